@@ -1,0 +1,142 @@
+//! Identifiers and units. Each is a newtype, so that a page number, a chunk
+//! number and a byte offset can never be mistaken for one another.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes in a chunk: the unit of placement, heat and relocation.
+pub const CHUNK_BYTES: usize = 1 << 20;
+
+/// Smallest page a database may be created with, in bytes.
+pub const PAGE_BYTES_MIN: u32 = 4 << 10;
+/// Largest page a database may be created with, in bytes.
+pub const PAGE_BYTES_MAX: u32 = 128 << 10;
+
+/// A page's 64-bit logical position in the volume, counted in pages of the
+/// database's page size. Never a device position, and never used twice:
+/// a published page keeps its address and its bytes for ever.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct PageAddress(pub u64);
+
+/// A chunk of logical address space: `CHUNK_BYTES / page size` pages.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct ChunkId(pub u64);
+
+/// A tree in this database (primary or secondary); printed in every fault.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct TreeId(pub u32);
+
+/// A table in this database.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct TableId(pub u32);
+
+/// One published set of roots. Grows by one with every publish.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Generation(pub u64);
+
+/// A device of a volume.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct DeviceId(pub u16);
+
+/// Where a page is and what it must contain, as a parent stores it. Reading
+/// verifies the page against its parent, so bit rot and torn, lost,
+/// misdirected or stale reads are all found.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct PageRef {
+    pub address: PageAddress,
+    /// xxh3-64 of the page's bytes.
+    pub checksum: u64,
+}
+
+/// The size of every page of a database, in bytes: a power of two from
+/// [`PAGE_BYTES_MIN`] to [`PAGE_BYTES_MAX`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct PageSize(u32);
+
+/// A page size that no database can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InvalidPageSize(pub u32);
+
+impl PageSize {
+    /// Checks a size in bytes.
+    pub const fn new(bytes: u32) -> Result<Self, InvalidPageSize> {
+        if bytes.is_power_of_two() && bytes >= PAGE_BYTES_MIN && bytes <= PAGE_BYTES_MAX {
+            Ok(Self(bytes))
+        } else {
+            Err(InvalidPageSize(bytes))
+        }
+    }
+
+    #[inline]
+    pub const fn bytes(self) -> usize {
+        self.0 as usize
+    }
+
+    #[inline]
+    pub const fn pages_per_chunk(self) -> u64 {
+        (CHUNK_BYTES / self.0 as usize) as u64
+    }
+
+    /// The chunk an address lies in.
+    #[inline]
+    pub const fn chunk_of(self, address: PageAddress) -> ChunkId {
+        ChunkId(address.0 / self.pages_per_chunk())
+    }
+
+    /// Byte offset of a page inside its chunk.
+    #[inline]
+    pub const fn offset_in_chunk(self, address: PageAddress) -> usize {
+        (address.0 % self.pages_per_chunk()) as usize * self.bytes()
+    }
+
+    /// Address of the `index`th page of a chunk.
+    #[inline]
+    pub const fn page_in_chunk(self, chunk: ChunkId, index: u64) -> PageAddress {
+        PageAddress(chunk.0 * self.pages_per_chunk() + index)
+    }
+}
+
+impl TryFrom<u32> for PageSize {
+    type Error = InvalidPageSize;
+    fn try_from(bytes: u32) -> Result<Self, InvalidPageSize> {
+        Self::new(bytes)
+    }
+}
+
+impl From<PageSize> for u32 {
+    fn from(size: PageSize) -> u32 {
+        size.0
+    }
+}
+
+impl fmt::Display for InvalidPageSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "page size {} is not a power of two from {} to {} bytes; choose 4096, 8192, 16384, 32768, 65536 or 131072",
+            self.0, PAGE_BYTES_MIN, PAGE_BYTES_MAX
+        )
+    }
+}
+
+impl std::error::Error for InvalidPageSize {}
+
+impl fmt::Display for PageAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "page {}", self.0)
+    }
+}
+
+impl fmt::Display for ChunkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "chunk {}", self.0)
+    }
+}
+
+impl fmt::Display for TreeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tree {}", self.0)
+    }
+}

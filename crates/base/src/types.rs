@@ -1,0 +1,105 @@
+//! SQL types as the storage layers see them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Largest precision that a decimal stored in 8 bytes can have.
+pub const DECIMAL64_PRECISION_MAX: u8 = 18;
+/// Largest precision of any decimal.
+pub const DECIMAL_PRECISION_MAX: u8 = 38;
+
+/// A column's type. Widths and encodings are in [`crate::row`] and [`crate::key`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum DataType {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    /// `precision` digits, `scale` of them after the point; 8 bytes up to
+    /// [`DECIMAL64_PRECISION_MAX`] digits, 16 above.
+    Decimal { precision: u8, scale: u8 },
+    Text,
+    /// At most so many characters.
+    Varchar(u32),
+    /// Blank-padded to so many characters when read; stored without the padding.
+    Char(u32),
+    Bytea,
+    /// Days since 1970-01-01, 4 bytes.
+    Date,
+    /// Microseconds since 1970-01-01 00:00:00 without time zone, 8 bytes.
+    Timestamp,
+    /// Microseconds since 1970-01-01 00:00:00 UTC, 8 bytes.
+    Timestamptz,
+    Uuid,
+}
+
+impl DataType {
+    /// Bytes of a value in the row format, `None` for variable length.
+    pub const fn fixed_width(self) -> Option<usize> {
+        match self {
+            Self::Bool => Some(1),
+            Self::Int2 => Some(2),
+            Self::Int4 | Self::Float4 | Self::Date => Some(4),
+            Self::Int8 | Self::Float8 | Self::Timestamp | Self::Timestamptz => Some(8),
+            Self::Decimal { precision, .. } => {
+                if precision <= DECIMAL64_PRECISION_MAX { Some(8) } else { Some(16) }
+            }
+            Self::Uuid => Some(16),
+            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea => None,
+        }
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool => f.write_str("boolean"),
+            Self::Int2 => f.write_str("smallint"),
+            Self::Int4 => f.write_str("integer"),
+            Self::Int8 => f.write_str("bigint"),
+            Self::Float4 => f.write_str("real"),
+            Self::Float8 => f.write_str("double precision"),
+            Self::Decimal { precision, scale } => write!(f, "numeric({precision},{scale})"),
+            Self::Text => f.write_str("text"),
+            Self::Varchar(n) => write!(f, "character varying({n})"),
+            Self::Char(n) => write!(f, "character({n})"),
+            Self::Bytea => f.write_str("bytea"),
+            Self::Date => f.write_str("date"),
+            Self::Timestamp => f.write_str("timestamp without time zone"),
+            Self::Timestamptz => f.write_str("timestamp with time zone"),
+            Self::Uuid => f.write_str("uuid"),
+        }
+    }
+}
+
+/// A named, typed column.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Column {
+    pub name: String,
+    pub data_type: DataType,
+    pub nullable: bool,
+}
+
+/// A value borrowed from wherever it lies (a page, a row, an Arrow array).
+/// Decimals are unscaled integers; dates and timestamps as in [`DataType`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ValueRef<'a> {
+    Null,
+    Bool(bool),
+    Int2(i16),
+    Int4(i32),
+    Int8(i64),
+    Float4(f32),
+    Float8(f64),
+    Decimal(i128),
+    /// Text, varchar and char.
+    Text(&'a str),
+    Bytea(&'a [u8]),
+    Date(i32),
+    Timestamp(i64),
+    Timestamptz(i64),
+    Uuid([u8; 16]),
+}
