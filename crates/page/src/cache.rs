@@ -1,5 +1,318 @@
-//! The page cache.
+//! The page cache: fixed frames in one registered arena, and a map from page
+//! address to frame that readers walk without a lock.
+//!
+//! ```text
+//!            buckets (heads)            frames (one per arena slot)
+//!  address ─► hash ─► ┌───┐   ┌──────────────────────────────┐   ┌─────
+//!                     │ 7 ├──►│ 7: address checksum next=3   ├──►│ 3: …
+//!                     ├───┤   └──────────────┬───────────────┘   └─────
+//!                     │ ∅ │                  ▼
+//!                     └───┘        arena slot 7: the page's bytes
+//! ```
+//!
+//! # States of a frame, and who may change them
+//!
+//! | state | its `ArenaSlot` is held by | left by |
+//! |---|---|---|
+//! | free | `Pool::free` | `take_slot` |
+//! | loading | the lane that reads into it | `admit` (good page) or `give_back` (failed read) |
+//! | resident | `Pool::resident`, linked in a bucket | eviction, under the pool's lock |
+//! | limbo | `Pool::limbo`, unlinked, perhaps still looked at | `take_slot`, once its epoch is quiet |
+//!
+//! A resident or limbo frame's bytes are only ever read; a free or loading one's are only ever
+//! reached through its `ArenaSlot`. That is the invariant behind the one `unsafe` block of this module.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::Arc;
-pub struct PageCache {}
-pub struct CacheReader {}
-pub struct PageGuard<'r> { _p: &'r () }
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use saki_base::{Arena, ArenaSlot, PageAddress, PageRef, PageSize};
+
+use crate::epoch::{Announcement, Epochs};
+use crate::loading::Loading;
+use crate::port::PageError;
+use crate::replacement::{Replacement, S3Fifo, TOUCHES_MAX, Touches};
+
+/// A cache smaller than this cannot hold the paths that a few ports walk at once.
+pub const FRAMES_MIN: u32 = 32;
+
+const NO_FRAME: u32 = u32::MAX;
+const NO_PAGE: u64 = u64::MAX;
+
+/// One frame's entry in the map. Written under the pool's lock, read by anybody.
+struct Frame {
+    address: AtomicU64,
+    checksum: AtomicU64,
+    /// Next frame of the same bucket.
+    next: AtomicU32,
+    touches: AtomicU8,
+}
+
+struct Frames(Box<[Frame]>);
+
+impl Touches for Frames {
+    fn touches(&self, frame: u32) -> u8 {
+        self.0[frame as usize].touches.load(Ordering::Relaxed)
+    }
+    fn set_touches(&self, frame: u32, touches: u8) {
+        self.0[frame as usize].touches.store(touches, Ordering::Relaxed);
+    }
+}
+
+/// Everything that changes when a page comes or goes; one lock, taken once or twice per miss.
+struct Pool {
+    free: Vec<ArenaSlot>,
+    /// By frame: the slot of a resident page.
+    resident: Box<[Option<ArenaSlot>]>,
+    /// Unlinked slots with the epoch of their unlinking, oldest first.
+    limbo: VecDeque<(u64, ArenaSlot)>,
+    policy: Box<dyn Replacement>,
+}
+
+/// Pages that are in memory, shared by all threads.
+pub struct PageCache {
+    page_size: PageSize,
+    arena: Arc<Arena>,
+    frames: Frames,
+    buckets: Box<[AtomicU32]>,
+    epochs: Epochs,
+    pool: Mutex<Pool>,
+    pub(crate) loading: Loading,
+}
+
+impl PageCache {
+    /// A cache of `frames` pages (at least [`FRAMES_MIN`]).
+    pub fn new(page_size: PageSize, frames: u32) -> std::io::Result<Arc<Self>> {
+        let frames = frames.max(FRAMES_MIN);
+        let (arena, free) = Arena::new(frames, page_size.bytes())?;
+        let bucket_count = (frames as usize * 2).next_power_of_two();
+        let empty = || Frame {
+            address: AtomicU64::new(NO_PAGE),
+            checksum: AtomicU64::new(0),
+            next: AtomicU32::new(NO_FRAME),
+            touches: AtomicU8::new(0),
+        };
+        Ok(Arc::new(Self {
+            page_size,
+            arena,
+            frames: Frames((0..frames).map(|_| empty()).collect()),
+            buckets: (0..bucket_count).map(|_| AtomicU32::new(NO_FRAME)).collect(),
+            epochs: Epochs::new(),
+            pool: Mutex::new(Pool {
+                free,
+                resident: (0..frames).map(|_| None).collect(),
+                limbo: VecDeque::with_capacity(frames as usize),
+                policy: Box::new(S3Fifo::new(frames as usize)),
+            }),
+            loading: Loading::new(),
+        }))
+    }
+
+    pub fn page_size(&self) -> PageSize {
+        self.page_size
+    }
+
+    pub fn frames(&self) -> u32 {
+        self.arena.slots()
+    }
+
+    /// The memory pages are read into.
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// Pages resident now.
+    pub fn resident_pages(&self) -> usize {
+        self.pool.lock().policy.resident()
+    }
+
+    /// A thread's right to look at pages.
+    pub fn reader(self: &Arc<Self>) -> CacheReader {
+        CacheReader { announcement: self.epochs.register(), cache: Arc::clone(self), guards: Cell::new(0) }
+    }
+
+    /// Forgets every page, as after a restart.
+    pub fn clear(&self) {
+        let mut pool = self.pool.lock();
+        while self.evict_one(&mut pool) {}
+    }
+
+    /// A slot to read a page into; evicts when none is free. `None`: every frame is loading or being looked at.
+    pub(crate) fn take_slot(&self) -> Option<ArenaSlot> {
+        let mut pool = self.pool.lock();
+        if let Some(slot) = pool.free.pop() {
+            return Some(slot);
+        }
+        // Evict a little ahead, so that what is reused was unlinked a while ago
+        // and nobody has to be waited for.
+        let ahead = (self.frames() as usize / 64).clamp(4, 64);
+        while pool.limbo.len() < ahead && self.evict_one(&mut pool) {}
+        let quiet = self.epochs.quiet_before();
+        match pool.limbo.front() {
+            Some(&(unlinked, _)) if unlinked < quiet => pool.limbo.pop_front().map(|(_, slot)| slot),
+            _ => None,
+        }
+    }
+
+    /// Returns the slot of a read that failed or was not started.
+    pub(crate) fn give_back(&self, slot: ArenaSlot) {
+        self.pool.lock().free.push(slot);
+    }
+
+    /// Makes a page that has been read and verified visible.
+    pub(crate) fn admit(&self, page: PageRef, slot: ArenaSlot) {
+        let index = slot.index();
+        let frame = &self.frames.0[index as usize];
+        let mut pool = self.pool.lock();
+        frame.address.store(page.address.0, Ordering::Relaxed);
+        frame.checksum.store(page.checksum, Ordering::Relaxed);
+        frame.touches.store(0, Ordering::Relaxed);
+        let head = self.bucket(page.address);
+        frame.next.store(head.load(Ordering::Relaxed), Ordering::Relaxed);
+        pool.resident[index as usize] = Some(slot);
+        pool.policy.admit(index, page.address);
+        // Publishes the frame's fields and the page's bytes to readers that acquire the head.
+        head.store(index, Ordering::Release);
+    }
+
+    fn bucket(&self, address: PageAddress) -> &AtomicU32 {
+        // Fibonacci hashing: consecutive addresses spread over the buckets.
+        let hash = address.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let shift = 64 - self.buckets.len().trailing_zeros();
+        &self.buckets[(hash >> shift) as usize]
+    }
+
+    /// Unlinks a victim into limbo. `false` if nothing is resident.
+    fn evict_one(&self, pool: &mut Pool) -> bool {
+        let address_of = |frame: u32| PageAddress(self.frames.0[frame as usize].address.load(Ordering::Relaxed));
+        let Some(victim) = pool.policy.evict(&self.frames, &address_of) else { return false };
+        self.unlink(victim, address_of(victim));
+        let slot = pool.resident[victim as usize].take().expect("the policy evicts resident frames");
+        pool.limbo.push_back((self.epochs.advance(), slot));
+        true
+    }
+
+    /// Takes a frame out of its bucket. Its own `next` stays, so that a reader standing on it finds on.
+    fn unlink(&self, victim: u32, address: PageAddress) {
+        let mut link = self.bucket(address);
+        loop {
+            let frame = link.load(Ordering::Relaxed);
+            assert_ne!(frame, NO_FRAME, "a resident frame is linked in its bucket");
+            let next = &self.frames.0[frame as usize].next;
+            if frame == victim {
+                link.store(next.load(Ordering::Relaxed), Ordering::Release);
+                return;
+            }
+            link = next;
+        }
+    }
+
+    /// The frame that holds `address`. The caller has announced itself.
+    #[inline]
+    fn find(&self, address: PageAddress) -> Option<u32> {
+        let mut index = self.bucket(address).load(Ordering::Acquire);
+        while index != NO_FRAME {
+            let frame = &self.frames.0[index as usize];
+            if frame.address.load(Ordering::Relaxed) == address.0 {
+                return Some(index);
+            }
+            index = frame.next.load(Ordering::Acquire);
+        }
+        None
+    }
+
+    /// Counts a look for the replacement policy. Saturated, it writes nothing: a hot page's line stays shared.
+    #[inline]
+    fn touch(&self, frame: u32) {
+        let touches = self.frames.touches(frame);
+        if touches < TOUCHES_MAX {
+            self.frames.set_touches(frame, touches + 1);
+        }
+    }
+
+    /// Whether a page is resident, without looking at it.
+    pub fn holds(&self, reader: &CacheReader, address: PageAddress) -> bool {
+        let _looking = reader.enter();
+        self.find(address).is_some()
+    }
+}
+
+/// A thread's right to look at cached pages. Not shared between threads; make one each.
+pub struct CacheReader {
+    cache: Arc<PageCache>,
+    announcement: Arc<Announcement>,
+    /// Guards alive; the announcement stands while there are any.
+    guards: Cell<u32>,
+}
+
+impl CacheReader {
+    pub fn cache(&self) -> &Arc<PageCache> {
+        &self.cache
+    }
+
+    /// The page, if it is in the cache. Hold the guard briefly: no frame evicted after it was made
+    /// can be reused while it lives. `Err` if the cache holds other bytes than `page` promises.
+    #[inline]
+    pub fn find(&self, page: PageRef) -> Result<Option<PageGuard<'_>>, PageError> {
+        let looking = self.enter();
+        let Some(index) = self.cache.find(page.address) else { return Ok(None) };
+        let found = self.cache.frames.0[index as usize].checksum.load(Ordering::Relaxed);
+        if found != page.checksum {
+            return Err(PageError::Corrupt { page, device: "page cache".into(), found });
+        }
+        self.cache.touch(index);
+        Ok(Some(PageGuard { looking, index }))
+    }
+
+    #[inline]
+    fn enter(&self) -> Looking<'_> {
+        if self.guards.get() == 0 {
+            self.announcement.enter(&self.cache.epochs);
+        }
+        self.guards.set(self.guards.get() + 1);
+        Looking(self)
+    }
+}
+
+impl Drop for CacheReader {
+    fn drop(&mut self) {
+        self.cache.epochs.unregister(&self.announcement);
+    }
+}
+
+/// While one lives, its reader's announcement stands.
+struct Looking<'r>(&'r CacheReader);
+
+impl Drop for Looking<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let guards = self.0.guards.get() - 1;
+        self.0.guards.set(guards);
+        if guards == 0 {
+            self.0.announcement.leave();
+        }
+    }
+}
+
+/// A page's bytes, unchanged for as long as the guard lives.
+pub struct PageGuard<'r> {
+    looking: Looking<'r>,
+    index: u32,
+}
+
+impl Deref for PageGuard<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        let arena = &self.looking.0.cache.arena;
+        // SAFETY: the frame was linked when this guard's reader had announced
+        // itself, so its slot is resident or in limbo and stays so until the
+        // announcement is withdrawn, which the guard prevents (`take_slot`
+        // reuses a slot only when its epoch is quiet). Slots in these states are never written.
+        unsafe { std::slice::from_raw_parts(arena.slot_pointer(self.index), arena.slot_bytes()) }
+    }
+}

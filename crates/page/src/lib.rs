@@ -1,4 +1,33 @@
-//! Page formats as views over bytes, and the page cache.
+//! Pages: their formats as views over bytes, and the cache that threads share.
+//!
+//! # Words
+//! - **page**: the unit of I/O and of caching. Published pages never change, so nothing here
+//!   latches a page, invalidates one or writes one back.
+//! - **page reference**: address and checksum, as a parent stores them. A page is verified against its
+//!   parent's promise once, when it is read; the cache remembers the promise it verified.
+//! - **frame**: memory for one page. **Port**: one thread's way to pages. **Guard**: one page, looked at.
+//!
+//! # Invariants
+//! - A page is read by one port at a time, however many ask for it ([`PagePort`]).
+//! - A frame is refilled only when nobody can still look at it (`epoch`).
+//! - Every request that was not refused is answered by exactly one [`Arrival`].
+//!
+//! # Failure model
+//! A page with other bytes than promised, or one the device cannot read, is a
+//! [`PageError`] that names page and device; it is never cached, so a later request reads it again.
+//!
+//! This crate declares what it needs of storage ([`PageStore`]); `volume` provides it. Replacement
+//! policies are compared on traces in [`replacement`].
 
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod cache;
+mod epoch;
+mod loading;
+pub mod port;
+pub mod replacement;
 pub mod store;
+
+pub use cache::{CacheReader, FRAMES_MIN, PageCache, PageGuard};
+pub use port::{Arrival, PageError, PagePort, Request};
 pub use store::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};

@@ -1,13 +1,22 @@
 //! One thread's way to pages: the shared cache above, a private lane below.
-//! (Implementation in progress; the signatures are what others use.)
+//!
+//! A port never blocks unless asked to, holds no page, and reports each request exactly once.
+//! A page that has arrived is in the cache and may be evicted again before anybody looks: then ask again.
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use saki_base::PageRef;
+use parking_lot::Mutex;
+use saki_base::{ArenaSlot, PageRef, checksum};
 
 use crate::cache::{CacheReader, PageCache, PageGuard};
-use crate::store::{IoShare, PageStore, PageWaker};
+use crate::loading::{Begin, Waiter};
+use crate::store::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};
+
+/// How long a blocking read waits for a frame that nobody gives up.
+const EXHAUSTED_AFTER: Duration = Duration::from_secs(10);
 
 /// What became of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,14 +25,14 @@ pub enum Request {
     Cached,
     /// On its way; an [`Arrival`] with the token follows.
     Queued,
-    /// On its way already, for somebody else; an [`Arrival`] follows all the same.
+    /// On its way already, for another port; an [`Arrival`] follows all the same.
     Shared,
     /// Not now: the governor or the cache allows no further request. Ask again after an arrival.
     Busy,
 }
 
 /// A requested page has come, or failed to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Arrival {
     pub token: u64,
     pub page: PageRef,
@@ -33,8 +42,278 @@ pub struct Arrival {
 /// A page could not be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageError {
-    /// The bytes are not those the parent promises.
+    /// The bytes are not those the parent promises; `found` is their checksum.
     Corrupt { page: PageRef, device: String, found: u64 },
-    /// The device failed.
+    /// The device failed, or the address is mapped to none.
     Unreadable { page: PageRef, reason: String },
+    /// No frame became free: the cache is too small for what looks at it.
+    Exhausted { page: PageRef, frames: u32 },
+}
+
+impl fmt::Display for PageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Corrupt { page, device, found } => write!(
+                f,
+                "{} on {device} is corrupt: checksum {found:016x}, its parent promises {:016x}; run `saki check` and restore from a copy",
+                page.address, page.checksum
+            ),
+            Self::Unreadable { page, reason } => write!(f, "{} cannot be read: {reason}", page.address),
+            Self::Exhausted { page, frames } => {
+                write!(f, "{}: none of the cache's {frames} frames became free; enlarge the cache", page.address)
+            }
+        }
+    }
+}
+
+impl std::error::Error for PageError {}
+
+/// Where other ports put arrivals for this one.
+pub(crate) struct Mailbox {
+    arrivals: Mutex<Vec<Arrival>>,
+    /// Set while `arrivals` is not empty, so that an idle look costs one load.
+    full: AtomicBool,
+    waker: Arc<dyn PageWaker>,
+}
+
+impl Mailbox {
+    pub(crate) fn deliver(&self, arrival: Arrival) {
+        let mut arrivals = self.arrivals.lock();
+        arrivals.push(arrival);
+        self.full.store(true, Ordering::Release);
+        drop(arrivals);
+        self.waker.wake();
+    }
+
+    fn take_into(&self, out: &mut Vec<Arrival>) -> usize {
+        if !self.full.load(Ordering::Acquire) {
+            return 0;
+        }
+        let mut arrivals = self.arrivals.lock();
+        self.full.store(false, Ordering::Relaxed);
+        let count = arrivals.len();
+        out.append(&mut arrivals);
+        count
+    }
+}
+
+/// A read of this port in flight.
+#[derive(Clone, Copy)]
+struct InFlight {
+    page: PageRef,
+    token: u64,
+}
+
+/// One thread's way to pages.
+pub struct PagePort {
+    cache: Arc<PageCache>,
+    store: Arc<dyn PageStore>,
+    reader: CacheReader,
+    lane: Box<dyn PageLane>,
+    mailbox: Arc<Mailbox>,
+    /// By lane token; reused through `vacant`, so that a read allocates nothing.
+    in_flight: Vec<InFlight>,
+    vacant: Vec<u32>,
+    finished: Vec<PageRead>,
+    /// Arrivals for a blocking read's caller to find later.
+    set_aside: Vec<Arrival>,
+    /// Requests refused by the store: reported at the next poll.
+    failed: Vec<Arrival>,
+}
+
+impl PagePort {
+    /// Opens a lane to `store`; pages go into `cache`.
+    pub fn new(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>) -> Result<Self, StoreError> {
+        assert_eq!(cache.page_size(), store.page_size(), "cache and store agree on the page size");
+        let lane = store.open_lane(cache.arena())?;
+        let mailbox =
+            Arc::new(Mailbox { arrivals: Mutex::new(Vec::new()), full: AtomicBool::new(false), waker: lane.waker() });
+        Ok(Self {
+            cache: Arc::clone(cache),
+            store: Arc::clone(store),
+            reader: cache.reader(),
+            lane,
+            mailbox,
+            in_flight: Vec::new(),
+            vacant: Vec::new(),
+            finished: Vec::new(),
+            set_aside: Vec::new(),
+            failed: Vec::new(),
+        })
+    }
+
+    /// Asks for a page. Never blocks.
+    pub fn request(&mut self, share: &Arc<IoShare>, page: PageRef, token: u64) -> Request {
+        if self.cache.holds(&self.reader, page.address) {
+            return Request::Cached;
+        }
+        let cached = || self.cache.holds(&self.reader, page.address);
+        let waiter = || Waiter { mailbox: Arc::clone(&self.mailbox), token };
+        match self.cache.loading.begin(page.address, cached, waiter) {
+            Begin::Waiting => Request::Shared,
+            Begin::Cached => Request::Cached,
+            Begin::Yours => self.start_read(share, page, token),
+        }
+    }
+
+    /// Reads a claimed page, or gives the claim up.
+    fn start_read(&mut self, share: &Arc<IoShare>, page: PageRef, token: u64) -> Request {
+        let Some(slot) = self.cache.take_slot() else {
+            // Whoever joined in the meantime is told to look again.
+            self.abandon(page);
+            return Request::Busy;
+        };
+        let lane_token = self.occupy(InFlight { page, token });
+        let Err((slot, refusal)) = self.lane.try_read(share, page.address, slot, u64::from(lane_token)) else {
+            return Request::Queued;
+        };
+        self.vacant.push(lane_token);
+        self.cache.give_back(slot);
+        match refusal {
+            Refusal::Busy => {
+                self.abandon(page);
+                Request::Busy
+            }
+            Refusal::Unmapped => {
+                let reason = "its chunk is not mapped to any device".to_owned();
+                let error = PageError::Unreadable { page, reason };
+                let arrival = |token| Arrival { token, page, result: Err(error.clone()) };
+                self.cache.loading.finish(page.address, arrival);
+                self.failed.push(arrival(token));
+                Request::Queued
+            }
+        }
+    }
+
+    /// Ends a claim without a read: waiters get an arrival, find nothing in the cache, and ask again themselves.
+    fn abandon(&self, page: PageRef) {
+        self.cache.loading.finish(page.address, |token| Arrival { token, page, result: Ok(()) });
+    }
+
+    fn occupy(&mut self, read: InFlight) -> u32 {
+        match self.vacant.pop() {
+            Some(index) => {
+                self.in_flight[index as usize] = read;
+                index
+            }
+            None => {
+                self.in_flight.push(read);
+                (self.in_flight.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Hands requests to the device and appends arrivals; returns how many. Waits at most
+    /// `wait` for the first (`None`: not at all), or until woken.
+    pub fn poll(&mut self, wait: Option<Duration>, arrivals: &mut Vec<Arrival>) -> usize {
+        let before = arrivals.len();
+        arrivals.append(&mut self.set_aside);
+        arrivals.append(&mut self.failed);
+        self.mailbox.take_into(arrivals);
+        let wait = if arrivals.len() > before { None } else { wait };
+        let mut finished = std::mem::take(&mut self.finished);
+        self.lane.poll(wait, &mut finished);
+        for read in finished.drain(..) {
+            let arrival = self.complete(read);
+            arrivals.push(arrival);
+        }
+        self.finished = finished;
+        self.mailbox.take_into(arrivals);
+        arrivals.len() - before
+    }
+
+    /// Verifies a page against its parent's promise and lets everybody have it.
+    fn complete(&mut self, read: PageRead) -> Arrival {
+        let InFlight { page, token } = self.in_flight[read.token as usize];
+        self.vacant.push(read.token as u32);
+        let result = match read.result {
+            Ok(()) => self.verify(page, &read.slot),
+            Err(error) => Err(PageError::Unreadable { page, reason: error.to_string() }),
+        };
+        match &result {
+            Ok(()) => self.cache.admit(page, read.slot),
+            Err(_) => self.cache.give_back(read.slot),
+        }
+        self.cache.loading.finish(page.address, |token| Arrival { token, page, result: result.clone() });
+        Arrival { token, page, result }
+    }
+
+    fn verify(&self, page: PageRef, slot: &ArenaSlot) -> Result<(), PageError> {
+        let found = checksum(slot);
+        if found == page.checksum {
+            return Ok(());
+        }
+        Err(PageError::Corrupt { page, device: self.store.describe(page.address), found })
+    }
+
+    /// Reads a page and waits for it. The caller should hold no guard of a small cache meanwhile. Arrivals of
+    /// other requests are kept for the next `poll`.
+    pub fn read<'r>(
+        &mut self,
+        share: &Arc<IoShare>,
+        reader: &'r CacheReader,
+        page: PageRef,
+    ) -> Result<PageGuard<'r>, PageError> {
+        let mut others = Vec::new();
+        let mut asked_since = Instant::now();
+        let result = loop {
+            match reader.find(page) {
+                Ok(Some(guard)) => break Ok(guard),
+                Ok(None) => {}
+                Err(error) => break Err(error),
+            }
+            match self.request(share, page, BLOCKING_TOKEN) {
+                Request::Cached => continue,
+                Request::Queued | Request::Shared => match self.wait_for(page, &mut others) {
+                    Ok(()) => asked_since = Instant::now(),
+                    Err(error) => break Err(error),
+                },
+                Request::Busy if asked_since.elapsed() > EXHAUSTED_AFTER => {
+                    break Err(PageError::Exhausted { page, frames: self.cache.frames() });
+                }
+                Request::Busy => {
+                    self.poll(Some(Duration::from_micros(100)), &mut others);
+                }
+            }
+        };
+        self.set_aside.append(&mut others);
+        result
+    }
+
+    fn wait_for(&mut self, page: PageRef, others: &mut Vec<Arrival>) -> Result<(), PageError> {
+        let mut seen = others.len();
+        loop {
+            self.poll(Some(Duration::from_millis(100)), others);
+            while seen < others.len() {
+                if others[seen].token == BLOCKING_TOKEN && others[seen].page == page {
+                    return others.swap_remove(seen).result;
+                }
+                seen += 1;
+            }
+        }
+    }
+
+    /// Reads of this port that the device has not finished.
+    pub fn in_flight(&self) -> usize {
+        self.lane.in_flight()
+    }
+
+    /// Ends a waiting `poll` from another thread.
+    pub fn waker(&self) -> Arc<dyn PageWaker> {
+        self.lane.waker()
+    }
+}
+
+/// The token of blocking reads; callers of `request` use any other.
+const BLOCKING_TOKEN: u64 = u64::MAX;
+
+impl Drop for PagePort {
+    /// Waits for the device: other ports may be waiting for reads that this one started.
+    fn drop(&mut self) {
+        let mut ignored = Vec::new();
+        while self.lane.in_flight() > 0 {
+            self.poll(Some(Duration::from_millis(100)), &mut ignored);
+            ignored.clear();
+        }
+    }
 }
