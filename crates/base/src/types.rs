@@ -103,3 +103,51 @@ pub enum ValueRef<'a> {
     Timestamptz(i64),
     Uuid([u8; 16]),
 }
+
+impl ValueRef<'_> {
+    /// What kind of value this is, for messages.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Null => "NULL",
+            Self::Bool(_) => "boolean",
+            Self::Int2(_) => "smallint",
+            Self::Int4(_) => "integer",
+            Self::Int8(_) => "bigint",
+            Self::Float4(_) => "real",
+            Self::Float8(_) => "double precision",
+            Self::Decimal(_) => "numeric",
+            Self::Text(_) => "text",
+            Self::Bytea(_) => "bytea",
+            Self::Date(_) => "date",
+            Self::Timestamp(_) => "timestamp without time zone",
+            Self::Timestamptz(_) => "timestamp with time zone",
+            Self::Uuid(_) => "uuid",
+        }
+    }
+}
+
+/// `10^precision`: every unscaled decimal of that precision lies strictly
+/// between this and its negative. Precisions above [`DECIMAL_PRECISION_MAX`]
+/// count as that.
+#[inline]
+pub const fn decimal_limit(precision: u8) -> i128 {
+    const LIMITS: [i128; DECIMAL_PRECISION_MAX as usize + 1] = {
+        let mut limits = [1_i128; DECIMAL_PRECISION_MAX as usize + 1];
+        let mut digits = 1;
+        while digits < limits.len() {
+            limits[digits] = limits[digits - 1] * 10;
+            digits += 1;
+        }
+        limits
+    };
+    if precision > DECIMAL_PRECISION_MAX {
+        LIMITS[DECIMAL_PRECISION_MAX as usize]
+    } else {
+        LIMITS[precision as usize]
+    }
+}
+
+const _: () = assert!(
+    decimal_limit(DECIMAL64_PRECISION_MAX) <= i64::MAX as i128,
+    "a decimal of that precision must fit in 8 bytes"
+);
