@@ -1,0 +1,204 @@
+//! Inner pages: the children of a tree's node and the keys that separate them.
+//!
+//! The layout is a run's (`run.rs`) with the first child before the slots; each
+//! further child is an entry whose key is its separator and whose value is its
+//! page reference.
+//!
+//! ```text
+//! 24                      40
+//! +-----------------------+-------+--------+----------------------------------+
+//! | first child           | slots | prefix | separator 1, child 1, separator 2, …
+//! | address, checksum u64 |       |        |
+//! +-----------------------+-------+--------+----------------------------------+
+//!
+//!       child 0   │  child 1    │  child 2
+//!    keys < sep 1 │ sep 1 <= …  │ sep 2 <= …
+//! ```
+//!
+//! A separator is the shortest key that tells its child from the one before
+//! ([`shortest_separator`]), so inner pages stay wide. The first child needs
+//! none: what its keys are not less than, the page's parent knows.
+
+use std::ops::Range;
+
+use saki_base::{PageRef, PageSize, TreeId};
+
+use super::header::{PAGE_REF_BYTES, page_ref_bytes, read_page_ref};
+use super::run::{RUN_HEADER_BYTES, RunBuilder, RunView, common_prefix_length};
+use super::{FormatError, PageExpectation, PageKind};
+
+const FIRST_CHILD_AT: usize = RUN_HEADER_BYTES;
+const SLOTS_AT: usize = FIRST_CHILD_AT + PAGE_REF_BYTES;
+
+/// An inner page. Children count from 0 to `count() - 1`.
+#[derive(Clone, Copy, Debug)]
+pub struct InnerView<'a> {
+    /// Entry `i` is separator and reference of child `i + 1`.
+    run: RunView<'a>,
+    bytes: &'a [u8],
+    page_size: PageSize,
+}
+
+impl<'a> InnerView<'a> {
+    /// Takes `bytes` for an inner page; O(1).
+    #[inline]
+    pub fn open(bytes: &'a [u8], expected: PageExpectation) -> Result<Self, FormatError> {
+        let run = RunView::open(bytes, expected, PageKind::Inner, SLOTS_AT)?;
+        if run.header().level == 0 {
+            return run.header().malformed(0, "level is zero");
+        }
+        Ok(Self { run, bytes, page_size: expected.page_size })
+    }
+
+    /// 1 if the children are leaves, more if they are inner pages; exactly one
+    /// more than the level of its inner children.
+    #[inline]
+    pub fn level(&self) -> u8 {
+        self.run.header().level
+    }
+
+    /// Number of children, at least one.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.run.count() + 1
+    }
+
+    /// Reference to a child.
+    #[inline]
+    pub fn child(&self, index: usize) -> PageRef {
+        match index.checked_sub(1) {
+            None => read_page_ref(self.bytes, FIRST_CHILD_AT),
+            Some(entry) => read_page_ref(self.run.tag_and_value(entry).1, 0),
+        }
+    }
+
+    /// What all separators begin with.
+    #[inline]
+    pub fn prefix(&self) -> &'a [u8] {
+        self.run.prefix()
+    }
+
+    /// Replaces `separator` by the separator of child `index`: no key below that
+    /// child is less. Empty for the first child.
+    #[inline]
+    pub fn separator_into(&self, index: usize, separator: &mut Vec<u8>) {
+        match index.checked_sub(1) {
+            None => separator.clear(),
+            Some(entry) => self.run.key_into(entry, separator),
+        }
+    }
+
+    /// The only child below which `key` can be.
+    #[inline]
+    pub fn child_for(&self, key: &[u8]) -> usize {
+        self.run.upper_bound(key)
+    }
+
+    /// The children below which there can be keys of `low..high_exclusive`;
+    /// `None` is no bound. Empty if the range is.
+    pub fn child_range(&self, low: Option<&[u8]>, high_exclusive: Option<&[u8]>) -> Range<usize> {
+        let start = low.map_or(0, |low| self.child_for(low));
+        let end = match high_exclusive {
+            None => self.count(),
+            Some(high) if high <= low.unwrap_or_default() => start,
+            Some(high) => self.run.lower_bound(high) + 1,
+        };
+        // Only a malformed page, with unsorted separators, can give less than start.
+        start..end.max(start)
+    }
+
+    /// Checks everything that [`Self::open`] does not, O(count): places and
+    /// lengths of entries, separators strictly ascending and not empty.
+    pub fn verify(&self) -> Result<(), FormatError> {
+        self.run.verify(self.page_size)?;
+        for entry in 0..self.run.count() {
+            if self.run.tag_and_value(entry).1.len() != PAGE_REF_BYTES || self.run.tagged() {
+                return self.run.header().malformed(entry, "page reference is not of its length");
+            }
+        }
+        if self.run.count() > 0 && self.run.prefix().is_empty() && self.run.suffix(0).is_empty() {
+            return self.run.header().malformed(0, "separator is empty");
+        }
+        Ok(())
+    }
+}
+
+/// Gathers the children of one inner page.
+#[derive(Clone, Debug)]
+pub struct InnerBuilder {
+    run: RunBuilder,
+    level: u8,
+    first_child: Option<PageRef>,
+    first_separator: Vec<u8>,
+}
+
+impl InnerBuilder {
+    /// A builder of inner pages of `level`, 1 if the children are leaves.
+    ///
+    /// # Panics
+    /// If `level` is 0.
+    pub fn new(page_size: PageSize, tree: TreeId, level: u8) -> Self {
+        assert!(level > 0, "level 0 is of leaves");
+        let run = RunBuilder::new(page_size, tree, PageKind::Inner, SLOTS_AT);
+        Self { run, level, first_child: None, first_separator: Vec::new() }
+    }
+
+    /// Adds the next child; `false`, and nothing is changed, if the page is full.
+    /// A page takes at least three children. The first child's separator is not
+    /// stored in the page: it is kept as [`Self::first_separator`], for the parent.
+    ///
+    /// # Panics
+    /// If the separator is not greater than the last one, or longer than
+    /// [`super::key_bytes_max`].
+    #[inline]
+    pub fn try_push(&mut self, separator: &[u8], child: PageRef) -> bool {
+        if self.first_child.is_none() {
+            self.first_child = Some(child);
+            self.first_separator.clear();
+            self.first_separator.extend_from_slice(separator);
+            return true;
+        }
+        assert!(self.run.count() > 0 || self.first_separator.as_slice() < separator, "separators do not ascend");
+        self.run.try_push(separator, 0, &page_ref_bytes(child))
+    }
+
+    /// Children so far.
+    pub fn count(&self) -> usize {
+        self.run.count() + usize::from(self.first_child.is_some())
+    }
+
+    /// The separator that the first child was pushed with: the one of this whole page in its parent.
+    pub fn first_separator(&self) -> Option<&[u8]> {
+        self.first_child.map(|_| self.first_separator.as_slice())
+    }
+
+    /// Bytes of the page that the children so far need, headers included.
+    pub fn bytes_used(&self) -> usize {
+        self.run.bytes_used()
+    }
+
+    /// Writes the page, every byte of it; the builder keeps its children until [`Self::reset`].
+    ///
+    /// # Panics
+    /// If there is no child, or `page` is not of the page size.
+    pub fn finish_into(&self, page: &mut [u8]) {
+        let first_child = self.first_child.expect("an inner page has children");
+        self.run.finish_into(self.level, page);
+        page[FIRST_CHILD_AT..SLOTS_AT].copy_from_slice(&page_ref_bytes(first_child));
+    }
+
+    /// Empties the builder; its memory is kept.
+    pub fn reset(&mut self) {
+        self.run.reset();
+        self.first_child = None;
+    }
+}
+
+/// Replaces `separator` by the shortest key that is greater than `left_last`
+/// and not greater than `right_first`, where `left_last < right_first`.
+pub fn shortest_separator(left_last: &[u8], right_first: &[u8], separator: &mut Vec<u8>) {
+    debug_assert!(left_last < right_first);
+    let length = (common_prefix_length(left_last, right_first) + 1).min(right_first.len());
+    separator.clear();
+    separator.extend_from_slice(&right_first[..length]);
+}

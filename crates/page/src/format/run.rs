@@ -1,0 +1,564 @@
+//! A run: sorted entries in a page, what leaf and inner pages are made of.
+//!
+//! ```text
+//! 0        16              24      slots_at                        used        page size
+//! +--------+---------------+-------+-------+--------+--------------+-----------+
+//! | header | run header    | extra | slots | prefix | entries      | zero      |
+//! | 16     | 8             |       | 2 x n |        | in key order |           |
+//! +--------+---------------+-------+-------+--------+--------------+-----------+
+//!            |
+//!            +-- prefix length u16, fixed length u16, stride u16, wrap u16
+//!
+//! entry:  [suffix length: 0, 1 or 2 bytes] suffix [tag: 0 or 1 byte] value
+//! ```
+//!
+//! *extra* is the inner page's first child; a leaf has none. An entry's key is
+//! the page's prefix followed by its suffix. What all entries have in common is
+//! said once, in the header:
+//!
+//! - The **prefix** is the longest common one of all keys.
+//! - The **suffix length** is in the entry only if neither all suffixes nor all
+//!   values are equally long (two bits of the flags, [`KeyLength`]); *fixed
+//!   length* is that common length, of the suffix or of tag and value.
+//! - **Slots** (start of each entry, from the page's start) are there only if
+//!   the entries differ in length; else *stride* is that length. Entries lie
+//!   one after the other, so each ends where the next begins.
+//! - Slots are two bytes even in a page of 128 KiB: starts only grow, so those
+//!   from entry *wrap* on are meant plus 65 536, and no earlier one is.
+//! - **Tags** are there only if some entry's tag is not zero.
+//!
+//! The proof is in `tests.rs`: against a model, and with damaged pages.
+
+use std::cmp::Ordering;
+
+use saki_base::{PageSize, TreeId};
+
+use super::header::{HEADER_BYTES, Header, read_u16, write_u16};
+use super::{FormatError, PageExpectation, PageKind, inline_value_bytes_max, key_bytes_max};
+
+/// Bytes of page header and run header.
+pub(super) const RUN_HEADER_BYTES: usize = HEADER_BYTES + 8;
+const PREFIX_LENGTH_AT: usize = HEADER_BYTES;
+const FIXED_LENGTH_AT: usize = HEADER_BYTES + 2;
+const STRIDE_AT: usize = HEADER_BYTES + 4;
+const WRAP_AT: usize = HEADER_BYTES + 6;
+
+const SLOT_BYTES: usize = 2;
+/// What slots from entry *wrap* on are short of.
+const SLOT_WRAP: usize = 1 << 16;
+
+/// Flag: entries differ in length and have slots.
+const FLAG_SLOTTED: u8 = 0b0001;
+/// Flags: how a suffix's length is known ([`KeyLength`]).
+const FLAG_KEY_LENGTH_SHIFT: u8 = 1;
+const FLAG_KEY_LENGTH_MASK: u8 = 0b0110;
+/// Flag: entries have a tag.
+const FLAG_TAGGED: u8 = 0b1000;
+const FLAGS_KNOWN: u8 = FLAG_SLOTTED | FLAG_KEY_LENGTH_MASK | FLAG_TAGGED;
+
+/// Largest content of one entry beside its key: tag and value or, in an
+/// inner page, a page reference.
+const fn entry_bytes_max(page_size: PageSize) -> usize {
+    // Suffix length, suffix, tag, value.
+    2 + key_bytes_max(page_size) + 1 + inline_value_bytes_max(page_size)
+}
+
+const _: () = {
+    let mut bytes = saki_base::PAGE_BYTES_MIN;
+    while bytes <= saki_base::PAGE_BYTES_MAX {
+        let Ok(page_size) = PageSize::new(bytes) else { unreachable!() };
+        // Two of the largest entries fit, so a bulk load or a split always advances.
+        assert!(
+            RUN_HEADER_BYTES + 2 * (SLOT_BYTES + entry_bytes_max(page_size)) <= page_size.bytes(),
+            "a page takes two entries of any size"
+        );
+        // Prefix length, fixed length and stride are two bytes each.
+        assert!(entry_bytes_max(page_size) <= u16::MAX as usize);
+        // One wrap reaches the last byte.
+        assert!(page_size.bytes() <= 2 * SLOT_WRAP);
+        bytes *= 2;
+    }
+};
+
+/// How a reader knows how long an entry's suffix is. The numbers are on pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum KeyLength {
+    /// All suffixes are of the fixed length.
+    FixedSuffix = 0,
+    /// All values (with their tags) are of the fixed length; the suffix is the rest.
+    FixedValue = 1,
+    /// In a byte before the suffix.
+    Byte = 2,
+    /// In two bytes before the suffix.
+    TwoBytes = 3,
+}
+
+impl KeyLength {
+    const fn from_flags(flags: u8) -> Self {
+        match (flags & FLAG_KEY_LENGTH_MASK) >> FLAG_KEY_LENGTH_SHIFT {
+            0 => Self::FixedSuffix,
+            1 => Self::FixedValue,
+            2 => Self::Byte,
+            _ => Self::TwoBytes,
+        }
+    }
+
+    /// Bytes of the length in every entry.
+    const fn width(self) -> usize {
+        match self {
+            Self::FixedSuffix | Self::FixedValue => 0,
+            Self::Byte => 1,
+            Self::TwoBytes => 2,
+        }
+    }
+}
+
+/// A page's run. Accessors take an index below `count()`; for any other, as for
+/// a malformed page, they return something empty or meaningless, without panic.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunView<'a> {
+    page: &'a [u8],
+    header: Header,
+    prefix: &'a [u8],
+    key_length: KeyLength,
+    fixed_length: usize,
+    slots_at: usize,
+    entries_at: usize,
+    stride: usize,
+    wrap: usize,
+}
+
+impl<'a> RunView<'a> {
+    /// Takes `page` for a page of kind `kind` with a run whose slots are at `slots_at`.
+    #[inline]
+    pub(super) fn open(
+        page: &'a [u8],
+        expected: PageExpectation,
+        kind: PageKind,
+        slots_at: usize,
+    ) -> Result<Self, FormatError> {
+        let header = Header::open(page, expected, kind)?;
+        let slotted = header.flags & FLAG_SLOTTED != 0;
+        let prefix_at = slots_at + if slotted { header.count.saturating_mul(SLOT_BYTES) } else { 0 };
+        let entries_at = prefix_at.saturating_add(read_u16(page, PREFIX_LENGTH_AT) as usize);
+        if entries_at > header.used {
+            return header.malformed(0, "slots and prefix exceed the content");
+        }
+        let stride = read_u16(page, STRIDE_AT) as usize;
+        if !slotted && header.count.saturating_mul(stride) != header.used - entries_at {
+            return header.malformed(0, "entries of equal length do not fill the content");
+        }
+        Ok(Self {
+            page,
+            header,
+            prefix: &page[prefix_at..entries_at],
+            key_length: KeyLength::from_flags(header.flags),
+            fixed_length: read_u16(page, FIXED_LENGTH_AT) as usize,
+            slots_at,
+            entries_at,
+            stride,
+            wrap: read_u16(page, WRAP_AT) as usize,
+        })
+    }
+
+    #[inline]
+    pub(super) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        self.header.count
+    }
+
+    #[inline]
+    pub(super) fn prefix(&self) -> &'a [u8] {
+        self.prefix
+    }
+
+    /// Whether entries begin their values with a tag.
+    #[inline]
+    pub(super) fn tagged(&self) -> bool {
+        self.header.flags & FLAG_TAGGED != 0
+    }
+
+    #[inline]
+    fn slotted(&self) -> bool {
+        self.header.flags & FLAG_SLOTTED != 0
+    }
+
+    /// Where an entry starts; where the last one ends for `index == count()`.
+    #[inline]
+    fn entry_start(&self, index: usize) -> usize {
+        if index >= self.header.count {
+            return self.header.used;
+        }
+        if self.slotted() {
+            let slot = read_u16(self.page, self.slots_at + index * SLOT_BYTES) as usize;
+            slot + if index >= self.wrap { SLOT_WRAP } else { 0 }
+        } else {
+            self.entries_at + index * self.stride
+        }
+    }
+
+    /// All bytes of an entry.
+    #[inline]
+    fn entry(&self, index: usize) -> &'a [u8] {
+        self.page.get(self.entry_start(index)..self.entry_start(index + 1)).unwrap_or_default()
+    }
+
+    /// An entry's suffix, and its tag and value.
+    #[inline]
+    fn split(&self, index: usize) -> Option<(&'a [u8], &'a [u8])> {
+        let entry = self.entry(index);
+        match self.key_length {
+            KeyLength::FixedSuffix => entry.split_at_checked(self.fixed_length),
+            KeyLength::FixedValue => entry.split_at_checked(entry.len().checked_sub(self.fixed_length)?),
+            KeyLength::Byte => entry.get(1..)?.split_at_checked(entry[0] as usize),
+            KeyLength::TwoBytes => entry.get(2..)?.split_at_checked(read_u16(entry, 0) as usize),
+        }
+    }
+
+    /// An entry's key without the page's prefix.
+    #[inline]
+    pub(super) fn suffix(&self, index: usize) -> &'a [u8] {
+        self.split(index).unwrap_or_default().0
+    }
+
+    /// An entry's tag (zero if the page has none) and value.
+    #[inline]
+    pub(super) fn tag_and_value(&self, index: usize) -> (u8, &'a [u8]) {
+        let rest = self.split(index).unwrap_or_default().1;
+        match rest.split_first() {
+            Some((tag, value)) if self.tagged() => (*tag, value),
+            _ => (0, rest),
+        }
+    }
+
+    /// Replaces `key` by an entry's whole key.
+    #[inline]
+    pub(super) fn key_into(&self, index: usize, key: &mut Vec<u8>) {
+        key.clear();
+        key.extend_from_slice(self.prefix);
+        key.extend_from_slice(self.suffix(index));
+    }
+
+    /// Compares an entry's key with `key`.
+    #[inline]
+    pub(super) fn compare(&self, index: usize, key: &[u8]) -> Ordering {
+        match self.after_prefix(key) {
+            Ok(rest) => self.suffix(index).cmp(rest),
+            Err(ordering) => ordering,
+        }
+    }
+
+    /// What follows the page's prefix in `key`; or, if `key` does not start with
+    /// it, how every key of the page compares with `key`.
+    #[inline]
+    fn after_prefix<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], Ordering> {
+        match key.split_at_checked(self.prefix.len()) {
+            Some((head, rest)) => match self.prefix.cmp(head) {
+                Ordering::Equal => Ok(rest),
+                ordering => Err(ordering),
+            },
+            // A key that ends inside the prefix is less than what it begins.
+            None => Err(self.prefix.cmp(key)),
+        }
+    }
+
+    /// The first entry whose key is not less than `key`.
+    #[inline]
+    pub(super) fn lower_bound(&self, key: &[u8]) -> usize {
+        match self.after_prefix(key) {
+            Ok(rest) => self.partition(0, self.count(), |suffix| suffix < rest),
+            Err(Ordering::Less) => self.count(),
+            Err(_) => 0,
+        }
+    }
+
+    /// The first entry whose key is greater than `key`.
+    #[inline]
+    pub(super) fn upper_bound(&self, key: &[u8]) -> usize {
+        match self.after_prefix(key) {
+            Ok(rest) => self.partition(0, self.count(), |suffix| suffix <= rest),
+            Err(Ordering::Less) => self.count(),
+            Err(_) => 0,
+        }
+    }
+
+    /// The first entry at or after `from` whose key does not start with `prefix`.
+    pub(super) fn upper_bound_prefix(&self, prefix: &[u8], from: usize) -> usize {
+        let count = self.count();
+        let Some(rest) = prefix.strip_prefix(self.prefix) else {
+            return if self.prefix.starts_with(prefix) { count } else { from };
+        };
+        // Few entries share a prefix, as a rule: look ahead 1, 2, 4, … before
+        // halving what is left.
+        let mut low = from;
+        let mut step = 1;
+        while low < count && step <= count - low && self.suffix(low + step - 1).starts_with(rest) {
+            low += step;
+            step *= 2;
+        }
+        let high = count.min(low.saturating_add(step - 1)).max(low);
+        self.partition(low, high, |suffix| suffix.starts_with(rest))
+    }
+
+    /// The first entry of `low..high` that is not `before`, given that those
+    /// that are come first; `high` if there is none.
+    #[inline]
+    fn partition(&self, mut low: usize, mut high: usize, before: impl Fn(&[u8]) -> bool) -> usize {
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(self.suffix(middle)) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    /// Checks everything about the run that `open` does not; O(count).
+    pub(super) fn verify(&self, page_size: PageSize) -> Result<(), FormatError> {
+        if self.header.flags & !FLAGS_KNOWN != 0 {
+            return self.header.malformed(0, "unknown flags");
+        }
+        self.header.verify_unused(self.page)?;
+        let mut expected_start = self.entries_at;
+        for index in 0..self.count() {
+            let (start, end) = (self.entry_start(index), self.entry_start(index + 1));
+            if start != expected_start || end < start || end > self.header.used {
+                return self.header.malformed(index, "entry is not where the one before it ends");
+            }
+            expected_start = end;
+            if self.slotted() && (index >= self.wrap) != (start >= SLOT_WRAP) {
+                return self.header.malformed(index, "wrap does not fit the entry's place");
+            }
+            let Some((suffix, rest)) = self.split(index) else {
+                return self.header.malformed(index, "suffix or value is longer than the entry");
+            };
+            if self.prefix.len() + suffix.len() > key_bytes_max(page_size) {
+                return self.header.malformed(index, "key is too long");
+            }
+            if self.tagged() && rest.is_empty() {
+                return self.header.malformed(index, "entry without a tag");
+            }
+            if index > 0 && self.suffix(index - 1) >= suffix {
+                return self.header.malformed(index, "keys are not strictly ascending");
+            }
+        }
+        if expected_start != self.header.used {
+            return self.header.malformed(self.count(), "content goes on after the last entry");
+        }
+        Ok(())
+    }
+}
+
+/// All that decides how many bytes a run takes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shape {
+    count: usize,
+    /// Of the longest common prefix of all keys.
+    prefix_length: usize,
+    /// Shortest, longest and all keys, in bytes.
+    key_min: usize,
+    key_max: usize,
+    key_bytes: usize,
+    /// Shortest, longest and all values, in bytes, tags not counted.
+    value_min: usize,
+    value_max: usize,
+    value_bytes: usize,
+    tagged: bool,
+}
+
+impl Shape {
+    /// The shape with one more entry.
+    #[inline]
+    fn with(&self, prefix_length: usize, key: usize, value: usize, tag: u8) -> Self {
+        let first = self.count == 0;
+        Self {
+            count: self.count + 1,
+            prefix_length,
+            key_min: if first { key } else { self.key_min.min(key) },
+            key_max: self.key_max.max(key),
+            key_bytes: self.key_bytes + key,
+            value_min: if first { value } else { self.value_min.min(value) },
+            value_max: self.value_max.max(value),
+            value_bytes: self.value_bytes + value,
+            tagged: self.tagged || tag != 0,
+        }
+    }
+
+    #[inline]
+    fn key_length(&self) -> KeyLength {
+        if self.key_min == self.key_max {
+            KeyLength::FixedSuffix
+        } else if self.value_min == self.value_max {
+            KeyLength::FixedValue
+        } else if self.key_max - self.prefix_length <= u8::MAX as usize {
+            KeyLength::Byte
+        } else {
+            KeyLength::TwoBytes
+        }
+    }
+
+    #[inline]
+    fn slotted(&self) -> bool {
+        self.key_min != self.key_max || self.value_min != self.value_max
+    }
+
+    fn fixed_length(&self) -> usize {
+        match self.key_length() {
+            KeyLength::FixedSuffix => self.key_min - self.prefix_length,
+            KeyLength::FixedValue => self.value_min + self.tagged as usize,
+            KeyLength::Byte | KeyLength::TwoBytes => 0,
+        }
+    }
+
+    /// Length of each entry, 0 if they differ.
+    fn stride(&self) -> usize {
+        if self.slotted() { 0 } else { self.key_min - self.prefix_length + self.tagged as usize + self.value_min }
+    }
+
+    /// Bytes of slots, prefix and entries: exactly what [`RunBuilder::finish_into`] writes.
+    #[inline]
+    fn bytes(&self) -> usize {
+        let slot = if self.slotted() { SLOT_BYTES } else { 0 };
+        let per_entry = slot + self.key_length().width() + self.tagged as usize;
+        let suffix_bytes = self.key_bytes - self.count * self.prefix_length;
+        self.prefix_length + self.count * per_entry + suffix_bytes + self.value_bytes
+    }
+}
+
+/// An entry's bytes in [`RunBuilder::content`]: its key, then its value, from
+/// where the entry before ends.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    key: u32,
+    value: u32,
+    tag: u8,
+}
+
+/// Gathers the entries of one page. The prefix is known only when the last key
+/// is, so entries are kept whole and put in place by [`Self::finish_into`].
+#[derive(Clone, Debug)]
+pub(super) struct RunBuilder {
+    page_size: PageSize,
+    tree: TreeId,
+    kind: PageKind,
+    slots_at: usize,
+    shape: Shape,
+    content: Vec<u8>,
+    ends: Vec<Ends>,
+}
+
+impl RunBuilder {
+    pub(super) fn new(page_size: PageSize, tree: TreeId, kind: PageKind, slots_at: usize) -> Self {
+        let shape = Shape::default();
+        Self { page_size, tree, kind, slots_at, shape, content: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Adds an entry; `false`, and nothing is changed, if the page is full. A
+    /// value whose pieces lie apart is given as two.
+    #[inline]
+    pub(super) fn try_push(&mut self, key: &[u8], tag: u8, value: &[u8]) -> bool {
+        assert!(key.len() <= key_bytes_max(self.page_size), "key of {} bytes is too long", key.len());
+        let prefix_length = match self.ends.first() {
+            None => key.len(),
+            Some(first) => {
+                assert!(self.last_key() < Some(key), "keys are not strictly ascending");
+                // Keys ascend, so what the first and the last have in common, all have.
+                common_prefix_length(&self.content[..self.shape.prefix_length.min(first.key as usize)], key)
+            }
+        };
+        let shape = self.shape.with(prefix_length, key.len(), value.len(), tag);
+        if self.slots_at + shape.bytes() > self.page_size.bytes() {
+            return false;
+        }
+        self.shape = shape;
+        self.content.extend_from_slice(key);
+        let key_end = self.content.len() as u32;
+        self.content.extend_from_slice(value);
+        self.ends.push(Ends { key: key_end, value: self.content.len() as u32, tag });
+        true
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn first_key(&self) -> Option<&[u8]> {
+        self.ends.first().map(|ends| &self.content[..ends.key as usize])
+    }
+
+    #[inline]
+    pub(super) fn last_key(&self) -> Option<&[u8]> {
+        let last = self.ends.last()?;
+        let start = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before].value);
+        Some(&self.content[start as usize..last.key as usize])
+    }
+
+    /// Bytes of the page with the entries so far, headers included.
+    pub(super) fn bytes_used(&self) -> usize {
+        self.slots_at + self.shape.bytes()
+    }
+
+    /// Writes the page, all but what lies between run header and slots.
+    pub(super) fn finish_into(&self, level: u8, page: &mut [u8]) {
+        assert_eq!(page.len(), self.page_size.bytes(), "a buffer of one page");
+        let shape = &self.shape;
+        let slots_bytes = if shape.slotted() { SLOT_BYTES * shape.count } else { 0 };
+        let prefix_at = self.slots_at + slots_bytes;
+        let mut at = prefix_at + shape.prefix_length;
+        page[prefix_at..at].copy_from_slice(&self.content[..shape.prefix_length]);
+
+        let mut wrap = shape.count;
+        let mut start = 0;
+        for (index, ends) in self.ends.iter().enumerate() {
+            if shape.slotted() {
+                write_u16(page, self.slots_at + index * SLOT_BYTES, (at % SLOT_WRAP) as u16);
+                if at >= SLOT_WRAP && wrap == shape.count {
+                    wrap = index;
+                }
+            }
+            let suffix = &self.content[start + shape.prefix_length..ends.key as usize];
+            let value = &self.content[ends.key as usize..ends.value as usize];
+            match shape.key_length() {
+                KeyLength::FixedSuffix | KeyLength::FixedValue => {}
+                KeyLength::Byte => page[at] = suffix.len() as u8,
+                KeyLength::TwoBytes => write_u16(page, at, suffix.len() as u16),
+            }
+            at += shape.key_length().width();
+            page[at..at + suffix.len()].copy_from_slice(suffix);
+            at += suffix.len();
+            if shape.tagged {
+                page[at] = ends.tag;
+                at += 1;
+            }
+            page[at..at + value.len()].copy_from_slice(value);
+            at += value.len();
+            start = ends.value as usize;
+        }
+        assert_eq!(at, self.bytes_used(), "the page is as long as was promised");
+
+        write_u16(page, PREFIX_LENGTH_AT, shape.prefix_length as u16);
+        write_u16(page, FIXED_LENGTH_AT, shape.fixed_length() as u16);
+        write_u16(page, STRIDE_AT, shape.stride() as u16);
+        write_u16(page, WRAP_AT, if shape.slotted() { wrap as u16 } else { 0 });
+        let flags = if shape.slotted() { FLAG_SLOTTED } else { 0 }
+            | (shape.key_length() as u8) << FLAG_KEY_LENGTH_SHIFT
+            | if shape.tagged { FLAG_TAGGED } else { 0 };
+        Header { kind: self.kind, flags, level, tree: self.tree, count: shape.count, used: at }.write(page);
+    }
+
+    /// Empties the builder; its memory is kept.
+    pub(super) fn reset(&mut self) {
+        self.shape = Shape::default();
+        self.content.clear();
+        self.ends.clear();
+    }
+}
+
+/// Bytes that `left` and `right` have in common at their start.
+#[inline]
+pub(super) fn common_prefix_length(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}
