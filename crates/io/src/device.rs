@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use saki_base::{Arena, Buffer};
 
@@ -30,6 +30,30 @@ pub struct Operation {
     pub buffer: Option<Buffer>,
 }
 
+impl Operation {
+    pub fn read(token: u64, offset: u64, buffer: Buffer) -> Self {
+        Self { kind: OperationKind::Read, token, offset, buffer: Some(buffer) }
+    }
+
+    pub fn write(token: u64, offset: u64, buffer: Buffer) -> Self {
+        Self { kind: OperationKind::Write, token, offset, buffer: Some(buffer) }
+    }
+
+    pub fn flush(token: u64) -> Self {
+        Self { kind: OperationKind::Flush, token, offset: 0, buffer: None }
+    }
+
+    /// Bytes to transfer; 0 for a flush.
+    pub fn length_bytes(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len())
+    }
+
+    /// Ends the operation, giving the buffer back.
+    pub(crate) fn complete(self, result: Result<(), DeviceError>) -> Completion {
+        Completion { token: self.token, buffer: self.buffer, result }
+    }
+}
+
 /// The end of an operation: always exactly one per operation, in any order.
 #[derive(Debug)]
 pub struct Completion {
@@ -50,12 +74,29 @@ pub enum Wait {
     AtMost(Duration),
 }
 
+impl Wait {
+    /// When a wait that begins at `now` is over; `None` for no wait. A time
+    /// too far for the clock counts as a day: poll may always return early.
+    pub(crate) fn deadline(self, now: Instant) -> Option<Instant> {
+        const DAY: Duration = Duration::from_secs(86_400);
+        match self {
+            Self::No => None,
+            Self::AtMost(limit) => Some(now + limit.min(DAY)),
+        }
+    }
+}
+
 /// Interrupts a lane's `poll` from another thread. Cheap when nobody waits.
+///
+/// A wake is kept until a *waiting* poll has seen it: called before that poll
+/// begins, it makes it return at once; `Wait::No` leaves it alone. Several
+/// wakes before one poll count as one. Outliving the lane is harmless.
 pub trait Waker: Send + Sync {
     fn wake(&self);
 }
 
-/// One thread's private path to a device.
+/// One thread's private path to a device. A lane may be moved to another
+/// thread before its first use, not after it.
 pub trait Lane: Send {
     /// Accepts an operation. Never blocks and never fails: an operation that
     /// the device refuses completes with an error. May be queued until `poll` or `flush_submissions`.
@@ -86,6 +127,60 @@ pub trait Device: Send + Sync {
     fn open_lane(&self, arena: Option<&Arc<Arena>>) -> Result<Box<dyn Lane>, DeviceError>;
 }
 
+/// What a backend checks of every operation before the system sees it, so
+/// that a mistake has the same answer everywhere.
+pub(crate) struct Limits<'a> {
+    pub device: &'a str,
+    pub length_bytes: u64,
+    pub block_bytes: usize,
+    pub read_only: bool,
+}
+
+impl Limits<'_> {
+    pub fn check(&self, operation: &Operation) -> Result<(), DeviceError> {
+        let Operation { kind, offset, buffer, .. } = operation;
+        if *kind == OperationKind::Flush {
+            return Ok(());
+        }
+        let Some(buffer) = buffer else {
+            return Err(self.refused(operation, "the operation carries no buffer"));
+        };
+        let length = buffer.len() as u64;
+        let block = self.block_bytes as u64;
+        if !offset.is_multiple_of(block) || !length.is_multiple_of(block) || length == 0 {
+            return Err(self.refused(operation, &format!("{length} bytes are not whole blocks of {block} bytes")));
+        }
+        if *kind == OperationKind::Write && self.read_only {
+            return Err(DeviceError::ReadOnly { device: self.device.into() });
+        }
+        if offset.checked_add(length).is_none_or(|end| end > self.length_bytes) {
+            return Err(DeviceError::OutOfRange { device: self.device.into(), offset: *offset, length });
+        }
+        Ok(())
+    }
+
+    fn refused(&self, operation: &Operation, message: &str) -> DeviceError {
+        DeviceError::Failed {
+            device: self.device.into(),
+            action: operation.kind.action(),
+            offset: operation.offset,
+            message: message.into(),
+            errno: None,
+        }
+    }
+}
+
+impl OperationKind {
+    /// The word used in messages.
+    pub(crate) fn action(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+        }
+    }
+}
+
 /// What can go wrong, by what the caller may do about it.
 #[derive(Clone, Debug)]
 pub enum DeviceError {
@@ -93,6 +188,8 @@ pub enum DeviceError {
     Full { device: String },
     /// The device refuses writes.
     ReadOnly { device: String },
+    /// Another process (or another open handle of this one) has the device locked.
+    InUse { device: String },
     /// Beyond the end of the device.
     OutOfRange { device: String, offset: u64, length: u64 },
     /// The device failed; `errno` where the system gave one.
@@ -104,6 +201,9 @@ impl fmt::Display for DeviceError {
         match self {
             Self::Full { device } => write!(f, "{device}: no space left; free some or enlarge it"),
             Self::ReadOnly { device } => write!(f, "{device}: is read-only"),
+            Self::InUse { device } => {
+                write!(f, "{device}: is in use by another process; stop that process, or open another database")
+            }
             Self::OutOfRange { device, offset, length } => {
                 write!(f, "{device}: {length} bytes at {offset} lie beyond its end")
             }
@@ -115,3 +215,15 @@ impl fmt::Display for DeviceError {
 }
 
 impl std::error::Error for DeviceError {}
+
+impl DeviceError {
+    /// Sorts a system error by what the caller may do about it.
+    pub fn from_system(device: &str, action: &'static str, offset: u64, error: &std::io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => Self::Full { device: device.into() },
+            Some(libc::EROFS | libc::EPERM) => Self::ReadOnly { device: device.into() },
+            Some(libc::EACCES) if action != "open" => Self::ReadOnly { device: device.into() },
+            errno => Self::Failed { device: device.into(), action, offset, message: error.to_string(), errno },
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! io_uring: operations go to the kernel in batches, completions come back in
+//! any order, and no thread waits per request.
+//!
+//! ```text
+//!   submit ──► queued ──► submission ring ──enter──► kernel ──► completion ring ──► poll
+//!              (slots of the slab, any number)        ≤ IN_RING_MAX            (slot freed, buffer back)
+//! ```
+//!
+//! **Who owns a buffer.** From `submit` to the completion's return it lies in
+//! the lane's slab and nothing touches it but the kernel. The slab gives it
+//! back only when the kernel's completion for that very slot has been seen;
+//! dropping a lane waits for all of them. Should waiting be impossible, the
+//! buffers are leaked: memory under a device is never freed.
+//!
+//! **One thread.** The ring is made for a single issuer, which spares the
+//! kernel its locks. It is created disabled, so that a lane can be opened by
+//! one thread and handed to another; the first submit or poll enables it and
+//! binds it to the calling thread.
+//!
+//! **When completions appear.** Only while the thread is inside `enter`
+//! (deferred task work), never as an interruption of the query's own work.
+//!
+//! - [`lane`]: submission, completion, continuing short transfers.
+//! - [`waker`]: ending a wait from another thread.
+
+#![allow(unsafe_code)]
+
+mod lane;
+mod waker;
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use io_uring::IoUring;
+use saki_base::Arena;
+
+use crate::device::{Device, DeviceError, Lane};
+use crate::file::DeviceFile;
+use lane::UringLane;
+
+/// Entries of the submission ring: how many operations one `enter` can hand over.
+const SUBMISSION_ENTRIES: u32 = 1024;
+/// Entries of the completion ring.
+const COMPLETION_ENTRIES: u32 = 16_384;
+/// Operations in the kernel at once; more are queued in the lane. Below
+/// [`COMPLETION_ENTRIES`] by enough for the waker's own completions, so that
+/// the completion ring cannot overflow.
+const IN_RING_MAX: u32 = COMPLETION_ENTRIES - 1024;
+/// The kernel registers buffers of at most 1 GiB.
+const REGISTERED_BUFFER_BYTES_MAX: usize = 1 << 30;
+
+fn build(entries: u32, completions: u32) -> io::Result<IoUring> {
+    IoUring::builder()
+        .setup_r_disabled()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_coop_taskrun()
+        // Without it a poll that only looks would have to enter the kernel to learn that nothing happened.
+        .setup_taskrun_flag()
+        // One bad operation does not hold up those behind it.
+        .setup_submit_all()
+        .setup_cqsize(completions)
+        .build(entries)
+}
+
+/// Whether this kernel, and whatever confines this process, allow the rings that lanes need.
+pub(crate) fn probe() -> io::Result<()> {
+    build(2, 4)?.submitter().register_enable_rings()
+}
+
+/// A file or block device reached through io_uring.
+pub(crate) struct UringDevice {
+    file: Arc<DeviceFile>,
+}
+
+impl UringDevice {
+    pub fn new(file: DeviceFile) -> Self {
+        Self { file: Arc::new(file) }
+    }
+}
+
+impl Device for UringDevice {
+    fn name(&self) -> String {
+        self.file.name().into()
+    }
+
+    fn length_bytes(&self) -> Result<u64, DeviceError> {
+        Ok(self.file.length_bytes())
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.file.block_bytes()
+    }
+
+    fn read_only(&self) -> bool {
+        self.file.read_only()
+    }
+
+    fn ensure_length(&self, bytes: u64) -> Result<(), DeviceError> {
+        self.file.ensure_length(bytes)
+    }
+
+    fn open_lane(&self, arena: Option<&Arc<Arena>>) -> Result<Box<dyn Lane>, DeviceError> {
+        let failed = |error: io::Error| DeviceError::from_system(self.file.name(), "open a lane", 0, &error);
+        let ring = build(SUBMISSION_ENTRIES, COMPLETION_ENTRIES).map_err(failed)?;
+        ring.submitter().register_files(&[self.file.file().as_raw_fd()]).map_err(failed)?;
+        let registered = arena.and_then(|arena| match RegisteredArena::register(&ring, arena) {
+            Ok(registered) => Some(registered),
+            Err(error) => {
+                tracing::debug!(
+                    "{}: buffers stay unregistered ({error}); a larger RLIMIT_MEMLOCK would spare the kernel \
+                     pinning each of them anew",
+                    self.file.name()
+                );
+                None
+            }
+        });
+        Ok(Box::new(UringLane::new(ring, Arc::clone(&self.file), registered).map_err(failed)?))
+    }
+}
+
+/// An arena whose memory the ring has pinned, as one buffer per GiB.
+struct RegisteredArena {
+    arena: Arc<Arena>,
+    slots_per_buffer: u32,
+}
+
+impl RegisteredArena {
+    fn register(ring: &IoUring, arena: &Arc<Arena>) -> io::Result<Self> {
+        let (start, bytes) = arena.region();
+        // Whole slots per buffer, because a transfer may not straddle two.
+        let slots_per_buffer = REGISTERED_BUFFER_BYTES_MAX / arena.slot_bytes();
+        if slots_per_buffer == 0 {
+            return Err(io::Error::other("an arena slot is larger than 1 GiB"));
+        }
+        let buffer_bytes = slots_per_buffer * arena.slot_bytes();
+        let buffers: Vec<libc::iovec> = (0..bytes)
+            .step_by(buffer_bytes)
+            .map(|offset| libc::iovec {
+                iov_base: start.wrapping_add(offset).cast(),
+                iov_len: buffer_bytes.min(bytes - offset),
+            })
+            .collect();
+        // SAFETY: the regions lie within the arena's mapping, which `arena`,
+        // kept in the returned value, holds until after the ring is closed
+        // (`UringLane` declares the ring first).
+        unsafe { ring.submitter().register_buffers(&buffers)? };
+        Ok(Self { arena: Arc::clone(arena), slots_per_buffer: u32::try_from(slots_per_buffer).unwrap_or(u32::MAX) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{self, ScratchFile};
+    use crate::{Backend, DeviceOptions, Operation, Wait, open_device};
+    use saki_base::Buffer;
+    use std::time::Duration;
+
+    fn device(scratch: &ScratchFile) -> Option<Arc<dyn Device>> {
+        if let Err(error) = probe() {
+            eprintln!("skipped: io_uring is refused here ({error})");
+            return None;
+        }
+        let options = DeviceOptions { backend: Backend::Uring, ..DeviceOptions::default() };
+        Some(open_device(scratch.path(), options).unwrap())
+    }
+
+    #[test]
+    fn passes_the_contract() {
+        let scratch = ScratchFile::new(contract::DEVICE_BYTES);
+        let Some(device) = device(&scratch) else { return };
+        contract::run_all(&*device);
+    }
+
+    #[test]
+    fn arena_slots_travel_as_registered_buffers() {
+        let scratch = ScratchFile::new(1 << 20);
+        let Some(device) = device(&scratch) else { return };
+        let (arena, mut slots) = Arena::new(64, 16 << 10).unwrap();
+        let (_foreign_arena, mut foreign) = Arena::new(1, 16 << 10).unwrap();
+        let mut lane = device.open_lane(Some(&arena)).unwrap();
+        let mut done = Vec::new();
+        for index in 0..64_u64 {
+            let mut slot = slots.pop().unwrap();
+            slot.fill(index as u8 + 1);
+            lane.submit(Operation::write(index, index * (16 << 10), Buffer::Slot(slot)));
+        }
+        while lane.in_flight() > 0 {
+            lane.poll(Wait::AtMost(Duration::from_secs(1)), &mut done);
+        }
+        for completion in done.drain(..) {
+            completion.result.unwrap();
+            lane.submit(Operation::read(
+                completion.token,
+                (63 - completion.token) * (16 << 10),
+                completion.buffer.unwrap(),
+            ));
+        }
+        // A slot of an arena that was not registered works all the same.
+        lane.submit(Operation::read(0, 63 * (16 << 10), Buffer::Slot(foreign.pop().unwrap())));
+        while lane.in_flight() > 0 {
+            lane.poll(Wait::AtMost(Duration::from_secs(1)), &mut done);
+        }
+        assert_eq!(done.len(), 65);
+        for completion in done {
+            completion.result.unwrap();
+            let expected = 64 - completion.token as u8;
+            assert!(completion.buffer.unwrap().iter().all(|byte| *byte == expected));
+        }
+    }
+
+    #[test]
+    fn a_lane_may_be_opened_by_one_thread_and_used_by_another() {
+        let scratch = ScratchFile::new(1 << 20);
+        let Some(device) = device(&scratch) else { return };
+        let lane = device.open_lane(None).unwrap();
+        std::thread::spawn(move || contract::round_trips(lane, 1 << 20)).join().unwrap();
+    }
+}
