@@ -1,0 +1,99 @@
+//! What can go wrong, by what the caller may do about it.
+
+use std::fmt;
+
+use saki_base::InvalidPageSize;
+use saki_io::DeviceError;
+
+/// A volume could not do what was asked. Each message says what, where, and what to do.
+#[derive(Clone, Debug)]
+pub enum VolumeError {
+    /// No slot is free and the device cannot grow: free space or enlarge the device, then repeat the statement.
+    Full { device: String, used_bytes: u64 },
+    /// The device failed, or refuses writes.
+    Device(DeviceError),
+    /// The device does not start with a superblock.
+    NotADatabase { device: String },
+    /// `create` found a database already there.
+    AlreadyADatabase { device: String },
+    /// The superblock was written by another version of the format.
+    UnsupportedVersion { device: String, found: u32, supported: u32 },
+    /// The superblock is whole but names an impossible page size.
+    PageSize { device: String, error: InvalidPageSize },
+    /// The device ends before data that the superblock names.
+    Truncated { device: String, needed_bytes: u64, found_bytes: u64 },
+    /// Bytes on the device are not what was written.
+    Corrupt { device: String, offset: u64, what: String },
+    /// The root or the device profile is larger than its place.
+    TooLarge { what: &'static str, bytes: usize, bytes_max: usize },
+    /// The chunk map no longer fits in the slots a superblock can name.
+    ChunkMapFull { device: String, chunks: usize },
+    /// An earlier superblock write failed, so it is unknown which generation is on the device: reopen the database.
+    PublishOutcomeUnknown { device: String, reason: String },
+    /// The caller broke this crate's contract (a bug above).
+    Misuse { what: String },
+}
+
+impl VolumeError {
+    pub(crate) fn misuse(what: impl Into<String>) -> Self {
+        Self::Misuse { what: what.into() }
+    }
+}
+
+impl From<DeviceError> for VolumeError {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(error)
+    }
+}
+
+impl fmt::Display for VolumeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { device, used_bytes } => write!(
+                f,
+                "{device}: no space left ({used_bytes} bytes in use); free some or enlarge the device, then repeat the statement"
+            ),
+            Self::Device(error) => error.fmt(f),
+            Self::NotADatabase { device } => {
+                write!(f, "{device}: is not a Sakigake database (no superblock at bytes 0 and 524288); check the path")
+            }
+            Self::AlreadyADatabase { device } => {
+                write!(f, "{device}: holds a Sakigake database already; open it, or remove it first")
+            }
+            Self::UnsupportedVersion { device, found, supported } => write!(
+                f,
+                "{device}: has format version {found}, this program reads version {supported}; use the program that wrote it"
+            ),
+            Self::PageSize { device, error } => write!(f, "{device}: the superblock is wrong: {error}"),
+            Self::Truncated { device, needed_bytes, found_bytes } => write!(
+                f,
+                "{device}: is cut short: it has {found_bytes} bytes, the database needs {needed_bytes}; restore it from a copy"
+            ),
+            Self::Corrupt { device, offset, what } => {
+                write!(f, "{device}: corrupt at byte {offset}: {what}; restore it from a copy")
+            }
+            Self::TooLarge { what, bytes, bytes_max } => {
+                write!(f, "{what} has {bytes} bytes, its place in the volume holds {bytes_max}")
+            }
+            Self::ChunkMapFull { device, chunks } => {
+                write!(f, "{device}: the map of {chunks} chunks does not fit in the journal a superblock can name")
+            }
+            Self::PublishOutcomeUnknown { device, reason } => write!(
+                f,
+                "{device}: a publish failed while its superblock was written ({reason}), so nothing more is published; \
+                 reading goes on; reopen the database to go on writing"
+            ),
+            Self::Misuse { what } => write!(f, "internal error in the use of the volume: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for VolumeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Device(error) => Some(error),
+            Self::PageSize { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

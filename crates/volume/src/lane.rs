@@ -1,0 +1,153 @@
+//! Pages for the cache: one thread's way from page address through the chunk map to the device.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use saki_base::{Arena, ArenaSlot, Buffer, PageAddress, PageSize};
+use saki_io::{Completion, Lane, Operation, OperationKind, Wait, Waker};
+use saki_page::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};
+
+use crate::admission::Admission;
+use crate::map::MapView;
+use crate::volume::Volume;
+
+impl PageStore for Volume {
+    fn page_size(&self) -> PageSize {
+        Volume::page_size(self)
+    }
+
+    fn open_lane(&self, arena: &Arc<Arena>) -> Result<Box<dyn PageLane>, StoreError> {
+        let device = self.device.name();
+        let lane = self.device.open_lane(Some(arena)).map_err(|error| store_error(&device, error))?;
+        Ok(Box::new(VolumeLane {
+            page_size: Volume::page_size(self),
+            device,
+            lane,
+            view: MapView::new(&self.map),
+            admission: Arc::clone(&self.admission),
+            reads: Vec::new(),
+            vacant: Vec::new(),
+            completions: Vec::new(),
+        }))
+    }
+
+    fn describe(&self, address: PageAddress) -> String {
+        let device = self.device.name();
+        match self.locate(address) {
+            Some(location) => {
+                let offset = location.offset() + Volume::page_size(self).offset_in_chunk(address) as u64;
+                format!("{device} at byte {offset}")
+            }
+            None => format!("{device} (not mapped)"),
+        }
+    }
+}
+
+fn store_error(device: &str, error: impl std::fmt::Display) -> StoreError {
+    StoreError { device: device.to_owned(), message: error.to_string() }
+}
+
+/// A read under way.
+struct Read {
+    token: u64,
+    share: Arc<IoShare>,
+    started: Instant,
+}
+
+struct VolumeLane {
+    page_size: PageSize,
+    device: String,
+    lane: Box<dyn Lane>,
+    view: MapView,
+    admission: Arc<Admission>,
+    /// By operation token; entries are reused through `vacant`, so that a read allocates nothing.
+    reads: Vec<Option<Read>>,
+    vacant: Vec<u32>,
+    completions: Vec<Completion>,
+}
+
+impl VolumeLane {
+    fn occupy(&mut self, read: Read) -> u64 {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.reads.push(None);
+            (self.reads.len() - 1) as u32
+        });
+        self.reads[index as usize] = Some(read);
+        u64::from(index)
+    }
+
+    /// Ends the count of a read on device and share.
+    fn release(&mut self, index: u64) -> u64 {
+        let read = self.reads[index as usize].take().expect("a completion for each operation, once");
+        self.vacant.push(index as u32);
+        self.admission.release(&read.share, read.started.elapsed());
+        read.token
+    }
+}
+
+impl PageLane for VolumeLane {
+    fn try_read(
+        &mut self,
+        share: &Arc<IoShare>,
+        address: PageAddress,
+        slot: ArenaSlot,
+        token: u64,
+    ) -> Result<(), (ArenaSlot, Refusal)> {
+        if !self.admission.try_acquire(share) {
+            return Err((slot, Refusal::Busy));
+        }
+        let read = Read { token, share: Arc::clone(share), started: Instant::now() };
+        let index = self.occupy(read);
+        let Some(location) = self.view.locate_for_read(self.page_size.chunk_of(address)) else {
+            self.release(index);
+            return Err((slot, Refusal::Unmapped));
+        };
+        let offset = location.offset() + self.page_size.offset_in_chunk(address) as u64;
+        let buffer = Some(Buffer::Slot(slot));
+        self.lane.submit(Operation { kind: OperationKind::Read, token: index, offset, buffer });
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Option<Duration>, finished: &mut Vec<PageRead>) -> usize {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.lane.poll(wait.map_or(Wait::No, Wait::AtMost), &mut completions);
+        let count = completions.len();
+        for completion in completions.drain(..) {
+            let token = self.release(completion.token);
+            let Some(Buffer::Slot(slot)) = completion.buffer else {
+                unreachable!("a lane returns the buffer it was given");
+            };
+            let result = completion.result.map_err(|error| store_error(&self.device, error));
+            finished.push(PageRead { token, slot, result });
+        }
+        self.completions = completions;
+        count
+    }
+
+    fn in_flight(&self) -> usize {
+        self.lane.in_flight()
+    }
+
+    fn waker(&self) -> Arc<dyn PageWaker> {
+        Arc::new(LaneWaker(self.lane.waker()))
+    }
+}
+
+impl Drop for VolumeLane {
+    /// The device lane drains itself; what it read for counts no longer.
+    fn drop(&mut self) {
+        for index in 0..self.reads.len() {
+            if self.reads[index].is_some() {
+                self.release(index as u64);
+            }
+        }
+    }
+}
+
+struct LaneWaker(Arc<dyn Waker>);
+
+impl PageWaker for LaneWaker {
+    fn wake(&self) {
+        self.0.wake();
+    }
+}

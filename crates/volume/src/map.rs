@@ -1,0 +1,193 @@
+//! The read side of the chunk map: where a chunk lies now.
+//!
+//! Every page miss of every thread looks here, so a lookup takes no shared lock and
+//! writes no shared line except the chunk's own heat counter. The map is cut into
+//! segments of 1024 chunks; a thread's [`MapView`] keeps the segments it has met.
+//! Chunk ids are never reused, so a segment found once stays right for ever: its
+//! cells change in place, and a segment whose chunks are all gone can only ever
+//! say "unmapped", which remains true.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use saki_base::{CHUNK_BYTES, ChunkId, DeviceId};
+
+/// Where a chunk lies: a device and one of its 1 MiB slots. Slot 0 holds the superblocks, never a chunk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Location {
+    pub device: DeviceId,
+    pub slot: u64,
+}
+
+/// Slots of a device that a location can name: 2^32 (4 PiB), as the superblock writes them in four bytes.
+pub(crate) const SLOTS_MAX: u64 = 1 << 32;
+
+impl Location {
+    /// Byte offset of the slot on its device.
+    #[inline]
+    pub fn offset(self) -> u64 {
+        self.slot * CHUNK_BYTES as u64
+    }
+
+    fn pack(self) -> u64 {
+        debug_assert!(self.slot > 0 && self.slot < SLOTS_MAX);
+        u64::from(self.device.0) << 48 | self.slot
+    }
+
+    fn unpack(packed: u64) -> Option<Self> {
+        let slot = packed & ((1 << 48) - 1);
+        (slot != 0).then_some(Self { device: DeviceId((packed >> 48) as u16), slot })
+    }
+}
+
+const SEGMENT_CHUNKS: u64 = 1024;
+
+struct Segment {
+    /// Packed locations; zero is unmapped. Readers need no ordering with other
+    /// memory: what a location leads to lies on a device, and a reader learns of
+    /// a chunk only through a lock or channel taken after it was mapped.
+    locations: Box<[AtomicU64]>,
+    /// Reads per chunk since they were last taken.
+    reads: Box<[AtomicU32]>,
+    /// Set when the map has let go of this segment for ever.
+    retired: AtomicBool,
+}
+
+impl Segment {
+    fn new() -> Self {
+        Self {
+            locations: (0..SEGMENT_CHUNKS).map(|_| AtomicU64::new(0)).collect(),
+            reads: (0..SEGMENT_CHUNKS).map(|_| AtomicU32::new(0)).collect(),
+            retired: AtomicBool::new(false),
+        }
+    }
+}
+
+fn place_of(chunk: ChunkId) -> (u64, usize) {
+    (chunk.0 / SEGMENT_CHUNKS, (chunk.0 % SEGMENT_CHUNKS) as usize)
+}
+
+/// The map itself, shared by all threads.
+#[derive(Default)]
+pub(crate) struct ChunkMap {
+    segments: RwLock<HashMap<u64, Arc<Segment>>>,
+}
+
+impl ChunkMap {
+    pub fn map(&self, chunk: ChunkId, location: Location) {
+        let (segment, index) = place_of(chunk);
+        let mut segments = self.segments.write();
+        let segment = segments.entry(segment).or_insert_with(|| Arc::new(Segment::new()));
+        let before = segment.locations[index].swap(location.pack(), Ordering::Release);
+        debug_assert_eq!(before, 0, "{chunk} mapped twice");
+    }
+
+    /// `next_chunk`: ids from there on may still be mapped, so their segments stay.
+    pub fn unmap(&self, chunk: ChunkId, next_chunk: ChunkId) {
+        let (number, index) = place_of(chunk);
+        let mut segments = self.segments.write();
+        let Some(segment) = segments.get(&number) else { return };
+        segment.locations[index].store(0, Ordering::Release);
+        let complete = (number + 1) * SEGMENT_CHUNKS <= next_chunk.0;
+        if complete && segment.locations.iter().all(|location| location.load(Ordering::Relaxed) == 0) {
+            segment.retired.store(true, Ordering::Relaxed);
+            segments.remove(&number);
+        }
+    }
+
+    pub fn locate(&self, chunk: ChunkId) -> Option<Location> {
+        let (segment, index) = place_of(chunk);
+        Location::unpack(self.segments.read().get(&segment)?.locations[index].load(Ordering::Acquire))
+    }
+
+    /// Calls `each` with every chunk read since the last call, and its reads; counting starts again at zero.
+    pub fn take_reads(&self, mut each: impl FnMut(ChunkId, u32)) {
+        let segments: Vec<_> =
+            self.segments.read().iter().map(|(number, segment)| (*number, segment.clone())).collect();
+        for (number, segment) in segments {
+            for (index, reads) in segment.reads.iter().enumerate() {
+                if reads.load(Ordering::Relaxed) > 0 {
+                    each(ChunkId(number * SEGMENT_CHUNKS + index as u64), reads.swap(0, Ordering::Relaxed));
+                }
+            }
+        }
+    }
+}
+
+/// One thread's way into the map.
+pub(crate) struct MapView {
+    map: Arc<ChunkMap>,
+    seen: HashMap<u64, Arc<Segment>>,
+    /// Retired segments are let go of when this many have been met.
+    prune_at: usize,
+}
+
+impl MapView {
+    pub fn new(map: &Arc<ChunkMap>) -> Self {
+        Self { map: Arc::clone(map), seen: HashMap::new(), prune_at: 64 }
+    }
+
+    /// Where a chunk lies, counting a read of it.
+    #[inline]
+    pub fn locate_for_read(&mut self, chunk: ChunkId) -> Option<Location> {
+        let (number, index) = place_of(chunk);
+        if !self.seen.contains_key(&number) {
+            self.meet(number)?;
+        }
+        let segment = self.seen.get(&number)?;
+        let location = Location::unpack(segment.locations[index].load(Ordering::Acquire))?;
+        segment.reads[index].fetch_add(1, Ordering::Relaxed);
+        Some(location)
+    }
+
+    fn meet(&mut self, number: u64) -> Option<()> {
+        let segment = self.map.segments.read().get(&number).cloned()?;
+        if self.seen.len() >= self.prune_at {
+            self.seen.retain(|_, segment| !segment.retired.load(Ordering::Relaxed));
+            self.prune_at = 2 * self.seen.len() + 64;
+        }
+        self.seen.insert(number, segment);
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(slot: u64) -> Location {
+        Location { device: DeviceId(3), slot }
+    }
+
+    #[test]
+    fn views_follow_the_map() {
+        let map = Arc::new(ChunkMap::default());
+        let mut view = MapView::new(&map);
+        assert_eq!(view.locate_for_read(ChunkId(5)), None);
+        map.map(ChunkId(5), at(7));
+        assert_eq!(view.locate_for_read(ChunkId(5)), Some(at(7)));
+        assert_eq!(map.locate(ChunkId(5)), Some(at(7)));
+        map.unmap(ChunkId(5), ChunkId(6));
+        assert_eq!(view.locate_for_read(ChunkId(5)), None);
+        map.map(ChunkId(6), at(8));
+        assert_eq!(view.locate_for_read(ChunkId(6)), Some(at(8)), "the segment stays while ids of it are to come");
+        let mut reads = Vec::new();
+        map.take_reads(|chunk, count| reads.push((chunk.0, count)));
+        assert_eq!(reads, [(5, 1), (6, 1)]);
+    }
+
+    #[test]
+    fn dead_segments_are_let_go() {
+        let map = Arc::new(ChunkMap::default());
+        let mut view = MapView::new(&map);
+        for chunk in (0..300 * SEGMENT_CHUNKS).step_by(SEGMENT_CHUNKS as usize) {
+            map.map(ChunkId(chunk), at(chunk + 1));
+            assert!(view.locate_for_read(ChunkId(chunk)).is_some());
+            map.unmap(ChunkId(chunk), ChunkId(chunk + SEGMENT_CHUNKS));
+        }
+        assert!(map.segments.read().is_empty());
+        assert!(view.seen.len() <= 129);
+    }
+}

@@ -1,0 +1,382 @@
+//! A volume: created, opened, looked at.
+
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use saki_base::{CHUNK_BYTES, ChunkId, Generation, PageAddress, PageSize, checksum};
+use saki_io::Device;
+
+use crate::admission::Admission;
+use crate::blocking::BlockingIo;
+use crate::bytes::{get_u64, put_u64};
+use crate::durable::{Change, Durable};
+use crate::error::VolumeError;
+use crate::journal::{Records, replay};
+use crate::map::{ChunkMap, Location};
+use crate::snapshot::SnapshotGuard;
+use crate::space::{ChunkTable, Space};
+use crate::superblock::{FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock, SuperblockFault};
+
+/// Where the device profile lies: length 8, checksum 8, then its bytes.
+const PROFILE_OFFSET: u64 = 768 << 10;
+const PROFILE_HEADER_BYTES: usize = 16;
+/// Largest device profile, in bytes.
+pub const PROFILE_BYTES_MAX: usize = (64 << 10) - PROFILE_HEADER_BYTES;
+const _: () = assert!(PROFILE_OFFSET as usize + PROFILE_HEADER_BYTES + PROFILE_BYTES_MAX <= CHUNK_BYTES);
+
+/// What a new volume is to be.
+#[derive(Clone, Debug)]
+pub struct VolumeOptions {
+    /// Size of every page, for ever.
+    pub page_size: PageSize,
+    /// Names the database among all others; drawn at random if absent.
+    pub database_id: Option<u128>,
+    /// A new journal is begun when the old one would exceed this (and twice the map it describes), in bytes.
+    pub journal_bytes_max: u64,
+}
+
+impl VolumeOptions {
+    pub fn new(page_size: PageSize) -> Self {
+        Self { page_size, database_id: None, journal_bytes_max: JOURNAL_BYTES_MAX }
+    }
+}
+
+const JOURNAL_BYTES_MAX: u64 = 1 << 20;
+
+/// How full a volume is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VolumeStats {
+    /// Slots the device has room for now (a file grows beyond them), 1 MiB each.
+    pub total_slots: u64,
+    /// Slots that can be given out without growing the device.
+    pub free_slots: u64,
+    /// Slots that become free when older snapshots are dropped and another generation is published.
+    pub pending_slots: u64,
+    /// Slots of temporary data.
+    pub scratch_slots: u64,
+    /// Slots of the journal.
+    pub journal_slots: u64,
+    /// Published chunks.
+    pub chunks: u64,
+    /// Pages that the published generation refers to.
+    pub live_pages: u64,
+    /// Bytes of the device in use for anything.
+    pub used_bytes: u64,
+}
+
+/// Chunks on a device, with one published generation at a time. See the crate's introduction.
+pub struct Volume {
+    pub(crate) device: Arc<dyn Device>,
+    page_size: PageSize,
+    database_id: u128,
+    pub(crate) map: Arc<ChunkMap>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) space: Arc<Mutex<Space>>,
+    /// Taken before `space` where both are needed.
+    pub(crate) durable: Mutex<Durable>,
+    current: RwLock<Arc<SnapshotGuard>>,
+    /// Whether a publication is running.
+    publishing: Mutex<bool>,
+    publication_ended: Condvar,
+}
+
+impl Volume {
+    /// Makes an empty volume, generation 1 with an empty root. Refuses a device that holds one already.
+    pub fn create(device: Arc<dyn Device>, options: VolumeOptions) -> Result<Arc<Self>, VolumeError> {
+        device.ensure_length(CHUNK_BYTES as u64)?;
+        let mut io = BlockingIo::open(&device)?;
+        for offset in Superblock::OFFSETS {
+            if Superblock::decode(&io.read(offset, SUPERBLOCK_BYTES)?) != Err(SuperblockFault::Magic) {
+                return Err(VolumeError::AlreadyADatabase { device: device.name() });
+            }
+        }
+        let mut superblock = Superblock {
+            page_size: options.page_size,
+            database_id: options.database_id.map_or_else(random_id, Ok)?,
+            generation: Generation(0),
+            next_chunk: ChunkId(0),
+            journal_length: 0,
+            journal_sequence: 0,
+            journal_slots: Vec::new(),
+            tails: Vec::new(),
+            root: Vec::new(),
+        };
+        // Both, so that from the first publish on there is something to fall back to.
+        for generation in [Generation(0), Generation(1)] {
+            superblock.generation = generation;
+            io.write(Superblock::offset(generation), &superblock.encode())?;
+        }
+        io.flush()?;
+        drop(io);
+        Self::recover(device, options.journal_bytes_max)
+    }
+
+    /// Opens a volume at its newest published generation.
+    pub fn open(device: Arc<dyn Device>) -> Result<Arc<Self>, VolumeError> {
+        Self::recover(device, JOURNAL_BYTES_MAX)
+    }
+
+    fn recover(device: Arc<dyn Device>, journal_bytes_max: u64) -> Result<Arc<Self>, VolumeError> {
+        let mut io = BlockingIo::open(&device)?;
+        let superblock = newest_superblock(&device, &mut io)?;
+        let stream = read_journal(&device, &mut io, &superblock)?;
+        let slots_end = device.length_bytes()? / CHUNK_BYTES as u64;
+        let mut table = ChunkTable::new(&superblock, slots_end);
+        let newest = superblock.generation;
+        let replayed = replay(&stream, superblock.journal_sequence, newest, |record, generation| {
+            table.apply(record, generation == newest)
+        });
+        let next_sequence = replayed.map_err(|fault| match table.needed_slots {
+            Some(slots) => truncated(&device, slots * CHUNK_BYTES as u64),
+            None => {
+                let slot = superblock.journal_slots[fault.position / CHUNK_BYTES];
+                let offset = u64::from(slot) * CHUNK_BYTES as u64 + (fault.position % CHUNK_BYTES) as u64;
+                VolumeError::Corrupt { device: device.name(), offset, what: fault.what }
+            }
+        })?;
+        if let Some(tail) = superblock.tails.iter().find(|tail| !table.chunks.contains_key(&tail.chunk)) {
+            let what = format!("the superblock's open {} is not assigned", tail.chunk);
+            return Err(VolumeError::Corrupt { device: device.name(), offset: Superblock::offset(newest), what });
+        }
+        let map = Arc::new(ChunkMap::default());
+        let mut space = Space::recover(&device, &superblock, table, Arc::clone(&map))?;
+        space.published(newest, Generation(newest.0.saturating_sub(1)));
+        let space = Arc::new(Mutex::new(space));
+        Ok(Arc::new(Self {
+            page_size: superblock.page_size,
+            database_id: superblock.database_id,
+            map,
+            admission: Arc::new(Admission::new(&device)),
+            current: RwLock::new(SnapshotGuard::new(newest, superblock.root.clone(), &space)),
+            space,
+            durable: Mutex::new(Durable::new(&device, superblock, next_sequence, journal_bytes_max)),
+            publishing: Mutex::new(false),
+            publication_ended: Condvar::new(),
+            device,
+        }))
+    }
+
+    pub fn page_size(&self) -> PageSize {
+        self.page_size
+    }
+
+    /// The database's name among all others.
+    pub fn database_id(&self) -> u128 {
+        self.database_id
+    }
+
+    /// The device, for messages.
+    pub fn device_name(&self) -> String {
+        self.device.name()
+    }
+
+    /// The newest published generation.
+    pub fn generation(&self) -> Generation {
+        self.current.read().generation()
+    }
+
+    /// The newest published root.
+    pub fn root(&self) -> Vec<u8> {
+        self.current.read().root().to_vec()
+    }
+
+    /// Holds the newest generation readable until dropped. Cheap.
+    pub fn snapshot(&self) -> Arc<SnapshotGuard> {
+        Arc::clone(&self.current.read())
+    }
+
+    pub fn stats(&self) -> VolumeStats {
+        // Not in the order of publishing (durable, then space), so never both at once.
+        let journal_slots = self.durable.lock().superblock.journal_slots.len() as u64;
+        let space = self.space.lock();
+        VolumeStats {
+            total_slots: space.total_slots(),
+            free_slots: space.available_slots(),
+            pending_slots: space.pending_slots(),
+            scratch_slots: space.scratch_slots,
+            journal_slots,
+            chunks: space.chunks.len() as u64,
+            live_pages: space.chunks.values().map(|chunk| u64::from(chunk.live_pages)).sum(),
+            used_bytes: (space.total_slots() - space.available_slots()) * CHUNK_BYTES as u64,
+        }
+    }
+
+    /// Live pages of every published chunk, in chunk order: what a walk over all roots must count too.
+    pub fn live_pages(&self) -> Vec<(ChunkId, u32)> {
+        let mut live: Vec<_> =
+            self.space.lock().chunks.iter().map(|(chunk, state)| (*chunk, state.live_pages)).collect();
+        live.sort_unstable();
+        live
+    }
+
+    /// Where a page lies now.
+    pub fn locate(&self, address: PageAddress) -> Option<Location> {
+        self.map.locate(self.page_size.chunk_of(address))
+    }
+
+    /// Reads per chunk since the last call.
+    pub fn take_chunk_reads(&self) -> Vec<(ChunkId, u32)> {
+        let mut reads = Vec::new();
+        self.map.take_reads(|chunk, count| reads.push((chunk, count)));
+        reads
+    }
+
+    /// The stored device profile, if there is a whole one. A torn one is as good as none: it is measured again.
+    pub fn device_profile(&self) -> Result<Option<Vec<u8>>, VolumeError> {
+        let bytes = BlockingIo::open(&self.device)?.read(PROFILE_OFFSET, PROFILE_HEADER_BYTES + PROFILE_BYTES_MAX)?;
+        let length = get_u64(&bytes, 0) as usize;
+        if length == 0 || length > PROFILE_BYTES_MAX {
+            return Ok(None);
+        }
+        let profile = &bytes[PROFILE_HEADER_BYTES..PROFILE_HEADER_BYTES + length];
+        Ok((checksum(profile) == get_u64(&bytes, 8)).then(|| profile.to_vec()))
+    }
+
+    /// Stores a device profile (JSON; opaque here) in its own place; generations do not come into it.
+    pub fn store_device_profile(&self, profile: &[u8]) -> Result<(), VolumeError> {
+        if profile.len() > PROFILE_BYTES_MAX {
+            let what = "the device profile";
+            return Err(VolumeError::TooLarge { what, bytes: profile.len(), bytes_max: PROFILE_BYTES_MAX });
+        }
+        let mut bytes = vec![0; PROFILE_HEADER_BYTES];
+        put_u64(&mut bytes, 0, profile.len() as u64);
+        put_u64(&mut bytes, 8, checksum(profile));
+        bytes.extend_from_slice(profile);
+        let mut io = BlockingIo::open(&self.device)?;
+        io.write(PROFILE_OFFSET, &bytes)?;
+        Ok(io.flush()?)
+    }
+
+    /// Runs `take`; if the device is full but slots wait only for the older superblock to go, writes that and tries again.
+    pub(crate) fn allocate<T>(&self, take: impl Fn(&mut Space) -> Result<T, VolumeError>) -> Result<T, VolumeError> {
+        let first = take(&mut self.space.lock());
+        if !matches!(first, Err(VolumeError::Full { .. })) || !self.space.lock().awaits_superblock() {
+            return first;
+        }
+        self.publish_again()?;
+        take(&mut self.space.lock())
+    }
+
+    /// Publishes the newest generation once more, unchanged, so that the older superblock is no older than it.
+    fn publish_again(&self) -> Result<(), VolumeError> {
+        let mut durable = self.durable.lock();
+        let superblock = &durable.superblock;
+        let change = Change {
+            records: Records::default(),
+            tails: superblock.tails.clone(),
+            next_chunk: superblock.next_chunk,
+            root: superblock.root.clone(),
+        };
+        let root = change.root.clone();
+        let generation = durable.publish(change, &self.space)?;
+        self.set_current(generation, root);
+        Ok(())
+    }
+
+    /// Makes a generation that is on the device the current one, and reuses what nobody reaches now.
+    pub(crate) fn set_current(&self, generation: Generation, root: Vec<u8>) {
+        let guard = SnapshotGuard::new(generation, root, &self.space);
+        // The old guard may be the last of its generation: its drop takes the space lock, so no lock is held here.
+        let old = std::mem::replace(&mut *self.current.write(), guard);
+        drop(old);
+        self.space.lock().reclaim();
+    }
+
+    pub(crate) fn start_publishing(&self) {
+        let mut publishing = self.publishing.lock();
+        while *publishing {
+            self.publication_ended.wait(&mut publishing);
+        }
+        *publishing = true;
+    }
+
+    pub(crate) fn end_publishing(&self) {
+        *self.publishing.lock() = false;
+        self.publication_ended.notify_one();
+    }
+}
+
+fn random_id() -> Result<u128, VolumeError> {
+    use std::io::Read;
+    let mut bytes = [0; 16];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| VolumeError::misuse(format!("no randomness for a database id: {error}")))?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+fn truncated(device: &Arc<dyn Device>, needed_bytes: u64) -> VolumeError {
+    let found_bytes = device.length_bytes().unwrap_or(0);
+    VolumeError::Truncated { device: device.name(), needed_bytes, found_bytes }
+}
+
+/// The valid superblock of the highest generation, or the most telling error.
+fn newest_superblock(device: &Arc<dyn Device>, io: &mut BlockingIo) -> Result<Superblock, VolumeError> {
+    let length = device.length_bytes()?;
+    if length < SUPERBLOCK_BYTES as u64 {
+        return Err(VolumeError::NotADatabase { device: device.name() });
+    }
+    let first = Superblock::decode(&io.read(Superblock::OFFSETS[0], SUPERBLOCK_BYTES)?);
+    if length < CHUNK_BYTES as u64 {
+        return Err(match first {
+            Err(SuperblockFault::Magic) => VolumeError::NotADatabase { device: device.name() },
+            _ => truncated(device, CHUNK_BYTES as u64),
+        });
+    }
+    let second = Superblock::decode(&io.read(Superblock::OFFSETS[1], SUPERBLOCK_BYTES)?);
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok(if first.generation > second.generation { first } else { second }),
+        // A whole superblock of another version: a newer program has been here.
+        (Err(SuperblockFault::Version { found, whole: true }), _)
+        | (_, Err(SuperblockFault::Version { found, whole: true })) => {
+            Err(VolumeError::UnsupportedVersion { device: device.name(), found, supported: FORMAT_VERSION })
+        }
+        (Ok(good), Err(fault)) | (Err(fault), Ok(good)) => {
+            tracing::warn!(
+                device = device.name(),
+                generation = good.generation.0,
+                ?fault,
+                "one superblock is damaged (a write cut short leaves that); using the other one"
+            );
+            Ok(good)
+        }
+        (Err(first), Err(second)) => Err(first.max(second).into_error(device.name())),
+    }
+}
+
+impl SuperblockFault {
+    fn into_error(self, device: String) -> VolumeError {
+        let corrupt = |what: &str| VolumeError::Corrupt {
+            device: device.clone(),
+            offset: 0,
+            what: format!("both superblocks (at bytes 0 and 524288) are damaged: {what}"),
+        };
+        match self {
+            Self::Magic => VolumeError::NotADatabase { device },
+            Self::Version { found, .. } => VolumeError::UnsupportedVersion { device, found, supported: FORMAT_VERSION },
+            Self::Checksum => corrupt("wrong checksum"),
+            Self::Field(what) => corrupt(what),
+            Self::PageSize(bytes) => VolumeError::PageSize { device, error: saki_base::InvalidPageSize(bytes) },
+        }
+    }
+}
+
+fn read_journal(
+    device: &Arc<dyn Device>,
+    io: &mut BlockingIo,
+    superblock: &Superblock,
+) -> Result<Vec<u8>, VolumeError> {
+    let mut stream = Vec::with_capacity(superblock.journal_length as usize);
+    let length = device.length_bytes()?;
+    for slot in &superblock.journal_slots {
+        let offset = u64::from(*slot) * CHUNK_BYTES as u64;
+        let left = (superblock.journal_length as usize - stream.len()).min(CHUNK_BYTES);
+        if left == 0 {
+            break;
+        }
+        if *slot == 0 || offset + CHUNK_BYTES as u64 > length {
+            return Err(truncated(device, offset + CHUNK_BYTES as u64));
+        }
+        stream.extend_from_slice(&io.read(offset, left.next_multiple_of(4096))?[..left]);
+    }
+    Ok(stream)
+}
