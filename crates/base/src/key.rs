@@ -102,12 +102,7 @@ impl KeyLayout {
     }
 
     /// Decodes column `column` of an encoded key. Text is unescaped into `scratch` when it must be.
-    pub fn decode<'a>(
-        &self,
-        key: &'a [u8],
-        column: usize,
-        scratch: &'a mut Vec<u8>,
-    ) -> Result<ValueRef<'a>, KeyError> {
+    pub fn decode<'a>(&self, key: &'a [u8], column: usize, scratch: &'a mut Vec<u8>) -> Result<ValueRef<'a>, KeyError> {
         let Some(definition) = self.columns.get(column) else {
             return Err(KeyError::NoColumn { column, count: self.columns.len() });
         };
@@ -230,7 +225,11 @@ fn encoded_width(column: KeyColumn, bytes: &[u8]) -> Result<usize, KeyError> {
         Some(width) => width,
         None => find_terminator(&bytes[marker..], complement(column))? + 2,
     };
-    if marker + width > bytes.len() { Err(KeyError::malformed(0, "key ends inside a value")) } else { Ok(marker + width) }
+    if marker + width > bytes.len() {
+        Err(KeyError::malformed(0, "key ends inside a value"))
+    } else {
+        Ok(marker + width)
+    }
 }
 
 enum Marker {
@@ -369,15 +368,33 @@ pub fn prefix_successor(prefix: &mut Vec<u8>) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyError {
     /// The key's bytes are not of its layout.
-    Malformed { column: usize, reason: &'static str },
-    WrongType { column: usize, expected: DataType, found: &'static str },
-    NullInNotNull { column: usize },
+    Malformed {
+        column: usize,
+        reason: &'static str,
+    },
+    WrongType {
+        column: usize,
+        expected: DataType,
+        found: &'static str,
+    },
+    NullInNotNull {
+        column: usize,
+    },
     /// More digits than the declared precision.
-    DecimalOverflow { column: usize, precision: u8 },
+    DecimalOverflow {
+        column: usize,
+        precision: u8,
+    },
     /// More values than columns.
-    ColumnCount { expected: usize, found: usize },
+    ColumnCount {
+        expected: usize,
+        found: usize,
+    },
     /// The layout has no such column.
-    NoColumn { column: usize, count: usize },
+    NoColumn {
+        column: usize,
+        count: usize,
+    },
 }
 
 impl KeyError {

@@ -1,18 +1,67 @@
-//! What every layer shares.
+//! What every layer shares: identifiers, units, types, the row format, the key
+//! encoding, checksums, buffers, time and randomness. No I/O.
+//!
+//! # Words
+//! - **page address**, **chunk**, **page reference**: `ids.rs`. Each identifier is a
+//!   type of its own, so that none is taken for another.
+//! - **value**: [`ValueRef`] borrows one from wherever it lies, [`Value`] owns one.
+//! - **row**: the bytes of a row's columns, the same in memory, in the log, on
+//!   pages and between nodes (`row.rs`).
+//! - **key**: bytes whose order is the order of the values in them (`key.rs`).
+//! - **layout**: what a schema says about the bytes of a row or key, worked out once.
+//!
+//! ```text
+//!   text ──Value::parse──► Value ──as_ref──► ValueRef ──RowLayout::encode──► row bytes
+//!        ◄────display─────                   │     ▲                            │
+//!                                            │     └────── RowView::value ──────┘
+//!                           KeyLayout::encode│     ▲
+//!                                            ▼     │ KeyLayout::decode
+//!                                           key bytes
+//! ```
+//!
+//! # Invariants
+//! - Comparing two keys of a layout as bytes compares their values.
+//! - A key holds its values in full: a tree entry stores key columns in its key
+//!   only, and all others in its row.
+//! - A row and a key have exactly one encoding for equal values.
+//! - Formats are little-endian (keys big-endian, for their order) and do not
+//!   depend on the machine; `docs/file-format.md` has them byte by byte.
+//!
+//! # Failure model
+//! Bytes may be hostile: reading them gives an error or a wrong value, never a
+//! panic, and never touches memory outside the slice. Errors name the column,
+//! what was expected and what was found. A broken invariant of our own panics.
+//!
+//! `unsafe` is confined to `buffer.rs`.
 
+#![deny(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
 pub mod buffer;
 pub mod checksum;
+pub mod civil;
+pub mod clock;
+mod display;
 pub mod ids;
 pub mod key;
+mod parse;
+pub mod random;
 pub mod row;
 pub mod types;
+pub mod value;
 
 pub use buffer::{AlignedBuffer, Arena, ArenaSlot, BUFFER_ALIGNMENT, Buffer};
 pub use checksum::checksum;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use display::display;
 pub use ids::{
     CHUNK_BYTES, ChunkId, DeviceId, Generation, InvalidPageSize, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PageAddress, PageRef,
     PageSize, TableId, TreeId,
 };
 pub use key::{KeyColumn, KeyError, KeyLayout};
+pub use parse::{ParseError, ParseReason};
+pub use random::Random;
 pub use row::{RowColumn, RowError, RowLayout, RowView};
 pub use types::{Column, DataType, ValueRef};
+pub use value::{Value, compare};

@@ -176,7 +176,8 @@ impl RowLayout {
                 heap_bytes = heap_bytes.saturating_add(bytes.len());
             } else if !fits_fixed(column.data_type, *value) {
                 return Err(RowError::WrongType { column: index, expected: column.data_type, found: value.kind() });
-            } else if let (DataType::Decimal { precision, .. }, ValueRef::Decimal(unscaled)) = (column.data_type, *value)
+            } else if let (DataType::Decimal { precision, .. }, ValueRef::Decimal(unscaled)) =
+                (column.data_type, *value)
                 && unscaled.unsigned_abs() >= decimal_limit(precision) as u128
             {
                 return Err(RowError::DecimalOverflow { column: index, precision });
@@ -458,19 +459,41 @@ pub fn read_value<'a>(data_type: DataType, bytes: &'a [u8]) -> Result<ValueRef<'
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowError {
     /// The row's bytes are not of its layout.
-    Malformed { reason: &'static str },
+    Malformed {
+        reason: &'static str,
+    },
     /// The bytes of one column are not of its type.
-    MalformedColumn { column: usize, reason: &'static str },
+    MalformedColumn {
+        column: usize,
+        reason: &'static str,
+    },
     /// The layout has no such column.
-    NoColumn { column: usize, count: usize },
+    NoColumn {
+        column: usize,
+        count: usize,
+    },
     /// Another number of values than of columns.
-    ColumnCount { expected: usize, found: usize },
-    WrongType { column: usize, expected: DataType, found: &'static str },
-    NullInNotNull { column: usize },
+    ColumnCount {
+        expected: usize,
+        found: usize,
+    },
+    WrongType {
+        column: usize,
+        expected: DataType,
+        found: &'static str,
+    },
+    NullInNotNull {
+        column: usize,
+    },
     /// More digits than the declared precision.
-    DecimalOverflow { column: usize, precision: u8 },
+    DecimalOverflow {
+        column: usize,
+        precision: u8,
+    },
     /// The row would be larger than [`ROW_BYTES_MAX`].
-    TooLarge { bytes: usize },
+    TooLarge {
+        bytes: usize,
+    },
 }
 
 #[inline]

@@ -20,7 +20,10 @@ pub enum DataType {
     Float8,
     /// `precision` digits, `scale` of them after the point; 8 bytes up to
     /// [`DECIMAL64_PRECISION_MAX`] digits, 16 above.
-    Decimal { precision: u8, scale: u8 },
+    Decimal {
+        precision: u8,
+        scale: u8,
+    },
     Text,
     /// At most so many characters.
     Varchar(u32),
@@ -45,7 +48,11 @@ impl DataType {
             Self::Int4 | Self::Float4 | Self::Date => Some(4),
             Self::Int8 | Self::Float8 | Self::Timestamp | Self::Timestamptz => Some(8),
             Self::Decimal { precision, .. } => {
-                if precision <= DECIMAL64_PRECISION_MAX { Some(8) } else { Some(16) }
+                if precision <= DECIMAL64_PRECISION_MAX {
+                    Some(8)
+                } else {
+                    Some(16)
+                }
             }
             Self::Uuid => Some(16),
             Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea => None,
@@ -140,11 +147,7 @@ pub const fn decimal_limit(precision: u8) -> i128 {
         }
         limits
     };
-    if precision > DECIMAL_PRECISION_MAX {
-        LIMITS[DECIMAL_PRECISION_MAX as usize]
-    } else {
-        LIMITS[precision as usize]
-    }
+    if precision > DECIMAL_PRECISION_MAX { LIMITS[DECIMAL_PRECISION_MAX as usize] } else { LIMITS[precision as usize] }
 }
 
 const _: () = assert!(
