@@ -148,7 +148,7 @@ pub struct Pipeline {
 impl Pipeline {
     /// Arrow schema of the slots after stage `depth` (0: the source's own).
     pub fn slot_schema(&self, depth: usize) -> SchemaRef {
-        Arc::new(Schema::new(crate::batch::slot_fields(self, depth)))
+        Arc::new(Schema::new(crate::slots::slot_fields(self, depth)))
     }
 }
 

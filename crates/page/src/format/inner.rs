@@ -107,6 +107,14 @@ impl<'a> InnerView<'a> {
         start..end.max(start)
     }
 
+    /// The children below which there can be keys that start with `prefix`; at least one.
+    #[inline]
+    pub fn children_with_prefix(&self, prefix: &[u8]) -> Range<usize> {
+        let start = self.child_for(prefix);
+        // Entry `start` is the separator of child `start + 1`.
+        start..self.run.upper_bound_prefix(prefix, start) + 1
+    }
+
     /// Checks everything that [`Self::open`] does not, O(count): places and
     /// lengths of entries, separators strictly ascending and not empty.
     pub fn verify(&self) -> Result<(), FormatError> {

@@ -1,0 +1,44 @@
+//! What can end a run before its last row.
+
+use std::fmt;
+
+use saki_page::{PageError, StoreError};
+
+#[derive(Clone, Debug)]
+pub enum ExecError {
+    /// A page of `tree` could not be had.
+    Page { tree: String, error: PageError },
+    /// A page of `tree` has the right checksum and the wrong content: a bug, or a forged file.
+    Malformed { tree: String, page: u64, reason: String },
+    /// A filter supplied by the planner failed (a division by zero, say).
+    Filter(String),
+    /// No lane could be opened for a reactor.
+    Lane(StoreError),
+    /// A thread could not be started.
+    Thread(String),
+    /// An input batch does not have the types that the pipeline was planned for.
+    Input(String),
+    /// The run was cancelled, or the executor is shutting down.
+    Cancelled,
+    /// A broken invariant of ours; the run ends, the process goes on.
+    Internal(String),
+}
+
+impl fmt::Display for ExecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Page { tree, error } => write!(f, "{tree}: {error}"),
+            Self::Malformed { tree, page, reason } => {
+                write!(f, "{tree}: page {page} is malformed: {reason}; run `saki check`")
+            }
+            Self::Filter(reason) => f.write_str(reason),
+            Self::Lane(error) => write!(f, "cannot open a lane to the storage: {error}"),
+            Self::Thread(reason) => write!(f, "cannot start a reactor: {reason}"),
+            Self::Input(reason) => write!(f, "input of a pipeline: {reason}"),
+            Self::Cancelled => f.write_str("query cancelled"),
+            Self::Internal(reason) => write!(f, "internal error in execution: {reason}; please report it"),
+        }
+    }
+}
+
+impl std::error::Error for ExecError {}
