@@ -323,7 +323,7 @@ fn parse_date(text: &str) -> Result<i32, ParseReason> {
         None => {}
     }
     let days = Moment::parse(text, DATE_EXPECTED)?.days;
-    if days < DATE_MIN || days > DATE_MAX {
+    if !(DATE_MIN..=DATE_MAX).contains(&days) {
         return Err(ParseReason::OutOfRange);
     }
     Ok(days as i32)

@@ -61,7 +61,8 @@ fn keys() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 fn entries() -> impl Strategy<Value = BTreeMap<Vec<u8>, Stored>> {
     let inline = |bytes| prop::collection::vec(any::<u8>(), bytes).prop_map(Stored::Inline);
-    let overflow = any::<(u64, u64)>().prop_map(|(length, root)| Stored::Overflow(OverflowRef { length, root: page_ref(root) }));
+    let overflow =
+        any::<(u64, u64)>().prop_map(|(length, root)| Stored::Overflow(OverflowRef { length, root: page_ref(root) }));
     let lengths = prop_oneof![
         Just((0..=0_usize, false)),
         Just((20..=20_usize, false)),
@@ -69,9 +70,14 @@ fn entries() -> impl Strategy<Value = BTreeMap<Vec<u8>, Stored>> {
         Just((0..=1024_usize, true)),
     ];
     (keys(), lengths).prop_flat_map(move |(keys, (lengths, with_overflow))| {
-        let value = if with_overflow { prop_oneof![4 => inline(lengths), 1 => overflow.clone()].boxed() } else { inline(lengths).boxed() };
+        let value = if with_overflow {
+            prop_oneof![4 => inline(lengths), 1 => overflow.clone()].boxed()
+        } else {
+            inline(lengths).boxed()
+        };
         let count = keys.len();
-        (Just(keys), prop::collection::vec(value, count)).prop_map(|(keys, values)| keys.into_iter().zip(values).collect())
+        (Just(keys), prop::collection::vec(value, count))
+            .prop_map(|(keys, values)| keys.into_iter().zip(values).collect())
     })
 }
 
@@ -175,7 +181,7 @@ proptest! {
     #[test]
     fn overflow_pages_hold_the_value(page_size in page_sizes(), length in 0..2_000_000_usize) {
         let layout = OverflowLayout::for_length(length as u64, page_size);
-        let value: Vec<u8> = (0..length).map(|index| (index * 31 >> 3) as u8).collect();
+        let value: Vec<u8> = (0..length).map(|index| (index * 31 / 8) as u8).collect();
         let mut pages = Vec::new();
         let mut level: Vec<PageRef> = Vec::new();
         for index in 0..layout.data_pages {
@@ -268,7 +274,7 @@ fn exercise(page: &[u8], page_size: PageSize, probes: &[Vec<u8>]) {
     if let Ok(view) = LeafView::open(page, expected) {
         let _ = view.verify();
         let count = view.count();
-        for index in [0, 1, count / 2, count.saturating_sub(1), count, count + 1, usize::MAX / 4] {
+        for index in [0, 1, count / 2, count.saturating_sub(1), count, count + 1, usize::MAX] {
             view.key_into(index, &mut key);
             let _ = (view.suffix(index), view.value(index), view.upper_bound_prefix(&key, index.min(count)));
             let _ = view.compare(index, &key);
