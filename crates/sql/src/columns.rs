@@ -1,0 +1,185 @@
+//! Typed readers of Arrow columns: prepared once per batch, then a value costs a match and a load.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
+use arrow_buffer::NullBuffer;
+use saki_base::value::Value;
+use saki_base::{Column, DataType, ValueRef};
+
+use crate::catalog::Table;
+use crate::error::{Result, SqlError};
+
+/// Reads one column of one batch.
+pub struct ColumnReader<'a> {
+    nulls: Option<&'a NullBuffer>,
+    values: Values<'a>,
+}
+
+enum Values<'a> {
+    Bool(&'a arrow_array::BooleanArray),
+    Int2(&'a PrimitiveArray<Int16Type>),
+    Int4(&'a PrimitiveArray<Int32Type>),
+    Int8(&'a PrimitiveArray<Int64Type>),
+    Float4(&'a PrimitiveArray<Float32Type>),
+    Float8(&'a PrimitiveArray<Float64Type>),
+    Decimal(&'a PrimitiveArray<Decimal128Type>),
+    Text(&'a arrow_array::StringArray),
+    Blank(&'a arrow_array::StringArray),
+    TextView(&'a arrow_array::StringViewArray),
+    BlankView(&'a arrow_array::StringViewArray),
+    Bytea(&'a arrow_array::BinaryArray),
+    Date(&'a PrimitiveArray<Date32Type>),
+    Timestamp(&'a PrimitiveArray<TimestampMicrosecondType>),
+    Timestamptz(&'a PrimitiveArray<TimestampMicrosecondType>),
+    Uuid(&'a arrow_array::FixedSizeBinaryArray),
+    RowId(i64),
+}
+
+impl<'a> ColumnReader<'a> {
+    /// A reader of `array` as a column; the Arrow type must be the column's own (text may be a view).
+    pub fn new(array: &'a ArrayRef, column: &Column) -> Result<Self> {
+        use arrow_schema::DataType as Arrow;
+        let values = match (column.data_type, array.data_type()) {
+            (DataType::Bool, Arrow::Boolean) => Values::Bool(array.as_boolean()),
+            (DataType::Int2, Arrow::Int16) => Values::Int2(array.as_primitive()),
+            (DataType::Int4, Arrow::Int32) => Values::Int4(array.as_primitive()),
+            (DataType::Int8, Arrow::Int64) => Values::Int8(array.as_primitive()),
+            (DataType::Float4, Arrow::Float32) => Values::Float4(array.as_primitive()),
+            (DataType::Float8, Arrow::Float64) => Values::Float8(array.as_primitive()),
+            (DataType::Decimal { scale, .. }, Arrow::Decimal128(_, s)) if *s == scale as i8 => {
+                Values::Decimal(array.as_primitive())
+            }
+            (DataType::Text | DataType::Varchar(_), Arrow::Utf8) => Values::Text(array.as_string()),
+            (DataType::Text | DataType::Varchar(_), Arrow::Utf8View) => Values::TextView(array.as_string_view()),
+            (DataType::Char(_), Arrow::Utf8) => Values::Blank(array.as_string()),
+            (DataType::Char(_), Arrow::Utf8View) => Values::BlankView(array.as_string_view()),
+            (DataType::Bytea, Arrow::Binary) => Values::Bytea(array.as_binary()),
+            (DataType::Date, Arrow::Date32) => Values::Date(array.as_primitive()),
+            (DataType::Timestamp, Arrow::Timestamp(arrow_schema::TimeUnit::Microsecond, None)) => {
+                Values::Timestamp(array.as_primitive())
+            }
+            (DataType::Timestamptz, Arrow::Timestamp(arrow_schema::TimeUnit::Microsecond, Some(_))) => {
+                Values::Timestamptz(array.as_primitive())
+            }
+            (DataType::Uuid, Arrow::FixedSizeBinary(16)) => Values::Uuid(array.as_fixed_size_binary()),
+            (expected, found) => {
+                return Err(SqlError::data(format!(
+                    "column {:?} is {expected}, and its input is {found}",
+                    column.name
+                )));
+            }
+        };
+        Ok(Self { nulls: array.nulls(), values })
+    }
+
+    /// The hidden row id: counts from `first`.
+    pub fn row_ids(first: i64) -> Self {
+        Self { nulls: None, values: Values::RowId(first) }
+    }
+
+    /// Readers of all columns of a table, the hidden row id last if the table has one.
+    pub fn of_batch(batch: &'a RecordBatch, table: &Table, first_row_id: i64) -> Result<Vec<Self>> {
+        if batch.num_columns() != table.columns.len() {
+            return Err(SqlError::data(format!(
+                "table {} has {} columns, and its input {}",
+                table.name,
+                table.columns.len(),
+                batch.num_columns()
+            )));
+        }
+        let mut readers = Vec::with_capacity(table.columns.len() + 1);
+        for (array, column) in batch.columns().iter().zip(&table.columns) {
+            readers.push(Self::new(array, column)?);
+        }
+        if table.primary_key.is_empty() {
+            readers.push(Self::row_ids(first_row_id));
+        }
+        Ok(readers)
+    }
+
+    #[inline]
+    pub fn is_null(&self, row: usize) -> bool {
+        self.nulls.is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    #[inline]
+    pub fn value(&self, row: usize) -> ValueRef<'_> {
+        if self.is_null(row) {
+            return ValueRef::Null;
+        }
+        match &self.values {
+            Values::Bool(a) => ValueRef::Bool(a.value(row)),
+            Values::Int2(a) => ValueRef::Int2(a.value(row)),
+            Values::Int4(a) => ValueRef::Int4(a.value(row)),
+            Values::Int8(a) => ValueRef::Int8(a.value(row)),
+            Values::Float4(a) => ValueRef::Float4(a.value(row)),
+            Values::Float8(a) => ValueRef::Float8(a.value(row)),
+            Values::Decimal(a) => ValueRef::Decimal(a.value(row)),
+            Values::Text(a) => ValueRef::Text(a.value(row)),
+            Values::Blank(a) => ValueRef::Text(a.value(row).trim_end_matches(' ')),
+            Values::TextView(a) => ValueRef::Text(a.value(row)),
+            Values::BlankView(a) => ValueRef::Text(a.value(row).trim_end_matches(' ')),
+            Values::Bytea(a) => ValueRef::Bytea(a.value(row)),
+            Values::Date(a) => ValueRef::Date(a.value(row)),
+            Values::Timestamp(a) => ValueRef::Timestamp(a.value(row)),
+            Values::Timestamptz(a) => ValueRef::Timestamptz(a.value(row)),
+            Values::Uuid(a) => ValueRef::Uuid(a.value(row).try_into().unwrap_or([0; 16])),
+            Values::RowId(first) => ValueRef::Int8(first + row as i64),
+        }
+    }
+}
+
+/// Checks what types alone do not: lengths and NOT NULL. `first_row` counts input rows from 1, for the message.
+pub fn check_batch(batch: &RecordBatch, table: &Table, first_row: u64) -> Result<()> {
+    for (array, column) in batch.columns().iter().zip(&table.columns) {
+        if !column.nullable && array.null_count() > 0 {
+            let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
+            return Err(SqlError::constraint(format!(
+                "row {}: column {:?} of table {} is NOT NULL",
+                first_row + row as u64,
+                column.name,
+                table.name
+            )));
+        }
+        let (DataType::Varchar(limit) | DataType::Char(limit)) = column.data_type else { continue };
+        let reader = ColumnReader::new(array, column)?;
+        for row in 0..array.len() {
+            let ValueRef::Text(text) = reader.value(row) else { continue };
+            // Bytes bound characters from above: counting is rarely needed.
+            if text.len() > limit as usize && text.chars().count() > limit as usize {
+                return Err(SqlError::data(format!(
+                    "row {}: value too long for column {:?} of type {}: {} characters",
+                    first_row + row as u64,
+                    column.name,
+                    column.data_type,
+                    text.chars().count()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A value as SQL writes it, for messages and EXPLAIN.
+pub fn literal(value: ValueRef<'_>, data_type: DataType) -> String {
+    let text = saki_base::display(value, data_type).to_string();
+    match value {
+        ValueRef::Null
+        | ValueRef::Int2(_)
+        | ValueRef::Int4(_)
+        | ValueRef::Int8(_)
+        | ValueRef::Float4(_)
+        | ValueRef::Float8(_)
+        | ValueRef::Decimal(_) => text,
+        ValueRef::Bool(v) => v.to_string(),
+        _ => format!("'{}'", text.trim_end().replace('\'', "''")),
+    }
+}
+
+/// [`literal`] of an owned value.
+pub fn value_literal(value: &Value, data_type: DataType) -> String {
+    literal(value.as_ref(), data_type)
+}

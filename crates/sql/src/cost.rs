@@ -1,0 +1,126 @@
+//! Costs in seconds on the device at hand. A fetch at depth 1000 is not a fetch at depth 1:
+//! out of order, many reads share the latency and the device's throughput is the price; in order, each read pays the latency.
+
+use saki_exec::plan::Execution;
+
+use crate::settings::Settings;
+
+/// CPU seconds per row scanned, per row of a hash table built or probed, per probe of a tree.
+const SCAN_ROW: f64 = 60e-9;
+const HASH_BUILD_ROW: f64 = 120e-9;
+const HASH_PROBE_ROW: f64 = 40e-9;
+const PROBE: f64 = 700e-9;
+/// What starting a pipeline takes.
+const START: f64 = 50e-6;
+
+/// What reading pages costs.
+#[derive(Clone, Copy, Debug)]
+pub struct CostModel {
+    pub page_bytes: f64,
+    /// Seconds from request to arrival of one page, alone.
+    pub latency: f64,
+    /// Single pages per second with as many requests in flight as the session allows.
+    pub random_pages_per_second: f64,
+    /// Pages per second read one after another.
+    pub sequential_pages_per_second: f64,
+    /// Reactors and query threads.
+    pub cores: f64,
+    pub out_of_order: bool,
+}
+
+/// What a device can do, measured or stated.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceSpeed {
+    pub latency: f64,
+    pub reads_per_second: f64,
+    pub bytes_per_second: f64,
+}
+
+/// Rows and seconds a plan is expected to take.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Estimate {
+    pub rows: f64,
+    pub seconds: f64,
+}
+
+impl CostModel {
+    pub fn new(speed: DeviceSpeed, page_bytes: usize, settings: &Settings) -> Self {
+        let page_bytes = page_bytes as f64;
+        let depth = match settings.execution {
+            Execution::OutOfOrder => f64::from(settings.max_in_flight),
+            Execution::InOrder => 1.0,
+        };
+        let by_device = speed.reads_per_second.min(speed.bytes_per_second / page_bytes);
+        let by_depth = depth / speed.latency.max(1e-9);
+        Self {
+            page_bytes,
+            latency: speed.latency,
+            random_pages_per_second: by_device.min(by_depth).max(1.0),
+            sequential_pages_per_second: (speed.bytes_per_second / page_bytes).min(by_depth).max(1.0),
+            cores: settings.scan_partitions() as f64,
+            out_of_order: settings.execution == Execution::OutOfOrder,
+        }
+    }
+
+    /// `pages` neighbours, `rows` rows looked at.
+    pub fn sequential(&self, pages: f64, rows: f64) -> f64 {
+        START + self.overlap(self.latency + pages / self.sequential_pages_per_second, rows * SCAN_ROW)
+    }
+
+    /// `pages` single pages found by `probes` lookups.
+    pub fn random(&self, pages: f64, probes: f64) -> f64 {
+        START + self.overlap(self.latency + pages / self.random_pages_per_second, probes * PROBE)
+    }
+
+    /// `probes` lookups in a tree of `leaf_pages` leaves whose matches lie in `leaves_per_probe` of them each.
+    pub fn lookups(&self, probes: f64, leaves_per_probe: f64, leaf_pages: f64) -> f64 {
+        let inner = (leaf_pages / 100.0).min(probes);
+        self.random(distinct_pages(probes * leaves_per_probe.max(1.0), leaf_pages) + inner, probes)
+    }
+
+    /// A hash join of inputs that are there already.
+    pub fn hash_join(&self, build_rows: f64, probe_rows: f64) -> f64 {
+        (build_rows * HASH_BUILD_ROW + probe_rows * HASH_PROBE_ROW) / self.cores
+    }
+
+    /// Reading and computing go on at once, or in turns.
+    fn overlap(&self, io: f64, cpu: f64) -> f64 {
+        if self.out_of_order { io.max(cpu / self.cores) } else { io + cpu }
+    }
+}
+
+/// How many of `pages` pages `draws` uniform draws touch.
+pub fn distinct_pages(draws: f64, pages: f64) -> f64 {
+    if pages <= 1.0 {
+        return pages.min(draws);
+    }
+    -pages * (draws * (-1.0 / pages).ln_1p()).exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(settings: &Settings) -> CostModel {
+        let cloud = DeviceSpeed { latency: 700e-6, reads_per_second: 64_000.0, bytes_per_second: 1e9 };
+        CostModel::new(cloud, 8192, settings)
+    }
+
+    #[test]
+    fn few_draws_touch_as_many_pages_and_many_draws_touch_all() {
+        assert!((distinct_pages(10.0, 1e6) - 10.0).abs() < 0.01);
+        assert!((distinct_pages(1e7, 1e3) - 1e3).abs() < 0.01);
+    }
+
+    #[test]
+    fn lookups_beat_a_scan_up_to_a_higher_share_out_of_order() {
+        let break_even = |model: CostModel| {
+            let (rows, pages) = (1e7, 1e5);
+            (0..60).map(|i| 10_f64.powf(f64::from(i) / 10.0)).find(|n| model.lookups(*n, 1.0, pages) > model.sequential(pages, rows))
+        };
+        let mut in_order = Settings::default();
+        in_order.set("execution", Some("in_order")).unwrap();
+        let (eager, patient) = (break_even(model(&Settings::default())).unwrap(), break_even(model(&in_order)).unwrap());
+        assert!(eager.is_finite() && patient.is_finite());
+    }
+}

@@ -1,0 +1,286 @@
+//! A table of a snapshot as the query planner sees it, and the schema of all of them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{CatalogProvider, SchemaProvider, Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::{Constraint, Constraints, DFSchema, DataFusionError, Result, Statistics};
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+use datafusion::physical_plan::ExecutionPlan;
+use parking_lot::RwLock;
+
+use crate::catalog::Table;
+use crate::chain::ChainFilter;
+use crate::column_test::{self, ColumnTest};
+use crate::explain;
+use crate::path::{Path, Wanted};
+use crate::pipeline_exec::{PipelineExec, PipelineParts, ScanInfo, only_used};
+use crate::query_env::QueryEnv;
+
+/// Share of rows that a condition which is no column test is taken to leave.
+const OTHER_CONDITION_SELECTIVITY: f64 = 0.33;
+
+/// A table of the statement's snapshot.
+pub struct SnapshotTable {
+    pub env: Arc<QueryEnv>,
+    pub table: Arc<Table>,
+    schema: SchemaRef,
+    constraints: Constraints,
+}
+
+impl SnapshotTable {
+    pub fn new(env: Arc<QueryEnv>, table: Arc<Table>) -> Self {
+        // The primary tree holds one entry per key, so the constraint holds for every snapshot.
+        let primary_key = (!table.primary_key.is_empty()).then(|| Constraint::PrimaryKey(table.primary_key.clone()));
+        let constraints = Constraints::new_unverified(primary_key.into_iter().collect());
+        Self { schema: table.schema(), env, table, constraints }
+    }
+
+    /// Splits planner conditions into column tests and the rest, both over table columns.
+    pub fn split_conditions(&self, filters: &[Expr]) -> Result<(Vec<ColumnTest>, Vec<Arc<dyn PhysicalExpr>>)> {
+        let (mut tests, mut rest) = (Vec::new(), Vec::new());
+        if filters.is_empty() {
+            return Ok((tests, rest));
+        }
+        let df_schema = DFSchema::try_from(self.schema.as_ref().clone())?;
+        let properties = ExecutionProps::new();
+        let planning = PhysicalPlanningContext::default();
+        let type_of = |column: usize| self.table.columns.get(column).map(|c| c.data_type);
+        for filter in filters {
+            let filter = unqualified(filter)?;
+            let condition = create_physical_expr(&filter, &df_schema, &properties, &planning)?;
+            column_test::split(&condition, &type_of, &mut tests, &mut rest);
+        }
+        Ok((tests, rest))
+    }
+
+    /// Rows and seconds a scan with these conditions would take; for join ordering.
+    pub fn estimate(&self, filters: &[Expr], columns: &[usize]) -> Result<crate::cost::Estimate> {
+        let (tests, rest) = self.split_conditions(filters)?;
+        let wanted = Wanted {
+            table: &self.table,
+            columns,
+            tests: &tests,
+            other_selectivity: other_selectivity(&rest),
+            limit: None,
+        };
+        Ok(Path::choose(&wanted, &self.env.costs, self.env.settings.access_path).estimate)
+    }
+
+    fn plan(&self, projection: Option<&Vec<usize>>, filters: &[Expr], limit: Option<usize>) -> Result<PipelineExec> {
+        let (tests, rest) = self.split_conditions(filters)?;
+        let columns: Vec<usize> = match projection {
+            Some(projection) => projection.clone(),
+            None => (0..self.table.columns.len()).collect(),
+        };
+        let mut needed = columns.clone();
+        for condition in &rest {
+            needed.extend(collect_columns(condition).iter().map(|column| column.index()));
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        let wanted = Wanted {
+            table: &self.table,
+            columns: &needed,
+            tests: &tests,
+            other_selectivity: other_selectivity(&rest),
+            limit: limit.filter(|_| rest.is_empty()),
+        };
+        let path = Path::choose(&wanted, &self.env.costs, self.env.settings.access_path);
+        let (mut chain, map) = path.chain(&wanted, Arc::clone(&self.env.snapshot) as _);
+        let find = |column: &usize| {
+            map.find(*column).ok_or_else(|| DataFusionError::Internal(format!("{} has no column {column}", self.table.name)))
+        };
+        let output = columns.iter().map(find).collect::<Result<Vec<_>>>()?;
+        for condition in &rest {
+            let all = (0..self.table.columns.len()).map(|column| {
+                // A column outside of a covering index is not named by the condition, or the path would fetch it.
+                map.find(column).unwrap_or(crate::chain::ColumnRef { depth: 0, column: usize::MAX })
+            });
+            let filter = ChainFilter { condition: Arc::clone(condition), columns: all.collect() };
+            let taken = only_used(filter).is_some_and(|filter| chain.add_filter(filter));
+            if !taken {
+                return Err(DataFusionError::Internal(format!("condition {condition} has no column of {}", self.table.name)));
+            }
+        }
+        chain.limit = limit;
+        let mut estimate = path.estimate;
+        if let Some(limit) = limit {
+            estimate.rows = estimate.rows.min(limit as f64);
+        }
+        let schema = Arc::new(Schema::new(columns.iter().map(|c| self.schema.field(*c).clone()).collect::<Vec<_>>()));
+        let text = explain::path_text(&path, &tests);
+        let scan = ScanInfo { table: Arc::clone(&self.table), columns, tests, rest, rows: estimate.rows };
+        Ok(PipelineExec::new(PipelineParts {
+            env: Arc::clone(&self.env),
+            chain,
+            output,
+            schema,
+            child: None,
+            estimate,
+            scan: Some(Arc::new(scan)),
+            path: text,
+        }))
+    }
+}
+
+fn other_selectivity(rest: &[Arc<dyn PhysicalExpr>]) -> f64 {
+    OTHER_CONDITION_SELECTIVITY.powi(rest.len().min(3) as i32)
+}
+
+/// The condition with bare column names.
+fn unqualified(filter: &Expr) -> Result<Expr> {
+    use datafusion::common::tree_node::{Transformed, TreeNode};
+    let bare = filter.clone().transform(|node| {
+        Ok(match node {
+            Expr::Column(column) if column.relation.is_some() => {
+                Transformed::yes(Expr::Column(datafusion::common::Column::new_unqualified(column.name)))
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    Ok(bare.data)
+}
+
+impl fmt::Debug for SnapshotTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotTable").field("table", &self.table.name).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TableProvider for SnapshotTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(self.plan(projection, filters, limit)?))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let decides = |filter: &&Expr| {
+            let evaluable = !filter.is_volatile() && !filter.column_refs().is_empty() && !contains_subquery(filter);
+            if evaluable { TableProviderFilterPushDown::Exact } else { TableProviderFilterPushDown::Unsupported }
+        };
+        Ok(filters.iter().map(decides).collect())
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        let mut statistics = Statistics::new_unknown(&self.schema);
+        statistics.num_rows = Precision::Exact(self.table.root.entries as usize);
+        Some(statistics)
+    }
+}
+
+fn contains_subquery(filter: &Expr) -> bool {
+    use datafusion::common::tree_node::TreeNode;
+    filter
+        .exists(|node| {
+            Ok(matches!(
+                node,
+                Expr::ScalarSubquery(_)
+                    | Expr::InSubquery(_)
+                    | Expr::Exists(_)
+                    | Expr::SetComparison(_)
+                    | Expr::OuterReferenceColumn(..)
+                    | Expr::Placeholder(_)
+            ))
+        })
+        .unwrap_or(true)
+}
+
+/// The schema `public`: the snapshot's tables, and the session's external ones.
+#[derive(Debug, Default)]
+pub struct PublicSchema {
+    env: RwLock<Option<Arc<QueryEnv>>>,
+    external: RwLock<BTreeMap<String, Arc<dyn TableProvider>>>,
+}
+
+impl PublicSchema {
+    /// From now on names mean the tables of this statement's snapshot.
+    pub fn enter(&self, env: &Arc<QueryEnv>) {
+        *self.env.write() = Some(Arc::clone(env));
+    }
+
+    /// Lets go of the snapshot.
+    pub fn leave(&self) {
+        *self.env.write() = None;
+    }
+
+    pub fn is_external(&self, name: &str) -> bool {
+        self.external.read().contains_key(name)
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for PublicSchema {
+    fn table_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.external.read().keys().cloned().collect();
+        if let Some(env) = self.env.read().as_ref() {
+            names.extend(env.snapshot.catalog.tables().map(|table| table.name.clone()));
+        }
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(external) = self.external.read().get(name) {
+            return Ok(Some(Arc::clone(external)));
+        }
+        let env = self.env.read().clone();
+        Ok(env.and_then(|env| {
+            let table = Arc::clone(env.snapshot.catalog.get(name)?);
+            Some(Arc::new(SnapshotTable::new(env, table)) as Arc<dyn TableProvider>)
+        }))
+    }
+
+    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.external.write().insert(name, table))
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.external.write().remove(name))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.is_external(name) || self.env.read().as_ref().is_some_and(|env| env.snapshot.catalog.get(name).is_some())
+    }
+}
+
+/// The catalog `saki` with its one schema.
+#[derive(Debug)]
+pub struct SakiCatalog {
+    pub public: Arc<PublicSchema>,
+}
+
+impl CatalogProvider for SakiCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        vec!["public".into()]
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        (name == "public").then(|| Arc::clone(&self.public) as _)
+    }
+}

@@ -1,0 +1,255 @@
+//! Session settings: `SET saki.<name> = <value>`, `SHOW saki.<name>`, `RESET saki.<name>`.
+
+use saki_exec::plan::{Execution, RunOptions};
+
+use crate::error::{Result, SqlError};
+
+/// When an index join replaces a hash join.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexJoin {
+    /// When the cost in seconds says so.
+    Auto,
+    /// Wherever it is possible.
+    Always,
+    Never,
+}
+
+/// How tables are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessPath {
+    /// The cheapest.
+    Auto,
+    /// Always the whole table.
+    Scan,
+    /// A key range or index wherever a condition bounds one.
+    Index,
+}
+
+/// Whether inner joins are put into another order than written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JoinOrder {
+    Auto,
+    AsWritten,
+}
+
+/// The choices of one session.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub execution: Execution,
+    pub max_in_flight: u32,
+    pub index_join: IndexJoin,
+    pub access_path: AccessPath,
+    pub join_order: JoinOrder,
+    /// Bytes that a pipeline's rows and results in flight may take.
+    pub memory_bytes: usize,
+    pub partitions: usize,
+    pub batch_rows: usize,
+    /// Dynamic filters of hash joins reach the scans.
+    pub dynamic_filters: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let run = RunOptions::default();
+        Self {
+            execution: run.execution,
+            max_in_flight: run.max_in_flight,
+            index_join: IndexJoin::Auto,
+            access_path: AccessPath::Auto,
+            join_order: JoinOrder::Auto,
+            memory_bytes: run.memory_bytes,
+            partitions: run.partitions,
+            batch_rows: run.batch_rows,
+            dynamic_filters: true,
+        }
+    }
+}
+
+/// Name and what it takes.
+const SETTINGS: [(&str, &str); 9] = [
+    ("execution", "out_of_order or in_order"),
+    ("max_in_flight", "a number of page requests from 1, or unlimited"),
+    ("index_join", "auto, always or never"),
+    ("access_path", "auto, scan or index"),
+    ("join_order", "auto or as_written"),
+    ("memory", "a size such as 64MB, from 1MB"),
+    ("partitions", "a number from 1 to 1024"),
+    ("batch_rows", "a number from 1 to 1000000"),
+    ("dynamic_filters", "on or off"),
+];
+
+impl Settings {
+    /// Names of all settings, without the prefix.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        SETTINGS.iter().map(|(name, _)| *name)
+    }
+
+    /// Sets one; `value` as text, or `None` for its default.
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+        let default = Self::default();
+        let text = match value {
+            Some(text) => text.to_ascii_lowercase(),
+            None => default.show(name)?,
+        };
+        let refused = || {
+            let allowed = SETTINGS.iter().find(|(n, _)| *n == name).map_or("", |(_, allowed)| allowed);
+            SqlError::invalid(format!("saki.{name} cannot be {text:?}")).hint(format!("it takes {allowed}"))
+        };
+        match name {
+            "execution" => {
+                self.execution = match text.as_str() {
+                    "out_of_order" => Execution::OutOfOrder,
+                    "in_order" => Execution::InOrder,
+                    _ => return Err(refused()),
+                }
+            }
+            "max_in_flight" => {
+                self.max_in_flight = match text.as_str() {
+                    "unlimited" => u32::MAX,
+                    number => number.parse().ok().filter(|n| *n > 0).ok_or_else(refused)?,
+                }
+            }
+            "index_join" => {
+                self.index_join = match text.as_str() {
+                    "auto" => IndexJoin::Auto,
+                    "always" => IndexJoin::Always,
+                    "never" => IndexJoin::Never,
+                    _ => return Err(refused()),
+                }
+            }
+            "access_path" => {
+                self.access_path = match text.as_str() {
+                    "auto" => AccessPath::Auto,
+                    "scan" => AccessPath::Scan,
+                    "index" => AccessPath::Index,
+                    _ => return Err(refused()),
+                }
+            }
+            "join_order" => {
+                self.join_order = match text.as_str() {
+                    "auto" => JoinOrder::Auto,
+                    "as_written" => JoinOrder::AsWritten,
+                    _ => return Err(refused()),
+                }
+            }
+            "memory" => self.memory_bytes = parse_size(&text).filter(|b| *b >= 1 << 20).ok_or_else(refused)?,
+            "partitions" => {
+                self.partitions = text.parse().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(refused)?;
+            }
+            "batch_rows" => {
+                self.batch_rows = text.parse().ok().filter(|n| (1..=1_000_000).contains(n)).ok_or_else(refused)?;
+            }
+            "dynamic_filters" => {
+                self.dynamic_filters = match text.as_str() {
+                    "on" | "true" => true,
+                    "off" | "false" => false,
+                    _ => return Err(refused()),
+                }
+            }
+            _ => return Err(Self::unknown(name)),
+        }
+        Ok(())
+    }
+
+    /// The current value as text.
+    pub fn show(&self, name: &str) -> Result<String> {
+        Ok(match name {
+            "execution" => match self.execution {
+                Execution::OutOfOrder => "out_of_order".into(),
+                Execution::InOrder => "in_order".into(),
+            },
+            "max_in_flight" if self.max_in_flight == u32::MAX => "unlimited".into(),
+            "max_in_flight" => self.max_in_flight.to_string(),
+            "index_join" => match self.index_join {
+                IndexJoin::Auto => "auto".into(),
+                IndexJoin::Always => "always".into(),
+                IndexJoin::Never => "never".into(),
+            },
+            "access_path" => match self.access_path {
+                AccessPath::Auto => "auto".into(),
+                AccessPath::Scan => "scan".into(),
+                AccessPath::Index => "index".into(),
+            },
+            "join_order" => match self.join_order {
+                JoinOrder::Auto => "auto".into(),
+                JoinOrder::AsWritten => "as_written".into(),
+            },
+            "memory" => show_size(self.memory_bytes),
+            "partitions" => self.partitions.to_string(),
+            "batch_rows" => self.batch_rows.to_string(),
+            "dynamic_filters" => if self.dynamic_filters { "on" } else { "off" }.into(),
+            _ => return Err(Self::unknown(name)),
+        })
+    }
+
+    fn unknown(name: &str) -> SqlError {
+        let names = SETTINGS.iter().map(|(name, _)| format!("saki.{name}")).collect::<Vec<_>>().join(", ");
+        SqlError::invalid(format!("there is no setting saki.{name}")).hint(format!("settings are: {names}"))
+    }
+
+    /// How a pipeline is to run in `partitions` parts.
+    pub fn run_options(&self, partitions: usize) -> RunOptions {
+        RunOptions {
+            execution: self.execution,
+            max_in_flight: self.max_in_flight,
+            memory_bytes: self.memory_bytes,
+            batch_rows: self.batch_rows,
+            partitions,
+        }
+    }
+
+    /// Parts in which a large pipeline runs.
+    pub fn scan_partitions(&self) -> usize {
+        match self.execution {
+            Execution::OutOfOrder => self.partitions,
+            Execution::InOrder => 1,
+        }
+    }
+}
+
+/// Bytes of `64MB`, `1 GiB`, `4096`; units are powers of 1024.
+pub fn parse_size(text: &str) -> Option<usize> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: usize = text[..digits].parse().ok()?;
+    let unit = match text[digits..].trim() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+fn show_size(bytes: usize) -> String {
+    match bytes {
+        b if b.is_multiple_of(1 << 30) => format!("{}GB", b >> 30),
+        b if b.is_multiple_of(1 << 20) => format!("{}MB", b >> 20),
+        b if b.is_multiple_of(1 << 10) => format!("{}kB", b >> 10),
+        b => b.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_shows_what_it_takes_back() {
+        let mut settings = Settings::default();
+        for name in Settings::names() {
+            let shown = settings.show(name).unwrap();
+            settings.set(name, Some(&shown)).unwrap();
+            assert_eq!(settings.show(name).unwrap(), shown);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_is_allowed() {
+        let error = Settings::default().set("index_join", Some("sometimes")).unwrap_err();
+        assert!(error.hint.unwrap().contains("auto, always or never"));
+        assert!(Settings::default().set("partitions", Some("0")).is_err());
+        assert!(Settings::default().set("nonsense", Some("1")).unwrap_err().hint.unwrap().contains("saki.execution"));
+    }
+}
