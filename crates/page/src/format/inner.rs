@@ -24,7 +24,8 @@ use std::ops::Range;
 use saki_base::{PageRef, PageSize, TreeId};
 
 use super::header::{PAGE_REF_BYTES, page_ref_bytes, read_page_ref};
-use super::run::{RUN_HEADER_BYTES, RunBuilder, RunView, common_prefix_length};
+use super::run::{RUN_HEADER_BYTES, RunView};
+use super::run_builder::{RunBuilder, common_prefix_length};
 use super::{FormatError, PageExpectation, PageKind};
 
 const FIRST_CHILD_AT: usize = RUN_HEADER_BYTES;

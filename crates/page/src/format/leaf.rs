@@ -15,7 +15,8 @@ use std::cmp::Ordering;
 use saki_base::{PageRef, PageSize, TreeId};
 
 use super::header::{PAGE_REF_BYTES, page_ref_bytes, read_page_ref, read_u64};
-use super::run::{RUN_HEADER_BYTES, RunBuilder, RunView};
+use super::run::{RUN_HEADER_BYTES, RunView};
+use super::run_builder::RunBuilder;
 use super::{FormatError, PageExpectation, PageKind, inline_value_bytes_max};
 
 const TAG_INLINE: u8 = 0;

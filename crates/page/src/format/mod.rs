@@ -44,6 +44,7 @@ mod inner;
 mod leaf;
 mod overflow;
 mod run;
+mod run_builder;
 #[cfg(test)]
 mod tests;
 

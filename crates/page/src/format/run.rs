@@ -27,33 +27,33 @@
 //!   from entry *wrap* on are meant plus 65 536, and no earlier one is.
 //! - **Tags** are there only if some entry's tag is not zero.
 //!
-//! The proof is in `tests.rs`: against a model, and with damaged pages.
+//! `run_builder.rs` writes runs. The proof is in `tests.rs`: against a model, and with damaged pages.
 
 use std::cmp::Ordering;
 
-use saki_base::{PageSize, TreeId};
+use saki_base::PageSize;
 
-use super::header::{HEADER_BYTES, Header, read_u16, write_u16};
+use super::header::{HEADER_BYTES, Header, read_u16};
 use super::{FormatError, PageExpectation, PageKind, inline_value_bytes_max, key_bytes_max};
 
 /// Bytes of page header and run header.
 pub(super) const RUN_HEADER_BYTES: usize = HEADER_BYTES + 8;
-const PREFIX_LENGTH_AT: usize = HEADER_BYTES;
-const FIXED_LENGTH_AT: usize = HEADER_BYTES + 2;
-const STRIDE_AT: usize = HEADER_BYTES + 4;
-const WRAP_AT: usize = HEADER_BYTES + 6;
+pub(super) const PREFIX_LENGTH_AT: usize = HEADER_BYTES;
+pub(super) const FIXED_LENGTH_AT: usize = HEADER_BYTES + 2;
+pub(super) const STRIDE_AT: usize = HEADER_BYTES + 4;
+pub(super) const WRAP_AT: usize = HEADER_BYTES + 6;
 
-const SLOT_BYTES: usize = 2;
+pub(super) const SLOT_BYTES: usize = 2;
 /// What slots from entry *wrap* on are short of.
-const SLOT_WRAP: usize = 1 << 16;
+pub(super) const SLOT_WRAP: usize = 1 << 16;
 
 /// Flag: entries differ in length and have slots.
-const FLAG_SLOTTED: u8 = 0b0001;
+pub(super) const FLAG_SLOTTED: u8 = 0b0001;
 /// Flags: how a suffix's length is known ([`KeyLength`]).
-const FLAG_KEY_LENGTH_SHIFT: u8 = 1;
+pub(super) const FLAG_KEY_LENGTH_SHIFT: u8 = 1;
 const FLAG_KEY_LENGTH_MASK: u8 = 0b0110;
 /// Flag: entries have a tag.
-const FLAG_TAGGED: u8 = 0b1000;
+pub(super) const FLAG_TAGGED: u8 = 0b1000;
 const FLAGS_KNOWN: u8 = FLAG_SLOTTED | FLAG_KEY_LENGTH_MASK | FLAG_TAGGED;
 
 /// Largest content of one entry beside its key: tag and value or, in an
@@ -83,7 +83,7 @@ const _: () = {
 /// How a reader knows how long an entry's suffix is. The numbers are on pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-enum KeyLength {
+pub(super) enum KeyLength {
     /// All suffixes are of the fixed length.
     FixedSuffix = 0,
     /// All values (with their tags) are of the fixed length; the suffix is the rest.
@@ -105,7 +105,7 @@ impl KeyLength {
     }
 
     /// Bytes of the length in every entry.
-    const fn width(self) -> usize {
+    pub(super) const fn width(self) -> usize {
         match self {
             Self::FixedSuffix | Self::FixedValue => 0,
             Self::Byte => 1,
@@ -338,9 +338,6 @@ impl<'a> RunView<'a> {
                 return self.header.malformed(index, "entry is not where the one before it ends");
             }
             expected_start = end;
-            if self.slotted() && (index >= self.wrap) != (start >= SLOT_WRAP) {
-                return self.header.malformed(index, "wrap does not fit the entry's place");
-            }
             let Some((suffix, rest)) = self.split(index) else {
                 return self.header.malformed(index, "suffix or value is longer than the entry");
             };
@@ -358,211 +355,6 @@ impl<'a> RunView<'a> {
             return self.header.malformed(self.count(), "content goes on after the last entry");
         }
         Ok(())
-    }
-}
-
-/// All that decides how many bytes a run takes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Shape {
-    count: usize,
-    /// Of the longest common prefix of all keys.
-    prefix_length: usize,
-    /// Shortest, longest and all keys, in bytes.
-    key_min: usize,
-    key_max: usize,
-    key_bytes: usize,
-    /// Shortest, longest and all values, in bytes, tags not counted.
-    value_min: usize,
-    value_max: usize,
-    value_bytes: usize,
-    tagged: bool,
-}
-
-impl Shape {
-    /// The shape with one more entry.
-    #[inline]
-    fn with(&self, prefix_length: usize, key: usize, value: usize, tag: u8) -> Self {
-        let first = self.count == 0;
-        Self {
-            count: self.count + 1,
-            prefix_length,
-            key_min: if first { key } else { self.key_min.min(key) },
-            key_max: self.key_max.max(key),
-            key_bytes: self.key_bytes + key,
-            value_min: if first { value } else { self.value_min.min(value) },
-            value_max: self.value_max.max(value),
-            value_bytes: self.value_bytes + value,
-            tagged: self.tagged || tag != 0,
-        }
-    }
-
-    #[inline]
-    fn key_length(&self) -> KeyLength {
-        if self.key_min == self.key_max {
-            KeyLength::FixedSuffix
-        } else if self.value_min == self.value_max {
-            KeyLength::FixedValue
-        } else if self.key_max - self.prefix_length <= u8::MAX as usize {
-            KeyLength::Byte
-        } else {
-            KeyLength::TwoBytes
-        }
-    }
-
-    #[inline]
-    fn slotted(&self) -> bool {
-        self.key_min != self.key_max || self.value_min != self.value_max
-    }
-
-    fn fixed_length(&self) -> usize {
-        match self.key_length() {
-            KeyLength::FixedSuffix => self.key_min - self.prefix_length,
-            KeyLength::FixedValue => self.value_min + self.tagged as usize,
-            KeyLength::Byte | KeyLength::TwoBytes => 0,
-        }
-    }
-
-    /// Length of each entry, 0 if they differ.
-    fn stride(&self) -> usize {
-        if self.slotted() { 0 } else { self.key_min - self.prefix_length + self.tagged as usize + self.value_min }
-    }
-
-    /// Bytes of slots, prefix and entries: exactly what [`RunBuilder::finish_into`] writes.
-    #[inline]
-    fn bytes(&self) -> usize {
-        let slot = if self.slotted() { SLOT_BYTES } else { 0 };
-        let per_entry = slot + self.key_length().width() + self.tagged as usize;
-        let suffix_bytes = self.key_bytes - self.count * self.prefix_length;
-        self.prefix_length + self.count * per_entry + suffix_bytes + self.value_bytes
-    }
-}
-
-/// An entry's bytes in [`RunBuilder::content`]: its key, then its value, from
-/// where the entry before ends.
-#[derive(Clone, Copy, Debug)]
-struct Ends {
-    key: u32,
-    value: u32,
-    tag: u8,
-}
-
-/// Gathers the entries of one page. The prefix is known only when the last key
-/// is, so entries are kept whole and put in place by [`Self::finish_into`].
-#[derive(Clone, Debug)]
-pub(super) struct RunBuilder {
-    page_size: PageSize,
-    tree: TreeId,
-    kind: PageKind,
-    slots_at: usize,
-    shape: Shape,
-    content: Vec<u8>,
-    ends: Vec<Ends>,
-}
-
-impl RunBuilder {
-    pub(super) fn new(page_size: PageSize, tree: TreeId, kind: PageKind, slots_at: usize) -> Self {
-        let shape = Shape::default();
-        Self { page_size, tree, kind, slots_at, shape, content: Vec::new(), ends: Vec::new() }
-    }
-
-    /// Adds an entry; `false`, and nothing is changed, if the page is full. A
-    /// value whose pieces lie apart is given as two.
-    #[inline]
-    pub(super) fn try_push(&mut self, key: &[u8], tag: u8, value: &[u8]) -> bool {
-        assert!(key.len() <= key_bytes_max(self.page_size), "key of {} bytes is too long", key.len());
-        let prefix_length = match self.ends.first() {
-            None => key.len(),
-            Some(first) => {
-                assert!(self.last_key() < Some(key), "keys are not strictly ascending");
-                // Keys ascend, so what the first and the last have in common, all have.
-                common_prefix_length(&self.content[..self.shape.prefix_length.min(first.key as usize)], key)
-            }
-        };
-        let shape = self.shape.with(prefix_length, key.len(), value.len(), tag);
-        if self.slots_at + shape.bytes() > self.page_size.bytes() {
-            return false;
-        }
-        self.shape = shape;
-        self.content.extend_from_slice(key);
-        let key_end = self.content.len() as u32;
-        self.content.extend_from_slice(value);
-        self.ends.push(Ends { key: key_end, value: self.content.len() as u32, tag });
-        true
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(super) fn first_key(&self) -> Option<&[u8]> {
-        self.ends.first().map(|ends| &self.content[..ends.key as usize])
-    }
-
-    #[inline]
-    pub(super) fn last_key(&self) -> Option<&[u8]> {
-        let last = self.ends.last()?;
-        let start = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before].value);
-        Some(&self.content[start as usize..last.key as usize])
-    }
-
-    /// Bytes of the page with the entries so far, headers included.
-    pub(super) fn bytes_used(&self) -> usize {
-        self.slots_at + self.shape.bytes()
-    }
-
-    /// Writes the page, all but what lies between run header and slots.
-    pub(super) fn finish_into(&self, level: u8, page: &mut [u8]) {
-        assert_eq!(page.len(), self.page_size.bytes(), "a buffer of one page");
-        let shape = &self.shape;
-        let slots_bytes = if shape.slotted() { SLOT_BYTES * shape.count } else { 0 };
-        let prefix_at = self.slots_at + slots_bytes;
-        let mut at = prefix_at + shape.prefix_length;
-        page[prefix_at..at].copy_from_slice(&self.content[..shape.prefix_length]);
-
-        let mut wrap = shape.count;
-        let mut start = 0;
-        for (index, ends) in self.ends.iter().enumerate() {
-            if shape.slotted() {
-                write_u16(page, self.slots_at + index * SLOT_BYTES, (at % SLOT_WRAP) as u16);
-                if at >= SLOT_WRAP && wrap == shape.count {
-                    wrap = index;
-                }
-            }
-            let suffix = &self.content[start + shape.prefix_length..ends.key as usize];
-            let value = &self.content[ends.key as usize..ends.value as usize];
-            match shape.key_length() {
-                KeyLength::FixedSuffix | KeyLength::FixedValue => {}
-                KeyLength::Byte => page[at] = suffix.len() as u8,
-                KeyLength::TwoBytes => write_u16(page, at, suffix.len() as u16),
-            }
-            at += shape.key_length().width();
-            page[at..at + suffix.len()].copy_from_slice(suffix);
-            at += suffix.len();
-            if shape.tagged {
-                page[at] = ends.tag;
-                at += 1;
-            }
-            page[at..at + value.len()].copy_from_slice(value);
-            at += value.len();
-            start = ends.value as usize;
-        }
-        assert_eq!(at, self.bytes_used(), "the page is as long as was promised");
-
-        write_u16(page, PREFIX_LENGTH_AT, shape.prefix_length as u16);
-        write_u16(page, FIXED_LENGTH_AT, shape.fixed_length() as u16);
-        write_u16(page, STRIDE_AT, shape.stride() as u16);
-        write_u16(page, WRAP_AT, if shape.slotted() { wrap as u16 } else { 0 });
-        let flags = if shape.slotted() { FLAG_SLOTTED } else { 0 }
-            | (shape.key_length() as u8) << FLAG_KEY_LENGTH_SHIFT
-            | if shape.tagged { FLAG_TAGGED } else { 0 };
-        Header { kind: self.kind, flags, level, tree: self.tree, count: shape.count, used: at }.write(page);
-    }
-
-    /// Empties the builder; its memory is kept.
-    pub(super) fn reset(&mut self) {
-        self.shape = Shape::default();
-        self.content.clear();
-        self.ends.clear();
     }
 }
 
@@ -588,10 +380,4 @@ fn head(bytes: &[u8]) -> u64 {
 #[inline]
 fn compare_suffix(suffix: &[u8], rest_head: u64, rest: &[u8]) -> Ordering {
     head(suffix).cmp(&rest_head).then_with(|| suffix.cmp(rest))
-}
-
-/// Bytes that `left` and `right` have in common at their start.
-#[inline]
-pub(super) fn common_prefix_length(left: &[u8], right: &[u8]) -> usize {
-    left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }
