@@ -20,8 +20,9 @@
 //!   admitted under the old limit.
 //! - Windows are whole generations long, because requests admitted together
 //!   often complete together: a fraction of a lump would count for too much.
-//! - Product of time over depth is not used to find the knee (as congestion control does
-//!   with the bandwidth-delay product): under random imbalance the knee is several times it.
+//! - The product of best throughput and least latency, by which congestion
+//!   control finds a network's knee, is not used: under random imbalance an
+//!   array's knee is several times that.
 
 use std::time::Duration;
 
@@ -29,14 +30,16 @@ use super::DEPTH_MAX;
 
 /// Doubling goes on while it brings at least this.
 const START_GAIN: f64 = 1.05;
-/// A doubled depth has to bring this.
+/// A doubled depth has to bring this, and more than chance does: see [`Window::up_gain`].
 const UP_GAIN: f64 = 1.02;
-/// A halved depth may cost this.
+/// A halved depth may cost so much, or what chance takes.
 const DOWN_LOSS: f64 = 0.99;
 /// The share of the limit that the mean depth has to reach for a window to count.
 const BINDING_SHARE: f64 = 0.85;
 /// A window's length in time, as far as the following bounds allow.
-const WINDOW_SECONDS: f64 = 0.5;
+const WINDOW_SECONDS: f64 = 1.0;
+/// No generation is waited for longer.
+const PATIENCE_SECONDS: f64 = 2.0;
 /// Fewer completions say too little; more than the upper bound say no more (1 % noise at worst).
 const WINDOW_COMPLETIONS: std::ops::RangeInclusive<u64> = 128..=8192;
 /// Windows between probes that keep failing.
@@ -53,7 +56,32 @@ pub(super) struct Totals {
     pub work: u64,
     /// Sum of latencies.
     pub busy: Duration,
+    /// At this moment, not a total.
+    pub in_flight: u32,
     pub now: Duration,
+}
+
+/// A window that was judged.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// Work per second.
+    rate: f64,
+    completions: u64,
+}
+
+impl Window {
+    /// What makes this window count as better than another. Throughputs of n
+    /// completions scatter by some 0.3 / sqrt(n) for a disk's spread of
+    /// latencies: an improvement has to exceed twice that of a difference.
+    /// Otherwise a slow disk's limit would drift upwards by luck.
+    fn up_gain(&self) -> f64 {
+        UP_GAIN.max(1.0 + 1.0 / (self.completions as f64).sqrt())
+    }
+
+    /// What makes this window count as no worse than another: less than one such scatter lost.
+    fn down_loss(&self) -> f64 {
+        DOWN_LOSS.min(1.0 - 0.3 / (self.completions as f64).sqrt())
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +139,7 @@ impl Climber {
             up: Patience::new(2),
             down: Patience::new(2),
         };
-        (climber, u64::from(limit))
+        (climber, u64::from(limit).min(*WINDOW_COMPLETIONS.start()))
     }
 
     /// Ends a window: returns the limit from now on, and the number of completions that ends the next.
@@ -119,49 +147,54 @@ impl Climber {
         let before = self.limit;
         if !std::mem::take(&mut self.settling) {
             match self.judge(&totals, refused) {
-                Some(rate) => {
+                Some(window) => {
                     self.shortened = self.shortened.saturating_sub(1);
-                    self.decide(rate);
+                    self.decide(window);
                 }
                 None => self.drop_window(),
             }
         }
         self.settling = self.limit != before;
         self.begun = totals;
-        let length = if self.settling { u64::from(before.max(self.limit)) } else { self.window_length() };
+        let length = if self.settling { self.settling_length(before) } else { self.window_length() };
         (self.limit, totals.completed + length)
     }
 
-    /// The window's throughput in work per second, if the limit was what held it back.
-    fn judge(&mut self, totals: &Totals, refused: bool) -> Option<f64> {
+    /// The window that ends here, if the limit was what held it back.
+    fn judge(&mut self, totals: &Totals, refused: bool) -> Option<Window> {
         let elapsed = (totals.now - self.begun.now).as_secs_f64();
         if elapsed <= 0.0 {
             return None;
         }
-        let depth = (totals.busy.saturating_sub(self.begun.busy)).as_secs_f64() / elapsed;
+        // Little's law looks back by one latency. Where that is too long to wait for, the present depth has to do.
+        let depth = match self.generation_is_patient() {
+            true => totals.busy.saturating_sub(self.begun.busy).as_secs_f64() / elapsed,
+            false => f64::from(totals.in_flight),
+        };
         if !refused || depth < BINDING_SHARE * f64::from(self.limit) {
             return None;
         }
-        self.pace = (totals.completed - self.begun.completed) as f64 / elapsed;
-        Some((totals.work - self.begun.work) as f64 / elapsed)
+        let completions = totals.completed - self.begun.completed;
+        self.pace = completions as f64 / elapsed;
+        Some(Window { rate: (totals.work - self.begun.work) as f64 / elapsed, completions })
     }
 
-    fn decide(&mut self, rate: f64) {
+    fn decide(&mut self, window: Window) {
         match self.goal {
-            Goal::Start { before } => self.start(before, rate),
-            Goal::Hold { rate: last } => self.hold(last, rate),
-            Goal::Probe { home, home_rate, .. } => self.end_probe(home, home_rate, rate),
+            Goal::Start { before } => self.start(before, window),
+            Goal::Hold { rate: last } => self.hold(last, window.rate),
+            Goal::Probe { home, home_rate, .. } => self.end_probe(home, home_rate, window),
         }
     }
 
-    fn start(&mut self, before: Option<f64>, rate: f64) {
-        let gain = before.map_or(f64::INFINITY, |before| rate / before);
-        if gain >= START_GAIN && self.limit < DEPTH_MAX {
-            self.goal = Goal::Start { before: Some(rate) };
+    fn start(&mut self, before: Option<f64>, window: Window) {
+        let gain = before.map_or(f64::INFINITY, |before| window.rate / before);
+        if gain >= window.up_gain().max(START_GAIN) && self.limit < DEPTH_MAX {
+            self.goal = Goal::Start { before: Some(window.rate) };
             self.limit = (self.limit * 2).min(DEPTH_MAX);
             return;
         }
-        if gain < UP_GAIN {
+        if gain < window.up_gain() {
             self.limit = (self.limit / 2).max(1);
         }
         self.goal = Goal::Hold { rate: None };
@@ -186,9 +219,10 @@ impl Climber {
         self.limit = target;
     }
 
-    fn end_probe(&mut self, home: u32, home_rate: f64, rate: f64) {
+    fn end_probe(&mut self, home: u32, home_rate: f64, window: Window) {
+        let rate = window.rate;
         let upwards = self.limit > home;
-        let wanted = if upwards { UP_GAIN } else { DOWN_LOSS };
+        let wanted = if upwards { window.up_gain() } else { window.down_loss() };
         let (direction, opposite) =
             if upwards { (&mut self.up, &mut self.down) } else { (&mut self.down, &mut self.up) };
         if rate >= wanted * home_rate {
@@ -217,6 +251,27 @@ impl Climber {
         }
     }
 
+    /// A generation at the new depth; on the way down, after the surplus has drained.
+    fn settling_length(&self, before: u32) -> u64 {
+        let surplus = before.saturating_sub(self.limit);
+        u64::from(surplus) + u64::from(self.limit).min(self.completions_in_patience())
+    }
+
+    /// Where a generation takes seconds, it is queueing and not the
+    /// device that takes them: then half a generation tells as much as a whole.
+    fn completions_in_patience(&self) -> u64 {
+        if self.pace > 0.0 {
+            ((self.pace * PATIENCE_SECONDS) as u64).max(*WINDOW_COMPLETIONS.start())
+        } else {
+            u64::MAX
+        }
+    }
+
+    /// Whether two generations pass in time for a window to be made of them.
+    fn generation_is_patient(&self) -> bool {
+        2 * u64::from(self.limit) <= self.completions_in_patience()
+    }
+
     /// Completions until the next judgement.
     fn window_length(&self) -> u64 {
         let generation = u64::from(self.limit);
@@ -228,6 +283,9 @@ impl Climber {
                 in_time.clamp(*WINDOW_COMPLETIONS.start(), *WINDOW_COMPLETIONS.end()) >> self.shortened
             }
         };
+        if !self.generation_is_patient() {
+            return self.completions_in_patience();
+        }
         wanted.max(2 * generation).next_multiple_of(generation)
     }
 }
