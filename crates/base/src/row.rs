@@ -137,7 +137,7 @@ impl RowLayout {
         }
         let (width_code, width) = offset_width(heap_bytes);
         let heap_at = self.table_at + width * self.variable_count;
-        let row_bytes = heap_at + heap_bytes;
+        let row_bytes = heap_at.saturating_add(heap_bytes);
         if row_bytes > ROW_BYTES_MAX {
             return Err(RowError::TooLarge { bytes: row_bytes });
         }

@@ -26,10 +26,20 @@ use saki_base::{PageRef, PageSize, TreeId};
 use super::header::{PAGE_REF_BYTES, page_ref_bytes, read_page_ref};
 use super::run::{RUN_HEADER_BYTES, RunView};
 use super::run_builder::{RunBuilder, common_prefix_length};
-use super::{FormatError, PageExpectation, PageKind};
+use super::{FormatError, PageExpectation, PageKind, key_bytes_max};
 
 const FIRST_CHILD_AT: usize = RUN_HEADER_BYTES;
 const SLOTS_AT: usize = FIRST_CHILD_AT + PAGE_REF_BYTES;
+
+/// Fewest children of a page that is full.
+const CHILDREN_MIN: usize = 6;
+const _: () = {
+    let Ok(page_size) = PageSize::new(saki_base::PAGE_BYTES_MIN) else { unreachable!() };
+    // Larger pages have the same share of header, or less. Values are of one
+    // length, so an entry is at most slot, separator and reference.
+    let entry_max = 2 + key_bytes_max(page_size) + PAGE_REF_BYTES;
+    assert!(SLOTS_AT + (CHILDREN_MIN - 1) * entry_max <= page_size.bytes());
+};
 
 /// An inner page. Children count from 0 to `count() - 1`.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +163,7 @@ impl InnerBuilder {
     }
 
     /// Adds the next child; `false`, and nothing is changed, if the page is full.
-    /// A page takes at least three children. The first child's separator is not
+    /// A page takes at least six children. The first child's separator is not
     /// stored in the page: it is kept as [`Self::first_separator`], for the parent.
     ///
     /// # Panics

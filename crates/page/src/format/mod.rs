@@ -8,7 +8,7 @@
 //! | overflow data | a piece of one large value | [`OverflowDataView`] | [`write_overflow_data`] |
 //! | overflow index | references to the pieces | [`OverflowIndexView`] | [`OverflowIndexBuilder`] |
 //!
-//! Leaf and inner pages are both a *run* (`run.rs`): sorted entries with
+//! Leaf and inner pages are both a *run* (`run.rs`, `run_builder.rs`): sorted entries with
 //! their common prefix stored once. A leaf adds overflow values to it, an inner
 //! page its first child.
 //!
@@ -37,6 +37,8 @@
 //!
 //! All integers are little-endian. `docs/file-format.md` has the same layouts
 //! with their reasons.
+
+#![forbid(unsafe_code)]
 
 mod error;
 mod header;
