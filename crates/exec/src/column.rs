@@ -315,9 +315,9 @@ impl ColumnBuffer {
             }
             Values::Int4(vector) => Arc::new(Int32Array::new(vector.into(), nulls)),
             Values::Int8(vector) => int8_array(self.data_type, vector.into(), nulls),
-            Values::Decimal(vector) => Arc::new(
-                Decimal128Array::new(vector.into(), nulls).with_data_type(arrow_type(self.data_type)),
-            ),
+            Values::Decimal(vector) => {
+                Arc::new(Decimal128Array::new(vector.into(), nulls).with_data_type(arrow_type(self.data_type)))
+            }
             Values::Float4(vector) => Arc::new(Float32Array::new(vector.into(), nulls)),
             Values::Float8(vector) => Arc::new(Float64Array::new(vector.into(), nulls)),
             Values::Uuid(vector) => {

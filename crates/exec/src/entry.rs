@@ -19,12 +19,22 @@ pub(crate) type Malformed = String;
 #[derive(Clone, Copy, Debug)]
 enum Location {
     /// In the key at a place that is the same in every key.
-    KeyAt { column: KeyColumn, offset: usize },
+    KeyAt {
+        column: KeyColumn,
+        offset: usize,
+    },
     /// In the key behind columns of variable width.
-    KeyAfter { column: usize },
+    KeyAfter {
+        column: usize,
+    },
     /// In the row at a place that is the same in every row; never NULL.
-    RowAt { offset: usize, width: usize },
-    Row { column: usize },
+    RowAt {
+        offset: usize,
+        width: usize,
+    },
+    Row {
+        column: usize,
+    },
 }
 
 /// A test on one column.
@@ -113,15 +123,13 @@ impl EntryReader {
                     let bytes = row.get(offset..offset + width).ok_or("row is too short")?;
                     slot.push_encoded(bytes)
                 }
-                Location::Row { column } => {
-                    match self.row.view(row).bytes_of(column).map_err(|e| e.to_string())? {
-                        Some(bytes) => slot.push_encoded(bytes),
-                        None => {
-                            slot.push_null();
-                            true
-                        }
+                Location::Row { column } => match self.row.view(row).bytes_of(column).map_err(|e| e.to_string())? {
+                    Some(bytes) => slot.push_encoded(bytes),
+                    None => {
+                        slot.push_null();
+                        true
                     }
-                }
+                },
                 _ => self.with_value(*location, *data_type, key, row, scratch, |value| slot.push_value(value))?,
             };
             if !taken {
@@ -156,9 +164,7 @@ impl EntryReader {
                 let bytes = row.get(offset..offset + width).ok_or("row is too short")?;
                 Ok(use_value(saki_base::row::read_value(data_type, bytes)?))
             }
-            Location::Row { column } => {
-                Ok(use_value(self.row.view(row).value(column).map_err(|e| e.to_string())?))
-            }
+            Location::Row { column } => Ok(use_value(self.row.view(row).value(column).map_err(|e| e.to_string())?)),
         }
     }
 }
@@ -246,7 +252,9 @@ fn test_value(test: &Test, value: ValueRef<'_>) -> bool {
         Test::OneOf(values, negated) => {
             values.iter().any(|other| compare(value, other.as_ref()) == Ordering::Equal) != *negated
         }
-        Test::Within(low, high) => integer_bounds(CompareOp::Equal, value).is_some_and(|(v, _)| (*low..=*high).contains(&v)),
+        Test::Within(low, high) => {
+            integer_bounds(CompareOp::Equal, value).is_some_and(|(v, _)| (*low..=*high).contains(&v))
+        }
     }
 }
 

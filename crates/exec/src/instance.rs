@@ -269,9 +269,7 @@ impl Instance {
         let window = of_cache.clamp(1, self.run.options.max_in_flight as usize);
         match self.run.pipeline.limit {
             // Few rows are wanted and nothing filters them: do not read far ahead.
-            Some(limit) if self.run.pipeline.stages.is_empty() && self.source_is_plain() => {
-                window.min(limit / 16 + 2)
-            }
+            Some(limit) if self.run.pipeline.stages.is_empty() && self.source_is_plain() => window.min(limit / 16 + 2),
             _ => window,
         }
     }
@@ -334,7 +332,8 @@ impl Instance {
         if self.live_bytes + forming <= self.run.options.memory_bytes / self.run.options.partitions {
             return 0;
         }
-        let busy = |&depth: &usize| !self.depths[depth].is_idle() || (depth > 0 && !self.depths[depth - 1].forming.is_empty());
+        let busy =
+            |&depth: &usize| !self.depths[depth].is_idle() || (depth > 0 && !self.depths[depth - 1].forming.is_empty());
         (0..self.depths.len()).rev().find(busy).unwrap_or(0)
     }
 
@@ -373,13 +372,7 @@ impl Instance {
     }
 
     /// Asks for a page, or processes it at once if it is there.
-    fn ask(
-        &mut self,
-        depth: usize,
-        visit: u32,
-        port: &mut PagePort,
-        reader: &CacheReader,
-    ) -> Result<Step, ExecError> {
+    fn ask(&mut self, depth: usize, visit: u32, port: &mut PagePort, reader: &CacheReader) -> Result<Step, ExecError> {
         let page = self.depths[depth].visits.page(visit).page;
         let token = u64::from(self.id) << 32 | (depth as u64) << VISIT_BITS | u64::from(visit);
         let cached = reader.find(page).map_err(|error| self.run.page_error(depth, error))?.is_some();

@@ -34,13 +34,8 @@ impl Instance {
             self.batches[batch as usize].as_mut().expect("alive while work waits").outstanding += 1;
         }
         let layout = OverflowLayout::for_length(place.length, self.run.page_size);
-        let row = LargeRow {
-            work,
-            key: self.key.clone(),
-            bytes: vec![0; place.length as usize],
-            layout,
-            pages_missing: 1,
-        };
+        let row =
+            LargeRow { work, key: self.key.clone(), bytes: vec![0; place.length as usize], layout, pages_missing: 1 };
         self.live_bytes += row.bytes.len();
         let index = match self.large.rows.iter().position(Option::is_none) {
             Some(index) => {
@@ -94,7 +89,8 @@ impl Instance {
         let view = OverflowIndexView::open(bytes, expected).map_err(|error| error.to_string())?;
         let page_size = expected.page_size;
         let below = u32::from(visit.level - 1);
-        let span = OverflowLayout::data_bytes(page_size) as u64 * (OverflowLayout::fan_out(page_size) as u64).pow(below);
+        let span =
+            OverflowLayout::data_bytes(page_size) as u64 * (OverflowLayout::fan_out(page_size) as u64).pow(below);
         let row = self.large.rows[large as usize].as_mut().expect("alive while pages are missing");
         let children = row.layout.length.saturating_sub(offset).div_ceil(span);
         if children.min(OverflowLayout::fan_out(page_size) as u64) != view.count() as u64 {
@@ -108,7 +104,13 @@ impl Instance {
         Ok(())
     }
 
-    fn overflow_data(&mut self, bytes: &[u8], expected: PageExpectation, large: u32, offset: u64) -> Result<(), String> {
+    fn overflow_data(
+        &mut self,
+        bytes: &[u8],
+        expected: PageExpectation,
+        large: u32,
+        offset: u64,
+    ) -> Result<(), String> {
         let view = OverflowDataView::open(bytes, expected).map_err(|error| error.to_string())?;
         let row = self.large.rows[large as usize].as_mut().expect("alive while pages are missing");
         let start = offset as usize;

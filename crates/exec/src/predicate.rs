@@ -16,9 +16,21 @@ pub enum CompareOp {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Predicate {
     /// `value` has exactly the column's type (decimals: its scale).
-    Compare { column: usize, op: CompareOp, value: Value },
+    Compare {
+        column: usize,
+        op: CompareOp,
+        value: Value,
+    },
     /// Equal to one of the values (`negated`: to none of them).
-    OneOf { column: usize, values: Vec<Value>, negated: bool },
-    IsNull { column: usize },
-    IsNotNull { column: usize },
+    OneOf {
+        column: usize,
+        values: Vec<Value>,
+        negated: bool,
+    },
+    IsNull {
+        column: usize,
+    },
+    IsNotNull {
+        column: usize,
+    },
 }

@@ -89,12 +89,7 @@ pub(crate) struct Reactor {
 }
 
 impl Reactor {
-    fn spawn(
-        index: usize,
-        cache: &Arc<PageCache>,
-        store: &Arc<dyn PageStore>,
-        pin: bool,
-    ) -> Result<Self, ExecError> {
+    fn spawn(index: usize, cache: &Arc<PageCache>, store: &Arc<dyn PageStore>, pin: bool) -> Result<Self, ExecError> {
         let inbox = Arc::new(Inbox { instances: Mutex::new(Vec::new()), stop: AtomicBool::new(false) });
         let (sender, receiver) = std::sync::mpsc::channel();
         let (cache, store, in_thread) = (Arc::clone(cache), Arc::clone(store), Arc::clone(&inbox));

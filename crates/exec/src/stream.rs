@@ -54,8 +54,7 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(reactor: ReactorWaker) -> Arc<Self> {
-        let state =
-            OutputState { queue: VecDeque::new(), finished: false, consumer: None, producer_waits: false };
+        let state = OutputState { queue: VecDeque::new(), finished: false, consumer: None, producer_waits: false };
         Arc::new(Self { state: Mutex::new(state), cancelled: AtomicBool::new(false), reactor })
     }
 

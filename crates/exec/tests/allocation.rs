@@ -45,10 +45,18 @@ fn access(pages: &mut Pages, id: u32, rows: u64, stride: u64) -> Arc<TreeAccess>
         })
         .collect();
     let (root, height, leaf_pages) = pages.tree(TreeId(id), &entries);
-    let column =
-        AccessColumn { name: "id".into(), data_type: DataType::Int8, nullable: false, place: Place::Key(0) };
+    let column = AccessColumn { name: "id".into(), data_type: DataType::Int8, nullable: false, place: Place::Key(0) };
     let row = RowLayout::new([]);
-    Arc::new(TreeAccess { tree: TreeId(id), name: format!("t{id}"), root, height, leaf_pages, key, row, columns: vec![column] })
+    Arc::new(TreeAccess {
+        tree: TreeId(id),
+        name: format!("t{id}"),
+        root,
+        height,
+        leaf_pages,
+        key,
+        row,
+        columns: vec![column],
+    })
 }
 
 /// Allocations of a semi-join of `rows` outer rows that all go through the inner tree, and emits few of them.
@@ -91,7 +99,8 @@ fn probes_allocate_nothing_in_steady_state() {
     let inner = access(&mut pages, 3, 4_000, 100);
     let store = Arc::new(MemoryStore { pages: Arc::new(pages.0), seed: 1, allowance: 64 });
     let executor =
-        Executor::start(PageCache::new(PAGE, 8192).unwrap(), store, ExecutorOptions { reactors: 1, pin: false }).unwrap();
+        Executor::start(PageCache::new(PAGE, 8192).unwrap(), store, ExecutorOptions { reactors: 1, pin: false })
+            .unwrap();
     allocations(&executor, &many, &inner); // warms the cache
     let of_few = allocations(&executor, &few, &inner);
     let of_many = allocations(&executor, &many, &inner);

@@ -42,7 +42,12 @@ impl Loading {
 
     /// Joins the read of `address` or claims it. `cached` is asked under the
     /// shard's lock, where no read of the page can end unseen.
-    pub(crate) fn begin(&self, address: PageAddress, cached: impl FnOnce() -> bool, waiter: impl FnOnce() -> Waiter) -> Begin {
+    pub(crate) fn begin(
+        &self,
+        address: PageAddress,
+        cached: impl FnOnce() -> bool,
+        waiter: impl FnOnce() -> Waiter,
+    ) -> Begin {
         let mut shard = self.shard(address).lock();
         if let Some(waiters) = shard.get_mut(&address) {
             waiters.push(waiter());

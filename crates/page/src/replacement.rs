@@ -102,10 +102,10 @@ impl Replacement for S3Fifo {
     }
 
     fn evict(&mut self, touches: &dyn Touches, address_of: &dyn Fn(u32) -> PageAddress) -> Option<u32> {
-        if self.small.len() > self.small_target || self.main.is_empty() {
-            if let Some(frame) = self.evict_small(touches, address_of) {
-                return Some(frame);
-            }
+        if (self.small.len() > self.small_target || self.main.is_empty())
+            && let Some(frame) = self.evict_small(touches, address_of)
+        {
+            return Some(frame);
         }
         match self.evict_main(touches) {
             Some(frame) => Some(frame),
@@ -194,10 +194,10 @@ impl Replacement for TwoQueue {
     }
 
     fn evict(&mut self, touches: &dyn Touches, address_of: &dyn Fn(u32) -> PageAddress) -> Option<u32> {
-        if self.first_in.len() > self.first_in_max || self.main.resident() == 0 {
-            if let Some(frame) = self.evict_first_in(address_of) {
-                return Some(frame);
-            }
+        if (self.first_in.len() > self.first_in_max || self.main.resident() == 0)
+            && let Some(frame) = self.evict_first_in(address_of)
+        {
+            return Some(frame);
         }
         self.main.evict(touches, address_of)
     }
@@ -259,8 +259,8 @@ mod tests {
             for hot in 0..50 {
                 trace.push(PageAddress(hot));
             }
-            for scanned in 0..200 {
-                trace.push(PageAddress(1_000 + round * 200 + scanned));
+            for scanned in 0..80 {
+                trace.push(PageAddress(1_000 + round * 80 + scanned));
             }
         }
         trace
@@ -278,7 +278,7 @@ mod tests {
     fn a_scan_does_not_wash_the_hot_set_out_of_s3_fifo() {
         let s3 = hit_ratio(&mut S3Fifo::new(100), 100, scan_through_hot_set());
         let clock = hit_ratio(&mut Clock::default(), 100, scan_through_hot_set());
-        assert!(s3 > 0.18, "hot share of the trace is 0.2, S3-FIFO hits {s3}");
+        assert!(s3 > 0.35, "hot share of the trace is 0.38, S3-FIFO hits {s3}");
         assert!(s3 > clock, "S3-FIFO {s3}, CLOCK {clock}");
     }
 }

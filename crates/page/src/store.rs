@@ -26,7 +26,13 @@ pub trait PageLane: Send {
     /// Starts reading a page into `slot`. `Err` hands the slot back: the governor
     /// of the page's device allows no further request now (`Busy`; it is allowed again after some completion), or the address is
     /// unmapped (`Unmapped`). `share` says on whose behalf, for fairness between queries.
-    fn try_read(&mut self, share: &Arc<IoShare>, address: PageAddress, slot: ArenaSlot, token: u64) -> Result<(), (ArenaSlot, Refusal)>;
+    fn try_read(
+        &mut self,
+        share: &Arc<IoShare>,
+        address: PageAddress,
+        slot: ArenaSlot,
+        token: u64,
+    ) -> Result<(), (ArenaSlot, Refusal)>;
     /// Hands queued reads to the device and appends finished ones; waits at most `wait`
     /// (`None`: not at all) for the first, or until woken.
     fn poll(&mut self, wait: Option<Duration>, finished: &mut Vec<PageRead>) -> usize;

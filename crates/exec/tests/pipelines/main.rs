@@ -100,16 +100,11 @@ fn build(model: &Model) -> Database {
     let parents = access(&mut pages, 1, "parents", key, row, columns, entries);
 
     let (key, row) = (key_layout(&[score, int8]), row_layout(&[]));
-    let mut entries: Vec<_> = model
-        .parents
-        .iter()
-        .map(|(id, s, _)| encode(&key, &row, &[nullable(*s), ValueRef::Int8(*id)], &[]))
-        .collect();
+    let mut entries: Vec<_> =
+        model.parents.iter().map(|(id, s, _)| encode(&key, &row, &[nullable(*s), ValueRef::Int8(*id)], &[])).collect();
     entries.sort();
-    let columns = vec![
-        column("score", DataType::Int4, true, Place::Key(0)),
-        column("id", DataType::Int8, false, Place::Key(1)),
-    ];
+    let columns =
+        vec![column("score", DataType::Int4, true, Place::Key(0)), column("id", DataType::Int8, false, Place::Key(1))];
     let by_score = access(&mut pages, 2, "parents_score", key, row, columns, entries);
 
     let (key, row) = (key_layout(&[int8, int4]), row_layout(&[int8, text]));
@@ -176,7 +171,11 @@ fn ways() -> Vec<(&'static str, u32, usize, RunOptions)> {
     ]
 }
 
-fn collect(executor: &Arc<Executor>, pipeline: &Arc<Pipeline>, options: &RunOptions) -> Result<Vec<RecordBatch>, ExecError> {
+fn collect(
+    executor: &Arc<Executor>,
+    pipeline: &Arc<Pipeline>,
+    options: &RunOptions,
+) -> Result<Vec<RecordBatch>, ExecError> {
     let run = executor.run(Arc::clone(pipeline), options.clone());
     let streams: Vec<_> = (0..run.options().partitions).map(|partition| run.open(partition)).collect();
     let mut batches = Vec::new();
@@ -289,8 +288,7 @@ fn a_chain_of_joins_of_every_kind_equals_nested_loops() {
             database.by_score.key.encode(&[ValueRef::Int4(value)], &mut key).unwrap();
             Some(key)
         };
-        let source =
-            scan(&database.by_score, vec![KeyRange { low: range(10), high: range(60) }], vec![], vec![1]);
+        let source = scan(&database.by_score, vec![KeyRange { low: range(10), high: range(60) }], vec![], vec![1]);
         let fetch_parent = Stage {
             unique: true,
             predicates: vec![Predicate::IsNotNull { column: 1 }],
@@ -404,9 +402,8 @@ fn rows_pushed_by_the_caller_come_back_with_their_matches() {
         let input = batches.clone();
         let feeder = std::thread::spawn(move || {
             for batch in input {
-                while let std::task::Poll::Pending =
-                    sender.poll_ready(&mut std::task::Context::from_waker(std::task::Waker::noop()))
-                {
+                let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+                while sender.poll_ready(&mut context).is_pending() {
                     std::thread::yield_now();
                 }
                 sender.send(batch);
