@@ -1,1 +1,4 @@
+//! Sakigake (introduction follows).
+#![forbid(unsafe_code)]
 
+pub mod plot;
