@@ -1,6 +1,6 @@
 //! Random reads from a file or block device at several depths.
 //!
-//! `cargo run --release -p saki-io --example random_reads -- FILE [uring|threads] [BYTES] [SECONDS] [MODEL]`
+//! `cargo run --release -p saki-io --example random_reads -- FILE [uring|threads] [BYTES] [SECONDS] [MODEL or ""] [DEPTH]`
 
 use std::error::Error;
 use std::time::Duration;
@@ -19,11 +19,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes = arguments.next().map_or(Ok(4096), |text| text.parse())?;
     let seconds = arguments.next().map_or(Ok(1.0), |text| text.parse())?;
     let mut device = open_device(&path, DeviceOptions { backend, read_only: true, ..DeviceOptions::default() })?;
-    if let Some(model) = arguments.next() {
+    if let Some(model) = arguments.next().filter(|text| !text.is_empty()) {
         device = ModeledDevice::new(device, model.parse()?);
     }
     println!("{}, {bytes} bytes", device.name());
+    let only = arguments.next().and_then(|text| text.parse::<u32>().ok());
     for depth in [1, 4, 16, 64, 128, 256, 1024] {
+        if only.is_some_and(|only| only != depth) {
+            continue;
+        }
         let (arena, slots) = Arena::new(depth, bytes)?;
         let mut lane = device.open_lane(Some(&arena))?;
         let buffers = slots.into_iter().map(Buffer::Slot).collect();

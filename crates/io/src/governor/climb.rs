@@ -5,7 +5,7 @@
 //!     │
 //!     ▼            every few windows            better by 2 %: stay there
 //!   Hold ───────────────────────────► Probe 2x ────────────────────────────► Hold
-//!     ▲ └───────────────────────────► Probe ½x ── worse by less than 1 % ──────┘
+//!     ▲ └───────────────────────────► Probe ½x ── worse by under 1.8 % ───────┘
 //!     └──────────── otherwise go back, and wait twice as long before the next ──┘
 //! ```
 //!
@@ -33,15 +33,20 @@ const START_GAIN: f64 = 1.05;
 /// A doubled depth has to bring this, and more than chance does: see [`Window::up_gain`].
 const UP_GAIN: f64 = 1.02;
 /// A halved depth may cost so much, or what chance takes.
-const DOWN_LOSS: f64 = 0.99;
+const DOWN_LOSS: f64 = 0.982;
 /// The share of the limit that the mean depth has to reach for a window to count.
 const BINDING_SHARE: f64 = 0.85;
 /// A window's length in time, as far as the following bounds allow.
 const WINDOW_SECONDS: f64 = 1.0;
 /// No generation is waited for longer.
 const PATIENCE_SECONDS: f64 = 2.0;
-/// Fewer completions say too little; more than the upper bound say no more (1 % noise at worst).
-const WINDOW_COMPLETIONS: std::ops::RangeInclusive<u64> = 128..=8192;
+/// Fewer completions say too little. The upper bound leaves half a percent
+/// where many servers finish at once and a window ends with a lump of them.
+const WINDOW_COMPLETIONS: std::ops::RangeInclusive<u64> = 128..=32_768;
+/// A probe that loses more than this at first glance is not worth a whole window.
+const GLANCE_LOSS: f64 = 0.9;
+/// A glance is this fraction of a window.
+const GLANCE_DIVISOR: u64 = 8;
 /// Windows between probes that keep failing.
 const PROBE_WAIT_MAX: u32 = 64;
 /// Windows dropped in a row before a probe is given up.
@@ -88,10 +93,10 @@ impl Window {
 enum Goal {
     /// Doubling; the throughput at half the depth, once measured.
     Start { before: Option<f64> },
-    /// Working at the knee; the throughput of the last window.
+    /// Working at the knee; the throughput of the last windows.
     Hold { rate: Option<f64> },
-    /// Trying another depth; the one to return to and its throughput.
-    Probe { home: u32, home_rate: f64, dropped: u32 },
+    /// Trying another depth, at first only for a glance; the depth to return to and its throughput.
+    Probe { home: u32, home_rate: f64, glance: bool, dropped: u32 },
 }
 
 /// Windows to wait before a probe: doubled by failure.
@@ -183,6 +188,9 @@ impl Climber {
         match self.goal {
             Goal::Start { before } => self.start(before, window),
             Goal::Hold { rate: last } => self.hold(last, window.rate),
+            Goal::Probe { home, home_rate, glance: true, .. } if window.rate >= GLANCE_LOSS * home_rate => {
+                self.goal = Goal::Probe { home, home_rate, glance: false, dropped: 0 };
+            }
             Goal::Probe { home, home_rate, .. } => self.end_probe(home, home_rate, window),
         }
     }
@@ -202,8 +210,11 @@ impl Climber {
 
     fn hold(&mut self, last: Option<f64>, rate: f64) {
         let change = last.map_or(1.0, |last| (rate / last).max(last / rate));
+        // Averaged over windows, so that one lucky or unlucky window decides less.
+        let mut steady = last.map_or(rate, |last| 0.7 * last + 0.3 * rate);
         if change > UPHEAVAL {
             (self.up, self.down) = (Patience::new(1), Patience::new(1));
+            steady = rate;
         }
         self.up.left = self.up.left.saturating_sub(1);
         self.down.left = self.down.left.saturating_sub(1);
@@ -212,10 +223,10 @@ impl Climber {
         } else if self.down.left == 0 && self.limit > 1 {
             self.limit / 2
         } else {
-            self.goal = Goal::Hold { rate: Some(rate) };
+            self.goal = Goal::Hold { rate: Some(steady) };
             return;
         };
-        self.goal = Goal::Probe { home: self.limit, home_rate: rate, dropped: 0 };
+        self.goal = Goal::Probe { home: self.limit, home_rate: steady, glance: true, dropped: 0 };
         self.limit = target;
     }
 
@@ -226,9 +237,9 @@ impl Climber {
         let (direction, opposite) =
             if upwards { (&mut self.up, &mut self.down) } else { (&mut self.down, &mut self.up) };
         if rate >= wanted * home_rate {
-            // More of the same is likely; the way back was just found wanting.
+            // More of the same is likely. What was luck is found out soon after.
             *direction = Patience::new(1);
-            *opposite = Patience::new(opposite.wait.max(4));
+            *opposite = Patience::new(4);
             self.goal = Goal::Hold { rate: Some(rate) };
         } else {
             direction.failed();
@@ -239,7 +250,7 @@ impl Climber {
 
     fn drop_window(&mut self) {
         self.shortened = (self.shortened + 1).min(6);
-        if let Goal::Probe { home, home_rate, dropped } = &mut self.goal {
+        if let Goal::Probe { home, home_rate, dropped, .. } = &mut self.goal {
             *dropped += 1;
             if *dropped >= PROBE_PATIENCE {
                 let (home, rate) = (*home, *home_rate);
@@ -280,7 +291,8 @@ impl Climber {
             Goal::Start { .. } => 64,
             _ => {
                 let in_time = (self.pace * WINDOW_SECONDS) as u64;
-                in_time.clamp(*WINDOW_COMPLETIONS.start(), *WINDOW_COMPLETIONS.end()) >> self.shortened
+                let whole = in_time.clamp(*WINDOW_COMPLETIONS.start(), *WINDOW_COMPLETIONS.end()) >> self.shortened;
+                if matches!(self.goal, Goal::Probe { glance: true, .. }) { whole / GLANCE_DIVISOR } else { whole }
             }
         };
         if !self.generation_is_patient() {

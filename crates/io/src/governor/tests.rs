@@ -132,6 +132,11 @@ fn finds_the_knee_of_an_array_of_disks() {
 }
 
 #[test]
+fn finds_the_knee_of_a_small_array() {
+    finds_the_knee("latency=4ms..12ms,servers=8", [1, 32, 256], 60.0);
+}
+
+#[test]
 fn finds_the_knee_of_a_cloud_volume() {
     finds_the_knee("cloud-volume", [1, 32, 1024], 5.0);
 }
