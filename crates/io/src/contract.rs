@@ -31,6 +31,7 @@ pub fn run_all(device: &dyn Device) {
     a_flush_completes_among_others(device);
     a_wake_ends_a_wait(device);
     an_earlier_wake_is_kept(device);
+    no_wake_is_lost(device);
     a_wait_without_operations_ends_in_time(device);
     dropping_a_lane_carries_out_its_writes(device);
     two_lanes_work_at_once(device);
@@ -188,6 +189,45 @@ pub fn an_earlier_wake_is_kept(device: &dyn Device) {
     let started = Instant::now();
     lane.poll(Wait::AtMost(Duration::from_millis(20)), &mut completions);
     assert!(started.elapsed() >= Duration::from_millis(15), "one wake ended two waits");
+}
+
+/// Messages announced by wakes all arrive, however the wakes fall between polls.
+pub fn no_wake_is_lost(device: &dyn Device) {
+    const MESSAGES: usize = 2000;
+    let mut lane = device.open_lane(None).unwrap();
+    let waker = lane.waker();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        for message in 0..MESSAGES {
+            sender.send(message).unwrap();
+            waker.wake();
+            if message % 16 == 0 {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+    });
+    let (mut received, mut token) = (0, 0);
+    let mut completions = Vec::new();
+    while received < MESSAGES {
+        received += receiver.try_iter().count();
+        if received < MESSAGES {
+            // Completions beside the wakes must not swallow them.
+            token += 1;
+            if token % 8 == 0 {
+                lane.submit(Operation::read(token, 0, filled(4096, 0)));
+            }
+            while lane.in_flight() > 8 {
+                lane.poll(Wait::AtMost(PATIENCE), &mut completions);
+            }
+            if receiver.try_iter().inspect(|_| received += 1).count() == 0 && received < MESSAGES {
+                let started = Instant::now();
+                lane.poll(Wait::AtMost(PATIENCE), &mut completions);
+                assert!(started.elapsed() < PATIENCE / 2, "a wake was lost after {received} messages");
+            }
+            completions.clear();
+        }
+    }
+    thread.join().unwrap();
 }
 
 /// The bound of a wait holds, and an idle lane sleeps.

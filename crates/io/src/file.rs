@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
+
 use crate::device::{Device, DeviceError, Limits, Operation};
 use crate::system;
 use crate::threads::{THREADS_DEFAULT, ThreadsDevice};
@@ -89,6 +91,8 @@ pub(crate) struct DeviceFile {
     /// Usable length, in whole blocks. Only grows. Relaxed everywhere: it is a
     /// bound checked before the system checks again, and publishes nothing.
     length_bytes: AtomicU64,
+    /// Held while growing, so that taking a failed growth back cannot cut off another's.
+    growing: Mutex<()>,
     block_bytes: usize,
     read_only: bool,
     is_block_device: bool,
@@ -125,6 +129,7 @@ impl DeviceFile {
             file,
             name,
             length_bytes: AtomicU64::new(whole_blocks),
+            growing: Mutex::new(()),
             block_bytes,
             read_only: options.read_only,
             is_block_device: kind.is_block_device(),
@@ -163,16 +168,29 @@ impl DeviceFile {
         if self.is_block_device {
             return Err(DeviceError::Full { device: self.name.clone() });
         }
-        let grown = match system::preallocate(&self.file, bytes) {
+        let _growing = self.growing.lock();
+        self.grow(bytes).map_err(|error| DeviceError::from_system(&self.name, "grow", bytes, &error))?;
+        self.length_bytes.fetch_max(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn grow(&self, bytes: u64) -> io::Result<()> {
+        let before = self.file.metadata()?.len();
+        if bytes <= before {
+            return Ok(());
+        }
+        match system::preallocate(&self.file, bytes) {
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 tracing::debug!("{}: file system cannot preallocate; the file is sparse", self.name);
                 self.file.set_len(bytes)
             }
-            answer => answer,
-        };
-        grown.map_err(|error| DeviceError::from_system(&self.name, "grow", bytes, &error))?;
-        self.length_bytes.fetch_max(bytes, Ordering::Relaxed);
-        Ok(())
+            Err(error) => {
+                // What was reserved before space ran out would leave the file system full for everyone.
+                let _ = self.file.set_len(before);
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     /// The checks every operation passes before the system sees it.
@@ -217,7 +235,7 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::ScratchFile;
+    use crate::contract::{ScratchFile, drain, filled};
 
     fn open(path: &Path, read_only: bool) -> Result<Arc<dyn Device>, DeviceError> {
         let options = DeviceOptions { backend: Backend::Threads(1), read_only, ..DeviceOptions::default() };
@@ -260,6 +278,24 @@ mod tests {
         let created = open_device(&absent, options).unwrap();
         assert_eq!(created.length_bytes().unwrap(), 0);
         std::fs::remove_file(&absent).unwrap();
+    }
+
+    #[test]
+    fn a_file_cut_short_by_others_is_out_of_range() {
+        for backend in [Backend::Threads(2), Backend::Auto] {
+            let scratch = ScratchFile::new(1 << 16);
+            let device = open_device(scratch.path(), DeviceOptions { backend, ..DeviceOptions::default() }).unwrap();
+            OpenOptions::new().write(true).open(scratch.path()).unwrap().set_len(16_384 + 700).unwrap();
+            let mut lane = device.open_lane(None).unwrap();
+            for token in 0..4 {
+                lane.submit(Operation::read(token, token * 8192, filled(8192, 0)));
+            }
+            for completion in drain(&mut *lane) {
+                let result = completion.result;
+                assert_eq!(result.is_ok(), completion.token < 2, "{}: {result:?}", device.name());
+                assert!(result.is_ok() || matches!(result, Err(DeviceError::OutOfRange { .. })), "{result:?}");
+            }
+        }
     }
 
     #[test]

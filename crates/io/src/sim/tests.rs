@@ -156,3 +156,74 @@ fn virtual_time_costs_no_real_time() {
     assert_eq!(device.clock().now(), hour);
     assert!(started.elapsed() < Duration::from_secs(5));
 }
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write { granule: u64, granules: usize },
+        Flush,
+        Crash,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (0..16_u64, 1..4_usize).prop_map(|(granule, granules)| Step::Write { granule, granules }),
+            2 => Just(Step::Flush),
+            1 => Just(Step::Crash),
+        ]
+    }
+
+    proptest! {
+        /// Against a model that keeps, per granule, every content a crash may leave.
+        #[test]
+        fn a_granule_always_holds_an_allowed_content(seed: u64, steps in prop::collection::vec(step(), 1..60)) {
+            let mut device = SimDevice::new(SimOptions { seed, ..options() });
+            // First the durable content's seed, then the unflushed ones; `None` for zeroes.
+            let mut allowed: Vec<Vec<Option<u64>>> = vec![vec![None]; 20];
+            for (number, step) in (0_u64..).zip(steps) {
+                let mut lane = device.open_lane(None).unwrap();
+                match step {
+                    Step::Write { granule, granules } => {
+                        for index in granule..granule + granules as u64 {
+                            lane.submit(Operation::write(index, index * 4096, filled(4096, number)));
+                            allowed[index as usize].push(Some(number));
+                        }
+                        drain(&mut *lane);
+                    }
+                    Step::Flush => {
+                        lane.submit(Operation::flush(0));
+                        drain(&mut *lane);
+                        allowed.iter_mut().for_each(|contents| _ = contents.drain(..contents.len() - 1));
+                    }
+                    Step::Crash => {
+                        drop(lane);
+                        device = device.crash(seed ^ number);
+                        for (index, contents) in (0_u64..).zip(&mut allowed) {
+                            let found = contents.iter().copied().find(|content| found_at(&device, index, *content));
+                            prop_assert!(found.is_some(), "granule {index} holds none of {contents:?}");
+                            *contents = vec![found.flatten()];
+                        }
+                    }
+                }
+                for (index, contents) in (0_u64..).zip(&allowed) {
+                    prop_assert!(found_at(&device, index, *contents.last().unwrap()));
+                }
+            }
+        }
+    }
+
+    fn found_at(device: &SimDevice, granule: u64, content: Option<u64>) -> bool {
+        match content {
+            Some(seed) => holds(device, granule * 4096, seed),
+            None => {
+                let mut bytes = vec![1; 4096];
+                device.peek(granule * 4096, &mut bytes);
+                bytes.iter().all(|byte| *byte == 0)
+            }
+        }
+    }
+}
