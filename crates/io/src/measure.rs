@@ -42,8 +42,10 @@ pub struct LatencySummary {
 
 /// Reads `bytes` at random aligned offsets of the whole device, `depth` at once, for `duration`.
 ///
-/// The figures cover completions within `duration`; what is in flight at its
-/// end is waited for, not counted. A slow device's run goes on until one operation has completed.
+/// The figures are of the steady state: the clock starts once the first
+/// generation (`depth` reads) has completed, or after twice `duration` if that is sooner.
+/// What is in flight at the end is waited for, not counted. A slow device's
+/// run goes on until one operation has been counted.
 ///
 /// # Errors
 /// The first error of the device; `OutOfRange` if it is shorter than `bytes`.
@@ -76,7 +78,8 @@ pub fn random_reads_into(
     let positions = length / bytes;
     let mut random = Random::new(seed);
     let next = move || Some(random.within(0..positions) * bytes);
-    run(lane, OperationKind::Read, buffers, duration, next)
+    let generation = buffers.len() as u64;
+    run(lane, OperationKind::Read, buffers, generation, duration, next)
 }
 
 /// Transfers every `step`-sized piece from `start` to `end` in order, `buffers.len()` at once, until
@@ -95,14 +98,15 @@ pub(crate) fn sequential(
         position += step;
         (position <= range.end).then_some(offset)
     };
-    run(lane, kind, buffers, duration, next).map(|(measurement, _)| measurement)
+    run(lane, kind, buffers, 0, duration, next).map(|(measurement, _)| measurement)
 }
 
-/// Keeps every buffer in flight while `next` gives offsets and time is left.
+/// Keeps every buffer in flight while `next` gives offsets and time is left; leaves the first `uncounted` out.
 fn run(
     lane: &mut dyn Lane,
     kind: OperationKind,
     buffers: Vec<Buffer>,
+    uncounted: u64,
     duration: Duration,
     mut next: impl FnMut() -> Option<u64>,
 ) -> Result<(Measurement, Vec<Buffer>), DeviceError> {
@@ -122,19 +126,28 @@ fn run(
     for buffer in buffers {
         submit(lane, buffer, Duration::ZERO, &mut idle);
     }
+    let mut warm = 0;
+    let mut counted_from = (uncounted == 0).then_some(Duration::ZERO);
     let mut seconds = 0.0;
     let mut over = false;
     while lane.in_flight() > 0 {
         lane.poll(Wait::AtMost(Duration::from_secs(1)), &mut completions);
         let now = started.elapsed();
-        // The completions of this poll came while it waited, so they still count.
-        if !over {
-            for completion in &completions {
-                histogram.record(now.saturating_sub(Duration::from_nanos(completion.token)));
+        match counted_from {
+            // The completions of this poll came while it waited, so they still count.
+            Some(from) if !over => {
+                for completion in &completions {
+                    histogram.record(now.saturating_sub(Duration::from_nanos(completion.token)));
+                }
+                seconds = (now - from).as_secs_f64();
+                over = now - from >= duration && histogram.count > 0;
             }
-            seconds = now.as_secs_f64();
+            Some(_) => {}
+            None => {
+                warm += completions.len() as u64;
+                counted_from = (warm >= uncounted || now >= 2 * duration).then_some(now);
+            }
         }
-        over |= now >= duration && histogram.count > 0;
         for completion in completions.drain(..) {
             failure = failure.or(completion.result.err());
             match completion.buffer {

@@ -254,8 +254,19 @@ impl Model {
             self.transfer = begin;
             return begin + latency;
         }
-        // A request longer than a stripe is charged to the server where it
-        // starts: pages are shorter, and chunks (1 MiB) spread by themselves.
+        // A request over several stripes is done when the last of its servers is.
+        let (mut start, end) = (offset, offset.saturating_add(bytes.max(1)));
+        let mut done = begin;
+        while start < end {
+            let piece = (self.options.stripe_bytes - start % self.options.stripe_bytes).min(end - start);
+            done = done.max(self.serve(begin, start, piece, latency, bandwidth));
+            start += piece;
+        }
+        done
+    }
+
+    /// When the server of `offset` has transferred a piece of one stripe that it may begin at `begin`.
+    fn serve(&mut self, begin: Duration, offset: u64, bytes: u64, latency: Duration, bandwidth: f64) -> Duration {
         let count = self.servers.len() as u64;
         let stripe = offset / self.options.stripe_bytes;
         let position = stripe / count * self.options.stripe_bytes + offset % self.options.stripe_bytes;
@@ -327,6 +338,13 @@ mod tests {
         assert!(far > first + Duration::from_millis(5));
         let next = model.completes_at(Duration::ZERO, (1 << 30) + 4096, 4096);
         assert!(next < far + Duration::from_millis(1), "a sequential read pays no seek");
+    }
+
+    #[test]
+    fn a_long_request_is_shared_by_its_stripes_servers() {
+        let mut model = Model::new("latency=5ms,servers=16,bandwidth=1600MB,stripe=64KiB".parse().unwrap(), 1);
+        let done = model.completes_at(Duration::ZERO, 0, 1 << 20);
+        assert_eq!(done.as_micros(), 5655);
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl DeviceProfile {
 
     /// The most random reads of `bytes` per second, at any depth.
     pub fn best_iops(&self, bytes: u32) -> f64 {
-        self.over_sizes(bytes, |size| self.of_size(size).map(|point| point.iops).fold(0.0, f64::max))
+        self.points.iter().map(|point| self.iops(point.depth, bytes)).fold(0.0, f64::max)
     }
 
     /// Mean seconds of one random read of `bytes` when nothing else is in flight.
@@ -135,14 +135,8 @@ impl DeviceProfile {
     pub fn knee_depth(&self, bytes: u32) -> u32 {
         let wanted = self.best_iops(bytes) * KNEE_SHARE;
         let deepest = self.points.iter().map(|point| point.depth).max().unwrap_or(1);
-        let (mut low, mut high) = (1, deepest);
-        // The curve may dip behind its best; the search finds a first crossing all the same.
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let reached = self.iops(middle, bytes) >= wanted;
-            (low, high) = if reached { (low, middle) } else { (middle + 1, high) };
-        }
-        low
+        // Measured curves dip here and there, so every depth is looked at, from the shallowest.
+        (1..=deepest).find(|depth| self.iops(*depth, bytes) >= wanted).unwrap_or(deepest)
     }
 
     fn of_size(&self, bytes: u32) -> impl Iterator<Item = &ProfilePoint> {
@@ -291,8 +285,6 @@ fn measure_point(
     seed: u64,
 ) -> Result<Measurement, DeviceError> {
     let buffers = (0..depth).map(|_| Buffer::Aligned(AlignedBuffer::new(bytes as usize))).collect();
-    // A short run first, uncounted: it wakes the device and faults the buffers in.
-    let (_, buffers) = random_reads_into(device, lane, buffers, time / 8, seed)?;
     let (measured, _) = random_reads_into(device, lane, buffers, time, seed ^ u64::from(bytes) ^ u64::from(depth))?;
     Ok(measured)
 }
@@ -345,6 +337,16 @@ mod tests {
         let points = CALIBRATED_DEPTHS.map(point).to_vec();
         let profile = DeviceProfile::from_points("test".into(), points, 1e9).unwrap();
         assert!((95..=256).contains(&profile.knee_depth(4096)), "{}", profile.knee_depth(4096));
+    }
+
+    #[test]
+    fn a_curve_that_falls_again_has_its_knee_before_the_fall() {
+        let point = |(depth, iops)| ProfilePoint { bytes: 4096, depth, iops, latency_mean: 1e-3, latency_p99: 1e-3 };
+        let points = [(1, 20e3), (4, 50e3), (16, 60e3), (64, 83e3), (256, 90e3), (1024, 77e3)].map(point).to_vec();
+        let profile = DeviceProfile::from_points("test".into(), points, 1e9).unwrap();
+        assert!((profile.best_iops(4096) - 90e3).abs() < 1.0);
+        assert!((64..=256).contains(&profile.knee_depth(4096)), "{}", profile.knee_depth(4096));
+        assert!(profile.knee_depth(8192) <= 256);
     }
 
     #[test]
