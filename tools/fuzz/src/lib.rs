@@ -1,0 +1,41 @@
+//! What hostile bytes must never do, format by format.
+//!
+//! A *body* is a function of bytes that panics when a promise is broken. Bodies are
+//! driven in two ways: by `cargo fuzz` from the targets in `fuzz/`, guided by
+//! coverage for as long as one likes, and by `tests/mutations.rs` with every test
+//! run, from valid *seeds* with seeded mutations, so that neither rots.
+//!
+//! | body | bytes | promise |
+//! |---|---|---|
+//! | [`pages::leaf`], [`pages::inner`], [`pages::overflow`] | a page | no panic; a page that verifies keeps its order |
+//! | [`volumes::volume`] | edits of a device | it opens as it was, or is refused by name |
+//! | [`values::row`], [`values::key`] | layout and row or key | no panic; what verifies has one encoding |
+//! | [`values::text`] | a value as text | no panic; what is read is printed and read again |
+//!
+//! Nothing here allocates or runs without a bound: a target that only grows slow hides its faults.
+
+#![forbid(unsafe_code)]
+
+mod input;
+pub mod mutate;
+pub mod pages;
+pub mod values;
+pub mod volumes;
+
+/// A body with the bytes to begin from.
+pub struct Target {
+    pub name: &'static str,
+    pub body: fn(&[u8]),
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// All targets; `fuzz/fuzz_targets` has a file for each.
+pub const TARGETS: [Target; 7] = [
+    Target { name: "leaf", body: pages::leaf, seeds: pages::leaf_seeds },
+    Target { name: "inner", body: pages::inner, seeds: pages::inner_seeds },
+    Target { name: "overflow", body: pages::overflow, seeds: pages::overflow_seeds },
+    Target { name: "volume", body: volumes::volume, seeds: volumes::seeds },
+    Target { name: "row", body: values::row, seeds: values::row_seeds },
+    Target { name: "key", body: values::key, seeds: values::key_seeds },
+    Target { name: "text", body: values::text, seeds: values::text_seeds },
+];

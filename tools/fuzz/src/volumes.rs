@@ -1,0 +1,151 @@
+//! Volumes: superblocks and journal, by what `Volume::open` makes of a damaged device.
+//!
+//! The device is a valid small one with some generations published. The input is a list of
+//! edits, and whether checksums are put right afterwards: without them damage must
+//! never be accepted as another content, with them it must at least not panic.
+//!
+//! ```text
+//! input   flags u8 | edits, each: place u8, offset u16, length u8 (1 to 16), bytes
+//! ```
+
+use std::sync::{Arc, LazyLock};
+
+use saki_base::{AlignedBuffer, Buffer, PageSize, checksum};
+use saki_io::{Device, Lane, Operation, SimDevice, SimOptions, Wait};
+use saki_volume::{Volume, VolumeOptions};
+
+use crate::input::Input;
+
+const BLOCK_BYTES: usize = 4096;
+const CHUNK_BYTES: u64 = 1 << 20;
+/// Superblock, alternating (docs/file-format.md).
+const SUPERBLOCKS: [u64; 2] = [0, 512 << 10];
+const JOURNAL_MAGIC: &[u8; 4] = b"SKJB";
+/// Put checksums right after the edits.
+const FLAG_REPAIR: u8 = 1;
+const EDITS_MAX: usize = 16;
+const DEVICE_BYTES: u64 = 64 << 20;
+
+/// A device's bytes that are not data pages: block by block, with their offsets.
+struct Image {
+    blocks: Vec<(u64, Vec<u8>)>,
+    root: Vec<u8>,
+    older_root: Vec<u8>,
+}
+
+static IMAGE: LazyLock<Image> = LazyLock::new(make_image);
+
+fn make_image() -> Image {
+    let device = new_device();
+    let as_device = Arc::clone(&device) as Arc<dyn Device>;
+    let options = VolumeOptions { database_id: Some(7), ..VolumeOptions::new(PageSize::new(4096).expect("valid")) };
+    let volume = Volume::create(as_device, options).expect("an empty device");
+    for generation in 1..=5_u8 {
+        let publication = volume.begin();
+        let mut writer = publication.writer();
+        for page in 0..300_u32 {
+            writer.append(&[page as u8 ^ generation; BLOCK_BYTES]).expect("room");
+        }
+        writer.finish().expect("room");
+        publication.commit(&[generation; 40]).expect("room");
+    }
+    let root = volume.root();
+    drop(volume);
+    // All blocks of superblocks and journal, found by their marks.
+    let is_kept = |offset: &u64, block: &[u8]| SUPERBLOCKS.contains(offset) || &block[8..12] == JOURNAL_MAGIC;
+    let blocks: Vec<_> = (0..DEVICE_BYTES)
+        .step_by(BLOCK_BYTES)
+        .map(|offset| {
+            let mut block = vec![0; BLOCK_BYTES];
+            device.peek(offset, &mut block);
+            (offset, block)
+        })
+        .filter(|(offset, block)| is_kept(offset, block))
+        .collect();
+    assert!(blocks.len() > SUPERBLOCKS.len(), "no journal block was found: has the format changed?");
+    Image { blocks, root, older_root: vec![4; 40] }
+}
+
+/// Opens a damaged device.
+pub fn volume(data: &[u8]) {
+    let image = &*IMAGE;
+    let mut blocks = image.blocks.clone();
+    let mut input = Input(data);
+    let flags = input.byte();
+    for _ in 0..EDITS_MAX {
+        if input.0.is_empty() {
+            break;
+        }
+        let (place, low, high, length) = (input.byte(), input.byte(), input.byte(), input.byte());
+        let (_, block) = &mut blocks[place as usize % image.blocks.len()];
+        let at = u16::from_le_bytes([low, high]) as usize % BLOCK_BYTES;
+        let bytes = input.bytes((length as usize % 16 + 1).min(BLOCK_BYTES - at));
+        block[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    if flags & FLAG_REPAIR != 0 {
+        blocks.iter_mut().for_each(|(offset, block)| repair(*offset, block));
+    }
+    let damaged = (0..).zip(&blocks).zip(&image.blocks).any(|((_, now), before)| now != before);
+    let device = new_device();
+    write(&device, &blocks);
+    match Volume::open(Arc::clone(&device) as Arc<dyn Device>) {
+        Ok(volume) => {
+            let _ = (volume.stats(), volume.live_pages());
+            let root = volume.root();
+            // Without the means to forge a checksum, what opens is the newest generation or the one before.
+            let known = root == image.root || root == image.older_root;
+            assert!(known || flags & FLAG_REPAIR != 0, "a damaged volume opened with another root");
+        }
+        Err(error) => {
+            assert!(damaged, "an undamaged volume is refused: {error}");
+            assert!(error.to_string().contains("sim:"), "a refusal without the device's name: {error}");
+        }
+    }
+}
+
+/// Makes the block's checksum right, as someone who forges one would.
+fn repair(offset: u64, block: &mut [u8]) {
+    if SUPERBLOCKS.contains(&offset) {
+        let sum = checksum(&block[..BLOCK_BYTES - 8]);
+        block[BLOCK_BYTES - 8..].copy_from_slice(&sum.to_le_bytes());
+    } else {
+        let count = u32::from_le_bytes(block[12..16].try_into().expect("four bytes")) as usize;
+        let used = 32 + count.min((BLOCK_BYTES - 32) / 24) * 24;
+        let sum = checksum(&block[8..used]);
+        block[..8].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+fn new_device() -> Arc<SimDevice> {
+    SimDevice::new(SimOptions { length_bytes: DEVICE_BYTES, ..SimOptions::default() })
+}
+
+fn write(device: &SimDevice, blocks: &[(u64, Vec<u8>)]) {
+    let mut lane: Box<dyn Lane> = device.open_lane(None).expect("a simulated lane");
+    for (offset, block) in blocks {
+        let mut buffer = AlignedBuffer::new(BLOCK_BYTES);
+        buffer.copy_from_slice(block);
+        lane.submit(Operation::write(*offset, *offset, Buffer::Aligned(buffer)));
+    }
+    let mut completions = Vec::new();
+    while lane.in_flight() > 0 {
+        lane.poll(Wait::No, &mut completions);
+    }
+    assert!(completions.iter().all(|completion| completion.result.is_ok()));
+}
+
+/// No edit; a flipped bit in each block, with and without a right checksum; hostile fields of the superblock.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = vec![vec![0], vec![FLAG_REPAIR]];
+    for flags in [0, FLAG_REPAIR] {
+        for place in 0..IMAGE.blocks.len() as u8 {
+            seeds.push(vec![flags, place, 40, 0, 0, 1]);
+        }
+        // Page size, next chunk, journal length, sequence, counts: each in both superblocks.
+        for field in [12, 32, 40, 48, 56, 64, 68, 72, 80, 88, 208] {
+            seeds.push(vec![flags, 0, field, 0, 3, 1, 2, 3, 4, 1, field, 0, 3, 1, 2, 3, 4]);
+        }
+    }
+    const { assert!(CHUNK_BYTES > SUPERBLOCKS[1], "both superblocks lie in the first slot") };
+    seeds
+}
