@@ -207,9 +207,10 @@ impl fmt::Display for DeviceError {
             Self::OutOfRange { device, offset, length } => {
                 write!(f, "{device}: {length} bytes at {offset} lie beyond its end")
             }
-            Self::Failed { device, action, offset, message, .. } => {
-                write!(f, "{device}: {action} at byte {offset} failed: {message}")
-            }
+            Self::Failed { device, action, offset, message, .. } => match *action {
+                "read" | "write" => write!(f, "{device}: {action} at byte {offset} failed: {message}"),
+                _ => write!(f, "{device}: cannot {action}: {message}"),
+            },
         }
     }
 }
@@ -217,12 +218,15 @@ impl fmt::Display for DeviceError {
 impl std::error::Error for DeviceError {}
 
 impl DeviceError {
-    /// Sorts a system error by what the caller may do about it.
+    /// Sorts a system error by what the caller may do about it. A missing
+    /// permission means a read-only device only where something was to be
+    /// changed: io_uring, for one, is refused with the same error numbers.
     pub fn from_system(device: &str, action: &'static str, offset: u64, error: &std::io::Error) -> Self {
+        let changes = matches!(action, "write" | "flush" | "grow");
         match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => Self::Full { device: device.into() },
-            Some(libc::EROFS | libc::EPERM) => Self::ReadOnly { device: device.into() },
-            Some(libc::EACCES) if action != "open" => Self::ReadOnly { device: device.into() },
+            Some(libc::EROFS) => Self::ReadOnly { device: device.into() },
+            Some(libc::EACCES | libc::EPERM) if changes => Self::ReadOnly { device: device.into() },
             errno => Self::Failed { device: device.into(), action, offset, message: error.to_string(), errno },
         }
     }

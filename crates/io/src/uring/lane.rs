@@ -10,7 +10,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use saki_base::{ArenaSlot, Buffer};
 
 use super::waker::EventWaker;
-use super::{IN_RING_MAX, RegisteredArena};
+use super::{COMPLETIONS_SPARE, RegisteredArena};
 use crate::device::{Completion, DeviceError, Lane, Operation, OperationKind, Wait, Waker};
 use crate::file::DeviceFile;
 use crate::slab::Slab;
@@ -30,6 +30,8 @@ pub(super) struct UringLane {
     queued: VecDeque<u32>,
     /// Slots in the ring or the kernel.
     in_ring: u32,
+    /// As many as the completion ring has room for.
+    in_ring_max: u32,
     /// Refused by `submit`, to be returned by the next poll.
     refused: Vec<Completion>,
     waker: Arc<EventWaker>,
@@ -48,6 +50,7 @@ struct InFlight {
 impl UringLane {
     pub fn new(ring: IoUring, file: Arc<DeviceFile>, registered: Option<RegisteredArena>) -> io::Result<Self> {
         Ok(Self {
+            in_ring_max: ring.params().cq_entries() - COMPLETIONS_SPARE,
             ring,
             registered,
             file,
@@ -71,7 +74,7 @@ impl UringLane {
 
     /// Moves queued operations into the submission ring while there is room.
     fn fill_ring(&mut self) {
-        while self.in_ring < IN_RING_MAX && !self.ring.submission().is_full() {
+        while self.in_ring < self.in_ring_max && !self.ring.submission().is_full() {
             let Some(slot) = self.queued.pop_front() else { return };
             let entry = prepare(self.slab.entry(slot), self.registered.as_ref()).user_data(u64::from(slot));
             // SAFETY: the buffer that the entry points into lies in the slab
@@ -93,7 +96,7 @@ impl UringLane {
             if !pending && !task_work {
                 return;
             }
-            if !tolerate(self.ring.submit()) || self.queued.is_empty() || self.in_ring >= IN_RING_MAX {
+            if !tolerate(self.ring.submit()) || self.queued.is_empty() || self.in_ring >= self.in_ring_max {
                 return;
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   submit ──► queued ──► submission ring ──enter──► kernel ──► completion ring ──► poll
-//!              (slots of the slab, any number)        ≤ IN_RING_MAX            (slot freed, buffer back)
+//!              (slots of the slab, any number)        ≤ in_ring_max            (slot freed, buffer back)
 //! ```
 //!
 //! **Who owns a buffer.** From `submit` to the completion's return it lies in
@@ -39,14 +39,13 @@ use crate::device::{Device, DeviceError, Lane};
 use crate::file::DeviceFile;
 use lane::UringLane;
 
-/// Entries of the submission ring: how many operations one `enter` can hand over.
-const SUBMISSION_ENTRIES: u32 = 1024;
-/// Entries of the completion ring.
-const COMPLETION_ENTRIES: u32 = 16_384;
-/// Operations in the kernel at once; more are queued in the lane. Below
-/// [`COMPLETION_ENTRIES`] by enough for the waker's own completions, so that
-/// the completion ring cannot overflow.
-const IN_RING_MAX: u32 = COMPLETION_ENTRIES - 1024;
+/// Entries of a lane's submission ring (operations that one `enter` can hand
+/// over) and of its completion ring (operations in the kernel at once; more
+/// are queued in the lane). The kernel charges them to RLIMIT_MEMLOCK, so
+/// where that is small, so are the rings.
+const RING_ENTRIES: [(u32, u32); 3] = [(1024, 16_384), (256, 2048), (32, 128)];
+/// Completion entries kept free for the waker's, so that the ring cannot overflow.
+const COMPLETIONS_SPARE: u32 = 16;
 /// The kernel registers buffers of at most 1 GiB.
 const REGISTERED_BUFFER_BYTES_MAX: usize = 1 << 30;
 
@@ -62,6 +61,24 @@ fn build(entries: u32, completions: u32) -> io::Result<IoUring> {
         .setup_submit_all()
         .setup_cqsize(completions)
         .build(entries)
+}
+
+/// The largest ring that the memory limit allows.
+fn build_for_lane() -> io::Result<IoUring> {
+    // The kernel returns the memory of closed rings some milliseconds later.
+    const ATTEMPTS: u32 = 20;
+    let mut refusal = None;
+    for attempt in 0..ATTEMPTS {
+        for (entries, completions) in RING_ENTRIES {
+            match build(entries, completions) {
+                Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => refusal = Some(error),
+                answer => return answer,
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(u64::from(attempt)));
+    }
+    let refusal = refusal.map_or_else(String::new, |error| error.to_string());
+    Err(io::Error::new(io::ErrorKind::OutOfMemory, format!("{refusal}; raise RLIMIT_MEMLOCK (ulimit -l)")))
 }
 
 /// Whether this kernel, and whatever confines this process, allow the rings that lanes need.
@@ -103,7 +120,7 @@ impl Device for UringDevice {
 
     fn open_lane(&self, arena: Option<&Arc<Arena>>) -> Result<Box<dyn Lane>, DeviceError> {
         let failed = |error: io::Error| DeviceError::from_system(self.file.name(), "open a lane", 0, &error);
-        let ring = build(SUBMISSION_ENTRIES, COMPLETION_ENTRIES).map_err(failed)?;
+        let ring = build_for_lane().map_err(failed)?;
         ring.submitter().register_files(&[self.file.file().as_raw_fd()]).map_err(failed)?;
         let registered = arena.and_then(|arena| match RegisteredArena::register(&ring, arena) {
             Ok(registered) => Some(registered),
