@@ -1,40 +1,118 @@
-//! How many reads a device may have in flight: the place where the device's governor is asked.
+//! Asking the device's governor on behalf of a query.
+//!
+//! The governor divides a device's depth by the number of claimants, so it must know
+//! them. A share is registered when a lane meets it, and taken back once its query is
+//! gone; since nobody announces that, the registry looks when the next share comes.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use saki_io::Device;
+use parking_lot::Mutex;
+use saki_io::Governor;
 use saki_page::IoShare;
 
-const IN_FLIGHT_MAX: u32 = 256;
-
+/// One device's governor and the shares registered with it.
 pub(crate) struct Admission {
-    in_flight: AtomicU32,
+    pub governor: Arc<Governor>,
+    shares: Mutex<Vec<Weak<IoShare>>>,
 }
 
+/// One lane's way to ask; remembers the shares it has met.
+pub(crate) struct Gate {
+    admission: Arc<Admission>,
+    met: Vec<Weak<IoShare>>,
+    page_bytes: u64,
+}
+
+/// A lane forgets shares beyond so many, and meets them again.
+const MET_MAX: usize = 16;
+
 impl Admission {
-    pub fn new(_device: &Arc<dyn Device>) -> Self {
-        Self { in_flight: AtomicU32::new(0) }
+    pub fn new(governor: Arc<Governor>) -> Arc<Self> {
+        Arc::new(Self { governor, shares: Mutex::new(Vec::new()) })
+    }
+
+    fn register(&self, share: &Arc<IoShare>) {
+        let mut shares = self.shares.lock();
+        shares.retain(|known| {
+            let alive = known.strong_count() > 0;
+            if !alive {
+                self.governor.unregister_share();
+            }
+            alive
+        });
+        if !shares.iter().any(|known| is(known, share)) {
+            self.governor.register_share();
+            shares.push(Arc::downgrade(share));
+        }
+    }
+}
+
+/// A weak reference keeps its allocation, so an address is never another share's.
+fn is(known: &Weak<IoShare>, share: &Arc<IoShare>) -> bool {
+    std::ptr::eq(known.as_ptr(), Arc::as_ptr(share))
+}
+
+impl Gate {
+    pub fn new(admission: &Arc<Admission>, page_bytes: usize) -> Self {
+        Self { admission: Arc::clone(admission), met: Vec::new(), page_bytes: page_bytes as u64 }
     }
 
     /// Counts a read on the device and on the share, if both allow it.
-    pub fn try_acquire(&self, share: &IoShare) -> bool {
-        if share.in_flight.fetch_add(1, Ordering::Relaxed) >= share.max_in_flight {
-            share.in_flight.fetch_sub(1, Ordering::Relaxed);
-            return false;
+    #[inline]
+    pub fn try_acquire(&mut self, share: &Arc<IoShare>) -> bool {
+        if !self.met.iter().any(|known| is(known, share)) {
+            self.meet(share);
         }
-        if self.in_flight.fetch_add(1, Ordering::Relaxed) >= IN_FLIGHT_MAX {
-            self.in_flight.fetch_sub(1, Ordering::Relaxed);
-            share.in_flight.fetch_sub(1, Ordering::Relaxed);
-            return false;
+        self.admission.governor.try_acquire(&share.in_flight, share.max_in_flight)
+    }
+
+    #[cold]
+    fn meet(&mut self, share: &Arc<IoShare>) {
+        self.admission.register(share);
+        if self.met.len() == MET_MAX {
+            self.met.remove(0);
         }
-        true
+        self.met.push(Arc::downgrade(share));
     }
 
     /// A read that was let in has finished after `latency`.
-    pub fn release(&self, share: &IoShare, _latency: Duration) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
-        share.in_flight.fetch_sub(1, Ordering::Relaxed);
+    #[inline]
+    pub fn release(&self, share: &IoShare, latency: Duration) {
+        self.admission.governor.release(&share.in_flight, latency, self.page_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use saki_io::VirtualClock;
+
+    use super::*;
+
+    #[test]
+    fn each_share_is_registered_while_it_lives() {
+        let governor = Governor::with_clock(8, Arc::new(VirtualClock::default()));
+        let admission = Admission::new(governor);
+        let (mut gate, mut other) = (Gate::new(&admission, 4096), Gate::new(&admission, 4096));
+        let share = IoShare::new(u32::MAX);
+        assert!(gate.try_acquire(&share) && other.try_acquire(&share) && gate.try_acquire(&share));
+        assert_eq!(admission.shares.lock().len(), 1);
+        for _ in 0..3 {
+            gate.release(&share, Duration::from_micros(100));
+        }
+        drop(share);
+        assert!(gate.try_acquire(&IoShare::new(u32::MAX)));
+        assert_eq!(admission.shares.lock().len(), 1, "the old share has been taken back");
+    }
+
+    #[test]
+    fn a_share_keeps_its_own_bound() {
+        let admission = Admission::new(Governor::with_clock(8, Arc::new(VirtualClock::default())));
+        let mut gate = Gate::new(&admission, 4096);
+        let in_order = IoShare::new(1);
+        assert!(gate.try_acquire(&in_order));
+        assert!(!gate.try_acquire(&in_order));
+        gate.release(&in_order, Duration::ZERO);
+        assert!(gate.try_acquire(&in_order));
     }
 }

@@ -104,9 +104,11 @@ impl PieceWriter {
         self.reap()
     }
 
-    /// Waits until every write has finished.
+    /// Waits until every write has finished. The next one may come from another thread: it opens a lane anew.
     pub fn settle(&mut self) -> Result<(), DeviceError> {
-        self.wait_below(1)?;
+        let settled = self.wait_below(1);
+        self.lane = None;
+        settled?;
         self.check()
     }
 

@@ -7,7 +7,7 @@ use saki_base::{Arena, ArenaSlot, Buffer, PageAddress, PageSize};
 use saki_io::{Completion, Lane, Operation, OperationKind, Wait, Waker};
 use saki_page::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};
 
-use crate::admission::Admission;
+use crate::admission::Gate;
 use crate::map::MapView;
 use crate::volume::Volume;
 
@@ -24,7 +24,7 @@ impl PageStore for Volume {
             device,
             lane,
             view: MapView::new(&self.map),
-            admission: Arc::clone(&self.admission),
+            gate: Gate::new(&self.admission, Volume::page_size(self).bytes()),
             reads: Vec::new(),
             vacant: Vec::new(),
             completions: Vec::new(),
@@ -59,7 +59,7 @@ struct VolumeLane {
     device: String,
     lane: Box<dyn Lane>,
     view: MapView,
-    admission: Arc<Admission>,
+    gate: Gate,
     /// By operation token; entries are reused through `vacant`, so that a read allocates nothing.
     reads: Vec<Option<Read>>,
     vacant: Vec<u32>,
@@ -80,7 +80,7 @@ impl VolumeLane {
     fn release(&mut self, index: u64) -> u64 {
         let read = self.reads[index as usize].take().expect("a completion for each operation, once");
         self.vacant.push(index as u32);
-        self.admission.release(&read.share, read.started.elapsed());
+        self.gate.release(&read.share, read.started.elapsed());
         read.token
     }
 }
@@ -93,7 +93,7 @@ impl PageLane for VolumeLane {
         slot: ArenaSlot,
         token: u64,
     ) -> Result<(), (ArenaSlot, Refusal)> {
-        if !self.admission.try_acquire(share) {
+        if !self.gate.try_acquire(share) {
             return Err((slot, Refusal::Busy));
         }
         let read = Read { token, share: Arc::clone(share), started: Instant::now() };

@@ -27,5 +27,5 @@ pub use scratch::{
 };
 pub use snapshot::SnapshotGuard;
 pub use superblock::ROOT_BYTES_MAX;
-pub use volume::{PROFILE_BYTES_MAX, Volume, VolumeOptions, VolumeStats};
+pub use volume::{OpenOptions, PROFILE_BYTES_MAX, Volume, VolumeOptions, VolumeStats};
 pub use writer::{PageRun, PageWriter};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 use saki_base::{CHUNK_BYTES, ChunkId, Generation, PageAddress, PageSize, checksum};
-use saki_io::Device;
+use saki_io::{Device, DeviceProfile, Governor};
 
 use crate::admission::Admission;
 use crate::blocking::BlockingIo;
@@ -25,7 +25,7 @@ pub const PROFILE_BYTES_MAX: usize = (64 << 10) - PROFILE_HEADER_BYTES;
 const _: () = assert!(PROFILE_OFFSET as usize + PROFILE_HEADER_BYTES + PROFILE_BYTES_MAX <= CHUNK_BYTES);
 
 /// What a new volume is to be.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct VolumeOptions {
     /// Size of every page, for ever.
     pub page_size: PageSize,
@@ -33,11 +33,28 @@ pub struct VolumeOptions {
     pub database_id: Option<u128>,
     /// A new journal is begun when the old one would exceed this (and twice the map it describes), in bytes.
     pub journal_bytes_max: u64,
+    /// Bounds the reads in flight; made from the stored device profile if absent.
+    pub governor: Option<Arc<Governor>>,
 }
 
 impl VolumeOptions {
     pub fn new(page_size: PageSize) -> Self {
-        Self { page_size, database_id: None, journal_bytes_max: JOURNAL_BYTES_MAX }
+        Self { page_size, database_id: None, journal_bytes_max: JOURNAL_BYTES_MAX, governor: None }
+    }
+}
+
+/// How a volume is to be opened.
+#[derive(Clone)]
+pub struct OpenOptions {
+    /// As in [`VolumeOptions`].
+    pub journal_bytes_max: u64,
+    /// As in [`VolumeOptions`].
+    pub governor: Option<Arc<Governor>>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { journal_bytes_max: JOURNAL_BYTES_MAX, governor: None }
     }
 }
 
@@ -108,15 +125,17 @@ impl Volume {
         }
         io.flush()?;
         drop(io);
-        Self::recover(device, options.journal_bytes_max)
+        let VolumeOptions { journal_bytes_max, governor, .. } = options;
+        Self::open_with(device, OpenOptions { journal_bytes_max, governor })
     }
 
     /// Opens a volume at its newest published generation.
     pub fn open(device: Arc<dyn Device>) -> Result<Arc<Self>, VolumeError> {
-        Self::recover(device, JOURNAL_BYTES_MAX)
+        Self::open_with(device, OpenOptions::default())
     }
 
-    fn recover(device: Arc<dyn Device>, journal_bytes_max: u64) -> Result<Arc<Self>, VolumeError> {
+    /// Opens a volume at its newest published generation.
+    pub fn open_with(device: Arc<dyn Device>, options: OpenOptions) -> Result<Arc<Self>, VolumeError> {
         let mut io = BlockingIo::open(&device)?;
         let superblock = newest_superblock(&device, &mut io)?;
         let stream = read_journal(&device, &mut io, &superblock)?;
@@ -138,6 +157,7 @@ impl Volume {
             let what = format!("the superblock's open {} is not assigned", tail.chunk);
             return Err(VolumeError::Corrupt { device: device.name(), offset: Superblock::offset(newest), what });
         }
+        let governor = options.governor.map_or_else(|| governor(&mut io, superblock.page_size), Ok)?;
         let map = Arc::new(ChunkMap::default());
         let mut space = Space::recover(&device, &superblock, table, Arc::clone(&map))?;
         space.published(newest, Generation(newest.0.saturating_sub(1)));
@@ -146,10 +166,10 @@ impl Volume {
             page_size: superblock.page_size,
             database_id: superblock.database_id,
             map,
-            admission: Arc::new(Admission::new(&device)),
+            admission: Admission::new(governor),
             current: RwLock::new(SnapshotGuard::new(newest, superblock.root.clone(), &space)),
             space,
-            durable: Mutex::new(Durable::new(&device, superblock, next_sequence, journal_bytes_max)),
+            durable: Mutex::new(Durable::new(&device, superblock, next_sequence, options.journal_bytes_max)),
             publishing: Mutex::new(false),
             publication_ended: Condvar::new(),
             device,
@@ -223,13 +243,12 @@ impl Volume {
 
     /// The stored device profile, if there is a whole one. A torn one is as good as none: it is measured again.
     pub fn device_profile(&self) -> Result<Option<Vec<u8>>, VolumeError> {
-        let bytes = BlockingIo::open(&self.device)?.read(PROFILE_OFFSET, PROFILE_HEADER_BYTES + PROFILE_BYTES_MAX)?;
-        let length = get_u64(&bytes, 0) as usize;
-        if length == 0 || length > PROFILE_BYTES_MAX {
-            return Ok(None);
-        }
-        let profile = &bytes[PROFILE_HEADER_BYTES..PROFILE_HEADER_BYTES + length];
-        Ok((checksum(profile) == get_u64(&bytes, 8)).then(|| profile.to_vec()))
+        read_profile(&mut BlockingIo::open(&self.device)?)
+    }
+
+    /// What bounds the reads in flight at the device.
+    pub fn governor(&self) -> &Arc<Governor> {
+        &self.admission.governor
     }
 
     /// Stores a device profile (JSON; opaque here) in its own place; generations do not come into it.
@@ -294,6 +313,22 @@ impl Volume {
         *self.publishing.lock() = false;
         self.publication_ended.notify_one();
     }
+}
+
+fn read_profile(io: &mut BlockingIo) -> Result<Option<Vec<u8>>, VolumeError> {
+    let bytes = io.read(PROFILE_OFFSET, PROFILE_HEADER_BYTES + PROFILE_BYTES_MAX)?;
+    let length = get_u64(&bytes, 0);
+    if length == 0 || length > PROFILE_BYTES_MAX as u64 {
+        return Ok(None);
+    }
+    let profile = &bytes[PROFILE_HEADER_BYTES..PROFILE_HEADER_BYTES + length as usize];
+    Ok((checksum(profile) == get_u64(&bytes, 8)).then(|| profile.to_vec()))
+}
+
+/// A governor that starts where the stored profile says, or an assumed one.
+fn governor(io: &mut BlockingIo, page_size: PageSize) -> Result<Arc<Governor>, VolumeError> {
+    let stored = read_profile(io)?.and_then(|profile| DeviceProfile::from_json(std::str::from_utf8(&profile).ok()?));
+    Ok(Governor::new(&stored.unwrap_or_else(DeviceProfile::assumed), page_size.into()))
 }
 
 fn random_id() -> Result<u128, VolumeError> {

@@ -19,7 +19,8 @@ pub struct PageRun {
 }
 
 /// Appends pages to chunks, in order. Pages are gathered into 256 KiB pieces, of which up to 32 (8 MiB) are on
-/// their way to the device while the caller goes on. Used by one thread from the first page on.
+/// their way to the device while the caller goes on. Used by one thread from the first page until it has settled;
+/// then another one may go on.
 ///
 /// Ends with [`PageWriter::finish`]; a writer that is dropped has written nothing.
 pub struct PageWriter {

@@ -1,0 +1,158 @@
+//! What happens when the device fails, fills up, or has been damaged.
+
+use std::sync::Arc;
+
+use saki_io::{Device, OperationKind, Random, SimDevice, SimOptions};
+use saki_volume::{Volume, VolumeError, VolumeOptions};
+
+use crate::support::{Model, create, device, open, slots};
+
+fn publish(volume: &Arc<Volume>, model: &Model, random: &mut Random, count: u64) -> Result<Model, VolumeError> {
+    let mut next = model.clone();
+    let publication = volume.begin();
+    let mut writer = publication.writer();
+    for _ in 0..count {
+        let page = writer.append(&crate::support::page(random, volume.page_size()))?;
+        next.pages.insert(page.address, page);
+    }
+    writer.finish()?;
+    publication.commit(b"root")?;
+    Ok(next)
+}
+
+#[test]
+fn each_kind_of_wrong_file_has_its_own_answer() {
+    let empty = SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() });
+    assert!(matches!(open(&empty), Err(VolumeError::NotADatabase { .. })));
+    let zeros = SimDevice::new(SimOptions::default());
+    assert!(matches!(open(&zeros), Err(VolumeError::NotADatabase { .. })));
+
+    let made = || {
+        let device = device(3);
+        create(&device, 8192);
+        device
+    };
+    let again = VolumeOptions::new(saki_base::PageSize::new(4096).expect("valid"));
+    assert!(matches!(Volume::create(made() as Arc<dyn Device>, again), Err(VolumeError::AlreadyADatabase { .. })));
+    // The version, in both superblocks.
+    let other_version = made();
+    other_version.flip_bit(9, 0);
+    other_version.flip_bit((512 << 10) + 9, 0);
+    assert!(matches!(open(&other_version), Err(VolumeError::UnsupportedVersion { found: 257, supported: 1, .. })));
+    let damaged = made();
+    damaged.flip_bit(2000, 0);
+    damaged.flip_bit((512 << 10) + 2000, 0);
+    assert!(matches!(open(&damaged), Err(VolumeError::Corrupt { .. })));
+}
+
+#[test]
+fn a_file_cut_short_is_noticed() {
+    let (device, mut random) = (device(3), Random::new(3));
+    let volume = create(&device, 8192);
+    publish(&volume, &Model::default(), &mut random, 1000).expect("published");
+    drop(volume);
+    let copy_of = |length: u64| {
+        let short = SimDevice::new(SimOptions { length_bytes: length, ..SimOptions::default() });
+        let mut lane = short.open_lane(None).expect("opened");
+        let mut bytes = saki_base::AlignedBuffer::new(length as usize);
+        device.peek(0, &mut bytes);
+        let buffer = Some(saki_base::Buffer::Aligned(bytes));
+        lane.submit(saki_io::Operation { kind: OperationKind::Write, token: 0, offset: 0, buffer });
+        lane.poll(saki_io::Wait::No, &mut Vec::new());
+        drop(lane);
+        short
+    };
+    for length in [slots(4), slots(1), 600 << 10, 8192] {
+        let opened = open(&copy_of(length));
+        assert!(matches!(opened, Err(VolumeError::Truncated { .. })), "{length}: {:?}", opened.err());
+    }
+    assert!(matches!(open(&copy_of(1024)), Err(VolumeError::NotADatabase { .. })));
+}
+
+#[test]
+fn a_damaged_newest_superblock_falls_back_to_the_one_before() {
+    let (device, mut random) = (device(3), Random::new(3));
+    let volume = create(&device, 8192);
+    let mut models = vec![Model::default()];
+    for round in 1..40 {
+        let publication = volume.begin();
+        let mut next: Model = models[round - 1].clone();
+        publication.free(&next.take(&mut random, 0.7));
+        let mut writer = publication.writer();
+        next.append(&mut writer, &mut random, volume.page_size(), 200);
+        writer.finish().expect("finished");
+        let generation = publication.commit(&[round as u8]).expect("committed");
+        models.push(next);
+        let copy = device.crash(round as u64);
+        copy.flip_bit(if generation.0.is_multiple_of(2) { 0 } else { 512 << 10 } + 999, 1);
+        let older = open(&copy).expect("falls back");
+        assert_eq!(older.root(), if round == 1 { vec![] } else { vec![round as u8 - 1] });
+        models[round - 1].check(&older, &copy);
+    }
+}
+
+#[test]
+fn a_full_device_loses_nothing_and_recovers() {
+    let device = SimDevice::new(SimOptions { length_bytes: 0, length_bytes_max: slots(20), ..SimOptions::default() });
+    let mut random = Random::new(3);
+    let volume = create(&device, 8192);
+    let mut model = publish(&volume, &Model::default(), &mut random, 128 * 10).expect("published");
+    for _ in 0..3 {
+        assert!(matches!(publish(&volume, &model, &mut random, 128 * 10), Err(VolumeError::Full { .. })));
+        model.check(&volume, &device);
+    }
+    // Freeing needs no room; what is freed can be used by the very next publication.
+    for _ in 0..5 {
+        let publication = volume.begin();
+        publication.free(&model.take(&mut random, 1.0));
+        publication.commit(b"dropped").expect("committed");
+        model = publish(&volume, &model, &mut random, 128 * 15).expect("published");
+        model.check(&volume, &device);
+    }
+    drop(volume);
+    model.check(&open(&device).expect("opens"), &device);
+}
+
+#[test]
+fn a_failing_device_fails_the_publish_and_keeps_the_rest() {
+    let (device, mut random) = (device(3), Random::new(3));
+    let volume = create(&device, 8192);
+    let mut model = publish(&volume, &Model::default(), &mut random, 300).expect("published");
+    for kind in [OperationKind::Write, OperationKind::Flush] {
+        device.faults().fail_next(kind, 1);
+        assert!(matches!(publish(&volume, &model, &mut random, 300), Err(VolumeError::Device(_))));
+        model.check(&volume, &device);
+        model = publish(&volume, &model, &mut random, 300).expect("published once the device is well");
+    }
+    device.faults().set_full(true);
+    assert!(matches!(
+        publish(&volume, &model, &mut random, 3000),
+        Err(VolumeError::Full { .. } | VolumeError::Device(_))
+    ));
+    device.faults().set_full(false);
+    device.faults().set_read_only(true);
+    assert!(matches!(publish(&volume, &model, &mut random, 3), Err(VolumeError::Device(_))));
+    device.faults().set_read_only(false);
+    model = publish(&volume, &model, &mut random, 300).expect("published");
+    drop(volume);
+    model.check(&open(&device).expect("opens"), &device);
+}
+
+#[test]
+fn a_superblock_that_may_or_may_not_be_written_stops_publishing() {
+    let (device, mut random) = (device(3), Random::new(3));
+    let volume = create(&device, 8192);
+    let model = publish(&volume, &Model::default(), &mut random, 30).expect("published");
+    let offset = if (volume.generation().0 + 1).is_multiple_of(2) { 0 } else { 512 << 10 };
+    device.faults().fail_range(offset..offset + 4096);
+    for _ in 0..2 {
+        let failed = publish(&volume, &model, &mut random, 30);
+        assert!(matches!(failed, Err(VolumeError::PublishOutcomeUnknown { .. })));
+        device.faults().heal();
+    }
+    model.check_pages(&volume, &device);
+    drop(volume);
+    let volume = open(&device).expect("opens");
+    model.check(&volume, &device);
+    publish(&volume, &model, &mut random, 30).expect("published");
+}

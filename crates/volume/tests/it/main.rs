@@ -1,0 +1,6 @@
+//! Stories about volumes, on simulated devices.
+
+mod crash;
+mod faults;
+mod stories;
+mod support;

@@ -1,0 +1,261 @@
+//! What a volume promises, one behaviour a test.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use saki_base::{Arena, PageAddress, PageSize, checksum};
+use saki_io::Random;
+use saki_page::{IoShare, PageStore, Refusal};
+use saki_volume::{PROFILE_BYTES_MAX, ROOT_BYTES_MAX, SCRATCH_BLOCK_BYTES, Volume, VolumeError};
+
+use crate::support::{Model, create, device, open, page};
+
+fn page_size() -> PageSize {
+    PageSize::new(8192).expect("valid")
+}
+
+/// Publishes `count` new pages and frees `share` of the old ones.
+fn publish(volume: &Arc<Volume>, model: &mut Model, random: &mut Random, count: u64, share: f64) {
+    let publication = volume.begin();
+    publication.free(&model.take(random, share));
+    let mut writer = publication.writer();
+    model.append(&mut writer, random, volume.page_size(), count);
+    writer.finish().expect("finished");
+    publication.commit(b"root").expect("committed");
+}
+
+#[test]
+fn what_was_published_is_there_after_reopening() {
+    let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
+    let volume = create(&device, 8192);
+    for round in 0..200 {
+        publish(&volume, &mut model, &mut random, round % 7 * 40, 0.2);
+    }
+    let generation = volume.generation();
+    model.check(&volume, &device);
+    drop(volume);
+    let volume = open(&device).expect("opens");
+    assert_eq!((volume.generation(), volume.root(), volume.database_id()), (generation, b"root".to_vec(), 7));
+    assert_eq!(volume.page_size(), page_size());
+    model.check(&volume, &device);
+    assert!(volume.stats().journal_slots <= 2, "the journal is begun anew before it grows long");
+}
+
+#[test]
+fn small_publishes_share_a_chunk() {
+    let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
+    let volume = create(&device, 8192);
+    for _ in 0..128 {
+        publish(&volume, &mut model, &mut random, 1, 0.0);
+    }
+    assert_eq!(volume.stats().chunks, 1);
+    publish(&volume, &mut model, &mut random, 1, 0.0);
+    assert_eq!(volume.stats().chunks, 2);
+    drop(volume);
+    let volume = open(&device).expect("opens");
+    publish(&volume, &mut model, &mut random, 1, 0.0);
+    assert_eq!(volume.stats().chunks, 2, "the open chunk is known after reopening");
+    model.check(&volume, &device);
+}
+
+#[test]
+fn an_abandoned_publication_leaves_nothing_behind() {
+    let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
+    let volume = create(&device, 8192);
+    publish(&volume, &mut model, &mut random, 30, 0.0);
+    let before = volume.stats();
+    let publication = volume.begin();
+    let mut vain = Model::default();
+    let mut writer = publication.writer();
+    vain.append(&mut writer, &mut random, page_size(), 1000);
+    writer.finish().expect("finished");
+    let mut dropped = publication.writer();
+    vain.append(&mut dropped, &mut random, page_size(), 1000);
+    // The writer outlives its publication: the chunks are given back when it is gone as well.
+    drop(publication);
+    dropped.settle().expect("settled");
+    drop(dropped);
+    let after = volume.stats();
+    assert_eq!((after.chunks, after.live_pages), (before.chunks, before.live_pages));
+    assert_eq!(after.used_bytes, before.used_bytes);
+    publish(&volume, &mut model, &mut random, 100, 0.0);
+    assert!(model.pages.keys().all(|page| !vain.pages.contains_key(page)), "an address is given out once");
+    model.check(&volume, &device);
+}
+
+#[test]
+fn a_snapshot_keeps_its_pages() {
+    let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
+    let volume = create(&device, 8192);
+    publish(&volume, &mut model, &mut random, 3000, 0.0);
+    let (snapshot, held) = (volume.snapshot(), model.clone());
+    for _ in 0..20 {
+        publish(&volume, &mut model, &mut random, 1000, 1.0);
+    }
+    let mut bytes = vec![0; page_size().bytes()];
+    for page in held.pages.values() {
+        let location = volume.locate(page.address).expect("still mapped");
+        device.peek(location.offset() + page_size().offset_in_chunk(page.address) as u64, &mut bytes);
+        assert_eq!(checksum(&bytes), page.checksum);
+    }
+    let full = volume.stats();
+    drop(snapshot);
+    assert!(volume.stats().used_bytes + (20 << 20) < full.used_bytes, "dropping it frees its chunks");
+    assert!(volume.locate(*held.pages.keys().next().expect("some")).is_none());
+    model.check(&volume, &device);
+}
+
+#[test]
+fn runs_are_contiguous_whatever_their_length() {
+    let (device, mut random) = (device(1), Random::new(1));
+    let volume = create(&device, 8192);
+    let publication = volume.begin();
+    let mut writer = publication.writer();
+    let mut live = 0;
+    for length in [1usize, 8192, 8193, 900_000, 3_000_000, 100, 1 << 20] {
+        writer.append(&page(&mut random, page_size())).expect("appended");
+        let bytes: Vec<u8> = (0..length).map(|_| random.next_u64() as u8).collect();
+        let run = writer.append_run(&bytes).expect("appended");
+        writer.settle().expect("settled");
+        assert_eq!((run.pages, run.checksum), (length.div_ceil(8192) as u64, checksum(&bytes)));
+        let mut read = Vec::new();
+        for index in 0..run.pages {
+            let address = PageAddress(run.first.0 + index);
+            let mut page = vec![0; 8192];
+            let location = volume.locate(address).expect("mapped");
+            device.peek(location.offset() + page_size().offset_in_chunk(address) as u64, &mut page);
+            read.extend_from_slice(&page);
+        }
+        assert!(read[..length] == bytes && read[length..].iter().all(|byte| *byte == 0));
+        live += run.pages + 1;
+    }
+    writer.finish().expect("finished");
+    publication.commit(b"").expect("committed");
+    assert_eq!(volume.stats().live_pages, live);
+}
+
+#[test]
+fn scratch_runs_come_back_and_vanish() {
+    let (device, mut random) = (device(1), Random::new(1));
+    let volume = create(&device, 4096);
+    let before = volume.stats().used_bytes;
+    let scratch = volume.scratch();
+    let lengths = [0, 1, 5000, SCRATCH_BLOCK_BYTES, SCRATCH_BLOCK_BYTES + 1, 3_333_333];
+    let written: Vec<Vec<u8>> =
+        lengths.iter().map(|length| (0..*length).map(|_| random.next_u64() as u8).collect()).collect();
+    let runs = written.iter().map(|bytes| {
+        let mut writer = scratch.writer();
+        bytes.chunks(777).for_each(|piece| writer.write(piece).expect("written"));
+        writer.finish().expect("finished")
+    });
+    let runs: Vec<_> = runs.collect();
+    assert!(volume.stats().scratch_slots > 0);
+    let mut reader = scratch.reader(runs).expect("opened");
+    let mut read = vec![Vec::new(); lengths.len()];
+    let mut left: Vec<usize> = (0..lengths.len()).collect();
+    while !left.is_empty() {
+        let at = random.within(0..left.len() as u64) as usize;
+        if reader.advance(left[at]).expect("read") {
+            read[left[at]].extend_from_slice(reader.block(left[at]));
+        } else {
+            left.swap_remove(at);
+        }
+    }
+    assert!(read == written);
+    drop(reader);
+    assert_eq!(volume.stats().used_bytes, before);
+    assert_eq!(volume.stats().scratch_slots, 0);
+}
+
+#[test]
+fn pages_are_read_through_lanes_within_the_governor() {
+    let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
+    let volume = create(&device, 8192);
+    publish(&volume, &mut model, &mut random, 500, 0.0);
+    let (arena, mut slots) = Arena::new(600, 8192).expect("mapped");
+    let mut lane = PageStore::open_lane(&*volume, &arena).expect("opened");
+    let share = IoShare::new(7);
+    let mut pages: Vec<_> = model.pages.values().copied().collect();
+    let (mut expected, mut done) = (Vec::new(), 0);
+    while done < 500 {
+        while let Some(page) = pages.pop() {
+            match lane.try_read(&share, page.address, slots.pop().expect("enough"), expected.len() as u64) {
+                Ok(()) => expected.push(page.checksum),
+                Err((slot, refusal)) => {
+                    assert_eq!(refusal, Refusal::Busy);
+                    assert!(lane.in_flight() == 7);
+                    slots.push(slot);
+                    pages.push(page);
+                    break;
+                }
+            }
+        }
+        let mut finished = Vec::new();
+        lane.poll(Some(Duration::from_secs(1)), &mut finished);
+        for read in finished {
+            read.result.expect("read");
+            assert_eq!(checksum(&read.slot), expected[read.token as usize]);
+            slots.push(read.slot);
+            done += 1;
+        }
+    }
+    let unmapped = lane.try_read(&share, PageAddress(1 << 40), slots.pop().expect("enough"), 0);
+    assert!(matches!(unmapped, Err((_, Refusal::Unmapped))));
+    assert_eq!(share.in_flight.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(volume.take_chunk_reads().iter().map(|(_, reads)| reads).sum::<u32>(), 500);
+    assert!(volume.take_chunk_reads().is_empty());
+}
+
+#[test]
+fn publications_follow_one_another() {
+    let device = device(1);
+    let volume = create(&device, 8192);
+    let first = volume.begin();
+    let second = std::thread::spawn({
+        let volume = Arc::clone(&volume);
+        move || volume.begin().commit(b"second").expect("committed")
+    });
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!second.is_finished());
+    let generation = first.commit(b"first").expect("committed");
+    assert_eq!(second.join().expect("joined").0, generation.0 + 1);
+    assert_eq!(volume.root(), b"second");
+}
+
+#[test]
+fn misuse_is_refused_and_changes_nothing() {
+    let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
+    let volume = create(&device, 8192);
+    publish(&volume, &mut model, &mut random, 3, 0.0);
+    let generation = volume.generation();
+    let page = *model.pages.keys().next().expect("some");
+    let freed_too_often = volume.begin();
+    freed_too_often.free(&[page; 4]);
+    assert!(matches!(freed_too_often.commit(b""), Err(VolumeError::Misuse { .. })));
+    let freed_unknown = volume.begin();
+    freed_unknown.free(&[PageAddress(1 << 40)]);
+    assert!(matches!(freed_unknown.commit(b""), Err(VolumeError::Misuse { .. })));
+    let unfinished = volume.begin();
+    let writer = unfinished.writer();
+    assert!(matches!(unfinished.commit(b""), Err(VolumeError::Misuse { .. })));
+    drop(writer);
+    assert!(matches!(volume.begin().commit(&[0; ROOT_BYTES_MAX + 1]), Err(VolumeError::TooLarge { .. })));
+    assert!(matches!(volume.begin().writer().append(&[0; 4096]), Err(VolumeError::Misuse { .. })));
+    assert_eq!(volume.generation(), generation);
+    model.check(&volume, &device);
+}
+
+#[test]
+fn the_device_profile_is_kept_beside_the_generations() {
+    let device = device(1);
+    let volume = create(&device, 8192);
+    assert_eq!(volume.device_profile().expect("read"), None);
+    let profile = vec![b'x'; PROFILE_BYTES_MAX];
+    volume.store_device_profile(&profile).expect("stored");
+    assert!(matches!(volume.store_device_profile(&[0; PROFILE_BYTES_MAX + 1]), Err(VolumeError::TooLarge { .. })));
+    drop(volume);
+    let volume = open(&device).expect("opens");
+    assert!(volume.device_profile().expect("read") == Some(profile));
+    device.flip_bit((768 << 10) + 100, 3);
+    assert_eq!(volume.device_profile().expect("read"), None, "a damaged profile is as good as none");
+}
