@@ -121,7 +121,7 @@ impl Table {
 
     /// The table as queries see it.
     pub fn schema(&self) -> SchemaRef {
-        let field = |c: &Column| Field::new(&c.name, saki_exec::batch::arrow_type(c.data_type), c.nullable);
+        let field = |c: &Column| Field::new(&c.name, saki_exec::arrow_type(c.data_type), c.nullable);
         Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
 

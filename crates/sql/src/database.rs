@@ -1,2 +1,300 @@
-use crate::error::SqlError;
-pub fn exec_error(error: saki_exec::ExecError) -> SqlError { SqlError::storage(error) }
+//! A database: its device, volume, cache and reactors, and the snapshot that statements begin with.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use saki_base::PageSize;
+use saki_exec::{ExecError, Executor, ExecutorOptions};
+
+
+
+use saki_io::{
+    Backend, CalibrateOptions, CalibrateProgress, Device, DeviceOptions, DeviceProfile, ModelError, ModelOptions,
+    ModeledDevice, calibrate, open_device,
+};
+use saki_page::{IoShare, PageCache, PageError, PageStore};
+use saki_tree::{TreeError, TreeReader, TreeRoot};
+use saki_volume::{Volume, VolumeError, VolumeOptions};
+
+use crate::catalog::{CATALOG_TREE, Catalog};
+use crate::cost::DeviceSpeed;
+use crate::error::{Result, SqlError};
+use crate::snapshot::Snapshot;
+
+/// Page size of a new database, in bytes, unless told otherwise.
+pub const PAGE_BYTES_DEFAULT: u32 = 8 << 10;
+/// Page cache unless told otherwise, in bytes.
+pub const CACHE_BYTES_DEFAULT: usize = 256 << 20;
+/// Memory of a bulk load's sorts unless told otherwise, in bytes.
+pub const LOAD_MEMORY_BYTES_DEFAULT: usize = 1 << 30;
+
+/// How to open a database.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    pub cache_bytes: usize,
+    /// Bounds the sorts of one bulk load or index build, together.
+    pub load_memory_bytes: usize,
+    pub backend: Backend,
+    /// Resemble another device, for benchmarks and tests: `modeled:cloud-volume` and the like.
+    pub model: Option<String>,
+    pub read_only: bool,
+    /// Bypass the system's page cache.
+    pub direct: bool,
+    /// Threads that visit pages; `None`: one per core.
+    pub reactors: Option<usize>,
+    pub pin: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            cache_bytes: CACHE_BYTES_DEFAULT,
+            load_memory_bytes: LOAD_MEMORY_BYTES_DEFAULT,
+            backend: Backend::Auto,
+            model: None,
+            read_only: false,
+            direct: true,
+            reactors: None,
+            pin: false,
+        }
+    }
+}
+
+/// How to make a database.
+#[derive(Clone, Debug)]
+pub struct CreateOptions {
+    pub page_size: PageSize,
+    pub open: OpenOptions,
+}
+
+impl Default for CreateOptions {
+    fn default() -> Self {
+        let page_size = PageSize::new(PAGE_BYTES_DEFAULT).expect("the default is a page size");
+        Self { page_size, open: OpenOptions::default() }
+    }
+}
+
+/// An open database. Sessions hold it open.
+pub struct Database {
+    pub(crate) volume: Arc<Volume>,
+    pub(crate) store: Arc<dyn PageStore>,
+    pub(crate) cache: Arc<PageCache>,
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) current: RwLock<Arc<Snapshot>>,
+    pub(crate) options: OpenOptions,
+    device: Arc<dyn Device>,
+    speed: RwLock<DeviceSpeed>,
+}
+
+impl Database {
+    /// Makes an empty database at `path`, a file or a block device, and opens it.
+    pub fn create(path: impl AsRef<Path>, options: CreateOptions) -> Result<Arc<Self>> {
+        let device = open(path.as_ref(), &options.open, true)?;
+        let volume = Volume::create(Arc::clone(&device), VolumeOptions::new(options.page_size)).map_err(volume_error)?;
+        Self::start(device, volume, options.open)
+    }
+
+    /// Opens the database at `path` at its newest published generation.
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<Self>> {
+        let device = open(path.as_ref(), &options, false)?;
+        let volume = Volume::open(Arc::clone(&device)).map_err(volume_error)?;
+        Self::start(device, volume, options)
+    }
+
+    fn start(device: Arc<dyn Device>, volume: Arc<Volume>, options: OpenOptions) -> Result<Arc<Self>> {
+        let page_bytes = volume.page_size().bytes();
+        let frames = (options.cache_bytes / page_bytes).max(saki_page::FRAMES_MIN as usize);
+        let frames = u32::try_from(frames).map_err(|_| {
+            SqlError::invalid(format!("a cache of {} bytes has more than 2^32 pages", options.cache_bytes))
+        })?;
+        let cache = PageCache::new(volume.page_size(), frames)
+            .map_err(|error| SqlError::storage(format!("a cache of {} bytes: {error}", options.cache_bytes)))?;
+        let store: Arc<dyn PageStore> = Arc::clone(&volume) as _;
+        let mut executor_options = ExecutorOptions { pin: options.pin, ..ExecutorOptions::default() };
+        if let Some(reactors) = options.reactors {
+            executor_options.reactors = reactors;
+        }
+        let executor =
+            Executor::start(Arc::clone(&cache), Arc::clone(&store), executor_options).map_err(exec_error)?;
+        let speed = speed_of(&volume, &options)?;
+        let guard = volume.snapshot();
+        let catalog = read_catalog(&cache, &store, guard.root())?;
+        Ok(Arc::new(Self {
+            volume,
+            store,
+            cache,
+            executor,
+            current: RwLock::new(Arc::new(Snapshot { guard, catalog })),
+            options,
+            device,
+            speed: RwLock::new(speed),
+        }))
+    }
+
+    /// The newest published snapshot.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.current.read())
+    }
+
+    pub fn page_size(&self) -> PageSize {
+        self.volume.page_size()
+    }
+
+    pub fn volume(&self) -> &Arc<Volume> {
+        &self.volume
+    }
+
+    /// Backend, path and model of the device, for outputs.
+    pub fn device_name(&self) -> String {
+        self.device.name()
+    }
+
+    pub(crate) fn speed(&self) -> DeviceSpeed {
+        *self.speed.read()
+    }
+
+    /// Empties the page cache, so that the next statement starts cold.
+    pub fn drop_caches(&self) {
+        self.cache.clear();
+    }
+
+    /// Measures the device and stores its profile; plans are priced by it from now on.
+    pub fn calibrate(&self, progress: &mut dyn FnMut(&CalibrateProgress)) -> Result<DeviceProfile> {
+        let profile = calibrate(self.device.as_ref(), &CalibrateOptions::default(), progress)
+            .map_err(|error| SqlError::storage(error.to_string()))?;
+        if self.options.model.is_none() && !self.options.read_only {
+            self.volume.store_device_profile(profile.to_json().as_bytes()).map_err(volume_error)?;
+        }
+        *self.speed.write() = profile_speed(&profile, self.page_size());
+        Ok(profile)
+    }
+
+    /// A reader for one thread that may wait.
+    pub(crate) fn tree_reader(&self) -> Result<TreeReader> {
+        TreeReader::new(&self.cache, &self.store, &IoShare::new(u32::MAX)).map_err(tree_error)
+    }
+
+    /// Refuses to change a database that was opened for reading.
+    pub(crate) fn writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(SqlError::invalid("the database is open for reading only").hint("open it without read-only"));
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("device", &self.device.name()).finish_non_exhaustive()
+    }
+}
+
+fn open(path: &Path, options: &OpenOptions, create: bool) -> Result<Arc<dyn Device>> {
+    let device_options =
+        DeviceOptions { backend: options.backend, read_only: options.read_only, direct: options.direct, create };
+    let device = open_device(path, device_options).map_err(SqlError::storage)?;
+    Ok(match &options.model {
+        None => device,
+        Some(model) => ModeledDevice::new(device, parse_model(model)?),
+    })
+}
+
+fn parse_model(text: &str) -> Result<ModelOptions> {
+    text.parse().map_err(|error: ModelError| SqlError::invalid(error.to_string()))
+}
+
+/// What plans are priced by: the model, the stored profile, or an assumption.
+fn speed_of(volume: &Volume, options: &OpenOptions) -> Result<DeviceSpeed> {
+    if let Some(model) = &options.model {
+        return Ok(model_speed(&parse_model(model)?));
+    }
+    let stored = volume.device_profile().map_err(volume_error)?;
+    let profile = stored.and_then(|bytes| DeviceProfile::from_json(std::str::from_utf8(&bytes).ok()?));
+    Ok(profile_speed(&profile.unwrap_or_else(DeviceProfile::assumed), volume.page_size()))
+}
+
+fn profile_speed(profile: &DeviceProfile, page_size: PageSize) -> DeviceSpeed {
+    let bytes = page_size.bytes() as u32;
+    DeviceSpeed {
+        latency: profile.depth_one_latency(bytes),
+        reads_per_second: profile.best_iops(bytes),
+        bytes_per_second: profile.sequential_bandwidth(),
+    }
+}
+
+fn model_speed(model: &ModelOptions) -> DeviceSpeed {
+    let latency = (model.latency_min + model.latency_max).as_secs_f64() / 2.0;
+    let by_servers = model.servers.map_or(f64::INFINITY, |servers| f64::from(servers) / latency.max(1e-9));
+    DeviceSpeed {
+        latency,
+        reads_per_second: model.iops.unwrap_or(1e6).min(by_servers),
+        bytes_per_second: model.bandwidth.unwrap_or(4e9),
+    }
+}
+
+fn read_catalog(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>, root: &[u8]) -> Result<Catalog> {
+    if root.is_empty() {
+        return Ok(Catalog::default());
+    }
+    let root = catalog_root(root)?;
+    let (key_layout, row_layout) = Catalog::entry_layout();
+    let mut reader = TreeReader::new(cache, store, &IoShare::new(u32::MAX)).map_err(tree_error)?;
+    let mut entries = reader.scan(&root);
+    let mut documents = Vec::new();
+    while let Some((key, row)) = entries.next().map_err(tree_error)? {
+        let corrupt = |what: String| SqlError::corrupt(format!("catalog ({CATALOG_TREE}): {what}"));
+        let mut scratch = Vec::new();
+        let name = key_layout.decode(key, 0, &mut scratch).map_err(|error| corrupt(error.to_string()))?;
+        let json = row_layout.view(row).value(0).map_err(|error| corrupt(error.to_string()))?;
+        let (saki_base::ValueRef::Text(name), saki_base::ValueRef::Bytea(json)) = (name, json) else {
+            return Err(corrupt("an entry of another type".into()));
+        };
+        documents.push((name.to_owned(), json.to_vec()));
+    }
+    Catalog::from_documents(documents)
+}
+
+/// The catalog's root out of the volume's.
+pub(crate) fn catalog_root(root: &[u8]) -> Result<TreeRoot> {
+    TreeRoot::from_bytes(root).ok_or_else(|| {
+        SqlError::corrupt(format!("the volume's root of {} bytes is no catalog", root.len()))
+            .hint("the file was written by another program or version")
+    })
+}
+
+/// A failed run as a statement's error.
+pub fn exec_error(error: ExecError) -> SqlError {
+    match &error {
+        ExecError::Page { error: page, tree } => page_error(tree, page),
+        ExecError::Malformed { .. } => SqlError::corrupt(error),
+        ExecError::Filter(reason) => SqlError::data(reason.clone()),
+        ExecError::Internal(_) | ExecError::Input(_) => SqlError::internal(error),
+        _ => SqlError::storage(error),
+    }
+}
+
+fn page_error(tree: &str, error: &PageError) -> SqlError {
+    match error {
+        PageError::Corrupt { .. } => SqlError::corrupt(format!("{tree}: {error}")),
+        _ => SqlError::storage(format!("{tree}: {error}")),
+    }
+}
+
+pub(crate) fn tree_error(error: TreeError) -> SqlError {
+    match &error {
+        TreeError::Page { tree, error } => page_error(&tree.to_string(), error),
+        TreeError::Malformed { .. } => SqlError::corrupt(error),
+        TreeError::KeyTooLong { .. } => SqlError::data(error.to_string()),
+        TreeError::OutOfOrder { .. } | TreeError::DuplicateKey { .. } => SqlError::internal(error),
+        _ => SqlError::storage(error),
+    }
+}
+
+pub(crate) fn volume_error(error: VolumeError) -> SqlError {
+    match &error {
+        VolumeError::Corrupt { .. } => SqlError::corrupt(error),
+        VolumeError::Misuse { .. } => SqlError::internal(error),
+        _ => SqlError::storage(error),
+    }
+}

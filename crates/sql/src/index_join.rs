@@ -245,7 +245,7 @@ impl<'a> Candidate<'a> {
                 return Ok(None);
             };
             let table_column = scan.columns[inner_column.index()];
-            let inner_type = saki_exec::batch::arrow_type(scan.table.column_type(table_column).1);
+            let inner_type = saki_exec::arrow_type(scan.table.column_type(table_column).1);
             if *outer_schema.field(outer_column.index()).data_type() != inner_type {
                 return Ok(None);
             }

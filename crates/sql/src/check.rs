@@ -1,0 +1,178 @@
+//! Looks at everything that is stored: every page of every tree, every row, every index entry, and
+//! the volume's own books.
+//!
+//! An index agrees with its table if its entries are exactly those that the table's rows make. That is compared
+//! without sorting: each side is reduced to a count and a sum of entry checksums, in any order.
+
+use std::fmt;
+
+use saki_page::IoShare;
+use saki_tree::{Fetcher, Inspect, LivePages, TreeRoot, verify};
+
+use crate::catalog::{CATALOG_TREE, EntryLayout, Table};
+use crate::database::{Database, catalog_root, tree_error};
+use crate::entries::{EntryDecoder, EntryEncoder};
+use crate::error::Result;
+use crate::snapshot::Snapshot;
+
+/// One thing that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckFault {
+    /// Table, `table.index`, `catalog` or `volume`.
+    pub object: String,
+    pub what: String,
+}
+
+impl fmt::Display for CheckFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.object, self.what)
+    }
+}
+
+/// What a check has seen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CheckReport {
+    pub tables: usize,
+    pub indexes: usize,
+    pub rows: u64,
+    pub pages: u64,
+    /// Empty if all is well.
+    pub faults: Vec<CheckFault>,
+}
+
+/// How far a check has come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckProgress {
+    pub object: String,
+    pub pages: u64,
+    pub pages_expected: u64,
+}
+
+/// Entries of a tree, reduced so that the order does not matter.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Digest {
+    entries: u64,
+    sum: u64,
+}
+
+impl Digest {
+    fn add(&mut self, key: &[u8], row: &[u8]) {
+        self.entries += 1;
+        // Rotated, so that a byte cannot wander from key to row unnoticed.
+        let both = saki_base::checksum(key) ^ saki_base::checksum(row).rotate_left(17);
+        self.sum = self.sum.wrapping_add(both);
+    }
+}
+
+impl Database {
+    /// Checks the newest snapshot. What cannot be read is a fault like any other.
+    pub fn check(&self, progress: &mut dyn FnMut(&CheckProgress)) -> Result<CheckReport> {
+        let snapshot = self.snapshot();
+        let fetcher = Fetcher::new(&self.cache, &self.store, &IoShare::new(u32::MAX)).map_err(tree_error)?;
+        let mut check = Check { fetcher, live: LivePages::new(self.page_size()), report: CheckReport::default(), progress };
+        check.catalog(&snapshot)?;
+        for table in snapshot.catalog.tables() {
+            check.table(table);
+        }
+        // Only then is every page that is referred to known. A publication meanwhile would make the books differ.
+        if self.volume.generation() == snapshot.generation() {
+            for difference in check.live.differences(&self.volume.live_pages()) {
+                let what = format!("{}: {} pages are in use, {} are on the books", difference.chunk, difference.found, difference.recorded);
+                check.fault("volume", what);
+            }
+        }
+        Ok(check.report)
+    }
+}
+
+struct Check<'c> {
+    fetcher: Fetcher,
+    live: LivePages,
+    report: CheckReport,
+    progress: &'c mut dyn FnMut(&CheckProgress),
+}
+
+impl Check<'_> {
+    fn fault(&mut self, object: &str, what: String) {
+        self.report.faults.push(CheckFault { object: object.to_owned(), what });
+    }
+
+    fn catalog(&mut self, snapshot: &Snapshot) -> Result<()> {
+        if !snapshot.guard.root().is_empty() {
+            let root = catalog_root(snapshot.guard.root())?;
+            debug_assert_eq!(root.id, CATALOG_TREE);
+            self.walk("catalog", &root, &mut |_, _| Ok(()));
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, table: &Table) {
+        let layout = table.primary_layout();
+        let mut decoder = EntryDecoder::new(layout.clone());
+        let mut indexes: Vec<(EntryEncoder, Digest)> = table
+            .indexes
+            .iter()
+            .map(|index| (EntryEncoder::new(table.index_layout(index)), Digest::default()))
+            .collect();
+        self.walk(&table.name, &table.root, &mut |key, row| {
+            well_formed(&layout, key, row)?;
+            let encoded = decoder.decode(table, key, row, |values| {
+                for (encoder, digest) in &mut indexes {
+                    encoder.encode(&mut Vec::new(), |column| values[column])?;
+                    digest.add(&encoder.key, &encoder.row);
+                }
+                Ok(())
+            });
+            encoded.flatten().map_err(|error: crate::error::SqlError| error.message)
+        });
+        self.report.tables += 1;
+        self.report.rows += table.root.entries;
+        for (index, (encoder, expected)) in table.indexes.iter().zip(indexes) {
+            let name = format!("{}.{}", table.name, index.name);
+            let mut found = Digest::default();
+            self.walk(&name, &index.root, &mut |key, row| {
+                found.add(key, row);
+                well_formed(&encoder.layout, key, row)
+            });
+            self.report.indexes += 1;
+            if found.entries != expected.entries {
+                self.fault(&name, format!("{} entries for {} rows of {}", found.entries, expected.entries, table.name));
+            } else if found != expected {
+                self.fault(&name, format!("entries differ from the rows of {}", table.name));
+            }
+        }
+    }
+
+    fn walk(&mut self, object: &str, root: &TreeRoot, entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), String>) {
+        let mut inspect = Walk { object, entry, progress: self.progress };
+        let seen = verify(&mut self.fetcher, root, &mut self.live, &mut inspect);
+        self.report.pages += seen.pages();
+        for fault in seen.faults {
+            self.fault(object, fault.to_string());
+        }
+    }
+}
+
+struct Walk<'w> {
+    object: &'w str,
+    entry: &'w mut dyn FnMut(&[u8], &[u8]) -> Result<(), String>,
+    progress: &'w mut dyn FnMut(&CheckProgress),
+}
+
+impl Inspect for Walk<'_> {
+    fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        (self.entry)(key, value)
+    }
+
+    fn progress(&mut self, pages: u64, pages_expected: u64) {
+        (self.progress)(&CheckProgress { object: self.object.to_owned(), pages, pages_expected });
+    }
+}
+
+fn well_formed(layout: &EntryLayout, key: &[u8], row: &[u8]) -> Result<(), String> {
+    let mut scratch = Vec::new();
+    for position in 0..layout.key_columns.len() {
+        layout.key.decode(key, position, &mut scratch).map_err(|error| format!("key: {error}"))?;
+    }
+    layout.row.verify(row).map_err(|error| format!("row: {error}"))
+}

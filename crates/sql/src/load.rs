@@ -1,0 +1,298 @@
+//! Filling an empty table at device speed: one thread per tree, each fed with every batch.
+//!
+//! ```text
+//!             ┌► primary: encode ─► in key order? ─► BulkLoader
+//!             │                       └ no: Sorter, merged with what came in order
+//!  batches ───┼► index 1: encode ─► Sorter ─► BulkLoader
+//!             ├► index …
+//!             └► statistics
+//! ```
+//!
+//! Memory is bounded: few batches wait before each thread, and the sorters share one budget.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use arrow_array::RecordBatch;
+use saki_tree::{BulkLoader, Sorter, TreeError, TreeRoot};
+
+use crate::catalog::{EntryLayout, Table};
+use crate::columns::{ColumnReader, check_batch};
+use crate::database::{tree_error, volume_error};
+use crate::entries::{EntryEncoder, describe_key, has_null};
+use crate::error::{Result, SqlError};
+use crate::statistics::{Collector, TableStatistics};
+use crate::writer::{Trees, Writer, finish_tree};
+
+/// Batches that wait before each thread.
+const QUEUE: usize = 4;
+/// Rows of a batch at most: larger ones are cut, so that the queues' memory is bounded.
+const BATCH_ROWS_MAX: usize = 16 << 10;
+
+/// How far a load has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadProgress {
+    /// So many rows have been read.
+    Rows(u64),
+    /// All rows have been read; the indexes are being sorted and written.
+    Finishing,
+}
+
+/// A batch and the number of its first row.
+#[derive(Clone)]
+struct Piece {
+    batch: RecordBatch,
+    first_row: u64,
+}
+
+/// Loads `batches` into an empty table of the writer's catalog. Returns the number of rows.
+pub fn load(
+    writer: &mut Writer<'_>,
+    name: &str,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<u64> {
+    let mut table = Table::clone(writer.catalog.table(name)?);
+    let sorters = table.indexes.len() + 1;
+    let memory = writer.db.options.load_memory_bytes / sorters;
+    let (rows, primary, indexes, statistics) = {
+        let (trees, table) = (writer.trees(), &table);
+        thread::scope(|scope| {
+            let mut queues: Vec<SyncSender<Piece>> = Vec::new();
+            let mut queue = || {
+                let (sender, receiver) = sync_channel(QUEUE);
+                queues.push(sender);
+                receiver
+            };
+            let input = queue();
+            let primary = scope.spawn(move || load_primary(trees, table, memory, &input));
+            let indexes: Vec<_> = (0..table.indexes.len())
+                .map(|index| {
+                    let input = queue();
+                    scope.spawn(move || load_index(trees, table, index, memory, &input))
+                })
+                .collect();
+            let input = queue();
+            let statistics = scope.spawn(move || collect(table, &input));
+            let fed = feed(table, batches, &queues, progress);
+            drop(queues);
+            progress(LoadProgress::Finishing);
+            let panicked = |_| SqlError::internal("a loading thread panicked");
+            // Every thread is joined before any error is reported, so none is left behind.
+            let primary = primary.join().map_err(panicked).flatten();
+            let indexes: Vec<Result<TreeRoot>> = indexes.into_iter().map(|t| t.join().map_err(panicked).flatten()).collect();
+            let statistics = statistics.join().map_err(panicked).flatten();
+            let primary = primary?;
+            let indexes = indexes.into_iter().collect::<Result<Vec<_>>>()?;
+            Ok::<_, SqlError>((fed?, primary, indexes, statistics?))
+        })?
+    };
+    for unused in primary.replaced {
+        writer.free_tree(&unused)?;
+    }
+    table.root = primary.root;
+    for (index, root) in table.indexes.iter_mut().zip(indexes) {
+        index.root = root;
+    }
+    table.next_row_id = rows as i64;
+    table.statistics = Some(statistics);
+    writer.catalog.put(table);
+    Ok(rows)
+}
+
+/// Hands every batch to every thread. Stops quietly when a thread has gone: its error says why.
+fn feed(
+    table: &Table,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    queues: &[SyncSender<Piece>],
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<u64> {
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch?;
+        check_batch(&batch, table, rows + 1)?;
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let length = BATCH_ROWS_MAX.min(batch.num_rows() - start);
+            let piece = Piece { batch: batch.slice(start, length), first_row: rows };
+            for queue in queues {
+                if queue.send(piece.clone()).is_err() {
+                    return Ok(rows);
+                }
+            }
+            start += length;
+            rows += length as u64;
+        }
+        progress(LoadProgress::Rows(rows));
+    }
+    Ok(rows)
+}
+
+struct Primary {
+    root: TreeRoot,
+    /// A tree that was begun and is not needed.
+    replaced: Option<TreeRoot>,
+}
+
+fn load_primary(trees: Trees<'_>, table: &Table, memory: usize, input: &Receiver<Piece>) -> Result<Primary> {
+    let mut encoder = EntryEncoder::new(table.primary_layout());
+    let mut loader = trees.loader(table.root.id);
+    let mut sorter: Option<Sorter> = None;
+    for Piece { batch, first_row } in input {
+        let readers = ColumnReader::of_batch(&batch, table, first_row as i64)?;
+        let mut scratch = Vec::new();
+        for row in 0..batch.num_rows() {
+            encoder.encode_row(&mut scratch, &readers, row)?;
+            match &mut sorter {
+                Some(sorter) => sorter.push(&encoder.key, &encoder.row).map_err(volume_error)?,
+                None => match loader.push(&encoder.key, &encoder.row) {
+                    Ok(()) => {}
+                    Err(TreeError::OutOfOrder { .. }) => {
+                        let mut rest = trees.sorter(memory);
+                        rest.push(&encoder.key, &encoder.row).map_err(volume_error)?;
+                        sorter = Some(rest);
+                    }
+                    Err(TreeError::DuplicateKey { key, .. }) => return Err(duplicate(table, &encoder.layout, &key)),
+                    Err(other) => return Err(tree_error(other)),
+                },
+            }
+        }
+    }
+    let ordered = finish_tree(loader)?;
+    match sorter {
+        None => Ok(Primary { root: ordered, replaced: None }),
+        Some(sorter) => {
+            let root = merge(trees, table, &encoder.layout, &ordered, sorter)?;
+            Ok(Primary { root, replaced: Some(ordered) })
+        }
+    }
+}
+
+/// One tree of what came in key order and what did not.
+fn merge(trees: Trees<'_>, table: &Table, layout: &EntryLayout, ordered: &TreeRoot, rest: Sorter) -> Result<TreeRoot> {
+    let mut rest = rest.finish().map_err(volume_error)?;
+    let mut reader = trees.db.tree_reader()?;
+    let mut ordered = reader.scan(ordered);
+    let mut loader = trees.loader(table.root.id);
+    let push = |loader: &mut BulkLoader, key: &[u8], row: &[u8]| match loader.push(key, row) {
+        Err(TreeError::DuplicateKey { key, .. }) => Err(duplicate(table, layout, &key)),
+        other => other.map_err(tree_error),
+    };
+    let mut left = ordered.next().map_err(tree_error)?;
+    let mut right = rest.next().map_err(volume_error)?;
+    loop {
+        match (left, right) {
+            (Some((key, row)), Some((other, _))) if key <= other => {
+                push(&mut loader, key, row)?;
+                left = ordered.next().map_err(tree_error)?;
+            }
+            (_, Some((key, row))) => {
+                push(&mut loader, key, row)?;
+                right = rest.next().map_err(volume_error)?;
+            }
+            (Some((key, row)), None) => {
+                push(&mut loader, key, row)?;
+                left = ordered.next().map_err(tree_error)?;
+            }
+            (None, None) => return finish_tree(loader),
+        }
+    }
+}
+
+fn load_index(
+    trees: Trees<'_>,
+    table: &Table,
+    index: usize,
+    memory: usize,
+    input: &Receiver<Piece>,
+) -> Result<TreeRoot> {
+    let mut encoder = EntryEncoder::new(table.index_layout(&table.indexes[index]));
+    let mut sorter = trees.sorter(memory);
+    for Piece { batch, first_row } in input {
+        let readers = ColumnReader::of_batch(&batch, table, first_row as i64)?;
+        let mut scratch = Vec::new();
+        for row in 0..batch.num_rows() {
+            encoder.encode_row(&mut scratch, &readers, row)?;
+            sorter.push(&encoder.key, &encoder.row).map_err(volume_error)?;
+        }
+    }
+    build_index(trees, table, index, sorter)
+}
+
+/// Writes an index's tree from its sorted entries, checking uniqueness on the way.
+pub fn build_index(trees: Trees<'_>, table: &Table, index: usize, sorter: Sorter) -> Result<TreeRoot> {
+    let layout = table.index_layout(&table.indexes[index]);
+    let mut loader = trees.loader(table.indexes[index].root.id);
+    let mut uniqueness = Uniqueness::new(table, index);
+    let mut entries = sorter.finish().map_err(volume_error)?;
+    while let Some((key, row)) = entries.next().map_err(volume_error)? {
+        uniqueness.check(table, &layout, key)?;
+        match loader.push(key, row) {
+            Ok(()) => {}
+            // The primary key is part of every index key.
+            Err(TreeError::DuplicateKey { key, .. }) => {
+                return Err(duplicate(table, &layout, &key));
+            }
+            Err(other) => return Err(tree_error(other)),
+        }
+    }
+    finish_tree(loader)
+}
+
+/// Watches ascending keys of a unique index for two that agree in the index columns.
+struct Uniqueness {
+    index: usize,
+    /// Index columns; `None`: nothing to watch.
+    width: Option<usize>,
+    previous: Vec<u8>,
+}
+
+impl Uniqueness {
+    fn new(table: &Table, index: usize) -> Self {
+        let definition = &table.indexes[index];
+        Self { index, width: definition.unique.then_some(definition.columns.len()), previous: Vec::new() }
+    }
+
+    fn check(&mut self, table: &Table, layout: &EntryLayout, key: &[u8]) -> Result<()> {
+        let Some(width) = self.width else { return Ok(()) };
+        let prefix = unique_prefix(layout, key, width)?;
+        if !self.previous.is_empty() && prefix == self.previous && !has_null(layout, key, width) {
+            return Err(not_unique(table, self.index, layout, key));
+        }
+        self.previous.clear();
+        self.previous.extend_from_slice(prefix);
+        Ok(())
+    }
+}
+
+/// The bytes of a key's first `width` columns.
+pub fn unique_prefix<'k>(layout: &EntryLayout, key: &'k [u8], width: usize) -> Result<&'k [u8]> {
+    if width == layout.key_columns.len() {
+        return Ok(key);
+    }
+    let end = layout.key.offset(key, width).map_err(crate::entries::key_error)?;
+    Ok(&key[..end])
+}
+
+/// The error for two rows with the same primary key.
+pub fn duplicate(table: &Table, layout: &EntryLayout, key: &[u8]) -> SqlError {
+    let key = describe_key(table, layout, key, layout.key_columns.len());
+    SqlError::constraint(format!("duplicate key violates primary key {:?}: {key}", table.primary_key_name()))
+        .hint("ON CONFLICT DO NOTHING keeps the row that is there, ON CONFLICT (…) DO UPDATE replaces it")
+}
+
+/// The error for two rows with the same columns of a unique index.
+pub fn not_unique(table: &Table, index: usize, layout: &EntryLayout, key: &[u8]) -> SqlError {
+    let definition = &table.indexes[index];
+    let key = describe_key(table, layout, key, definition.columns.len());
+    SqlError::constraint(format!("duplicate key violates unique index {:?} of table {}: {key}", definition.name, table.name))
+}
+
+fn collect(table: &Table, input: &Receiver<Piece>) -> Result<TableStatistics> {
+    let mut collector = Collector::new(table);
+    for Piece { batch, .. } in input {
+        let readers = ColumnReader::of_batch(&batch, table, 0)?;
+        collector.add(&readers, batch.num_rows());
+    }
+    Ok(collector.finish())
+}

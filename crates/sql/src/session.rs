@@ -1,0 +1,359 @@
+//! A session: settings, external tables, and the execution of statements.
+//!
+//! Each statement begins with the newest snapshot and keeps it to its end. A query's result is a
+//! stream that runs as it is polled and stops when it is dropped; every other statement has done its work
+//! when `execute` returns.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::config::Dialect;
+use datafusion::execution::context::{SessionContext, SessionState};
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerRule};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionConfig;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, ObjectType, Set};
+use futures::StreamExt;
+use parking_lot::RwLock;
+
+use crate::cost::CostModel;
+use crate::database::Database;
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::explain::plan_text;
+use crate::index_join::IndexJoinRule;
+use crate::join_order::OrderedPlanner;
+use crate::provider::{PublicSchema, SakiCatalog};
+use crate::query_env::QueryEnv;
+use crate::settings::Settings;
+use crate::statement::{self, object_name, setting_text};
+
+/// What a statement gave.
+pub enum StatementResult {
+    /// A query's rows, produced as the stream is polled.
+    Rows { schema: SchemaRef, stream: SendableRecordBatchStream },
+    /// The command's name, and how many rows it concerned.
+    Done { tag: String, rows: u64 },
+}
+
+impl StatementResult {
+    pub(crate) fn done(tag: impl Into<String>, rows: u64) -> Self {
+        Self::Done { tag: tag.into(), rows }
+    }
+
+    /// All rows at once; none for commands.
+    pub async fn collect(self) -> Result<Vec<RecordBatch>> {
+        let Self::Rows { mut stream, .. } = self else { return Ok(Vec::new()) };
+        let mut batches = Vec::new();
+        while let Some(batch) = stream.next().await {
+            batches.push(batch?);
+        }
+        Ok(batches)
+    }
+}
+
+/// One user's conversation with a database.
+pub struct Session {
+    pub(crate) db: Arc<Database>,
+    settings: RwLock<Settings>,
+    pub(crate) public: Arc<PublicSchema>,
+    pub(crate) context: SessionContext,
+    /// Names mean the tables of one statement's snapshot while it is planned.
+    planning: tokio::sync::Mutex<()>,
+}
+
+impl Database {
+    /// Begins a session with default settings.
+    pub fn session(self: &Arc<Self>) -> Session {
+        let public = Arc::new(PublicSchema::default());
+        let context = SessionContext::new_with_state(session_state());
+        context.register_catalog("saki", Arc::new(SakiCatalog { public: Arc::clone(&public) }));
+        Session {
+            db: Arc::clone(self),
+            settings: RwLock::default(),
+            public,
+            context,
+            planning: tokio::sync::Mutex::new(()),
+        }
+    }
+}
+
+fn session_state() -> SessionState {
+    let mut config = SessionConfig::new()
+        .with_default_catalog_and_schema("saki", "public")
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(true);
+    let options = config.options_mut();
+    options.sql_parser.dialect = Dialect::PostgreSQL;
+    // 0.06 + 0.01 is 0.07 in SQL.
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.collect_spans = true;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.execution.parquet.schema_force_view_types = false;
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new().rules;
+    let after = rules.iter().position(|rule| rule.name() == "join_selection").map_or(0, |position| position + 1);
+    rules.insert(after, Arc::new(IndexJoinRule));
+    SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_physical_optimizer_rules(rules)
+        .with_query_planner(Arc::new(OrderedPlanner))
+        .build()
+}
+
+impl Session {
+    pub fn database(&self) -> &Arc<Database> {
+        &self.db
+    }
+
+    pub fn settings(&self) -> Settings {
+        self.settings.read().clone()
+    }
+
+    /// Sets one setting, without the prefix `saki.`.
+    pub fn set(&self, name: &str, value: &str) -> Result<()> {
+        self.settings.write().set(name, Some(value))
+    }
+
+    /// Runs the statements of `sql` one after another. The first error ends it; what the statements
+    /// before it did stays done.
+    pub async fn execute(&self, sql: &str) -> Result<Vec<StatementResult>> {
+        let mut results = Vec::new();
+        for parsed in statement::parse(sql)? {
+            results.push(self.execute_statement(parsed).await?);
+        }
+        Ok(results)
+    }
+
+    /// The plan of a query, as text.
+    pub async fn explain(&self, sql: &str) -> Result<String> {
+        let [Statement::Statement(query)] = &statement::parse(sql)?[..] else {
+            return Err(SqlError::invalid("EXPLAIN takes one query"));
+        };
+        let (plan, _) = self.plan(query.as_ref().clone()).await?;
+        Ok(plan_text(&plan, false))
+    }
+
+    async fn execute_statement(&self, parsed: Statement) -> Result<StatementResult> {
+        match parsed {
+            Statement::Statement(parsed) => self.execute_sql(*parsed).await,
+            Statement::CreateExternalTable(create) => self.create_external_table(create).await,
+            other => Err(SqlError::unsupported(format!("{other} is not supported"))),
+        }
+    }
+
+    async fn execute_sql(&self, parsed: ast::Statement) -> Result<StatementResult> {
+        use ast::Statement as Sql;
+        match parsed {
+            Sql::Query(_) | Sql::ShowTables { .. } | Sql::ShowColumns { .. } => self.query(parsed).await,
+            Sql::Explain { .. } | Sql::ExplainTable { .. } => self.execute_explain(parsed).await,
+            Sql::CreateTable(create) => self.create_table(&create).await,
+            Sql::CreateIndex(create) => self.create_index(create).await,
+            Sql::Drop { object_type, if_exists, names, .. } => self.drop_objects(object_type, if_exists, &names).await,
+            Sql::Insert(insert) => self.insert(insert).await,
+            Sql::Copy { .. } => self.copy(parsed).await,
+            Sql::Analyze(analyze) => {
+                let table = analyze.table_name.as_ref().map(object_name).transpose()?;
+                self.analyze(table.map(|(name, _)| name)).await
+            }
+            Sql::Set(set) => self.execute_set(&set),
+            Sql::Reset(reset) => self.execute_reset(&reset.reset),
+            Sql::ShowVariable { variable } => {
+                let name = variable.iter().map(statement::name_of).collect::<Vec<_>>().join(".");
+                self.show(&name)
+            }
+            Sql::Update(_) | Sql::Delete(_) | Sql::Merge(_) | Sql::Truncate(_) => {
+                let text = parsed.to_string();
+                let verb = text.split(' ').next().unwrap_or_default().to_owned();
+                Err(SqlError::unsupported(format!("{verb} is not supported yet"))
+                    .hint("INSERT … ON CONFLICT DO UPDATE replaces rows; DROP TABLE and COPY load a table anew"))
+            }
+            Sql::StartTransaction { .. } | Sql::Commit { .. } | Sql::Rollback { .. } | Sql::Savepoint { .. } => {
+                Err(SqlError::unsupported("transactions of several statements are not supported yet")
+                    .hint("each statement is atomic"))
+            }
+            other => {
+                let text = other.to_string();
+                let verb = text.split(' ').take(2).collect::<Vec<_>>().join(" ");
+                Err(SqlError::unsupported(format!("{verb} is not supported")))
+            }
+        }
+    }
+
+    /// What a statement that begins now works with.
+    pub(crate) fn env(&self) -> Arc<QueryEnv> {
+        let settings = self.settings();
+        let costs = CostModel::new(self.db.speed(), self.db.page_size().bytes(), &settings);
+        Arc::new(QueryEnv {
+            snapshot: self.db.snapshot(),
+            settings,
+            costs,
+            executor: Arc::clone(&self.db.executor),
+        })
+    }
+
+    fn state(&self, settings: &Settings) -> SessionState {
+        let mut state = self.context.state();
+        let config = state.config().clone().with_target_partitions(settings.partitions);
+        *state.config_mut() = config.with_batch_size(settings.batch_rows);
+        let options = state.config_mut().options_mut();
+        options.optimizer.enable_dynamic_filter_pushdown = settings.dynamic_filters;
+        state
+    }
+
+    /// The plan of a query over the newest snapshot, and how to run it.
+    pub(crate) async fn plan(&self, query: ast::Statement) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        let statement = Statement::Statement(Box::new(query));
+        self.plan_with(async |state| Ok(state.statement_to_plan(statement).await?)).await
+    }
+
+    /// Plans what `logical` makes of names in the newest snapshot.
+    pub(crate) async fn plan_with(
+        &self,
+        logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
+    ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        let _planning = self.planning.lock().await;
+        let env = self.env();
+        let state = self.state(&env.settings);
+        self.public.enter(&env);
+        let planned = async {
+            let logical = logical(&state).await?;
+            refuse_changes(&logical)?;
+            Ok::<_, SqlError>(state.create_physical_plan(&logical).await?)
+        }
+        .await;
+        self.public.leave();
+        Ok((planned?, state.task_ctx()))
+    }
+
+    async fn query(&self, query: ast::Statement) -> Result<StatementResult> {
+        let (plan, context) = self.plan(query).await?;
+        let stream = execute_stream(plan, context)?;
+        Ok(StatementResult::Rows { schema: stream.schema(), stream })
+    }
+
+    async fn execute_explain(&self, parsed: ast::Statement) -> Result<StatementResult> {
+        let ast::Statement::Explain { analyze, statement, format, options, .. } = parsed else {
+            return Err(SqlError::unsupported("DESCRIBE is not supported").hint("SHOW COLUMNS FROM t"));
+        };
+        if format.is_some() || options.is_some() {
+            return Err(SqlError::unsupported("EXPLAIN options are not supported").hint("EXPLAIN or EXPLAIN ANALYZE"));
+        }
+        if !matches!(*statement, ast::Statement::Query(_)) {
+            return Err(SqlError::unsupported("EXPLAIN takes a query"));
+        }
+        let (plan, context) = self.plan(*statement).await?;
+        if analyze {
+            let began = std::time::Instant::now();
+            let mut stream = execute_stream(Arc::clone(&plan), context)?;
+            let mut rows = 0;
+            while let Some(batch) = stream.next().await {
+                rows += batch?.num_rows();
+            }
+            let elapsed = crate::explain::seconds(began.elapsed().as_secs_f64());
+            return text_rows("plan", plan_text(&plan, true).lines().chain([format!("{rows} rows in {elapsed}").as_str()]));
+        }
+        text_rows("plan", plan_text(&plan, false).lines())
+    }
+
+    async fn drop_objects(&self, kind: ObjectType, if_exists: bool, names: &[ast::ObjectName]) -> Result<StatementResult> {
+        let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
+        let tag = match kind {
+            ObjectType::Table => "DROP TABLE",
+            ObjectType::Index => "DROP INDEX",
+            other => return Err(SqlError::unsupported(format!("DROP {other} is not supported"))),
+        };
+        let mut stored = Vec::new();
+        for (name, position) in names {
+            if kind == ObjectType::Table && self.public.is_external(&name) {
+                datafusion::catalog::SchemaProvider::deregister_table(self.public.as_ref(), &name)?;
+            } else {
+                stored.push((name, position));
+            }
+        }
+        if !stored.is_empty() {
+            self.blocking(move |db| db.drop_objects(kind == ObjectType::Table, if_exists, &stored)).await?;
+        }
+        Ok(StatementResult::done(tag, 0))
+    }
+
+    fn execute_set(&self, set: &Set) -> Result<StatementResult> {
+        let Set::SingleAssignment { variable, values, .. } = set else {
+            return Err(SqlError::unsupported(format!("{set} is not supported")).hint("SET saki.<name> = <value>"));
+        };
+        let name = variable.to_string().to_lowercase();
+        let Some(name) = name.strip_prefix("saki.") else { return Err(unknown_setting(&name)) };
+        let [value] = &values[..] else {
+            return Err(SqlError::invalid(format!("saki.{name} takes one value")));
+        };
+        self.settings.write().set(name, setting_text(value).as_deref())?;
+        Ok(StatementResult::done("SET", 0))
+    }
+
+    fn execute_reset(&self, reset: &ast::Reset) -> Result<StatementResult> {
+        match reset {
+            ast::Reset::ALL => *self.settings.write() = Settings::default(),
+            ast::Reset::ConfigurationParameter(name) => {
+                let name = name.to_string().to_lowercase();
+                let Some(name) = name.strip_prefix("saki.") else { return Err(unknown_setting(&name)) };
+                self.settings.write().set(name, None)?;
+            }
+        }
+        Ok(StatementResult::done("RESET", 0))
+    }
+
+    fn show(&self, name: &str) -> Result<StatementResult> {
+        let settings = self.settings();
+        if name == "all" || name == "saki" {
+            let names: Vec<String> = Settings::names().map(|name| format!("saki.{name}")).collect();
+            let values = Settings::names().map(|name| settings.show(name)).collect::<Result<Vec<_>>>()?;
+            return rows(&[("name", names), ("setting", values)]);
+        }
+        let Some(setting) = name.strip_prefix("saki.") else { return Err(unknown_setting(name)) };
+        rows(&[(name, vec![settings.show(setting)?])])
+    }
+
+    /// Runs work that waits for storage on a thread that may.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let db = Arc::clone(&self.db);
+        let joined = tokio::task::spawn_blocking(move || work(&db)).await;
+        joined.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?
+    }
+}
+
+fn unknown_setting(name: &str) -> SqlError {
+    let names = Settings::names().map(|name| format!("saki.{name}")).collect::<Vec<_>>().join(", ");
+    SqlError::invalid(format!("there is no setting {name:?}")).hint(format!("settings are: {names}"))
+}
+
+/// Changes never go through the query planner.
+fn refuse_changes(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Dml(_) | LogicalPlan::Ddl(_) | LogicalPlan::Copy(_) => {
+            Err(SqlError::new(ErrorKind::Unsupported, "this statement cannot be part of a query"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn text_rows<'l>(name: &str, lines: impl Iterator<Item = &'l str>) -> Result<StatementResult> {
+    rows(&[(name, lines.map(str::to_owned).collect())])
+}
+
+/// A result made of text.
+fn rows(columns: &[(&str, Vec<String>)]) -> Result<StatementResult> {
+    let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let arrays = columns.iter().map(|(_, values)| Arc::new(StringArray::from_iter_values(values)) as ArrayRef);
+    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays.collect())?;
+    let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
+    Ok(StatementResult::Rows { schema, stream: Box::pin(stream) })
+}

@@ -1,0 +1,95 @@
+//! CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON table (column [ASC | DESC], …) [INCLUDE (column, …)].
+
+use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, IndexType};
+
+use super::{name_of, object_name, position_of};
+use crate::catalog::{IndexColumn, Table};
+use crate::error::{Position, Result, SqlError};
+
+/// An index to be made.
+#[derive(Debug)]
+pub struct NewIndex {
+    pub name: String,
+    pub position: Option<Position>,
+    pub if_not_exists: bool,
+    pub columns: Vec<IndexColumn>,
+    pub unique: bool,
+    pub include: Vec<usize>,
+}
+
+/// The table a CREATE INDEX is about.
+pub fn table_name(create: &CreateIndex) -> Result<(String, Option<Position>)> {
+    object_name(&create.table_name)
+}
+
+impl NewIndex {
+    pub fn read(create: &CreateIndex, table: &Table) -> Result<Self> {
+        refuse_other_clauses(create)?;
+        let mut columns: Vec<IndexColumn> = Vec::with_capacity(create.columns.len());
+        for key in &create.columns {
+            let Expr::Identifier(ident) = &key.column.expr else {
+                return Err(SqlError::unsupported(format!("an index over {} is not supported", key.column.expr))
+                    .hint("index columns"));
+            };
+            let descending = key.column.options.asc == Some(false);
+            // NULLs sort last upwards and first downwards, as PostgreSQL's default has it.
+            if key.column.options.nulls_first.is_some_and(|first| first != descending) {
+                return Err(SqlError::unsupported("NULLS FIRST and LAST other than the default are not supported")
+                    .at(position_of(ident)));
+            }
+            if key.operator_class.is_some() {
+                return Err(SqlError::unsupported("operator classes are not supported").at(position_of(ident)));
+            }
+            let column = find(table, ident)?;
+            if columns.iter().any(|present| present.column == column) {
+                return Err(SqlError::invalid(format!("column {:?} is twice in the index", name_of(ident)))
+                    .at(position_of(ident)));
+            }
+            columns.push(IndexColumn { column, descending });
+        }
+        let mut include = Vec::new();
+        for ident in &create.include {
+            let column = find(table, ident)?;
+            if !include.contains(&column) && !columns.iter().any(|present| present.column == column) {
+                include.push(column);
+            }
+        }
+        let (name, position) = match &create.name {
+            Some(name) => object_name(name)?,
+            None => {
+                let columns: Vec<&str> = columns.iter().map(|c| table.column_type(c.column).0).collect();
+                (format!("{}_{}_idx", table.name, columns.join("_")), None)
+            }
+        };
+        Ok(Self { name, position, if_not_exists: create.if_not_exists, columns, unique: create.unique, include })
+    }
+}
+
+fn find(table: &Table, ident: &datafusion::sql::sqlparser::ast::Ident) -> Result<usize> {
+    let name = name_of(ident);
+    table.column(&name).ok_or_else(|| {
+        let names = table.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
+        SqlError::invalid(format!("table {} has no column {name:?}", table.name))
+            .hint(format!("its columns are: {names}"))
+            .at(position_of(ident))
+    })
+}
+
+fn refuse_other_clauses(create: &CreateIndex) -> Result<()> {
+    let refused = if create.concurrently {
+        "CONCURRENTLY"
+    } else if create.predicate.is_some() {
+        "WHERE"
+    } else if !create.with.is_empty() {
+        "WITH"
+    } else if create.nulls_distinct == Some(false) {
+        "NULLS NOT DISTINCT"
+    } else if !create.index_options.is_empty() || !create.alter_options.is_empty() {
+        "an index option"
+    } else if !matches!(create.using, None | Some(IndexType::BTree)) {
+        "USING other than btree"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::unsupported(format!("CREATE INDEX: {refused} is not supported")))
+}
