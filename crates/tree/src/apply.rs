@@ -1,0 +1,389 @@
+//! Changing a tree without changing a page.
+//!
+//! Changes come sorted. Each level hands the part of the changes that belongs to a
+//! child down to it, and takes back the pages that replace it; children without
+//! changes stay as they are. The leaves to be touched are known ahead from the inner
+//! pages, and many of them are on their way, in any order, while one is worked on.
+//!
+//! ```text
+//!   children   A    B    C    D          changes to B and C; B is left under-full
+//!              │    ╳────╳    │
+//!              │   group B+C  │          their content flows together,
+//!              │    │    │    │          and is cut into pages of even size
+//!   replaced   A   B'   C'    D
+//! ```
+//!
+//! A child left under-full takes in its right neighbour, changed or not. Content that no longer
+//! fits in one page is cut evenly, so that neither half is full at once; except at the tree's right end,
+//! where ascending inserts fill pages to the top. An empty child vanishes, and so does a root with one child.
+
+use std::ops::Range;
+
+use saki_base::{PageAddress, PageRef, TreeId};
+use saki_page::{InnerView, LeafValue, LeafView, OverflowRef, key_bytes_max};
+use saki_volume::PageWriter;
+
+use crate::build::{Build, PageSink, Upper, too_long};
+use crate::error::TreeError;
+use crate::fetch::{Ahead, Fetcher};
+use crate::group::{Child, ChildGroup, Group, LeafGroup};
+use crate::overflow;
+use crate::read::{AheadError, descend, open_inner};
+use crate::root::TreeRoot;
+
+/// What becomes of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change<'c> {
+    pub key: &'c [u8],
+    /// The key's new value; none removes the key.
+    pub value: Option<&'c [u8]>,
+}
+
+/// A tree after changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Applied {
+    pub root: TreeRoot,
+    /// Pages of the old tree that the new one does not use.
+    pub freed: Vec<PageAddress>,
+    /// Keys that were not there before.
+    pub inserted: u64,
+    /// Keys that have a new value.
+    pub replaced: u64,
+    /// Keys that are gone. Removing an absent key counts nowhere.
+    pub removed: u64,
+}
+
+/// Applies changes in strictly ascending key order to a tree. The new pages can be read at once.
+///
+/// # Errors
+/// `OutOfOrder`, `DuplicateKey` and `KeyTooLong` are found before anything is read; after any other error the new
+/// pages are of no use and the writer should be dropped.
+pub fn apply(
+    fetcher: &mut Fetcher,
+    writer: &mut PageWriter,
+    tree: &TreeRoot,
+    changes: &[Change<'_>],
+) -> Result<Applied, TreeError> {
+    check(tree.id, changes, fetcher)?;
+    let page_size = fetcher.page_size();
+    let mut applied = Applied { root: *tree, freed: Vec::new(), inserted: 0, replaced: 0, removed: 0 };
+    if changes.is_empty() {
+        return Ok(applied);
+    }
+    let Some(root) = tree.root else {
+        let mut build = Build::new(page_size, tree.id);
+        for change in changes {
+            if let Some(value) = change.value {
+                build.push(writer, change.key, value)?;
+            }
+        }
+        applied.root = build.finish(writer)?;
+        applied.inserted = applied.root.entries;
+        writer.settle()?;
+        return Ok(applied);
+    };
+    let all = 0..changes.len();
+    let ahead = Ahead::new(root, tree.height - 1, all.clone());
+    let sink = PageSink::new(page_size);
+    let mut work =
+        Apply { changes, tree: tree.id, fetcher, writer, sink, ahead, applied: &mut applied, gone: Gone::default() };
+    let replaced = work.children(tree.height - 1, vec![Child { separator: Vec::new(), page: root }], all, true)?;
+    let mut upper = Upper::new(tree.id, page_size, tree.height - 1);
+    for child in &replaced {
+        upper.push(&mut work.sink, work.writer, &child.separator, child.page)?;
+    }
+    let mut top = upper.finish(&mut work.sink, work.writer)?;
+    work.writer.settle()?;
+    while let Some((page, level)) = top
+        && let Some(only) = work.only_child(page, level)?
+    {
+        top = Some((only, level - 1));
+    }
+    let Apply { sink, gone, .. } = work;
+    applied.root = TreeRoot {
+        id: tree.id,
+        root: top.map(|(page, _)| page),
+        height: top.map_or(0, |(_, level)| level + 1),
+        entries: (tree.entries + applied.inserted).saturating_sub(applied.removed),
+        leaf_pages: (tree.leaf_pages + sink.leaf_pages).saturating_sub(gone.leaf_pages),
+        inner_pages: (tree.inner_pages + sink.inner_pages).saturating_sub(gone.inner_pages),
+        overflow_pages: (tree.overflow_pages + sink.overflow_pages).saturating_sub(gone.overflow_pages),
+    };
+    Ok(applied)
+}
+
+fn check(tree: TreeId, changes: &[Change<'_>], fetcher: &Fetcher) -> Result<(), TreeError> {
+    for pair in changes.windows(2) {
+        if pair[0].key >= pair[1].key {
+            let key = pair[1].key.to_vec();
+            return Err(match pair[0].key == pair[1].key {
+                true => TreeError::DuplicateKey { tree, key },
+                false => TreeError::OutOfOrder { tree, previous: pair[0].key.to_vec(), key },
+            });
+        }
+    }
+    let page_size = fetcher.page_size();
+    match changes.iter().find(|change| change.key.len() > key_bytes_max(page_size)) {
+        Some(change) => Err(too_long(tree, change.key, page_size)),
+        None => Ok(()),
+    }
+}
+
+/// Pages of the old tree that the new one does not use.
+#[derive(Default)]
+struct Gone {
+    leaf_pages: u64,
+    inner_pages: u64,
+    overflow_pages: u64,
+}
+
+struct Apply<'a, 'c> {
+    changes: &'a [Change<'c>],
+    tree: TreeId,
+    fetcher: &'a mut Fetcher,
+    writer: &'a mut PageWriter,
+    sink: PageSink,
+    /// The leaves that changes lead to, in order, each with its changes.
+    ahead: Ahead<Range<usize>>,
+    applied: &'a mut Applied,
+    gone: Gone,
+}
+
+impl Apply<'_, '_> {
+    /// Applies the changes of `range` to the children of one page; `level` is theirs. Returns the children
+    /// that the page has then. `rightmost`: nothing in the tree lies to the right of the last child.
+    fn children(
+        &mut self,
+        level: u8,
+        children: Vec<Child>,
+        range: Range<usize>,
+        rightmost: bool,
+    ) -> Result<Vec<Child>, TreeError> {
+        let page_size = self.fetcher.page_size();
+        match level {
+            0 => self.siblings(level, children, range, rightmost, LeafGroup::new(page_size, self.tree)),
+            _ => self.siblings(level, children, range, rightmost, ChildGroup::new(page_size, self.tree, level)),
+        }
+    }
+
+    fn siblings<G: Load>(
+        &mut self,
+        level: u8,
+        children: Vec<Child>,
+        range: Range<usize>,
+        rightmost: bool,
+        mut group: G,
+    ) -> Result<Vec<Child>, TreeError> {
+        let mut replaced = Vec::with_capacity(children.len() + 1);
+        // The separator of the group's first page.
+        let mut separator: Option<Vec<u8>> = None;
+        let mut from = range.start;
+        let mut children = children.into_iter().peekable();
+        while let Some(child) = children.next() {
+            let until = match children.peek() {
+                None => range.end,
+                Some(next) => {
+                    from + self.changes[from..range.end].partition_point(|c| c.key < next.separator.as_slice())
+                }
+            };
+            let mine = from..until;
+            from = until;
+            let alone = group.is_empty();
+            if mine.is_empty() && alone {
+                replaced.push(child);
+                continue;
+            }
+            let last = children.peek().is_none();
+            let loaded = group.load(self, level, &child, mine, rightmost && last)?;
+            if alone && loaded == Loaded::Unchanged {
+                // Removals of absent keys only.
+                group.clear();
+                replaced.push(child);
+                continue;
+            }
+            self.applied.freed.push(child.page.address);
+            match level {
+                0 => self.gone.leaf_pages += 1,
+                _ => self.gone.inner_pages += 1,
+            }
+            if group.is_empty() {
+                continue;
+            }
+            let first = separator.take().unwrap_or(child.separator);
+            if !last && group.is_under_full() {
+                separator = Some(first);
+                continue;
+            }
+            let even = loaded != Loaded::Appended;
+            group.cut(first, even, &mut self.sink, self.writer, &mut replaced)?;
+        }
+        Ok(replaced)
+    }
+
+    /// The child of a page that has no other; the page is freed. None for leaves.
+    fn only_child(&mut self, page: PageRef, level: u8) -> Result<Option<PageRef>, TreeError> {
+        if level == 0 {
+            return Ok(None);
+        }
+        let only = descend(self.fetcher, self.tree, page, |bytes, expected| {
+            let view = open_inner(bytes, expected, level)?;
+            Ok((view.count() == 1).then(|| view.child(0)))
+        })?;
+        if only.is_some() {
+            self.applied.freed.push(page.address);
+            self.gone.inner_pages += 1;
+        }
+        Ok(only)
+    }
+
+    /// Waits for the next leaf that changes lead to; those behind it are asked for.
+    fn await_leaf(&mut self, expected_page: PageRef) -> Result<(), TreeError> {
+        let (changes, tree) = (self.changes, self.tree);
+        let expected = self.fetcher.expectation(tree);
+        let mut separator = Vec::new();
+        let next = self.ahead.next(self.fetcher, |bytes, page, level, range, children| {
+            let view = open_inner(bytes, expected, level).map_err(|error| AheadError::Malformed(page, error))?;
+            let mut from = range.start;
+            while from < range.end {
+                let child = view.child_for(changes[from].key);
+                let mut until = range.end;
+                if child + 1 < view.count() {
+                    view.separator_into(child + 1, &mut separator);
+                    until = from + changes[from..range.end].partition_point(|c| c.key < separator.as_slice());
+                }
+                // At least one, whatever a malformed page says.
+                until = until.max(from + 1);
+                children.push((view.child(child), from..until));
+                from = until;
+            }
+            Ok::<(), AheadError>(())
+        });
+        let next = next.map_err(|error| error.of(tree, self.fetcher))?;
+        debug_assert_eq!(next.map(|(page, _)| page), Some(expected_page), "both ways down agree");
+        Ok(())
+    }
+
+    /// Counts the pages of a value as freed.
+    fn free_overflow(&mut self, overflow: OverflowRef) -> Result<(), TreeError> {
+        let before = self.applied.freed.len();
+        overflow::list(self.fetcher, self.tree, overflow, &mut self.applied.freed)?;
+        self.gone.overflow_pages += (self.applied.freed.len() - before) as u64;
+        Ok(())
+    }
+}
+
+/// What loading a child into a group found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loaded {
+    Unchanged,
+    Changed,
+    /// Everything new comes after everything old, at the tree's right end.
+    Appended,
+}
+
+/// Groups that can take in a child's content, with changes applied.
+trait Load: Group {
+    fn load(
+        &mut self,
+        apply: &mut Apply<'_, '_>,
+        level: u8,
+        child: &Child,
+        changes: Range<usize>,
+        rightmost: bool,
+    ) -> Result<Loaded, TreeError>;
+}
+
+impl Load for ChildGroup {
+    fn load(
+        &mut self,
+        apply: &mut Apply<'_, '_>,
+        level: u8,
+        child: &Child,
+        changes: Range<usize>,
+        rightmost: bool,
+    ) -> Result<Loaded, TreeError> {
+        let children = descend(apply.fetcher, apply.tree, child.page, |bytes, expected| {
+            Ok(children_of(&open_inner(bytes, expected, level)?, &child.separator))
+        })?;
+        if changes.is_empty() {
+            self.extend(children);
+            return Ok(Loaded::Unchanged);
+        }
+        let before = apply.applied.freed.len();
+        self.extend(apply.children(level - 1, children, changes, rightmost)?);
+        Ok(match apply.applied.freed.len() == before {
+            true => Loaded::Unchanged,
+            false if rightmost => Loaded::Appended,
+            false => Loaded::Changed,
+        })
+    }
+}
+
+fn children_of(view: &InnerView<'_>, first_separator: &[u8]) -> Vec<Child> {
+    let child = |index| {
+        let mut separator = Vec::new();
+        match index {
+            0 => separator.extend_from_slice(first_separator),
+            _ => view.separator_into(index, &mut separator),
+        }
+        Child { separator, page: view.child(index) }
+    };
+    (0..view.count()).map(child).collect()
+}
+
+impl Load for LeafGroup {
+    fn load(
+        &mut self,
+        apply: &mut Apply<'_, '_>,
+        _level: u8,
+        child: &Child,
+        changes: Range<usize>,
+        rightmost: bool,
+    ) -> Result<Loaded, TreeError> {
+        if !changes.is_empty() {
+            apply.await_leaf(child.page)?;
+        }
+        // A copy, so that no frame is held while overflow values are read and written.
+        let page = descend(apply.fetcher, apply.tree, child.page, |bytes, expected| {
+            LeafView::open(bytes, expected)?;
+            Ok(bytes.to_vec())
+        })?;
+        let leaf = LeafView::open(&page, apply.fetcher.expectation(apply.tree)).expect("opened when it was copied");
+        let before = (apply.applied.inserted, apply.applied.replaced, apply.applied.removed);
+        let all = apply.changes;
+        let appended = rightmost
+            && leaf.count() > 0
+            && changes.clone().next().is_some_and(|first| leaf.compare(leaf.count() - 1, all[first].key).is_lt());
+        let mut next = 0;
+        for change in &all[changes] {
+            let at = leaf.lower_bound(change.key).max(next);
+            self.copy(&leaf, next..at);
+            next = at;
+            let old = (at < leaf.count() && leaf.compare(at, change.key).is_eq()).then(|| leaf.value(at));
+            if let Some(old) = old {
+                next = at + 1;
+                if let LeafValue::Overflow(overflow) = old {
+                    apply.free_overflow(overflow)?;
+                }
+            }
+            match (old, change.value) {
+                (None, None) => {}
+                (Some(_), None) => apply.applied.removed += 1,
+                (old, Some(value)) => {
+                    self.push(change.key, value, &mut apply.sink, apply.writer)?;
+                    match old {
+                        None => apply.applied.inserted += 1,
+                        Some(_) => apply.applied.replaced += 1,
+                    }
+                }
+            }
+        }
+        self.copy(&leaf, next..leaf.count());
+        let after = (apply.applied.inserted, apply.applied.replaced, apply.applied.removed);
+        Ok(match before == after {
+            true => Loaded::Unchanged,
+            false if appended => Loaded::Appended,
+            false => Loaded::Changed,
+        })
+    }
+}

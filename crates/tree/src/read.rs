@@ -1,0 +1,258 @@
+//! Reading a tree on one thread that may wait: for the catalog, for DDL, for tests.
+//! Queries read pages through `exec`.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use saki_base::{PageRef, TreeId};
+use saki_page::{
+    InnerView, IoShare, LeafValue, LeafView, OverflowRef, PageCache, PageError, PageExpectation, PageStore,
+};
+
+use crate::error::TreeError;
+use crate::fetch::{Ahead, Fetcher};
+use crate::overflow;
+use crate::root::TreeRoot;
+
+/// Reads trees by key and by range.
+pub struct TreeReader {
+    fetcher: Fetcher,
+}
+
+/// What a leaf says about a key's value, copied out of the page.
+enum Found {
+    Inline,
+    Overflow(OverflowRef),
+    Absent,
+}
+
+/// One step down: the child, or why there is none.
+pub(crate) fn descend<R>(
+    fetcher: &mut Fetcher,
+    tree: TreeId,
+    page: PageRef,
+    look: impl FnOnce(&[u8], PageExpectation) -> Result<R, saki_page::FormatError>,
+) -> Result<R, TreeError> {
+    let expected = fetcher.expectation(tree);
+    let looked = fetcher.read(page, |bytes| look(bytes, expected)).map_err(|error| TreeError::Page { tree, error })?;
+    looked.map_err(|error| TreeError::malformed(tree, page, fetcher.describe(page), error))
+}
+
+/// Opens an inner page and checks that it is of `level`.
+pub(crate) fn open_inner(
+    bytes: &[u8],
+    expected: PageExpectation,
+    level: u8,
+) -> Result<InnerView<'_>, saki_page::FormatError> {
+    let view = InnerView::open(bytes, expected)?;
+    if view.level() != level {
+        return Err(saki_page::FormatError::Malformed {
+            kind: saki_page::PageKind::Inner,
+            at: 0,
+            reason: "not of the level its parent says",
+        });
+    }
+    Ok(view)
+}
+
+impl TreeReader {
+    /// A reader with a port of its own.
+    pub fn new(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>, share: &Arc<IoShare>) -> Result<Self, TreeError> {
+        Ok(Self { fetcher: Fetcher::new(cache, store, share)? })
+    }
+
+    /// The value of a key.
+    pub fn get(&mut self, tree: &TreeRoot, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
+        let mut value = Vec::new();
+        Ok(self.get_into(tree, key, &mut value)?.then_some(value))
+    }
+
+    /// Replaces `value` by the value of a key; `false` if there is none.
+    pub fn get_into(&mut self, tree: &TreeRoot, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
+        let Some(mut page) = tree.root else { return Ok(false) };
+        for level in (1..tree.height).rev() {
+            page = descend(&mut self.fetcher, tree.id, page, |bytes, expected| {
+                let view = open_inner(bytes, expected, level)?;
+                Ok(view.child(view.child_for(key)))
+            })?;
+        }
+        let found = descend(&mut self.fetcher, tree.id, page, |bytes, expected| {
+            let leaf = LeafView::open(bytes, expected)?;
+            let index = leaf.lower_bound(key);
+            if index == leaf.count() || leaf.compare(index, key).is_ne() {
+                return Ok(Found::Absent);
+            }
+            Ok(match leaf.value(index) {
+                LeafValue::Overflow(overflow) => Found::Overflow(overflow),
+                LeafValue::Inline(bytes) => {
+                    value.clear();
+                    value.extend_from_slice(bytes);
+                    Found::Inline
+                }
+            })
+        })?;
+        match found {
+            Found::Absent => Ok(false),
+            Found::Inline => Ok(true),
+            Found::Overflow(reference) => {
+                overflow::read(&mut self.fetcher, tree.id, reference, value)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Entries from `low` to below `high`, in key order; the leaves ahead are on their way meanwhile.
+    pub fn range(&mut self, tree: &TreeRoot, low: Bound<&[u8]>, high: Bound<&[u8]>) -> TreeRange<'_> {
+        let bounds = Bounds { low: low.map(<[u8]>::to_vec), high: high.map(<[u8]>::to_vec) };
+        let ahead = tree.root.map(|page| Ahead::new(page, tree.height - 1, ()));
+        TreeRange {
+            fetcher: &mut self.fetcher,
+            tree: tree.id,
+            bounds,
+            ahead,
+            leaf: Vec::new(),
+            next: 0,
+            end: 0,
+            entry: Entry::default(),
+        }
+    }
+
+    /// All entries, in key order.
+    pub fn scan(&mut self, tree: &TreeRoot) -> TreeRange<'_> {
+        self.range(tree, Bound::Unbounded, Bound::Unbounded)
+    }
+
+    /// For the other operations of this crate.
+    pub fn fetcher(&mut self) -> &mut Fetcher {
+        &mut self.fetcher
+    }
+}
+
+struct Bounds {
+    low: Bound<Vec<u8>>,
+    high: Bound<Vec<u8>>,
+}
+
+impl Bounds {
+    fn low_key(&self) -> Option<&[u8]> {
+        match &self.low {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key),
+            Bound::Unbounded => None,
+        }
+    }
+
+    /// Lists the children of an inner page that can hold keys within the bounds.
+    fn children(&self, view: &InnerView<'_>, children: &mut Vec<(PageRef, ())>) {
+        let first = self.low_key().map_or(0, |low| view.child_for(low));
+        let last = match &self.high {
+            Bound::Unbounded => view.count() - 1,
+            Bound::Included(high) | Bound::Excluded(high) => view.child_for(high),
+        };
+        children.extend((first..=last).map(|child| (view.child(child), ())));
+    }
+
+    /// The entries of a leaf within the bounds.
+    fn entries(&self, leaf: &LeafView<'_>) -> (usize, usize) {
+        let behind = |key: &[u8]| {
+            let at = leaf.lower_bound(key);
+            at + usize::from(at < leaf.count() && leaf.compare(at, key).is_eq())
+        };
+        let start = match &self.low {
+            Bound::Unbounded => 0,
+            Bound::Included(low) => leaf.lower_bound(low),
+            Bound::Excluded(low) => behind(low),
+        };
+        let end = match &self.high {
+            Bound::Unbounded => leaf.count(),
+            Bound::Included(high) => behind(high),
+            Bound::Excluded(high) => leaf.lower_bound(high),
+        };
+        (start, end.max(start))
+    }
+}
+
+#[derive(Default)]
+struct Entry {
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// Entries of a range, one after the other.
+pub struct TreeRange<'r> {
+    fetcher: &'r mut Fetcher,
+    tree: TreeId,
+    bounds: Bounds,
+    ahead: Option<Ahead<()>>,
+    /// A copy of the leaf being read: its frame is not held while the caller works.
+    leaf: Vec<u8>,
+    next: usize,
+    end: usize,
+    entry: Entry,
+}
+
+/// An error on the way to a page; the look-ahead does not know the tree.
+pub(crate) enum AheadError {
+    Page(PageError),
+    Malformed(PageRef, saki_page::FormatError),
+}
+
+impl From<PageError> for AheadError {
+    fn from(error: PageError) -> Self {
+        Self::Page(error)
+    }
+}
+
+impl AheadError {
+    pub fn of(self, tree: TreeId, fetcher: &Fetcher) -> TreeError {
+        match self {
+            Self::Page(error) => TreeError::Page { tree, error },
+            Self::Malformed(page, error) => TreeError::malformed(tree, page, fetcher.describe(page), error),
+        }
+    }
+}
+
+impl TreeRange<'_> {
+    /// The next entry, borrowed until the next call.
+    #[expect(clippy::should_implement_trait, reason = "lends from itself, which Iterator cannot say")]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, TreeError> {
+        while self.next == self.end {
+            if !self.next_leaf()? {
+                return Ok(None);
+            }
+        }
+        let leaf = LeafView::open(&self.leaf, self.fetcher.expectation(self.tree)).expect("opened when it was copied");
+        leaf.key_into(self.next, &mut self.entry.key);
+        let value = leaf.value(self.next);
+        self.next += 1;
+        match value {
+            LeafValue::Inline(value) => {
+                self.entry.value.clear();
+                self.entry.value.extend_from_slice(value);
+            }
+            LeafValue::Overflow(reference) => {
+                overflow::read(self.fetcher, self.tree, reference, &mut self.entry.value)?;
+            }
+        }
+        Ok(Some((&self.entry.key, &self.entry.value)))
+    }
+
+    fn next_leaf(&mut self) -> Result<bool, TreeError> {
+        let (tree, bounds, leaf) = (self.tree, &self.bounds, &mut self.leaf);
+        let Some(ahead) = &mut self.ahead else { return Ok(false) };
+        let expected = self.fetcher.expectation(tree);
+        let next = ahead.next(self.fetcher, |bytes, page, level, (), children| {
+            let view = open_inner(bytes, expected, level).map_err(|error| AheadError::Malformed(page, error))?;
+            bounds.children(&view, children);
+            Ok::<(), AheadError>(())
+        });
+        let next = next.map_err(|error| error.of(tree, self.fetcher));
+        let Some((page, ())) = next? else { return Ok(false) };
+        (self.next, self.end) = descend(self.fetcher, tree, page, |bytes, expected| {
+            let view = LeafView::open(bytes, expected)?;
+            leaf.clear();
+            leaf.extend_from_slice(bytes);
+            Ok(bounds.entries(&view))
+        })?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,6 @@
+//! Trees on volumes on simulated devices, against a `BTreeMap`.
+
+mod damage;
+mod model;
+mod sorting;
+mod support;
