@@ -1,0 +1,172 @@
+//! Runs every file of `tests/sql` at the repository's root, under several configurations.
+//!
+//! A file states what SQL means; a configuration states how it is executed. Answers must never depend on
+//! the latter: not on the page size, the cache, the order of page visits, or the plan.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use saki_base::PageSize;
+use saki_sql::{CreateOptions, Database, OpenOptions, Session, SqlError, StatementResult};
+use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
+
+/// One way of executing everything.
+#[derive(Clone, Copy)]
+struct Configuration {
+    name: &'static str,
+    page_bytes: u32,
+    cache_bytes: usize,
+    settings: &'static [(&'static str, &'static str)],
+}
+
+const DEFAULT: Configuration =
+    Configuration { name: "default", page_bytes: 8 << 10, cache_bytes: 16 << 20, settings: &[] };
+
+const CONFIGURATIONS: [Configuration; 10] = [
+    DEFAULT,
+    Configuration { name: "tiny cache", page_bytes: 4 << 10, cache_bytes: 1, ..DEFAULT },
+    Configuration { name: "4 KiB pages", page_bytes: 4 << 10, ..DEFAULT },
+    Configuration { name: "128 KiB pages", page_bytes: 128 << 10, ..DEFAULT },
+    Configuration { name: "in order", settings: &[("execution", "in_order")], ..DEFAULT },
+    Configuration { name: "one request in flight", settings: &[("max_in_flight", "1")], ..DEFAULT },
+    Configuration {
+        name: "index joins always",
+        settings: &[("index_join", "always"), ("access_path", "index")],
+        ..DEFAULT
+    },
+    Configuration {
+        name: "index joins never, scans only",
+        settings: &[("index_join", "never"), ("access_path", "scan")],
+        ..DEFAULT
+    },
+    Configuration {
+        name: "index joins in order, small batches",
+        page_bytes: 4 << 10,
+        settings: &[("index_join", "always"), ("execution", "in_order"), ("batch_rows", "3")],
+        ..DEFAULT
+    },
+    Configuration {
+        name: "as written, four partitions, no dynamic filters",
+        settings: &[("join_order", "as_written"), ("partitions", "4"), ("dynamic_filters", "off")],
+        ..DEFAULT
+    },
+];
+
+/// A session as the test runner wants it.
+struct Connection(Session);
+
+#[async_trait::async_trait]
+impl AsyncDB for Connection {
+    type Error = SqlError;
+    type ColumnType = DefaultColumnType;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, SqlError> {
+        let mut results = self.0.execute(sql).await?;
+        match results.pop() {
+            None => Ok(DBOutput::StatementComplete(0)),
+            Some(StatementResult::Done { rows, .. }) => Ok(DBOutput::StatementComplete(rows)),
+            Some(rows @ StatementResult::Rows { .. }) => {
+                let StatementResult::Rows { schema, .. } = &rows else { unreachable!() };
+                let types = vec![DefaultColumnType::Any; schema.fields().len()];
+                Ok(DBOutput::Rows { types, rows: text_rows(rows).await? })
+            }
+        }
+    }
+
+    async fn shutdown(&mut self) {}
+
+    fn engine_name(&self) -> &str {
+        "saki"
+    }
+}
+
+async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlError> {
+    let mut rows = Vec::new();
+    let options = FormatOptions::default().with_null("NULL");
+    for batch in result.collect().await? {
+        let columns: Vec<ArrayFormatter<'_>> =
+            batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            let text = |column: &ArrayFormatter<'_>| match column.value(row).to_string() {
+                empty if empty.is_empty() => "(empty)".to_owned(),
+                text => text,
+            };
+            rows.push(columns.iter().map(text).collect());
+        }
+    }
+    Ok(rows)
+}
+
+fn create(configuration: Configuration, directory: &Path) -> Arc<Database> {
+    let options = CreateOptions {
+        page_size: PageSize::new(configuration.page_bytes).unwrap(),
+        open: OpenOptions { cache_bytes: configuration.cache_bytes, reactors: Some(2), ..OpenOptions::default() },
+    };
+    Database::create(directory.join("database"), options).unwrap()
+}
+
+fn session(database: &Arc<Database>, configuration: Configuration) -> Session {
+    let session = database.session();
+    for (name, value) in configuration.settings {
+        session.set(name, value).unwrap();
+    }
+    session
+}
+
+fn files() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sql");
+    let only = std::env::var("SLT").ok();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "slt"))
+        .filter(|path| only.as_ref().is_none_or(|only| path.to_string_lossy().contains(only)))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no .slt files in {}", directory.display());
+    files
+}
+
+/// Runs all files under one configuration, each in a database of its own, and checks the database afterwards.
+fn run(configuration: Configuration) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let mut failures = String::new();
+    for file in files() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = create(configuration, directory.path());
+        let mut runner = Runner::new(|| async { Ok(Connection(session(&database, configuration))) });
+        runner.set_var("DIR".into(), directory.path().display().to_string());
+        if let Err(error) = runtime.block_on(runner.run_file_async(&file)) {
+            let _ = writeln!(failures, "[{}] {error}", configuration.name);
+        }
+        let report = database.check(&mut |_| {}).unwrap();
+        for fault in report.faults {
+            let _ = writeln!(failures, "[{}] {}: after the file: {fault}", configuration.name, file.display());
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+macro_rules! configurations {
+    ($($test:ident = $index:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            run(CONFIGURATIONS[$index]);
+        })*
+    };
+}
+
+configurations! {
+    default_configuration = 0;
+    tiny_cache = 1;
+    small_pages = 2;
+    large_pages = 3;
+    in_order = 4;
+    one_request_in_flight = 5;
+    index_joins_always = 6;
+    scans_and_hash_joins_only = 7;
+    index_joins_in_order = 8;
+    joins_as_written = 9;
+}
