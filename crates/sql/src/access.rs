@@ -18,7 +18,6 @@ pub struct TableAccess {
     /// Table column of each access column: key columns first, then row columns.
     columns: Vec<usize>,
     key_width: usize,
-    pub entries: u64,
 }
 
 impl TableAccess {
@@ -61,7 +60,6 @@ impl TableAccess {
             tree: Arc::new(access),
             columns: layout.key_columns.into_iter().chain(layout.row_columns).collect(),
             key_width,
-            entries: root.entries,
         })
     }
 

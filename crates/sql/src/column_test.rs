@@ -68,9 +68,10 @@ pub fn split(
         split(binary.right(), type_of, tests, rest);
         return;
     }
-    if let Some(literal) = filter.downcast_ref::<Literal>()
-        && *literal.value() == ScalarValue::Boolean(Some(true))
-    {
+    if let Some(literal) = filter.downcast_ref::<Literal>() {
+        if *literal.value() != ScalarValue::Boolean(Some(true)) {
+            tests.push(never(0));
+        }
         return;
     }
     match convert(filter, type_of) {
@@ -165,6 +166,7 @@ fn in_list(list: &InListExpr, type_of: &dyn Fn(usize) -> Option<DataType>) -> Op
     Some(ColumnTest { column, test: Test::OneOf { values, negated } })
 }
 
+/// A test that no row passes.
 fn never(column: usize) -> ColumnTest {
     ColumnTest { column, test: Test::OneOf { values: Vec::new(), negated: false } }
 }

@@ -16,7 +16,6 @@ const START: f64 = 50e-6;
 /// What reading pages costs.
 #[derive(Clone, Copy, Debug)]
 pub struct CostModel {
-    pub page_bytes: f64,
     /// Seconds from request to arrival of one page, alone.
     pub latency: f64,
     /// Single pages per second with as many requests in flight as the session allows.
@@ -53,7 +52,6 @@ impl CostModel {
         let by_device = speed.reads_per_second.min(speed.bytes_per_second / page_bytes);
         let by_depth = depth / speed.latency.max(1e-9);
         Self {
-            page_bytes,
             latency: speed.latency,
             random_pages_per_second: by_device.min(by_depth).max(1.0),
             sequential_pages_per_second: (speed.bytes_per_second / page_bytes).min(by_depth).max(1.0),

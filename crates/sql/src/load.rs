@@ -87,7 +87,7 @@ pub fn load(
             Ok::<_, SqlError>((fed?, primary, indexes, statistics?))
         })?
     };
-    for unused in primary.replaced {
+    if let Some(unused) = primary.replaced {
         writer.free_tree(&unused)?;
     }
     table.root = primary.root;
