@@ -282,10 +282,10 @@ impl<T: Clone> Ahead<T> {
                 self.children.clear();
                 break;
             }
-            self.queue.remove(self.asked);
-            for (index, (page, what)) in self.children.drain(..).enumerate() {
-                self.queue.insert(self.asked + index, Upcoming { page, level: level - 1, what });
-            }
+            let mut behind = self.queue.split_off(self.asked + 1);
+            self.queue.pop_back();
+            self.queue.extend(self.children.drain(..).map(|(page, what)| Upcoming { page, level: level - 1, what }));
+            self.queue.append(&mut behind);
         }
     }
 }

@@ -9,7 +9,7 @@ use saki_io::DeviceError;
 #[derive(Clone, Debug)]
 pub enum VolumeError {
     /// No slot is free and the device cannot grow: free space or enlarge the device, then repeat the statement.
-    Full { device: String, used_bytes: u64 },
+    Full { device: String },
     /// The device failed, or refuses writes.
     Device(DeviceError),
     /// The device does not start with a superblock.
@@ -42,17 +42,19 @@ impl VolumeError {
 
 impl From<DeviceError> for VolumeError {
     fn from(error: DeviceError) -> Self {
-        Self::Device(error)
+        match error {
+            DeviceError::Full { device } => Self::Full { device },
+            error => Self::Device(error),
+        }
     }
 }
 
 impl fmt::Display for VolumeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full { device, used_bytes } => write!(
-                f,
-                "{device}: no space left ({used_bytes} bytes in use); free some or enlarge the device, then repeat the statement"
-            ),
+            Self::Full { device } => {
+                write!(f, "{device}: no space left; free some or enlarge the device, then repeat the statement")
+            }
             Self::Device(error) => error.fmt(f),
             Self::NotADatabase { device } => {
                 write!(f, "{device}: is not a Sakigake database (no superblock at bytes 0 and 524288); check the path")

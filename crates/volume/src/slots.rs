@@ -77,7 +77,7 @@ impl Slots {
     }
 
     fn full(&self) -> VolumeError {
-        VolumeError::Full { device: self.device.name(), used_bytes: (self.end - self.available()) * CHUNK_BYTES as u64 }
+        VolumeError::Full { device: self.device.name() }
     }
 
     /// Lengthens the device, by less if there is not room for the usual step.

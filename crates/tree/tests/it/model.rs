@@ -39,7 +39,7 @@ fn run(page_bytes: u32, frames: u32, seed: u64, space: u64, load: u64, rounds: u
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
     fn small_pages(seed: u64, space in 1u64..3000, load in 0u64..3000) {

@@ -259,3 +259,40 @@ fn the_device_profile_is_kept_beside_the_generations() {
     device.flip_bit((768 << 10) + 100, 3);
     assert_eq!(volume.device_profile().expect("read"), None, "a damaged profile is as good as none");
 }
+
+#[test]
+fn several_threads_write_into_one_publication_while_others_spill() {
+    let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
+    let volume = create(&device, 8192);
+    for round in 0..4 {
+        let publication = volume.begin();
+        publication.free(&model.take(&mut random, 0.3));
+        let parts = std::thread::scope(|scope| {
+            let writers = (0..4).map(|thread| {
+                let (publication, scratch) = (&publication, volume.scratch());
+                scope.spawn(move || {
+                    let (mut random, mut part) = (Random::new(round * 4 + thread), Model::default());
+                    let mut writer = publication.writer();
+                    for _ in 0..5 {
+                        part.append(&mut writer, &mut random, page_size(), 200);
+                        let mut spill = scratch.writer();
+                        spill.write(&vec![1; 700_000]).expect("written");
+                        let mut reader = scratch.reader(vec![spill.finish().expect("finished")]).expect("opened");
+                        while reader.advance(0).expect("read") {
+                            assert!(reader.block(0).iter().all(|byte| *byte == 1));
+                        }
+                    }
+                    writer.finish().expect("finished");
+                    part
+                })
+            });
+            let writers: Vec<_> = writers.collect();
+            writers.into_iter().map(|writer| writer.join().expect("joined")).collect::<Vec<_>>()
+        });
+        let before = model.pages.len() + parts.iter().map(|part| part.pages.len()).sum::<usize>();
+        parts.into_iter().for_each(|part| model.pages.extend(part.pages));
+        assert_eq!(model.pages.len(), before, "an address is given out once");
+        publication.commit(b"root").expect("committed");
+        model.check(&volume, &device);
+    }
+}
