@@ -39,6 +39,7 @@ pub fn random_read_iops(file: &Path, file_mib: u64, bytes: usize, depth: usize, 
     }
     let text = String::from_utf8_lossy(&output.stdout);
     // Warnings come before the JSON.
-    let answer: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).map_err(|error| format!("fio: {error}"))?;
+    let answer: Value =
+        serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).map_err(|error| format!("fio: {error}"))?;
     answer["jobs"][0]["read"]["iops"].as_f64().ok_or_else(|| "fio reported no IOPS".into())
 }

@@ -16,7 +16,10 @@ use saki_io::{
 };
 use serde_json::json;
 
+use saki::plot::{Axis, Chart, Series};
+
 use crate::fio;
+use crate::plot::save;
 use crate::report::{Common, Report, figure};
 use crate::samples;
 
@@ -77,7 +80,16 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
                 continue;
             }
         };
-        println!("\n{}\n{:>8}{:>7}{:>12}{:>10}{:>10}{:>10}", device.name(), "bytes", "depth", "IOPS", "MB/s", "p50 us", "p99 us");
+        println!(
+            "\n{}\n{:>8}{:>7}{:>12}{:>10}{:>10}{:>10}",
+            device.name(),
+            "bytes",
+            "depth",
+            "IOPS",
+            "MB/s",
+            "p50 us",
+            "p99 us"
+        );
         for &&bytes in &sizes {
             if bytes % device.block_bytes() != 0 {
                 report.note(format!("{name}: no reads of {bytes} bytes, its blocks are of {}", device.block_bytes()));
@@ -128,7 +140,13 @@ pub fn open(name: &str, file: &Path) -> Result<Arc<dyn Device>, String> {
 }
 
 /// Random reads at one depth; whether the last read of each buffer brought a sample file's data.
-fn measure(device: &dyn Device, bytes: usize, depth: usize, seconds: f64, seed: u64) -> Result<(Measurement, bool), String> {
+fn measure(
+    device: &dyn Device,
+    bytes: usize,
+    depth: usize,
+    seconds: f64,
+    seed: u64,
+) -> Result<(Measurement, bool), String> {
     let (mut lane, buffers) = lane_with_buffers(device, bytes, depth)?;
     let duration = Duration::from_secs_f64(seconds);
     let (measured, buffers) =
@@ -245,6 +263,20 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// IOPS over depth, a line for each lane, at the size nearest to a page of the engine.
-fn plot(_path: &Path, _points: &[Point]) -> Result<(), String> {
-    Ok(())
+fn plot(path: &Path, points: &[Point]) -> Result<(), String> {
+    let page_bytes = saki_sql::PAGE_BYTES_DEFAULT as usize;
+    let Some(bytes) =
+        distinct(points.iter().map(|point| point.bytes)).into_iter().min_by_key(|bytes| bytes.abs_diff(page_bytes))
+    else {
+        return Ok(());
+    };
+    let mut chart = Chart::new("Random reads by requests in flight")
+        .subtitle(format!("{bytes} bytes a read, O_DIRECT, one thread"))
+        .x(Axis::log("requests in flight"))
+        .y(Axis::log("reads per second"));
+    for lane in distinct(points.iter().map(|point| point.lane.as_str())) {
+        let of = points.iter().filter(|point| point.lane == lane && point.bytes == bytes);
+        chart = chart.series(Series::new(lane, of.map(|point| (point.depth as f64, point.iops)).collect()));
+    }
+    save(&chart, path)
 }

@@ -8,11 +8,19 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod device_limit;
 mod fio;
 mod io;
-mod process;
+mod join;
+mod load;
+mod machine;
+mod ooo;
+mod ooo_summary;
+mod plot;
 mod report;
 mod samples;
+mod tpch;
+mod tpch_data;
 mod trace;
 
 use std::process::ExitCode;
@@ -37,6 +45,15 @@ struct Arguments {
 enum Benchmark {
     /// Random reads: depth by size, lanes side by side
     Io(io::Options),
+    /// The paper's three-table join over selectivities, in order and out of order
+    Ooo(ooo::Options),
+    /// Bulk load: time, memory, size
+    Load(load::Options),
+    /// One load in this process, for `load`
+    #[command(hide = true)]
+    LoadOne(load::OneOptions),
+    /// The 22 queries of TPC-H, cold and hot
+    Tpch(tpch::Options),
     /// Hit ratios of page replacement policies on traces
     Cache(cache::Options),
 }
@@ -45,9 +62,17 @@ fn main() -> ExitCode {
     let Arguments { common, benchmark } = Arguments::parse();
     let outcome = match benchmark {
         Benchmark::Io(options) => io::run(&common, &options),
+        Benchmark::Ooo(options) => ooo::run(&common, &options),
+        Benchmark::Load(options) => load::run(&common, &options),
+        Benchmark::LoadOne(options) => return exit(load::run_one(&options)),
+        Benchmark::Tpch(options) => tpch::run(&common, &options),
         Benchmark::Cache(options) => cache::run(&common, &options),
     };
-    match outcome.and_then(|report: Report| report.finish(&common)) {
+    exit(outcome.and_then(|report: Report| report.finish(&common)))
+}
+
+fn exit(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("saki-bench: {error}");

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::process;
+use crate::machine::machine;
 
 /// What every benchmark takes.
 #[derive(Args, Clone, Debug)]
@@ -63,7 +63,7 @@ impl Report {
             optimised,
             small: common.small,
             seed: common.seed,
-            machine: process::machine(),
+            machine: machine(),
             configuration: Map::new(),
             rows: Vec::new(),
             summary: BTreeMap::new(),

@@ -42,7 +42,10 @@ pub fn prepare(path: &Path, bytes: u64) -> io::Result<()> {
 /// Whether every sector of `read` is one of a sample file, each following the one before it.
 pub fn is_whole(read: &[u8]) -> bool {
     let first = u64::from_le_bytes(read[..8].try_into().expect("eight bytes"));
-    (first..).step_by(SECTOR_BYTES).zip(read.chunks_exact(SECTOR_BYTES)).all(|(offset, sector)| is_sector(sector, offset))
+    (first..)
+        .step_by(SECTOR_BYTES)
+        .zip(read.chunks_exact(SECTOR_BYTES))
+        .all(|(offset, sector)| is_sector(sector, offset))
 }
 
 /// Whether `read` is what lies at `offset`.

@@ -1,0 +1,63 @@
+# make test    everything that has to hold, in the development profile
+# make bench   every measurement of docs/performance.md, in full
+# make demo    the paper's experiment, small, in an empty directory
+
+# mold links faster; without it everything works too.
+CARGO ?= $(if $(shell command -v mold),mold -run )cargo
+# Where benchmarks keep their files; on the disk that is to be measured.
+DATA ?= target/bench-data
+SCALE ?= 5
+SAKI = target/debug/saki
+SAKI_BENCH = target/debug/saki-bench
+# Small enough for an unoptimised build, large enough for several levels of tree.
+SMALL_SCALE = 0.01
+
+.PHONY: test lint unit small-benches small-demo peers bench demo clean-data
+
+# The tests come last, so that their result lines end the output.
+test: lint build-all small-benches small-demo peers unit
+
+.PHONY: build-all
+build-all:
+	$(CARGO) build --workspace --all-targets
+
+lint:
+	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+unit: build-all
+	$(CARGO) test --workspace
+
+small-benches: build-all
+	rm -rf $(DATA)/small && mkdir -p $(DATA)/small
+	$(SAKI_BENCH) io --small --data $(DATA)/small --json $(DATA)/small/io.json --plot $(DATA)/small/io.png
+	$(SAKI_BENCH) cache --small --json $(DATA)/small/cache.json
+	$(SAKI_BENCH) load --small --data $(DATA)/small --json $(DATA)/small/load.json
+	$(SAKI_BENCH) ooo --small --data $(DATA)/small --json $(DATA)/small/ooo.json --plot $(DATA)/small/ooo.png
+	$(SAKI_BENCH) tpch --small --modes out_of_order,in_order --data $(DATA)/small --json $(DATA)/small/tpch.json
+
+small-demo: build-all
+	rm -rf $(DATA)/demo && mkdir -p $(DATA)/demo
+	$(SAKI) demo --help >/dev/null
+
+peers: build-all
+	tools/peers/peers --saki $(SAKI) --data $(DATA)/small/peers tpch --scale $(SMALL_SCALE) --page-sizes 4096,16384,131072
+
+bench:
+	$(CARGO) build --release --workspace
+	mkdir -p $(DATA)
+	target/release/saki-bench io --fio --data $(DATA) --json $(DATA)/io.json --plot $(DATA)/io.png
+	target/release/saki-bench cache --json $(DATA)/cache.json
+	target/release/saki-bench load --data $(DATA) --json $(DATA)/load.json
+	target/release/saki-bench ooo --sf $(SCALE) --data $(DATA) --json $(DATA)/ooo.json --plot $(DATA)/ooo.png
+	target/release/saki-bench tpch --sf 1 --modes out_of_order,in_order --data $(DATA) --json $(DATA)/tpch.json
+	tools/peers/peers --data $(DATA)/peers tpch --scale 1
+	tools/peers/peers --data $(DATA)/peers join --scale $(SCALE) --json $(DATA)/join-duckdb.json
+
+demo:
+	$(CARGO) build --release --workspace
+	rm -rf demo && mkdir demo && cd demo && ../target/release/saki demo
+
+clean-data:
+	rm -rf $(DATA) demo
