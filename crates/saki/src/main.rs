@@ -1,1 +1,13 @@
-fn main(){}
+//! The `saki` command.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+
+/// Queries build many small vectors on several threads; the system's allocator is slower at that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    cli::run()
+}

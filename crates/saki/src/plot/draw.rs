@@ -126,7 +126,11 @@ fn draw_axes<DB: DrawingBackend>(
     canvas.rectangle([(field.left, field.top), (field.right, field.bottom)], FAINT_INK, 1.0)?;
     for tick in &x_ticks {
         if let Some(label) = &tick.label {
-            canvas.text(label, (field.x(tick.value), field.bottom + 14.0), Lettering { across: HPos::Center, ..PLAIN })?;
+            canvas.text(
+                label,
+                (field.x(tick.value), field.bottom + 14.0),
+                Lettering { across: HPos::Center, ..PLAIN },
+            )?;
         }
     }
     for tick in y_ticks {
@@ -164,12 +168,22 @@ fn draw_legend<DB: DrawingBackend>(
     Ok(y + LEGEND_ROW)
 }
 
-fn draw_line<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, series: &Series, index: usize, points: &[Point]) -> Drawn<DB> {
+fn draw_line<DB: DrawingBackend>(
+    canvas: &Canvas<'_, DB>,
+    series: &Series,
+    index: usize,
+    points: &[Point],
+) -> Drawn<DB> {
     draw_stroke(canvas, series, index, points)?;
     draw_markers(canvas, series, index, points)
 }
 
-fn draw_stroke<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, series: &Series, index: usize, points: &[Point]) -> Drawn<DB> {
+fn draw_stroke<DB: DrawingBackend>(
+    canvas: &Canvas<'_, DB>,
+    series: &Series,
+    index: usize,
+    points: &[Point],
+) -> Drawn<DB> {
     let color = color_of(series, index);
     if series.dashed { canvas.dashed_line(points, color, 2.0) } else { canvas.line(points, color, 2.0) }
 }

@@ -182,7 +182,8 @@ impl Chart {
         let mut picture = Picture::new((size.0 * PNG_SAMPLES, size.1 * PNG_SAMPLES));
         {
             let area = (&mut picture).into_drawing_area();
-            draw::draw(self, &Canvas::new(&area, f64::from(PNG_DENSITY * PNG_SAMPLES))).map_err(|error| failed(&error))?;
+            draw::draw(self, &Canvas::new(&area, f64::from(PNG_DENSITY * PNG_SAMPLES)))
+                .map_err(|error| failed(&error))?;
         }
         let pixels = picture.shrink(PNG_SAMPLES);
         let image = BitMapElement::with_owned_buffer((0, 0), size, pixels).expect("the buffer has that size");

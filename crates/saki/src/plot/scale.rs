@@ -140,7 +140,16 @@ impl Scale {
 fn nice_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let digits = step / power;
-    power * if digits <= 1.0 { 1.0 } else if digits <= 2.0 { 2.0 } else if digits <= 5.0 { 5.0 } else { 10.0 }
+    power
+        * if digits <= 1.0 {
+            1.0
+        } else if digits <= 2.0 {
+            2.0
+        } else if digits <= 5.0 {
+            5.0
+        } else {
+            10.0
+        }
 }
 
 /// A tick's value in few characters: `0.001`, `25`, `10 k`, `2.5 M`; as exact as `step` asks.
@@ -168,7 +177,10 @@ mod tests {
     #[test]
     fn labels_are_round_numbers() {
         assert_eq!(labels(&Axis::linear(""), 0.0, 10.0), ["0", "2", "4", "6", "8", "10"]);
-        assert_eq!(labels(&Axis::linear(""), -0.3, 0.3), ["\u{2212}0.3", "\u{2212}0.2", "\u{2212}0.1", "0", "0.1", "0.2", "0.3"]);
+        assert_eq!(
+            labels(&Axis::linear(""), -0.3, 0.3),
+            ["\u{2212}0.3", "\u{2212}0.2", "\u{2212}0.1", "0", "0.1", "0.2", "0.3"]
+        );
         assert_eq!(labels(&Axis::log(""), 0.001, 10.0), ["0.001", "0.01", "0.1", "1", "10"]);
         assert_eq!(labels(&Axis::log(""), 1e3, 1e6), ["1000", "10 k", "100 k", "1 M"]);
     }

@@ -1,0 +1,86 @@
+//! `saki calibrate`
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use saki_io::{CalibrateOptions, CalibrateProgress, DeviceOptions, DeviceProfile};
+
+use super::failure::{Failure, Outcome};
+use super::open::{OpenArgs, open};
+use super::output::{Align, Grid};
+use super::{progress, size};
+
+/// Measure what a device can do; a database keeps the answer and plans by it
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// A database (it stores the profile), or any file or block device (nothing is written)
+    #[arg(value_name = "DB|PATH")]
+    path: PathBuf,
+
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let bar = progress::steps("calibrating", 1);
+    let mut report = |at: &CalibrateProgress| {
+        bar.set_length(at.steps as u64);
+        bar.set_position(at.steps_done as u64);
+        bar.set_message(at.message.clone());
+    };
+    let is_database = open(&args.path, args.open.options(true)).is_ok();
+    let profile = if is_database {
+        let database = open(&args.path, args.open.options(false))?;
+        database.calibrate(&mut report).map_err(|error| Failure::at(&args.path, &error))
+    } else {
+        measure(&args.path, &mut report)
+    };
+    bar.finish_and_clear();
+    let profile = profile?;
+    print(&profile)?;
+    match (is_database, &args.open.model) {
+        (true, None) => println!("stored in {}", args.path.display()),
+        (true, Some(_)) => println!("not stored: a model was measured, not the device"),
+        (false, _) => println!("not stored: {} is not a database", args.path.display()),
+    }
+    Ok(())
+}
+
+fn measure(path: &Path, report: &mut dyn FnMut(&CalibrateProgress)) -> Outcome<DeviceProfile> {
+    let options = DeviceOptions { read_only: true, ..DeviceOptions::default() };
+    let device = saki_io::open_device(path, options).map_err(|error| Failure::at(path, &error))?;
+    saki_io::calibrate(device.as_ref(), &CalibrateOptions::default(), report).map_err(|error| Failure::at(path, &error))
+}
+
+fn print(profile: &DeviceProfile) -> Outcome {
+    println!("{}", profile.device);
+    let mut grid = Grid::new([
+        ("size", Align::Right),
+        ("in flight", Align::Right),
+        ("reads/s", Align::Right),
+        ("MB/s", Align::Right),
+        ("mean", Align::Right),
+        ("99 %", Align::Right),
+    ]);
+    for point in profile.points() {
+        grid.row([
+            size::display(u64::from(point.bytes)),
+            point.depth.to_string(),
+            progress::short(point.iops),
+            progress::short(point.iops * f64::from(point.bytes) / 1e6),
+            progress::seconds(point.latency_mean),
+            progress::seconds(point.latency_p99),
+        ]);
+    }
+    grid.write(&mut io::stdout().lock())?;
+    let bytes = 4096;
+    println!(
+        "\nOne read of 4 KiB takes {}; {} in flight bring {} reads/s, {:.0} times one at a time.",
+        progress::seconds(profile.depth_one_latency(bytes)),
+        profile.knee_depth(bytes),
+        progress::short(profile.best_iops(bytes)),
+        profile.best_iops(bytes) * profile.depth_one_latency(bytes)
+    );
+    println!("Long reads: {} MB/s.", progress::short(profile.sequential_bandwidth() / 1e6));
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! The end of a command that did not do what it was asked: one message, one exit code.
+
+use std::fmt;
+use std::path::Path;
+
+/// What went wrong, where, and what to do about it.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    message: String,
+    /// Already told: exit without another word.
+    told: bool,
+}
+
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), told: false }
+    }
+
+    /// For a command that has said why already.
+    pub fn told() -> Self {
+        Self { message: String::new(), told: true }
+    }
+
+    /// An error about a file, named unless the message does that itself.
+    pub fn at(path: &Path, error: &dyn fmt::Display) -> Self {
+        let (path, message) = (path.display().to_string(), error.to_string());
+        if message.contains(&path) { Self::new(message) } else { Self::new(format!("{path}: {message}")) }
+    }
+
+    pub fn is_told(&self) -> bool {
+        self.told
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Errors that say enough by themselves.
+macro_rules! from_error {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::new(error.to_string())
+            }
+        })+
+    };
+}
+
+from_error!(saki::SqlError, saki::plot::PlotError, std::io::Error);

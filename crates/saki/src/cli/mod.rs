@@ -1,0 +1,91 @@
+//! The command line: what can be asked, and how an answer or a failure leaves.
+//!
+//! Each command is a module with its arguments and a `run`. Answers go to
+//! standard output; progress, warnings and failures to standard error. The
+//! exit code is 0 if everything asked was done, 1 if not, 2 if the question was wrong.
+
+mod calibrate;
+mod check;
+mod create;
+mod demo;
+mod failure;
+mod load;
+mod open;
+mod output;
+mod progress;
+mod size;
+mod sql;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::{Failure, Outcome};
+
+/// A SQL database for storage that is larger than memory and far away.
+#[derive(Parser)]
+#[command(name = "saki", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  saki demo                                   see it work, in two minutes
+  saki load tpch --db tpch.saki --sf 1        make a database with TPC-H data
+  saki sql --db tpch.saki                     query it
+  saki sql --db tpch.saki -c 'SELECT count(*) FROM lineitem' --format csv
+  saki check tpch.saki                        verify every page
+
+`saki help <command>` tells more about a command.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Create(create::Args),
+    Load(load::Args),
+    Sql(sql::Args),
+    Check(check::Args),
+    Calibrate(calibrate::Args),
+}
+
+pub fn run() -> ExitCode {
+    let command = Cli::parse().command;
+    log();
+    let outcome = match command {
+        Command::Create(args) => create::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
+        Command::Load(args) => runtime().and_then(|runtime| runtime.block_on(load::run(&args))),
+        Command::Demo(args) => runtime().and_then(|runtime| runtime.block_on(demo::run(&args))),
+        Command::Sql(args) => runtime().and_then(|runtime| sql::run(&args, &runtime)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.is_told() {
+                eprintln!("saki: {failure}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn runtime() -> Outcome<tokio::runtime::Runtime> {
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("saki-query").build();
+    built.map_err(|error| Failure::new(format!("cannot start threads: {error}")))
+}
+
+/// Warnings of the engine (no io_uring here, no direct I/O there) go to standard error; `RUST_LOG` asks for more.
+fn log() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("saki=warn,saki_io=warn,error"));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .try_init();
+}

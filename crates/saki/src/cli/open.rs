@@ -1,0 +1,81 @@
+//! Opening and creating databases as asked on the command line.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Args;
+use saki::{CreateOptions, Database, OpenOptions, PageSize};
+
+use super::failure::{Failure, Outcome};
+use super::size;
+
+/// How to reach the database; shared by the commands that open one.
+#[derive(Args, Clone, Debug)]
+pub struct OpenArgs {
+    /// Memory for pages
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = size::parse)]
+    pub cache: u64,
+
+    /// Resemble another device: modeled:cloud-volume, modeled:disk-array, modeled:hdd, modeled:object-store,
+    /// or settings as in modeled:latency=2ms,iops=20000
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Threads that visit pages; one per core if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub reactors: Option<u16>,
+}
+
+impl OpenArgs {
+    pub fn options(&self, read_only: bool) -> OpenOptions {
+        OpenOptions {
+            cache_bytes: usize::try_from(self.cache).unwrap_or(usize::MAX),
+            model: self.model.clone(),
+            reactors: self.reactors.map(usize::from),
+            read_only,
+            ..OpenOptions::default()
+        }
+    }
+}
+
+/// Opens the database at `path`.
+pub fn open(path: &Path, options: OpenOptions) -> Outcome<Arc<Database>> {
+    if !path.exists() {
+        let path = path.display();
+        return Err(Failure::new(format!(
+            "{path}: no such file; `saki create {path}` makes an empty database, `saki load tpch --db {path}` one with data"
+        )));
+    }
+    Database::open(path, options).map_err(|error| Failure::at(path, &error))
+}
+
+/// Makes an empty database at `path`, which must not hold anything.
+pub fn create(path: &Path, page_size: PageSize, options: OpenOptions) -> Outcome<Arc<Database>> {
+    let occupied = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+    if occupied && !looks_like_database(path) {
+        return Err(Failure::new(format!(
+            "{}: is there already and is not a database; choose another name",
+            path.display()
+        )));
+    }
+    let existed = path.exists();
+    Database::create(path, CreateOptions { page_size, open: options }).map_err(|error| {
+        // Leave no empty file behind that would be in the way of the next try.
+        if !existed && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+            let _ = std::fs::remove_file(path);
+        }
+        Failure::at(path, &error)
+    })
+}
+
+/// The engine refuses to create over a database and says so better than a check here could.
+fn looks_like_database(path: &Path) -> bool {
+    Database::open(path, OpenOptions { read_only: true, cache_bytes: 1 << 20, ..OpenOptions::default() }).is_ok()
+}
+
+/// A page size from the command line.
+pub fn parse_page_size(text: &str) -> Result<PageSize, String> {
+    let bytes = size::parse(text)?;
+    let bytes = u32::try_from(bytes).map_err(|_| format!("{text} is too large for a page"))?;
+    PageSize::new(bytes).map_err(|error| error.to_string())
+}
