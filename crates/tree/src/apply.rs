@@ -20,7 +20,7 @@
 use std::ops::Range;
 
 use saki_base::{PageAddress, PageRef, TreeId};
-use saki_page::{InnerView, LeafValue, LeafView, OverflowRef, key_bytes_max};
+use saki_page::{FormatError, InnerView, LeafValue, LeafView, OverflowRef, PageKind, key_bytes_max};
 use saki_volume::PageWriter;
 
 use crate::build::{Build, PageSink, Upper, too_long};
@@ -83,11 +83,11 @@ pub fn apply(
         return Ok(applied);
     };
     let all = 0..changes.len();
-    let ahead = Ahead::new(root, tree.height - 1, all.clone());
+    let ahead = Ahead::new(root, tree.height - 1, all.clone(), usize::MAX);
     let sink = PageSink::new(page_size);
     let mut work =
         Apply { changes, tree: tree.id, fetcher, writer, sink, ahead, applied: &mut applied, gone: Gone::default() };
-    let replaced = work.children(tree.height - 1, vec![Child { separator: Vec::new(), page: root }], all, true)?;
+    let replaced = work.children(tree.height - 1, vec![Child { separator: Vec::new(), page: root }], all, None)?;
     let mut upper = Upper::new(tree.id, page_size, tree.height - 1);
     for child in &replaced {
         upper.push(&mut work.sink, work.writer, &child.separator, child.page)?;
@@ -151,18 +151,18 @@ struct Apply<'a, 'c> {
 
 impl Apply<'_, '_> {
     /// Applies the changes of `range` to the children of one page; `level` is theirs. Returns the children
-    /// that the page has then. `rightmost`: nothing in the tree lies to the right of the last child.
+    /// that the page has then. `high`: the separator of what comes after the last child; none at the tree's right end.
     fn children(
         &mut self,
         level: u8,
         children: Vec<Child>,
         range: Range<usize>,
-        rightmost: bool,
+        high: Option<&[u8]>,
     ) -> Result<Vec<Child>, TreeError> {
         let page_size = self.fetcher.page_size();
         match level {
-            0 => self.siblings(level, children, range, rightmost, LeafGroup::new(page_size, self.tree)),
-            _ => self.siblings(level, children, range, rightmost, ChildGroup::new(page_size, self.tree, level)),
+            0 => self.siblings(level, children, range, high, LeafGroup::new(page_size, self.tree)),
+            _ => self.siblings(level, children, range, high, ChildGroup::new(page_size, self.tree, level)),
         }
     }
 
@@ -171,7 +171,7 @@ impl Apply<'_, '_> {
         level: u8,
         children: Vec<Child>,
         range: Range<usize>,
-        rightmost: bool,
+        high: Option<&[u8]>,
         mut group: G,
     ) -> Result<Vec<Child>, TreeError> {
         let mut replaced = Vec::with_capacity(children.len() + 1);
@@ -194,7 +194,8 @@ impl Apply<'_, '_> {
                 continue;
             }
             let last = children.peek().is_none();
-            let loaded = group.load(self, level, &child, mine, rightmost && last)?;
+            let bound = children.peek().map_or(high, |next| Some(&next.separator));
+            let loaded = group.load(self, level, &child, mine, bound)?;
             if alone && loaded == Loaded::Unchanged {
                 // Removals of absent keys only.
                 group.clear();
@@ -237,7 +238,7 @@ impl Apply<'_, '_> {
     }
 
     /// Waits for the next leaf that changes lead to; those behind it are asked for.
-    fn await_leaf(&mut self, expected_page: PageRef) -> Result<(), TreeError> {
+    fn await_leaf(&mut self) -> Result<(), TreeError> {
         let (changes, tree) = (self.changes, self.tree);
         let expected = self.fetcher.expectation(tree);
         let mut separator = Vec::new();
@@ -258,9 +259,7 @@ impl Apply<'_, '_> {
             }
             Ok::<(), AheadError>(())
         });
-        let next = next.map_err(|error| error.of(tree, self.fetcher))?;
-        debug_assert_eq!(next.map(|(page, _)| page), Some(expected_page), "both ways down agree");
-        Ok(())
+        next.map(drop).map_err(|error| error.of(tree, self.fetcher))
     }
 
     /// Counts the pages of a value as freed.
@@ -289,7 +288,7 @@ trait Load: Group {
         level: u8,
         child: &Child,
         changes: Range<usize>,
-        rightmost: bool,
+        high: Option<&[u8]>,
     ) -> Result<Loaded, TreeError>;
 }
 
@@ -300,23 +299,38 @@ impl Load for ChildGroup {
         level: u8,
         child: &Child,
         changes: Range<usize>,
-        rightmost: bool,
+        high: Option<&[u8]>,
     ) -> Result<Loaded, TreeError> {
         let children = descend(apply.fetcher, apply.tree, child.page, |bytes, expected| {
-            Ok(children_of(&open_inner(bytes, expected, level)?, &child.separator))
+            let view = open_inner(bytes, expected, level)?;
+            view.verify()?;
+            let children = children_of(&view, &child.separator);
+            let last = children.last().filter(|_| children.len() > 1).map(|last| last.separator.as_slice());
+            let first = children.get(1).map(|first| first.separator.as_slice());
+            within(PageKind::Inner, first.is_none_or(|first| first > &*child.separator), last, high)?;
+            Ok(children)
         })?;
         if changes.is_empty() {
             self.extend(children);
             return Ok(Loaded::Unchanged);
         }
         let before = apply.applied.freed.len();
-        self.extend(apply.children(level - 1, children, changes, rightmost)?);
+        self.extend(apply.children(level - 1, children, changes, high)?);
         Ok(match apply.applied.freed.len() == before {
             true => Loaded::Unchanged,
-            false if rightmost => Loaded::Appended,
+            false if high.is_none() => Loaded::Appended,
             false => Loaded::Changed,
         })
     }
+}
+
+/// Checks that a page keeps within its parents' separators: what is built from its content relies on the order.
+fn within(kind: PageKind, above_low: bool, last: Option<&[u8]>, high: Option<&[u8]>) -> Result<(), FormatError> {
+    let below_high = last.is_none_or(|last| high.is_none_or(|high| last < high));
+    if above_low && below_high {
+        return Ok(());
+    }
+    Err(FormatError::Malformed { kind, at: 0, reason: "keys are not within the separators of its parents" })
 }
 
 fn children_of(view: &InnerView<'_>, first_separator: &[u8]) -> Vec<Child> {
@@ -338,20 +352,26 @@ impl Load for LeafGroup {
         _level: u8,
         child: &Child,
         changes: Range<usize>,
-        rightmost: bool,
+        high: Option<&[u8]>,
     ) -> Result<Loaded, TreeError> {
         if !changes.is_empty() {
-            apply.await_leaf(child.page)?;
+            apply.await_leaf()?;
         }
         // A copy, so that no frame is held while overflow values are read and written.
         let page = descend(apply.fetcher, apply.tree, child.page, |bytes, expected| {
-            LeafView::open(bytes, expected)?;
+            let leaf = LeafView::open(bytes, expected)?;
+            leaf.verify()?;
+            let mut last = Vec::new();
+            if leaf.count() > 0 {
+                leaf.key_into(leaf.count() - 1, &mut last);
+                within(PageKind::Leaf, leaf.compare(0, &child.separator).is_ge(), Some(&last), high)?;
+            }
             Ok(bytes.to_vec())
         })?;
         let leaf = LeafView::open(&page, apply.fetcher.expectation(apply.tree)).expect("opened when it was copied");
         let before = (apply.applied.inserted, apply.applied.replaced, apply.applied.removed);
         let all = apply.changes;
-        let appended = rightmost
+        let appended = high.is_none()
             && leaf.count() > 0
             && changes.clone().next().is_some_and(|first| leaf.compare(leaf.count() - 1, all[first].key).is_lt());
         let mut next = 0;

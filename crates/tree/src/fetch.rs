@@ -213,6 +213,8 @@ pub(crate) struct Ahead<T> {
     queue: VecDeque<Upcoming<T>>,
     /// Pages of the queue's front that have been asked for.
     asked: usize,
+    /// How many may be; doubles with each leaf, up to the fetcher's window.
+    reach: usize,
     children: Vec<(PageRef, T)>,
 }
 
@@ -226,8 +228,9 @@ struct Upcoming<T> {
 const AHEAD_TOKEN: u64 = u64::MAX - 1;
 
 impl<T: Clone> Ahead<T> {
-    pub fn new(page: PageRef, level: u8, what: T) -> Self {
-        Self { queue: VecDeque::from([Upcoming { page, level, what }]), asked: 0, children: Vec::new() }
+    /// Begins at a tree's topmost page; `reach` leaves are asked for at first.
+    pub fn new(page: PageRef, level: u8, what: T, reach: usize) -> Self {
+        Self { queue: VecDeque::from([Upcoming { page, level, what }]), asked: 0, reach, children: Vec::new() }
     }
 
     /// The next leaf; `expand` lists the wanted children of an inner page, in order. The leaf and
@@ -263,7 +266,9 @@ impl<T: Clone> Ahead<T> {
     ) {
         fetcher.port.poll(None, &mut fetcher.arrivals);
         fetcher.arrivals.clear();
-        while self.asked < fetcher.window.min(self.queue.len()) {
+        let reach = self.reach.min(fetcher.window);
+        self.reach = reach * 2;
+        while self.asked < reach.min(self.queue.len()) {
             let next = &self.queue[self.asked];
             let request = fetcher.port.request(&fetcher.share, next.page, AHEAD_TOKEN);
             if request == Request::Busy || next.level > 0 && request != Request::Cached {

@@ -1,4 +1,53 @@
-//! Ordered maps of keys to values on pages that never change.
+//! Ordered maps from keys to values, on pages that never change.
+//!
+//! ```text
+//!                    root ── kept by whoever refers to the tree (TreeRoot)
+//!                      │
+//!                ┌─────┴─────┐            inner pages: separators, and references
+//!              inner       inner          (address + checksum) to the pages below
+//!             ┌──┼──┐      ┌─┴──┐
+//!           leaf leaf leaf leaf leaf      leaves: keys and values, sorted
+//!                 │
+//!              overflow pages             a value too large for a leaf
+//! ```
+//!
+//! A tree is not changed; another one is made that shares every page the changes do not touch:
+//!
+//! ```text
+//!   sorted entries ──► BulkLoader ──► TreeRoot          unsorted ones go through a Sorter first
+//!   TreeRoot + sorted changes ──► apply ──► TreeRoot', and the pages that only the old tree used
+//!   TreeRoot ──► free_all ──► its pages                 for DROP
+//! ```
+//!
+//! New pages go through a [`saki_volume::PageWriter`], freed ones to [`saki_volume::Publication::free`], and the new
+//! root counts once the publication is committed. Keys and values are bytes; what they mean is known above.
+//!
+//! # Who reads how
+//!
+//! A [`Fetcher`] is one thread's way to pages. Everything here that reads many pages has many on their way:
+//! walks in any order ([`verify()`], [`free_all`], overflow values), and leaves in key order with those ahead
+//! asked for ([`TreeRange`], [`apply()`]). Queries do not read through this crate but through `exec`.
+//!
+//! # Invariants
+//!
+//! - Keys ascend strictly within a tree. Below a child, no key is less than its separator, and none reaches
+//!   the next one. All leaves are on one level.
+//! - A leaf has an entry at least, an inner page a child at least; the root of a tree of several levels has two.
+//! - Every page belongs to one tree and is referred to once.
+//! - The counts in a [`TreeRoot`] are exact.
+//!
+//! # Failure model
+//!
+//! A page that cannot be read or is not what its parent promises is a [`TreeError`] that names tree, page and
+//! device; no wrong entry is ever returned. [`verify()`] finds every fault that can be reached, and goes on behind it.
+//! Failed writes leave the old tree as it is: abandon the publication.
+//!
+//! # Where the proofs are
+//!
+//! `tests/it`: everything against a `BTreeMap`, with pages of 4 KiB and 128 KiB and caches barely large enough
+//! (`model`), rotten pages and failing devices (`damage`), sorting in several passes (`sorting`).
+//! `examples/throughput.rs` measures.
+
 #![forbid(unsafe_code)]
 
 mod apply;
@@ -25,3 +74,6 @@ pub use read::{TreeRange, TreeReader};
 pub use root::{TREE_ROOT_BYTES, TreeRoot};
 pub use sort::{SORT_MEMORY_BYTES, Sorted, Sorter};
 pub use verify::{Fault, Inspect, NoInspection, Verification, verify};
+
+/// A key and its value.
+pub type Pair<'a> = (&'a [u8], &'a [u8]);

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use saki_volume::{ScratchReader, ScratchRun, ScratchSpace, VolumeError};
 
+use crate::Pair;
 use crate::sort::key_prefix;
 
 /// Where a run's current pair is.
@@ -49,7 +50,7 @@ impl Merge {
     }
 
     /// The next pair, borrowed until the next call.
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, VolumeError> {
+    pub fn next(&mut self) -> Result<Option<Pair<'_>>, VolumeError> {
         if self.taken {
             self.taken = false;
             let top = self.heap[0];

@@ -9,10 +9,14 @@ use saki_page::{
     InnerView, IoShare, LeafValue, LeafView, OverflowRef, PageCache, PageError, PageExpectation, PageStore,
 };
 
+use crate::Pair;
 use crate::error::TreeError;
 use crate::fetch::{Ahead, Fetcher};
 use crate::overflow;
 use crate::root::TreeRoot;
+
+/// Leaves that a range asks for at first; each leaf read doubles it, so that a look at the first entry costs little.
+const REACH_FIRST: usize = 4;
 
 /// Reads trees by key and by range.
 pub struct TreeReader {
@@ -104,7 +108,7 @@ impl TreeReader {
     /// Entries from `low` to below `high`, in key order; the leaves ahead are on their way meanwhile.
     pub fn range(&mut self, tree: &TreeRoot, low: Bound<&[u8]>, high: Bound<&[u8]>) -> TreeRange<'_> {
         let bounds = Bounds { low: low.map(<[u8]>::to_vec), high: high.map(<[u8]>::to_vec) };
-        let ahead = tree.root.map(|page| Ahead::new(page, tree.height - 1, ()));
+        let ahead = tree.root.map(|page| Ahead::new(page, tree.height - 1, (), REACH_FIRST));
         TreeRange {
             fetcher: &mut self.fetcher,
             tree: tree.id,
@@ -214,7 +218,7 @@ impl AheadError {
 impl TreeRange<'_> {
     /// The next entry, borrowed until the next call.
     #[expect(clippy::should_implement_trait, reason = "lends from itself, which Iterator cannot say")]
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, TreeError> {
+    pub fn next(&mut self) -> Result<Option<Pair<'_>>, TreeError> {
         while self.next == self.end {
             if !self.next_leaf()? {
                 return Ok(None);

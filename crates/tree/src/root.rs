@@ -73,6 +73,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn bytes_are_those_of_the_format() {
+        let page = PageRef { address: PageAddress(1), checksum: 2 };
+        let (id, root) = (TreeId(258), Some(page));
+        let root = TreeRoot { id, root, height: 3, entries: 4, leaf_pages: 5, inner_pages: 6, overflow_pages: 7 };
+        let mut expected = vec![2, 1, 0, 0, 3, 0, 0, 0];
+        for number in [1u64, 2, 4, 5, 6, 7, 0] {
+            expected.extend_from_slice(&number.to_le_bytes());
+        }
+        assert_eq!(root.to_bytes().as_slice(), expected);
+    }
+
+    #[test]
     fn what_is_written_is_read() {
         let page = PageRef { address: PageAddress(77), checksum: u64::MAX };
         let root = TreeRoot {
@@ -85,6 +97,7 @@ mod tests {
             overflow_pages: 6,
         };
         assert_eq!(TreeRoot::from_bytes(&root.to_bytes()), Some(root));
+        assert_eq!(TreeRoot::from_bytes(&[0; 64]), Some(TreeRoot::empty(TreeId(0))));
         let empty = TreeRoot::empty(TreeId(5));
         assert_eq!(TreeRoot::from_bytes(&empty.to_bytes()), Some(empty));
         assert_eq!(TreeRoot::from_bytes(&[0; 63]), None);

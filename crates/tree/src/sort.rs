@@ -19,6 +19,7 @@ use std::cmp::Ordering;
 
 use saki_volume::{SCRATCH_BLOCK_BYTES, SCRATCH_BLOCKS_PER_RUN, ScratchRun, ScratchSpace, ScratchWriter, VolumeError};
 
+use crate::Pair;
 use crate::merge::Merge;
 
 /// Memory of a sorter unless told otherwise, in bytes.
@@ -214,7 +215,7 @@ impl Sorted {
     /// The next pair, borrowed until the next call.
     #[expect(clippy::should_implement_trait, reason = "lends from itself, which Iterator cannot say")]
     #[inline]
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, VolumeError> {
+    pub fn next(&mut self) -> Result<Option<Pair<'_>>, VolumeError> {
         match &mut self.0 {
             Source::Memory { arena, index, next } => {
                 let Some(place) = index.get(*next) else { return Ok(None) };

@@ -198,6 +198,31 @@ mod tests {
         assert_eq!(records.0.len(), 2);
     }
 
+    #[test]
+    fn bytes_are_those_of_the_format() {
+        let mut records = Records::default();
+        records.assign(ChunkId(5), location(9));
+        records.assign(ChunkId(6), location(10));
+        records.live(ChunkId(5), 128);
+        records.free(ChunkId(1));
+        let mut stream = Vec::new();
+        assert_eq!(records.encode(Generation(3), 2, &mut stream), 3);
+        let mut expected = Vec::new();
+        expected.extend_from_slice(b"SKJB");
+        expected.extend_from_slice(&3u32.to_le_bytes());
+        expected.extend_from_slice(&2u64.to_le_bytes());
+        expected.extend_from_slice(&3u64.to_le_bytes());
+        for (kind, count, chunk, place) in [(1u32, 2u32, 5u64, 9u64), (2, 128, 5, 1), (3, 0, 1, 0)] {
+            expected.extend_from_slice(&kind.to_le_bytes());
+            expected.extend_from_slice(&count.to_le_bytes());
+            expected.extend_from_slice(&chunk.to_le_bytes());
+            expected.extend_from_slice(&place.to_le_bytes());
+        }
+        assert_eq!(stream[..8], checksum(&expected).to_le_bytes());
+        assert_eq!(stream[8..8 + expected.len()], expected);
+        assert!(stream.len() == 4096 && stream[8 + expected.len()..].iter().all(|byte| *byte == 0));
+    }
+
     fn replayed(stream: &[u8], sequence: u64) -> Result<Vec<Record>, JournalFault> {
         let mut records = Vec::new();
         replay(stream, sequence, Generation(5), |record, _| {

@@ -1,5 +1,58 @@
-//! Logical chunks on device slots: what is where, and which of it counts.
-//! (introduction follows)
+//! Pages of one address space on the slots of a device: what lies where, which generation counts, and how the
+//! next one takes its place.
+//!
+//! ```text
+//!   pages    0 1 2 … 127 │ 128 …  255 │ 256 …          address space of a database, 8 KiB pages
+//!               │        │            │
+//!   chunks     0         │     1      │    2           1 MiB each, ids never reused
+//!              └───────┐ └──────┐     └───────────┐
+//!                      ▼        ▼                 ▼     chunk map
+//!   slots    [0: superblocks][1: …][2: …][3: journal][4: …][5: free] …   the device, 1 MiB each
+//!
+//!   begin ─► Publication ─┬─ writer ─► PageWriter ── append ─► pages in fresh chunks and open tails
+//!                         ├─ free(pages of the old generation)
+//!                         └─ commit(root): journal, flush, superblock, flush ─► generation + 1
+//! ```
+//!
+//! # Words
+//!
+//! - **chunk**: 1 MiB of the address space; the unit of placement. **Slot**: 1 MiB of a device. **Chunk map**: from
+//!   one to the other. A [`Location`] names device and slot: later tiers add devices, nothing else.
+//! - **generation**: one published state: an opaque *root* (at most [`ROOT_BYTES_MAX`] bytes) and every page reachable from it.
+//! - **publication**: the next generation in the making; one at a time. Dropped, it leaves nothing behind.
+//! - **live pages**: those that the newest generation refers to, counted per chunk. Whoever publishes says which
+//!   pages it wrote and which it freed; a chunk without live pages gives its slot back.
+//! - **tail**: a published chunk with room, where the next publication goes on: small publishes share chunks.
+//! - **snapshot**: holding one keeps its generation readable.
+//! - **scratch**: slots for temporary data, which no generation names.
+//!
+//! # Invariants
+//!
+//! - A published page is never written again, and an address that was given out never names other bytes while the
+//!   process lives. Caches need no invalidation.
+//! - A slot is reused only when its chunk has no live page, no snapshot reaches it, and the older superblock on the
+//!   device does not either. So falling back to that superblock always finds its pages.
+//! - Every slot is exactly one of: slot 0, a chunk's, the journal's, scratch, pending, free.
+//! - Reading takes no lock: a lane finds a chunk through its own view of the map (`map`).
+//! - Locks are taken in the order publication ledger or durable state, then space.
+//!
+//! # Failure model
+//!
+//! - A crash or power loss at any instant leaves the generation before or after a publish, whole.
+//! - A full or failing device fails the publication; the published generation stays readable, nothing is lost, the slots
+//!   taken are free again. The journal has slots in reserve, so that a full device can publish the DROP that frees it.
+//! - If writing the superblock itself fails, it is unknown which generation the device holds: publishing is
+//!   refused from then on ([`VolumeError::PublishOutcomeUnknown`]), reading goes on.
+//! - Damaged superblocks and journals are errors that name device and offset. Damaged pages are found above, by their
+//!   parents' checksums. Scratch data carries checksums of its own.
+//! - Breaking this crate's contract (freeing a page twice, committing with open writers) is
+//!   [`VolumeError::Misuse`], found before anything is written.
+//!
+//! # Where the proofs are
+//!
+//! `tests/it`: pictures of the device at random instants of many publishes (`crash`), devices that fail, fill up or
+//! rot (`faults`), and one test per promise (`stories`). The bytes are described in `docs/file-format.md`.
+
 #![forbid(unsafe_code)]
 
 mod admission;

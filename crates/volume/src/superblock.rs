@@ -196,6 +196,31 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_those_of_the_format() {
+        let mut expected = Vec::new();
+        expected.extend_from_slice(b"SAKIGAKE");
+        expected.extend_from_slice(&[1, 0, 0, 0, 0, 0x20, 0, 0]);
+        expected.extend_from_slice(&[
+            0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0, 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 1,
+        ]);
+        for number in [7u64, 99, 8192, 3] {
+            expected.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [2u32, 11, 1, 0] {
+            expected.extend_from_slice(&number.to_le_bytes());
+        }
+        expected.extend_from_slice(&[98, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0]);
+        expected.resize(208, 0);
+        expected.extend_from_slice(b"the catalog");
+        expected.resize(1232, 0);
+        expected.extend_from_slice(&[4, 0, 0, 0, 9, 0, 0, 0]);
+        expected.resize(4088, 0);
+        let sum = checksum(&expected);
+        expected.extend_from_slice(&sum.to_le_bytes());
+        assert_eq!(example().encode().as_slice(), expected);
+    }
+
+    #[test]
     fn each_fault_has_its_own_answer() {
         let good = example().encode();
         assert_eq!(Superblock::decode(&good[..100]), Err(SuperblockFault::Magic));
