@@ -82,7 +82,7 @@ impl AsyncDB for Connection {
     }
 }
 
-async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlError> {
+pub async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlError> {
     let mut rows = Vec::new();
     let options = FormatOptions::default().with_null("NULL");
     for batch in result.collect().await? {

@@ -1,0 +1,4 @@
+//! Everything that is tested through SQL, in one binary.
+
+mod sql_logic;
+mod tpch;
