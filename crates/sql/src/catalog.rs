@@ -161,7 +161,11 @@ impl Catalog {
         self.get(name).ok_or_else(|| {
             let names = self.tables.keys().take(20).cloned().collect::<Vec<_>>().join(", ");
             let error = SqlError::invalid(format!("there is no table {name:?}"));
-            if names.is_empty() { error.hint("the database has no tables yet") } else { error.hint(format!("tables are: {names}")) }
+            if names.is_empty() {
+                error.hint("the database has no tables yet")
+            } else {
+                error.hint(format!("tables are: {names}"))
+            }
         })
     }
 

@@ -30,9 +30,15 @@ pub struct ColumnRef {
 /// Where a chain begins.
 #[derive(Clone)]
 pub enum Origin {
-    Ranges { access: Arc<TableAccess>, ranges: Vec<KeyRange>, predicates: Vec<Predicate> },
+    Ranges {
+        access: Arc<TableAccess>,
+        ranges: Vec<KeyRange>,
+        predicates: Vec<Predicate>,
+    },
     /// Batches of a child plan.
-    Rows { schema: SchemaRef },
+    Rows {
+        schema: SchemaRef,
+    },
 }
 
 /// One lookup.
@@ -211,14 +217,15 @@ impl Chain {
 
 /// The same expression with its columns at other positions.
 pub fn renumber(expr: &Arc<dyn PhysicalExpr>, position: &dyn Fn(usize) -> usize) -> Arc<dyn PhysicalExpr> {
-    let renumbered = Arc::clone(expr).transform_up(|node| {
-        Ok(match node.downcast_ref::<Column>() {
-            Some(column) => {
-                Transformed::yes(Arc::new(Column::new(column.name(), position(column.index()))) as Arc<dyn PhysicalExpr>)
-            }
-            None => Transformed::no(node),
-        })
-    });
+    let renumbered =
+        Arc::clone(expr).transform_up(|node| {
+            Ok(match node.downcast_ref::<Column>() {
+                Some(column) => Transformed::yes(
+                    Arc::new(Column::new(column.name(), position(column.index()))) as Arc<dyn PhysicalExpr>
+                ),
+                None => Transformed::no(node),
+            })
+        });
     renumbered.map(|t| t.data).unwrap_or_else(|_| Arc::clone(expr))
 }
 
@@ -235,10 +242,8 @@ impl BatchFilter for SlotFilter {
                 .evaluate(batch)
                 .and_then(|value| value.into_array(batch.num_rows()))
                 .map_err(|error| error.to_string())?;
-            let values = values
-                .as_any()
-                .downcast_ref::<BooleanArray>()
-                .ok_or_else(|| format!("{condition} is not boolean"))?;
+            let values =
+                values.as_any().downcast_ref::<BooleanArray>().ok_or_else(|| format!("{condition} is not boolean"))?;
             selected = Some(match selected {
                 None => values.clone(),
                 Some(before) => and(&before, values).map_err(|error| error.to_string())?,

@@ -69,7 +69,8 @@ impl Database {
     pub fn check(&self, progress: &mut dyn FnMut(&CheckProgress)) -> Result<CheckReport> {
         let snapshot = self.snapshot();
         let fetcher = Fetcher::new(&self.cache, &self.store, &IoShare::new(u32::MAX)).map_err(tree_error)?;
-        let mut check = Check { fetcher, live: LivePages::new(self.page_size()), report: CheckReport::default(), progress };
+        let mut check =
+            Check { fetcher, live: LivePages::new(self.page_size()), report: CheckReport::default(), progress };
         check.catalog(&snapshot)?;
         for table in snapshot.catalog.tables() {
             check.table(table);
@@ -77,7 +78,10 @@ impl Database {
         // Only then is every page that is referred to known. A publication meanwhile would make the books differ.
         if self.volume.generation() == snapshot.generation() {
             for difference in check.live.differences(&self.volume.live_pages()) {
-                let what = format!("{}: {} pages are in use, {} are on the books", difference.chunk, difference.found, difference.recorded);
+                let what = format!(
+                    "{}: {} pages are in use, {} are on the books",
+                    difference.chunk, difference.found, difference.recorded
+                );
                 check.fault("volume", what);
             }
         }

@@ -246,8 +246,20 @@ fn compare_units(op: CompareOp, number: types::Exact, column: DataType, scale: u
     Some(match op {
         CompareOp::Equal => never,
         CompareOp::NotEqual => Test::IsNotNull,
-        CompareOp::Less | CompareOp::LessOrEqual => if above { Test::IsNotNull } else { never },
-        CompareOp::Greater | CompareOp::GreaterOrEqual => if above { never } else { Test::IsNotNull },
+        CompareOp::Less | CompareOp::LessOrEqual => {
+            if above {
+                Test::IsNotNull
+            } else {
+                never
+            }
+        }
+        CompareOp::Greater | CompareOp::GreaterOrEqual => {
+            if above {
+                never
+            } else {
+                Test::IsNotNull
+            }
+        }
     })
 }
 

@@ -99,8 +99,7 @@ pub fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
         DataType::Date => build!(Date32Builder::new(), values, Value::Date(v) => *v),
         DataType::Timestamp => build!(TimestampMicrosecondBuilder::new(), values, Value::Timestamp(v) => *v),
         DataType::Timestamptz => {
-            let builder =
-                TimestampMicrosecondBuilder::new().with_data_type(saki_exec::arrow_type(data_type));
+            let builder = TimestampMicrosecondBuilder::new().with_data_type(saki_exec::arrow_type(data_type));
             build!(builder, values, Value::Timestamptz(v) => *v)
         }
         DataType::Uuid => {

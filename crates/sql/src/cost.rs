@@ -114,11 +114,14 @@ mod tests {
     fn lookups_beat_a_scan_up_to_a_higher_share_out_of_order() {
         let break_even = |model: CostModel| {
             let (rows, pages) = (1e7, 1e5);
-            (0..60).map(|i| 10_f64.powf(f64::from(i) / 10.0)).find(|n| model.lookups(*n, 1.0, pages) > model.sequential(pages, rows))
+            (0..60)
+                .map(|i| 10_f64.powf(f64::from(i) / 10.0))
+                .find(|n| model.lookups(*n, 1.0, pages) > model.sequential(pages, rows))
         };
         let mut in_order = Settings::default();
         in_order.set("execution", Some("in_order")).unwrap();
-        let (eager, patient) = (break_even(model(&Settings::default())).unwrap(), break_even(model(&in_order)).unwrap());
+        let (eager, patient) =
+            (break_even(model(&Settings::default())).unwrap(), break_even(model(&in_order)).unwrap());
         assert!(eager.is_finite() && patient.is_finite());
     }
 }

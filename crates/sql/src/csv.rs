@@ -94,7 +94,10 @@ impl<R: BufRead> CsvReader<R> {
                 };
                 if inside {
                     let next = self.buffer.get(at + 1).copied();
-                    if byte == escape && next.is_some_and(|next| next == quote || next == escape) && (escape != quote || next == Some(quote)) {
+                    if byte == escape
+                        && next.is_some_and(|next| next == quote || next == escape)
+                        && (escape != quote || next == Some(quote))
+                    {
                         self.text.push(self.buffer[at + 1]);
                         at += 2;
                     } else if byte == quote {
@@ -226,10 +229,10 @@ mod tests {
 
     #[test]
     fn quotes_hold_delimiters_line_ends_and_doubled_quotes() {
-        assert_eq!(records("\"x,\ny\"\"z\",2\n3,4"), [
-            [Some("x,\ny\"z".to_owned()), Some("2".into())],
-            [Some("3".into()), Some("4".into())]
-        ]);
+        assert_eq!(
+            records("\"x,\ny\"\"z\",2\n3,4"),
+            [[Some("x,\ny\"z".to_owned()), Some("2".into())], [Some("3".into()), Some("4".into())]]
+        );
     }
 
     #[test]

@@ -120,8 +120,9 @@ impl Session {
             _ => rows.columns,
         };
         if found != columns.len() {
-            return Err(SqlError::invalid(format!("{found} values for {} columns of table {name}", columns.len()))
-                .at(position));
+            return Err(
+                SqlError::invalid(format!("{found} values for {} columns of table {name}", columns.len())).at(position)
+            );
         }
         let stream = execute_stream(plan, context)?;
         let inserted = self.write_stream(stream, table, columns, rows.on_conflict).await?;

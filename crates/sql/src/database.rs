@@ -7,8 +7,6 @@ use parking_lot::RwLock;
 use saki_base::PageSize;
 use saki_exec::{ExecError, Executor, ExecutorOptions};
 
-
-
 use saki_io::{
     Backend, CalibrateOptions, CalibrateProgress, Device, DeviceOptions, DeviceProfile, ModelError, ModelOptions,
     ModeledDevice, calibrate, open_device,
@@ -91,7 +89,8 @@ impl Database {
     /// Makes an empty database at `path`, a file or a block device, and opens it.
     pub fn create(path: impl AsRef<Path>, options: CreateOptions) -> Result<Arc<Self>> {
         let device = open(path.as_ref(), &options.open, true)?;
-        let volume = Volume::create(Arc::clone(&device), VolumeOptions::new(options.page_size)).map_err(volume_error)?;
+        let volume =
+            Volume::create(Arc::clone(&device), VolumeOptions::new(options.page_size)).map_err(volume_error)?;
         Self::start(device, volume, options.open)
     }
 
@@ -115,8 +114,7 @@ impl Database {
         if let Some(reactors) = options.reactors {
             executor_options.reactors = reactors;
         }
-        let executor =
-            Executor::start(Arc::clone(&cache), Arc::clone(&store), executor_options).map_err(exec_error)?;
+        let executor = Executor::start(Arc::clone(&cache), Arc::clone(&store), executor_options).map_err(exec_error)?;
         let speed = speed_of(&volume, &options)?;
         let guard = volume.snapshot();
         let catalog = read_catalog(&cache, &store, guard.root())?;

@@ -20,11 +20,7 @@ impl EntryEncoder {
 
     /// Encodes an entry into `key` and `row`, from the value of each table column.
     #[inline]
-    pub fn encode<'v>(
-        &mut self,
-        scratch: &mut Vec<ValueRef<'v>>,
-        value: impl Fn(usize) -> ValueRef<'v>,
-    ) -> Result<()> {
+    pub fn encode<'v>(&mut self, scratch: &mut Vec<ValueRef<'v>>, value: impl Fn(usize) -> ValueRef<'v>) -> Result<()> {
         self.key.clear();
         self.row.clear();
         scratch.clear();
@@ -61,7 +57,13 @@ impl EntryDecoder {
     }
 
     /// Calls `look` with the values of all table columns, the hidden row id last where there is one.
-    pub fn decode<R>(&mut self, table: &Table, key: &[u8], row: &[u8], look: impl FnOnce(&[ValueRef<'_>]) -> R) -> Result<R> {
+    pub fn decode<R>(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        row: &[u8],
+        look: impl FnOnce(&[ValueRef<'_>]) -> R,
+    ) -> Result<R> {
         let mut values = vec![ValueRef::Null; table.columns.len() + usize::from(table.primary_key.is_empty())];
         let view = self.layout.row.view(row);
         for (position, column) in self.layout.row_columns.iter().enumerate() {

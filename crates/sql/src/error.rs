@@ -127,7 +127,8 @@ impl From<SqlError> for DataFusionError {
 
 impl From<DataFusionError> for SqlError {
     fn from(error: DataFusionError) -> Self {
-        let position = error.diagnostic().and_then(|d| d.span).map(|s| Position { line: s.start.line, column: s.start.column });
+        let position =
+            error.diagnostic().and_then(|d| d.span).map(|s| Position { line: s.start.line, column: s.start.column });
         let root = error.find_root();
         if let DataFusionError::External(inner) = root
             && let Some(ours) = inner.downcast_ref::<SqlError>()

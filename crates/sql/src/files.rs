@@ -159,7 +159,13 @@ impl FileWriter {
 
 impl Session {
     /// Gives a file a name in this session's queries.
-    pub(crate) async fn register_file(&self, name: &str, path: &str, format: FileFormat, csv: &CsvOptions) -> Result<()> {
+    pub(crate) async fn register_file(
+        &self,
+        name: &str,
+        path: &str,
+        format: FileFormat,
+        csv: &CsvOptions,
+    ) -> Result<()> {
         let quoted = datafusion::common::TableReference::bare(name.to_owned());
         match format {
             FileFormat::Csv => {

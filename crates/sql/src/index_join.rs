@@ -19,9 +19,9 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::StatisticsContext;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::StatisticsContext;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use saki_base::key::encode_column;
@@ -252,7 +252,8 @@ impl<'a> Candidate<'a> {
             equalities.push((outer_column.index(), table_column));
         }
         let outer = Outer::new(outer, &env)?;
-        let hash_seconds = inner_estimate.seconds + env.costs.hash_join(scan.rows.min(outer.rows), scan.rows.max(outer.rows));
+        let hash_seconds =
+            inner_estimate.seconds + env.costs.hash_join(scan.rows.min(outer.rows), scan.rows.max(outer.rows));
         Ok(Some(Self { join, inner_side, kind, env, scan, outer, equalities, hash_seconds }))
     }
 
@@ -280,7 +281,8 @@ impl<'a> Candidate<'a> {
                 (None, None) => break,
             }
         }
-        while matches!(key.last(), Some(KeyPart::Constant(_))) && !key.iter().any(|p| matches!(p, KeyPart::Equality(_))) {
+        while matches!(key.last(), Some(KeyPart::Constant(_))) && !key.iter().any(|p| matches!(p, KeyPart::Equality(_)))
+        {
             key.pop();
         }
         if key.is_empty() {
@@ -321,9 +323,13 @@ impl<'a> Candidate<'a> {
             let remaining = found * table.selectivity(on_index);
             seconds += self.env.costs.lookups(remaining, 1.0, table.root.leaf_pages as f64);
         }
-        let kept = table.selectivity(scan.tests.iter().enumerate().filter(|(i, _)| {
-            !key.iter().any(|part| matches!(part, KeyPart::Constant(c) if c == i))
-        }).map(|(_, test)| test));
+        let kept = table.selectivity(
+            scan.tests
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| !key.iter().any(|part| matches!(part, KeyPart::Constant(c) if c == i)))
+                .map(|(_, test)| test),
+        );
         let mut joined = found * kept * 0.33_f64.powi((scan.rest.len().min(3)) as i32);
         for equality in &loose {
             joined /= table.distinct(self.equalities[*equality].1).clamp(1.0, 1e9);

@@ -147,8 +147,8 @@ impl JoinGraph {
         let mut parts: Vec<(u64, Best)> = (0..self.relations.len()).map(|r| (1 << r, self.leaf(r))).collect();
         let mut rows: HashMap<u64, f64> = parts.iter().map(|(set, _)| (*set, self.rows(*set))).collect();
         while parts.len() > 1 {
-            let any_connected = (0..parts.len())
-                .any(|i| (0..parts.len()).any(|j| i != j && self.connected(parts[i].0, parts[j].0)));
+            let any_connected =
+                (0..parts.len()).any(|i| (0..parts.len()).any(|j| i != j && self.connected(parts[i].0, parts[j].0)));
             let mut found: Option<(usize, usize, f64, f64)> = None;
             for i in 0..parts.len() {
                 for j in 0..parts.len() {
@@ -177,9 +177,7 @@ impl JoinGraph {
 
     fn connected(&self, left: u64, right: u64) -> bool {
         self.conditions.iter().any(|c| {
-            c.sides.is_some_and(|(a, b)| {
-                (a & !left == 0 && b & !right == 0) || (b & !left == 0 && a & !right == 0)
-            })
+            c.sides.is_some_and(|(a, b)| (a & !left == 0 && b & !right == 0) || (b & !left == 0 && a & !right == 0))
         })
     }
 
@@ -264,7 +262,9 @@ impl JoinGraph {
             };
             equal.extend(relation.source(column).map(|(_, source)| source));
         }
-        let point = |column: &usize| relation.tests.iter().any(|t| t.column == *column && t.points().is_some_and(|p| p.len() == 1));
+        let point = |column: &usize| {
+            relation.tests.iter().any(|t| t.column == *column && t.points().is_some_and(|p| p.len() == 1))
+        };
         let seconds = TableAccess::all(table).filter_map(|access| {
             let prefix: Vec<usize> =
                 access.key_columns().iter().copied().take_while(|c| equal.contains(c) || point(c)).collect();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, NullEquality, Result};
+use datafusion::common::{Column, DFSchema, Dependency, NullEquality, Result};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Operator};
@@ -71,7 +71,8 @@ fn reorder(plan: LogicalPlan, env: &Arc<QueryEnv>) -> Result<Transformed<Logical
         inputs.push(input.data);
     }
     let placed = flat.conditions.iter().map(|expr| Condition::place(expr, &relations)).collect::<Option<Vec<_>>>();
-    let (Some(conditions), true) = (placed, relations.len() > 2) else {
+    let orderable = relations.len() > 2 && columns_differ(&relations);
+    let (Some(conditions), true) = (placed, orderable) else {
         return if changed { plan.map_children(|child| reorder(child, env)) } else { Ok(Transformed::no(plan)) };
     };
     let graph = JoinGraph::new(relations, conditions, env);
@@ -82,9 +83,28 @@ fn reorder(plan: LogicalPlan, env: &Arc<QueryEnv>) -> Result<Transformed<Logical
     Ok(Transformed::yes(restored))
 }
 
+/// Whether a join may be done in any order with others: an inner join, or a semi join that finds each row at
+/// most once, which an inner join followed by a projection is too.
 fn is_inner_join(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Join(join)
-        if join.join_type == JoinType::Inner && join.null_equality == NullEquality::NullEqualsNothing)
+    let LogicalPlan::Join(join) = plan else { return false };
+    if join.null_equality != NullEquality::NullEqualsNothing || join.null_aware {
+        return false;
+    }
+    match join.join_type {
+        JoinType::Inner => true,
+        JoinType::LeftSemi => is_unique(join.right.schema(), join.on.iter().map(|(_, right)| right)),
+        JoinType::RightSemi => is_unique(join.left.schema(), join.on.iter().map(|(left, _)| left)),
+        _ => false,
+    }
+}
+
+/// Whether values for `keys` determine a row.
+fn is_unique<'e>(schema: &DFSchema, keys: impl Iterator<Item = &'e Expr>) -> bool {
+    let columns: Vec<usize> =
+        keys.filter_map(plain_column).filter_map(|column| schema.maybe_index_of_column(column)).collect();
+    schema.functional_dependencies().iter().any(|dependency| {
+        dependency.mode == Dependency::Single && dependency.source_indices.iter().all(|index| columns.contains(index))
+    })
 }
 
 #[derive(Default)]
@@ -95,10 +115,9 @@ struct Flat {
 
 /// Collects the inputs and conditions of nested inner joins, through projections that only drop columns.
 fn flatten(plan: LogicalPlan, flat: &mut Flat) {
+    let inner = is_inner_join(&plan);
     match plan {
-        LogicalPlan::Join(join)
-            if join.join_type == JoinType::Inner && join.null_equality == NullEquality::NullEqualsNothing =>
-        {
+        LogicalPlan::Join(join) if inner => {
             let equal = |(left, right): (Expr, Expr)| datafusion::logical_expr::binary_expr(left, Operator::Eq, right);
             flat.conditions.extend(join.on.into_iter().map(equal));
             if let Some(filter) = join.filter {
@@ -108,8 +127,7 @@ fn flatten(plan: LogicalPlan, flat: &mut Flat) {
             flatten(Arc::unwrap_or_clone(join.right), flat);
         }
         LogicalPlan::Projection(projection)
-            if projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_)))
-                && joins_below(&projection.input) =>
+            if projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_))) && joins_below(&projection.input) =>
         {
             flatten(Arc::unwrap_or_clone(projection.input), flat);
         }
@@ -144,7 +162,12 @@ impl Order {
 }
 
 /// The plan of an order; each condition is taken where all its relations are first together.
-fn build(order: &Order, inputs: &[LogicalPlan], conditions: &mut [Option<Expr>], graph: &JoinGraph) -> Result<LogicalPlan> {
+fn build(
+    order: &Order,
+    inputs: &[LogicalPlan],
+    conditions: &mut [Option<Expr>],
+    graph: &JoinGraph,
+) -> Result<LogicalPlan> {
     let (left, right) = match order {
         Order::Leaf(relation) => {
             let own = take_conditions(conditions, graph, 1 << relation);
@@ -182,10 +205,18 @@ fn build(order: &Order, inputs: &[LogicalPlan], conditions: &mut [Option<Expr>],
 
 /// Conditions whose relations are all in `relations` and that nobody has taken.
 fn take_conditions(conditions: &mut [Option<Expr>], graph: &JoinGraph, relations: u64) -> Vec<(usize, Expr)> {
-    let taken = conditions.iter_mut().enumerate().filter(|(index, _)| {
-        graph.conditions[*index].relations & !relations == 0
-    });
+    let taken =
+        conditions.iter_mut().enumerate().filter(|(index, _)| graph.conditions[*index].relations & !relations == 0);
     taken.filter_map(|(index, condition)| condition.take().map(|expr| (index, expr))).collect()
+}
+
+/// Whether a column's name says which relation it is of.
+fn columns_differ(relations: &[Relation]) -> bool {
+    let mut all: Vec<&Column> = relations.iter().flat_map(|relation| &relation.columns).collect();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    all.len() == count
 }
 
 /// Relations that an expression names, as a set; `None` if it names something else.

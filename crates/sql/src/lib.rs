@@ -51,6 +51,7 @@ mod index_join;
 mod join_graph;
 mod join_order;
 mod key_range;
+mod literals;
 mod load;
 mod path;
 mod pipeline_exec;

@@ -80,7 +80,8 @@ pub fn load(
             let panicked = |_| SqlError::internal("a loading thread panicked");
             // Every thread is joined before any error is reported, so none is left behind.
             let primary = primary.join().map_err(panicked).flatten();
-            let indexes: Vec<Result<TreeRoot>> = indexes.into_iter().map(|t| t.join().map_err(panicked).flatten()).collect();
+            let indexes: Vec<Result<TreeRoot>> =
+                indexes.into_iter().map(|t| t.join().map_err(panicked).flatten()).collect();
             let statistics = statistics.join().map_err(panicked).flatten();
             let primary = primary?;
             let indexes = indexes.into_iter().collect::<Result<Vec<_>>>()?;
@@ -285,7 +286,10 @@ pub fn duplicate(table: &Table, layout: &EntryLayout, key: &[u8]) -> SqlError {
 pub fn not_unique(table: &Table, index: usize, layout: &EntryLayout, key: &[u8]) -> SqlError {
     let definition = &table.indexes[index];
     let key = describe_key(table, layout, key, definition.columns.len());
-    SqlError::constraint(format!("duplicate key violates unique index {:?} of table {}: {key}", definition.name, table.name))
+    SqlError::constraint(format!(
+        "duplicate key violates unique index {:?} of table {}: {key}",
+        definition.name, table.name
+    ))
 }
 
 fn collect(table: &Table, input: &Receiver<Piece>) -> Result<TableStatistics> {

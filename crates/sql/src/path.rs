@@ -5,12 +5,12 @@ use std::sync::Arc;
 use saki_exec::plan::{JoinKind, KeyRange};
 
 use crate::access::TableAccess;
+use crate::catalog::Table;
 use crate::chain::{Chain, ColumnRef, Link, LinkKey, Origin};
 use crate::column_test::ColumnTest;
 use crate::cost::{CostModel, Estimate, distinct_pages};
 use crate::key_range::{self, KeyBounds};
 use crate::settings::AccessPath;
-use crate::catalog::Table;
 
 /// A way to find rows: one tree, perhaps bounded, and perhaps a fetch of the rows from the primary tree.
 #[derive(Clone, Debug)]
@@ -36,9 +36,8 @@ pub struct Wanted<'a> {
 impl Path {
     /// The cheapest path, among those the setting allows.
     pub fn choose(wanted: &Wanted<'_>, costs: &CostModel, setting: AccessPath) -> Self {
-        let mut paths: Vec<Self> = TableAccess::all(wanted.table)
-            .filter_map(|access| Self::through(access, wanted, costs, setting))
-            .collect();
+        let mut paths: Vec<Self> =
+            TableAccess::all(wanted.table).filter_map(|access| Self::through(access, wanted, costs, setting)).collect();
         if setting == AccessPath::Index && paths.iter().any(|path| path.bounds.is_some()) {
             paths.retain(|path| path.bounds.is_some());
         }
@@ -147,8 +146,8 @@ pub struct ColumnMap {
 
 impl ColumnMap {
     pub fn find(&self, table_column: usize) -> Option<ColumnRef> {
-        self.accesses.iter().find_map(|(depth, access)| {
-            access.position(table_column).map(|column| ColumnRef { depth: *depth, column })
-        })
+        self.accesses
+            .iter()
+            .find_map(|(depth, access)| access.position(table_column).map(|column| ColumnRef { depth: *depth, column }))
     }
 }

@@ -93,7 +93,8 @@ impl PipelineExec {
             (None, Origin::Ranges { access, ranges, .. }) => {
                 let whole = ranges.iter().any(|range| range.low.is_none() && range.high.is_none());
                 let leaves = access.tree.leaf_pages as f64;
-                let small = leaves < LEAVES_FOR_PARTITIONS || (!whole && estimate.rows < 1000.0 && chain.links.len() < 2);
+                let small =
+                    leaves < LEAVES_FOR_PARTITIONS || (!whole && estimate.rows < 1000.0 && chain.links.len() < 2);
                 if small { 1 } else { env.settings.scan_partitions() }
             }
             (None, Origin::Rows { .. }) => 1,
@@ -319,7 +320,8 @@ impl ExecutionPlan for PipelineExec {
         let allowed: HashSet<usize> = (0..self.output.len())
             .filter(|index| {
                 let column = self.output[*index];
-                self.chain.is_outer(column) && child_schema.index_of(self.schema.field(*index).name()).ok() == Some(column.column)
+                self.chain.is_outer(column)
+                    && child_schema.index_of(self.schema.field(*index).name()).ok() == Some(column.column)
             })
             .collect();
         let description = ChildFilterDescription::from_child_with_allowed_indices(&parent_filters, allowed, child)?;

@@ -97,7 +97,8 @@ impl SnapshotTable {
         let path = Path::choose(&wanted, &self.env.costs, self.env.settings.access_path);
         let (mut chain, map) = path.chain(&wanted, Arc::clone(&self.env.snapshot) as _);
         let find = |column: &usize| {
-            map.find(*column).ok_or_else(|| DataFusionError::Internal(format!("{} has no column {column}", self.table.name)))
+            map.find(*column)
+                .ok_or_else(|| DataFusionError::Internal(format!("{} has no column {column}", self.table.name)))
         };
         let output = columns.iter().map(find).collect::<Result<Vec<_>>>()?;
         for condition in &rest {
@@ -108,7 +109,10 @@ impl SnapshotTable {
             let filter = ChainFilter { condition: Arc::clone(condition), columns: all.collect() };
             let taken = only_used(filter).is_some_and(|filter| chain.add_filter(filter));
             if !taken {
-                return Err(DataFusionError::Internal(format!("condition {condition} has no column of {}", self.table.name)));
+                return Err(DataFusionError::Internal(format!(
+                    "condition {condition} has no column of {}",
+                    self.table.name
+                )));
             }
         }
         chain.limit = limit;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::config::Dialect;
+use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::context::{SessionContext, SessionState};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -28,6 +29,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::explain::plan_text;
 use crate::index_join::IndexJoinRule;
 use crate::join_order::OrderedPlanner;
+use crate::literals::TypedLiterals;
 use crate::provider::{PublicSchema, SakiCatalog};
 use crate::query_env::QueryEnv;
 use crate::settings::Settings;
@@ -98,9 +100,12 @@ fn session_state() -> SessionState {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new().rules;
     let after = rules.iter().position(|rule| rule.name() == "join_selection").map_or(0, |position| position + 1);
     rules.insert(after, Arc::new(IndexJoinRule));
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.push(Arc::new(TypedLiterals));
     SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
+        .with_expr_planners(planners)
         .with_physical_optimizer_rules(rules)
         .with_query_planner(Arc::new(OrderedPlanner))
         .build()
@@ -189,12 +194,7 @@ impl Session {
     pub(crate) fn env(&self) -> Arc<QueryEnv> {
         let settings = self.settings();
         let costs = CostModel::new(self.db.speed(), self.db.page_size().bytes(), &settings);
-        Arc::new(QueryEnv {
-            snapshot: self.db.snapshot(),
-            settings,
-            costs,
-            executor: Arc::clone(&self.db.executor),
-        })
+        Arc::new(QueryEnv { snapshot: self.db.snapshot(), settings, costs, executor: Arc::clone(&self.db.executor) })
     }
 
     fn state(&self, settings: &Settings) -> SessionState {
@@ -256,12 +256,20 @@ impl Session {
                 rows += batch?.num_rows();
             }
             let elapsed = crate::explain::seconds(began.elapsed().as_secs_f64());
-            return text_rows("plan", plan_text(&plan, true).lines().chain([format!("{rows} rows in {elapsed}").as_str()]));
+            return text_rows(
+                "plan",
+                plan_text(&plan, true).lines().chain([format!("{rows} rows in {elapsed}").as_str()]),
+            );
         }
         text_rows("plan", plan_text(&plan, false).lines())
     }
 
-    async fn drop_objects(&self, kind: ObjectType, if_exists: bool, names: &[ast::ObjectName]) -> Result<StatementResult> {
+    async fn drop_objects(
+        &self,
+        kind: ObjectType,
+        if_exists: bool,
+        names: &[ast::ObjectName],
+    ) -> Result<StatementResult> {
         let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
         let tag = match kind {
             ObjectType::Table => "DROP TABLE",

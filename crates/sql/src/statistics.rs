@@ -196,7 +196,8 @@ impl ColumnCollector {
         images.sort_unstable_by(f64::total_cmp);
         let last = images.len().saturating_sub(1);
         let steps = BUCKETS.min(last.max(1));
-        let bounds = if images.is_empty() { Vec::new() } else { (0..=steps).map(|i| images[i * last / steps]).collect() };
+        let bounds =
+            if images.is_empty() { Vec::new() } else { (0..=steps).map(|i| images[i * last / steps]).collect() };
         ColumnStatistics { distinct, null_fraction: self.nulls as f64 / rows as f64, bounds, common }
     }
 }

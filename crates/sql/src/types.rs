@@ -22,10 +22,12 @@ pub fn storage_type(spelled: &ast::DataType) -> Result<DataType> {
         Sql::Float(_) => DataType::Float8,
         Sql::Numeric(info) | Sql::Decimal(info) | Sql::Dec(info) => decimal(spelled, info)?,
         Sql::Text | Sql::String(_) => DataType::Text,
-        Sql::Varchar(length) | Sql::CharacterVarying(length) | Sql::CharVarying(length) => match characters(spelled, length)? {
-            Some(length) => DataType::Varchar(length),
-            None => DataType::Text,
-        },
+        Sql::Varchar(length) | Sql::CharacterVarying(length) | Sql::CharVarying(length) => {
+            match characters(spelled, length)? {
+                Some(length) => DataType::Varchar(length),
+                None => DataType::Text,
+            }
+        }
         Sql::Char(length) | Sql::Character(length) => DataType::Char(characters(spelled, length)?.unwrap_or(1)),
         Sql::Bytea | Sql::Blob(None) => DataType::Bytea,
         Sql::Date => DataType::Date,
@@ -76,7 +78,9 @@ pub fn value_of(literal: &ScalarValue, column: DataType) -> Option<Value> {
         (ScalarValue::Int64(Some(v)), DataType::Int8) => Value::Int8(*v),
         (ScalarValue::Float32(Some(v)), DataType::Float4) => Value::Float4(*v),
         (ScalarValue::Float64(Some(v)), DataType::Float8) => Value::Float8(*v),
-        (ScalarValue::Decimal128(Some(v), _, s), DataType::Decimal { scale, .. }) if *s == scale as i8 => Value::Decimal(*v),
+        (ScalarValue::Decimal128(Some(v), _, s), DataType::Decimal { scale, .. }) if *s == scale as i8 => {
+            Value::Decimal(*v)
+        }
         (
             ScalarValue::Utf8(Some(v)) | ScalarValue::Utf8View(Some(v)) | ScalarValue::LargeUtf8(Some(v)),
             DataType::Text | DataType::Varchar(_) | DataType::Char(_),

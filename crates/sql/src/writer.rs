@@ -29,8 +29,7 @@ impl Database {
         self.writable()?;
         let publication = self.volume.begin();
         let before = self.snapshot();
-        let mut writer =
-            Writer { db: self, catalog: before.catalog.clone(), publication, reader: self.tree_reader()? };
+        let mut writer = Writer { db: self, catalog: before.catalog.clone(), publication, reader: self.tree_reader()? };
         let result = work(&mut writer)?;
         writer.commit(before.guard.root())?;
         Ok(result)

@@ -98,7 +98,9 @@ impl Copy {
             CopySource::Query(query) => Source::Query(query),
         };
         let CopyTarget::File { filename: path } = target else {
-            return Err(SqlError::unsupported(format!("COPY with {target} is not supported here")).hint("give a file name"));
+            return Err(
+                SqlError::unsupported(format!("COPY with {target} is not supported here")).hint("give a file name")
+            );
         };
         let mut format = FileFormat::of_path(&path);
         let mut csv = CsvOptions::default();
@@ -111,7 +113,8 @@ impl Copy {
                 CopyOption::Quote(c) => csv.set("quote", &c.to_string())?,
                 CopyOption::Escape(c) => escape = Some(*c),
                 CopyOption::Null(text) => csv.null.clone_from(text),
-                CopyOption::Encoding(name) if name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8") => {}
+                CopyOption::Encoding(name)
+                    if name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8") => {}
                 other => return Err(SqlError::unsupported(format!("COPY option {other} is not supported"))),
             }
         }
@@ -124,7 +127,9 @@ impl Copy {
                             CopyLegacyCsvOption::Header => csv.header = true,
                             CopyLegacyCsvOption::Quote(c) => csv.set("quote", &c.to_string())?,
                             CopyLegacyCsvOption::Escape(c) => escape = Some(*c),
-                            other => return Err(SqlError::unsupported(format!("COPY option {other} is not supported"))),
+                            other => {
+                                return Err(SqlError::unsupported(format!("COPY option {other} is not supported")));
+                            }
                         }
                     }
                 }

@@ -45,8 +45,9 @@ impl NewTable {
                         }
                     }
                     other => {
-                        return Err(SqlError::unsupported(format!("column {column_name:?}: {other} is not supported"))
-                            .at(at));
+                        return Err(
+                            SqlError::unsupported(format!("column {column_name:?}: {other} is not supported")).at(at)
+                        );
                     }
                 }
             }
@@ -71,7 +72,10 @@ impl NewTable {
         let primary_key = primary_key.unwrap_or_default();
         for (place, column) in primary_key.iter().enumerate() {
             if primary_key[..place].contains(column) {
-                return Err(SqlError::invalid(format!("column {:?} is twice in the primary key", columns[*column].name)));
+                return Err(SqlError::invalid(format!(
+                    "column {:?} is twice in the primary key",
+                    columns[*column].name
+                )));
             }
             columns[*column].nullable = false;
         }

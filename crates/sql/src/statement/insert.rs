@@ -39,7 +39,9 @@ impl NewRows {
     pub fn read(insert: &Insert, table: &Table) -> Result<Self> {
         refuse_other_clauses(insert)?;
         let Some(query) = &insert.source else {
-            return Err(SqlError::unsupported("INSERT … DEFAULT VALUES is not supported").hint("give values or a query"));
+            return Err(
+                SqlError::unsupported("INSERT … DEFAULT VALUES is not supported").hint("give values or a query")
+            );
         };
         let mut columns = Vec::with_capacity(insert.columns.len());
         for name in &insert.columns {
@@ -147,4 +149,3 @@ fn refuse_other_clauses(insert: &Insert) -> Result<()> {
     };
     Err(SqlError::unsupported(format!("INSERT: {refused} is not supported")))
 }
-

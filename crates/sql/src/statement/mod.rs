@@ -38,8 +38,9 @@ pub fn parse(sql: &str) -> Result<Vec<Statement>> {
         if next != Token::SemiColon && next != Token::EOF {
             let start = next.span.start;
             let message = format!("expected the end of the statement, found {next}");
-            return Err(SqlError::new(ErrorKind::Syntax, message)
-                .at(Some(Position { line: start.line, column: start.column })));
+            return Err(
+                SqlError::new(ErrorKind::Syntax, message).at(Some(Position { line: start.line, column: start.column }))
+            );
         }
     }
 }

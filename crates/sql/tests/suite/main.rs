@@ -1,4 +1,5 @@
 //! Everything that is tested through SQL, in one binary.
 
+mod plans;
 mod sql_logic;
 mod tpch;

@@ -1,0 +1,166 @@
+//! Which plans are chosen and shown, what they measure, and how they end early.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use saki_sql::{CreateOptions, Database, ErrorKind, OpenOptions, Position, Session, StatementResult};
+
+use crate::sql_logic::text_rows;
+
+fn create(directory: &Path, model: &str) -> Arc<Database> {
+    let open = OpenOptions {
+        cache_bytes: 32 << 20,
+        reactors: Some(2),
+        model: Some(model.to_owned()),
+        ..OpenOptions::default()
+    };
+    Database::create(directory.join("database"), CreateOptions { open, ..CreateOptions::default() }).unwrap()
+}
+
+async fn fill(session: &Session) {
+    for sql in [
+        "CREATE TABLE customer (c_id int PRIMARY KEY, c_balance int, c_name text)",
+        "CREATE TABLE orders (o_id int PRIMARY KEY, o_customer int, o_date date)",
+        "CREATE TABLE line (l_order int, l_number int, l_price numeric(10,2), PRIMARY KEY (l_order, l_number))",
+        "CREATE INDEX customer_balance ON customer (c_balance)",
+        "CREATE INDEX orders_customer ON orders (o_customer)",
+        "INSERT INTO customer SELECT value, (value * 7919) % 10000, 'c' FROM generate_series(1, 10000)",
+        "INSERT INTO orders SELECT value, value % 10000 + 1, date '2020-01-01' FROM generate_series(1, 40000)",
+        "INSERT INTO line SELECT o.value, n.value, 1.5 FROM generate_series(1, 40000) o, generate_series(1, 3) n",
+        "ANALYZE",
+    ] {
+        session.execute(sql).await.unwrap();
+    }
+}
+
+const THREE_TABLES: &str = "SELECT sum(l_price) FROM customer, orders, line \
+     WHERE c_id = o_customer AND o_id = l_order AND c_balance BETWEEN 100 AND 110";
+
+async fn lines(session: &Session, sql: &str) -> Vec<String> {
+    let result = session.execute(sql).await.unwrap().pop().unwrap();
+    text_rows(result).await.unwrap().into_iter().map(|row| row.join(" ")).collect()
+}
+
+fn run<F: Future>(work: F) -> F::Output {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
+}
+
+#[test]
+fn selective_joins_become_one_pipeline_of_lookups() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
+    run(async {
+        let session = database.session();
+        fill(&session).await;
+        let plan = session.explain(THREE_TABLES).await.unwrap();
+        let chain = "customer.customer_balance -> orders.orders_customer -> orders -> line";
+        assert!(plan.contains("IndexJoinExec: customer by index customer_balance"), "{plan}");
+        assert!(plan.contains("stage 1: join orders.orders_customer on o_customer = customer.c_id"), "{plan}");
+        assert!(plan.contains("join line on l_order = orders.o_id"), "{chain} in\n{plan}");
+        assert!(!plan.contains("HashJoinExec"), "{plan}");
+        // The whole table is cheaper by hashing.
+        let whole = THREE_TABLES.replace("BETWEEN 100 AND 110", ">= 0");
+        let plan = session.explain(&whole).await.unwrap();
+        assert!(plan.contains("HashJoinExec"), "{plan}");
+        // In order, every lookup costs a millisecond: the break-even point is elsewhere.
+        session.set("execution", "in_order").unwrap();
+        let expected = lines(&session, THREE_TABLES).await;
+        session.set("execution", "out_of_order").unwrap();
+        assert_eq!(lines(&session, THREE_TABLES).await, expected);
+    });
+}
+
+#[test]
+fn a_key_lookup_reads_one_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
+    run(async {
+        let session = database.session();
+        fill(&session).await;
+        database.drop_caches();
+        let text = lines(&session, "EXPLAIN ANALYZE SELECT c_name FROM customer WHERE c_id = 77.0").await.join("\n");
+        assert!(text.contains("customer by primary key, 1 key: c_id = 77"), "{text}");
+        assert!(text.contains("probes=1 "), "{text}");
+        assert!(text.contains("1 rows in"), "{text}");
+        let plan = session.explain("SELECT c_balance FROM customer WHERE c_balance < 50").await.unwrap();
+        assert!(plan.contains("index only"), "{plan}");
+    });
+}
+
+#[test]
+fn counting_all_rows_reads_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
+    run(async {
+        let session = database.session();
+        fill(&session).await;
+        let plan = session.explain("SELECT count(*) FROM line").await.unwrap();
+        assert!(!plan.contains("PageScanExec"), "{plan}");
+        assert_eq!(lines(&session, "SELECT count(*) FROM line").await, ["120000"]);
+    });
+}
+
+#[test]
+fn a_dropped_stream_stops_and_the_session_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path(), "latency=1ms,iops=1000,bandwidth=1GB");
+    run(async {
+        let session = database.session();
+        fill(&session).await;
+        database.drop_caches();
+        for sql in ["SELECT * FROM line", "SELECT * FROM orders JOIN line ON o_id = l_order"] {
+            let Some(StatementResult::Rows { mut stream, .. }) = session.execute(sql).await.unwrap().pop() else {
+                panic!("a query has rows");
+            };
+            let first = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.unwrap().unwrap().unwrap();
+            assert!(first.num_rows() > 0);
+            drop(stream);
+        }
+        assert_eq!(lines(&session, "SELECT c_id FROM customer WHERE c_id = 3").await, ["3"]);
+    });
+}
+
+#[test]
+fn errors_say_where_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path(), "latency=10us");
+    run(async {
+        let session = database.session();
+        session.execute("CREATE TABLE t (a int PRIMARY KEY, b text)").await.unwrap();
+        let error = |sql: &'static str| {
+            let session = &session;
+            async move { session.execute(sql).await.err().unwrap() }
+        };
+        let syntax = error("SELECT a\nFROM t WHER a = 1").await;
+        assert_eq!(syntax.kind, ErrorKind::Syntax);
+        assert_eq!(syntax.position.map(|p| p.line), Some(2), "{syntax}");
+        let missing = error("SELECT\n  nope FROM t").await;
+        assert_eq!(missing.position, Some(Position { line: 2, column: 3 }), "{missing}");
+        let table = error("INSERT INTO nowhere VALUES (1)").await;
+        assert_eq!(table.position, Some(Position { line: 1, column: 13 }), "{table}");
+        assert!(table.hint.unwrap().contains("tables are: t"));
+    });
+}
+
+#[test]
+fn what_is_committed_is_there_after_reopening() {
+    let directory = tempfile::tempdir().unwrap();
+    run(async {
+        {
+            let database = create(directory.path(), "latency=10us");
+            fill(&database.session()).await;
+        }
+        let options = OpenOptions { read_only: true, ..OpenOptions::default() };
+        let database = Database::open(directory.path().join("database"), options).unwrap();
+        let session = database.session();
+        assert_eq!(
+            lines(&session, "SELECT count(*), sum(l_price) FROM line WHERE l_order > 0").await,
+            ["120000 180000.00"]
+        );
+        let refused = session.execute("INSERT INTO customer VALUES (0, 0, 'x')").await.err().unwrap();
+        assert!(refused.message.contains("reading only"), "{refused}");
+        assert_eq!(database.check(&mut |_| {}).unwrap().faults, []);
+    });
+}
