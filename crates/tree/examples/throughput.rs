@@ -1,15 +1,16 @@
 //! How fast trees are sorted, loaded, changed, scanned and verified on a real file.
 //!
-//! `cargo run --release -p saki-tree --example throughput -- FILE [million entries] [page bytes]`
+//! `cargo run --release -p saki-tree --example throughput -- FILE [million entries] [page bytes] [model]`
 //!
-//! Every step checks its own result; the file is removed at the end.
+//! With a model (such as `cloud-volume`) the file is given the latency, parallelism and bandwidth of another
+//! device. Every step checks its own result; the file is removed at the end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use saki_base::{PageSize, TreeId};
-use saki_io::{DeviceOptions, Random, open_device};
+use saki_io::{DeviceOptions, ModelError, ModeledDevice, Random, open_device};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{BulkLoader, Change, LivePages, NoInspection, SORT_MEMORY_BYTES, Sorter, TreeReader, apply, verify};
 use saki_volume::{Volume, VolumeOptions};
@@ -23,12 +24,16 @@ fn report(what: &str, entries: u64, since: Instant) {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let path = PathBuf::from(arguments.next().ok_or("usage: throughput FILE [million entries] [page bytes]")?);
+    let path = PathBuf::from(arguments.next().ok_or("usage: throughput FILE [million entries] [page bytes] [model]")?);
     let entries: u64 = arguments.next().map_or(Ok(10), |text| text.parse())? * 1_000_000;
     let page_size = arguments.next().map_or(Ok(8192), |text| text.parse())?;
     let page_size = PageSize::new(page_size).map_err(|error| error.to_string())?;
 
     let device = open_device(&path, DeviceOptions { create: true, ..DeviceOptions::default() })?;
+    let device = match arguments.next() {
+        None => device,
+        Some(model) => ModeledDevice::new(device, model.parse().map_err(|error: ModelError| error.to_string())?),
+    };
     println!("{}, {entries} entries of 8 + {} bytes, pages of {} bytes", device.name(), VALUE.len(), page_size.bytes());
     let volume = Volume::create(device, VolumeOptions::new(page_size))?;
     let tree = TreeId(1);
