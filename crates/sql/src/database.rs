@@ -2,14 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use saki_base::PageSize;
 use saki_exec::{ExecError, Executor, ExecutorOptions};
 
 use saki_io::{
-    Backend, CalibrateOptions, CalibrateProgress, Device, DeviceOptions, DeviceProfile, ModelError, ModelOptions,
-    ModeledDevice, calibrate, open_device,
+    Backend, CalibrateOptions, CalibrateProgress, Device, DeviceError, DeviceOptions, DeviceProfile, ModelError,
+    ModelOptions, ModeledDevice, calibrate, open_device,
 };
 use saki_page::{IoShare, PageCache, PageError, PageStore};
 use saki_tree::{TreeError, TreeReader, TreeRoot};
@@ -26,6 +27,10 @@ pub const PAGE_BYTES_DEFAULT: u32 = 8 << 10;
 pub const CACHE_BYTES_DEFAULT: usize = 256 << 20;
 /// Memory of a bulk load's sorts unless told otherwise, in bytes.
 pub const LOAD_MEMORY_BYTES_DEFAULT: usize = 1 << 30;
+
+/// How long opening waits for a device in use. The kernel lets go of a ring's files only some moments after the
+/// ring was closed, so a database closed just now is still locked.
+const IN_USE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How to open a database.
 #[derive(Clone, Debug)]
@@ -191,7 +196,15 @@ impl std::fmt::Debug for Database {
 fn open(path: &Path, options: &OpenOptions, create: bool) -> Result<Arc<dyn Device>> {
     let device_options =
         DeviceOptions { backend: options.backend, read_only: options.read_only, direct: options.direct, create };
-    let device = open_device(path, device_options).map_err(SqlError::storage)?;
+    let began = Instant::now();
+    let device = loop {
+        match open_device(path, device_options.clone()) {
+            Err(DeviceError::InUse { .. }) if began.elapsed() < IN_USE_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => break opened.map_err(SqlError::storage)?,
+        }
+    };
     Ok(match &options.model {
         None => device,
         Some(model) => ModeledDevice::new(device, parse_model(model)?),

@@ -105,6 +105,8 @@ struct Outer {
     child: Option<Arc<dyn ExecutionPlan>>,
     rows: f64,
     seconds: f64,
+    /// How the chain's origin is read, in words.
+    path: String,
 }
 
 impl Outer {
@@ -123,7 +125,7 @@ impl Outer {
             limit: None,
             snapshot: Arc::clone(&env.snapshot) as _,
         };
-        Ok(Self { chain, columns, child: Some(Arc::clone(plan)), rows, seconds: 0.0 })
+        Ok(Self { chain, columns, child: Some(Arc::clone(plan)), rows, seconds: 0.0, path: String::new() })
     }
 
     /// The chain of a pipeline, seen through projections of columns and filters.
@@ -135,6 +137,7 @@ impl Outer {
                 child: exec.child.clone(),
                 rows: exec.estimate.rows,
                 seconds: exec.estimate.seconds,
+                path: exec.path.clone(),
             }));
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
@@ -445,7 +448,7 @@ impl<'a> Candidate<'a> {
             child: self.outer.child.clone(),
             estimate: Estimate { rows, seconds: self.outer.seconds + lookup.seconds },
             scan: None,
-            path: String::new(),
+            path: self.outer.path.clone(),
         };
         Ok(Some(PipelinePlan { parts, after }))
     }

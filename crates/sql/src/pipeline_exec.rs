@@ -38,6 +38,8 @@ use crate::stream::{FedStream, OutputStream};
 
 /// Leaves below which a scan is not worth more than one partition.
 const LEAVES_FOR_PARTITIONS: f64 = 16.0;
+/// Rows from which even a chain with a small origin is.
+const ROWS_FOR_PARTITIONS: f64 = 1000.0;
 
 /// What a scan reads, in terms of its table: enough to look the table up by key instead.
 #[derive(Clone, Debug)]
@@ -93,8 +95,8 @@ impl PipelineExec {
             (None, Origin::Ranges { access, ranges, .. }) => {
                 let whole = ranges.iter().any(|range| range.low.is_none() && range.high.is_none());
                 let leaves = access.tree.leaf_pages as f64;
-                let small =
-                    leaves < LEAVES_FOR_PARTITIONS || (!whole && estimate.rows < 1000.0 && chain.links.len() < 2);
+                let few_rows = estimate.rows < ROWS_FOR_PARTITIONS;
+                let small = few_rows && (leaves < LEAVES_FOR_PARTITIONS || !whole);
                 if small { 1 } else { env.settings.scan_partitions() }
             }
             (None, Origin::Rows { .. }) => 1,
