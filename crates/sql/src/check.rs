@@ -147,7 +147,7 @@ impl Check<'_> {
         }
     }
 
-    fn walk(&mut self, object: &str, root: &TreeRoot, entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), String>) {
+    fn walk(&mut self, object: &str, root: &TreeRoot, entry: &mut LookAt<'_>) {
         let mut inspect = Walk { object, entry, progress: self.progress };
         let seen = verify(&mut self.fetcher, root, &mut self.live, &mut inspect);
         self.report.pages += seen.pages();
@@ -157,9 +157,12 @@ impl Check<'_> {
     }
 }
 
+/// Looks at an entry's key and row, and says what is wrong with it.
+type LookAt<'l> = dyn FnMut(&[u8], &[u8]) -> Result<(), String> + 'l;
+
 struct Walk<'w> {
     object: &'w str,
-    entry: &'w mut dyn FnMut(&[u8], &[u8]) -> Result<(), String>,
+    entry: &'w mut LookAt<'w>,
     progress: &'w mut dyn FnMut(&CheckProgress),
 }
 

@@ -41,7 +41,7 @@ impl<R: BufRead> CsvReader<R> {
     }
 
     /// Line on which the present record begins, from 1.
-    pub fn line(&self) -> u64 {
+    pub fn record_line(&self) -> u64 {
         self.record_line
     }
 

@@ -55,7 +55,7 @@ impl CsvBatches {
                 return Err(SqlError::data(format!(
                     "{}, line {}: {fields} fields, and {} columns to fill",
                     self.path,
-                    self.reader.line(),
+                    self.reader.record_line(),
                     self.columns.len()
                 ))
                 .hint("check DELIMITER, QUOTE and the list of columns"));
@@ -63,7 +63,7 @@ impl CsvBatches {
             for (index, texts) in texts.iter_mut().enumerate() {
                 texts.push(self.reader.field(index)?.map(str::to_owned));
             }
-            lines.push(self.reader.line());
+            lines.push(self.reader.record_line());
         }
         if lines.is_empty() {
             return Ok(None);
@@ -118,7 +118,7 @@ pub async fn write_file(
 
 enum FileWriter {
     Csv(CsvWriter<BufWriter<File>>),
-    Parquet(ArrowWriter<File>),
+    Parquet(Box<ArrowWriter<File>>),
 }
 
 impl FileWriter {
@@ -134,7 +134,8 @@ impl FileWriter {
                 Self::Csv(writer)
             }
             FileFormat::Parquet => {
-                Self::Parquet(ArrowWriter::try_new(file, Arc::clone(schema), None).map_err(SqlError::storage)?)
+                let writer = ArrowWriter::try_new(file, Arc::clone(schema), None).map_err(SqlError::storage)?;
+                Self::Parquet(Box::new(writer))
             }
         })
     }

@@ -50,6 +50,7 @@ mod files;
 mod index_join;
 mod join_graph;
 mod join_order;
+mod join_sides;
 mod key_range;
 mod literals;
 mod load;

@@ -28,6 +28,9 @@ use crate::query_env::QueryEnv;
 /// Share of rows that a condition which is no column test is taken to leave.
 const OTHER_CONDITION_SELECTIVITY: f64 = 0.33;
 
+/// Column tests, and conditions that are none.
+pub type Conditions = (Vec<ColumnTest>, Vec<Arc<dyn PhysicalExpr>>);
+
 /// A table of the statement's snapshot.
 pub struct SnapshotTable {
     pub env: Arc<QueryEnv>,
@@ -45,7 +48,7 @@ impl SnapshotTable {
     }
 
     /// Splits planner conditions into column tests and the rest, both over table columns.
-    pub fn split_conditions(&self, filters: &[Expr]) -> Result<(Vec<ColumnTest>, Vec<Arc<dyn PhysicalExpr>>)> {
+    pub fn split_conditions(&self, filters: &[Expr]) -> Result<Conditions> {
         let (mut tests, mut rest) = (Vec::new(), Vec::new());
         if filters.is_empty() {
             return Ok((tests, rest));
