@@ -13,15 +13,13 @@ use saki_exec::{RunMetrics, StageMetrics};
 
 use crate::access::TableAccess;
 use crate::chain::{Chain, ColumnRef, Link, LinkKey, Origin};
-use crate::column_test::ColumnTest;
 use crate::columns::value_literal;
 use crate::key_range::op_text;
 use crate::path::Path;
 use crate::pipeline_exec::PipelineExec;
 
 /// A path in words.
-pub fn path_text(path: &Path, tests: &[ColumnTest]) -> String {
-    let _ = tests;
+pub fn path_text(path: &Path) -> String {
     let access = &path.access;
     let tree = match access.index {
         None => format!("{} by primary key", access.table.name),

@@ -124,7 +124,7 @@ impl SnapshotTable {
             estimate.rows = estimate.rows.min(limit as f64);
         }
         let schema = Arc::new(Schema::new(columns.iter().map(|c| self.schema.field(*c).clone()).collect::<Vec<_>>()));
-        let text = explain::path_text(&path, &tests);
+        let text = explain::path_text(&path);
         let scan = ScanInfo { table: Arc::clone(&self.table), columns, tests, rest, rows: estimate.rows };
         Ok(PipelineExec::new(PipelineParts {
             env: Arc::clone(&self.env),

@@ -365,3 +365,14 @@ fn rows(columns: &[(&str, Vec<String>)]) -> Result<StatementResult> {
     let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
     Ok(StatementResult::Rows { schema, stream: Box::pin(stream) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sessions_work_can_move_between_threads() {
+        fn spawnable<T: Send + 'static>(_: impl FnOnce(Arc<Session>) -> T) {}
+        spawnable(|session| async move { session.execute("SELECT 1").await.map(|_| ()) });
+    }
+}
