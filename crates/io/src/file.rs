@@ -98,6 +98,15 @@ pub(crate) struct DeviceFile {
     is_block_device: bool,
 }
 
+impl Drop for DeviceFile {
+    /// Unlocks at once: a ring keeps its registered file open until the kernel has torn it down, which happens later.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::debug!("{}: cannot be unlocked: {error}", self.name);
+        }
+    }
+}
+
 impl DeviceFile {
     pub fn open(path: &Path, backend: &str, options: &DeviceOptions) -> Result<Self, DeviceError> {
         let name = format!("{backend}:{}", path.display());

@@ -21,6 +21,7 @@ use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, ObjectType, Set};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use parking_lot::RwLock;
 
 use crate::cost::CostModel;
@@ -127,21 +128,28 @@ impl Session {
 
     /// Runs the statements of `sql` one after another. The first error ends it; what the statements
     /// before it did stays done.
-    pub async fn execute(&self, sql: &str) -> Result<Vec<StatementResult>> {
-        let mut results = Vec::new();
-        for parsed in statement::parse(sql)? {
-            results.push(self.execute_statement(parsed).await?);
-        }
-        Ok(results)
+    ///
+    /// Boxed, as [`Self::explain`] is: the code of a named future is generated again in every program that awaits
+    /// it, and this one holds the planner's.
+    pub fn execute<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<Vec<StatementResult>>> {
+        Box::pin(async move {
+            let mut results = Vec::new();
+            for parsed in statement::parse(sql)? {
+                results.push(self.execute_statement(parsed).await?);
+            }
+            Ok(results)
+        })
     }
 
     /// The plan of a query, as text.
-    pub async fn explain(&self, sql: &str) -> Result<String> {
-        let [Statement::Statement(query)] = &statement::parse(sql)?[..] else {
-            return Err(SqlError::invalid("EXPLAIN takes one query"));
-        };
-        let (plan, _) = self.plan(query.as_ref().clone()).await?;
-        Ok(plan_text(&plan, false))
+    pub fn explain<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<String>> {
+        Box::pin(async move {
+            let [Statement::Statement(query)] = &statement::parse(sql)?[..] else {
+                return Err(SqlError::invalid("EXPLAIN takes one query"));
+            };
+            let (plan, _) = self.plan(query.as_ref().clone()).await?;
+            Ok(plan_text(&plan, false))
+        })
     }
 
     async fn execute_statement(&self, parsed: Statement) -> Result<StatementResult> {
