@@ -97,7 +97,7 @@ fn probes_allocate_nothing_in_steady_state() {
     let few = access(&mut pages, 1, 50_000, 1);
     let many = access(&mut pages, 2, 400_000, 1);
     let inner = access(&mut pages, 3, 4_000, 100);
-    let store = Arc::new(MemoryStore { pages: Arc::new(pages.0), seed: 1, allowance: 64 });
+    let store = Arc::new(MemoryStore { pages: Arc::new(pages.0), seed: 1, allowance: 64, failing: 0 });
     let executor =
         Executor::start(PageCache::new(PAGE, 8192).unwrap(), store, ExecutorOptions { reactors: 1, pin: false })
             .unwrap();

@@ -128,7 +128,11 @@ fn build(model: &Model) -> Database {
 
 impl Database {
     fn executor(&self, frames: u32, allowance: usize, seed: u64) -> Arc<Executor> {
-        let store = Arc::new(MemoryStore { pages: Arc::clone(&self.pages), seed, allowance });
+        self.failing_executor(frames, allowance, seed, 0)
+    }
+
+    fn failing_executor(&self, frames: u32, allowance: usize, seed: u64, failing: u64) -> Arc<Executor> {
+        let store = Arc::new(MemoryStore { pages: Arc::clone(&self.pages), seed, allowance, failing });
         let cache = PageCache::new(PAGE, frames).unwrap();
         Executor::start(cache, store, ExecutorOptions { reactors: 2, pin: false }).unwrap()
     }
@@ -485,4 +489,33 @@ fn a_page_with_other_bytes_ends_the_run_with_its_name() {
     let Err(ExecError::Page { tree, error }) = failed else { panic!("a corrupt page must be found") };
     assert_eq!(tree, "children");
     assert!(error.to_string().contains(&format!("page {victim} on memory is corrupt")), "{error}");
+}
+
+#[test]
+fn a_failing_device_gives_all_rows_or_an_error_and_never_hangs() {
+    let model = model(17, 600);
+    let database = build(&model);
+    let source = || scan(&database.parents, vec![KeyRange::default()], vec![], vec![0]);
+    let join = stage(&database.children, JoinKind::Inner, 0, vec![0], vec![1]);
+    let joined = Arc::new(pipeline(source(), vec![join]));
+    let all = rows_of(&collect(&database.executor(512, 16, 1), &joined, &RunOptions::default()).unwrap());
+    let (mut whole, mut failed) = (0, 0);
+    for seed in 0..60 {
+        for (way, frames, allowance, options) in ways() {
+            let executor = database.failing_executor(frames, allowance, seed, 2_000);
+            match collect(&executor, &joined, &options) {
+                Ok(batches) => {
+                    assert!(rows_of(&batches) == all, "{way}, seed {seed}: other rows");
+                    whole += 1;
+                }
+                Err(ExecError::Page { error, .. }) => {
+                    assert!(error.to_string().contains("injected failure"), "{error}");
+                    failed += 1;
+                }
+                // The partition that did not fail itself.
+                Err(other) => panic!("{way}, seed {seed}: {other}"),
+            }
+        }
+    }
+    assert!(whole > 0 && failed > 0, "{whole} runs were whole and {failed} failed: the rate is off");
 }

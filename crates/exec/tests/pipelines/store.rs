@@ -109,9 +109,12 @@ pub struct MemoryStore {
     pub pages: Arc<Vec<Vec<u8>>>,
     pub seed: u64,
     pub allowance: usize,
+    /// One read in so many fails; 0 for none.
+    pub failing: u64,
 }
 
 struct Lane {
+    failing: u64,
     pages: Arc<Vec<Vec<u8>>>,
     random: u64,
     allowance: usize,
@@ -139,6 +142,7 @@ impl PageStore for MemoryStore {
             pages: Arc::clone(&self.pages),
             random: self.seed | 1,
             allowance: self.allowance,
+            failing: self.failing,
             queue: Vec::new(),
             thread: Arc::new(Unpark(parking_lot::Mutex::new(None))),
         }))
@@ -180,7 +184,9 @@ impl PageLane for Lane {
             let (share, address, mut slot, token) = self.queue.swap_remove(index);
             share.in_flight.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
             slot.copy_from_slice(&self.pages[address.0 as usize]);
-            finished.push(PageRead { token, slot, result: Ok(()) });
+            let fails = self.failing > 0 && (self.random >> 40).is_multiple_of(self.failing);
+            let failure = || StoreError { device: "memory".into(), message: "injected failure".into() };
+            finished.push(PageRead { token, slot, result: if fails { Err(failure()) } else { Ok(()) } });
         }
         count
     }

@@ -1,0 +1,158 @@
+//! How fast pipelines look scattered keys up in a tree on a real file, and scan it, without SQL above:
+//! `cargo run --release -p saki-exec --example probe_rate -- FILE [ROWS] [PROBES] [REACTORS]`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use saki_base::{DataType, KeyColumn, KeyLayout, PageSize, RowColumn, RowLayout, TreeId, ValueRef};
+use saki_exec::*;
+use saki_io::{DeviceOptions, open_device};
+use saki_page::{PageCache, PageStore};
+use saki_tree::{BulkLoader, TreeRoot};
+use saki_volume::{Volume, VolumeOptions};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let path = arguments.get(1).cloned().unwrap_or_else(|| "/tmp/probe_rate.saki".into());
+    let rows: u64 = arguments.get(2).map_or(Ok(8_000_000), |text| text.parse())?;
+    let probes: u64 = arguments.get(3).map_or(Ok(80_000), |text| text.parse())?;
+    let reactors: usize = arguments.get(4).map_or(Ok(2), |text| text.parse())?;
+    let page_size = PageSize::new(4096)?;
+    let _ = std::fs::remove_file(&path);
+    let device = open_device(std::path::Path::new(&path), DeviceOptions { create: true, ..DeviceOptions::default() })?;
+    let volume = Volume::create(device, VolumeOptions::new(page_size))?;
+    let int8 = KeyColumn { data_type: DataType::Int8, nullable: false, descending: false };
+    let key = KeyLayout::new([int8]);
+    let wide = RowLayout::new([
+        RowColumn { data_type: DataType::Int8, nullable: false },
+        RowColumn { data_type: DataType::Decimal { precision: 15, scale: 2 }, nullable: false },
+        RowColumn { data_type: DataType::Text, nullable: false },
+    ]);
+    let start = Instant::now();
+    let publication = volume.begin();
+    let build = |id: u32, rows: u64, stride: u64, row: &RowLayout| -> Result<TreeRoot, Box<dyn std::error::Error>> {
+        let mut loader = BulkLoader::new(publication.writer(), page_size, TreeId(id));
+        let text = "x".repeat(90);
+        let (mut k, mut r) = (Vec::new(), Vec::new());
+        for i in 0..rows {
+            k.clear();
+            r.clear();
+            key.encode(&[ValueRef::Int8((i * stride) as i64)], &mut k)?;
+            if !row.columns().is_empty() {
+                row.encode(&[ValueRef::Int8(i as i64), ValueRef::Decimal(i as i128), ValueRef::Text(&text)], &mut r)?;
+            }
+            loader.push(&k, &r)?;
+        }
+        let (root, writer) = loader.finish()?;
+        writer.finish()?;
+        Ok(root)
+    };
+    let narrow = RowLayout::new([]);
+    let outer = build(1, probes, rows / probes, &narrow)?;
+    let inner = build(2, rows, 1, &wide)?;
+    publication.commit(&[])?;
+    println!("built {} + {} leaves in {:.1} s", outer.leaf_pages, inner.leaf_pages, start.elapsed().as_secs_f64());
+
+    let store: Arc<dyn PageStore> = volume.clone();
+    let cache = PageCache::new(page_size, 64 << 10)?;
+    let reactors = std::env::var("REACTORS").map_or(2, |t| t.parse().unwrap());
+    let executor =
+        Executor::start(Arc::clone(&cache), store, ExecutorOptions { reactors, pin: std::env::var("PIN").is_ok() })?;
+    let column = |name: &str, data_type, place| AccessColumn { name: name.into(), data_type, nullable: false, place };
+    let access = |root: &TreeRoot, name: &str, row: &RowLayout, columns| {
+        Arc::new(TreeAccess {
+            tree: root.id,
+            name: name.into(),
+            root: root.root,
+            height: root.height.into(),
+            leaf_pages: root.leaf_pages,
+            key: key.clone(),
+            row: row.clone(),
+            columns,
+        })
+    };
+    let outer = access(&outer, "outer", &narrow, vec![column("id", DataType::Int8, Place::Key(0))]);
+    let decimal = DataType::Decimal { precision: 15, scale: 2 };
+    let inner = access(
+        &inner,
+        "inner",
+        &wide,
+        vec![column("id", DataType::Int8, Place::Key(0)), column("q", decimal, Place::Row(1))],
+    );
+    let inner_access = Arc::clone(&inner);
+    let pipeline = Arc::new(Pipeline {
+        source: Source::Ranges {
+            access: outer,
+            ranges: vec![KeyRange::default()],
+            predicates: vec![],
+            fetch: vec![0],
+            filter: None,
+        },
+        stages: vec![Stage {
+            access: inner,
+            kind: JoinKind::Inner,
+            key: vec![KeySource::Slot(0)],
+            unique: true,
+            predicates: vec![],
+            keep: vec![],
+            fetch: vec![1],
+            filter: None,
+        }],
+        limit: None,
+        snapshot: Arc::new(()),
+    });
+    let scan = Arc::new(Pipeline {
+        source: Source::Ranges {
+            access: Arc::clone(&inner_access),
+            ranges: vec![KeyRange::default()],
+            predicates: vec![],
+            fetch: vec![1],
+            filter: None,
+        },
+        stages: vec![],
+        limit: None,
+        snapshot: Arc::new(()),
+    });
+    let all = u32::MAX;
+    for (pipeline, execution, max) in [
+        (&pipeline, Execution::OutOfOrder, all),
+        (&scan, Execution::OutOfOrder, all),
+        (&pipeline, Execution::OutOfOrder, 256),
+        (&pipeline, Execution::InOrder, 1),
+    ] {
+        cache.clear();
+        let cpu = cpu_seconds();
+        let start = Instant::now();
+        let run = executor.run(
+            Arc::clone(pipeline),
+            RunOptions { execution, max_in_flight: max, partitions: reactors, ..RunOptions::default() },
+        );
+        let streams: Vec<_> = (0..run.options().partitions).map(|partition| run.open(partition)).collect();
+        let mut rows = 0;
+        for mut stream in streams {
+            while let Some(batch) = stream.next_blocking() {
+                rows += batch?.slots.num_rows();
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let (user, system) = cpu_seconds();
+        let visits = run.metrics().total(|stage| &stage.visits);
+        let read = run.metrics().total(|stage| &stage.pages_read);
+        println!(
+            "{execution:?} max {max}: {rows} rows, {seconds:.3} s, {:.0} pages/s, user {:.2} us/visit, system {:.2} us/read, {}",
+            read as f64 / seconds,
+            (user - cpu.0) * 1e6 / visits as f64,
+            (system - cpu.1) * 1e6 / read as f64,
+            run.metrics()
+        );
+    }
+    Ok(())
+}
+
+/// User and system seconds of this process.
+fn cpu_seconds() -> (f64, f64) {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0) / 100.0;
+    (ticks(11), ticks(12))
+}
