@@ -22,7 +22,7 @@ pub struct Args {
     dir: PathBuf,
 
     /// TPC-H scale factor
-    #[arg(long, value_name = "N", default_value_t = 0.2)]
+    #[arg(long, value_name = "N", default_value_t = 0.5)]
     sf: f64,
 }
 
@@ -88,7 +88,7 @@ pub async fn run(args: &Args) -> Outcome {
         charted.push((storage, measured));
     }
     println!("{}", answers.verdict()?);
-    let page_size = Database::open(&path, quiet()).map_err(|error| Failure::at(&path, &error))?.page_size().bytes();
+    let page_size = open::open(&path, quiet())?.page_size().bytes();
     let [svg, png] = chart(&charted, args.sf, page_size as u64).save(args.dir.join("demo"))?;
     println!("Plot: {} and {}", svg.display(), png.display());
     println!("Took {}.\n", progress::seconds(started.elapsed().as_secs_f64()));

@@ -138,14 +138,16 @@ pub async fn load_table(
     .await;
     bar.finish_and_clear();
     let loaded = loaded.map_err(|error| Failure::new(format!("table {}: {error}", table.name)))?;
-    let seconds = loaded.elapsed.as_secs_f64().max(1e-3);
-    eprintln!(
-        "{:10} {:>11} rows in {:>9}  {} rows/s  {:.0} MB/s",
-        table.name,
-        loaded.rows,
-        progress::seconds(seconds),
-        progress::short(loaded.rows as f64 / seconds),
-        loaded.bytes as f64 / 1e6 / seconds
-    );
+    let seconds = loaded.elapsed.as_secs_f64();
+    let mut line = format!("{:10} {:>11} rows in {:>9}", table.name, loaded.rows, progress::seconds(seconds));
+    // Rates of a handful of rows say nothing.
+    if loaded.rows >= 1000 {
+        line += &format!(
+            "  {:>8} rows/s  {:>4.0} MB/s",
+            progress::short(loaded.rows as f64 / seconds),
+            loaded.bytes as f64 / 1e6 / seconds
+        );
+    }
+    eprintln!("{line}");
     Ok(loaded)
 }
