@@ -55,9 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let store: Arc<dyn PageStore> = volume.clone();
     let cache = PageCache::new(page_size, 64 << 10)?;
-    let reactors = std::env::var("REACTORS").map_or(2, |t| t.parse().unwrap());
-    let executor =
-        Executor::start(Arc::clone(&cache), store, ExecutorOptions { reactors, pin: std::env::var("PIN").is_ok() })?;
+    let executor = Executor::start(Arc::clone(&cache), store, ExecutorOptions { reactors, pin: false })?;
     let column = |name: &str, data_type, place| AccessColumn { name: name.into(), data_type, nullable: false, place };
     let access = |root: &TreeRoot, name: &str, row: &RowLayout, columns| {
         Arc::new(TreeAccess {
