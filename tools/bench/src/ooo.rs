@@ -50,10 +50,10 @@ pub struct Options {
     cut: f64,
 }
 
-/// Runs of a cell: short ones are repeated, and the median counts.
-const REPEATS: usize = 5;
-/// Runs longer than this are not repeated.
-const REPEAT_BELOW_SECONDS: f64 = 2.0;
+/// Runs of each mode, over other customers each time; the median counts.
+const REPEATS: usize = 9;
+/// A mode that has taken so long at one selectivity is not run again.
+const REPEAT_SECONDS_MAX: f64 = 4.0;
 /// Above this the modeled devices, which resemble slow ones, would take hours.
 const MODELED_PERCENT_MAX: f64 = 1.0;
 
@@ -81,10 +81,10 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
         let profile = database.calibrate(&mut |_| {}).map_err(text)?;
         let before = device_limit(&path, model, &database, common)?;
         println!(
-            "\n{}\n{:>10}{:>14}{:>11}{:>12}{:>11}{:>10}{:>10}  answer",
+            "\n{}\n{:>10}{:>14}{:>11}{:>12}{:>11}{:>10}{:>10}  lines",
             database.device_name(),
             "percent",
-            "strategy",
+            "mode",
             "seconds",
             "pages",
             "pages/s",
@@ -137,20 +137,30 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// All modes at one selectivity.
+    /// All modes at one selectivity, in turns: what drifts meanwhile drifts for all of them.
     fn measure(&self, percent: f64, modes: &[Mode], report: &mut Report) -> Result<Vec<Cell>, String> {
-        let mut cells: Vec<Cell> = Vec::new();
-        // Of each repetition.
-        let mut answers = [None::<Answer>; REPEATS];
-        for mode in modes.iter().copied() {
-            let runs = self.repeat(mode, percent)?;
-            for (run, expected) in runs.iter().zip(&mut answers) {
-                let Some(found) = run.answer else { continue };
-                let expected = *expected.get_or_insert(found);
-                report.check(expected == found, || {
-                    format!("{} {percent} %: {} answers {found:?}, others {expected:?}", self.device, mode.name())
-                });
+        let mut runs: Vec<Vec<JoinRun>> = vec![Vec::new(); modes.len()];
+        for repetition in 0..REPEATS {
+            let join = self.join(percent, repetition as u64);
+            let mut answer: Option<Answer> = None;
+            for (mode, runs) in modes.iter().zip(&mut runs) {
+                let spent: f64 = runs.iter().map(|run| run.reading.seconds).sum();
+                if spent > REPEAT_SECONDS_MAX {
+                    continue;
+                }
+                let run = experiment::run(self.database, &join, *mode, Some(self.cut));
+                let run = self.runtime.block_on(run).map_err(text)?;
+                if let Some(found) = run.answer {
+                    let expected = *answer.get_or_insert(found);
+                    report.check(expected == found, || {
+                        format!("{} {percent} %: {} answers {found:?}, others {expected:?}", self.device, mode.name())
+                    });
+                }
+                runs.push(run);
             }
+        }
+        let mut cells: Vec<Cell> = Vec::new();
+        for (mode, runs) in modes.iter().copied().zip(&runs) {
             let counts = match mode {
                 Mode::OutOfOrder if runs[0].answer.is_some() => {
                     counts(self.database, self.runtime, mode, &self.join(percent, 0))?
@@ -158,7 +168,7 @@ impl Bench<'_> {
                 _ => Counts::default(),
             };
             let whole = cells.iter().find(|cell| cell.mode == Mode::OutOfOrder && !cell.cut);
-            let cell = Cell::new(self.device, percent, &runs, counts, whole.map(|cell| cell.reading.pages_read));
+            let cell = Cell::new(self.device, percent, runs, counts, whole.map(|cell| cell.reading.pages_read));
             println!("{cell}");
             cells.push(cell);
         }
@@ -167,16 +177,5 @@ impl Bench<'_> {
 
     fn join(&self, percent: f64, repetition: u64) -> Join {
         Join::new(percent / 100.0, self.seed + repetition)
-    }
-
-    /// Runs of one mode, each over other customers.
-    fn repeat(&self, mode: Mode, percent: f64) -> Result<Vec<JoinRun>, String> {
-        let mut runs: Vec<JoinRun> = Vec::new();
-        while runs.len() < REPEATS && runs.iter().all(|run| run.reading.seconds < REPEAT_BELOW_SECONDS) {
-            let join = self.join(percent, runs.len() as u64);
-            let run = self.runtime.block_on(experiment::run(self.database, &join, mode, Some(self.cut)));
-            runs.push(run.map_err(text)?);
-        }
-        Ok(runs)
     }
 }
