@@ -39,9 +39,9 @@ pub fn run(args: &Args) -> Outcome {
     let profile = profile?;
     print(&profile)?;
     match (is_database, &args.open.model) {
-        (true, None) => println!("stored in {}", args.path.display()),
-        (true, Some(_)) => println!("not stored: a model was measured, not the device"),
-        (false, _) => println!("not stored: {} is not a database", args.path.display()),
+        (true, None) => say!("stored in {}", args.path.display()),
+        (true, Some(_)) => say!("not stored: a model was measured, not the device"),
+        (false, _) => say!("not stored: {} is not a database", args.path.display()),
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ fn measure(path: &Path, report: &mut dyn FnMut(&CalibrateProgress)) -> Outcome<D
 }
 
 fn print(profile: &DeviceProfile) -> Outcome {
-    println!("{}", profile.device);
+    say!("{}", profile.device);
     let mut grid = Grid::new([
         ("size", Align::Right),
         ("in flight", Align::Right),
@@ -74,13 +74,13 @@ fn print(profile: &DeviceProfile) -> Outcome {
     }
     grid.write(&mut io::stdout().lock())?;
     let bytes = 4096;
-    println!(
+    say!(
         "\nOne read of 4 KiB takes {}; {} in flight bring {} reads/s, {:.0} times one at a time.",
         progress::seconds(profile.depth_one_latency(bytes)),
         profile.knee_depth(bytes),
         progress::short(profile.best_iops(bytes)),
         profile.best_iops(bytes) * profile.depth_one_latency(bytes)
     );
-    println!("Long reads: {} MB/s.", progress::short(profile.sequential_bandwidth() / 1e6));
+    say!("Long reads: {} MB/s.", progress::short(profile.sequential_bandwidth() / 1e6));
     Ok(())
 }

@@ -29,10 +29,10 @@ pub fn run(args: &Args) -> Outcome {
     bar.finish_and_clear();
     let report = report.map_err(|error| Failure::at(&args.path, &error))?;
     for fault in &report.faults {
-        println!("{fault}");
+        say!("{fault}");
     }
     let page_bytes = database.page_size().bytes() as u64;
-    println!(
+    say!(
         "{}: {} tables, {} indexes, {} rows, {} pages ({})",
         args.path.display(),
         report.tables,
@@ -43,15 +43,15 @@ pub fn run(args: &Args) -> Outcome {
     );
     match report.faults.len() {
         0 => {
-            println!("no faults");
+            say!("no faults");
             Ok(())
         }
         1 => {
-            println!("1 fault: restore the database from a copy, or drop what is named and load it again");
+            say!("1 fault: restore the database from a copy, or drop what is named and load it again");
             Err(Failure::told())
         }
         n => {
-            println!("{n} faults: restore the database from a copy, or drop what is named and load it again");
+            say!("{n} faults: restore the database from a copy, or drop what is named and load it again");
             Err(Failure::told())
         }
     }

@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Outcome {
         }
         return Err(failure);
     }
-    println!("created {} with pages of {}", args.path.display(), size::display(page_size.bytes() as u64));
+    say!("created {} with pages of {}", args.path.display(), size::display(page_size.bytes() as u64));
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub struct Args {
     dir: PathBuf,
 
     /// TPC-H scale factor
-    #[arg(long, value_name = "N", default_value_t = 0.5)]
+    #[arg(long, value_name = "N", default_value_t = 0.5, allow_negative_numbers = true)]
     sf: f64,
 }
 
@@ -74,12 +74,12 @@ pub async fn run(args: &Args) -> Outcome {
     let path = args.dir.join("tpch.saki");
     prepare(&args.dir, &path, args.sf).await?;
 
-    println!("\nThe join, with customers chosen by an indexed range of account balances:\n");
-    println!("  SELECT COUNT(*), SUM(l_quantity)");
-    println!("  FROM customer JOIN orders ON c_custkey = o_custkey JOIN lineitem ON o_orderkey = l_orderkey");
-    println!("  WHERE c_acctbal BETWEEN x AND y\n");
-    println!("Every run is cold: the cache is dropped and reads bypass the system's. In order is the classical");
-    println!("engine, one page at a time; out of order is the same plan with many pages in flight.\n");
+    say!("\nThe join, with customers chosen by an indexed range of account balances:\n");
+    say!("  SELECT COUNT(*), SUM(l_quantity)");
+    say!("  FROM customer JOIN orders ON c_custkey = o_custkey JOIN lineitem ON o_orderkey = l_orderkey");
+    say!("  WHERE c_acctbal BETWEEN x AND y\n");
+    say!("Every run is cold: the cache is dropped and reads bypass the system's. In order is the classical");
+    say!("engine, one page at a time; out of order is the same plan with many pages in flight.\n");
     let mut charted = Vec::new();
     let mut answers = Answers::default();
     for storage in &STORAGES {
@@ -87,11 +87,11 @@ pub async fn run(args: &Args) -> Outcome {
         print(storage, &limit, &measured)?;
         charted.push((storage, measured));
     }
-    println!("{}", answers.verdict()?);
+    say!("{}", answers.verdict()?);
     let page_size = open::open(&path, quiet())?.page_size().bytes();
     let [svg, png] = chart(&charted, args.sf, page_size as u64).save(args.dir.join("demo"))?;
-    println!("Plot: {} and {}", svg.display(), png.display());
-    println!("Took {}.\n", progress::seconds(started.elapsed().as_secs_f64()));
+    say!("Plot: {} and {}", svg.display(), png.display());
+    say!("Took {}.\n", progress::seconds(started.elapsed().as_secs_f64()));
     invite(&path);
     Ok(())
 }
@@ -113,7 +113,7 @@ async fn prepare(directory: &Path, path: &Path, scale: f64) -> Outcome {
             directory.display()
         )));
     }
-    println!("Loading TPC-H at scale factor {scale} into {}", path.display());
+    say!("Loading TPC-H at scale factor {scale} into {}", path.display());
     let outcome = fill(path, scale).await;
     if outcome.is_err() {
         // Half a demo would be in the way of the next.
@@ -136,7 +136,7 @@ fn reuse(directory: &Path, path: &Path, scale: f64) -> Outcome {
             directory.display()
         )));
     }
-    println!("Using {} from an earlier demo", path.display());
+    say!("Using {} from an earlier demo", path.display());
     Ok(())
 }
 
@@ -154,7 +154,7 @@ async fn fill(path: &Path, scale: f64) -> Outcome {
     bar.finish_and_clear();
     profile.map_err(|error| Failure::at(path, &error))?;
     let stored = database.volume().stats().used_bytes;
-    println!(
+    say!(
         "{} on the device, with pages of {}",
         size::display(stored),
         size::display(database.page_size().bytes() as u64)
@@ -241,8 +241,8 @@ impl Answers {
 }
 
 fn print(storage: &Storage, limit: &DeviceLimit, measured: &[Measured]) -> Outcome {
-    println!("{} ({})", storage.name, storage.what);
-    println!(
+    say!("{} ({})", storage.name, storage.what);
+    say!(
         "  best random reads: {}/s with {} in flight, {}/s one at a time",
         progress::short(limit.best_iops),
         limit.best_depth,
@@ -277,9 +277,9 @@ fn print(storage: &Storage, limit: &DeviceLimit, measured: &[Measured]) -> Outco
     }
     grid.write(&mut io::stdout().lock())?;
     if any_cut {
-        println!("  ~ cut after {} and scaled by the pages read until then", progress::seconds(CUT.as_secs_f64()));
+        say!("  ~ cut after {} and scaled by the pages read until then", progress::seconds(CUT.as_secs_f64()));
     }
-    println!();
+    say!("");
     Ok(())
 }
 
@@ -313,13 +313,13 @@ fn chart(charted: &[(&Storage, Vec<Measured>)], scale: f64, page_bytes: u64) -> 
 fn invite(path: &Path) {
     let command = std::env::args().next().unwrap_or_else(|| "saki".into());
     let (path, join) = (path.display(), Join::new(0.001, SEED).sql());
-    println!("Go on in the shell:\n");
-    println!("  {command} sql --db {path}");
-    println!("  {command} sql --db {path} --model modeled:cloud-volume\n");
-    println!("and there, for example:\n");
-    println!("  SET saki.index_join = always;");
-    println!("  EXPLAIN ANALYZE {join};");
-    println!("  SET saki.execution = in_order;   -- and the same again");
+    say!("Go on in the shell:\n");
+    say!("  {command} sql --db {path}");
+    say!("  {command} sql --db {path} --model modeled:cloud-volume\n");
+    say!("and there, for example:\n");
+    say!("  SET saki.index_join = always;");
+    say!("  EXPLAIN ANALYZE {join};");
+    say!("  SET saki.execution = in_order;   -- and the same again");
 }
 
 fn percent(share: f64) -> String {

@@ -40,15 +40,28 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Errors that say enough by themselves.
-macro_rules! from_error {
-    ($($error:ty),+) => {
-        $(impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                Self::new(error.to_string())
-            }
-        })+
-    };
+impl From<saki::SqlError> for Failure {
+    fn from(error: saki::SqlError) -> Self {
+        match &error.hint {
+            Some(hint) => Self::new(format!("{}\nHINT: {hint}", error.message)),
+            None => Self::new(error.message),
+        }
+    }
 }
 
-from_error!(saki::SqlError, saki::plot::PlotError, std::io::Error);
+impl From<saki::plot::PlotError> for Failure {
+    fn from(error: saki::plot::PlotError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        // Nobody reads any more: nobody wants to hear of it.
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Self::told()
+        } else {
+            Self::new(format!("standard output: {error}"))
+        }
+    }
+}

@@ -32,7 +32,7 @@ struct TpchArgs {
     db: PathBuf,
 
     /// Scale factor: 1 is about 1 GB of data, 6 million rows of lineitem
-    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    #[arg(long, value_name = "N", default_value_t = 1.0, allow_negative_numbers = true)]
     sf: f64,
 
     /// Page size of a database that is created, from 4k to 128k
@@ -108,7 +108,7 @@ pub async fn run(args: &Args) -> Outcome {
     }
     let took = started.elapsed().as_secs_f64();
     let stored = database.volume().stats().used_bytes;
-    println!(
+    say!(
         "loaded {rows} rows ({}) into {} in {}: {} on the device",
         size::display(bytes),
         args.db.display(),
@@ -137,7 +137,10 @@ pub async fn load_table(
     })
     .await;
     bar.finish_and_clear();
-    let loaded = loaded.map_err(|error| Failure::new(format!("table {}: {error}", table.name)))?;
+    let loaded = loaded.map_err(|error| match error.message.contains(table.name) {
+        true => Failure::from(error),
+        false => Failure::new(format!("table {}: {}", table.name, Failure::from(error))),
+    })?;
     let seconds = loaded.elapsed.as_secs_f64();
     let mut line = format!("{:10} {:>11} rows in {:>9}", table.name, loaded.rows, progress::seconds(seconds));
     // Rates of a handful of rows say nothing.

@@ -4,6 +4,9 @@
 //! standard output; progress, warnings and failures to standard error. The
 //! exit code is 0 if everything asked was done, 1 if not, 2 if the question was wrong.
 
+#[macro_use]
+mod say;
+
 mod calibrate;
 mod check;
 mod create;
@@ -59,7 +62,12 @@ pub fn run() -> ExitCode {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Load(args) => runtime().and_then(|runtime| runtime.block_on(load::run(&args))),
         Command::Demo(args) => runtime().and_then(|runtime| runtime.block_on(demo::run(&args))),
-        Command::Sql(args) => runtime().and_then(|runtime| sql::run(&args, &runtime)),
+        Command::Sql(args) => runtime().and_then(|runtime| {
+            let outcome = sql::run(&args, &runtime);
+            // What was cancelled is not waited for: an unpublished change leaves no trace.
+            runtime.shutdown_background();
+            outcome
+        }),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use clap::Args;
-use saki::{CreateOptions, Database, OpenOptions, PageSize, SqlError};
+use saki::{CreateOptions, Database, OpenOptions, PageSize};
 
 use super::failure::{Failure, Outcome};
 use super::size;
@@ -48,7 +46,7 @@ pub fn open(path: &Path, options: OpenOptions) -> Outcome<Arc<Database>> {
             "{path}: no such file; `saki create {path}` makes an empty database, `saki load tpch --db {path}` one with data"
         )));
     }
-    patiently(|| Database::open(path, options.clone())).map_err(|error| Failure::at(path, &error))
+    Database::open(path, options).map_err(|error| Failure::at(path, &error))
 }
 
 /// Makes an empty database at `path`, which must not hold anything.
@@ -73,21 +71,6 @@ pub fn create(path: &Path, page_size: PageSize, options: OpenOptions) -> Outcome
 /// The engine refuses to create over a database and says so better than a check here could.
 fn looks_like_database(path: &Path) -> bool {
     Database::open(path, OpenOptions { read_only: true, cache_bytes: 1 << 20, ..OpenOptions::default() }).is_ok()
-}
-
-/// Tries again for a moment while a database is in use: the system closes the files of a process
-/// that has just ended, or of a database just dropped, in the background.
-fn patiently<T>(attempt: impl Fn() -> Result<T, SqlError>) -> Result<T, SqlError> {
-    const PATIENCE: Duration = Duration::from_millis(1500);
-    let started = Instant::now();
-    loop {
-        match attempt() {
-            Err(error) if error.message.contains("is in use") && started.elapsed() < PATIENCE => {
-                thread::sleep(Duration::from_millis(10));
-            }
-            outcome => return outcome,
-        }
-    }
 }
 
 /// A page size from the command line.

@@ -37,7 +37,8 @@ impl<'a> Cells<'a> {
 
     /// Appends the value in `row` to `text`; false if it is NULL.
     pub fn append(&self, row: usize, text: &mut String) -> bool {
-        if self.array.is_null(row) {
+        // An array of the type NULL has no null bits.
+        if self.array.is_null(row) || *self.array.data_type() == DataType::Null {
             return false;
         }
         let written = match &self.formatter {

@@ -71,16 +71,16 @@ pub fn table(state: &State<'_>, name: &str) -> Outcome {
     let Some(table) = snapshot.catalog.get(&name) else {
         return Err(Failure::new(format!("there is no table {name:?}; \\dt lists the tables")));
     };
-    println!("Table {}", table.name);
+    say!("Table {}", table.name);
     let mut grid = Grid::new([("Column", Align::Left), ("Type", Align::Left), ("Nullable", Align::Left)]);
     for column in &table.columns {
         let nullable = if column.nullable { "" } else { "not null" };
         grid.row([column.name.clone(), column.data_type.to_string(), nullable.to_owned()]);
     }
     grid.write(&mut io::stdout().lock())?;
-    println!("Indexes:");
+    say!("Indexes:");
     if !table.primary_key.is_empty() {
-        println!("    {} PRIMARY KEY ({})", table.primary_key_name(), table.names(&table.primary_key));
+        say!("    {} PRIMARY KEY ({})", table.primary_key_name(), table.names(&table.primary_key));
     }
     for index in &table.indexes {
         let columns: Vec<String> = index
@@ -94,9 +94,9 @@ pub fn table(state: &State<'_>, name: &str) -> Outcome {
         } else {
             format!(" INCLUDE ({})", table.names(&index.include))
         };
-        println!("    {}{unique} ({}){include}", index.name, columns.join(", "));
+        say!("    {}{unique} ({}){include}", index.name, columns.join(", "));
     }
-    println!(
+    say!(
         "{} rows, {} in {} pages, {} levels; {}\n",
         progress::short(table.root.entries as f64),
         pages(database, table.root.pages()),
@@ -113,10 +113,10 @@ fn pages(database: &Database, pages: u64) -> String {
 
 fn write(mut grid: Grid, count: usize, nothing: &str) -> Outcome {
     if count == 0 {
-        println!("{nothing}");
+        say!("{nothing}");
         return Ok(());
     }
     grid.write(&mut io::stdout().lock())?;
-    println!();
+    say!("");
     Ok(())
 }

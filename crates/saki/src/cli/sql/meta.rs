@@ -45,11 +45,11 @@ pub fn run(state: &mut State<'_>, line: &str) -> Outcome<Next> {
         ("\\di", _) => describe::indexes(state)?,
         ("\\timing", _) => {
             state.timing = switched(name, argument, state.timing)?;
-            println!("timing is {}", on_off(state.timing));
+            say!("timing is {}", on_off(state.timing));
         }
         ("\\x", _) => {
             state.style.expanded = switched(name, argument, state.style.expanded)?;
-            println!("one value per line is {}", on_off(state.style.expanded));
+            say!("one value per line is {}", on_off(state.style.expanded));
         }
         ("\\format", _) => {
             state.style.format = <Format as clap::ValueEnum>::from_str(argument, true)
@@ -83,14 +83,12 @@ fn on_off(value: bool) -> &'static str {
 }
 
 fn help() {
-    println!("A statement ends with ; and may take several lines. Tab completes, Ctrl-R searches the history,");
-    println!("Ctrl-C cancels the statement that runs.\n");
+    say!("A statement ends with ; and may take several lines. Tab completes, Ctrl-R searches the history,");
+    say!("Ctrl-C cancels the statement that runs.\n");
     for (name, argument, meaning) in COMMANDS {
-        println!("  {:26}{meaning}", format!("{name} {argument}"));
+        say!("  {:26}{meaning}", format!("{name} {argument}"));
     }
-    println!("\nSettings: SHOW ALL; SET saki.execution = in_order; RESET saki.execution;");
-    println!("Plans:    EXPLAIN SELECT …; EXPLAIN ANALYZE SELECT …;");
-    println!(
-        "Files:    COPY t FROM '/path/t.csv' WITH (FORMAT csv, HEADER); COPY (SELECT …) TO '/path/out.parquet';\n"
-    );
+    say!("\nSettings: SHOW ALL; SET saki.execution = in_order; RESET saki.execution;");
+    say!("Plans:    EXPLAIN SELECT …; EXPLAIN ANALYZE SELECT …;");
+    say!("Files:    COPY t FROM '/path/t.csv' WITH (FORMAT csv, HEADER); COPY (SELECT …) TO '/path/out.parquet';\n");
 }

@@ -50,7 +50,7 @@ pub fn statement(state: &State<'_>, sql: &str) -> Result<(), Stopped> {
     if state.timing && outcome.is_ok() {
         let text = format!("Time: {}", progress::seconds(started.elapsed().as_secs_f64()));
         // Beside the rows of a table; out of the way of rows that a program reads.
-        if state.style.format == Format::Table { println!("{text}") } else { eprintln!("{text}") }
+        if state.style.format == Format::Table { say!("{text}") } else { eprintln!("{text}") }
     }
     outcome
 }
@@ -61,7 +61,7 @@ async fn execute(state: &State<'_>, sql: &str, watch: &Watch<'_>) -> Result<(), 
         match result {
             StatementResult::Done { tag, rows } => {
                 if state.style.format == Format::Table {
-                    println!("{}", tag_line(&tag, rows));
+                    say!("{}", tag_line(&tag, rows));
                 }
             }
             StatementResult::Rows { schema, mut stream, .. } => {

@@ -85,16 +85,16 @@ fn answer(state: &mut State<'_>, input: &str) -> Next {
 }
 
 fn greet(state: &State<'_>, path: Option<&Path>) {
-    println!("Sakigake {}. \\? for help, \\q to leave.", env!("CARGO_PKG_VERSION"));
+    say!("Sakigake {}. \\? for help, \\q to leave.", env!("CARGO_PKG_VERSION"));
     let database = state.session.database();
     match path {
-        Some(path) => println!(
+        Some(path) => say!(
             "{}: pages of {}, {}",
             path.display(),
             size::display(database.page_size().bytes() as u64),
             database.device_name()
         ),
-        None => println!("A temporary database: it is gone when you leave. --db opens one that stays."),
+        None => say!("A temporary database: it is gone when you leave. --db opens one that stays."),
     }
     if path.is_some() {
         let _ = describe::tables(state);

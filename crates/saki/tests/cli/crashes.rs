@@ -1,0 +1,73 @@
+//! Processes killed at a random moment: the database opens, is clean, and holds a table before or after, never between.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::support::{check, command, saki, scratch, sql, tpch};
+
+const ROWS: usize = 200_000;
+
+fn run_and_kill(path: &Path, text: &str, after: Duration) -> bool {
+    let mut child = command()
+        .args(["sql".as_ref(), "--db".as_ref(), path.as_os_str(), "-c".as_ref(), text.as_ref()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(after);
+    let died = child.try_wait().unwrap().is_none();
+    // On Unix this is SIGKILL.
+    let _ = child.kill();
+    child.wait().unwrap();
+    died
+}
+
+#[test]
+fn a_load_killed_at_any_moment_is_done_or_not_begun() {
+    let (directory, path) = scratch();
+    let csv = directory.path().join("rows.csv");
+    let rows: String = (0..ROWS).map(|row| format!("{row},{},name of row {row}\n", row * 7919 % ROWS)).collect();
+    std::fs::write(&csv, rows).unwrap();
+    saki(["create".as_ref(), path.as_os_str()]).answer();
+    sql(&path, "CREATE TABLE t (id int PRIMARY KEY, other int, name text); CREATE INDEX other_idx ON t (other)")
+        .answer();
+    let copy = format!("COPY t FROM '{}' WITH (FORMAT csv)", csv.display());
+
+    let started = Instant::now();
+    let (_copy, whole) =
+        (std::fs::copy(&path, directory.path().join("whole.saki")), directory.path().join("whole.saki"));
+    sql(&whole, &copy).answer();
+    let takes = started.elapsed();
+    let mut killed = 0;
+    for attempt in 0..10 {
+        killed +=
+            u32::from(run_and_kill(&path, &copy, takes * attempt / 10 + Duration::from_millis(u64::from(attempt))));
+        check(&path).answer();
+        let count = sql(&path, "SELECT count(*) AS n FROM t").answer();
+        match count.as_str() {
+            "n\n0\n" => {}
+            "n\n200000\n" => {
+                let found = sql(&path, "SELECT id FROM t WHERE other = 7919").answer();
+                assert_eq!(found, "id\n1\n");
+                sql(&path, "DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, other int, name text); CREATE INDEX other_idx ON t (other)").answer();
+            }
+            other => panic!("between: {other}"),
+        }
+    }
+    assert!(killed >= 5, "only {killed} of 10 loads were killed");
+}
+
+#[test]
+fn an_index_build_killed_at_any_moment_is_done_or_not_begun() {
+    let (_directory, path) = tpch();
+    for attempt in 0..8 {
+        run_and_kill(&path, "CREATE INDEX ship_idx ON lineitem (l_shipdate)", Duration::from_millis(20 + 40 * attempt));
+        let checked = check(&path).answer();
+        if checked.contains("9 indexes") {
+            sql(&path, "DROP INDEX ship_idx").answer();
+        } else {
+            assert!(checked.contains("8 indexes"), "{checked}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The `saki` command as its users meet it: real processes, real files.
+//!
+//! - `answers`: what goes right, from an empty directory to query results.
+//! - `mistakes`: what users get wrong, and how they are told.
+//! - `damage`: files that are not what was written.
+//! - `crashes`: processes that die at a random moment.
+
+mod answers;
+mod crashes;
+mod damage;
+mod mistakes;
+mod support;
