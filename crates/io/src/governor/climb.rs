@@ -1,7 +1,7 @@
 //! Finding the knee by trying: hill climbing over windows of completions.
 //!
 //! ```text
-//!   Start: double while throughput rises by 5 %
+//!   Start: double while throughput rises by 25 %
 //!     │
 //!     ▼            every few windows            better by 2 %: stay there
 //!   Hold ───────────────────────────► Probe 2x ────────────────────────────► Hold
@@ -20,6 +20,9 @@
 //!   admitted under the old limit.
 //! - Windows are whole generations long, because requests admitted together
 //!   often complete together: a fraction of a lump would count for too much.
+//! - Real devices are shared and noisy: the scatter of throughput between windows at one depth is
+//!   measured, and a gain has to stand out of it. What noise hides is not worth queueing for, so a
+//!   loss within it is accepted on the way down.
 //! - The product of best throughput and least latency, by which congestion
 //!   control finds a network's knee, is not used: under random imbalance an
 //!   array's knee is several times that.
@@ -28,8 +31,9 @@ use std::time::Duration;
 
 use super::DEPTH_MAX;
 
-/// Doubling goes on while it brings at least this.
-const START_GAIN: f64 = 1.05;
+/// Doubling goes on while it brings at least this: below the knee it brings nearly 2, and the
+/// gentle slope behind it is left to probes, which are patient.
+const START_GAIN: f64 = 1.25;
 /// A doubled depth has to bring this, and more than chance does: see [`Window::up_gain`].
 const UP_GAIN: f64 = 1.02;
 /// A halved depth may cost so much, or what chance takes.
@@ -66,12 +70,21 @@ pub(super) struct Totals {
     pub now: Duration,
 }
 
+/// How many times its usual scatter a difference has to be.
+const SCATTERS: f64 = 2.0;
+/// The weight of the newest window in the scatter.
+const SCATTER_WEIGHT: f64 = 0.2;
+/// Scatter beyond this is a change of load rather than noise.
+const SCATTER_MAX: f64 = 0.25;
+
 /// A window that was judged.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     /// Work per second.
     rate: f64,
     completions: u64,
+    /// How far throughput strays between windows at one depth, as a share of it.
+    scatter: f64,
 }
 
 impl Window {
@@ -80,12 +93,12 @@ impl Window {
     /// latencies: an improvement has to exceed twice that of a difference.
     /// Otherwise a slow disk's limit would drift upwards by luck.
     fn up_gain(&self) -> f64 {
-        UP_GAIN.max(1.0 + 1.0 / (self.completions as f64).sqrt())
+        UP_GAIN.max(1.0 + 1.0 / (self.completions as f64).sqrt()).max(1.0 + SCATTERS * self.scatter)
     }
 
     /// What makes this window count as no worse than another: less than one such scatter lost.
     fn down_loss(&self) -> f64 {
-        DOWN_LOSS.min(1.0 - 0.3 / (self.completions as f64).sqrt())
+        DOWN_LOSS.min(1.0 - 0.3 / (self.completions as f64).sqrt()).min(1.0 - self.scatter)
     }
 }
 
@@ -127,6 +140,8 @@ pub(super) struct Climber {
     shortened: u32,
     /// Completions per second, last seen.
     pace: f64,
+    /// See [`Window::scatter`].
+    scatter: f64,
     up: Patience,
     down: Patience,
 }
@@ -141,6 +156,7 @@ impl Climber {
             settling: true,
             shortened: 0,
             pace: 0.0,
+            scatter: 0.0,
             up: Patience::new(2),
             down: Patience::new(2),
         };
@@ -181,7 +197,8 @@ impl Climber {
         }
         let completions = totals.completed - self.begun.completed;
         self.pace = completions as f64 / elapsed;
-        Some(Window { rate: (totals.work - self.begun.work) as f64 / elapsed, completions })
+        let rate = (totals.work - self.begun.work) as f64 / elapsed;
+        Some(Window { rate, completions, scatter: self.scatter })
     }
 
     fn decide(&mut self, window: Window) {
@@ -212,6 +229,10 @@ impl Climber {
         let change = last.map_or(1.0, |last| (rate / last).max(last / rate));
         // Averaged over windows, so that one lucky or unlucky window decides less.
         let mut steady = last.map_or(rate, |last| 0.7 * last + 0.3 * rate);
+        if last.is_some() {
+            let strayed = (change - 1.0).min(SCATTER_MAX);
+            self.scatter += SCATTER_WEIGHT * (strayed - self.scatter);
+        }
         if change > UPHEAVAL {
             (self.up, self.down) = (Patience::new(1), Patience::new(1));
             steady = rate;
