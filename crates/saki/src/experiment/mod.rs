@@ -51,7 +51,7 @@ impl Join {
         let width = ((selectivity * balances as f64).round() as i64).clamp(1, balances);
         let room = (balances - width + 1) as u64;
         // Fibonacci hashing: neighbouring seeds choose far-apart ranges.
-        let start = (u128::from(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)) * u128::from(room) >> 64) as i64;
+        let start = ((u128::from(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)) * u128::from(room)) >> 64) as i64;
         let low = BALANCE_MIN + start;
         Self { selectivity, low, high: low + width - 1 }
     }

@@ -136,20 +136,16 @@ impl Scale {
     }
 }
 
-/// The next step of 1, 2 or 5 times a power of ten.
+/// The nearest step of 1, 2 or 5 times a power of ten, in proportion.
 fn nice_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
-    let digits = step / power;
-    power
-        * if digits <= 1.0 {
-            1.0
-        } else if digits <= 2.0 {
-            2.0
-        } else if digits <= 5.0 {
-            5.0
-        } else {
-            10.0
-        }
+    let digits = match step / power {
+        digits if digits < 1.5 => 1.0,
+        digits if digits < 3.2 => 2.0,
+        digits if digits < 7.1 => 5.0,
+        _ => 10.0,
+    };
+    power * digits
 }
 
 /// A tick's value in few characters: `0.001`, `25`, `10 k`, `2.5 M`; as exact as `step` asks.

@@ -102,7 +102,8 @@ impl Table {
             "nation" => 25,
             "supplier" => SupplierGenerator::calculate_row_count(scale, 1, 1),
             "part" => PartGenerator::calculate_row_count(scale, 1, 1),
-            "partsupp" => PartSuppGenerator::calculate_row_count(scale, 1, 1),
+            // The generator counts parts; each has four suppliers.
+            "partsupp" => 4 * PartSuppGenerator::calculate_row_count(scale, 1, 1),
             "customer" => CustomerGenerator::calculate_row_count(scale, 1, 1),
             "orders" => OrderGenerator::calculate_row_count(scale, 1, 1),
             // Orders have one to seven lines.
