@@ -50,6 +50,8 @@ const ARRIVALS_PER_TURN: usize = 16;
 const STEPS_PER_TURN: usize = 64;
 /// Visits for one probe that are asked for at once; more are expanded as they are needed.
 pub(crate) const EAGER_CHILDREN_MAX: usize = 64;
+/// Inner children of a page fetched ahead that are fetched ahead too, if there are no more.
+pub(crate) const AHEAD_CHILDREN_MAX: usize = 16;
 
 /// Visits and depths share a token's lower half.
 const VISIT_BITS: u32 = 26;
@@ -130,6 +132,8 @@ pub(crate) struct Instance {
     pub(crate) large: LargeRows,
     taken: Taken,
     source_ended: bool,
+    /// The upper pages of the stages' trees have been asked for.
+    ahead: bool,
     /// Inner pages of the source that this partition owes an expansion for.
     pub(crate) inner_claims: usize,
     in_flight: usize,
@@ -167,6 +171,7 @@ impl Instance {
             large: LargeRows::default(),
             taken: Taken::default(),
             source_ended: false,
+            ahead: false,
             inner_claims: 0,
             in_flight: 0,
             window: 0,
@@ -236,6 +241,9 @@ impl Instance {
             return Ok(Turn::Done);
         }
         self.window = self.window_now(reader);
+        if !std::mem::replace(&mut self.ahead, true) {
+            self.fetch_ahead();
+        }
         for _ in 0..ARRIVALS_PER_TURN {
             if !self.make_room()? {
                 return Ok(Turn::Waiting);
@@ -257,6 +265,20 @@ impl Instance {
             }
         }
         Ok(Turn::More)
+    }
+
+    /// Wants the roots of all stages at once, so that the levels of one tree are read beside those of another:
+    /// the first row then waits for the tallest tree, not for the sum of all. A classical engine does not.
+    fn fetch_ahead(&mut self) {
+        if self.run.options.execution == Execution::InOrder {
+            return;
+        }
+        let run = Arc::clone(&self.run);
+        for (depth, stage) in (1..).zip(&run.pipeline.stages) {
+            if let (Some(root), 2..) = (stage.access.root, stage.access.height) {
+                self.want(depth, root, stage.access.height - 1, false, Work::Ahead);
+            }
+        }
     }
 
     /// Requests this partition may have in flight: no more than its part of the cache can hold, so that

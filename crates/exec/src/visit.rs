@@ -6,7 +6,7 @@ use saki_page::{CacheReader, InnerView, LeafValue, LeafView, PageExpectation};
 
 use crate::entry::EntryReader;
 use crate::error::ExecError;
-use crate::instance::{Depth, EAGER_CHILDREN_MAX, Instance, ProbeExpansion};
+use crate::instance::{AHEAD_CHILDREN_MAX, Depth, EAGER_CHILDREN_MAX, Instance, ProbeExpansion};
 use crate::plan::{JoinKind, KeyRange, Source, Stage, TreeAccess};
 use crate::probes::ProbeBatch;
 use crate::run::Run;
@@ -67,6 +67,7 @@ impl Instance {
             match piece {
                 Work::Probes { batch, start, end } => self.route(depth, view, level, batch, start, end),
                 Work::Range(range) => self.expand_range(run, view, level, range),
+                Work::Ahead => self.go_ahead(depth, view, level),
                 Work::Large { .. } => return Err(malformed(run, depth, visit.page, "a piece of a row was expected")),
             }
             self.work_done(depth, piece);
@@ -121,6 +122,15 @@ impl Instance {
         run.source.expanded(Expansion { children, next: 0, level, range });
     }
 
+    /// Fetches the inner children of an upper page ahead, too, if they are few.
+    fn go_ahead(&mut self, depth: usize, view: &InnerView<'_>, level: u16) {
+        if level > 0 && view.count() <= AHEAD_CHILDREN_MAX {
+            for child in 0..view.count() {
+                self.want(depth, view.child(child), level, false, Work::Ahead);
+            }
+        }
+    }
+
     fn leaf_page(
         &mut self,
         run: &Run,
@@ -134,7 +144,7 @@ impl Instance {
             let answered = match piece {
                 Work::Probes { batch, start, end } => self.answer(run, depth, view, reader, batch, start..end),
                 Work::Range(range) => self.scan(run, view, reader, range),
-                Work::Large { .. } => Err("a piece of a row was expected".into()),
+                Work::Large { .. } | Work::Ahead => Err("an inner or overflow page was expected".into()),
             };
             answered.map_err(|reason| malformed(run, depth, visit.page, reason))?;
             self.work_done(depth, piece);

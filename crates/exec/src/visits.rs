@@ -15,6 +15,8 @@ pub(crate) enum Work {
     Range(u32),
     /// A piece of a large row, from byte `offset` on.
     Large { large: u32, offset: u64 },
+    /// Nothing yet: an upper page of a tree that probes will pass, fetched while the source is still on its way.
+    Ahead,
 }
 
 #[derive(Clone, Copy)]
