@@ -4,9 +4,11 @@
 //! - `mistakes`: what users get wrong, and how they are told.
 //! - `damage`: files that are not what was written.
 //! - `crashes`: processes that die at a random moment.
+//! - `full`: devices that fill up.
 
 mod answers;
 mod crashes;
 mod damage;
+mod full;
 mod mistakes;
 mod support;

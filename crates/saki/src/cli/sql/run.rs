@@ -122,13 +122,12 @@ impl<'s> Watch<'s> {
         self.pages_read.set(pages);
         let rate = pages as f64 / self.started.elapsed().as_secs_f64();
         let in_flight = self.database.volume().governor().in_flight();
-        let message = format!(
-            "{} pages read, {}/s, {in_flight} in flight; Ctrl-C cancels",
-            progress::short(pages as f64),
-            progress::short(rate)
-        );
+        let message = format!("{pages} pages read, {rate:.0}/s, {in_flight} in flight; Ctrl-C cancels");
         let mut line = self.line.borrow_mut();
-        line.get_or_insert_with(|| progress::line("").with_elapsed(self.started.elapsed())).set_message(message);
+        match line.as_ref() {
+            Some(line) => line.set_message(message),
+            None => *line = Some(progress::line(message).with_elapsed(self.started.elapsed())),
+        }
     }
 
     fn clear(&self) {
