@@ -190,25 +190,26 @@ fn parse_decimal(text: &str, precision: u8, scale: u8) -> Result<i128, ParseReas
     let kept = whole.len() as i64 + exponent + i64::from(scale);
     let mut unscaled = 0_i128;
     let mut position = 0_i64;
-    let limit = decimal_limit(DECIMAL_PRECISION_MAX);
+    // Asked before a digit is appended: ten times the largest decimal is more than an i128 holds.
+    let has_room = |unscaled: i128| unscaled < decimal_limit(DECIMAL_PRECISION_MAX - 1);
     for digit in whole.iter().chain(fraction) {
         let digit = i128::from(digit - b'0');
         if position < kept {
+            if !has_room(unscaled) {
+                return Err(overflow);
+            }
             unscaled = unscaled * 10 + digit;
         } else if position == kept && digit >= 5 {
             unscaled += 1;
-        }
-        if unscaled >= limit {
-            return Err(overflow);
         }
         position += 1;
     }
     // Zeroes that the exponent or the scale add; a zero stays one whatever they are.
     while position < kept && unscaled != 0 {
-        unscaled *= 10;
-        if unscaled >= limit {
+        if !has_room(unscaled) {
             return Err(overflow);
         }
+        unscaled *= 10;
         position += 1;
     }
     if unscaled >= decimal_limit(precision) {

@@ -127,6 +127,16 @@ fn decimals_are_as_postgresql_has_them() {
 }
 
 #[test]
+fn more_digits_than_any_decimal_has_are_an_overflow() {
+    let widest = DataType::Decimal { precision: 38, scale: 0 };
+    let nines = "9".repeat(38);
+    assert_eq!(parse(widest, &nines), Ok(Value::Decimal(10_i128.pow(38) - 1)));
+    for text in [format!("{nines}9"), format!("{nines}.5"), format!("{nines}e1"), "2".repeat(5_000)] {
+        assert_eq!(parse(widest, &text), Err(ParseReason::NumericOverflow { precision: 38, scale: 0 }), "{text}");
+    }
+}
+
+#[test]
 fn dates_and_times_are_as_postgresql_has_them() {
     for (text, printed) in [
         ("1970-01-01", "1970-01-01"),

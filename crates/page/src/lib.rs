@@ -20,7 +20,9 @@
 //! policies are compared on traces in [`replacement`].
 
 #![deny(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
 pub mod cache;
 mod epoch;
 pub mod format;
