@@ -26,7 +26,7 @@ pub const PAGE_BYTES_DEFAULT: u32 = 8 << 10;
 /// Page cache unless told otherwise, in bytes.
 pub const CACHE_BYTES_DEFAULT: usize = 256 << 20;
 /// Memory of a bulk load's sorts unless told otherwise, in bytes.
-pub const LOAD_MEMORY_BYTES_DEFAULT: usize = 1 << 30;
+pub const LOAD_MEMORY_BYTES_DEFAULT: usize = 256 << 20;
 
 /// How long opening waits for a device in use. The kernel lets go of a ring's files only some moments after the
 /// ring was closed, so a database closed just now is still locked.
@@ -218,7 +218,7 @@ fn parse_model(text: &str) -> Result<ModelOptions> {
 /// What plans are priced by: the model, the stored profile, or an assumption.
 fn speed_of(volume: &Volume, options: &OpenOptions) -> Result<DeviceSpeed> {
     if let Some(model) = &options.model {
-        return Ok(model_speed(&parse_model(model)?));
+        return Ok(model_speed(&parse_model(model)?, volume.page_size()));
     }
     let stored = volume.device_profile().map_err(volume_error)?;
     let profile = stored.and_then(|bytes| DeviceProfile::from_json(std::str::from_utf8(&bytes).ok()?));
@@ -234,13 +234,19 @@ fn profile_speed(profile: &DeviceProfile, page_size: PageSize) -> DeviceSpeed {
     }
 }
 
-fn model_speed(model: &ModelOptions) -> DeviceSpeed {
+/// Requests a second that the device under a model serves at best, neighbouring pages asked for together.
+const MODEL_READS_PER_SECOND_MAX: f64 = 120_000.0;
+
+/// A model sees every page as a request of its own, neighbours too: what it serves in pages a second bounds scans.
+fn model_speed(model: &ModelOptions, page_size: PageSize) -> DeviceSpeed {
     let latency = (model.latency_min + model.latency_max).as_secs_f64() / 2.0;
     let by_servers = model.servers.map_or(f64::INFINITY, |servers| f64::from(servers) / latency.max(1e-9));
+    let reads_per_second = model.iops.unwrap_or(1e6).min(by_servers);
+    let by_requests = model.iops.unwrap_or(MODEL_READS_PER_SECOND_MAX) * page_size.bytes() as f64;
     DeviceSpeed {
         latency,
-        reads_per_second: model.iops.unwrap_or(1e6).min(by_servers),
-        bytes_per_second: model.bandwidth.unwrap_or(4e9),
+        reads_per_second,
+        bytes_per_second: model.bandwidth.unwrap_or(f64::INFINITY).min(by_requests),
     }
 }
 

@@ -48,7 +48,7 @@ struct TpchArgs {
     no_indexes: bool,
 
     /// Memory for sorting
-    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = size::parse)]
     memory: u64,
 
     #[command(flatten)]
