@@ -38,8 +38,8 @@ small-benches: build-all
 	$(SAKI_BENCH) tpch --small --modes out_of_order,in_order --data $(DATA)/small --json $(DATA)/small/tpch.json
 
 small-demo: build-all
-	rm -rf $(DATA)/demo && mkdir -p $(DATA)/demo
-	$(SAKI) demo --help >/dev/null
+	rm -rf $(DATA)/demo && mkdir -p $(DATA)
+	$(SAKI) demo --sf $(SMALL_SCALE) --dir $(DATA)/demo
 
 peers: build-all
 	tools/peers/peers --saki $(SAKI) --data $(DATA)/small/peers tpch --scale $(SMALL_SCALE) --page-sizes 4096,16384,131072
