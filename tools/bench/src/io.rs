@@ -271,7 +271,7 @@ fn plot(path: &Path, points: &[Point]) -> Result<(), String> {
         return Ok(());
     };
     let mut chart = Chart::new("Random reads by requests in flight")
-        .subtitle(format!("{bytes} bytes a read, O_DIRECT, one thread"))
+        .subtitle(format!("{bytes} bytes a read, O_DIRECT, one lane"))
         .x(Axis::log("requests in flight"))
         .y(Axis::log("reads per second"));
     for lane in distinct(points.iter().map(|point| point.lane.as_str())) {
