@@ -235,7 +235,7 @@ fn profile_speed(profile: &DeviceProfile, page_size: PageSize) -> DeviceSpeed {
 }
 
 /// Requests a second that the device under a model serves at best, neighbouring pages asked for together.
-const MODEL_READS_PER_SECOND_MAX: f64 = 120_000.0;
+const MODEL_READS_PER_SECOND_MAX: f64 = 90_000.0;
 
 /// A model sees every page as a request of its own, neighbours too: what it serves in pages a second bounds scans.
 fn model_speed(model: &ModelOptions, page_size: PageSize) -> DeviceSpeed {
