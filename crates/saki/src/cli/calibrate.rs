@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use saki::Database;
 use saki_io::{CalibrateOptions, CalibrateProgress, DeviceOptions, DeviceProfile};
 
 use super::failure::{Failure, Outcome};
@@ -22,21 +23,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let bar = progress::steps("calibrating", 1);
-    let mut report = |at: &CalibrateProgress| {
-        bar.set_length(at.steps as u64);
-        bar.set_position(at.steps_done as u64);
-        bar.set_message(at.message.clone());
-    };
     let is_database = open(&args.path, args.open.options(true)).is_ok();
     let profile = if is_database {
         let database = open(&args.path, args.open.options(false))?;
-        database.calibrate(&mut report).map_err(|error| Failure::at(&args.path, &error))
+        measure_database(&database, &args.path)?
     } else {
-        measure(&args.path, &mut report)
+        with_bar(|report| measure(&args.path, report))?
     };
-    bar.finish_and_clear();
-    let profile = profile?;
     print(&profile)?;
     match (is_database, &args.open.model) {
         (true, None) => say!("stored in {}", args.path.display()),
@@ -44,6 +37,22 @@ pub fn run(args: &Args) -> Outcome {
         (false, _) => say!("not stored: {} is not a database", args.path.display()),
     }
     Ok(())
+}
+
+/// Measures a database's device under a progress bar; the database keeps the profile.
+pub fn measure_database(database: &Database, path: &Path) -> Outcome<DeviceProfile> {
+    with_bar(|report| database.calibrate(report).map_err(|error| Failure::at(path, &error)))
+}
+
+fn with_bar<T>(work: impl FnOnce(&mut dyn FnMut(&CalibrateProgress)) -> T) -> T {
+    let bar = progress::steps("measuring the disk", 1);
+    let result = work(&mut |at| {
+        bar.set_length(at.steps as u64);
+        bar.set_position(at.steps_done as u64);
+        bar.set_message(at.message.clone());
+    });
+    bar.finish_and_clear();
+    result
 }
 
 fn measure(path: &Path, report: &mut dyn FnMut(&CalibrateProgress)) -> Outcome<DeviceProfile> {

@@ -12,7 +12,7 @@ use saki::{CreateOptions, Database, OpenOptions};
 
 use super::failure::{Failure, Outcome};
 use super::output::{Align, Grid};
-use super::{load, open, progress, size};
+use super::{calibrate, load, open, progress, size};
 
 /// See out-of-order execution at work: makes a small TPC-H database and joins its tables both ways
 #[derive(clap::Args, Debug)]
@@ -153,14 +153,7 @@ async fn fill(path: &Path, scale: f64) -> Outcome {
     for table in &TABLES {
         load::load_table(&database, table, scale, true).await?;
     }
-    let bar = progress::steps("measuring the disk", 1);
-    let profile = database.calibrate(&mut |at| {
-        bar.set_length(at.steps as u64);
-        bar.set_position(at.steps_done as u64);
-        bar.set_message(at.message.clone());
-    });
-    bar.finish_and_clear();
-    profile.map_err(|error| Failure::at(path, &error))?;
+    calibrate::measure_database(&database, path)?;
     let stored = database.volume().stats().used_bytes;
     say!(
         "{} on the device, with pages of {}",

@@ -10,7 +10,7 @@ use saki::{Database, PageSize};
 
 use super::failure::{Failure, Outcome};
 use super::open::{OpenArgs, create, open, parse_page_size};
-use super::{progress, size};
+use super::{calibrate, progress, size};
 
 /// Fill a database with generated data
 #[derive(clap::Args, Debug)]
@@ -70,6 +70,9 @@ impl ValueEnum for TableName {
     }
 }
 
+/// A database at least this large is worth the seconds of measuring its device.
+const CALIBRATED_FROM_BYTES: u64 = 256 << 20;
+
 pub async fn run(args: &Args) -> Outcome {
     let Data::Tpch(args) = &args.data;
     if !(tpch::SCALE_MIN..=tpch::SCALE_MAX).contains(&args.sf) {
@@ -115,6 +118,11 @@ pub async fn run(args: &Args) -> Outcome {
         progress::seconds(took),
         size::display(stored)
     );
+    // Plans are priced by what the device can do. A small database plans well without, and says little about its device.
+    let known = database.volume().device_profile().map_err(|error| Failure::at(&args.db, &error))?.is_some();
+    if !known && stored >= CALIBRATED_FROM_BYTES {
+        calibrate::measure_database(&database, &args.db)?;
+    }
     Ok(())
 }
 
