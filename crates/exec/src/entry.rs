@@ -148,7 +148,6 @@ impl EntryReader {
         scratch: &mut Vec<u8>,
         use_value: impl FnOnce(ValueRef<'_>) -> R,
     ) -> Result<R, Malformed> {
-        let _ = data_type;
         scratch.clear();
         match location {
             Location::KeyAt { column, offset } => {

@@ -397,8 +397,7 @@ impl Instance {
     fn ask(&mut self, depth: usize, visit: u32, port: &mut PagePort, reader: &CacheReader) -> Result<Step, ExecError> {
         let page = self.depths[depth].visits.page(visit).page;
         let token = u64::from(self.id) << 32 | (depth as u64) << VISIT_BITS | u64::from(visit);
-        let cached = reader.find(page).map_err(|error| self.run.page_error(depth, error))?.is_some();
-        let request = if cached { Request::Cached } else { port.request(&self.run.share, page, token) };
+        let request = port.request(&self.run.share, page, token);
         let work = &mut self.depths[depth];
         match request {
             Request::Cached => {
