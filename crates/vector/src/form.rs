@@ -1,0 +1,82 @@
+//! Native forms: how columns of a logical type are held between operators.
+//!
+//! | logical type | native forms |
+//! |---|---|
+//! | `Boolean`, `Int16/32/64`, `Float32/64`, `Date32`, `Timestamp(µs, …)`, `FixedSizeBinary(16)` | the same array |
+//! | `Decimal128(p, s)` | `Int64Array` of unscaled values if they fit, else `Decimal128Array` with scale `s` |
+//! | `Utf8` (and `Utf8View`) | `StringViewArray`, or `DictionaryArray<UInt16>` over a `StringViewArray` |
+//! | `Binary` (and `BinaryView`) | `BinaryViewArray` |
+//! | anything else | the same array |
+//!
+//! The logical type is not in the column: plans know it. A dictionary may hold values that no row has, holds no
+//! NULL, and may hold a value twice only if it came from elsewhere than a segment: do not rely on distinctness.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int64Type, UInt16Type};
+use arrow_array::{Array, ArrayRef, Decimal128Array, DictionaryArray, Int64Array};
+use arrow_schema::DataType;
+
+use crate::Result;
+use crate::column::Column;
+
+/// The dictionary form of text.
+pub type TextDictionary = DictionaryArray<UInt16Type>;
+
+/// A surface array in a native form: nothing is copied but text and binary of the offset kind, whose views are made.
+pub fn from_surface(array: &ArrayRef) -> Result<Column> {
+    Ok(Column::new(match array.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => arrow_cast::cast(array, &DataType::Utf8View)?,
+        DataType::Binary | DataType::LargeBinary => arrow_cast::cast(array, &DataType::BinaryView)?,
+        DataType::Dictionary(..) => arrow_cast::cast(array, &DataType::Utf8View)?,
+        _ => Arc::clone(array),
+    }))
+}
+
+/// A native column as an array of exactly `logical` type.
+pub fn to_surface(column: &Column, logical: &DataType) -> Result<ArrayRef> {
+    let array = column.array();
+    if array.data_type() == logical {
+        return Ok(Arc::clone(array));
+    }
+    match (array.data_type(), logical) {
+        (DataType::Int64, DataType::Decimal128(precision, scale)) => {
+            let narrow = array.as_primitive::<Int64Type>();
+            let wide = narrow.unary::<_, Decimal128Type>(i128::from);
+            Ok(Arc::new(wide.with_precision_and_scale(*precision, *scale)?))
+        }
+        (DataType::Decimal128(..), DataType::Decimal128(precision, scale)) => {
+            let wide = array.as_primitive::<Decimal128Type>().clone();
+            Ok(Arc::new(wide.with_precision_and_scale(*precision, *scale)?))
+        }
+        _ => Ok(arrow_cast::cast(array, logical)?),
+    }
+}
+
+/// The unscaled values of a decimal column in 16 bytes, whichever form it has.
+pub fn wide_decimals(column: &Column) -> Result<Decimal128Array> {
+    let array = column.array();
+    match array.data_type() {
+        DataType::Int64 => Ok(array.as_primitive::<Int64Type>().unary(i128::from)),
+        DataType::Decimal128(..) => Ok(array.as_primitive::<Decimal128Type>().clone()),
+        other => Err(crate::VectorError::internal(format!("{other} is no form of a decimal"))),
+    }
+}
+
+/// The unscaled values of a decimal column in 8 bytes, if all of them fit.
+pub fn narrow_decimals(array: &Decimal128Array) -> Option<Int64Array> {
+    let fits = array.values().iter().all(|value| i64::try_from(*value).is_ok());
+    fits.then(|| array.unary::<_, Int64Type>(|value| value as i64))
+}
+
+/// The text of a column as views, whichever form it has.
+pub fn text_views(column: &Column) -> Result<ArrayRef> {
+    match column.array().data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = column.array().as_dictionary::<UInt16Type>();
+            Ok(arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?)
+        }
+        _ => Ok(Arc::clone(column.array())),
+    }
+}
