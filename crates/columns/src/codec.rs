@@ -1,10 +1,18 @@
 //! Encoded columns: the boundary behind which the encodings are a library's.
 
+mod blob;
+mod decode;
+mod encode;
+mod vortex;
+
+use std::sync::Arc;
+
 use arrow_array::BooleanArray;
 use arrow_buffer::Buffer;
 use saki_base::DataType;
 use saki_vector::Column;
 
+pub use self::vortex::VortexCodec;
 use crate::ColumnsError;
 use crate::test::Test;
 
@@ -27,4 +35,9 @@ pub trait Codec: Send + Sync {
         rows: usize,
         test: &Test,
     ) -> Result<Option<BooleanArray>, ColumnsError>;
+}
+
+/// The codec that segments are written with.
+pub fn codec() -> Arc<dyn Codec> {
+    Arc::new(VortexCodec::default())
 }

@@ -1,0 +1,163 @@
+//! The codec of segments: the arrays of the vortex library, compressed as BtrBlocks does.
+//!
+//! The compressor tries the encodings that suit a column on a sample and keeps the smallest, in cascades: a dictionary whose
+//! codes are bit-packed, say. Only encodings that the library has frozen are written ([`ENCODINGS`]).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow_array::{Array, BooleanArray};
+use arrow_buffer::Buffer;
+use saki_base::DataType;
+use saki_vector::Column;
+use vortex_array::serde::{SerializeOptions, SerializedArray};
+use vortex_array::{ArrayContext, ArrayRef, VortexSessionExecute, array_session};
+use vortex_btrblocks::schemes::{binary, float, integer, string};
+use vortex_btrblocks::{CascadingCompressor, Scheme};
+use vortex_buffer::{Alignment, ByteBuffer};
+use vortex_error::{VortexError, VortexResult};
+use vortex_session::VortexSession;
+use vortex_session::registry::{Id, ReadContext};
+
+use super::blob::{self, Blob};
+use super::{Codec, decode, encode};
+use crate::ColumnsError;
+use crate::test::Test;
+
+/// Encodings that blobs may have. A node of a blob names its encoding by the position in this list: append only.
+const ENCODINGS: [&str; 17] = [
+    "vortex.primitive",
+    "vortex.bool",
+    "vortex.varbinview",
+    "vortex.varbin",
+    "vortex.constant",
+    "vortex.struct",
+    "vortex.dict",
+    "vortex.runend",
+    "vortex.sequence",
+    "vortex.sparse",
+    "vortex.zigzag",
+    "fastlanes.bitpacked",
+    "fastlanes.for",
+    "fastlanes.rle",
+    "vortex.alp",
+    "vortex.alprd",
+    "vortex.fsst",
+];
+
+/// What the compressor tries. Of equals, the first is taken; frame of reference before bit-packing spares patches.
+const SCHEMES: [&dyn Scheme; 17] = [
+    &integer::FoRScheme::v1(),
+    &integer::ZigZagScheme,
+    &integer::BitPackingScheme::v1(),
+    &integer::SparseScheme,
+    &integer::IntDictScheme,
+    &integer::RunEndScheme,
+    &integer::SequenceScheme,
+    &integer::IntRLEScheme,
+    &float::ALPScheme,
+    &float::ALPRDScheme,
+    &float::FloatDictScheme,
+    &float::NullDominatedSparseScheme,
+    &float::FloatRLEScheme,
+    &string::StringDictScheme,
+    &string::FSSTScheme,
+    &binary::BinaryDictScheme,
+    &binary::VarBinScheme,
+];
+
+/// [`Codec`] on the vortex library's arrays.
+pub struct VortexCodec {
+    session: VortexSession,
+    compressor: CascadingCompressor,
+    /// [`ENCODINGS`], for writing: no other can be.
+    writable: ArrayContext,
+    /// [`ENCODINGS`], for reading.
+    readable: ReadContext,
+}
+
+impl Default for VortexCodec {
+    fn default() -> Self {
+        let session = array_session();
+        vortex_alp::initialize(&session);
+        vortex_fastlanes::initialize(&session);
+        vortex_fsst::initialize(&session);
+        vortex_runend::initialize(&session);
+        vortex_sequence::initialize(&session);
+        vortex_sparse::initialize(&session);
+        vortex_zigzag::initialize(&session);
+        let encodings: Vec<Id> = ENCODINGS.into_iter().map(Id::new_static).collect();
+        Self {
+            session,
+            compressor: CascadingCompressor::new(SCHEMES.to_vec()),
+            writable: ArrayContext::new(encodings.clone()).with_allowed_ids(encodings.iter().copied().collect()),
+            readable: ReadContext::new(encodings),
+        }
+    }
+}
+
+impl VortexCodec {
+    /// Appends the compressed values to a blob.
+    fn write(&self, values: &ArrayRef, blob: &mut Vec<u8>) -> VortexResult<()> {
+        let compressed = self.compressor.compress(values, &mut self.session.create_execution_ctx())?;
+        // Padding counts from the blob's start, which readers align.
+        let options = SerializeOptions { offset: blob.len(), include_padding: true };
+        for part in compressed.serialize(&self.writable, &self.session, &options)? {
+            blob.extend_from_slice(&part);
+        }
+        Ok(())
+    }
+
+    /// The array that was written, still encoded.
+    fn read(&self, values: Buffer, shape: blob::Shape, data_type: DataType, rows: usize) -> VortexResult<ArrayRef> {
+        let bytes = ByteBuffer::from_arrow_buffer(values, Alignment::none());
+        let dtype = decode::dtype(data_type, shape)?;
+        SerializedArray::try_from(bytes)?.decode(&dtype, rows, &self.readable, &self.session)
+    }
+}
+
+impl Codec for VortexCodec {
+    fn encode(&self, column: &Column, data_type: DataType) -> Result<Vec<u8>, ColumnsError> {
+        let rows = column.len();
+        let nulls = column.array().logical_nulls();
+        let (shape, values) = encode::values(column, data_type)?;
+        let mut blob = blob::head(shape, nulls.as_ref(), rows)?;
+        if nulls.is_none_or(|nulls| nulls.null_count() < rows) && rows > 0 {
+            self.write(&values, &mut blob)
+                .map_err(|error| ColumnsError::Internal(format!("cannot encode a column of {data_type}: {error}")))?;
+        }
+        Ok(blob)
+    }
+
+    fn decode(&self, bytes: &Buffer, data_type: DataType, rows: usize) -> Result<Column, ColumnsError> {
+        let Blob { shape, nulls, values } = Blob::parse(bytes, rows)?;
+        let Some(values) = values else { return Ok(decode::no_values(data_type, rows)) };
+        walled(|| {
+            let values = self.read(values, shape, data_type, rows)?;
+            decode::column(values, data_type, nulls, &mut self.session.create_execution_ctx())
+        })
+    }
+
+    fn select(
+        &self,
+        bytes: &Buffer,
+        data_type: DataType,
+        rows: usize,
+        test: &Test,
+    ) -> Result<Option<BooleanArray>, ColumnsError> {
+        let _ = (bytes, data_type, rows, test);
+        Ok(None)
+    }
+}
+
+/// Runs what reads encoded bytes.
+///
+/// The library returns errors for most damage, but asserts on some. Bytes come here after their checksum was compared, so
+/// this wall stands for damage that was there when the checksum was made, and for mistakes; a scan then fails,
+/// and not its process.
+fn walled<T>(read: impl FnOnce() -> VortexResult<T>) -> Result<T, ColumnsError> {
+    let damaged = |what: String| ColumnsError::Corrupt(format!("encoded column: {what}"));
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(result) => result.map_err(|error: VortexError| damaged(error.to_string())),
+        Err(_) => Err(damaged("the decoder gave up".to_owned())),
+    }
+}
