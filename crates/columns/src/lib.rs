@@ -1,12 +1,22 @@
 //! Column segments: a table's rows a second time, column by column, for scans.
 #![forbid(unsafe_code)]
 
+mod builder;
 pub mod codec;
+mod directory;
+pub mod distinct;
+pub mod entry;
 mod error;
 mod segment;
+mod survey;
 pub mod test;
+mod zone;
 
-pub use codec::Codec;
+pub use builder::{BuildOptions, SEGMENT_BYTES, SegmentBuilder};
+pub use codec::{Codec, VortexCodec, codec};
+pub use directory::{SegmentsRoot, read_directory};
 pub use error::ColumnsError;
-pub use segment::{ColumnRun, ColumnType, Segment, Zone};
+pub use segment::{ColumnRun, ColumnType, SEGMENT_ROWS, Segment};
+pub use survey::survey;
 pub use test::Test;
+pub use zone::Zone;

@@ -1,9 +1,11 @@
 //! What the directory says of a segment: where its columns lie and what is in them.
 
-use saki_base::value::Value;
 use saki_base::{DataType, PageAddress};
 
-use crate::test::Test;
+use crate::zone::Zone;
+
+/// Rows of a segment at most.
+pub const SEGMENT_ROWS: u32 = 128 << 10;
 
 /// A column of a table, as segments hold it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,28 +36,26 @@ pub struct ColumnRun {
     pub zone: Zone,
 }
 
-/// What is known of the values of a column of a segment.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Zone {
-    pub nulls: u32,
-    /// No value is less; of long text, a prefix. NULL: all are NULL, or nothing is known.
-    pub min: Value,
-    /// No value is greater.
-    pub max: Value,
-    /// Distinct values, estimated; 0: unknown.
-    pub distinct: u32,
-}
-
-impl Zone {
-    /// Whether a row may pass.
-    pub fn may_pass(&self, test: &Test, rows: u32) -> bool {
-        let _ = (test, rows);
-        todo!()
+impl ColumnRun {
+    /// The run's pages, of `page_bytes` each.
+    pub fn pages(&self, page_bytes: usize) -> impl Iterator<Item = PageAddress> + use<> {
+        let first = self.first_page.0;
+        (first..first + self.page_count(page_bytes)).map(PageAddress)
     }
 
-    /// Whether every row passes.
-    pub fn all_pass(&self, test: &Test, rows: u32) -> bool {
-        let _ = (test, rows);
-        todo!()
+    pub fn page_count(&self, page_bytes: usize) -> u64 {
+        u64::from(self.bytes).div_ceil(page_bytes as u64)
+    }
+}
+
+impl Segment {
+    /// Pages of all columns.
+    pub fn pages(&self, page_bytes: usize) -> impl Iterator<Item = PageAddress> + '_ {
+        self.columns.iter().flat_map(move |run| run.pages(page_bytes))
+    }
+
+    /// Bytes of all columns, encoded.
+    pub fn bytes(&self) -> u64 {
+        self.columns.iter().map(|run| u64::from(run.bytes)).sum()
     }
 }

@@ -1,0 +1,151 @@
+//! A segment as bytes: the value of its entry in the directory. The key is its first primary key.
+//!
+//! ```text
+//!   version 1 │ columns 2 │ rows 4 │ column │ column │ …
+//!
+//!   column:  first page 8 │ bytes 4 │ checksum 8 │ nulls 4 │ distinct 4 │ flags 1 │ values
+//!            flags & 1: the minimum follows       flags & 4: a count (1 byte) and all distinct values follow, ascending;
+//!            flags & 2: the maximum follows                  minimum and maximum are the first and the last of them
+//! ```
+//!
+//! Numbers are little-endian. A value is encoded as in a key ([`saki_base::key`]), ascending and not nullable, so it ends by itself.
+//!
+//! Failure model: hostile bytes are an error or another segment, never a panic; what they name is checked by whoever reads it.
+
+use saki_base::key::{KeyColumn, decode_column, encode_column};
+use saki_base::value::{Value, compare};
+use saki_base::{DataType, PageAddress};
+
+use crate::segment::{ColumnRun, Segment};
+use crate::zone::{VALUES_MAX, Zone};
+use crate::{ColumnType, ColumnsError};
+
+const VERSION: u8 = 1;
+
+const HAS_MIN: u8 = 1;
+const HAS_MAX: u8 = 2;
+const HAS_VALUES: u8 = 4;
+
+/// Appends the entry of a segment of a table with these columns.
+pub fn encode(segment: &Segment, columns: &[ColumnType], out: &mut Vec<u8>) -> Result<(), ColumnsError> {
+    out.push(VERSION);
+    out.extend_from_slice(&(segment.columns.len() as u16).to_le_bytes());
+    out.extend_from_slice(&segment.rows.to_le_bytes());
+    for (run, column) in segment.columns.iter().zip(columns) {
+        out.extend_from_slice(&run.first_page.0.to_le_bytes());
+        out.extend_from_slice(&run.bytes.to_le_bytes());
+        out.extend_from_slice(&run.checksum.to_le_bytes());
+        encode_zone(&run.zone, column.data_type, out)?;
+    }
+    Ok(())
+}
+
+fn encode_zone(zone: &Zone, data_type: DataType, out: &mut Vec<u8>) -> Result<(), ColumnsError> {
+    out.extend_from_slice(&zone.nulls.to_le_bytes());
+    out.extend_from_slice(&zone.distinct.to_le_bytes());
+    let column = key_column(data_type);
+    let put = |value: &Value, out: &mut Vec<u8>| {
+        encode_column(column, value.as_ref(), out).map_err(|error| ColumnsError::Internal(format!("zone: {error}")))
+    };
+    if let Some(values) = &zone.values {
+        out.extend_from_slice(&[HAS_VALUES, values.len() as u8]);
+        return values.iter().try_for_each(|value| put(value, out));
+    }
+    let flag = |bit: u8, value: &Value| if value.is_null() { 0 } else { bit };
+    out.push(flag(HAS_MIN, &zone.min) | flag(HAS_MAX, &zone.max));
+    [&zone.min, &zone.max].into_iter().filter(|value| !value.is_null()).try_for_each(|value| put(value, out))
+}
+
+/// Reads an entry of a table with these columns.
+pub fn decode(first_key: &[u8], bytes: &[u8], columns: &[ColumnType]) -> Result<Segment, ColumnsError> {
+    let mut reader = Reader { rest: bytes };
+    let version = reader.byte()?;
+    if version != VERSION {
+        return Err(corrupt(format!("an entry of version {version}, known is {VERSION}")));
+    }
+    let count = u16::from_le_bytes(reader.array()?);
+    if usize::from(count) != columns.len() {
+        return Err(corrupt(format!("an entry of {count} columns in a table of {}", columns.len())));
+    }
+    let rows = u32::from_le_bytes(reader.array()?);
+    let column = |column: &ColumnType| decode_run(&mut reader, column.data_type, rows);
+    let runs = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    if !reader.rest.is_empty() {
+        return Err(corrupt("an entry with bytes behind its last column"));
+    }
+    Ok(Segment { first_key: first_key.to_vec(), rows, columns: runs })
+}
+
+fn decode_run(reader: &mut Reader<'_>, data_type: DataType, rows: u32) -> Result<ColumnRun, ColumnsError> {
+    let first_page = PageAddress(u64::from_le_bytes(reader.array()?));
+    let bytes = u32::from_le_bytes(reader.array()?);
+    let checksum = u64::from_le_bytes(reader.array()?);
+    // Pages of a run are counted up from the first one: far from where that could overflow.
+    if bytes == 0 || first_page.0 > u64::MAX / 2 {
+        return Err(corrupt("a run that cannot be"));
+    }
+    Ok(ColumnRun { first_page, bytes, checksum, zone: decode_zone(reader, data_type, rows)? })
+}
+
+fn decode_zone(reader: &mut Reader<'_>, data_type: DataType, rows: u32) -> Result<Zone, ColumnsError> {
+    let nulls = u32::from_le_bytes(reader.array()?);
+    let distinct = u32::from_le_bytes(reader.array()?);
+    if nulls > rows {
+        return Err(corrupt(format!("{nulls} NULLs in {rows} rows")));
+    }
+    let flags = reader.byte()?;
+    if flags == HAS_VALUES {
+        let count = usize::from(reader.byte()?);
+        if count > VALUES_MAX {
+            return Err(corrupt(format!("{count} values in a zone")));
+        }
+        let values = (0..count).map(|_| reader.value(data_type)).collect::<Result<Box<[Value]>, _>>()?;
+        if !values.is_sorted_by(|a, b| compare(a.as_ref(), b.as_ref()).is_lt()) {
+            return Err(corrupt("values of a zone out of order"));
+        }
+        let (min, max) = (values.first().cloned().unwrap_or_default(), values.last().cloned().unwrap_or_default());
+        return Ok(Zone { nulls, min, max, distinct, values: Some(values) });
+    }
+    if flags & !(HAS_MIN | HAS_MAX) != 0 {
+        return Err(corrupt(format!("unknown flags {flags:#x} of a zone")));
+    }
+    let min = if flags & HAS_MIN != 0 { reader.value(data_type)? } else { Value::Null };
+    let max = if flags & HAS_MAX != 0 { reader.value(data_type)? } else { Value::Null };
+    if !min.is_null() && !max.is_null() && compare(min.as_ref(), max.as_ref()).is_gt() {
+        return Err(corrupt("a zone whose minimum is above its maximum"));
+    }
+    Ok(Zone { nulls, min, max, distinct, values: None })
+}
+
+const fn key_column(data_type: DataType) -> KeyColumn {
+    KeyColumn { data_type, nullable: false, descending: false }
+}
+
+fn corrupt(what: impl Into<String>) -> ColumnsError {
+    ColumnsError::Corrupt(what.into())
+}
+
+struct Reader<'b> {
+    rest: &'b [u8],
+}
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ColumnsError> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or_else(|| corrupt("an entry that ends too soon"))?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    fn byte(&mut self) -> Result<u8, ColumnsError> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn value(&mut self, data_type: DataType) -> Result<Value, ColumnsError> {
+        let mut scratch = Vec::new();
+        let (value, width) = decode_column(key_column(data_type), self.rest, &mut scratch)
+            .map_err(|error| corrupt(format!("a value of a zone: {error}")))?;
+        let value = value.into();
+        self.rest = &self.rest[width..];
+        Ok(value)
+    }
+}
