@@ -16,6 +16,13 @@ pub struct Bounds {
     pub max: i64,
 }
 
+impl Bounds {
+    /// Bounds of what either bounds.
+    pub fn union(self, other: Self) -> Self {
+        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+}
+
 /// An array in a native form ([`crate::form`]). Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Column {
@@ -99,13 +106,13 @@ impl Column {
         } else if all(|t| matches!(t, DataType::Dictionary(..) | DataType::Utf8View)) {
             columns.iter().map(|column| form::text_views(column)).collect::<Result<_>>()?
         } else {
-            columns.iter().map(|column| Ok(Arc::new(form::wide_decimals(column)?) as ArrayRef)).collect::<Result<_>>()?
+            columns
+                .iter()
+                .map(|column| Ok(Arc::new(form::wide_decimals(column)?) as ArrayRef))
+                .collect::<Result<_>>()?
         };
         let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
-        let bounds = columns.iter().map(|column| column.bounds).reduce(|a, b| {
-            let (a, b) = (a?, b?);
-            Some(Bounds { min: a.min.min(b.min), max: a.max.max(b.max) })
-        });
+        let bounds = columns.iter().map(|column| column.bounds).reduce(|a, b| Some(a?.union(b?)));
         Ok(Self { array: arrow_select::concat::concat(&arrays)?, bounds: bounds.flatten() })
     }
 }

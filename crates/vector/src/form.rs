@@ -72,11 +72,12 @@ pub fn narrow_decimals(array: &Decimal128Array) -> Option<Int64Array> {
 
 /// The text of a column as views, whichever form it has.
 pub fn text_views(column: &Column) -> Result<ArrayRef> {
-    match column.array().data_type() {
-        DataType::Dictionary(..) => {
-            let dictionary = column.array().as_dictionary::<UInt16Type>();
-            Ok(arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?)
-        }
-        _ => Ok(Arc::clone(column.array())),
+    text_views_of(column.array())
+}
+
+pub(crate) fn text_views_of(array: &ArrayRef) -> Result<ArrayRef> {
+    match array.as_any().downcast_ref::<TextDictionary>() {
+        Some(dictionary) => Ok(arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?),
+        None => Ok(Arc::clone(array)),
     }
 }
