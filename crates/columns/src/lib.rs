@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod cache;
 pub mod codec;
 mod directory;
 pub mod distinct;
@@ -9,14 +10,17 @@ pub mod entry;
 mod error;
 mod segment;
 mod survey;
+mod table;
 pub mod test;
 mod zone;
 
 pub use builder::{BuildOptions, SEGMENT_BYTES, SegmentBuilder};
+pub use cache::{ColumnCache, Fetch, Load, Resident, RunContent};
 pub use codec::{Codec, VortexCodec, codec};
 pub use directory::{SegmentsRoot, read_directory};
 pub use error::ColumnsError;
 pub use segment::{ColumnRun, ColumnType, SEGMENT_ROWS, Segment};
 pub use survey::survey;
+pub use table::{SegmentTable, TableZone};
 pub use test::Test;
 pub use zone::Zone;

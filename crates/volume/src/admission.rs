@@ -21,7 +21,6 @@ pub(crate) struct Admission {
 pub(crate) struct Gate {
     admission: Arc<Admission>,
     met: Vec<Weak<IoShare>>,
-    page_bytes: u64,
 }
 
 /// A lane forgets shares beyond so many, and meets them again.
@@ -54,8 +53,13 @@ fn is(known: &Weak<IoShare>, share: &Arc<IoShare>) -> bool {
 }
 
 impl Gate {
-    pub fn new(admission: &Arc<Admission>, page_bytes: usize) -> Self {
-        Self { admission: Arc::clone(admission), met: Vec::new(), page_bytes: page_bytes as u64 }
+    pub fn new(admission: &Arc<Admission>) -> Self {
+        Self { admission: Arc::clone(admission), met: Vec::new() }
+    }
+
+    /// Requests that the device shall have in flight at present.
+    pub fn depth(&self) -> u32 {
+        self.admission.governor.limit()
     }
 
     /// Counts a read on the device and on the share, if both allow it.
@@ -76,10 +80,10 @@ impl Gate {
         self.met.push(Arc::downgrade(share));
     }
 
-    /// A read that was let in has finished after `latency`.
+    /// A read of `bytes` that was let in has finished after `latency`.
     #[inline]
-    pub fn release(&self, share: &IoShare, latency: Duration) {
-        self.admission.governor.release(&share.in_flight, latency, self.page_bytes);
+    pub fn release(&self, share: &IoShare, latency: Duration, bytes: u64) {
+        self.admission.governor.release(&share.in_flight, latency, bytes);
     }
 }
 
@@ -93,12 +97,12 @@ mod tests {
     fn each_share_is_registered_while_it_lives() {
         let governor = Governor::with_clock(8, Arc::new(VirtualClock::default()));
         let admission = Admission::new(governor);
-        let (mut gate, mut other) = (Gate::new(&admission, 4096), Gate::new(&admission, 4096));
+        let (mut gate, mut other) = (Gate::new(&admission), Gate::new(&admission));
         let share = IoShare::new(u32::MAX);
         assert!(gate.try_acquire(&share) && other.try_acquire(&share) && gate.try_acquire(&share));
         assert_eq!(admission.shares.lock().len(), 1);
         for _ in 0..3 {
-            gate.release(&share, Duration::from_micros(100));
+            gate.release(&share, Duration::from_micros(100), 4096);
         }
         drop(share);
         assert!(gate.try_acquire(&IoShare::new(u32::MAX)));
@@ -108,11 +112,11 @@ mod tests {
     #[test]
     fn a_share_keeps_its_own_bound() {
         let admission = Admission::new(Governor::with_clock(8, Arc::new(VirtualClock::default())));
-        let mut gate = Gate::new(&admission, 4096);
+        let mut gate = Gate::new(&admission);
         let in_order = IoShare::new(1);
         assert!(gate.try_acquire(&in_order));
         assert!(!gate.try_acquire(&in_order));
-        gate.release(&in_order, Duration::ZERO);
+        gate.release(&in_order, Duration::ZERO, 4096);
         assert!(gate.try_acquire(&in_order));
     }
 }

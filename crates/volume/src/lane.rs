@@ -24,7 +24,7 @@ impl PageStore for Volume {
             device,
             lane,
             view: MapView::new(&self.map),
-            gate: Gate::new(&self.admission, Volume::page_size(self).bytes()),
+            gate: Gate::new(&self.admission),
             reads: Vec::new(),
             vacant: Vec::new(),
             completions: Vec::new(),
@@ -43,7 +43,7 @@ impl PageStore for Volume {
     }
 }
 
-fn store_error(device: &str, error: impl std::fmt::Display) -> StoreError {
+pub(crate) fn store_error(device: &str, error: impl std::fmt::Display) -> StoreError {
     StoreError { device: device.to_owned(), message: error.to_string() }
 }
 
@@ -80,7 +80,7 @@ impl VolumeLane {
     fn release(&mut self, index: u64) -> u64 {
         let read = self.reads[index as usize].take().expect("a completion for each operation, once");
         self.vacant.push(index as u32);
-        self.gate.release(&read.share, read.started.elapsed());
+        self.gate.release(&read.share, read.started.elapsed(), self.page_size.bytes() as u64);
         read.token
     }
 }
@@ -144,7 +144,7 @@ impl Drop for VolumeLane {
     }
 }
 
-struct LaneWaker(Arc<dyn Waker>);
+pub(crate) struct LaneWaker(pub Arc<dyn Waker>);
 
 impl PageWaker for LaneWaker {
     fn wake(&self) {

@@ -64,6 +64,7 @@ mod journal;
 mod lane;
 mod map;
 mod publication;
+mod run_lane;
 mod scratch;
 mod slots;
 mod snapshot;
@@ -75,6 +76,7 @@ mod writer;
 pub use error::VolumeError;
 pub use map::Location;
 pub use publication::Publication;
+pub use run_lane::{RunLane, RunRead};
 pub use scratch::{
     SCRATCH_BLOCK_BYTES, SCRATCH_BLOCKS_PER_RUN, ScratchReader, ScratchRun, ScratchSpace, ScratchWriter,
 };

@@ -2,5 +2,6 @@
 
 mod crash;
 mod faults;
+mod runs;
 mod stories;
 mod support;
