@@ -26,6 +26,8 @@ mod like;
 mod logic;
 mod mask;
 mod operand;
+#[cfg(test)]
+mod tests;
 mod text;
 mod value_set;
 
