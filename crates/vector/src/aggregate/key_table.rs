@@ -1,0 +1,64 @@
+//! From a 64-bit key to the number of its group.
+
+use super::hash;
+
+/// An open-addressing table that holds the keys themselves, so that a lookup touches one cache line.
+///
+/// ```text
+///  slots  ┌ key, group + 1 │ 0, 0 │ key, group + 1 │ …   a power of two of them, at most half of them taken
+/// ```
+#[derive(Default)]
+pub(super) struct KeyTable {
+    slots: Vec<[u64; 2]>,
+    taken: usize,
+}
+
+const MIN_SLOTS: usize = 1024;
+
+impl KeyTable {
+    pub(super) fn with_capacity(keys: usize) -> Self {
+        // Zeroed pages come from the system: slots that are never touched cost nothing.
+        Self { slots: vec![[0; 2]; (keys * 2).next_power_of_two().max(MIN_SLOTS)], taken: 0 }
+    }
+
+    /// The group of `key`; if it has none yet, it gets `next`.
+    #[inline]
+    pub(super) fn find_or_insert(&mut self, key: u64, next: u32) -> u32 {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut slot = hash::of_key(key) as usize;
+        loop {
+            slot &= mask;
+            match self.slots[slot] {
+                [_, 0] => {
+                    self.slots[slot] = [key, u64::from(next) + 1];
+                    self.taken += 1;
+                    return next;
+                }
+                [found, group] if found == key => return (group - 1) as u32,
+                _ => slot += 1,
+            }
+        }
+    }
+
+    pub(super) fn has_room(&self, more: usize) -> bool {
+        (self.taken + more) * 2 <= self.slots.len()
+    }
+
+    /// Makes room for `more` keys: lookups do not check for it.
+    pub(super) fn reserve(&mut self, more: usize) {
+        if self.has_room(more) {
+            return;
+        }
+        let grown = Self::with_capacity((self.taken + more).max(self.taken * 2));
+        let old = std::mem::replace(self, grown);
+        for [key, group] in old.slots {
+            if group != 0 {
+                self.find_or_insert(key, (group - 1) as u32);
+            }
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.slots.len() * size_of::<[u64; 2]>()
+    }
+}

@@ -1,0 +1,288 @@
+//! Groups of several threads brought together, in parts that can be finished side by side.
+//!
+//! Packed keys are first brought into one packing; each part then has a range of them, bounded by a sample. So keys that threads
+//! saw in ascending order stay in that order, neighbours fall into the same part, and dense keys can be looked up in
+//! an array. Rows have no order worth keeping: each part has those with certain hashes.
+
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+use super::accumulator::Accumulator;
+use super::index::Index;
+use super::keys::{Keys, unpacked};
+use super::packed::{PackedGroups, PackedKeys};
+use super::rows::RowKeys;
+use super::{Aggregation, Aggregator};
+use crate::{BATCH_ROWS, Batch, Column, Result};
+
+/// Fewer groups than this are not worth another part.
+const GROUPS_PER_PART: usize = 4096;
+
+/// Keys from which the bounds of each part are chosen.
+const SAMPLES_PER_PART: usize = 256;
+
+/// Splits what the threads have seen into at most `partitions` parts that have no group in common and can be finished
+/// side by side. There is none if there is no group.
+pub fn merge(mut aggregators: Vec<Aggregator>, partitions: usize) -> Result<Vec<Part>> {
+    // A thread may have had no row, and then no group.
+    aggregators.retain(|aggregator| aggregator.groups() > 0);
+    let Some(first) = aggregators.first() else { return Ok(Vec::new()) };
+    let aggregation = first.aggregation.clone();
+    let groups: usize = aggregators.iter().map(Aggregator::groups).sum();
+    let parts = partitions.min(groups / GROUPS_PER_PART).max(1);
+    let mut keys = Vec::new();
+    let mut sources = Vec::new();
+    for aggregator in aggregators {
+        sources.push(Source {
+            groups: aggregator.keys.groups(),
+            accumulators: aggregator.accumulators,
+            rows: aggregator.rows,
+        });
+        keys.push(aggregator.keys);
+    }
+    let (keys, shares) = match sources.as_slice() {
+        [only] => {
+            let bound = |part: usize| part * only.groups / parts;
+            (MergedKeys::of_one(keys), (0..parts).map(|part| Share::Groups(bound(part)..bound(part + 1))).collect())
+        }
+        _ => share(keys, &aggregation, parts)?,
+    };
+    let merged = Arc::new(Merged { aggregation, keys, sources });
+    Ok(shares.into_iter().map(|share| Part { merged: Arc::clone(&merged), share }).collect())
+}
+
+/// What one thread has seen.
+struct Source {
+    groups: usize,
+    accumulators: Vec<Accumulator>,
+    /// Rows by group, if a call wants them.
+    rows: Vec<i64>,
+}
+
+/// The keys of all sources.
+enum MergedKeys {
+    Whole,
+    Packed { packing: PackedKeys, groups: Vec<PackedGroups> },
+    Rows(Vec<RowKeys>),
+}
+
+struct Merged {
+    aggregation: Aggregation,
+    keys: MergedKeys,
+    sources: Vec<Source>,
+}
+
+/// Which groups are in a part.
+enum Share {
+    /// These, of the only source.
+    Groups(Range<usize>),
+    All,
+    Keys(RangeInclusive<u64>),
+    /// Those whose hash leads to `part` of `parts`.
+    Hashes {
+        part: u64,
+        parts: u64,
+    },
+}
+
+/// Groups of one part, still to be combined.
+pub struct Part {
+    merged: Arc<Merged>,
+    share: Share,
+}
+
+impl MergedKeys {
+    fn of_one(keys: Vec<Keys>) -> Self {
+        let mut rows = Vec::new();
+        for keys in keys {
+            match keys {
+                Keys::Whole => return Self::Whole,
+                Keys::Packed(mut packing) => {
+                    return Self::Packed { groups: vec![packing.take_groups()], packing: *packing };
+                }
+                Keys::Rows(keys) => rows.push(*keys),
+            }
+        }
+        Self::Rows(rows)
+    }
+}
+
+/// Brings keys into one form, and shares them out.
+fn share(all: Vec<Keys>, aggregation: &Aggregation, parts: usize) -> Result<(MergedKeys, Vec<Share>)> {
+    let mut packed = Vec::new();
+    let mut rows = Vec::new();
+    // Sources keep their order: keys are told apart by place.
+    for keys in all {
+        match keys {
+            Keys::Whole => return Ok((MergedKeys::Whole, vec![Share::All])),
+            Keys::Packed(keys) => {
+                packed.push(*keys);
+                rows.push(None);
+            }
+            Keys::Rows(keys) => rows.push(Some(*keys)),
+        }
+    }
+    if packed.len() == rows.len()
+        && let Some(groups) = PackedKeys::unify(&mut packed)
+    {
+        let shares = ranges(&groups, parts);
+        let Some(packing) = packed.into_iter().next() else { return Ok((MergedKeys::Whole, Vec::new())) };
+        return Ok((MergedKeys::Packed { packing, groups }, shares));
+    }
+    let mut packed = packed.into_iter();
+    let mut forms = Vec::new();
+    for keys in rows {
+        match (keys, &mut packed) {
+            (Some(keys), _) => forms.push(keys),
+            (None, packed) => {
+                if let Some(packed) = packed.next() {
+                    forms.push(unpacked(&packed, &aggregation.keys)?);
+                }
+            }
+        }
+    }
+    let shares = (0..parts as u64).map(|part| Share::Hashes { part, parts: parts as u64 }).collect();
+    Ok((MergedKeys::Rows(forms), shares))
+}
+
+/// Ranges of keys with about as many groups each.
+fn ranges(groups: &[PackedGroups], parts: usize) -> Vec<Share> {
+    let all: usize = groups.iter().map(|source| source.keys.len()).sum();
+    let step = (all / (parts * SAMPLES_PER_PART)).max(1);
+    let mut sample: Vec<u64> = groups.iter().flat_map(|source| source.keys.iter().step_by(step).copied()).collect();
+    sample.sort_unstable();
+    let mut bounds: Vec<u64> = (1..parts).map(|part| sample[part * sample.len() / parts]).collect();
+    bounds.dedup();
+    let mut shares = Vec::new();
+    let mut start = 0;
+    for bound in bounds.into_iter().filter(|bound| *bound > 0) {
+        shares.push(Share::Keys(start..=bound - 1));
+        start = bound;
+    }
+    shares.push(Share::Keys(start..=u64::MAX));
+    shares
+}
+
+/// Groups of one source in a part: where they are there, and where in the part.
+#[derive(Default)]
+struct Pairs {
+    sources: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Part {
+    /// Combines and gives the groups: key columns, then a column for each call, in batches.
+    pub fn finish(self) -> Result<Vec<Batch>> {
+        let Merged { aggregation, keys, sources } = self.merged.as_ref();
+        let (mut columns, pairs, groups) = match (keys, &self.share) {
+            (keys, Share::Groups(groups)) => return self.finish_only(keys, groups.clone()),
+            (MergedKeys::Whole, _) => {
+                (Vec::new(), sources.iter().map(|_| Pairs { sources: vec![0], targets: vec![0] }).collect(), 1)
+            }
+            (MergedKeys::Packed { packing, groups }, share) => combine_packed(packing, groups, share)?,
+            (MergedKeys::Rows(rows), share) => combine_rows(rows, share, aggregation)?,
+        };
+        let counted = sources.iter().any(|source| !source.rows.is_empty());
+        let mut rows = vec![0; if counted { groups } else { 0 }];
+        for (source, pairs) in sources.iter().zip(&pairs).filter(|(source, _)| !source.rows.is_empty()) {
+            for (from, to) in pairs.sources.iter().zip(&pairs.targets) {
+                rows[*to as usize] += source.rows[*from as usize];
+            }
+        }
+        for (position, call) in aggregation.calls.iter().enumerate() {
+            let parts: Vec<&Accumulator> = sources.iter().map(|source| &source.accumulators[position]).collect();
+            let mut combined = Accumulator::of_others(call, &parts);
+            combined.resize(groups);
+            for (part, pairs) in parts.iter().zip(&pairs) {
+                combined.absorb(part, &pairs.sources, &pairs.targets, groups);
+            }
+            columns.push(combined.finish(call, 0..groups, &rows)?);
+        }
+        Ok(batches(columns, groups))
+    }
+
+    fn finish_only(&self, keys: &MergedKeys, groups: Range<usize>) -> Result<Vec<Batch>> {
+        let Merged { aggregation, sources, .. } = self.merged.as_ref();
+        let mut columns = match keys {
+            MergedKeys::Whole => Vec::new(),
+            MergedKeys::Packed { packing, groups: keys } => match keys.first() {
+                Some(only) => packing.unpack(&only.keys[groups.clone()])?,
+                None => Vec::new(),
+            },
+            MergedKeys::Rows(rows) => match rows.first() {
+                Some(only) => only.columns(groups.clone())?,
+                None => Vec::new(),
+            },
+        };
+        for only in sources {
+            for (accumulator, call) in only.accumulators.iter().zip(&aggregation.calls) {
+                columns.push(accumulator.finish(call, groups.clone(), &only.rows)?);
+            }
+        }
+        Ok(batches(columns, groups.len()))
+    }
+}
+
+type Combined = (Vec<Column>, Vec<Pairs>, usize);
+
+fn combine_packed(packing: &PackedKeys, groups: &[PackedGroups], share: &Share) -> Result<Combined> {
+    let range = match share {
+        Share::Keys(range) => range.clone(),
+        _ => 0..=u64::MAX,
+    };
+    let mut index = Index::Ascending;
+    let mut keys = Vec::new();
+    let mut all = Vec::new();
+    for source in groups {
+        let mut pairs = Pairs::default();
+        let chosen = source.within(&range, &mut pairs.sources);
+        // The part's keys from 0 on: an array of them has its range only.
+        let chosen: Vec<u64> = chosen.into_iter().map(|key| key - range.start()).collect();
+        let bits = match *range.end() {
+            u64::MAX => packing.bits(),
+            end => u64::BITS - (end - range.start()).leading_zeros(),
+        };
+        index.assign(&chosen, bits, &mut keys, &mut pairs.targets);
+        all.push(pairs);
+    }
+    keys.iter_mut().for_each(|key| *key += range.start());
+    Ok((packing.unpack(&keys)?, all, keys.len()))
+}
+
+fn combine_rows(rows: &[RowKeys], share: &Share, aggregation: &Aggregation) -> Result<Combined> {
+    let mut combined = RowKeys::new(&aggregation.keys);
+    let mut all = Vec::new();
+    for source in rows {
+        let numbered = (0..).zip(source.hashes());
+        let sources: Vec<u32> = match *share {
+            Share::Hashes { part, parts } => {
+                // The lower bits: tables are filled by the upper ones.
+                let chosen = numbered.filter(|(_, hash)| ((u64::from(**hash) & 0xffff) * parts) >> 16 == part);
+                chosen.map(|(group, _)| group).collect()
+            }
+            _ => numbered.map(|(group, _)| group).collect(),
+        };
+        let targets = combined.adopt(source, &sources);
+        all.push(Pairs { sources, targets });
+    }
+    Ok((combined.columns(0..combined.groups())?, all, combined.groups()))
+}
+
+impl PackedGroups {
+    /// The keys within `range`; their groups into `groups`.
+    fn within(&self, range: &RangeInclusive<u64>, groups: &mut Vec<u32>) -> Vec<u64> {
+        if self.ascending {
+            let start = self.keys.partition_point(|key| key < range.start());
+            let end = self.keys.partition_point(|key| key <= range.end());
+            groups.extend(start as u32..end as u32);
+            return self.keys[start..end].to_vec();
+        }
+        let within = (0..).zip(&self.keys).filter(|(_, key)| range.contains(key));
+        within.map(|(group, key)| (*key, groups.push(group)).0).collect()
+    }
+}
+
+fn batches(columns: Vec<Column>, rows: usize) -> Vec<Batch> {
+    let whole = Batch::new(columns, rows);
+    (0..rows).step_by(BATCH_ROWS).map(|start| whole.slice(start, BATCH_ROWS.min(rows - start))).collect()
+}

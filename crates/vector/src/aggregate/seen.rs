@@ -1,0 +1,81 @@
+//! Which groups have had a value that is not NULL.
+
+use std::ops::Range;
+
+use arrow_buffer::NullBuffer;
+
+use super::assignment::Assignment;
+
+/// As long as no argument is NULL, every group that has a row has a value, and nothing need be written down.
+#[derive(Default)]
+pub(super) struct Seen {
+    groups: usize,
+    values: Option<Vec<bool>>,
+}
+
+impl Seen {
+    pub(super) fn resize(&mut self, groups: usize) {
+        self.groups = groups;
+        if let Some(values) = &mut self.values {
+            values.resize(groups, false);
+        }
+    }
+
+    /// From here on, groups have a value only if a row with one is noted; those before `known` have one.
+    pub(super) fn track(&mut self, known: usize) {
+        if self.values.is_none() {
+            self.values = Some((0..self.groups).map(|group| group < known).collect());
+        }
+    }
+
+    /// Of no group yet, to absorb `others`.
+    pub(super) fn of_others<'a>(mut others: impl Iterator<Item = &'a Self>) -> Self {
+        Self { groups: 0, values: others.any(|other| other.values.is_some()).then(Vec::new) }
+    }
+
+    /// Notes the rows of a batch; `known`: groups there were before it.
+    pub(super) fn note(&mut self, assignment: Assignment<'_>, rows: usize, valid: Option<&NullBuffer>, known: usize) {
+        if valid.is_some() {
+            self.track(known);
+        }
+        let Some(values) = &mut self.values else { return };
+        match (assignment, valid) {
+            (Assignment::Whole, _) => values[0] |= rows > valid.map_or(0, NullBuffer::null_count),
+            (_, None) => (0..rows).for_each(|row| values[assignment.group(row)] = true),
+            (_, Some(valid)) => {
+                for (row, valid) in valid.iter().enumerate() {
+                    values[assignment.group(row)] |= valid;
+                }
+            }
+        }
+    }
+
+    /// Notes that `group` has a value.
+    pub(super) fn set(&mut self, group: usize) {
+        if let Some(values) = &mut self.values {
+            values[group] = true;
+        }
+    }
+
+    pub(super) fn has(&self, group: usize) -> bool {
+        self.values.as_ref().is_none_or(|values| values[group])
+    }
+
+    pub(super) fn absorb(&mut self, other: &Self, sources: &[u32], targets: &[u32]) {
+        if let Some(values) = &mut self.values {
+            for (source, target) in sources.iter().zip(targets) {
+                values[*target as usize] |= other.has(*source as usize);
+            }
+        }
+    }
+
+    /// NULLs of the results of `groups`.
+    pub(super) fn nulls(&self, groups: Range<usize>) -> Option<NullBuffer> {
+        let valid = NullBuffer::from(&self.values.as_ref()?[groups]);
+        Some(valid).filter(|valid| valid.null_count() > 0)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.values.as_ref().map_or(0, Vec::capacity)
+    }
+}
