@@ -117,6 +117,13 @@ impl<'c> SegmentBuilder<'c> {
         (rows, bytes)
     }
 
+    /// Cuts segments at so many rows from now on; what is pending becomes one.
+    pub fn cut_at(&mut self, rows: u32) -> Result<(), ColumnsError> {
+        self.flush()?;
+        self.options.rows = rows.clamp(1, SEGMENT_ROWS);
+        Ok(())
+    }
+
     /// Takes a segment that is written already; what is pending goes before it.
     pub fn keep(&mut self, segment: Segment) -> Result<(), ColumnsError> {
         self.flush()?;

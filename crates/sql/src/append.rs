@@ -1,4 +1,4 @@
-//! Adding rows to a table that has some: changes to the primary tree and to every index, in one publication.
+//! Adding rows to a table that has some: changes to the primary tree, to every index and to the column segments, in one publication.
 //!
 //! Rows are sorted by primary key and worked off in chunks of bounded size. Whether a key is
 //! there already is found by the change itself where duplicates are an error, and by lookup
@@ -16,6 +16,7 @@ use crate::database::{tree_error, volume_error};
 use crate::entries::{EntryDecoder, EntryEncoder, has_null};
 use crate::error::{Result, SqlError};
 use crate::load::{duplicate, not_unique, unique_prefix};
+use crate::segments::Touched;
 use crate::statement::insert::OnConflict;
 use crate::writer::Writer;
 
@@ -48,6 +49,8 @@ pub fn append(
         rows += batch.num_rows() as u64;
         table.next_row_id += batch.num_rows() as i64;
     }
+    let segments = table.segments;
+    let mut touched = segments.map(|root| Touched::none(writer, &table, &root)).transpose()?;
     let mut entries = sorter.finish().map_err(volume_error)?;
     let mut chunk: Vec<Entry> = Vec::new();
     let mut bytes = 0;
@@ -70,14 +73,17 @@ pub fn append(
         }
         // Cut before a new key, so that equal keys meet in one chunk.
         if bytes > CHUNK_BYTES {
-            affected += append_chunk(writer, &mut table, &layout, &chunk, on_conflict)?;
+            affected += append_chunk(writer, &mut table, &layout, &chunk, on_conflict, touched.as_mut())?;
             chunk.clear();
             bytes = 0;
         }
         bytes += key.len() + row.len() + size_of::<Entry>();
         chunk.push((key.to_vec(), row.to_vec()));
     }
-    affected += append_chunk(writer, &mut table, &layout, &chunk, on_conflict)?;
+    affected += append_chunk(writer, &mut table, &layout, &chunk, on_conflict, touched.as_mut())?;
+    if let (Some(root), Some(touched)) = (segments, touched) {
+        table.segments = Some(touched.rebuild(writer, &table, &root)?);
+    }
     writer.catalog.put(table);
     Ok(affected)
 }
@@ -88,6 +94,7 @@ fn append_chunk(
     layout: &EntryLayout,
     chunk: &[Entry],
     on_conflict: OnConflict,
+    touched: Option<&mut Touched>,
 ) -> Result<u64> {
     let before = table.root;
     // Rows that go in, and the old row of each where there is one.
@@ -115,6 +122,9 @@ fn append_chunk(
         return Err(SqlError::internal("a key was replaced that is not in the table"));
     }
     table.root = applied.root;
+    if let Some(touched) = touched {
+        incoming.iter().zip(&old_rows).for_each(|((key, _), old)| touched.note(key, old.is_none()));
+    }
     for index in 0..table.indexes.len() {
         table.indexes[index].root = append_to_index(writer, table, index, layout, &incoming, &old_rows)?;
     }

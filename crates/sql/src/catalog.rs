@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use saki_base::{Column, DataType, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, TreeId};
+use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub struct Table {
     pub next_row_id: i64,
     pub root: TreeRoot,
     pub indexes: Vec<Index>,
+    /// The rows column by column; `None`: `columns = off`.
+    #[serde(default)]
+    pub segments: Option<SegmentsRoot>,
     pub statistics: Option<TableStatistics>,
 }
 

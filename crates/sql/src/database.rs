@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use saki_base::PageSize;
+use saki_columns::Codec;
 use saki_exec::{ExecError, Executor, ExecutorOptions};
 
 use saki_io::{
@@ -19,6 +20,7 @@ use saki_volume::{Volume, VolumeError, VolumeOptions};
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::cost::DeviceSpeed;
 use crate::error::{Result, SqlError};
+use crate::segments::SegmentTables;
 use crate::snapshot::Snapshot;
 
 /// Page size of a new database, in bytes, unless told otherwise.
@@ -85,6 +87,8 @@ pub struct Database {
     pub(crate) cache: Arc<PageCache>,
     pub(crate) executor: Arc<Executor>,
     pub(crate) current: RwLock<Arc<Snapshot>>,
+    /// Of column segments.
+    pub(crate) codec: Arc<dyn Codec>,
     pub(crate) options: OpenOptions,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
@@ -123,12 +127,14 @@ impl Database {
         let speed = speed_of(&volume, &options)?;
         let guard = volume.snapshot();
         let catalog = read_catalog(&cache, &store, guard.root())?;
+        let segment_tables = Arc::new(SegmentTables::new(&cache, &store));
         Ok(Arc::new(Self {
             volume,
             store,
             cache,
             executor,
-            current: RwLock::new(Arc::new(Snapshot { guard, catalog })),
+            current: RwLock::new(Arc::new(Snapshot { guard, catalog, segment_tables })),
+            codec: saki_columns::codec(),
             options,
             device,
             speed: RwLock::new(speed),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::sql::parser::CreateExternalTable;
 use datafusion::sql::sqlparser::ast;
+use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 
 use crate::catalog::{Index, Table};
@@ -11,7 +12,9 @@ use crate::database::{Database, tree_error, volume_error};
 use crate::entries::{EntryDecoder, EntryEncoder};
 use crate::error::{Position, Result, SqlError};
 use crate::load::build_index;
+use crate::segments;
 use crate::session::{Session, StatementResult};
+use crate::statement::alter_table::AlterTable;
 use crate::statement::copy::FileFormat;
 use crate::statement::create_index::{self, NewIndex};
 use crate::statement::create_table::NewTable;
@@ -26,6 +29,12 @@ impl Session {
         }
         self.blocking(move |db| db.create_table(new)).await?;
         Ok(StatementResult::done("CREATE TABLE", 0))
+    }
+
+    pub(crate) async fn alter_table(&self, alter: &ast::AlterTable) -> Result<StatementResult> {
+        let change = AlterTable::read(alter)?;
+        self.blocking(move |db| db.alter_table(&change)).await?;
+        Ok(StatementResult::done("ALTER TABLE", 0))
     }
 
     pub(crate) async fn create_index(&self, create: ast::CreateIndex) -> Result<StatementResult> {
@@ -72,6 +81,8 @@ impl Database {
             }
             let id = writer.catalog.new_table_id();
             let tree = writer.catalog.new_tree_id();
+            let segments =
+                new.options.columns.unwrap_or(true).then(|| SegmentsRoot::empty(writer.catalog.new_tree_id()));
             writer.catalog.put(Table {
                 id,
                 name: new.name,
@@ -80,6 +91,7 @@ impl Database {
                 next_row_id: 0,
                 root: TreeRoot::empty(tree),
                 indexes: Vec::new(),
+                segments,
                 statistics: None,
             });
             Ok(())
@@ -107,6 +119,32 @@ impl Database {
             });
             let index = table.indexes.len() - 1;
             table.indexes[index].root = index_rows(writer, &table, index)?;
+            writer.catalog.put(table);
+            Ok(())
+        })
+    }
+
+    fn alter_table(&self, change: &AlterTable) -> Result<()> {
+        self.write(|writer| {
+            let found = writer.catalog.get(&change.name).cloned();
+            let Some(found) = found else {
+                return match change.if_exists {
+                    true => Ok(()),
+                    false => writer.catalog.table(&change.name).map(drop).map_err(|error| error.at(change.position)),
+                };
+            };
+            let mut table = Table::clone(&found);
+            match (change.options.columns, table.segments) {
+                (Some(true), None) => {
+                    let empty = SegmentsRoot::empty(writer.catalog.new_tree_id());
+                    table.segments = Some(segments::build(writer.trees(), &table, &empty)?);
+                }
+                (Some(false), Some(root)) => {
+                    segments::free(writer, &table, &root)?;
+                    table.segments = None;
+                }
+                _ => return Ok(()),
+            }
             writer.catalog.put(table);
             Ok(())
         })
@@ -149,6 +187,9 @@ fn drop_table(writer: &mut Writer<'_>, name: &str) -> Result<bool> {
     writer.free_tree(&table.root)?;
     for index in &table.indexes {
         writer.free_tree(&index.root)?;
+    }
+    if let Some(root) = &table.segments {
+        segments::free(writer, &table, root)?;
     }
     Ok(true)
 }

@@ -60,6 +60,7 @@ mod pipeline_exec;
 mod provider;
 mod query_env;
 mod relation;
+mod segments;
 mod session;
 mod settings;
 mod snapshot;

@@ -5,15 +5,19 @@
 //!             │                       └ no: Sorter, merged with what came in order
 //!  batches ───┼► index 1: encode ─► Sorter ─► BulkLoader
 //!             ├► index …
+//!             ├► segments: a batch as columns ─► SegmentBuilder
+//!             │              └ not in key order: thrown away, built from the primary tree
 //!             └► statistics
 //! ```
 //!
-//! Memory is bounded: few batches wait before each thread, and the sorters share one budget.
+//! Memory is bounded: few batches wait before each thread, the sorters share one budget, and one segment's columns are gathered.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use arrow_array::RecordBatch;
+use saki_columns::{BuildOptions, SegmentBuilder};
 use saki_tree::{BulkLoader, Sorter, TreeError, TreeRoot};
 
 use crate::catalog::{EntryLayout, Table};
@@ -21,6 +25,7 @@ use crate::columns::{ColumnReader, check_batch};
 use crate::database::{tree_error, volume_error};
 use crate::entries::{EntryEncoder, describe_key, has_null};
 use crate::error::{Result, SqlError};
+use crate::segments::{self, NativeBatches, columns_error};
 use crate::statistics::{Collector, TableStatistics};
 use crate::writer::{Trees, Writer, finish_tree};
 
@@ -36,6 +41,8 @@ pub enum LoadProgress {
     Rows(u64),
     /// All rows have been read; the indexes are being sorted and written.
     Finishing,
+    /// Rows did not come in the order of the primary key: they are read again, in order, for the column segments.
+    Columns,
 }
 
 /// A batch and the number of its first row.
@@ -55,8 +62,9 @@ pub fn load(
     let mut table = Table::clone(writer.catalog.table(name)?);
     let sorters = table.indexes.len() + 1;
     let memory = writer.db.options.load_memory_bytes / sorters;
-    let (rows, primary, indexes, statistics) = {
-        let (trees, table) = (writer.trees(), &table);
+    let disordered = AtomicBool::new(false);
+    let (rows, primary, indexes, segments, statistics) = {
+        let (trees, table, disordered) = (writer.trees(), &table, &disordered);
         thread::scope(|scope| {
             let mut queues: Vec<SyncSender<Piece>> = Vec::new();
             let mut queue = || {
@@ -65,13 +73,17 @@ pub fn load(
                 receiver
             };
             let input = queue();
-            let primary = scope.spawn(move || load_primary(trees, table, memory, &input));
+            let primary = scope.spawn(move || load_primary(trees, table, memory, disordered, &input));
             let indexes: Vec<_> = (0..table.indexes.len())
                 .map(|index| {
                     let input = queue();
                     scope.spawn(move || load_index(trees, table, index, memory, &input))
                 })
                 .collect();
+            let segments = table.segments.is_some().then(|| {
+                let input = queue();
+                scope.spawn(move || load_segments(trees, table, disordered, &input))
+            });
             let input = queue();
             let statistics = scope.spawn(move || collect(table, &input));
             let fed = feed(table, batches, &queues, progress);
@@ -82,16 +94,27 @@ pub fn load(
             let primary = primary.join().map_err(panicked).flatten();
             let indexes: Vec<Result<TreeRoot>> =
                 indexes.into_iter().map(|t| t.join().map_err(panicked).flatten()).collect();
+            let segments = segments.map(|thread| thread.join().map_err(panicked).flatten()).transpose();
             let statistics = statistics.join().map_err(panicked).flatten();
             let primary = primary?;
             let indexes = indexes.into_iter().collect::<Result<Vec<_>>>()?;
-            Ok::<_, SqlError>((fed?, primary, indexes, statistics?))
+            Ok::<_, SqlError>((fed?, primary, indexes, segments?.flatten(), statistics?))
         })?
     };
+    table.root = primary.root;
+    if let Some(before) = table.segments {
+        table.segments = Some(match segments {
+            Some(builder) if primary.replaced.is_none() => segments::finish(writer.trees(), builder, &before)?,
+            other => {
+                drop(other);
+                progress(LoadProgress::Columns);
+                segments::build(writer.trees(), &table, &before)?
+            }
+        });
+    }
     if let Some(unused) = primary.replaced {
         writer.free_tree(&unused)?;
     }
-    table.root = primary.root;
     for (index, root) in table.indexes.iter_mut().zip(indexes) {
         index.root = root;
     }
@@ -135,7 +158,13 @@ struct Primary {
     replaced: Option<TreeRoot>,
 }
 
-fn load_primary(trees: Trees<'_>, table: &Table, memory: usize, input: &Receiver<Piece>) -> Result<Primary> {
+fn load_primary(
+    trees: Trees<'_>,
+    table: &Table,
+    memory: usize,
+    disordered: &AtomicBool,
+    input: &Receiver<Piece>,
+) -> Result<Primary> {
     let mut encoder = EntryEncoder::new(table.primary_layout());
     let mut loader = trees.loader(table.root.id);
     let mut sorter: Option<Sorter> = None;
@@ -149,6 +178,7 @@ fn load_primary(trees: Trees<'_>, table: &Table, memory: usize, input: &Receiver
                 None => match loader.push(&encoder.key, &encoder.row) {
                     Ok(()) => {}
                     Err(TreeError::OutOfOrder { .. }) => {
+                        disordered.store(true, Ordering::Relaxed);
                         let mut rest = trees.sorter(memory);
                         rest.push(&encoder.key, &encoder.row).map_err(volume_error)?;
                         sorter = Some(rest);
@@ -198,6 +228,34 @@ fn merge(trees: Trees<'_>, table: &Table, layout: &EntryLayout, ordered: &TreeRo
             (None, None) => return finish_tree(loader),
         }
     }
+}
+
+/// Builds segments as long as rows come in the order of the primary key; none once the primary tree's thread has found that they do not.
+fn load_segments<'w>(
+    trees: Trees<'w>,
+    table: &Table,
+    disordered: &AtomicBool,
+    input: &Receiver<Piece>,
+) -> Result<Option<SegmentBuilder<'w>>> {
+    // Half of the cores encode: the other trees are built meanwhile.
+    let all = BuildOptions::default();
+    let options = BuildOptions { threads: all.threads.div_ceil(2), ..all };
+    let mut builder = Some(segments::builder(trees, table, options));
+    let mut native = NativeBatches::new(table);
+    for Piece { batch, first_row } in input {
+        if disordered.load(Ordering::Relaxed) {
+            builder = None;
+        }
+        if let Some(builder) = &mut builder {
+            let columns = native.batch(&batch)?;
+            let mut key = |row| native.key(&batch, row, first_row);
+            builder.push(&columns, &mut key).map_err(columns_error)?;
+        }
+    }
+    if let Some(builder) = &mut builder {
+        builder.settle().map_err(columns_error)?;
+    }
+    Ok(builder)
 }
 
 fn load_index(

@@ -166,6 +166,7 @@ impl Session {
             Sql::Query(_) | Sql::ShowTables { .. } | Sql::ShowColumns { .. } => self.query(parsed).await,
             Sql::Explain { .. } | Sql::ExplainTable { .. } => self.execute_explain(parsed).await,
             Sql::CreateTable(create) => self.create_table(&create).await,
+            Sql::AlterTable(alter) => self.alter_table(&alter).await,
             Sql::CreateIndex(create) => self.create_index(create).await,
             Sql::Drop { object_type, if_exists, names, .. } => self.drop_objects(object_type, if_exists, &names).await,
             Sql::Insert(insert) => self.insert(insert).await,

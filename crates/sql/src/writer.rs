@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use saki_base::{TreeId, ValueRef};
 use saki_tree::{BulkLoader, Change, Sorter, TreeReader, TreeRoot};
-use saki_volume::Publication;
+use saki_volume::{PageWriter, Publication};
 
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::database::{Database, catalog_root, tree_error, volume_error};
@@ -53,7 +53,9 @@ impl Writer<'_> {
         }
         let root = finish_tree(loader)?;
         self.publication.commit(&root.to_bytes()).map_err(volume_error)?;
-        let snapshot = Snapshot { guard: self.db.volume.snapshot(), catalog: self.catalog };
+        let segment_tables = Arc::clone(&self.db.snapshot().segment_tables);
+        segment_tables.retain(&self.catalog);
+        let snapshot = Snapshot { guard: self.db.volume.snapshot(), catalog: self.catalog, segment_tables };
         *self.db.current.write() = Arc::new(snapshot);
         Ok(())
     }
@@ -100,6 +102,11 @@ impl Trees<'_> {
     /// Builds a tree from ascending keys.
     pub fn loader(self, tree: TreeId) -> BulkLoader {
         BulkLoader::new(self.publication.writer(), self.db.page_size(), tree)
+    }
+
+    /// A writer of pages that are no tree.
+    pub fn pages(self) -> PageWriter {
+        self.publication.writer()
     }
 
     pub fn sorter(self, memory_bytes: usize) -> Sorter {

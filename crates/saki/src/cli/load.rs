@@ -142,6 +142,7 @@ pub async fn load_table(
             shown.set_message(progress::load_rates(rows, bytes, total, started.elapsed()));
         }
         Progress::Finishing => shown.set_message("writing indexes"),
+        Progress::Columns => shown.set_message("writing columns"),
     })
     .await;
     bar.finish_and_clear();

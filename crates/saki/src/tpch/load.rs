@@ -16,6 +16,8 @@ pub enum Progress {
     Rows { rows: u64, bytes: u64 },
     /// All rows are in; what is left is sorting and writing indexes.
     Finishing,
+    /// Column segments are being built from the rows stored.
+    Columns,
 }
 
 /// What loading one table took.
@@ -59,6 +61,7 @@ pub async fn load(
             progress(match at {
                 LoadProgress::Rows(rows) => Progress::Rows { rows, bytes: bytes.get() },
                 LoadProgress::Finishing => Progress::Finishing,
+                LoadProgress::Columns => Progress::Columns,
             });
         })?;
         Ok(TableLoaded { rows, bytes: bytes.get(), elapsed: started.elapsed() })

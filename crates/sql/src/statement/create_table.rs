@@ -1,9 +1,12 @@
-//! CREATE TABLE: columns, types, NOT NULL and the primary key; everything else is refused by name.
+//! CREATE TABLE: columns, types, NOT NULL, the primary key and options; everything else is refused by name.
 
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
-use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, Expr, IndexColumn, TableConstraint};
+use datafusion::sql::sqlparser::ast::{
+    ColumnOption, CreateTable, CreateTableOptions, Expr, IndexColumn, TableConstraint,
+};
 use saki_base::Column;
 
+use super::table_options::TableOptions;
 use super::{beyond, name_of, object_name, position_of};
 use crate::error::{Position, Result, SqlError};
 use crate::types::storage_type;
@@ -19,6 +22,7 @@ pub struct NewTable {
     pub if_not_exists: bool,
     pub columns: Vec<Column>,
     pub primary_key: Vec<usize>,
+    pub options: TableOptions,
 }
 
 impl NewTable {
@@ -79,7 +83,11 @@ impl NewTable {
             }
             columns[*column].nullable = false;
         }
-        Ok(Self { name, position, if_not_exists: create.if_not_exists, columns, primary_key })
+        let options = match &create.table_options {
+            CreateTableOptions::With(options) => TableOptions::read(options)?,
+            _ => TableOptions::default(),
+        };
+        Ok(Self { name, position, if_not_exists: create.if_not_exists, columns, primary_key, options })
     }
 }
 
@@ -106,6 +114,10 @@ fn refuse_other_clauses(create: &CreateTable) -> Result<()> {
         .constraints(create.constraints.clone())
         .hive_distribution(create.hive_distribution.clone())
         .hive_formats(create.hive_formats.clone())
+        .table_options(match &create.table_options {
+            CreateTableOptions::With(options) => CreateTableOptions::With(options.clone()),
+            _ => CreateTableOptions::None,
+        })
         .build();
     if *create == supported {
         return Ok(());

@@ -1,9 +1,11 @@
 //! Statements that are ours: what they say is read here, one file per statement; the session carries them out.
 
+pub mod alter_table;
 pub mod copy;
 pub mod create_index;
 pub mod create_table;
 pub mod insert;
+pub mod table_options;
 
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Value};

@@ -1,0 +1,138 @@
+//! Segments from the primary tree: all of them, or those that changed keys have touched.
+
+use std::ops::{Bound, Range};
+
+use saki_columns::{BuildOptions, SEGMENT_ROWS, Segment, SegmentBuilder, SegmentsRoot, read_directory};
+
+use super::rows::RowBatch;
+use super::{builder, columns_error, finish};
+use crate::catalog::Table;
+use crate::database::tree_error;
+use crate::error::Result;
+use crate::writer::{Trees, Writer};
+
+/// Builds the segments of a table from its primary tree.
+pub fn build(trees: Trees<'_>, table: &Table, before: &SegmentsRoot) -> Result<SegmentsRoot> {
+    let mut builder = builder(trees, table, BuildOptions::default());
+    add_rows(trees, table, (Bound::Unbounded, Bound::Unbounded), &mut builder)?;
+    finish(trees, builder, before)
+}
+
+/// Gives all pages of a table's segments back.
+pub fn free(writer: &mut Writer<'_>, table: &Table, root: &SegmentsRoot) -> Result<()> {
+    let segments = read_directory(writer.reader(), root, &table.column_types()).map_err(columns_error)?;
+    writer.free_tree(&root.directory)?;
+    free_runs(writer, &segments);
+    Ok(())
+}
+
+fn free_runs(writer: &Writer<'_>, segments: &[Segment]) {
+    let page_bytes = writer.db.page_size().bytes();
+    let pages: Vec<_> = segments.iter().flat_map(|segment| segment.pages(page_bytes)).collect();
+    writer.publication.free(&pages);
+}
+
+/// Which segments of a table hold changed keys.
+pub struct Touched {
+    segments: Vec<Segment>,
+    /// Rows added to each; `None`: not touched. A table without segments has one place here, for its first ones.
+    added: Vec<Option<u64>>,
+}
+
+impl Touched {
+    /// None yet, of a table's present segments.
+    pub fn none(writer: &mut Writer<'_>, table: &Table, root: &SegmentsRoot) -> Result<Self> {
+        let segments = read_directory(writer.reader(), root, &table.column_types()).map_err(columns_error)?;
+        let added = vec![None; segments.len().max(1)];
+        Ok(Self { segments, added })
+    }
+
+    /// Notes a key that was added, or whose row was replaced. Keys below the first segment's belong to it.
+    pub fn note(&mut self, key: &[u8], is_new: bool) {
+        let up_to = self.segments.partition_point(|segment| segment.first_key.as_slice() <= key);
+        *self.added[up_to.saturating_sub(1)].get_or_insert(0) += u64::from(is_new);
+    }
+
+    /// Builds the touched segments anew from the table's new primary tree, and keeps the others.
+    pub fn rebuild(self, writer: &mut Writer<'_>, table: &Table, before: &SegmentsRoot) -> Result<SegmentsRoot> {
+        if self.added.iter().all(Option::is_none) {
+            return Ok(*before);
+        }
+        let trees = writer.trees();
+        let mut builder = builder(trees, table, BuildOptions::default());
+        let mut replaced = Vec::new();
+        for neighbours in self.neighbours() {
+            if self.added[neighbours.start].is_some() {
+                builder.cut_at(self.rows_each(&neighbours)).map_err(columns_error)?;
+                add_rows(trees, table, self.keys(&neighbours), &mut builder)?;
+                replaced.extend_from_slice(self.segments.get(neighbours).unwrap_or_default());
+            } else {
+                let kept = &self.segments[neighbours];
+                kept.iter().try_for_each(|segment| builder.keep(segment.clone())).map_err(columns_error)?;
+            }
+        }
+        let root = finish(trees, builder, before)?;
+        writer.free_tree(&before.directory)?;
+        free_runs(writer, &replaced);
+        Ok(root)
+    }
+
+    /// Stretches of segments that are all touched or all not.
+    fn neighbours(&self) -> Vec<Range<usize>> {
+        let mut stretches = Vec::new();
+        let mut start = 0;
+        for stretch in self.added.chunk_by(|a, b| a.is_some() == b.is_some()) {
+            stretches.push(start..start + stretch.len());
+            start += stretch.len();
+        }
+        stretches
+    }
+
+    /// The keys that segments cover; the first and the last one reach to the ends.
+    fn keys(&self, segments: &Range<usize>) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let first_key = |segment: usize| self.segments.get(segment).map(|segment| segment.first_key.as_slice());
+        let low = if segments.start == 0 { None } else { first_key(segments.start) };
+        (
+            low.map_or(Bound::Unbounded, Bound::Included),
+            first_key(segments.end).map_or(Bound::Unbounded, Bound::Excluded),
+        )
+    }
+
+    /// Rows of each new segment: full ones at the table's end, where rows are added most; elsewhere even ones, so that no
+    /// small remainder stays between others.
+    fn rows_each(&self, segments: &Range<usize>) -> u32 {
+        if segments.end >= self.segments.len() {
+            return SEGMENT_ROWS;
+        }
+        let old: u64 = self.segments[segments.clone()].iter().map(|segment| u64::from(segment.rows)).sum();
+        let rows = old + self.added[segments.clone()].iter().flatten().sum::<u64>();
+        let count = rows.div_ceil(SEGMENT_ROWS.into()).max(1);
+        rows.div_ceil(count) as u32
+    }
+}
+
+/// Adds the rows of a range of the primary tree.
+fn add_rows(
+    trees: Trees<'_>,
+    table: &Table,
+    (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+    builder: &mut SegmentBuilder<'_>,
+) -> Result<()> {
+    let mut reader = trees.db.tree_reader()?;
+    let mut entries = reader.range(&table.root, low, high);
+    let mut rows = RowBatch::new(table);
+    while let Some((key, row)) = entries.next().map_err(tree_error)? {
+        rows.push(key, row)?;
+        if rows.is_full() {
+            add_batch(&mut rows, builder)?;
+        }
+    }
+    add_batch(&mut rows, builder)
+}
+
+fn add_batch(rows: &mut RowBatch<'_>, builder: &mut SegmentBuilder<'_>) -> Result<()> {
+    let batch = rows.take()?;
+    builder.push(&batch, &mut |row| Ok(rows.key(row).to_vec())).map_err(columns_error)?;
+    rows.clear();
+    Ok(())
+}
