@@ -35,7 +35,9 @@ small-benches: build-all
 	$(SAKI_BENCH) cache --small --json $(DATA)/small/cache.json
 	$(SAKI_BENCH) load --small --data $(DATA)/small --json $(DATA)/small/load.json
 	$(SAKI_BENCH) ooo --small --data $(DATA)/small --json $(DATA)/small/ooo.json --plot $(DATA)/small/ooo.png
-	$(SAKI_BENCH) tpch --small --modes out_of_order,in_order --data $(DATA)/small --json $(DATA)/small/tpch.json
+	$(SAKI_BENCH) tpch --small --modes out_of_order,in_order --repeat 1 --data $(DATA)/small --json $(DATA)/small/tpch.json --plot $(DATA)/small/tpch.png
+	$(SAKI_BENCH) tpch --small --cold --repeat 1 --data $(DATA)/small --json $(DATA)/small/tpch-cold.json
+	$(SAKI_BENCH) join --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/join.json --plot $(DATA)/small/join.png
 
 small-demo: build-all
 	rm -rf $(DATA)/demo && mkdir -p $(DATA)
@@ -51,9 +53,10 @@ bench:
 	target/release/saki-bench cache --json $(DATA)/cache.json
 	target/release/saki-bench load --data $(DATA) --json $(DATA)/load.json
 	target/release/saki-bench ooo --sf $(SCALE) --data $(DATA) --json $(DATA)/ooo.json --plot $(DATA)/ooo.png
-	target/release/saki-bench tpch --sf 1 --modes out_of_order,in_order --data $(DATA) --json $(DATA)/tpch.json
 	tools/peers/peers --data $(DATA)/peers tpch --scale 1
-	tools/peers/peers --data $(DATA)/peers join --scale $(SCALE) --json $(DATA)/join-duckdb.json
+	target/release/saki-bench tpch --sf 1 --data $(DATA) --json $(DATA)/tpch-hot.json --plot $(DATA)/tpch-hot.png
+	target/release/saki-bench tpch --sf $(SCALE) --cold --repeat 3 --data $(DATA) --json $(DATA)/tpch-cold.json --plot $(DATA)/tpch-cold.png
+	target/release/saki-bench join --sf $(SCALE) --data $(DATA) --json $(DATA)/join.json --plot $(DATA)/join.png
 
 demo:
 	$(CARGO) build --release --workspace

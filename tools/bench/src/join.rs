@@ -1,51 +1,129 @@
-//! What the engine itself counts of the three-table join, from `EXPLAIN ANALYZE`.
+//! The three-table join over selectivities, cold and hot, as planned, against DuckDB and PostgreSQL.
+//!
+//! The engines take turns over the same customers, other ones each time, and have to give one answer. Cold: our caches are
+//! empty and reads bypass the system's (O_DIRECT); DuckDB begins a new instance, PostgreSQL's server starts again, and the
+//! system forgets their files. What counts of a selectivity is the median, over the turns, of our time over the best rival's.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
+use clap::Args;
 use saki::experiment::{Join, Mode};
-use saki_sql::Database;
-use serde::Serialize;
+use saki_sql::{Database, Session};
 use tokio::runtime::Runtime;
 
-use crate::tpch_data::{lines, rows_of, text};
+use crate::join_summary::{Cell, Turn, plot, summarise};
+use crate::report::{Common, Report};
+use crate::rival::{Rival, export};
+use crate::tpch_data::{Wanted, lines, open, prepare, rows_of, runtime, text};
 
-/// Sums over the stages of the join's pipelines.
-#[derive(Clone, Copy, Default, Debug, Serialize)]
-pub struct Counts {
-    /// Pages looked at, wherever they came from.
-    pub visits: f64,
-    pub pages_read: f64,
-    /// Lookups.
-    pub probes: f64,
+#[derive(Args)]
+pub struct Options {
+    /// Scale factor
+    #[arg(long, default_value_t = 5.0)]
+    sf: f64,
+    /// Page size in bytes
+    #[arg(long, default_value_t = saki_sql::PAGE_BYTES_DEFAULT)]
+    page_size: u32,
+    /// An existing TPC-H database
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// Percent of the customers
+    #[arg(long, value_delimiter = ',', default_values_t = [0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])]
+    percent: Vec<f64>,
+    /// Other engines: duckdb, postgresql
+    #[arg(long, value_delimiter = ',', default_values_t = ["duckdb", "postgresql"].map(String::from))]
+    rivals: Vec<String>,
+    /// Turns, each over other customers
+    #[arg(long, default_value_t = 5)]
+    repeat: usize,
+    /// Threads of each engine
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
 }
 
-/// Runs the join once more, cold, for the engine's own counts.
-pub fn counts(database: &Arc<Database>, runtime: &Runtime, mode: Mode, join: &Join) -> Result<Counts, String> {
-    let session = database.session();
-    mode.apply(&session).map_err(text)?;
-    database.drop_caches();
-    let sql = format!("EXPLAIN ANALYZE {}", join.sql());
-    let plan = lines(&runtime.block_on(rows_of(&session, &sql))?)?.join("\n");
-    let sum = |name| figures(&plan, name).sum();
-    Ok(Counts { visits: sum(" visits="), pages_read: sum(" pages_read="), probes: sum("probes=") })
-}
+/// A rival that has taken so long at one selectivity is not asked again for it: it is not the best.
+const RIVAL_SECONDS_MAX: f64 = 10.0;
 
-fn figures<'a>(plan: &'a str, name: &'a str) -> impl Iterator<Item = f64> + 'a {
-    plan.match_indices(name).filter_map(move |(at, _)| {
-        let rest = &plan[at + name.len()..];
-        let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
-        rest[..end].parse().ok()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_are_found_in_a_plan() {
-        let plan = "stage 0: read\n  probes=1 visits=12 pages_read=9\nstage 1:\n  probes=7 visits=30 pages_read=30\n";
-        assert_eq!(figures(plan, " visits=").sum::<f64>(), 42.0);
-        assert_eq!(figures(plan, "probes=").collect::<Vec<_>>(), [1.0, 7.0]);
+pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
+    let mut report = Report::new("join", common);
+    let runtime = runtime();
+    let scale = if common.small { 0.01 } else { options.sf };
+    report.configure("scale", scale);
+    report.configure("repeat", options.repeat);
+    report.configure("threads", options.threads);
+    let path = prepare(&Wanted { scale, page_bytes: options.page_size, path: options.db.clone() }, common, &runtime)?;
+    let database = open(&path, None, &mut report)?;
+    let tables = common.data.join(format!("tpch-{scale}"));
+    export(&database, &tables, &runtime)?;
+    let mut rivals = Vec::new();
+    for engine in &options.rivals {
+        rivals.extend(Rival::start_or_note(engine, &tables, &common.data, options.threads, &mut report));
     }
+    let session = database.session();
+    Mode::Auto.apply(&session).map_err(text)?;
+    session.set("partitions", &options.threads.to_string()).map_err(text)?;
+    let names: Vec<String> = std::iter::once("saki".into()).chain(rivals.iter().map(|r| r.name.clone())).collect();
+    println!("{}\n{}", database.device_name(), Cell::title(&names));
+    let mut cells = Vec::new();
+    for percent in options.percent.iter().filter(|percent| !common.small || **percent >= 1.0) {
+        let mut cell = Cell::new(*percent, &names);
+        for turn in 0..options.repeat {
+            let join = Join::new(percent / 100.0, common.seed + turn as u64);
+            let taken = take_turn(&join, &session, &database, &runtime, &mut rivals, &cell, &mut report)?;
+            cell.turns.push(taken);
+        }
+        println!("{cell}");
+        report.row(cell.to_json());
+        cells.push(cell);
+    }
+    summarise(&cells, &mut report);
+    if let Some(path) = &common.plot {
+        plot(path, &cells, scale)?;
+    }
+    Ok(report)
+}
+
+/// All engines over the same customers: cold, then hot.
+fn take_turn(
+    join: &Join,
+    session: &Session,
+    database: &Arc<Database>,
+    runtime: &Runtime,
+    rivals: &mut [Rival],
+    cell: &Cell,
+    report: &mut Report,
+) -> Result<Turn, String> {
+    let sql = join.sql();
+    let mut turn = Turn::default();
+    database.drop_caches();
+    let mut ours = Vec::new();
+    let mut run = || -> Result<f64, String> {
+        let started = Instant::now();
+        let batches = runtime.block_on(rows_of(session, &sql))?;
+        let seconds = started.elapsed().as_secs_f64();
+        ours = lines(&batches)?;
+        Ok(seconds)
+    };
+    turn.cold.push(Some(run()?));
+    turn.hot.push(Some(run()?));
+    for (position, rival) in rivals.iter_mut().enumerate() {
+        if cell.spent(position + 1) > RIVAL_SECONDS_MAX {
+            turn.cold.push(None);
+            turn.hot.push(None);
+            continue;
+        }
+        let (cold, hot) = (rival.run(&sql, true)?, rival.run(&sql, false)?);
+        if let Some(how) = &cold.cold {
+            report.configure(&format!("{}_cold_by", rival.name), how);
+        }
+        let theirs: Vec<&str> = cold.first.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();
+        // An empty sum is NULL, which one engine prints as nothing.
+        let same = ours.iter().all(|line| line.replace("NULL", "") == theirs.join("|").replace("NULL", ""));
+        report.check(same, || format!("{sql}: {ours:?}, {} answers {theirs:?}", rival.name));
+        turn.cold.push(Some(cold.seconds));
+        turn.hot.push(Some(hot.seconds));
+    }
+    Ok(turn)
 }

@@ -12,15 +12,19 @@ mod device_limit;
 mod fio;
 mod io;
 mod join;
+mod join_summary;
 mod load;
 mod machine;
 mod ooo;
+mod ooo_counts;
 mod ooo_summary;
 mod plot;
 mod report;
+mod rival;
 mod samples;
 mod tpch;
 mod tpch_data;
+mod tpch_summary;
 mod trace;
 
 use std::process::ExitCode;
@@ -52,8 +56,10 @@ enum Benchmark {
     /// One load in this process, for `load`
     #[command(hide = true)]
     LoadOne(load::OneOptions),
-    /// The 22 queries of TPC-H, cold and hot
+    /// The 22 queries of TPC-H, cold or hot, against DuckDB
     Tpch(tpch::Options),
+    /// The three-table join over selectivities, against DuckDB and PostgreSQL
+    Join(join::Options),
     /// Hit ratios of page replacement policies on traces
     Cache(cache::Options),
 }
@@ -66,6 +72,7 @@ fn main() -> ExitCode {
         Benchmark::Load(options) => load::run(&common, &options),
         Benchmark::LoadOne(options) => return exit(load::run_one(&options)),
         Benchmark::Tpch(options) => tpch::run(&common, &options),
+        Benchmark::Join(options) => join::run(&common, &options),
         Benchmark::Cache(options) => cache::run(&common, &options),
     };
     exit(outcome.and_then(|report: Report| report.finish(&common)))

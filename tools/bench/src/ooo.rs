@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::device_limit::{Limit, device_limit};
-use crate::join::{Counts, counts};
+use crate::ooo_counts::{Counts, counts};
 use crate::ooo_summary::{Cell, plot, summarise};
 use crate::report::{Common, Report};
 use crate::tpch_data::{Wanted, open, prepare, runtime, text};

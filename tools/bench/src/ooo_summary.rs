@@ -8,7 +8,7 @@ use saki::plot::{Axis, Chart, Series};
 use serde_json::{Value, json};
 
 use crate::device_limit::Limit;
-use crate::join::Counts;
+use crate::ooo_counts::Counts;
 use crate::plot::save;
 use crate::report::{Report, figure};
 

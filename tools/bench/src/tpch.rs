@@ -1,17 +1,22 @@
-//! The 22 queries of TPC-H, each cold and hot, in one execution mode or several.
+//! The 22 queries of TPC-H, hot or cold, in one execution mode or several, against DuckDB on its native tables.
 //!
-//! Cold: the page cache is empty and reads bypass the system's. Hot: at once again.
-//! Every mode, cold or hot, has to give the same rows.
+//! Hot: once to warm up, then several times at once. Cold: before every run our caches are emptied and reads bypass the
+//! system's (O_DIRECT); DuckDB gets a new instance and the system forgets its file. The engines take turns query by query, run
+//! by run, with as many threads. Of hot runs the fastest counts, of cold ones the median. Every mode has to give the
+//! same rows, and DuckDB as many (`tools/peers/peers tpch` compares the values).
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use saki::tpch::QUERIES;
-use serde_json::json;
+use saki::tpch::{QUERIES, Query};
+use saki_sql::Session;
+use tokio::runtime::Runtime;
 
 use crate::report::{Common, Report};
+use crate::rival::{Rival, export};
 use crate::tpch_data::{Wanted, lines, open, prepare, result_hash, rows_of, runtime, text};
+use crate::tpch_summary::{Row, Seconds, Summary};
 
 #[derive(Args)]
 pub struct Options {
@@ -24,7 +29,7 @@ pub struct Options {
     /// An existing TPC-H database
     #[arg(long, value_name = "FILE")]
     db: Option<PathBuf>,
-    /// Execution modes: out_of_order, in_order
+    /// Execution modes: out_of_order, in_order. DuckDB is compared with the first
     #[arg(long, value_delimiter = ',', default_values_t = ["out_of_order"].map(String::from))]
     modes: Vec<String>,
     /// Queries to run
@@ -33,6 +38,24 @@ pub struct Options {
     /// A device to resemble, such as cloud-volume
     #[arg(long)]
     model: Option<String>,
+    /// Start every run with nothing cached
+    #[arg(long)]
+    cold: bool,
+    /// Runs of each query that count
+    #[arg(long, default_value_t = 5)]
+    repeat: usize,
+    /// Threads of either engine
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Do not compare with DuckDB
+    #[arg(long)]
+    alone: bool,
+    /// Further settings of our session, such as access_path=rows
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// Show where the time goes in so many queries of the worst ratios, in both engines
+    #[arg(long, value_name = "QUERIES", num_args = 0..=1, default_missing_value = "3", default_value_t = 0)]
+    profile: usize,
 }
 
 pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
@@ -40,58 +63,133 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     let runtime = runtime();
     let scale = if common.small { 0.01 } else { options.sf };
     report.configure("scale", scale);
+    report.configure("cold", options.cold);
+    report.configure("repeat", options.repeat);
+    report.configure("threads", options.threads);
     let path = prepare(&Wanted { scale, page_bytes: options.page_size, path: options.db.clone() }, common, &runtime)?;
     let database = open(&path, options.model.as_deref(), &mut report)?;
-    println!(
-        "{}\n{:>6}  {:14}{:>10}{:>10}{:>8}  hash",
-        database.device_name(),
-        "query",
-        "mode",
-        "cold s",
-        "hot s",
-        "rows"
-    );
-    let mut first_hashes: Vec<Option<String>> = vec![None; QUERIES.len() + 1];
-    for mode in &options.modes {
-        let session = database.session();
-        session.set("execution", mode).map_err(text)?;
-        let mut sums = [0.0; 2];
-        for query in QUERIES.iter().filter(|query| options.queries.contains(&query.number)) {
-            let mut seconds = [0.0; 2];
-            let (mut hash, mut rows) = (String::new(), 0);
-            database.drop_caches();
-            for (temperature, taken) in ["cold", "hot"].iter().zip(&mut seconds) {
-                let started = Instant::now();
-                let batches = runtime.block_on(rows_of(&session, query.sql));
-                *taken = started.elapsed().as_secs_f64();
-                let found = match batches {
-                    Ok(batches) => lines(&batches)?,
+    let mut rival = None;
+    if !options.alone {
+        let tables = common.data.join(format!("tpch-{scale}"));
+        export(&database, &tables, &runtime)?;
+        rival = Rival::start_or_note("duckdb", &tables, &common.data, options.threads, &mut report);
+    }
+    let modes = options.modes.iter().map(|name| Mode::new(name, database.session(), options));
+    let modes = modes.collect::<Result<Vec<_>, _>>()?;
+    let summary = Summary { cold: options.cold, device: database.device_name() };
+    summary.print_title(rival.as_ref());
+    let mut rows: Vec<Row> = Vec::new();
+    for query in QUERIES.iter().filter(|query| options.queries.contains(&query.number)) {
+        let measured = Turns { runtime: &runtime, query, options }.take(&modes, rival.as_mut(), &mut report)?;
+        measured.iter().for_each(|row| summary.print(row));
+        rows.extend(measured);
+    }
+    rows.iter().for_each(|row| report.row(row.to_json(&summary)));
+    summary.summarise(&rows, &mut report);
+    summary.of_database(&rows, &database, &path, options.threads, &mut report)?;
+    if let Some(plot) = &common.plot {
+        summary.plot(&rows, scale, plot)?;
+    }
+    for row in summary.worst(&rows.iter().collect::<Vec<_>>()).into_iter().take(options.profile) {
+        profile(&runtime, row, &modes[0].session, rival.as_mut())?;
+    }
+    Ok(report)
+}
+
+/// A way of ours to run queries.
+struct Mode {
+    name: String,
+    session: Session,
+}
+
+impl Mode {
+    fn new(name: &str, session: Session, options: &Options) -> Result<Self, String> {
+        session.set("execution", name).map_err(text)?;
+        session.set("partitions", &options.threads.to_string()).map_err(text)?;
+        for setting in &options.settings {
+            let (name, value) = setting.split_once('=').ok_or_else(|| format!("{setting} is no NAME=VALUE"))?;
+            session.set(name, value).map_err(text)?;
+        }
+        Ok(Self { name: name.into(), session })
+    }
+}
+
+/// The runs of one query, in turns.
+struct Turns<'a> {
+    runtime: &'a Runtime,
+    query: &'a Query,
+    options: &'a Options,
+}
+
+impl Turns<'_> {
+    fn take(&self, modes: &[Mode], mut rival: Option<&mut Rival>, report: &mut Report) -> Result<Vec<Row>, String> {
+        let mut rows: Vec<Row> = modes.iter().map(|mode| Row::new(self.query.number, &mode.name)).collect();
+        let mut hash: Option<String> = None;
+        let warming = usize::from(!self.options.cold);
+        for turn in 0..self.options.repeat + warming {
+            for (mode, row) in modes.iter().zip(&mut rows) {
+                let (seconds, found) = match self.run(&mode.session) {
+                    Ok(run) => run,
                     Err(error) => {
-                        report.check(false, || format!("Q{} {mode} {temperature}: {error}", query.number));
+                        report.check(false, || format!("Q{} {}: {error}", self.query.number, mode.name));
                         continue;
                     }
                 };
-                (hash, rows) = (result_hash(&found), found.len());
-                let expected = first_hashes[query.number].get_or_insert_with(|| hash.clone());
-                report.check(*expected == hash, || {
-                    format!("Q{} {mode} {temperature}: other rows than before", query.number)
+                row.rows = found.len();
+                let found = result_hash(&found);
+                let expected = hash.get_or_insert_with(|| found.clone());
+                report.check(*expected == found, || {
+                    format!("Q{} {}: other rows than before", self.query.number, mode.name)
                 });
+                row.hash = found;
+                if turn >= warming {
+                    row.ours.push(seconds);
+                }
             }
-            println!(
-                "{:>6}  {mode:14}{:>10.3}{:>10.3}{rows:>8}  {hash}",
-                format!("Q{}", query.number),
-                seconds[0],
-                seconds[1]
-            );
-            sums[0] += seconds[0];
-            sums[1] += seconds[1];
-            report.row(json!({
-                "query": query.number, "mode": mode, "device": database.device_name(), "rows": rows, "hash": hash,
-                "cold_seconds": seconds[0], "hot_seconds": seconds[1],
-            }));
+            if let Some(rival) = rival.as_deref_mut() {
+                let answer = rival.run(self.query.sql.trim_end().trim_end_matches(';'), self.options.cold)?;
+                if let Some(how) = &answer.cold {
+                    report.configure("duckdb_cold_by", how);
+                }
+                let row = &mut rows[0];
+                report.check(answer.rows == row.rows, || {
+                    format!("Q{}: {} rows, {} has {}", self.query.number, row.rows, rival.name, answer.rows)
+                });
+                if turn >= warming {
+                    row.theirs.push(answer.seconds);
+                }
+            }
         }
-        report.summarise(format!("{mode}_cold_seconds"), sums[0]);
-        report.summarise(format!("{mode}_hot_seconds"), sums[1]);
+        Ok(rows)
     }
-    Ok(report)
+
+    /// Runs the query once.
+    fn run(&self, session: &Session) -> Result<(Seconds, Vec<String>), String> {
+        if self.options.cold {
+            session.database().drop_caches();
+        }
+        self.runtime.block_on(async {
+            let started = Instant::now();
+            let results = session.execute(self.query.sql).await.map_err(text)?;
+            let planning = started.elapsed().as_secs_f64();
+            let mut batches = Vec::new();
+            for result in results {
+                batches.extend(result.collect().await.map_err(text)?);
+            }
+            let seconds = Seconds { planning, whole: started.elapsed().as_secs_f64() };
+            Ok((seconds, lines(&batches)?))
+        })
+    }
+}
+
+/// Prints both engines' plans with what was measured in them.
+fn profile(runtime: &Runtime, row: &Row, session: &Session, rival: Option<&mut Rival>) -> Result<(), String> {
+    let Some(query) = QUERIES.iter().find(|query| query.number == row.query) else { return Ok(()) };
+    let ours = runtime.block_on(rows_of(session, &format!("EXPLAIN ANALYZE {}", query.sql)))?;
+    println!("\nQ{}\n{}", query.number, lines(&ours)?.join("\n"));
+    if let Some(rival) = rival {
+        let theirs = rival.profile(query.sql.trim_end().trim_end_matches(';'))?;
+        println!("{}\n{theirs}", rival.name);
+    }
+    Ok(())
 }

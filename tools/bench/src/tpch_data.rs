@@ -46,9 +46,21 @@ pub fn prepare(wanted: &Wanted, common: &Common, runtime: &Runtime) -> Result<Pa
     eprintln!("loading TPC-H, scale factor {}, into {}", wanted.scale, path.display());
     let loaded = load(&unfinished, wanted.scale, wanted.page_bytes, true, runtime)?;
     drop(loaded.database);
-    eprintln!("  took {:.1} s", loaded.elapsed.as_secs_f64());
-    std::fs::rename(&unfinished, &path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let seconds = loaded.elapsed.as_secs_f64();
+    eprintln!("  took {seconds:.1} s");
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    std::fs::write(load_seconds_path(&path), seconds.to_string()).map_err(failed)?;
+    std::fs::rename(&unfinished, &path).map_err(failed)?;
     Ok(path)
+}
+
+/// What loading a database took that [`prepare`] made, now or in an earlier run.
+pub fn load_seconds(path: &Path) -> Option<f64> {
+    std::fs::read_to_string(load_seconds_path(path)).ok()?.parse().ok()
+}
+
+fn load_seconds_path(database: &Path) -> PathBuf {
+    database.with_extension("load-seconds")
 }
 
 /// A fresh database with all eight tables.

@@ -89,6 +89,10 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
         self.area.draw(&Rectangle::new(corners, self.stroke(color, width)))
     }
 
+    pub fn block(&self, corners: [Point; 2], color: RGBColor) -> Drawn<DB> {
+        self.area.draw(&Rectangle::new(corners.map(|corner| self.pixel(corner)), color.filled()))
+    }
+
     /// A marker, filled with `color`, or with white and a rim.
     pub fn marker(&self, marker: Marker, at: Point, color: RGBColor, hollow: bool) -> Drawn<DB> {
         const WHITE: RGBColor = RGBColor(255, 255, 255);

@@ -91,11 +91,36 @@ pub fn draw<DB: DrawingBackend>(chart: &Chart, canvas: &Canvas<'_, DB>) -> Drawn
     let left = MARGIN + label_width + if chart.y.label.is_empty() { 8.0 } else { 28.0 };
     let field = Field { left, right: width - MARGIN - 6.0, top, bottom: bottom - 46.0, x, y };
     draw_axes(chart, canvas, &field, &y_ticks, bottom)?;
+    let bars = chart.series.iter().filter(|series| series.bars).count();
+    let mut bars_drawn = 0;
     for (index, series) in chart.series.iter().enumerate() {
-        let points: Vec<Point> = visible(chart, series).map(|(x, y)| (field.x(x), field.y(y))).collect();
-        draw_line(canvas, series, index, &points)?;
+        let points = visible(chart, series);
+        if series.bars {
+            draw_bars(canvas, &field, points, (bars_drawn, bars), color_of(series, index))?;
+            bars_drawn += 1;
+        } else {
+            let points: Vec<Point> = points.map(|(x, y)| (field.x(x), field.y(y))).collect();
+            draw_line(canvas, series, index, &points)?;
+        }
     }
     Ok(())
+}
+
+/// Bars from the bottom of the field up: the `position`th of `count` that stand around each whole x value.
+fn draw_bars<DB: DrawingBackend>(
+    canvas: &Canvas<'_, DB>,
+    field: &Field,
+    mut points: impl Iterator<Item = (f64, f64)>,
+    (position, count): (usize, usize),
+    color: RGBColor,
+) -> Drawn<DB> {
+    /// Of the distance between two whole numbers.
+    const GROUP_WIDTH: f64 = 0.76;
+    let width = GROUP_WIDTH / count as f64;
+    points.try_for_each(|(x, y)| {
+        let left = x - GROUP_WIDTH / 2.0 + width * position as f64;
+        canvas.block([(field.x(left), field.y(y)), (field.x(left + width), field.bottom)], color)
+    })
 }
 
 /// The points of `series` that both axes have a place for.
@@ -160,8 +185,12 @@ fn draw_legend<DB: DrawingBackend>(
             (x, y) = (MARGIN, y + LEGEND_ROW);
         }
         let sample = [(x, y), (x + LEGEND_SAMPLE / 2.0, y), (x + LEGEND_SAMPLE, y)];
-        draw_stroke(canvas, series, index, &sample)?;
-        draw_markers(canvas, series, index, &sample[1..2])?;
+        if series.bars {
+            canvas.block([(x, y - 6.0), (x + LEGEND_SAMPLE, y + 6.0)], color_of(series, index))?;
+        } else {
+            draw_stroke(canvas, series, index, &sample)?;
+            draw_markers(canvas, series, index, &sample[1..2])?;
+        }
         canvas.text(&series.name, (x + LEGEND_SAMPLE + 8.0, y), PLAIN)?;
         x += entry + LEGEND_GAP;
     }

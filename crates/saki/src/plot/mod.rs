@@ -1,6 +1,6 @@
-//! Line charts of measurements, as PNG and SVG.
+//! Charts of measurements, as PNG and SVG.
 //!
-//! One kind of chart, made well: several series over two axes, each linear or
+//! One kind of chart, made well: several series, lines or bars, over two axes, each linear or
 //! logarithmic, with a legend and room for a line that says how it was measured.
 //!
 //! ```no_run
@@ -54,11 +54,12 @@ pub struct Chart {
     series: Vec<Series>,
 }
 
-/// A named line through points.
+/// A named line through points, or a named bar at each of them.
 #[derive(Clone, Debug)]
 pub struct Series {
     name: String,
     points: Vec<(f64, f64)>,
+    bars: bool,
     dashed: bool,
     color: Option<usize>,
 }
@@ -81,13 +82,20 @@ impl std::error::Error for PlotError {}
 impl Series {
     /// A solid line in the next colour.
     pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), points, dashed: false, color: None }
+        Self { name: name.into(), points, bars: false, dashed: false, color: None }
     }
 
     /// Draws the line dashed, its markers hollow.
     #[must_use]
     pub fn dashed(mut self) -> Self {
         self.dashed = true;
+        self
+    }
+
+    /// Draws a bar at each point instead, beside those of other such series; x values are whole numbers.
+    #[must_use]
+    pub fn bars(mut self) -> Self {
+        self.bars = true;
         self
     }
 
@@ -205,6 +213,29 @@ mod tests {
         let [svg, png] = one.save(directory.path().join("one")).unwrap();
         assert!(std::fs::read_to_string(svg).unwrap().contains("nothing"));
         assert!(std::fs::read(png).unwrap().starts_with(b"\x89PNG"));
+    }
+
+    #[test]
+    fn bars_stand_side_by_side() {
+        let series = |name| Series::new(name, vec![(1.0, 2.0), (2.0, 3.0)]).bars();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("bars.svg");
+        Chart::new("bars")
+            .x(Axis::linear("x").whole())
+            .series(series("a"))
+            .series(series("b"))
+            .save_svg(&path)
+            .unwrap();
+        let svg = std::fs::read_to_string(path).unwrap();
+        let lefts = |color: &str| -> Vec<f64> {
+            let of_color = svg.lines().filter(|line| line.contains("<rect") && line.contains(color));
+            of_color
+                .map(|line| line.split("x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+                .collect()
+        };
+        let (first, second) = (lefts("#0072B2"), lefts("#D55E00"));
+        assert!(first.len() == 3 && second.len() == 3, "two bars and a sample each:\n{svg}");
+        assert!(first.iter().zip(&second).all(|(first, second)| first < second));
     }
 
     #[test]

@@ -6,13 +6,14 @@ pub struct Axis {
     pub(super) label: String,
     logarithmic: bool,
     from_zero: bool,
+    whole: bool,
     range: Option<(f64, f64)>,
 }
 
 impl Axis {
     /// Equal distances for equal differences.
     pub fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), logarithmic: false, from_zero: false, range: None }
+        Self { label: label.into(), logarithmic: false, from_zero: false, whole: false, range: None }
     }
 
     /// Equal distances for equal ratios; values that are not positive are left out.
@@ -24,6 +25,13 @@ impl Axis {
     #[must_use]
     pub fn from_zero(mut self) -> Self {
         self.from_zero = true;
+        self
+    }
+
+    /// Marks every whole number of a linear axis, with half of one as room at the ends: for numbers that are names.
+    #[must_use]
+    pub fn whole(mut self) -> Self {
+        self.whole = true;
         self
     }
 
@@ -49,9 +57,12 @@ impl Axis {
         if self.from_zero && !self.logarithmic {
             (low, high) = (low.min(0.0), high.max(0.0));
         }
+        if self.whole && low <= high {
+            return Scale { logarithmic: false, whole: true, start: low - 0.5, end: high + 0.5 };
+        }
         if let Some(range) = self.range.filter(|(from, to)| self.shows(*from) && self.shows(*to) && from < to) {
             let (start, end) = (self.spread(range.0), self.spread(range.1));
-            return Scale { logarithmic: self.logarithmic, start, end };
+            return Scale { logarithmic: self.logarithmic, whole: false, start, end };
         }
         if low > high {
             (low, high) = if self.logarithmic { (1.0, 10.0) } else { (0.0, 1.0) };
@@ -63,7 +74,7 @@ impl Axis {
         }
         let room = (end - start) * 0.04;
         start -= if self.from_zero && start == 0.0 { 0.0 } else { room };
-        Scale { logarithmic: self.logarithmic, start, end: end + room }
+        Scale { logarithmic: self.logarithmic, whole: false, start, end: end + room }
     }
 
     fn spread(&self, value: f64) -> f64 {
@@ -81,6 +92,7 @@ pub struct Tick {
 /// A range of values spread over 0 to 1.
 pub struct Scale {
     logarithmic: bool,
+    whole: bool,
     /// Ends, as logarithms on a logarithmic scale.
     start: f64,
     end: f64,
@@ -101,7 +113,7 @@ impl Scale {
         }
         let (low, high) =
             if self.logarithmic { (10f64.powf(self.start), 10f64.powf(self.end)) } else { (self.start, self.end) };
-        let step = nice_step((high - low) / wanted);
+        let step = if self.whole { 1.0 } else { nice_step((high - low) / wanted) };
         let first = (low / step).ceil() as i64;
         let last = (high / step).floor() as i64;
         (first..=last)
