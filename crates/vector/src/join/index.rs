@@ -1,0 +1,115 @@
+//! From keys to build rows: which kind of index a build side gets, and lookups in it.
+
+use arrow_schema::DataType;
+
+use super::bytes::Encoder;
+use super::direct::Direct;
+use super::hashed::{Hashed, LongWords, ShortWords};
+use super::keys::{CHUNK_ROWS, PackedWords};
+use super::packing::Packing;
+use super::positions::{Groups, NOWHERE};
+use super::strings::StringIndex;
+use crate::{Bounds, Column, Result};
+
+/// Finds the build rows of keys.
+#[derive(Debug)]
+pub(crate) struct Index {
+    kind: Kind,
+    /// The rows of each key, if any key has several.
+    groups: Option<Groups>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Direct(Packing, Direct),
+    Short(Packing, Hashed<ShortWords>),
+    Long(Packing, Hashed<LongWords>),
+    Strings(StringIndex),
+}
+
+impl Index {
+    /// Of batches of key columns with their numbers of rows, whose codes lie between `bounds`; `None`: a column has values without a code.
+    pub fn build(
+        types: &[DataType],
+        keys: &[(Vec<Column>, usize)],
+        bounds: Option<&[Option<Bounds>]>,
+        nulls_equal: bool,
+        threads: usize,
+    ) -> Result<Self> {
+        let Some(packing) = bounds.and_then(|bounds| Packing::new(bounds, nulls_equal)) else {
+            let (index, groups) = StringIndex::build(Encoder::new(types, nulls_equal), keys, threads)?;
+            return Ok(Self { kind: Kind::Strings(index), groups });
+        };
+        let words = PackedWords::new(&packing, keys);
+        let (rows, range) = (keys.iter().map(|(_, rows)| rows).sum(), packing.range());
+        let same = |_, _| true;
+        let (kind, groups) = if Direct::suits(range, rows) {
+            let (index, groups) = Direct::build(&words, range, threads)?;
+            (Kind::Direct(packing, index), groups)
+        } else if range <= u64::from(u32::MAX) {
+            let (index, groups) = Hashed::build(&words, same, threads)?;
+            (Kind::Short(packing, index), groups)
+        } else {
+            let (index, groups) = Hashed::build(&words, same, threads)?;
+            (Kind::Long(packing, index), groups)
+        };
+        Ok(Self { kind, groups })
+    }
+
+    /// The rows of each key, if any key has several.
+    pub(super) fn groups(&self) -> Option<&Groups> {
+        self.groups.as_ref()
+    }
+
+    pub fn nulls_equal(&self) -> bool {
+        match &self.kind {
+            Kind::Direct(packing, _) | Kind::Short(packing, _) | Kind::Long(packing, _) => packing.nulls_equal(),
+            Kind::Strings(index) => index.nulls_equal(),
+        }
+    }
+
+    /// Calls `each` for every chunk of `rows` rows, with its first row and the positions of its keys.
+    pub fn find(&self, keys: &[Column], rows: usize, each: impl FnMut(u32, &[u32])) -> Result<()> {
+        let same = |_, _| true;
+        match &self.kind {
+            Kind::Direct(packing, index) => {
+                find_words(packing, keys, rows, |words, positions| index.find(words, positions), each)
+            }
+            Kind::Short(packing, index) => {
+                find_words(packing, keys, rows, |words, positions| index.find(words, same, positions), each)
+            }
+            Kind::Long(packing, index) => {
+                find_words(packing, keys, rows, |words, positions| index.find(words, same, positions), each)
+            }
+            Kind::Strings(index) => index.find(keys, rows, self.groups(), each),
+        }
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        let index = match &self.kind {
+            Kind::Direct(_, index) => index.memory_bytes(),
+            Kind::Short(_, index) => index.memory_bytes(),
+            Kind::Long(_, index) => index.memory_bytes(),
+            Kind::Strings(index) => index.memory_bytes(),
+        };
+        index + self.groups.as_ref().map_or(0, Groups::memory_bytes)
+    }
+}
+
+fn find_words(
+    packing: &Packing,
+    keys: &[Column],
+    rows: usize,
+    find: impl Fn(&[u64], &mut [u32]),
+    mut each: impl FnMut(u32, &[u32]),
+) -> Result<()> {
+    let keys = packing.prepare(keys);
+    let (mut words, mut positions) = ([0; CHUNK_ROWS], [NOWHERE; CHUNK_ROWS]);
+    for start in (0..rows).step_by(CHUNK_ROWS) {
+        let rows = CHUNK_ROWS.min(rows - start);
+        packing.words(&keys, start, &mut words[..rows])?;
+        find(&words[..rows], &mut positions[..rows]);
+        each(start as u32, &positions[..rows]);
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! Hash joins: a table of build rows, probed by batches.
+//!
+//! ```text
+//!   JoinBuild (one per thread) ─┐
+//!   JoinBuild                  ─┼─► JoinTable:  keys ─► index ─► positions ─► pairs of rows ─► gather
+//!   …                          ─┘                        │
+//!                                                  direct │ hashed │ strings
+//! ```
+//!
+//! Integer-like key columns are packed into one word (`packing`). Words that lie close together index an array (`direct`), others a hash
+//! table (`hashed`); keys that do not fit a word are compared as strings of bytes (`bytes`). Lookups go chunk by chunk in loops without
+//! branches, so that the loads of many rows are under way at once.
+
+mod build;
+mod bytes;
+pub(crate) mod code;
+mod direct;
+mod hashed;
+pub(crate) mod index;
+mod keys;
+mod marks;
+mod packing;
+mod parallel;
+mod payload;
+mod positions;
+mod strings;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, UInt32Array};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
+
+pub use build::JoinBuild;
+use index::Index;
+use marks::Marks;
+use positions::{NOWHERE, unique_pairs};
+
+use crate::{Column, KeyFilter, Result, VectorError};
+
+/// The build side of a join, complete; shared by all who probe.
+#[derive(Debug)]
+pub struct JoinTable {
+    rows: usize,
+    index: Index,
+    /// Key columns of each batch, and its rows.
+    keys: Vec<(Vec<Column>, usize)>,
+    payload: Vec<Column>,
+    marks: Option<Marks>,
+}
+
+impl JoinTable {
+    /// Of what each thread gathered: the rows of the first part come first. `track_matches`: remember which build rows found a partner (right,
+    /// full, semi and anti joins that yield build rows). May use `threads` scoped threads. While it is made, the parts and the table take memory.
+    pub fn build(parts: Vec<JoinBuild>, track_matches: bool, threads: usize) -> Result<Arc<Self>> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().ok_or_else(|| VectorError::internal("a join table of no parts"))?;
+        parts.try_for_each(|part| all.append(part))?;
+        let rows = all.rows();
+        let index = Index::build(&all.key_types, &all.keys, all.bounds.as_deref(), all.nulls_equal, threads)?;
+        let columns: Vec<_> = all.payload.into_iter().zip(&all.payload_types).collect();
+        let payload = unite_payload(columns, parallel::shares(rows, threads))?;
+        Ok(Arc::new(Self { rows, index, keys: all.keys, payload, marks: track_matches.then(|| Marks::new(rows)) }))
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Memory the table takes, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let keys: usize = self.keys.iter().flat_map(|(columns, _)| columns).map(payload::column_bytes).sum();
+        let payload: usize = self.payload.iter().map(payload::column_bytes).sum();
+        keys + payload + self.index.memory_bytes() + self.marks.as_ref().map_or(0, Marks::memory_bytes)
+    }
+
+    /// No two build rows have the same key: a probe row has one partner at most. If then an inner join's [`Matches::probe`] is as long as the
+    /// batch, it is all rows of it, in order.
+    pub fn is_unique(&self) -> bool {
+        self.index.groups().is_none()
+    }
+
+    /// A filter on key column `key` for the probe side's scan; `None` where its type has none, or if NULLs are equal.
+    pub fn key_filter(&self, key: usize) -> Option<KeyFilter> {
+        if self.index.nulls_equal() {
+            return None;
+        }
+        let columns = self.keys.iter().map(|(columns, _)| columns.get(key)).collect::<Option<Vec<_>>>()?;
+        KeyFilter::of(&columns)
+    }
+
+    /// Every pair of matching rows, in the order of the probe rows, appended to `matches`. NULL matches nothing.
+    pub fn probe(&self, keys: &[Column], rows: usize, matches: &mut Matches) -> Result<()> {
+        self.pairs(keys, rows, false, matches)
+    }
+
+    /// As [`JoinTable::probe`], and each probe row without a partner once, with [`Matches::NO_ROW`] as its build row.
+    pub fn probe_outer(&self, keys: &[Column], rows: usize, matches: &mut Matches) -> Result<()> {
+        self.pairs(keys, rows, true, matches)
+    }
+
+    fn pairs(&self, keys: &[Column], rows: usize, outer: bool, matches: &mut Matches) -> Result<()> {
+        self.index.find(keys, rows, |start, positions| match self.index.groups() {
+            None => unique_pairs(positions, start, outer, matches),
+            Some(groups) => groups.pairs(positions, start, outer, matches),
+        })
+    }
+
+    /// Whether each probe row has a partner; never NULL.
+    pub fn probe_semi(&self, keys: &[Column], rows: usize) -> Result<BooleanArray> {
+        let mut found = BooleanBufferBuilder::new(rows);
+        self.index.find(keys, rows, |_, positions| {
+            found.append_buffer(&BooleanBuffer::collect_bool(positions.len(), |row| positions[row] != NOWHERE));
+        })?;
+        Ok(BooleanArray::new(found.finish(), None))
+    }
+
+    /// Payload columns of build rows; a NULL position gives NULLs.
+    pub fn gather(&self, rows: &UInt32Array, columns: &[usize]) -> Result<Vec<Column>> {
+        let column = |column: &usize| match self.payload.get(*column) {
+            Some(column) => column.take(rows),
+            None => Err(VectorError::internal(format!("no payload column {column}"))),
+        };
+        columns.iter().map(column).collect()
+    }
+
+    /// Notes that these build rows have found a partner ([`Matches::NO_ROW`] is none).
+    pub fn mark(&self, rows: &[u32]) {
+        if let Some(marks) = &self.marks {
+            marks.mark(rows);
+        }
+    }
+
+    /// Build rows of part `part` of `parts` that have (`matched`) or have not been marked, ascending. Not before all probing has ended.
+    pub fn marked(&self, matched: bool, part: usize, parts: usize) -> Vec<u32> {
+        let bound = |part: usize| (self.rows as u128 * part as u128 / parts.max(1) as u128) as usize;
+        let range = bound(part)..bound(part + 1).min(self.rows);
+        match &self.marks {
+            Some(marks) => marks.rows(matched, range),
+            None => Vec::new(),
+        }
+    }
+}
+
+/// Each payload column as one array; threads share the columns out.
+fn unite_payload(columns: Vec<(Vec<Column>, &arrow_schema::DataType)>, threads: usize) -> Result<Vec<Column>> {
+    let width = columns.len();
+    let mut shares: Vec<Vec<_>> = (0..threads.clamp(1, width.max(1))).map(|_| Vec::new()).collect();
+    let threads = shares.len();
+    for (position, column) in columns.into_iter().enumerate() {
+        shares[position % threads].push((position, column));
+    }
+    let unite = |share: Vec<(usize, (Vec<Column>, &arrow_schema::DataType))>| -> Result<Vec<(usize, Column)>> {
+        // Each column's batches are dropped once it is one.
+        share
+            .into_iter()
+            .map(|(position, (batches, logical))| Ok((position, payload::unite(&batches, logical)?)))
+            .collect()
+    };
+    let united = parallel::run(shares.into_iter().map(|share| || unite(share)).collect())?;
+    let mut united: Vec<(usize, Column)> = united.into_iter().flatten().collect();
+    united.sort_unstable_by_key(|(position, _)| *position);
+    Ok(united.into_iter().map(|(_, column)| column).collect())
+}
+
+/// Pairs of matching rows. Kept between batches, so that probing allocates nothing.
+#[derive(Default, Debug)]
+pub struct Matches {
+    pub build: Vec<u32>,
+    pub probe: Vec<u32>,
+}
+
+impl Matches {
+    /// In the place of a build row: the probe row has no partner.
+    pub const NO_ROW: u32 = NOWHERE;
+
+    pub fn clear(&mut self) {
+        self.build.clear();
+        self.probe.clear();
+    }
+
+    /// The build rows for [`JoinTable::gather`], NULL where there is none.
+    pub fn build_rows(&self) -> UInt32Array {
+        let rows = self.build.clone();
+        let nulls = rows
+            .contains(&Self::NO_ROW)
+            .then(|| NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |row| rows[row] != Self::NO_ROW)));
+        UInt32Array::new(rows.into(), nulls)
+    }
+}
