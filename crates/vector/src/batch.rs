@@ -3,7 +3,7 @@
 use arrow_array::{BooleanArray, UInt32Array};
 
 use crate::Result;
-use crate::column::Column;
+use crate::column::{Column, Keep};
 
 /// Columns of equal length. `rows` stands on its own: a batch may have no column.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,8 @@ impl Batch {
         if rows == self.rows {
             return Ok(self.clone());
         }
-        let columns = self.columns.iter().map(|column| column.filter(keep)).collect::<Result<_>>()?;
+        let keep = Keep::of(keep, self.columns.len());
+        let columns = self.columns.iter().map(|column| column.keep(&keep)).collect::<Result<_>>()?;
         Ok(Self { columns, rows })
     }
 

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Int16Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array};
+use arrow_array::types::{Date32Type, Int16Type, Int32Type, Int64Type, UInt16Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, StringViewArray, UInt32Array};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::DataType;
+use arrow_select::filter::{FilterBuilder, FilterPredicate};
+use hashbrown::HashMap;
 
-use crate::{Result, VectorError, form};
+use crate::form::{self, TextDictionary};
+use crate::{Result, VectorError, view};
 
 /// Integers lie between `min` and `max`, both included. Of decimals, the unscaled values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,7 +89,11 @@ impl Column {
 
     /// The rows for which `keep` is true.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
-        Ok(Self { array: arrow_select::filter::filter(&self.array, keep)?, bounds: self.bounds })
+        self.keep(&Keep::of(keep, 1))
+    }
+
+    pub(crate) fn keep(&self, keep: &Keep) -> Result<Self> {
+        Ok(Self { array: keep.0.filter(&self.array)?, bounds: self.bounds })
     }
 
     /// The rows at `rows`; a NULL position gives a NULL.
@@ -93,7 +101,9 @@ impl Column {
         Ok(Self { array: arrow_select::take::take(&self.array, rows, None)?, bounds: self.bounds })
     }
 
-    /// One column of several of the same logical type, whatever their forms.
+    /// One column of several of the same logical type, whatever their forms. Dictionaries stay one if all have the same
+    /// values. Text keeps the buffers of all columns alive; a buffer that many share is listed once where the list would
+    /// get long.
     pub fn concat(columns: &[&Self]) -> Result<Self> {
         let [first, rest @ ..] = columns else { return Err(VectorError::internal("no columns to put together")) };
         if rest.is_empty() {
@@ -101,18 +111,91 @@ impl Column {
         }
         let all = |wanted: fn(&DataType) -> bool| columns.iter().all(|column| wanted(column.array.data_type()));
         let same = rest.iter().all(|column| column.array.data_type() == first.array.data_type());
-        let arrays: Vec<ArrayRef> = if same && !all(|t| matches!(t, DataType::Dictionary(..))) {
-            columns.iter().map(|column| Arc::clone(&column.array)).collect()
+        let array = if let Some(dictionary) = concat_dictionaries(columns)? {
+            dictionary
         } else if all(|t| matches!(t, DataType::Dictionary(..) | DataType::Utf8View)) {
-            columns.iter().map(|column| form::text_views(column)).collect::<Result<_>>()?
+            let views = columns.iter().map(|column| form::text_views(column)).collect::<Result<Vec<_>>>()?;
+            concat_views(&views)?
+        } else if same {
+            concat_arrays(columns.iter().map(|column| &column.array))?
         } else {
-            columns
-                .iter()
-                .map(|column| Ok(Arc::new(form::wide_decimals(column)?) as ArrayRef))
-                .collect::<Result<_>>()?
+            let wide = columns.iter().map(|column| form::wide_decimals(column)).collect::<Result<Vec<_>>>()?;
+            arrow_select::concat::concat(&wide.iter().map(|array| array as &dyn Array).collect::<Vec<_>>())?
         };
-        let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
         let bounds = columns.iter().map(|column| column.bounds).reduce(|a, b| Some(a?.union(b?)));
-        Ok(Self { array: arrow_select::concat::concat(&arrays)?, bounds: bounds.flatten() })
+        Ok(Self { array, bounds: bounds.flatten() })
     }
+}
+
+/// Rows to keep, prepared for several columns.
+pub(crate) struct Keep(FilterPredicate);
+
+impl Keep {
+    pub fn of(keep: &BooleanArray, columns: usize) -> Self {
+        let builder = FilterBuilder::new(keep);
+        // The positions of the rows, or runs of them, are found once for all columns.
+        Self(if columns > 1 { builder.optimize().build() } else { builder.build() })
+    }
+}
+
+fn concat_arrays<'a>(arrays: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
+    Ok(arrow_select::concat::concat(&arrays.map(AsRef::as_ref).collect::<Vec<_>>())?)
+}
+
+/// If all columns are dictionaries of the same values.
+fn concat_dictionaries(columns: &[&Column]) -> Result<Option<ArrayRef>> {
+    let dictionaries = columns.iter().map(|column| column.array.as_any().downcast_ref::<TextDictionary>());
+    let Some(dictionaries) = dictionaries.collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let values = dictionaries[0].values();
+    if !dictionaries.iter().all(|dictionary| Arc::ptr_eq(dictionary.values(), values)) {
+        return Ok(None);
+    }
+    let codes: Vec<&dyn Array> = dictionaries.iter().map(|dictionary| dictionary.keys() as &dyn Array).collect();
+    let codes = arrow_select::concat::concat(&codes)?;
+    let codes = codes.as_primitive::<UInt16Type>().clone();
+    Ok(Some(Arc::new(TextDictionary::try_new(codes, Arc::clone(values))?)))
+}
+
+/// Buffers that a column of text may list without a look whether they are the same: twins cost less than finding them.
+const BUFFERS: usize = 1024;
+
+fn concat_views(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let buffers: usize = arrays.iter().map(|array| array.as_string_view().data_buffers().len()).sum();
+    if buffers <= BUFFERS {
+        return concat_arrays(arrays.iter());
+    }
+    let (mut places, mut distinct) = (HashMap::new(), Vec::new());
+    let mut views = Vec::with_capacity(arrays.iter().map(|array| array.len()).sum());
+    for array in arrays {
+        let array = array.as_string_view();
+        let new_indexes: Vec<u32> = array
+            .data_buffers()
+            .iter()
+            .map(|buffer| {
+                *places.entry((buffer.as_ptr(), buffer.len())).or_insert_with(|| {
+                    distinct.push(buffer.clone());
+                    distinct.len() as u32 - 1
+                })
+            })
+            .collect();
+        views.extend(array.views().iter().map(|view| {
+            // What lies under a NULL may name any buffer.
+            view::with_buffer(*view, |old| new_indexes.get(old as usize).copied().unwrap_or_default())
+        }));
+    }
+    let nulls = concat_nulls(arrays);
+    Ok(Arc::new(StringViewArray::try_new(views.into(), distinct, nulls)?))
+}
+
+fn concat_nulls(arrays: &[ArrayRef]) -> Option<NullBuffer> {
+    arrays.iter().any(|array| array.null_count() > 0).then(|| {
+        let mut valid = BooleanBufferBuilder::new(arrays.iter().map(|array| array.len()).sum());
+        for array in arrays {
+            match array.nulls() {
+                Some(nulls) => valid.append_buffer(nulls.inner()),
+                None => valid.append_n(array.len(), true),
+            }
+        }
+        NullBuffer::new(valid.finish())
+    })
 }

@@ -32,6 +32,7 @@ pub mod expr;
 pub mod form;
 pub mod join;
 mod key_filter;
+mod view;
 
 pub use batch::Batch;
 pub use column::{Bounds, Column};

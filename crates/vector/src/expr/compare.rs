@@ -12,7 +12,7 @@ use super::CompareOp;
 use super::mask::Mask;
 use super::operand::{Integers, Operand, constant, integer};
 use super::text;
-use crate::{Result, VectorError, form};
+use crate::{Result, VectorError, form, view};
 
 impl CompareOp {
     /// The same comparison with its sides exchanged.
@@ -215,9 +215,9 @@ fn narrow_text(op: CompareOp, texts: &StringViewArray, constant: &[u8], mask: &m
             mask.subtract(&equal);
         }
         _ => {
-            let (views, start) = (texts.views(), text::prefix_of(constant));
+            let (views, start) = (texts.views(), view::prefix_of(constant));
             mask.narrow_rows(|row| {
-                let ordering = text::prefix(views[row]).cmp(&start);
+                let ordering = view::prefix(views[row]).cmp(&start);
                 op.holds(ordering.then_with(|| texts.value(row).as_bytes().cmp(constant)))
             });
         }
@@ -266,12 +266,12 @@ fn narrow_text_pairs(op: CompareOp, left: &ArrayRef, right: &ArrayRef, mask: &mu
             // Length and first bytes differ, or are all there is; else the bytes decide.
             let equal = left_view as u64 == right_view as u64
                 && (left_view == right_view
-                    || (text::length(left_view) > text::INLINE && left.value(row) == right.value(row)));
+                    || (view::length(left_view) > view::INLINE && left.value(row) == right.value(row)));
             equal == wanted
         });
     } else {
         mask.narrow_rows(|row| {
-            let ordering = text::prefix(left_views[row]).cmp(&text::prefix(right_views[row]));
+            let ordering = view::prefix(left_views[row]).cmp(&view::prefix(right_views[row]));
             op.holds(ordering.then_with(|| left.value(row).as_bytes().cmp(right.value(row).as_bytes())))
         });
     }

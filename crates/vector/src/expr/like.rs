@@ -6,7 +6,7 @@ use arrow_array::StringViewArray;
 use memchr::memmem::Finder;
 
 use super::mask::Mask;
-use super::text;
+use super::{contain, text};
 use crate::Result;
 
 /// A pattern, prepared to be looked for.
@@ -73,7 +73,15 @@ impl LikePattern {
                 match (middle.as_slice(), suffix.as_slice()) {
                     ([], []) => {}
                     ([], suffix) => mask.narrow_rows(|row| rest(row).ends_with(suffix)),
-                    (middle, suffix) => mask.narrow_rows(|row| pieces_match(rest(row), middle, suffix)),
+                    ([piece], []) if prefix.is_empty() => contain::narrow(texts, piece, mask),
+                    (middle, suffix) => {
+                        if prefix.is_empty()
+                            && let Some(longest) = middle.iter().max_by_key(|piece| piece.needle().len())
+                        {
+                            contain::narrow(texts, longest, mask);
+                        }
+                        mask.narrow_rows(|row| pieces_match(rest(row), middle, suffix));
+                    }
                 }
             }
             Shape::General(tokens) => mask.narrow_rows(|row| tokens_match(texts.value(row), tokens)),

@@ -15,6 +15,7 @@ use super::Expr;
 use super::mask::Mask;
 use super::operand::Operand;
 use super::{compare, text};
+use crate::column::Keep;
 use crate::{Batch, Column, Result, VectorError};
 
 /// What compacting a value costs, in units of [`Expr::cost`].
@@ -249,12 +250,12 @@ fn narrow_by_any(parts: &[Expr], batch: &Batch, wanted: bool, mask: &mut Mask) -
 pub(super) fn compacted(batch: &Batch, exprs: &[&Expr], mask: &Mask) -> Result<Batch> {
     let mut needed = Vec::new();
     exprs.iter().for_each(|expr| expr.columns(&mut needed));
-    let keep = mask.clone().into_array();
+    let keep = Keep::of(&mask.clone().into_array(), needed.len());
     let absent = Column::new(Arc::new(NullArray::new(0)));
     let mut columns = vec![absent; batch.columns.len()];
     for index in needed {
         if let (Some(compact), Some(column)) = (columns.get_mut(index), batch.columns.get(index)) {
-            *compact = column.filter(&keep)?;
+            *compact = column.keep(&keep)?;
         }
     }
     Ok(Batch { columns, rows: mask.count() })

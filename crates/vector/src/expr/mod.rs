@@ -19,6 +19,7 @@ mod arithmetic;
 mod case;
 mod cast;
 mod compare;
+mod contain;
 mod dates;
 mod decimal;
 mod display;

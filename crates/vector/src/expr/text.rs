@@ -1,9 +1,4 @@
 //! Text: tests of views and dictionaries, and substrings.
-//!
-//! ```text
-//!   view, 16 bytes:  length 4 │ the text, up to 12 bytes                         (the rest is 0)
-//!                    length 4 │ its first 4 bytes │ buffer 4 │ offset 4          longer text
-//! ```
 
 use std::sync::Arc;
 
@@ -14,27 +9,7 @@ use arrow_schema::DataType;
 
 use super::mask::Mask;
 use crate::form::TextDictionary;
-use crate::{Column, Result, VectorError};
-
-/// Text up to this length, in bytes, lies in its view.
-pub(crate) const INLINE: u32 = 12;
-
-/// Length of a view's text in bytes.
-pub(crate) fn length(view: u128) -> u32 {
-    view as u32
-}
-
-/// The first four bytes as a number that is ordered as they are; shorter text is filled up with 0.
-pub(crate) fn prefix(view: u128) -> u32 {
-    ((view >> 32) as u32).swap_bytes()
-}
-
-/// [`prefix`] of text that is not in a view.
-pub(crate) fn prefix_of(text: &[u8]) -> u32 {
-    let mut bytes = [0; 4];
-    bytes.iter_mut().zip(text).for_each(|(byte, text)| *byte = *text);
-    u32::from_be_bytes(bytes)
-}
+use crate::{Column, Result, VectorError, view};
 
 /// Keeps the rows whose text passes `narrow`, which gets an array of text and the places of it to test. Of a dictionary,
 /// each value that rows use is tested once.
@@ -95,14 +70,13 @@ pub(crate) fn dictionary(array: &ArrayRef) -> Result<&TextDictionary> {
 
 /// Keeps the rows whose text is `constant`.
 pub(crate) fn narrow_equal(texts: &StringViewArray, constant: &[u8], mask: &mut Mask) {
-    let length = constant.len();
-    if length <= INLINE as usize {
-        let view = inline_view(constant);
-        mask.narrow(texts.views(), |candidate| candidate == view);
+    if constant.len() <= view::INLINE as usize {
+        let wanted = view::inline(constant);
+        mask.narrow(texts.views(), |view| view == wanted);
     } else {
         // Length and first four bytes of both, then the rest of the few that share them.
-        let head = length as u64 | u64::from(prefix_of(constant).swap_bytes()) << 32;
-        mask.narrow(texts.views(), |candidate| candidate as u64 == head);
+        let head = view::head_of(constant);
+        mask.narrow(texts.views(), |view| view as u64 == head);
         mask.narrow_rows(|row| texts.value(row).as_bytes() == constant);
     }
 }
@@ -113,17 +87,11 @@ pub(crate) fn narrow_prefix(texts: &StringViewArray, start: &[u8], mask: &mut Ma
         return;
     }
     let bits = 8 * start.len().min(4);
-    let head = u128::from(prefix_of(start).swap_bytes()) << 32;
+    let head = u128::from(view::prefix_of(start).swap_bytes()) << 32;
     let seen = ((1_u128 << bits) - 1) << 32;
     mask.narrow(texts.views(), |view| view & seen == head);
     // Text that is shorter has zeros there, which the start may have too.
     mask.narrow_rows(|row| texts.value(row).as_bytes().starts_with(start));
-}
-
-/// The view of text of up to [`INLINE`] bytes.
-pub(crate) fn inline_view(text: &[u8]) -> u128 {
-    let bytes = text.iter().rev().fold(0, |bytes, byte| bytes << 8 | u128::from(*byte));
-    bytes << 32 | text.len() as u128
 }
 
 /// Characters from `start` (from 1) on, `length` of them or all. What lies before the text counts, as SQL has it.
@@ -159,12 +127,11 @@ fn substring_views(texts: &StringViewArray, skip: usize, take: Option<usize>) ->
         }
         let (text, view) = (texts.value(row), texts.views()[row]);
         let range = characters(text, skip, take);
-        let kept = range.len() as u32;
-        if kept <= INLINE {
+        let (start, kept) = (range.start as u32, range.len() as u32);
+        if kept <= view::INLINE {
             builder.append_value(&text[range]);
         } else {
-            let (buffer, offset) = ((view >> 64) as u32, (view >> 96) as u32);
-            builder.try_append_view(buffer, offset + range.start as u32, kept)?;
+            builder.try_append_view(view::buffer(view), view::offset(view) + start, kept)?;
         }
     }
     Ok(builder.finish())

@@ -10,7 +10,7 @@ use super::compare;
 use super::mask::Mask;
 use super::operand::{Integers, Operand, integer};
 use super::text;
-use crate::{Column, Result};
+use crate::{Column, Result, view};
 
 /// Constants of one type, prepared to be looked up. NULLs are left out.
 #[derive(Debug)]
@@ -164,7 +164,7 @@ fn narrow_text(all: &HashSet<Vec<u8>>, longest: usize, texts: &StringViewArray, 
         }
         mask.subtract(&rest);
     } else {
-        mask.narrow(texts.views(), |view| text::length(view) as usize <= longest);
+        mask.narrow(texts.views(), |view| view::length(view) as usize <= longest);
         mask.narrow_rows(|row| all.contains(texts.value(row).as_bytes()));
     }
 }
