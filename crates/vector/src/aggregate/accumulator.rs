@@ -1,4 +1,4 @@
-//! What is kept of one call for each group.
+//! What is kept for each group.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use arrow_buffer::NullBuffer;
 
 use super::assignment::Assignment;
 use super::extreme::Extreme;
-use super::seen::Seen;
 use super::sum::Sum;
 use super::{Call, Function};
 use crate::{Column, Result, VectorError};
 
+/// What is kept by group. An average has two of them: its sum and its NULLs.
+#[derive(Clone)]
 pub(super) enum Accumulator {
-    Count(Nulls),
+    Nulls(Nulls),
     Sum(Sum),
-    Average(Sum, Nulls),
     Extreme(Extreme),
 }
 
 /// Rows of each group whose argument is NULL; empty until there is one. Counts are the difference to all rows of a group.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Nulls(Vec<i64>);
 
 impl Nulls {
@@ -59,53 +59,48 @@ pub(super) struct Step<'a> {
 }
 
 impl Accumulator {
-    pub(super) fn new(call: &Call) -> Self {
+    /// Those of a call.
+    pub(super) fn of(call: &Call) -> Vec<Self> {
         let argument = call.argument.as_ref().unwrap_or(&call.result);
+        let sum = || Self::Sum(Sum::new(argument));
+        let nulls = || Self::Nulls(Nulls::default());
         match call.function {
-            Function::Count => Self::Count(Nulls::default()),
-            Function::Sum => Self::Sum(Sum::new(argument)),
-            Function::Average => Self::Average(Sum::new(argument), Nulls::default()),
-            Function::Min => Self::Extreme(Extreme::new(argument, false)),
-            Function::Max => Self::Extreme(Extreme::new(argument, true)),
+            Function::Count => vec![nulls()],
+            Function::Sum => vec![sum()],
+            Function::Average => vec![sum(), nulls()],
+            Function::Min => vec![Self::Extreme(Extreme::new(argument, false))],
+            Function::Max => vec![Self::Extreme(Extreme::new(argument, true))],
         }
     }
 
-    /// Of no group yet, to absorb `others`, of which there is at least one.
-    pub(super) fn of_others(call: &Call, others: &[&Self]) -> Self {
-        let mut empty = Self::new(call);
-        match &mut empty {
-            Self::Count(_) => {}
-            Self::Sum(sum) | Self::Average(sum, _) => {
-                sum.seen = Seen::of_others(others.iter().filter_map(|other| other.seen()));
-            }
+    /// Whether it would keep the same, given the same arguments.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Nulls(_), Self::Nulls(_)) => true,
+            (Self::Sum(sum), Self::Sum(other)) => sum.is_like(other),
+            (Self::Extreme(extreme), Self::Extreme(other)) => extreme.is_like(other),
+            _ => false,
+        }
+    }
+
+    /// Of no group yet, to absorb `others`.
+    pub(super) fn of_others(others: &[&Self]) -> Option<Self> {
+        let sums = || others.iter().filter_map(|other| if let Self::Sum(sum) = other { Some(sum) } else { None });
+        Some(match others.first()? {
+            Self::Nulls(_) => Self::Nulls(Nulls::default()),
+            Self::Sum(sum) => Self::Sum(sum.of_others(sums().map(|sum| &sum.seen))),
             Self::Extreme(extreme) => {
-                let others: Vec<&Extreme> = others.iter().filter_map(|other| other.extreme()).collect();
-                *extreme = extreme.of_others(&others);
+                let extremes = others.iter().filter_map(|o| if let Self::Extreme(e) = o { Some(e) } else { None });
+                Self::Extreme(extreme.of_others(&extremes.collect::<Vec<_>>()))
             }
-        }
-        empty
-    }
-
-    fn seen(&self) -> Option<&Seen> {
-        match self {
-            Self::Count(_) => None,
-            Self::Sum(sum) | Self::Average(sum, _) => Some(&sum.seen),
-            Self::Extreme(extreme) => Some(&extreme.seen),
-        }
-    }
-
-    fn extreme(&self) -> Option<&Extreme> {
-        match self {
-            Self::Extreme(extreme) => Some(extreme),
-            _ => None,
-        }
+        })
     }
 
     /// The only group may have no row.
     pub(super) fn expect_nothing(&mut self) {
         match self {
-            Self::Count(_) => {}
-            Self::Sum(sum) | Self::Average(sum, _) => sum.seen.track(0),
+            Self::Nulls(_) => {}
+            Self::Sum(sum) => sum.seen.track(0),
             Self::Extreme(extreme) => extreme.seen.track(0),
         }
     }
@@ -113,8 +108,8 @@ impl Accumulator {
     /// Makes room for `groups` groups.
     pub(super) fn resize(&mut self, groups: usize) {
         match self {
-            Self::Count(_) => {}
-            Self::Sum(sum) | Self::Average(sum, _) => sum.resize(groups),
+            Self::Nulls(_) => {}
+            Self::Sum(sum) => sum.resize(groups),
             Self::Extreme(extreme) => extreme.resize(groups),
         }
     }
@@ -136,58 +131,48 @@ impl Accumulator {
             }
         };
         let valid = valid.as_ref().filter(|valid| valid.null_count() > 0);
-        let Step { assignment, rows, groups, known } = step;
-        if let Self::Count(nulls) = self {
-            nulls.note(assignment, valid, groups);
-            return Ok(());
-        }
-        let column = argument.ok_or_else(|| VectorError::internal("an aggregate without its argument"))?;
+        let column = || argument.ok_or_else(|| VectorError::internal("an aggregate without its argument"));
         match self {
-            Self::Count(_) => Ok(()),
+            Self::Nulls(nulls) => {
+                nulls.note(step.assignment, valid, step.groups);
+                Ok(())
+            }
             Self::Sum(sum) => {
-                sum.seen.note(assignment, rows, valid, known);
-                sum.update(assignment, column, valid)
+                sum.seen.note(step.assignment, step.rows, valid, step.known);
+                sum.update(step.assignment, column()?, valid)
             }
-            Self::Average(sum, nulls) => {
-                nulls.note(assignment, valid, groups);
-                sum.update(assignment, column, valid)
-            }
-            Self::Extreme(extreme) => extreme.update(assignment, column, valid, known),
+            Self::Extreme(extreme) => extreme.update(step.assignment, column()?, valid, step.known),
         }
     }
 
     /// Takes groups of another: its group `sources[i]` into the group `targets[i]` here, of `groups`.
     pub(super) fn absorb(&mut self, other: &Self, sources: &[u32], targets: &[u32], groups: usize) {
         match (self, other) {
-            (Self::Count(nulls), Self::Count(more)) => nulls.absorb(more, sources, targets, groups),
+            (Self::Nulls(nulls), Self::Nulls(more)) => nulls.absorb(more, sources, targets, groups),
             (Self::Sum(sum), Self::Sum(more)) => sum.absorb(more, sources, targets),
-            (Self::Average(sum, nulls), Self::Average(more, more_nulls)) => {
-                sum.absorb(more, sources, targets);
-                nulls.absorb(more_nulls, sources, targets, groups);
-            }
             (Self::Extreme(extreme), Self::Extreme(more)) => extreme.absorb(more, sources, targets),
             _ => {}
         }
     }
 
-    /// The call's results for `groups`, whose rows are counted in `rows`.
-    pub(super) fn finish(&self, call: &Call, groups: Range<usize>, rows: &[i64]) -> Result<Column> {
-        match self {
-            Self::Count(nulls) => Ok(Column::new(Arc::new(Int64Array::from(nulls.counts(rows, groups))))),
-            Self::Sum(sum) => sum.finish(groups, &call.result),
-            Self::Average(sum, nulls) => {
+    /// A call's results for `groups`, whose rows are counted in `rows`, from its accumulators.
+    pub(super) fn finish(of: &[&Self], call: &Call, groups: Range<usize>, rows: &[i64]) -> Result<Column> {
+        match of {
+            [Self::Nulls(nulls)] => Ok(Column::new(Arc::new(Int64Array::from(nulls.counts(rows, groups))))),
+            [Self::Sum(sum)] => sum.finish(groups, &call.result),
+            [Self::Sum(sum), Self::Nulls(nulls)] => {
                 let counts = nulls.counts(rows, groups.clone());
                 sum.average(groups, &counts, &call.result)
             }
-            Self::Extreme(extreme) => extreme.finish(groups),
+            [Self::Extreme(extreme)] => extreme.finish(groups),
+            _ => Err(VectorError::internal("a call with accumulators of another")),
         }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
-            Self::Count(nulls) => nulls.0.capacity() * size_of::<i64>(),
+            Self::Nulls(nulls) => nulls.0.capacity() * size_of::<i64>(),
             Self::Sum(sum) => sum.memory_bytes(),
-            Self::Average(sum, nulls) => sum.memory_bytes() + nulls.0.capacity() * size_of::<i64>(),
             Self::Extreme(extreme) => extreme.memory_bytes(),
         }
     }

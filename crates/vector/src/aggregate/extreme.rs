@@ -12,6 +12,7 @@ use super::string_array::string_array;
 use super::values::{self, Integers, Strings, float_array, integer_array, ordered, unfit, unordered};
 use crate::{Column, Result};
 
+#[derive(Clone)]
 pub(super) struct Extreme {
     data_type: DataType,
     /// -1 for the greatest: it is the least with all bits flipped.
@@ -20,6 +21,7 @@ pub(super) struct Extreme {
     pub(super) seen: Seen,
 }
 
+#[derive(Clone)]
 enum Best {
     /// Of integers, and of floats as [`ordered`] ones; flipped.
     Narrow(Vec<i64>),
@@ -41,6 +43,10 @@ impl Extreme {
             _ => Best::Narrow(Vec::new()),
         };
         Self { data_type: data_type.clone(), flip: -i64::from(greatest), best, seen: Seen::default() }
+    }
+
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (&self.data_type, self.flip) == (&other.data_type, other.flip)
     }
 
     pub(super) fn resize(&mut self, groups: usize) {

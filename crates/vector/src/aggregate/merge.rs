@@ -8,6 +8,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::accumulator::Accumulator;
+use super::accumulators::Accumulators;
 use super::index::Index;
 use super::keys::{Keys, unpacked};
 use super::packed::{PackedGroups, PackedKeys};
@@ -54,7 +55,7 @@ pub fn merge(mut aggregators: Vec<Aggregator>, partitions: usize) -> Result<Vec<
 /// What one thread has seen.
 struct Source {
     groups: usize,
-    accumulators: Vec<Accumulator>,
+    accumulators: Accumulators,
     /// Rows by group, if a call wants them.
     rows: Vec<i64>,
 }
@@ -190,13 +191,10 @@ impl Part {
             }
         }
         for (position, call) in aggregation.calls.iter().enumerate() {
-            let parts: Vec<&Accumulator> = sources.iter().map(|source| &source.accumulators[position]).collect();
-            let mut combined = Accumulator::of_others(call, &parts);
-            combined.resize(groups);
-            for (part, pairs) in parts.iter().zip(&pairs) {
-                combined.absorb(part, &pairs.sources, &pairs.targets, groups);
-            }
-            columns.push(combined.finish(call, 0..groups, &rows)?);
+            let by_source: Vec<Vec<&Accumulator>> =
+                sources.iter().map(|source| source.accumulators.of_call(position)).collect();
+            let combined = combine(&by_source, &pairs, groups);
+            columns.push(Accumulator::finish(&combined.iter().collect::<Vec<_>>(), call, 0..groups, &rows)?);
         }
         Ok(batches(columns, groups))
     }
@@ -215,12 +213,28 @@ impl Part {
             },
         };
         for only in sources {
-            for (accumulator, call) in only.accumulators.iter().zip(&aggregation.calls) {
-                columns.push(accumulator.finish(call, groups.clone(), &only.rows)?);
+            for (position, call) in aggregation.calls.iter().enumerate() {
+                let accumulators = only.accumulators.of_call(position);
+                columns.push(Accumulator::finish(&accumulators, call, groups.clone(), &only.rows)?);
             }
         }
         Ok(batches(columns, groups.len()))
     }
+}
+
+/// The accumulators of a call, of those that each source has for it.
+fn combine(by_source: &[Vec<&Accumulator>], pairs: &[Pairs], groups: usize) -> Vec<Accumulator> {
+    let members = 0..by_source.first().map_or(0, Vec::len);
+    let combine = |member: usize| {
+        let sources: Vec<&Accumulator> = by_source.iter().map(|of_call| of_call[member]).collect();
+        let mut combined = Accumulator::of_others(&sources)?;
+        combined.resize(groups);
+        for (source, pairs) in sources.iter().zip(pairs) {
+            combined.absorb(source, &pairs.sources, &pairs.targets, groups);
+        }
+        Some(combined)
+    };
+    members.filter_map(combine).collect()
 }
 
 type Combined = (Vec<Column>, Vec<Pairs>, usize);

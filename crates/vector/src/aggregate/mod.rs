@@ -18,6 +18,7 @@
 //! but for sums of floats, neither on their order.
 
 mod accumulator;
+mod accumulators;
 mod assignment;
 mod byte_table;
 mod extreme;
@@ -40,7 +41,8 @@ use arrow_array::BooleanArray;
 use arrow_schema::DataType;
 
 use crate::{Column, Result, VectorError};
-use accumulator::{Accumulator, Step};
+use accumulator::Step;
+use accumulators::{Accumulators, Arguments};
 use assignment::{Assignment, FEW};
 use keys::Keys;
 pub use merge::{Part, merge};
@@ -104,7 +106,7 @@ impl Aggregation {
 pub struct Aggregator {
     aggregation: Aggregation,
     keys: Keys,
-    accumulators: Vec<Accumulator>,
+    accumulators: Accumulators,
     /// Rows by group, if a call wants them.
     rows: Vec<i64>,
     counts_rows: bool,
@@ -115,16 +117,13 @@ pub struct Aggregator {
 
 impl Aggregator {
     pub fn new(aggregation: &Aggregation) -> Self {
-        let mut accumulators: Vec<Accumulator> = aggregation.calls.iter().map(Accumulator::new).collect();
+        let mut accumulators = Accumulators::new(&aggregation.calls);
         let counts_rows =
             aggregation.calls.iter().any(|call| matches!(call.function, Function::Count | Function::Average));
         let keys = Keys::new(&aggregation.keys);
         let mut rows = Vec::new();
         if matches!(keys, Keys::Whole) {
-            for accumulator in &mut accumulators {
-                accumulator.expect_nothing();
-                accumulator.resize(1);
-            }
+            accumulators.expect_nothing();
             rows.resize(usize::from(counts_rows), 0);
         }
         Self {
@@ -173,11 +172,7 @@ impl Aggregator {
             assignment.count(rows, &mut self.rows);
         }
         let step = Step { assignment, rows, groups, known };
-        for (position, accumulator) in self.accumulators.iter_mut().enumerate() {
-            let filter = filters.get(position).and_then(Option::as_ref);
-            accumulator.update(step, arguments[position].as_ref(), filter)?;
-        }
-        Ok(())
+        self.accumulators.update(step, Arguments { columns: arguments, filters })
     }
 
     fn check(
@@ -210,8 +205,7 @@ impl Aggregator {
     /// Memory the groups take, in bytes. A caller with a bound asks after each batch: a batch adds at most its own size
     /// a few times over, or doubles a table.
     pub fn memory_bytes(&self) -> usize {
-        let accumulators: usize = self.accumulators.iter().map(Accumulator::memory_bytes).sum();
         let scratch = self.assigned.capacity() * size_of::<u32>() + self.assigned_few.capacity();
-        self.keys.memory_bytes() + accumulators + self.rows.capacity() * size_of::<i64>() + scratch
+        self.keys.memory_bytes() + self.accumulators.memory_bytes() + self.rows.capacity() * size_of::<i64>() + scratch
     }
 }

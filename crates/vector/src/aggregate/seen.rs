@@ -7,7 +7,7 @@ use arrow_buffer::NullBuffer;
 use super::assignment::Assignment;
 
 /// As long as no argument is NULL, every group that has a row has a value, and nothing need be written down.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Seen {
     groups: usize,
     values: Option<Vec<bool>>,

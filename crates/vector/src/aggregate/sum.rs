@@ -14,12 +14,14 @@ use super::values::{self, Integers, float_array, integer_array, unfit};
 use crate::{Column, Result, VectorError};
 
 /// Exact sums of integers and decimals, whatever the order of rows; sums of floats in the order of rows.
+#[derive(Clone)]
 pub(super) struct Sum {
     argument: DataType,
     totals: Totals,
     pub(super) seen: Seen,
 }
 
+#[derive(Clone)]
 enum Totals {
     /// No total is further from 0 than `reach`.
     Narrow {
@@ -46,6 +48,15 @@ impl Sum {
             _ => Totals::Narrow { sums: Vec::new(), reach: 0 },
         };
         Self { argument: argument.clone(), totals, seen: Seen::default() }
+    }
+
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.argument == other.argument
+    }
+
+    /// Of no group yet, to absorb others that have `seen` values.
+    pub(super) fn of_others<'a>(&self, seen: impl Iterator<Item = &'a Seen>) -> Self {
+        Self { seen: Seen::of_others(seen), ..Self::new(&self.argument) }
     }
 
     pub(super) fn resize(&mut self, groups: usize) {

@@ -317,10 +317,10 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     };
     let (keys, arguments) = (make(&case.keys), make(&case.arguments));
     let mut calls = vec![(Call { function: Function::Count, argument: None, result: DataType::Int64 }, None)];
-    for (data_type, values) in &arguments {
+    for (argument, (data_type, _)) in arguments.iter().enumerate() {
         for function in [Function::Count, Function::Sum, Function::Average, Function::Min, Function::Max] {
             if let Some(result) = result(function, data_type) {
-                calls.push((Call { function, argument: Some(data_type.clone()), result }, Some(values)));
+                calls.push((Call { function, argument: Some(data_type.clone()), result }, Some(argument)));
             }
         }
     }
@@ -343,10 +343,10 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
             let results: Option<Vec<Plain>> = calls
                 .iter()
                 .enumerate()
-                .map(|(position, (call, values))| {
+                .map(|(position, (call, argument))| {
                     let taken = rows.iter().filter(|row| takes(position, **row));
-                    let values =
-                        taken.map(|row| values.as_ref().map_or(Plain::Number(0), |values| values[*row].clone()));
+                    let values = taken
+                        .map(|row| argument.map_or(Plain::Number(0), |argument| arguments[argument].1[*row].clone()));
                     expected(call, &values.collect::<Vec<_>>())
                 })
                 .collect();
@@ -363,9 +363,18 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     for (batch, start) in (0..case.rows).step_by(case.batch).enumerate() {
         let rows = start..case.rows.min(start + case.batch);
         let keys: Vec<Column> = keys.iter().map(|(t, values)| column(t, &values[rows.clone()], random)).collect();
+        // Mostly calls over the same values have the same array.
+        let shared: Vec<Column> =
+            arguments.iter().map(|(t, values)| column(t, &values[rows.clone()], random)).collect();
         let arguments: Vec<Option<Column>> = calls
             .iter()
-            .map(|(call, values)| Some(column(call.argument.as_ref()?, &values.as_ref()?[rows.clone()], random)))
+            .map(|(call, argument)| {
+                let (argument, data_type) = ((*argument)?, call.argument.as_ref()?);
+                Some(match random.below(20) {
+                    0 => column(data_type, &arguments[argument].1[rows.clone()], random),
+                    _ => shared[argument].clone(),
+                })
+            })
             .collect();
         let filters: Vec<Option<BooleanArray>> = (0..calls.len())
             .map(|position| (position % 2 == 0).then(|| filter[rows.clone()].iter().copied().collect()))
