@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use saki_columns::ColumnsError;
 use saki_page::{PageError, StoreError};
+use saki_vector::VectorError;
 
 #[derive(Clone, Debug)]
 pub enum ExecError {
@@ -10,6 +12,10 @@ pub enum ExecError {
     Page { tree: String, error: PageError },
     /// A page of `tree` has the right checksum and the wrong content: a bug, or a forged file.
     Malformed { tree: String, page: u64, reason: String },
+    /// A column of a segment could not be had.
+    Segment { table: String, segment: usize, column: String, error: ColumnsError },
+    /// A value that SQL has an error for.
+    Vector(VectorError),
     /// A filter supplied by the planner failed (a division by zero, say).
     Filter(String),
     /// No lane could be opened for a reactor.
@@ -31,6 +37,10 @@ impl fmt::Display for ExecError {
             Self::Malformed { tree, page, reason } => {
                 write!(f, "{tree}: page {page} is malformed: {reason}; run `saki check`")
             }
+            Self::Segment { table, segment, column, error } => {
+                write!(f, "{table}: column {column} of segment {segment}: {error}")
+            }
+            Self::Vector(error) => error.fmt(f),
             Self::Filter(reason) => f.write_str(reason),
             Self::Lane(error) => write!(f, "cannot open a lane to the storage: {error}"),
             Self::Thread(reason) => write!(f, "cannot start a reactor: {reason}"),

@@ -17,7 +17,7 @@
 //! # Where things are
 //! [`plan`] what a pipeline is; `instance` in which order a partition works; `visit` what it does with a page;
 //! `probes` and `visits` its two data structures; `source` how partitions share key ranges; `entry` how columns are
-//! read; `stream` how rows leave; [`Executor`] the threads.
+//! read; `stream` how rows leave; [`Executor`] the threads. [`columns`] is the other way to rows: scans over column segments.
 //!
 //! # Invariants
 //! - Nothing is allocated per probe in steady state: probes are ranges of sorted batches, visits live in slabs.
@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod column;
+pub mod columns;
 mod entry;
 mod error;
 mod instance;
@@ -48,6 +49,7 @@ mod stream;
 mod visit;
 mod visits;
 
+pub use columns::{SegmentReader, ColumnScan, ColumnScanRun, ColumnStream, ScanMetrics};
 pub use column::{array_value, arrow_type};
 pub use error::ExecError;
 pub use metrics::{DEPTH_BUCKETS, RunMetrics, StageMetrics};

@@ -119,7 +119,8 @@ impl ColumnCache {
         }
     }
 
-    /// The rows of a run that pass a test, found on its encoded bytes; `None` if they are decoded, or decoding them is the better way.
+    /// The rows of a run that pass a test, found on its encoded bytes; `None` if decoding is the better way: the encoding may have
+    /// no other, or a query has tested the run before, so that it is worth having its values.
     pub fn select(
         &self,
         resident: &Resident,

@@ -1,5 +1,7 @@
 //! A run in memory: as it was read, compared with its checksum, or decoded.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use arrow_array::{Array, BooleanArray};
 use arrow_buffer::Buffer;
 use parking_lot::Mutex;
@@ -24,6 +26,8 @@ pub struct Resident {
     page: PageAddress,
     /// Held while decoding: a second query then finds the column, and would have had to decode for as long as it waits.
     state: Mutex<State>,
+    /// A query has tested it on the encoded bytes: the next one decodes it, for all that follow.
+    tested: AtomicBool,
 }
 
 enum State {
@@ -36,7 +40,7 @@ enum State {
 
 impl Resident {
     pub(super) fn new(page: PageAddress, bytes: Buffer) -> Self {
-        Self { page, state: Mutex::new(State::Read(bytes)) }
+        Self { page, state: Mutex::new(State::Read(bytes)), tested: AtomicBool::new(false) }
     }
 
     /// The run's first page.
@@ -73,7 +77,7 @@ impl Resident {
     pub(super) fn select(&self, content: &RunContent<'_>, test: &Test) -> Result<Option<BooleanArray>, ColumnsError> {
         let bytes = {
             let mut state = self.state.lock();
-            if let State::Decoded(_) = &*state {
+            if matches!(&*state, State::Decoded(_)) || self.tested.swap(true, Ordering::Relaxed) {
                 return Ok(None);
             }
             verified(&mut state, content.run)?

@@ -1,0 +1,88 @@
+//! The queue of segments that the partitions of a scan share: zone maps are asked, columns asked for, before anybody needs them.
+//!
+//! ```text
+//!   segments of the table ─► next ─► [ reading | reading | here | reading … ] ─► a partition takes the first that is here
+//!                             pruned                                              (or waits for the first)
+//! ```
+//!
+//! Look-ahead belongs to the scan and not to a partition: nobody ends up with segments that others could
+//! work on. It grows only as far as the device is slower than the partitions: with enough segments here, none is added.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::filter::Verdict;
+use super::metrics::ScanCounts;
+use super::run::ColumnScanRun;
+use super::segment::ScanSegment;
+
+/// Segments in the queue at most.
+const SEGMENTS_MAX: usize = 64;
+/// Segments for each partition that are here already: with so many, none is added.
+const HERE_PER_PARTITION: usize = 2;
+
+/// Segments asked for and not taken.
+#[derive(Default)]
+pub(super) struct Ahead {
+    queue: VecDeque<ScanSegment>,
+    /// The next segment of the table to look at.
+    next: usize,
+}
+
+impl Ahead {
+    /// The next segment to work on; `None` after the last.
+    pub fn take(&mut self, run: &Arc<ColumnScanRun>, counts: &mut ScanCounts) -> Option<ScanSegment> {
+        self.fill(run, counts);
+        let here = self.queue.iter().position(ScanSegment::has_come).unwrap_or(0);
+        self.queue.remove(here)
+    }
+
+    fn fill(&mut self, run: &Arc<ColumnScanRun>, counts: &mut ScanCounts) {
+        let partitions = run.options.partitions;
+        // With a limit, the first segments may be enough.
+        let segments_max = if run.scan.limit.is_some() { partitions } else { SEGMENTS_MAX };
+        let mut requests = Vec::new();
+        let mut loading: usize = self.queue.iter().map(|segment| segment.loading_bytes).sum();
+        let mut here = self.queue.iter().filter(|segment| segment.has_come()).count();
+        while self.queue.len() < segments_max.min(run.ahead_max())
+            && here < HERE_PER_PARTITION * partitions
+            && (loading < run.ahead_bytes() || self.queue.is_empty())
+        {
+            let Some(mut segment) = self.next_segment(run, counts) else { break };
+            for position in run.asked_ahead(&segment) {
+                segment.ask(run, position, &mut requests, counts);
+            }
+            loading += segment.loading_bytes;
+            here += usize::from(segment.loading_bytes == 0);
+            self.queue.push_back(segment);
+        }
+        run.reader.request(requests);
+    }
+
+    /// The next segment that zones do not rule out, with the conditions that they do not decide.
+    fn next_segment(&mut self, run: &ColumnScanRun, counts: &mut ScanCounts) -> Option<ScanSegment> {
+        loop {
+            let index = self.next;
+            let segment = run.scan.table.segments.get(index)?;
+            self.next += 1;
+            counts.segments += 1;
+            let mut left = Vec::with_capacity(run.conditions.len());
+            let ruled_out = run.conditions.iter().enumerate().find(|(index, condition)| {
+                let verdict = condition.verdict(segment);
+                if verdict == Verdict::Unknown {
+                    left.push(*index);
+                }
+                verdict == Verdict::NoRow
+            });
+            match ruled_out {
+                None if segment.rows == 0 => counts.segments_pruned += 1,
+                None => {
+                    counts.rows_in += u64::from(segment.rows);
+                    return Some(ScanSegment::new(index, left, run.columns.len()));
+                }
+                Some((_, condition)) if condition.is_keys() => counts.segments_pruned_by_keys += 1,
+                Some(_) => counts.segments_pruned += 1,
+            }
+        }
+    }
+}

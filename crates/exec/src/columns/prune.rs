@@ -1,0 +1,250 @@
+//! What zone maps decide of a condition.
+
+use saki_base::DataType;
+use saki_base::value::Value;
+use saki_columns::{ColumnType, Segment, Test};
+use saki_vector::expr::{CompareOp, LikePattern};
+use saki_vector::{Expr, KeyFilter};
+
+/// Constants of a NOT IN that are tested one by one, at most.
+const NOT_IN_MAX: usize = 32;
+/// Keys that are looked for in a zone one by one, at most; beyond, only their least and greatest.
+const KEYS_MAX: usize = 4096;
+
+/// What a condition says of zones: true wherever the condition is.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum ZoneCheck {
+    Test {
+        column: usize,
+        test: Test,
+    },
+    All(Vec<ZoneCheck>),
+    Any(Vec<ZoneCheck>),
+    /// True also where the condition may be false.
+    Wider(Box<ZoneCheck>),
+}
+
+impl ZoneCheck {
+    /// Of a condition on a table of `columns`; `None` if zones cannot tell.
+    pub fn of(condition: &Expr, columns: &[ColumnType]) -> Option<Self> {
+        match condition {
+            Expr::Column { index, .. } => test(columns, *index, Test::Compare(CompareOp::Equal, Value::Bool(true))),
+            Expr::Compare { op, left, right } => match (&**left, &**right) {
+                (Expr::Column { index, .. }, Expr::Literal { value, .. }) => compare(columns, *index, *op, value),
+                (Expr::Literal { value, .. }, Expr::Column { index, .. }) => {
+                    compare(columns, *index, mirrored(*op), value)
+                }
+                _ => None,
+            },
+            Expr::And(parts) => Self::all_of(parts, columns),
+            Expr::Or(parts) => {
+                Some(Self::Any(parts.iter().map(|part| Self::of(part, columns)).collect::<Option<_>>()?))
+            }
+            Expr::Not(condition) => Self::of(&negated(condition)?, columns),
+            Expr::IsNull(expr) => test(columns, column_of(expr)?, Test::IsNull),
+            Expr::IsNotNull(expr) => test(columns, column_of(expr)?, Test::IsNotNull),
+            Expr::InList { expr, values, negated: false } => {
+                test(columns, column_of(expr)?, Test::OneOf(values.values().to_vec()))
+            }
+            Expr::InList { expr, values, negated: true } if values.values().len() <= NOT_IN_MAX => {
+                let column = column_of(expr)?;
+                let each = |value| compare(columns, column, CompareOp::NotEqual, value);
+                Some(Self::All(values.values().iter().map(each).collect::<Option<_>>()?))
+            }
+            Expr::Like { expr, pattern, negated: false } => like(columns, column_of(expr)?, pattern),
+            _ => None,
+        }
+    }
+
+    /// Parts of which zones cannot tell make it wider.
+    fn all_of(parts: &[Expr], columns: &[ColumnType]) -> Option<Self> {
+        let known: Vec<_> = parts.iter().filter_map(|part| Self::of(part, columns)).collect();
+        match known.len() {
+            0 => None,
+            count if count == parts.len() => Some(Self::All(known)),
+            _ => Some(Self::Wider(Box::new(Self::All(known)))),
+        }
+    }
+
+    /// Whether a row may pass.
+    pub fn may_pass(&self, segment: &Segment) -> bool {
+        match self {
+            Self::Test { column, test } => segment.columns[*column].zone.may_pass(test, segment.rows),
+            Self::All(parts) => parts.iter().all(|part| part.may_pass(segment)),
+            Self::Any(parts) => parts.iter().any(|part| part.may_pass(segment)),
+            Self::Wider(check) => check.may_pass(segment),
+        }
+    }
+
+    /// Whether every row passes.
+    pub fn all_pass(&self, segment: &Segment) -> bool {
+        match self {
+            Self::Test { column, test } => segment.columns[*column].zone.all_pass(test, segment.rows),
+            Self::All(parts) => parts.iter().all(|part| part.all_pass(segment)),
+            // Of none alone, perhaps, but of all together: that zones cannot tell.
+            Self::Any(parts) => parts.iter().any(|part| part.all_pass(segment)),
+            Self::Wider(_) => false,
+        }
+    }
+
+    /// The condition, if it is one test of one column.
+    pub fn single_test(&self) -> Option<(usize, &Test)> {
+        match self {
+            Self::Test { column, test } => Some((*column, test)),
+            Self::All(parts) if parts.len() == 1 => parts[0].single_test(),
+            _ => None,
+        }
+    }
+}
+
+fn column_of(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Column { index, .. } => Some(*index),
+        _ => None,
+    }
+}
+
+fn compare(columns: &[ColumnType], column: usize, op: CompareOp, constant: &Value) -> Option<ZoneCheck> {
+    test(columns, column, Test::Compare(op, constant.clone()))
+}
+
+/// The test, if its constants are of the column's type: values of two types have an order too, but not SQL's.
+fn test(columns: &[ColumnType], column: usize, test: Test) -> Option<ZoneCheck> {
+    let data_type = columns.get(column)?.data_type;
+    let fits = match &test {
+        Test::Compare(_, constant) => is_of(constant, data_type),
+        Test::OneOf(constants) => constants.iter().all(|constant| is_of(constant, data_type)),
+        Test::IsNull | Test::IsNotNull => true,
+    };
+    fits.then_some(ZoneCheck::Test { column, test })
+}
+
+fn is_of(value: &Value, data_type: DataType) -> bool {
+    match data_type {
+        DataType::Bool => matches!(value, Value::Bool(_)),
+        DataType::Int2 => matches!(value, Value::Int2(_)),
+        DataType::Int4 => matches!(value, Value::Int4(_)),
+        DataType::Int8 => matches!(value, Value::Int8(_)),
+        DataType::Float4 => matches!(value, Value::Float4(_)),
+        DataType::Float8 => matches!(value, Value::Float8(_)),
+        DataType::Decimal { .. } => matches!(value, Value::Decimal(_)),
+        DataType::Text | DataType::Varchar(_) => matches!(value, Value::Text(_)),
+        // Stored without the blanks that it is compared with.
+        DataType::Char(_) => false,
+        DataType::Bytea => matches!(value, Value::Bytea(_)),
+        DataType::Date => matches!(value, Value::Date(_)),
+        DataType::Timestamp => matches!(value, Value::Timestamp(_)),
+        DataType::Timestamptz => matches!(value, Value::Timestamptz(_)),
+        DataType::Uuid => matches!(value, Value::Uuid(_)),
+    }
+}
+
+/// With the operands changed over.
+const fn mirrored(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Less => CompareOp::Greater,
+        CompareOp::LessOrEqual => CompareOp::GreaterOrEqual,
+        CompareOp::Greater => CompareOp::Less,
+        CompareOp::GreaterOrEqual => CompareOp::LessOrEqual,
+        op => op,
+    }
+}
+
+const fn opposite(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Equal => CompareOp::NotEqual,
+        CompareOp::NotEqual => CompareOp::Equal,
+        CompareOp::Less => CompareOp::GreaterOrEqual,
+        CompareOp::LessOrEqual => CompareOp::Greater,
+        CompareOp::Greater => CompareOp::LessOrEqual,
+        CompareOp::GreaterOrEqual => CompareOp::Less,
+    }
+}
+
+/// What is true exactly where `condition` is false; NULL is neither.
+fn negated(condition: &Expr) -> Option<Expr> {
+    let all = |parts: &[Expr]| parts.iter().map(|part| Expr::Not(Box::new(part.clone()))).collect();
+    Some(match condition {
+        Expr::Compare { op, left, right } => {
+            Expr::Compare { op: opposite(*op), left: left.clone(), right: right.clone() }
+        }
+        Expr::And(parts) => Expr::Or(all(parts)),
+        Expr::Or(parts) => Expr::And(all(parts)),
+        Expr::Not(condition) => (**condition).clone(),
+        Expr::IsNull(expr) => Expr::IsNotNull(expr.clone()),
+        Expr::IsNotNull(expr) => Expr::IsNull(expr.clone()),
+        Expr::InList { expr, values, negated } => {
+            Expr::InList { expr: expr.clone(), values: values.clone(), negated: !negated }
+        }
+        Expr::Like { expr, pattern, negated } => {
+            Expr::Like { expr: expr.clone(), pattern: pattern.clone(), negated: !negated }
+        }
+        _ => return None,
+    })
+}
+
+/// All that matches a pattern lies between its prefix and the next text that does not begin with it.
+fn like(columns: &[ColumnType], column: usize, pattern: &LikePattern) -> Option<ZoneCheck> {
+    if pattern.case_insensitive() {
+        return None;
+    }
+    let prefix = std::str::from_utf8(pattern.prefix()).ok().filter(|prefix| !prefix.is_empty())?;
+    let low = compare(columns, column, CompareOp::GreaterOrEqual, &Value::Text(prefix.to_owned()))?;
+    let high = after(prefix).and_then(|end| compare(columns, column, CompareOp::Less, &Value::Text(end)));
+    Some(ZoneCheck::Wider(Box::new(ZoneCheck::All(std::iter::once(low).chain(high).collect()))))
+}
+
+/// The least text, by bytes, that is greater than all that begin with `prefix`.
+fn after(prefix: &str) -> Option<String> {
+    let mut end = prefix.to_owned();
+    while let Some(last) = end.pop() {
+        let next = match last {
+            char::MAX => continue,
+            '\u{d7ff}' => '\u{e000}',
+            last => char::from_u32(u32::from(last) + 1)?,
+        };
+        end.push(next);
+        return Some(end);
+    }
+    None
+}
+
+/// What the keys of a join's other side say of zones.
+pub(super) struct KeyCheck {
+    column: usize,
+    empty: bool,
+    bounds: Option<(i64, i64)>,
+    /// All of them, ascending, if they are few.
+    values: Option<Vec<i64>>,
+}
+
+impl KeyCheck {
+    pub fn new(column: usize, keys: &KeyFilter) -> Self {
+        let bounds = keys.bounds().map(|bounds| (bounds.min, bounds.max));
+        Self { column, empty: keys.is_empty(), bounds, values: keys.values(KEYS_MAX) }
+    }
+
+    /// Whether a row of the segment may have a partner. NULL has none.
+    pub fn may_pass(&self, segment: &Segment) -> bool {
+        let zone = &segment.columns[self.column].zone;
+        if self.empty || zone.nulls >= segment.rows {
+            return false;
+        }
+        let (Some(min), Some(max)) = (integer(&zone.min), integer(&zone.max)) else { return true };
+        if let Some(values) = &self.values {
+            return values.get(values.partition_point(|value| *value < min)).is_some_and(|value| *value <= max);
+        }
+        self.bounds.is_none_or(|(first, last)| first <= max && min <= last)
+    }
+}
+
+/// As `KeyFilter` counts integers, dates and narrow decimals.
+fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int2(value) => Some((*value).into()),
+        Value::Int4(value) | Value::Date(value) => Some((*value).into()),
+        Value::Int8(value) => Some(*value),
+        Value::Decimal(value) => i64::try_from(*value).ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,149 @@
+//! A segment being scanned: where its columns are.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use arrow_array::BooleanArray;
+use saki_columns::{ColumnsError, Fetch, Load, Resident, RunContent, Segment, Test};
+use saki_vector::Column;
+
+use super::metrics::ScanCounts;
+use super::reader::Request;
+use super::run::ColumnScanRun;
+use crate::error::ExecError;
+
+/// A segment that may have a row, and its columns, as far as they have been asked for.
+pub(super) struct ScanSegment {
+    pub index: usize,
+    /// Conditions that zones have not decided.
+    pub conditions: Vec<usize>,
+    /// By position in the scan's columns.
+    slots: Vec<Slot>,
+    /// Bytes of the runs on their way.
+    pub loading_bytes: usize,
+}
+
+enum Slot {
+    Unasked,
+    Loading(Arc<Load>),
+    Resident(Arc<Resident>),
+    Decoded(Column),
+}
+
+impl ScanSegment {
+    pub fn new(index: usize, conditions: Vec<usize>, columns: usize) -> Self {
+        let slots = (0..columns).map(|_| Slot::Unasked).collect();
+        Self { index, conditions, slots, loading_bytes: 0 }
+    }
+
+    pub fn segment<'a>(&self, run: &'a ColumnScanRun) -> &'a Segment {
+        &run.scan.table.segments[self.index]
+    }
+
+    /// Asks for a column, unless that has been done; what has to be read for it is added to `requests`.
+    pub fn ask(
+        &mut self,
+        run: &Arc<ColumnScanRun>,
+        position: usize,
+        requests: &mut Vec<Request>,
+        counts: &mut ScanCounts,
+    ) {
+        if !matches!(self.slots[position], Slot::Unasked) {
+            return;
+        }
+        let pages = &self.segment(run).columns[run.columns[position]];
+        self.slots[position] = match run.reader.cache.fetch(pages.first_page) {
+            Fetch::Resident(resident) => {
+                counts.runs_cached += 1;
+                Slot::Resident(resident)
+            }
+            Fetch::Joined(load) => {
+                counts.runs_shared += 1;
+                self.loading_bytes += pages.bytes as usize;
+                Slot::Loading(load)
+            }
+            Fetch::Begun(load) => {
+                counts.runs_read += 1;
+                counts.bytes_read += u64::from(pages.bytes);
+                self.loading_bytes += pages.bytes as usize;
+                requests.push(Request {
+                    load: Arc::downgrade(&load),
+                    first: pages.first_page,
+                    bytes: pages.bytes as usize,
+                    share: Arc::clone(&run.share),
+                });
+                Slot::Loading(load)
+            }
+        };
+    }
+
+    /// Whether every column asked for has come.
+    pub fn has_come(&self) -> bool {
+        self.slots.iter().all(|slot| !matches!(slot, Slot::Loading(load) if !load.has_ended()))
+    }
+
+    /// Ready once every column asked for has come; wakes `context` when one more has.
+    pub fn poll(&mut self, run: &ColumnScanRun, context: &mut Context<'_>) -> Poll<Result<(), ExecError>> {
+        for position in 0..self.slots.len() {
+            let Slot::Loading(load) = &self.slots[position] else { continue };
+            match load.poll(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(resident)) => self.slots[position] = Slot::Resident(resident),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(self.error(run, position, error))),
+            }
+        }
+        self.loading_bytes = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// The values of a column that has come.
+    pub fn column(
+        &mut self,
+        run: &ColumnScanRun,
+        position: usize,
+        counts: &mut ScanCounts,
+    ) -> Result<Column, ExecError> {
+        let resident = match &self.slots[position] {
+            Slot::Decoded(column) => return Ok(column.clone()),
+            Slot::Resident(resident) => resident,
+            Slot::Unasked | Slot::Loading(_) => {
+                return Err(ExecError::Internal("a column is used before it has come".into()));
+            }
+        };
+        let begun = (!resident.is_decoded()).then(Instant::now);
+        let column = run.reader.cache.column(resident, &self.content(run, position));
+        counts.decode_nanos += begun.map_or(0, |begun| begun.elapsed().as_nanos() as u64);
+        let column = column.map_err(|error| self.error(run, position, error))?;
+        self.slots[position] = Slot::Decoded(column.clone());
+        Ok(column)
+    }
+
+    /// The rows that pass a test of a column that has come, if its encoded bytes tell.
+    pub fn select(&self, run: &ColumnScanRun, position: usize, test: &Test) -> Result<Option<BooleanArray>, ExecError> {
+        let Slot::Resident(resident) = &self.slots[position] else { return Ok(None) };
+        let rows = run.reader.cache.select(resident, &self.content(run, position), test);
+        rows.map_err(|error| self.error(run, position, error))
+    }
+
+    fn content<'a>(&self, run: &'a ColumnScanRun, position: usize) -> RunContent<'a> {
+        let column = run.columns[position];
+        let segment = self.segment(run);
+        RunContent {
+            run: &segment.columns[column],
+            data_type: run.scan.table.columns[column].data_type,
+            rows: segment.rows as usize,
+            codec: &*run.reader.codec,
+        }
+    }
+
+    fn error(&self, run: &ColumnScanRun, position: usize, error: ColumnsError) -> ExecError {
+        let table = &run.scan.table;
+        ExecError::Segment {
+            table: table.name.clone(),
+            segment: self.index,
+            column: table.columns[run.columns[position]].name.clone(),
+            error,
+        }
+    }
+}
