@@ -3,6 +3,9 @@
 mod blob;
 mod decode;
 mod encode;
+mod ordered;
+mod select;
+mod text;
 mod vortex;
 
 use std::sync::Arc;

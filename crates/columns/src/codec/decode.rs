@@ -3,29 +3,23 @@
 use std::sync::Arc;
 
 use arrow_array::types::{
-    ArrowPrimitiveType, BinaryViewType, Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    StringViewType, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
-use arrow_array::{
-    ArrayRef, BooleanArray, Decimal128Array, FixedSizeBinaryArray, PrimitiveArray, UInt16Array, UInt32Array,
-    new_null_array,
-};
+use arrow_array::{ArrayRef, BooleanArray, Decimal128Array, FixedSizeBinaryArray, PrimitiveArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType as ArrowType, TimeUnit};
 use saki_base::DataType;
 use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_vector::Column;
-use saki_vector::form::TextDictionary;
 use vortex_array::ExecutionCtx;
-use vortex_array::arrays::dict::DictArraySlotsExt;
 use vortex_array::arrays::struct_::StructArrayExt;
-use vortex_array::arrays::{BoolArray, Constant, Dict, PrimitiveArray as VortexPrimitive, Struct, VarBinViewArray};
+use vortex_array::arrays::{BoolArray, PrimitiveArray as VortexPrimitive, Struct};
 use vortex_array::dtype::{DType, FieldNames, NativePType, Nullability, PType, StructFields};
-use vortex_arrow::byte_view::canonical_varbinview_to_arrow;
 use vortex_error::{VortexResult, vortex_bail, vortex_err};
 
 use super::blob::Shape;
 use super::encode::LIMBS;
+use super::text;
 
 type VortexArray = vortex_array::ArrayRef;
 
@@ -101,11 +95,8 @@ pub fn column(
             Arc::new(wide_decimals(&values, scale, nulls, context)?)
         }
         DataType::Decimal { .. } => Arc::new(numbers::<Int64Type>(values, nulls, context)?),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => text(values, nulls, context)?,
-        DataType::Bytea => {
-            let views = values.execute::<VarBinViewArray>(context)?;
-            with_nulls(canonical_varbinview_to_arrow::<BinaryViewType>(&views, context)?, nulls)?
-        }
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => text::text(values, nulls, context)?,
+        DataType::Bytea => text::binary(values, nulls, context)?,
         DataType::Uuid => Arc::new(uuids(&values, nulls, context)?),
     };
     Ok(Column::new(array))
@@ -159,54 +150,4 @@ fn uuids(
         bytes.extend_from_slice(&low.to_be_bytes());
     }
     FixedSizeBinaryArray::try_new(16, bytes.into(), nulls).map_err(|error| vortex_err!("{error}"))
-}
-
-/// Text as a dictionary where the encoding has one, else as views.
-fn text(values: VortexArray, nulls: Option<NullBuffer>, context: &mut ExecutionCtx) -> VortexResult<ArrayRef> {
-    if values.is::<Constant>() {
-        let rows = values.len();
-        let keys = ScalarBuffer::from(vec![0_u16; rows]);
-        return dictionary(keys, values.slice(0..1)?, nulls, context);
-    }
-    let Some(encoded) = values.as_opt::<Dict>() else {
-        let views = values.execute::<VarBinViewArray>(context)?;
-        return with_nulls(canonical_varbinview_to_arrow::<StringViewType>(&views, context)?, nulls);
-    };
-    let (codes, distinct) = (encoded.codes().clone(), encoded.values().clone());
-    let codes = codes.execute::<VortexPrimitive>(context)?;
-    match codes.ptype() {
-        PType::U8 => {
-            let codes = codes.into_buffer::<u8>();
-            dictionary(codes.iter().map(|code| u16::from(*code)).collect(), distinct, nulls, context)
-        }
-        PType::U16 => dictionary(codes.into_buffer::<u16>().into_arrow_scalar_buffer(), distinct, nulls, context),
-        PType::U32 => {
-            let codes = codes.into_buffer::<u32>().into_arrow_scalar_buffer();
-            let views = distinct.execute::<VarBinViewArray>(context)?;
-            let distinct = canonical_varbinview_to_arrow::<StringViewType>(&views, context)?;
-            let codes = UInt32Array::new(codes, nulls);
-            arrow_select::take::take(&distinct, &codes, None).map_err(|error| vortex_err!("{error}"))
-        }
-        other => vortex_bail!("codes of type {other}"),
-    }
-}
-
-fn dictionary(
-    keys: ScalarBuffer<u16>,
-    distinct: VortexArray,
-    nulls: Option<NullBuffer>,
-    context: &mut ExecutionCtx,
-) -> VortexResult<ArrayRef> {
-    let views = distinct.execute::<VarBinViewArray>(context)?;
-    let distinct = canonical_varbinview_to_arrow::<StringViewType>(&views, context)?;
-    let keys = UInt16Array::new(keys, nulls);
-    let array = TextDictionary::try_new(keys, distinct).map_err(|error| vortex_err!("{error}"))?;
-    Ok(Arc::new(array))
-}
-
-/// `array`, which has none, with NULLs.
-fn with_nulls(array: ArrayRef, nulls: Option<NullBuffer>) -> VortexResult<ArrayRef> {
-    let Some(nulls) = nulls else { return Ok(array) };
-    let absent = BooleanArray::new(!nulls.inner(), None);
-    arrow_select::nullif::nullif(&array, &absent).map_err(|error| vortex_err!("{error}"))
 }

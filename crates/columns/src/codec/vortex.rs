@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_array::{Array, BooleanArray};
-use arrow_buffer::Buffer;
+use arrow_buffer::{BooleanBuffer, Buffer};
 use saki_base::DataType;
 use saki_vector::Column;
 use vortex_array::serde::{SerializeOptions, SerializedArray};
@@ -19,12 +19,13 @@ use vortex_session::VortexSession;
 use vortex_session::registry::{Id, ReadContext};
 
 use super::blob::{self, Blob};
-use super::{Codec, decode, encode};
+use super::ordered::Ordered;
+use super::{Codec, decode, encode, select};
 use crate::ColumnsError;
 use crate::test::Test;
 
 /// Encodings that blobs may have. A node of a blob names its encoding by the position in this list: append only.
-const ENCODINGS: [&str; 17] = [
+const ENCODINGS: [&str; 16] = [
     "vortex.primitive",
     "vortex.bool",
     "vortex.varbinview",
@@ -38,30 +39,27 @@ const ENCODINGS: [&str; 17] = [
     "vortex.zigzag",
     "fastlanes.bitpacked",
     "fastlanes.for",
-    "fastlanes.rle",
     "vortex.alp",
     "vortex.alprd",
     "vortex.fsst",
 ];
 
 /// What the compressor tries. Of equals, the first is taken; frame of reference before bit-packing spares patches.
-const SCHEMES: [&dyn Scheme; 17] = [
+const SCHEMES: [&dyn Scheme; 15] = [
     &integer::FoRScheme::v1(),
     &integer::ZigZagScheme,
     &integer::BitPackingScheme::v1(),
     &integer::SparseScheme,
-    &integer::IntDictScheme,
+    &Ordered(integer::IntDictScheme),
     &integer::RunEndScheme,
     &integer::SequenceScheme,
-    &integer::IntRLEScheme,
     &float::ALPScheme,
     &float::ALPRDScheme,
-    &float::FloatDictScheme,
+    &Ordered(float::FloatDictScheme),
     &float::NullDominatedSparseScheme,
-    &float::FloatRLEScheme,
-    &string::StringDictScheme,
+    &Ordered(string::StringDictScheme),
     &string::FSSTScheme,
-    &binary::BinaryDictScheme,
+    &Ordered(binary::BinaryDictScheme),
     &binary::VarBinScheme,
 ];
 
@@ -96,6 +94,20 @@ impl Default for VortexCodec {
 }
 
 impl VortexCodec {
+    /// The encodings of a blob, outermost first: `vortex.dict(fastlanes.bitpacked, vortex.varbinview)`.
+    ///
+    /// # Errors
+    /// As [`Codec::decode`].
+    pub fn describe(bytes: &Buffer, rows: usize) -> Result<String, ColumnsError> {
+        fn describe(node: &SerializedArray) -> String {
+            let name = ENCODINGS.get(usize::from(node.encoding_id())).unwrap_or(&"?");
+            let children: Vec<String> = (0..node.nchildren()).map(|child| describe(&node.child(child))).collect();
+            if children.is_empty() { (*name).to_owned() } else { format!("{name}({})", children.join(", ")) }
+        }
+        let Some(values) = Blob::parse(bytes, rows)?.values else { return Ok(String::new()) };
+        walled(|| Ok(describe(&serialized(values)?)))
+    }
+
     /// Appends the compressed values to a blob.
     fn write(&self, values: &ArrayRef, blob: &mut Vec<u8>) -> VortexResult<()> {
         let compressed = self.compressor.compress(values, &mut self.session.create_execution_ctx())?;
@@ -109,10 +121,13 @@ impl VortexCodec {
 
     /// The array that was written, still encoded.
     fn read(&self, values: Buffer, shape: blob::Shape, data_type: DataType, rows: usize) -> VortexResult<ArrayRef> {
-        let bytes = ByteBuffer::from_arrow_buffer(values, Alignment::none());
         let dtype = decode::dtype(data_type, shape)?;
-        SerializedArray::try_from(bytes)?.decode(&dtype, rows, &self.readable, &self.session)
+        serialized(values)?.decode(&dtype, rows, &self.readable, &self.session)
     }
+}
+
+fn serialized(values: Buffer) -> VortexResult<SerializedArray> {
+    SerializedArray::try_from(ByteBuffer::from_arrow_buffer(values, Alignment::none()))
 }
 
 impl Codec for VortexCodec {
@@ -144,8 +159,17 @@ impl Codec for VortexCodec {
         rows: usize,
         test: &Test,
     ) -> Result<Option<BooleanArray>, ColumnsError> {
-        let _ = (bytes, data_type, rows, test);
-        Ok(None)
+        let Blob { shape, nulls, values } = Blob::parse(bytes, rows)?;
+        if let Test::IsNull | Test::IsNotNull = test {
+            return Ok(Some(select::of_null(nulls.as_ref(), rows, *test == Test::IsNull)));
+        }
+        let Some(values) = values else { return Ok(Some(BooleanArray::new(BooleanBuffer::new_unset(rows), None))) };
+        let selected = walled(|| {
+            let values = self.read(values, shape, data_type, rows)?;
+            select::select(&values, data_type, test, &mut self.session.create_execution_ctx())
+        })?;
+        let valid = |bits: BooleanBuffer| nulls.as_ref().map_or(bits.clone(), |nulls| &bits & nulls.inner());
+        Ok(selected.map(|bits| BooleanArray::new(valid(bits), None)))
     }
 }
 

@@ -1,0 +1,6 @@
+//! Columns of every type, encoded and read again.
+
+mod golden;
+mod model;
+mod round_trip;
+mod select;
