@@ -1,6 +1,7 @@
 //! Column segments: a table's rows a second time, column by column, for scans.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod builder;
 mod cache;
 pub mod codec;

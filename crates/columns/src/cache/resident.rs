@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow_array::{Array, BooleanArray};
 use arrow_buffer::Buffer;
 use parking_lot::Mutex;
-use saki_base::value::Value;
 use saki_base::{DataType, PageAddress, checksum};
-use saki_vector::{Bounds, Column};
+use saki_vector::Column;
 
 use crate::segment::ColumnRun;
-use crate::{Codec, ColumnsError, Test, Zone};
+use crate::{Codec, ColumnsError, Test};
 
 /// What the bytes of a run are.
 #[derive(Clone, Copy)]
@@ -65,7 +64,7 @@ impl Resident {
             let what = format!("{} values in a segment of {} rows", column.len(), content.rows);
             return Err(ColumnsError::Corrupt(what));
         }
-        let column = match bounds(&content.run.zone) {
+        let column = match content.run.zone.bounds() {
             Some(bounds) => Column::with_bounds(column.array().clone(), bounds),
             None => column,
         };
@@ -111,16 +110,4 @@ fn verified(state: &mut State, run: &ColumnRun) -> Result<Buffer, ColumnsError> 
     }
     *state = State::Verified(blob.clone());
     Ok(blob)
-}
-
-/// What the zone says of integers, dates, timestamps and narrow decimals.
-fn bounds(zone: &Zone) -> Option<Bounds> {
-    let integer = |value: &Value| match value {
-        Value::Int2(value) => Some(i64::from(*value)),
-        Value::Int4(value) | Value::Date(value) => Some(i64::from(*value)),
-        Value::Int8(value) | Value::Timestamp(value) | Value::Timestamptz(value) => Some(*value),
-        Value::Decimal(value) => i64::try_from(*value).ok(),
-        _ => None,
-    };
-    Some(Bounds { min: integer(&zone.min)?, max: integer(&zone.max)? })
 }

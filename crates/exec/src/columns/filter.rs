@@ -9,7 +9,7 @@ use arrow_array::{Array, BooleanArray};
 use saki_columns::{ColumnType, Segment, Test};
 use saki_vector::{Batch, Column, Expr, KeyFilter, Result, VectorError};
 
-use super::prune::{KeyCheck, ZoneCheck};
+use super::prune::{ZoneCheck, may_have_partner};
 use super::selection::{Selection, Slice};
 
 /// Nanoseconds to gather one value of one column.
@@ -20,9 +20,10 @@ const FORGET: f64 = 0.8;
 /// Something that rows have to pass.
 pub(super) struct Condition {
     kind: Kind,
+    /// What zones can tell of it.
+    zones: Option<ZoneCheck>,
     /// What it looks at, as positions in the scan's columns; the condition's own indices count these.
     pub positions: Vec<usize>,
-    zones: Zones,
     /// Nanoseconds a row, about.
     cost: f64,
     /// It may be an error, of rows that others rule out too: it comes last, and sees only what they have left.
@@ -31,13 +32,8 @@ pub(super) struct Condition {
 
 enum Kind {
     Expr(Expr),
-    Keys(Arc<KeyFilter>),
-}
-
-enum Zones {
-    Unknown,
-    Check(ZoneCheck),
-    Keys(KeyCheck),
+    /// That the value of this column of the table is one of these.
+    Keys(usize, Arc<KeyFilter>),
 }
 
 /// What zones say of a condition in a segment.
@@ -56,7 +52,7 @@ impl Condition {
         expr.columns(&mut named);
         let own = |column: usize| named.iter().position(|other| *other == column).expect("the expression names it");
         Self {
-            zones: ZoneCheck::of(&expr, columns).map_or(Zones::Unknown, Zones::Check),
+            zones: ZoneCheck::of(&expr, columns),
             cost: cost(&expr),
             fallible: fallible(&expr),
             kind: Kind::Expr(expr.map_columns(&own)),
@@ -67,24 +63,24 @@ impl Condition {
     /// That the value of `column` may be one of `keys`.
     pub fn of_keys(column: usize, keys: Arc<KeyFilter>, position: impl Fn(usize) -> usize) -> Self {
         Self {
-            zones: Zones::Keys(KeyCheck::new(column, &keys)),
+            zones: None,
             cost: 3.0,
             fallible: false,
-            kind: Kind::Keys(keys),
+            kind: Kind::Keys(column, keys),
             positions: vec![position(column)],
         }
     }
 
     /// Whether it comes from a join above, and not from the query's own filter.
     pub fn is_keys(&self) -> bool {
-        matches!(self.kind, Kind::Keys(_))
+        matches!(self.kind, Kind::Keys(..))
     }
 
     pub fn verdict(&self, segment: &Segment) -> Verdict {
-        let (may, all) = match &self.zones {
-            Zones::Unknown => (true, false),
-            Zones::Check(check) => (check.may_pass(segment), check.all_pass(segment)),
-            Zones::Keys(check) => (check.may_pass(segment), false),
+        let (may, all) = match (&self.kind, &self.zones) {
+            (Kind::Keys(column, keys), _) => (may_have_partner(segment, *column, keys), false),
+            (Kind::Expr(_), Some(check)) => (check.may_pass(segment), check.all_pass(segment)),
+            (Kind::Expr(_), None) => (true, false),
         };
         match (may, all) {
             (false, _) => Verdict::NoRow,
@@ -95,17 +91,14 @@ impl Condition {
 
     /// The condition as a test of its only column, which encoded bytes may answer.
     pub fn test(&self) -> Option<&Test> {
-        match &self.zones {
-            Zones::Check(check) => check.single_test().map(|(_, test)| test),
-            _ => None,
-        }
+        self.zones.as_ref().and_then(ZoneCheck::single_test)
     }
 
     /// The rows of a batch of the condition's columns that pass.
     fn select(&self, batch: &Batch) -> Result<Slice> {
         let rows = match &self.kind {
             Kind::Expr(expr) => expr.select(batch)?,
-            Kind::Keys(keys) => {
+            Kind::Keys(_, keys) => {
                 let column = batch.columns.first();
                 Some(keys.select(column.ok_or_else(|| VectorError::Internal("keys of no column".into()))?)?)
             }

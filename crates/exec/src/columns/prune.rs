@@ -8,8 +8,6 @@ use saki_vector::{Expr, KeyFilter};
 
 /// Constants of a NOT IN that are tested one by one, at most.
 const NOT_IN_MAX: usize = 32;
-/// Keys that are looked for in a zone one by one, at most; beyond, only their least and greatest.
-const KEYS_MAX: usize = 4096;
 
 /// What a condition says of zones: true wherever the condition is.
 #[derive(Clone, PartialEq, Debug)]
@@ -88,9 +86,9 @@ impl ZoneCheck {
     }
 
     /// The condition, if it is one test of one column.
-    pub fn single_test(&self) -> Option<(usize, &Test)> {
+    pub fn single_test(&self) -> Option<&Test> {
         match self {
-            Self::Test { column, test } => Some((*column, test)),
+            Self::Test { test, .. } => Some(test),
             Self::All(parts) if parts.len() == 1 => parts[0].single_test(),
             _ => None,
         }
@@ -209,42 +207,11 @@ fn after(prefix: &str) -> Option<String> {
     None
 }
 
-/// What the keys of a join's other side say of zones.
-pub(super) struct KeyCheck {
-    column: usize,
-    empty: bool,
-    bounds: Option<(i64, i64)>,
-    /// All of them, ascending, if they are few.
-    values: Option<Vec<i64>>,
-}
-
-impl KeyCheck {
-    pub fn new(column: usize, keys: &KeyFilter) -> Self {
-        let bounds = keys.bounds().map(|bounds| (bounds.min, bounds.max));
-        Self { column, empty: keys.is_empty(), bounds, values: keys.values(KEYS_MAX) }
+/// Whether a row of the segment may have a partner among `keys`, by its value of `column`. NULL has none.
+pub(super) fn may_have_partner(segment: &Segment, column: usize, keys: &KeyFilter) -> bool {
+    let zone = &segment.columns[column].zone;
+    if keys.is_empty() || zone.nulls >= segment.rows {
+        return false;
     }
-
-    /// Whether a row of the segment may have a partner. NULL has none.
-    pub fn may_pass(&self, segment: &Segment) -> bool {
-        let zone = &segment.columns[self.column].zone;
-        if self.empty || zone.nulls >= segment.rows {
-            return false;
-        }
-        let (Some(min), Some(max)) = (integer(&zone.min), integer(&zone.max)) else { return true };
-        if let Some(values) = &self.values {
-            return values.get(values.partition_point(|value| *value < min)).is_some_and(|value| *value <= max);
-        }
-        self.bounds.is_none_or(|(first, last)| first <= max && min <= last)
-    }
-}
-
-/// As `KeyFilter` counts integers, dates and narrow decimals.
-fn integer(value: &Value) -> Option<i64> {
-    match value {
-        Value::Int2(value) => Some((*value).into()),
-        Value::Int4(value) | Value::Date(value) => Some((*value).into()),
-        Value::Int8(value) => Some(*value),
-        Value::Decimal(value) => i64::try_from(*value).ok(),
-        _ => None,
-    }
+    zone.bounds().is_none_or(|bounds| keys.may_contain_range(bounds.min, bounds.max))
 }

@@ -7,16 +7,16 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, StringViewArray};
 use arrow_schema::DataType as ArrowType;
 use proptest::prelude::*;
 use saki_base::CHUNK_BYTES;
 use saki_base::value::Value;
 use saki_exec::{ColumnScan, ColumnScanRun, ExecError, Execution, RunOptions, SegmentReader};
 use saki_vector::expr::{ArithmeticOp, CompareOp, LikePattern, ValueSet};
-use saki_vector::{Batch, Expr, VectorError, form};
+use saki_vector::{Batch, Column, Expr, KeyFilter, VectorError, form};
 use table::{COMMENT, DAY, FLAG, Fixture, ID, NAME, NAMES, QUANTITY, Row, rows};
 
 const MONEY: ArrowType = ArrowType::Decimal128(15, 2);
@@ -126,6 +126,40 @@ impl Condition {
     }
 }
 
+/// Keys that rows have to have a partner among.
+#[derive(Clone, Debug)]
+enum Keys {
+    Ids(Vec<i64>),
+    Names(Vec<usize>),
+}
+
+impl Keys {
+    fn filter(&self) -> (usize, Arc<KeyFilter>) {
+        let (column, array): (usize, ArrayRef) = match self {
+            Self::Ids(ids) => (ID, Arc::new(Int64Array::from(ids.clone()))),
+            Self::Names(names) => {
+                (NAME, Arc::new(names.iter().map(|name| Some(NAMES[*name])).collect::<StringViewArray>()))
+            }
+        };
+        (column, Arc::new(KeyFilter::of(&[&Column::new(array)]).expect("integers and text have filters")))
+    }
+
+    fn passes(&self, row: &Row) -> bool {
+        match self {
+            Self::Ids(ids) => ids.contains(&row.id),
+            Self::Names(names) => row.name.as_ref().is_some_and(|name| names.iter().any(|key| NAMES[*key] == name)),
+        }
+    }
+}
+
+fn keys() -> impl Strategy<Value = Option<Keys>> {
+    let ids = proptest::collection::vec(0..60_000i64, 0..200);
+    let close = (0..60_000i64, 0..900i64).prop_map(|(first, count)| (first..first + count).collect());
+    let names = proptest::collection::vec(0..6usize, 0..3);
+    let one = prop_oneof![ids.prop_map(Keys::Ids), close.prop_map(Keys::Ids), names.prop_map(Keys::Names)];
+    proptest::option::of(one)
+}
+
 fn scan(fixture: &Fixture, output: &[usize], filter: &[Condition], limit: Option<usize>) -> ColumnScan {
     ColumnScan {
         table: Arc::clone(&fixture.table),
@@ -198,6 +232,12 @@ fn expected(rows: &[Row], output: &[usize], filter: &[Condition]) -> Vec<Vec<Opt
     rows
 }
 
+/// Whether each row of `part` is one of `all`, and no more often. Both ascend.
+fn is_part(part: &[Vec<Option<String>>], all: &[Vec<Option<String>>]) -> bool {
+    let mut left = all.iter();
+    part.iter().all(|row| left.any(|other| other == row))
+}
+
 fn run(reader: &Arc<SegmentReader>, scan: ColumnScan, options: &RunOptions) -> Arc<ColumnScanRun> {
     reader.run(scan, options)
 }
@@ -237,6 +277,7 @@ proptest! {
         cache_bytes in prop_oneof![Just(0usize), Just(30_000), Just(64 << 20)],
         memory_bytes in prop_oneof![Just(1usize), Just(64 << 20)],
         limit in proptest::option::of(0..5000usize),
+        keys in keys(),
     ) {
         let rows = rows(seed, count);
         let fixture = Fixture::new(seed, &rows, segment_rows);
@@ -245,6 +286,14 @@ proptest! {
         let options = RunOptions { execution, memory_bytes, ..options(partitions) };
         for filter in &filters {
             let everything = expected(&rows, &output, filter);
+            if let Some(keys) = &keys {
+                // A filter of keys may let more through than have a partner, and no fewer.
+                let keyed = ColumnScan { keys: vec![keys.filter()], ..scan(&fixture, &output, filter, None) };
+                let found = collect(&run(&reader, keyed, &options), &output).unwrap();
+                let passing: Vec<Row> = rows.iter().filter(|row| keys.passes(row)).cloned().collect();
+                prop_assert!(is_part(&expected(&passing, &output, filter), &found));
+                prop_assert!(is_part(&found, &everything));
+            }
             // The second time, what the cache has kept is used.
             for _ in 0..2 {
                 let run = run(&reader, scan(&fixture, &output, filter, None), &options);
@@ -253,9 +302,7 @@ proptest! {
             }
             let found = collect(&run(&reader, scan(&fixture, &output, filter, limit), &options), &output).unwrap();
             prop_assert_eq!(found.len(), limit.unwrap_or(usize::MAX).min(everything.len()));
-            let mut left = everything.iter();
-            // Both ascend: each row found is one of all, and no more often.
-            prop_assert!(found.iter().all(|row| left.any(|other| other == row)));
+            prop_assert!(is_part(&found, &everything));
             prop_assert!(reader.cache().bytes() <= cache_bytes);
         }
     }
@@ -282,6 +329,24 @@ fn zones_rule_segments_out_and_the_rest_is_read_late() {
     let metrics = run.metrics();
     assert_eq!(get(&metrics.runs_read) + get(&metrics.runs_cached), 20, "{metrics}");
     assert_eq!(get(&metrics.segments_skipped), 20);
+}
+
+#[test]
+fn keys_rule_segments_and_rows_out() {
+    let rows = rows(10, 20_000);
+    let fixture = Fixture::new(10, &rows, 1000);
+    let reader = fixture.reader(64 << 20);
+    let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    let scan_with = |keys: Keys| {
+        let scan = ColumnScan { keys: vec![keys.filter()], ..scan(&fixture, &[ID], &[], None) };
+        let run = run(&reader, scan, &options(2));
+        (collect(&run, &[ID]).unwrap(), run)
+    };
+    let (found, scanned) = scan_with(Keys::Ids(vec![3, 6, 30_003, -5]));
+    assert_eq!(found.len(), 3, "few integers are known exactly");
+    assert_eq!(get(&scanned.metrics().segments_pruned_by_keys), 18, "{}", scanned.metrics());
+    let (found, scanned) = scan_with(Keys::Ids(Vec::new()));
+    assert_eq!((found.len(), get(&scanned.metrics().runs_read)), (0, 0));
 }
 
 #[test]
