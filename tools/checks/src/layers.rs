@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   base ◄── io ◄──┐
-//!    ▲             ├── volume ◄── tree ◄── exec ◄── sql ◄── saki ◄── tools/bench
-//!    └── page ◄────┘
+//!    ▲ ▲           ├── volume ◄── tree ◄── columns ◄── exec ◄── sql ◄── saki ◄── tools/bench
+//!    │ └── page ◄──┘                          │
+//!    └──── vector ◄───────────────────────────┘
 //! ```
 //!
 //! A layer's line says all it may name. Tests may name any layer below, which they set up as fixtures.
@@ -11,28 +12,69 @@
 use crate::workspace::{Dependency, Package, Workspace};
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("saki-base", &[]),
     ("saki-io", &["saki-base"]),
     ("saki-page", &["saki-base"]),
     ("saki-volume", &["saki-base", "saki-io", "saki-page"]),
     ("saki-tree", &["saki-base", "saki-page", "saki-volume"]),
-    ("saki-exec", &["saki-base", "saki-page", "saki-volume", "saki-tree"]),
-    ("saki-sql", &["saki-base", "saki-io", "saki-page", "saki-volume", "saki-tree", "saki-exec"]),
-    ("saki", &["saki-base", "saki-io", "saki-page", "saki-volume", "saki-tree", "saki-exec", "saki-sql"]),
-    ("saki-bench", &["saki-base", "saki-io", "saki-page", "saki-volume", "saki-tree", "saki-exec", "saki-sql", "saki"]),
-    ("saki-fuzz", &["saki-base", "saki-io", "saki-page", "saki-volume"]),
+    ("saki-vector", &["saki-base"]),
+    ("saki-columns", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector"]),
+    ("saki-exec", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns"]),
+    (
+        "saki-sql",
+        &["saki-base", "saki-io", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns", "saki-exec"],
+    ),
+    (
+        "saki",
+        &[
+            "saki-base",
+            "saki-io",
+            "saki-page",
+            "saki-volume",
+            "saki-tree",
+            "saki-vector",
+            "saki-columns",
+            "saki-exec",
+            "saki-sql",
+        ],
+    ),
+    (
+        "saki-bench",
+        &[
+            "saki-base",
+            "saki-io",
+            "saki-page",
+            "saki-volume",
+            "saki-tree",
+            "saki-vector",
+            "saki-columns",
+            "saki-exec",
+            "saki-sql",
+            "saki",
+        ],
+    ),
+    ("saki-fuzz", &["saki-base", "saki-io", "saki-page", "saki-volume", "saki-vector", "saki-columns"]),
     ("saki-checks", &[]),
 ];
 
-/// Dependencies that only some crates may name: the planner stays in and above `sql`, the small Arrow
-/// crates reach down to `exec`, and each way to the kernel has one home.
-const CONFINED: [(&str, &[&str]); 8] = [
+/// Crates that hold columns: they and those above name Arrow's small crates.
+const COLUMNAR: &[&str] = &["saki-vector", "saki-columns", "saki-exec", "saki-sql", "saki", "saki-bench"];
+
+/// Dependencies that only some crates may name: the planner stays in and above `sql`, Arrow's small crates reach down to where columns
+/// are, the encodings have one home, and so has each way to the kernel.
+const CONFINED: [(&str, &[&str]); 14] = [
     ("datafusion", &["saki-sql", "saki", "saki-bench"]),
     ("arrow", &["saki-sql", "saki", "saki-bench"]),
-    ("arrow-array", &["saki-exec", "saki-sql", "saki", "saki-bench"]),
-    ("arrow-buffer", &["saki-exec", "saki-sql", "saki", "saki-bench"]),
-    ("arrow-schema", &["saki-exec", "saki-sql", "saki", "saki-bench"]),
+    ("arrow-array", COLUMNAR),
+    ("arrow-buffer", COLUMNAR),
+    ("arrow-schema", COLUMNAR),
+    ("arrow-select", COLUMNAR),
+    ("arrow-ord", &["saki-vector"]),
+    ("arrow-cast", &["saki-vector"]),
+    ("arrow-string", &["saki-vector"]),
+    ("arrow-row", &["saki-vector"]),
+    ("vortex", &["saki-columns"]),
     ("tokio", &["saki-sql", "saki", "saki-bench"]),
     ("io-uring", &["saki-io"]),
     ("libc", &["saki-base", "saki-io"]),
@@ -69,7 +111,10 @@ fn confined(package: &Package) -> Vec<String> {
         CONFINED.iter().find(|(found, _)| *found == name).is_none_or(|(_, by)| by.contains(&&*package.name))
     };
     // A family of crates is one dependency: datafusion-common is datafusion.
-    let family = |name: &str| if name.starts_with("datafusion") { "datafusion".to_owned() } else { name.to_owned() };
+    let family = |name: &str| {
+        let head = ["datafusion", "vortex"].into_iter().find(|head| name.starts_with(head));
+        head.unwrap_or(name).to_owned()
+    };
     let wrong = package.dependencies.iter().filter(|dependency| !may(&family(&dependency.name)));
     wrong.map(|dependency| format!("{} may not name {}", package.name, dependency.name)).collect()
 }
@@ -90,6 +135,7 @@ mod tests {
         assert_eq!(violations(&workspace("saki-tree", "saki-exec")).len(), 1);
         assert_eq!(violations(&workspace("saki-page", "saki-io")).len(), 1);
         assert_eq!(violations(&workspace("saki-exec", "datafusion-common")).len(), 1);
+        assert_eq!(violations(&workspace("saki-exec", "vortex-array")).len(), 1);
         assert_eq!(violations(&workspace("saki-new", "serde")).len(), 1);
     }
 
