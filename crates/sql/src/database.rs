@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use saki_base::PageSize;
-use saki_columns::Codec;
-use saki_exec::{ExecError, Executor, ExecutorOptions};
+use saki_columns::{Codec, ColumnCache, ColumnsError};
+use saki_exec::{ExecError, Executor, ExecutorOptions, SegmentReader};
 
 use saki_io::{
     Backend, CalibrateOptions, CalibrateProgress, Device, DeviceError, DeviceOptions, DeviceProfile, ModelError,
@@ -15,11 +15,13 @@ use saki_io::{
 };
 use saki_page::{IoShare, PageCache, PageError, PageStore};
 use saki_tree::{TreeError, TreeReader, TreeRoot};
+use saki_vector::VectorError;
 use saki_volume::{Volume, VolumeError, VolumeOptions};
 
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::cost::DeviceSpeed;
 use crate::error::{Result, SqlError};
+use crate::memory;
 use crate::segments::SegmentTables;
 use crate::snapshot::Snapshot;
 
@@ -37,7 +39,10 @@ const IN_USE_PATIENCE: Duration = Duration::from_millis(500);
 /// How to open a database.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
+    /// Memory for pages.
     pub cache_bytes: usize,
+    /// Memory for columns of segments, most of them decoded; a quarter of the machine's unless told otherwise.
+    pub column_cache_bytes: usize,
     /// Bounds the sorts of one bulk load or index build, together.
     pub load_memory_bytes: usize,
     pub backend: Backend,
@@ -55,6 +60,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             cache_bytes: CACHE_BYTES_DEFAULT,
+            column_cache_bytes: usize::try_from(memory::machine_bytes() / 4).unwrap_or(usize::MAX),
             load_memory_bytes: LOAD_MEMORY_BYTES_DEFAULT,
             backend: Backend::Auto,
             model: None,
@@ -89,6 +95,7 @@ pub struct Database {
     pub(crate) current: RwLock<Arc<Snapshot>>,
     /// Of column segments.
     pub(crate) codec: Arc<dyn Codec>,
+    pub(crate) segment_reader: Arc<SegmentReader>,
     pub(crate) options: OpenOptions,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
@@ -124,6 +131,9 @@ impl Database {
             executor_options.reactors = reactors;
         }
         let executor = Executor::start(Arc::clone(&cache), Arc::clone(&store), executor_options).map_err(exec_error)?;
+        let codec = saki_columns::codec();
+        let columns = ColumnCache::new(options.column_cache_bytes);
+        let segment_reader = SegmentReader::start(&volume, columns, Arc::clone(&codec)).map_err(exec_error)?;
         let speed = speed_of(&volume, &options)?;
         let guard = volume.snapshot();
         let catalog = read_catalog(&cache, &store, guard.root())?;
@@ -134,7 +144,8 @@ impl Database {
             cache,
             executor,
             current: RwLock::new(Arc::new(Snapshot { guard, catalog, segment_tables })),
-            codec: saki_columns::codec(),
+            codec,
+            segment_reader,
             options,
             device,
             speed: RwLock::new(speed),
@@ -163,9 +174,10 @@ impl Database {
         *self.speed.read()
     }
 
-    /// Empties the page cache, so that the next statement starts cold.
+    /// Empties the caches of pages and of columns, so that the next statement starts cold.
     pub fn drop_caches(&self) {
         self.cache.clear();
+        self.segment_reader.cache().clear();
     }
 
     /// Measures the device and stores its profile; plans are priced by it from now on.
@@ -292,6 +304,10 @@ pub fn exec_error(error: ExecError) -> SqlError {
         ExecError::Page { error: page, tree } => page_error(tree, page),
         ExecError::Malformed { .. } => SqlError::corrupt(error),
         ExecError::Filter(reason) => SqlError::data(reason.clone()),
+        ExecError::Vector(VectorError::Internal(_)) => SqlError::internal(error),
+        ExecError::Vector(value) => SqlError::data(value.to_string()),
+        ExecError::Segment { error: ColumnsError::Corrupt(_), .. } => SqlError::corrupt(error),
+        ExecError::Segment { error: ColumnsError::Internal(_), .. } => SqlError::internal(error),
         ExecError::Internal(_) | ExecError::Input(_) => SqlError::internal(error),
         _ => SqlError::storage(error),
     }

@@ -54,6 +54,7 @@ mod join_sides;
 mod key_range;
 mod literals;
 mod load;
+mod memory;
 mod native;
 mod path;
 mod pipeline_exec;
