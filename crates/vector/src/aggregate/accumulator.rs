@@ -8,6 +8,7 @@ use arrow_buffer::NullBuffer;
 
 use super::assignment::Assignment;
 use super::extreme::Extreme;
+use super::pairs::Pairs;
 use super::sum::Sum;
 use super::{Call, Function};
 use crate::{Column, Result, VectorError};
@@ -32,14 +33,12 @@ impl Nulls {
         }
     }
 
-    fn absorb(&mut self, other: &Self, sources: &[u32], targets: &[u32], groups: usize) {
+    fn absorb(&mut self, other: &Self, pairs: &Pairs, groups: usize) {
         if other.0.is_empty() {
             return;
         }
         self.0.resize(groups, 0);
-        for (source, target) in sources.iter().zip(targets) {
-            self.0[*target as usize] += other.0.get(*source as usize).unwrap_or(&0);
-        }
+        pairs.for_each(|source, target| self.0[target] += other.0.get(source).unwrap_or(&0));
     }
 
     /// The rows of each of `groups` whose argument is not NULL.
@@ -145,12 +144,12 @@ impl Accumulator {
         }
     }
 
-    /// Takes groups of another: its group `sources[i]` into the group `targets[i]` here, of `groups`.
-    pub(super) fn absorb(&mut self, other: &Self, sources: &[u32], targets: &[u32], groups: usize) {
+    /// Takes groups of another into those here, of which there are `groups`.
+    pub(super) fn absorb(&mut self, other: &Self, pairs: &Pairs, groups: usize) {
         match (self, other) {
-            (Self::Nulls(nulls), Self::Nulls(more)) => nulls.absorb(more, sources, targets, groups),
-            (Self::Sum(sum), Self::Sum(more)) => sum.absorb(more, sources, targets),
-            (Self::Extreme(extreme), Self::Extreme(more)) => extreme.absorb(more, sources, targets),
+            (Self::Nulls(nulls), Self::Nulls(more)) => nulls.absorb(more, pairs, groups),
+            (Self::Sum(sum), Self::Sum(more)) => sum.absorb(more, pairs),
+            (Self::Extreme(extreme), Self::Extreme(more)) => extreme.absorb(more, pairs),
             _ => {}
         }
     }

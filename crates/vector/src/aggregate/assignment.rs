@@ -20,12 +20,14 @@ pub(super) enum Assignment<'a> {
 }
 
 impl Assignment<'_> {
+    /// Calls `take` with the group and the value of each row.
     #[inline]
-    pub(super) fn group(&self, row: usize) -> usize {
+    pub(super) fn for_each<T>(&self, values: impl IntoIterator<Item = T>, mut take: impl FnMut(usize, T)) {
+        let values = values.into_iter();
         match self {
-            Self::Whole => 0,
-            Self::Few(groups) => groups[row] as usize,
-            Self::Many(groups) => groups[row] as usize,
+            Self::Whole => values.for_each(|value| take(0, value)),
+            Self::Few(groups) => groups.iter().zip(values).for_each(|(group, value)| take(*group as usize, value)),
+            Self::Many(groups) => groups.iter().zip(values).for_each(|(group, value)| take(*group as usize, value)),
         }
     }
 
@@ -91,9 +93,7 @@ impl Assignment<'_> {
         match self {
             Self::Whole => totals[0] += valid.null_count() as i64,
             Self::Few(_) | Self::Many(_) => {
-                for (row, valid) in valid.iter().enumerate() {
-                    totals[self.group(row)] += i64::from(!valid);
-                }
+                self.for_each(valid, |group, valid| totals[group] += i64::from(!valid));
             }
         }
     }

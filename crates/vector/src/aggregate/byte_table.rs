@@ -1,5 +1,9 @@
 //! Byte strings, each once, numbered in the order in which they came.
 
+use std::hint;
+
+use super::key_table::TOUCH_BYTES;
+
 /// ```text
 ///  slots   ┌ hash:32 │ number + 1:32 │ …   open addressing, at most half of them taken
 ///  hashes  ┌ hash of string 0 │ 1 │ …
@@ -8,7 +12,7 @@
 /// ```
 #[derive(Default)]
 pub(super) struct ByteTable {
-    slots: Vec<u64>,
+    slots: Vec<[u64; 2]>,
     hashes: Vec<u32>,
     ends: Vec<usize>,
     bytes: Vec<u8>,
@@ -48,16 +52,33 @@ impl ByteTable {
         let mask = self.slots.len() - 1;
         let mut slot = self.first_slot(hash);
         loop {
-            let content = self.slots[slot & mask];
+            let [content, start] = self.slots[slot & mask];
             if content == 0 {
                 return self.insert(slot & mask, hash, string);
             }
             let number = content as u32 - 1;
-            if (content >> 32) as u32 == hash && self.get(number as usize) == string {
-                return number;
+            // Where to look is in the slot: the bytes need not wait for `ends`.
+            if (content >> 32) as u32 == hash {
+                let (start, end) = (start as usize, start as usize + string.len());
+                if self.bytes.get(start..end) == Some(string) && self.ends[number as usize] == end {
+                    return number;
+                }
             }
             slot += 1;
         }
+    }
+
+    /// Brings what lookups of strings with these hashes will read into the processor's cache, all at once: one by one, each
+    /// lookup would wait for its own.
+    pub(super) fn touch(&self, hashes: &[u32]) {
+        if self.memory_bytes() < TOUCH_BYTES {
+            return;
+        }
+        let mask = self.slots.len() - 1;
+        let slots = || hashes.iter().map(|hash| self.slots[self.first_slot(*hash) & mask]);
+        hint::black_box(slots().fold(0, |all, [content, _]| all ^ content));
+        let first_bytes = slots().map(|[_, start]| self.bytes.get(start as usize).copied().unwrap_or(0));
+        hint::black_box(first_bytes.fold(0, |all, byte| all ^ byte));
     }
 
     /// The upper bits of the hash: parts are made of the lower ones, and would fill one stretch of the table only.
@@ -68,7 +89,7 @@ impl ByteTable {
 
     fn insert(&mut self, slot: usize, hash: u32, string: &[u8]) -> u32 {
         let number = self.len() as u32;
-        self.slots[slot] = u64::from(hash) << 32 | u64::from(number + 1);
+        self.slots[slot] = [u64::from(hash) << 32 | u64::from(number + 1), self.bytes.len() as u64];
         self.bytes.extend_from_slice(string);
         self.ends.push(self.bytes.len());
         self.hashes.push(hash);
@@ -76,14 +97,14 @@ impl ByteTable {
     }
 
     fn grow(&mut self) {
-        self.slots = vec![0; (self.slots.len() * 4).max(MIN_SLOTS)];
+        self.slots = vec![[0; 2]; (self.slots.len() * 4).max(MIN_SLOTS)];
         let mask = self.slots.len() - 1;
         for (number, hash) in self.hashes.iter().enumerate() {
             let mut slot = self.first_slot(*hash);
-            while self.slots[slot & mask] != 0 {
+            while self.slots[slot & mask] != [0; 2] {
                 slot += 1;
             }
-            self.slots[slot & mask] = u64::from(*hash) << 32 | (number as u64 + 1);
+            self.slots[slot & mask] = [u64::from(*hash) << 32 | (number as u64 + 1), self.start(number) as u64];
         }
     }
 

@@ -6,6 +6,7 @@ use arrow_buffer::{Buffer, NullBuffer};
 use arrow_schema::DataType;
 
 use super::assignment::Assignment;
+use super::pairs::Pairs;
 use super::rows::decimals;
 use super::seen::Seen;
 use super::string_array::string_array;
@@ -71,9 +72,11 @@ impl Extreme {
             let values = Strings::of(column).ok_or_else(|| unfit("other values", &self.data_type))?;
             // An empty string may be a group's least or no value yet.
             self.seen.track(known);
-            for row in (0..rows).filter(|row| valid.is_none_or(|valid| valid.is_valid(*row))) {
-                let (group, value) = (assignment.group(row), values.get(row));
-                let best = &mut strings[group];
+            assignment.for_each(0..rows, |group, row| {
+                if valid.is_some_and(|valid| valid.is_null(row)) {
+                    return;
+                }
+                let (value, best) = (values.get(row), &mut strings[group]);
                 let better = if self.flip == 0 { value < best.as_slice() } else { value > best.as_slice() };
                 if better || !self.seen.has(group) {
                     *bytes = *bytes + value.len() - best.len();
@@ -81,7 +84,7 @@ impl Extreme {
                     best.extend_from_slice(value);
                     self.seen.set(group);
                 }
-            }
+            });
             return Ok(());
         }
         if let Some(floats) = values::floats(column) {
@@ -120,34 +123,33 @@ impl Extreme {
         empty
     }
 
-    pub(super) fn absorb(&mut self, other: &Self, sources: &[u32], targets: &[u32]) {
-        let pairs = || sources.iter().zip(targets).map(|(source, target)| (*source as usize, *target as usize));
+    pub(super) fn absorb(&mut self, other: &Self, pairs: &Pairs) {
         match (&mut self.best, &other.best) {
             (Best::Strings { strings, bytes }, Best::Strings { strings: more, .. }) => {
-                for (source, target) in pairs().filter(|(source, _)| other.seen.has(*source)) {
-                    let better =
-                        if self.flip == 0 { more[source] < strings[target] } else { more[source] > strings[target] };
-                    if better || !self.seen.has(target) {
-                        *bytes = *bytes + more[source].len() - strings[target].len();
-                        strings[target].clone_from(&more[source]);
+                pairs.for_each(|source, target| {
+                    let (best, value) = (&mut strings[target], &more[source]);
+                    let better = if self.flip == 0 { value < best } else { value > best };
+                    if other.seen.has(source) && (better || !self.seen.has(target)) {
+                        *bytes = *bytes + value.len() - best.len();
+                        best.clone_from(value);
                         self.seen.set(target);
                     }
-                }
+                })
             }
             (Best::Narrow(best), Best::Narrow(more)) => {
-                pairs().for_each(|(source, target)| best[target] = best[target].min(more[source]));
+                pairs.for_each(|source, target| best[target] = best[target].min(more[source]));
             }
-            (Best::Wide(best), Best::Narrow(more)) => {
-                for (source, target) in pairs().filter(|(source, _)| other.seen.has(*source)) {
+            (Best::Wide(best), Best::Narrow(more)) => pairs.for_each(|source, target| {
+                if other.seen.has(source) {
                     best[target] = best[target].min(i128::from(more[source]));
                 }
-            }
+            }),
             (Best::Wide(best), Best::Wide(more)) => {
-                pairs().for_each(|(source, target)| best[target] = best[target].min(more[source]));
+                pairs.for_each(|source, target| best[target] = best[target].min(more[source]));
             }
             _ => {}
         }
-        self.seen.absorb(&other.seen, sources, targets);
+        self.seen.absorb(&other.seen, pairs);
     }
 
     pub(super) fn finish(&self, groups: Range<usize>) -> Result<Column> {
@@ -219,15 +221,13 @@ fn take<T>(
 ) where
     T: Copy + Ord + std::ops::BitXor<Output = T>,
 {
-    let mut keep = |row: usize, value: T| {
-        let best = &mut best[assignment.group(row)];
-        *best = (*best).min(value ^ flip);
-    };
+    let mut keep = |group: usize, value: T| best[group] = best[group].min(value ^ flip);
     match valid {
-        None => values.into_iter().enumerate().for_each(|(row, value)| keep(row, value)),
-        Some(valid) => {
-            let rows = values.into_iter().enumerate().zip(valid).filter(|(_, valid)| *valid);
-            rows.for_each(|((row, value), _)| keep(row, value));
-        }
+        None => assignment.for_each(values, keep),
+        Some(valid) => assignment.for_each(values.into_iter().zip(valid), |group, (value, valid)| {
+            if valid {
+                keep(group, value);
+            }
+        }),
     }
 }

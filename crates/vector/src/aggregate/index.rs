@@ -1,13 +1,16 @@
 //! Finding the group of a packed key.
 
-use super::key_table::KeyTable;
+use super::key_table::{KeyTable, TOUCH_ROWS};
 
-/// An array over all possible keys may have this many entries whatever the number of groups. Only the pages that keys
-/// touch take memory.
-const DIRECT_ENTRIES: u64 = 1 << 22;
+/// An array over all possible keys may have this many entries whatever the number of groups.
+const DIRECT_ENTRIES: u64 = 1 << 16;
 
-/// A key table takes about 32 bytes for a group, an array 4 for a possible key.
-const DIRECT_ENTRIES_PER_GROUP: u64 = 8;
+/// A larger array is worth its first touch from so many groups on: one for each half kilobyte.
+const DIRECT_ENTRIES_PER_GROUP: u64 = 128;
+
+/// Beyond so many entries an array must be no larger than a key table, which has 32 bytes or more for a group.
+const DIRECT_ENTRIES_SPARSE: u64 = 1 << 24;
+const DIRECT_ENTRIES_PER_GROUP_DENSE: u64 = 8;
 
 /// How groups are found by key; the keys themselves are listed by group beside it.
 pub(super) enum Index {
@@ -22,7 +25,8 @@ impl Index {
     /// An index of `keys`, which are shorter than `bits`.
     pub(super) fn build(keys: &[u64], bits: u32) -> Self {
         let groups = keys.len() as u64;
-        if bits < 40 && 1 << bits <= DIRECT_ENTRIES.max(groups * DIRECT_ENTRIES_PER_GROUP) {
+        let sparse = (groups * DIRECT_ENTRIES_PER_GROUP).clamp(DIRECT_ENTRIES, DIRECT_ENTRIES_SPARSE);
+        if bits < 40 && 1 << bits <= sparse.max(groups * DIRECT_ENTRIES_PER_GROUP_DENSE) {
             let mut places = vec![0; 1 << bits];
             for (group, key) in (1..).zip(keys) {
                 places[*key as usize] = group;
@@ -67,14 +71,17 @@ impl Index {
             }
             Self::Table(table) => {
                 table.reserve(rows.len());
-                groups.extend(rows.iter().map(|key| {
-                    let next = keys.len() as u32;
-                    let group = table.find_or_insert(*key, next);
-                    if group == next {
-                        keys.push(*key);
-                    }
-                    group
-                }));
+                for rows in rows.chunks(TOUCH_ROWS) {
+                    table.touch(rows);
+                    groups.extend(rows.iter().map(|key| {
+                        let next = keys.len() as u32;
+                        let group = table.find_or_insert(*key, next);
+                        if group == next {
+                            keys.push(*key);
+                        }
+                        group
+                    }));
+                }
             }
         }
     }

@@ -12,6 +12,7 @@ use super::accumulators::Accumulators;
 use super::index::Index;
 use super::keys::{Keys, unpacked};
 use super::packed::{PackedGroups, PackedKeys};
+use super::pairs::{Pairs, Stretch, merge_ascending};
 use super::rows::RowKeys;
 use super::{Aggregation, Aggregator};
 use crate::{BATCH_ROWS, Batch, Column, Result};
@@ -164,31 +165,21 @@ fn ranges(groups: &[PackedGroups], parts: usize) -> Vec<Share> {
     shares
 }
 
-/// Groups of one source in a part: where they are there, and where in the part.
-#[derive(Default)]
-struct Pairs {
-    sources: Vec<u32>,
-    targets: Vec<u32>,
-}
-
 impl Part {
     /// Combines and gives the groups: key columns, then a column for each call, in batches.
     pub fn finish(self) -> Result<Vec<Batch>> {
         let Merged { aggregation, keys, sources } = self.merged.as_ref();
+        let only = Stretch { source: 0, target: 0, groups: 1 };
         let (mut columns, pairs, groups) = match (keys, &self.share) {
             (keys, Share::Groups(groups)) => return self.finish_only(keys, groups.clone()),
-            (MergedKeys::Whole, _) => {
-                (Vec::new(), sources.iter().map(|_| Pairs { sources: vec![0], targets: vec![0] }).collect(), 1)
-            }
+            (MergedKeys::Whole, _) => (Vec::new(), sources.iter().map(|_| Pairs::Stretches(vec![only])).collect(), 1),
             (MergedKeys::Packed { packing, groups }, share) => combine_packed(packing, groups, share)?,
             (MergedKeys::Rows(rows), share) => combine_rows(rows, share, aggregation)?,
         };
         let counted = sources.iter().any(|source| !source.rows.is_empty());
         let mut rows = vec![0; if counted { groups } else { 0 }];
         for (source, pairs) in sources.iter().zip(&pairs).filter(|(source, _)| !source.rows.is_empty()) {
-            for (from, to) in pairs.sources.iter().zip(&pairs.targets) {
-                rows[*to as usize] += source.rows[*from as usize];
-            }
+            pairs.for_each(|from, to| rows[to] += source.rows[from]);
         }
         for (position, call) in aggregation.calls.iter().enumerate() {
             let by_source: Vec<Vec<&Accumulator>> =
@@ -230,7 +221,7 @@ fn combine(by_source: &[Vec<&Accumulator>], pairs: &[Pairs], groups: usize) -> V
         let mut combined = Accumulator::of_others(&sources)?;
         combined.resize(groups);
         for (source, pairs) in sources.iter().zip(pairs) {
-            combined.absorb(source, &pairs.sources, &pairs.targets, groups);
+            combined.absorb(source, pairs, groups);
         }
         Some(combined)
     };
@@ -244,20 +235,27 @@ fn combine_packed(packing: &PackedKeys, groups: &[PackedGroups], share: &Share) 
         Share::Keys(range) => range.clone(),
         _ => 0..=u64::MAX,
     };
+    if groups.iter().all(|source| source.ascending) {
+        let within: Vec<Range<usize>> = groups.iter().map(|source| source.ascending_within(&range)).collect();
+        let sources: Vec<&[u64]> =
+            groups.iter().zip(&within).map(|(source, within)| &source.keys[within.clone()]).collect();
+        let firsts: Vec<usize> = within.iter().map(|within| within.start).collect();
+        let (keys, pairs) = merge_ascending(&sources, &firsts);
+        return Ok((packing.unpack(&keys)?, pairs, keys.len()));
+    }
+    let bits = match *range.end() {
+        u64::MAX => packing.bits(),
+        end => u64::BITS - (end - range.start()).leading_zeros(),
+    };
     let mut index = Index::Ascending;
     let mut keys = Vec::new();
     let mut all = Vec::new();
     for source in groups {
-        let mut pairs = Pairs::default();
-        let chosen = source.within(&range, &mut pairs.sources);
+        let (mut sources, mut targets) = (Vec::new(), Vec::new());
         // The part's keys from 0 on: an array of them has its range only.
-        let chosen: Vec<u64> = chosen.into_iter().map(|key| key - range.start()).collect();
-        let bits = match *range.end() {
-            u64::MAX => packing.bits(),
-            end => u64::BITS - (end - range.start()).leading_zeros(),
-        };
-        index.assign(&chosen, bits, &mut keys, &mut pairs.targets);
-        all.push(pairs);
+        let chosen: Vec<u64> = source.within(&range, &mut sources).into_iter().map(|key| key - range.start()).collect();
+        index.assign(&chosen, bits, &mut keys, &mut targets);
+        all.push(Pairs::Lists { sources, targets });
     }
     keys.iter_mut().for_each(|key| *key += range.start());
     Ok((packing.unpack(&keys)?, all, keys.len()))
@@ -277,20 +275,19 @@ fn combine_rows(rows: &[RowKeys], share: &Share, aggregation: &Aggregation) -> R
             _ => numbered.map(|(group, _)| group).collect(),
         };
         let targets = combined.adopt(source, &sources);
-        all.push(Pairs { sources, targets });
+        all.push(Pairs::Lists { sources, targets });
     }
     Ok((combined.columns(0..combined.groups())?, all, combined.groups()))
 }
 
 impl PackedGroups {
+    /// The groups whose keys are within `range`, if keys ascend.
+    fn ascending_within(&self, range: &RangeInclusive<u64>) -> Range<usize> {
+        self.keys.partition_point(|key| key < range.start())..self.keys.partition_point(|key| key <= range.end())
+    }
+
     /// The keys within `range`; their groups into `groups`.
     fn within(&self, range: &RangeInclusive<u64>, groups: &mut Vec<u32>) -> Vec<u64> {
-        if self.ascending {
-            let start = self.keys.partition_point(|key| key < range.start());
-            let end = self.keys.partition_point(|key| key <= range.end());
-            groups.extend(start as u32..end as u32);
-            return self.keys[start..end].to_vec();
-        }
         let within = (0..).zip(&self.keys).filter(|(_, key)| range.contains(key));
         within.map(|(group, key)| (*key, groups.push(group)).0).collect()
     }

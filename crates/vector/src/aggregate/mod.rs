@@ -28,6 +28,7 @@ mod key_table;
 mod keys;
 mod merge;
 mod packed;
+mod pairs;
 mod rows;
 mod seen;
 mod string_array;

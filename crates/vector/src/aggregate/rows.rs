@@ -16,6 +16,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::byte_table::ByteTable;
 use super::hash;
+use super::key_table::TOUCH_ROWS;
 use super::string_array::string_array;
 use super::values::{self, Integers, Strings, float_array, integer_array, ordered, unfit, unordered};
 use crate::{Column, Result, VectorError, form};
@@ -24,6 +25,8 @@ pub(super) struct RowKeys {
     types: Vec<DataType>,
     groups: ByteTable,
     batch: EncodedRows,
+    /// Of some rows of the batch.
+    hashes: Vec<u32>,
 }
 
 /// How a type is written.
@@ -159,7 +162,7 @@ fn unfit_column(column: &Column, data_type: &DataType) -> VectorError {
 
 impl RowKeys {
     pub(super) fn new(types: &[DataType]) -> Self {
-        Self { types: types.to_vec(), groups: ByteTable::default(), batch: EncodedRows::default() }
+        Self { types: types.to_vec(), groups: ByteTable::default(), batch: EncodedRows::default(), hashes: Vec::new() }
     }
 
     pub(super) fn groups(&self) -> usize {
@@ -170,21 +173,30 @@ impl RowKeys {
     pub(super) fn assign(&mut self, columns: &[Column], rows: usize, groups: &mut Vec<u32>) -> Result<()> {
         self.batch.encode(&self.types, columns, rows)?;
         groups.clear();
-        groups.extend((0..rows).map(|row| {
-            let row = self.batch.row(row);
-            self.groups.find_or_insert(hash::of_bytes(row), row)
-        }));
+        for start in (0..rows).step_by(TOUCH_ROWS) {
+            let rows = start..rows.min(start + TOUCH_ROWS);
+            self.hashes.clear();
+            self.hashes.extend(rows.clone().map(|row| hash::of_bytes(self.batch.row(row))));
+            self.groups.touch(&self.hashes);
+            let find = |(row, hash): (usize, &u32)| self.groups.find_or_insert(*hash, self.batch.row(row));
+            groups.extend(rows.zip(&self.hashes).map(find));
+        }
         Ok(())
     }
 
     /// Adds groups of another: the number here of each of `numbers` there.
     pub(super) fn adopt(&mut self, other: &Self, numbers: &[u32]) -> Vec<u32> {
         let hashes = other.groups.hashes();
-        let adopt = |number: &u32| {
-            let number = *number as usize;
-            self.groups.find_or_insert(hashes[number], other.groups.get(number))
-        };
-        numbers.iter().map(adopt).collect()
+        let mut adopted = Vec::with_capacity(numbers.len());
+        for numbers in numbers.chunks(TOUCH_ROWS) {
+            self.hashes.clear();
+            self.hashes.extend(numbers.iter().map(|number| hashes[*number as usize]));
+            self.groups.touch(&self.hashes);
+            let find =
+                |(number, hash): (&u32, &u32)| self.groups.find_or_insert(*hash, other.groups.get(*number as usize));
+            adopted.extend(numbers.iter().zip(&self.hashes).map(find));
+        }
+        adopted
     }
 
     /// Hashes by group.

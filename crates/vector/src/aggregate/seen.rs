@@ -5,6 +5,7 @@ use std::ops::Range;
 use arrow_buffer::NullBuffer;
 
 use super::assignment::Assignment;
+use super::pairs::Pairs;
 
 /// As long as no argument is NULL, every group that has a row has a value, and nothing need be written down.
 #[derive(Clone, Default)]
@@ -41,12 +42,8 @@ impl Seen {
         let Some(values) = &mut self.values else { return };
         match (assignment, valid) {
             (Assignment::Whole, _) => values[0] |= rows > valid.map_or(0, NullBuffer::null_count),
-            (_, None) => (0..rows).for_each(|row| values[assignment.group(row)] = true),
-            (_, Some(valid)) => {
-                for (row, valid) in valid.iter().enumerate() {
-                    values[assignment.group(row)] |= valid;
-                }
-            }
+            (_, None) => assignment.for_each(0..rows, |group, _| values[group] = true),
+            (_, Some(valid)) => assignment.for_each(valid, |group, valid| values[group] |= valid),
         }
     }
 
@@ -61,11 +58,9 @@ impl Seen {
         self.values.as_ref().is_none_or(|values| values[group])
     }
 
-    pub(super) fn absorb(&mut self, other: &Self, sources: &[u32], targets: &[u32]) {
+    pub(super) fn absorb(&mut self, other: &Self, pairs: &Pairs) {
         if let Some(values) = &mut self.values {
-            for (source, target) in sources.iter().zip(targets) {
-                values[*target as usize] |= other.has(*source as usize);
-            }
+            pairs.for_each(|source, target| values[target] |= other.has(source));
         }
     }
 

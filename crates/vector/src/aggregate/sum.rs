@@ -8,6 +8,7 @@ use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::DataType;
 
 use super::assignment::Assignment;
+use super::pairs::Pairs;
 use super::rows::decimals;
 use super::seen::Seen;
 use super::values::{self, Integers, float_array, integer_array, unfit};
@@ -112,16 +113,15 @@ impl Sum {
         Ok(())
     }
 
-    /// Adds totals of another: of its group `sources[i]` to the group `targets[i]` here.
-    pub(super) fn absorb(&mut self, other: &Self, sources: &[u32], targets: &[u32]) {
-        self.seen.absorb(&other.seen, sources, targets);
-        let pairs = || sources.iter().zip(targets).map(|(source, target)| (*source as usize, *target as usize));
+    /// Adds the totals of another.
+    pub(super) fn absorb(&mut self, other: &Self, pairs: &Pairs) {
+        self.seen.absorb(&other.seen, pairs);
         match &other.totals {
             Totals::Narrow { sums: more, reach } => match self.totals.with_reach(*reach) {
                 Totals::Narrow { sums, .. } => {
-                    pairs().for_each(|(source, target)| sums[target] = sums[target].wrapping_add(more[source]));
+                    pairs.for_each(|source, target| sums[target] = sums[target].wrapping_add(more[source]));
                 }
-                Totals::Wide(sums) => pairs().for_each(|(source, target)| {
+                Totals::Wide(sums) => pairs.for_each(|source, target| {
                     sums[target] = sums[target].wrapping_add(i256::from(more[source]));
                 }),
                 Totals::Floats(_) => {}
@@ -129,12 +129,12 @@ impl Sum {
             Totals::Wide(more) => {
                 self.totals.widen();
                 if let Totals::Wide(sums) = &mut self.totals {
-                    pairs().for_each(|(source, target)| sums[target] = sums[target].wrapping_add(more[source]));
+                    pairs.for_each(|source, target| sums[target] = sums[target].wrapping_add(more[source]));
                 }
             }
             Totals::Floats(more) => {
                 if let Totals::Floats(sums) = &mut self.totals {
-                    pairs().for_each(|(source, target)| sums[target] += more[source]);
+                    pairs.for_each(|source, target| sums[target] += more[source]);
                 }
             }
         }
@@ -255,23 +255,17 @@ impl Totals {
 }
 
 fn add_wide(assignment: Assignment<'_>, values: impl Iterator<Item = i256>, sums: &mut [i256]) {
-    for (row, value) in values.enumerate() {
-        let sum = &mut sums[assignment.group(row)];
-        *sum = sum.wrapping_add(value);
-    }
+    assignment.for_each(values, |group, value| sums[group] = sums[group].wrapping_add(value));
 }
 
 fn add_floats(assignment: Assignment<'_>, values: &[f64], valid: Option<&NullBuffer>, sums: &mut [f64]) {
-    match (assignment, valid) {
-        (Assignment::Whole, None) => sums[0] = values.iter().fold(sums[0], |sum, value| sum + value),
-        (_, None) => values.iter().enumerate().for_each(|(row, value)| sums[assignment.group(row)] += value),
-        (_, Some(valid)) => {
-            for ((row, value), valid) in values.iter().enumerate().zip(valid) {
-                if valid {
-                    sums[assignment.group(row)] += value;
-                }
+    match valid {
+        None => assignment.for_each(values, |group, value| sums[group] += value),
+        Some(valid) => assignment.for_each(values.iter().zip(valid), |group, (value, valid)| {
+            if valid {
+                sums[group] += value;
             }
-        }
+        }),
     }
 }
 
