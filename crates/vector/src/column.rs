@@ -199,3 +199,58 @@ fn concat_nulls(arrays: &[ArrayRef]) -> Option<NullBuffer> {
         NullBuffer::new(valid.finish())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Decimal128Array, Int64Array, UInt16Array};
+
+    const TEXTS: [&str; 3] = ["short", "a text that is not inline", "another text that is not inline"];
+
+    fn texts(column: &Column) -> Vec<Option<String>> {
+        let views = form::text_views(column).unwrap();
+        views.as_string_view().iter().map(|text| text.map(str::to_owned)).collect()
+    }
+
+    fn views(rows: &[Option<&str>]) -> Column {
+        Column::new(Arc::new(StringViewArray::from_iter(rows)))
+    }
+
+    #[test]
+    fn buffers_that_are_shared_are_listed_once() {
+        let rows = [Some(TEXTS[0]), Some(TEXTS[1]), None, Some(TEXTS[2])];
+        let (one, other) = (views(&rows), views(&rows[1..]));
+        let parts: Vec<Column> =
+            (0..BUFFERS).flat_map(|part| [one.slice(part % 4, 4 - part % 4), other.clone()]).collect();
+        let whole = Column::concat(&parts.iter().collect::<Vec<_>>()).unwrap();
+        assert_eq!(whole.array().as_string_view().data_buffers().len(), 2);
+        assert_eq!(texts(&whole), parts.iter().flat_map(texts).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn dictionaries_stay_if_they_are_the_same() {
+        let values: ArrayRef = Arc::new(StringViewArray::from_iter_values(TEXTS));
+        let of = |codes: Vec<Option<u16>>, values: &ArrayRef| {
+            Column::new(Arc::new(TextDictionary::new(UInt16Array::from(codes), Arc::clone(values))))
+        };
+        let (first, second) = (of(vec![Some(2), None], &values), of(vec![Some(0)], &values));
+        let same = Column::concat(&[&first, &second]).unwrap();
+        assert!(Arc::ptr_eq(same.array().as_dictionary::<UInt16Type>().values(), &values));
+        let other = of(vec![Some(1)], &(Arc::new(StringViewArray::from_iter_values(TEXTS)) as ArrayRef));
+        for parts in [[&first, &second, &other], [&first, &other, &views(&[None, Some("x")])]] {
+            let expected: Vec<_> = parts.iter().flat_map(|part| texts(part)).collect();
+            assert_eq!(texts(&Column::concat(&parts).unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn decimals_widen_together() {
+        let narrow = Column::with_bounds(Arc::new(Int64Array::from(vec![Some(1), None])), Bounds { min: 1, max: 1 });
+        let wide = Column::new(Arc::new(Decimal128Array::from(vec![1 << 70])));
+        let both = Column::concat(&[&narrow, &wide]).unwrap();
+        let values: Vec<_> = form::wide_decimals(&both).unwrap().iter().collect();
+        assert_eq!((values, both.known_bounds()), (vec![Some(1), None, Some(1 << 70)], None));
+        let twice = Column::concat(&[&narrow, &narrow]).unwrap();
+        assert_eq!((twice.known_bounds(), twice.len()), (Some(Bounds { min: 1, max: 1 }), 4));
+    }
+}

@@ -1,5 +1,6 @@
 //! Expressions against an interpreter that takes one row at a time.
 
+mod extremes;
 mod model;
 mod sample;
 
