@@ -14,7 +14,7 @@ use vortex_array::{ArrayContext, ArrayRef, VortexSessionExecute, array_session};
 use vortex_btrblocks::schemes::{binary, float, integer, string};
 use vortex_btrblocks::{CascadingCompressor, Scheme};
 use vortex_buffer::{Alignment, ByteBuffer};
-use vortex_error::{VortexError, VortexResult};
+use vortex_error::{VortexError, VortexResult, vortex_bail};
 use vortex_session::VortexSession;
 use vortex_session::registry::{Id, ReadContext};
 
@@ -122,8 +122,18 @@ impl VortexCodec {
     /// The array that was written, still encoded.
     fn read(&self, values: Buffer, shape: blob::Shape, data_type: DataType, rows: usize) -> VortexResult<ArrayRef> {
         let dtype = decode::dtype(data_type, shape)?;
-        serialized(values)?.decode(&dtype, rows, &self.readable, &self.session)
+        let array = serialized(values)?.decode(&dtype, rows, &self.readable, &self.session)?;
+        if !is_bounded(&array, rows) {
+            vortex_bail!("more values than rows");
+        }
+        Ok(array)
     }
+}
+
+/// Whether no array in the tree is longer than the column, but by the one offset that strings have more. Lengths of
+/// inner arrays come from the bytes: a damaged one must not become an allocation.
+fn is_bounded(array: &ArrayRef, rows: usize) -> bool {
+    array.len() <= rows + 1 && array.children().iter().all(|child| is_bounded(child, rows))
 }
 
 fn serialized(values: Buffer) -> VortexResult<SerializedArray> {
