@@ -12,8 +12,8 @@ use saki_vector::{Batch, Column, Expr, KeyFilter, Result, VectorError};
 use super::prune::{ZoneCheck, may_have_partner};
 use super::selection::{Selection, Slice};
 
-/// Nanoseconds to gather one value of one column.
-const GATHER_COST: f64 = 1.2;
+/// Nanoseconds to gather one value of one column, and to put the result back in its place.
+const GATHER_COST: f64 = 2.5;
 /// What one segment more counts against all before it.
 const FORGET: f64 = 0.8;
 
@@ -191,7 +191,7 @@ fn cost(expr: &Expr) -> f64 {
         Expr::Arithmetic { left, right, .. } => 0.5 + cost(left) + cost(right),
         Expr::Compare { left, right, .. } => {
             let text = is_text(left) || is_text(right);
-            (if text { 4.0 } else { 0.3 }) + cost(left) + cost(right)
+            (if text { 4.0 } else { 0.05 }) + cost(left) + cost(right)
         }
         Expr::And(parts) | Expr::Or(parts) => all(parts),
         Expr::Negate(expr) | Expr::Not(expr) | Expr::IsNull(expr) | Expr::IsNotNull(expr) => 0.1 + cost(expr),
