@@ -77,8 +77,12 @@ impl ByteTable {
         let mask = self.slots.len() - 1;
         let slots = || hashes.iter().map(|hash| self.slots[self.first_slot(*hash) & mask]);
         hint::black_box(slots().fold(0, |all, [content, _]| all ^ content));
-        let first_bytes = slots().map(|[_, start]| self.bytes.get(start as usize).copied().unwrap_or(0));
-        hint::black_box(first_bytes.fold(0, |all, byte| all ^ byte));
+        let strings = slots().map(|[content, start]| {
+            let number = (content as u32).wrapping_sub(1) as usize;
+            let byte = self.bytes.get(start as usize).copied().unwrap_or(0);
+            self.ends.get(number).copied().unwrap_or(0) ^ usize::from(byte)
+        });
+        hint::black_box(strings.fold(0, |all, string| all ^ string));
     }
 
     /// The upper bits of the hash: parts are made of the lower ones, and would fill one stretch of the table only.

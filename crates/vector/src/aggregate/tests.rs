@@ -405,3 +405,86 @@ proptest! {
         check(&case)?;
     }
 }
+
+fn call(function: Function, argument: Option<DataType>, result: DataType) -> Call {
+    Call { function, argument, result }
+}
+
+/// The results over batches of rows without keys.
+fn whole(calls: Vec<Call>, batches: &[ArrayRef]) -> Result<Vec<Plain>> {
+    let mut aggregator = Aggregator::new(&Aggregation { keys: Vec::new(), calls: calls.clone() });
+    for batch in batches {
+        let arguments: Vec<Option<Column>> =
+            calls.iter().map(|call| call.argument.is_some().then(|| Column::new(Arc::clone(batch)))).collect();
+        aggregator.update(&[], &arguments, batch.len())?;
+    }
+    let groups = groups(merge(vec![aggregator], 2)?, 0)?;
+    Ok(groups.into_values().next().unwrap_or_default())
+}
+
+#[test]
+fn without_keys_no_rows_are_one_group() {
+    let calls = vec![
+        call(Function::Count, None, DataType::Int64),
+        call(Function::Sum, Some(DataType::Int64), DataType::Int64),
+        call(Function::Average, Some(DECIMAL), DataType::Decimal128(38, 6)),
+        call(Function::Min, Some(DataType::Utf8View), DataType::Utf8View),
+        call(Function::Max, Some(DataType::Date32), DataType::Date32),
+    ];
+    let nothing = [Plain::Number(0), Plain::Null, Plain::Null, Plain::Null, Plain::Null];
+    assert_eq!(whole(calls.clone(), &[]).unwrap(), nothing);
+    let keyed = Aggregation { keys: vec![DataType::Int64], calls };
+    assert!(merge(vec![Aggregator::new(&keyed), Aggregator::new(&keyed)], 3).unwrap().is_empty());
+}
+
+#[test]
+fn a_sum_may_leave_64_bits_and_come_back() {
+    let sum = || vec![call(Function::Sum, Some(DataType::Int64), DataType::Int64)];
+    let largest: ArrayRef = Arc::new(Int64Array::from(vec![i64::MAX; 3]));
+    let least: ArrayRef = Arc::new(Int64Array::from(vec![-i64::MAX; 3]));
+    assert_eq!(whole(sum(), &[Arc::clone(&largest), least]).unwrap(), [Plain::Number(0)]);
+    assert_eq!(whole(sum(), &[largest]), Err(VectorError::OutOfRange("bigint".to_owned())));
+}
+
+#[test]
+fn decimals_keep_to_their_precision() {
+    let nines: ArrayRef = Arc::new(Int64Array::from(vec![99]));
+    let to =
+        |precision| vec![call(Function::Sum, Some(DataType::Decimal128(2, 0)), DataType::Decimal128(precision, 0))];
+    let twice = [Arc::clone(&nines), nines];
+    assert_eq!(whole(to(3), &twice).unwrap(), [Plain::Number(198)]);
+    assert_eq!(whole(to(2), &twice), Err(VectorError::OutOfRange("numeric".to_owned())));
+}
+
+#[test]
+fn averages_of_decimals_are_cut() {
+    let average = vec![call(Function::Average, Some(DECIMAL), DataType::Decimal128(38, 6))];
+    let thirds = |value: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![value, 0, 0])) };
+    assert_eq!(whole(average.clone(), &[thirds(2)]).unwrap(), [Plain::Number(6666)]);
+    assert_eq!(whole(average, &[thirds(-2)]).unwrap(), [Plain::Number(-6666)]);
+}
+
+#[test]
+fn sums_of_floats_do_not_depend_on_batches() {
+    let sum = || vec![call(Function::Sum, Some(DataType::Float64), DataType::Float64)];
+    let random = &mut Random(7);
+    let values: Vec<f64> = (0..1000).map(|_| random.next() as f64 / 1e3).collect();
+    let cut = |rows: usize| -> Vec<ArrayRef> {
+        values.chunks(rows).map(|values| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef).collect()
+    };
+    let at_once = whole(sum(), &cut(1000)).unwrap();
+    for rows in [1, 7, 64, 333] {
+        assert_eq!(whole(sum(), &cut(rows)).unwrap(), at_once);
+    }
+}
+
+#[test]
+fn columns_that_do_not_fit_are_errors() {
+    let aggregation =
+        Aggregation { keys: vec![DataType::Int64], calls: vec![call(Function::Count, None, DataType::Int64)] };
+    let mut aggregator = Aggregator::new(&aggregation);
+    let text = Column::new(Arc::new(StringViewArray::from(vec!["a"])));
+    assert!(matches!(aggregator.update(&[], &[None], 1), Err(VectorError::Internal(_))));
+    assert!(matches!(aggregator.update(std::slice::from_ref(&text), &[None], 2), Err(VectorError::Internal(_))));
+    assert!(matches!(aggregator.update(&[text], &[None], 1), Err(VectorError::Internal(_))));
+}
