@@ -12,7 +12,7 @@ use super::CompareOp;
 use super::mask::Mask;
 use super::operand::{Integers, Operand, constant, integer};
 use super::text;
-use crate::{Result, VectorError, form, view};
+use crate::{Bounds, Column, Result, VectorError, form, view};
 
 impl CompareOp {
     /// The same comparison with its sides exchanged.
@@ -36,6 +36,15 @@ impl CompareOp {
             Self::Greater => Self::LessOrEqual,
             Self::GreaterOrEqual => Self::Less,
         }
+    }
+
+    /// Whether it holds for all values within bounds, or (false) for none of them.
+    fn decided_by(self, bounds: Bounds, constant: i128) -> Option<bool> {
+        let least = self.holds(i128::from(bounds.min).cmp(&constant));
+        let greatest = self.holds(i128::from(bounds.max).cmp(&constant));
+        let inside = i128::from(bounds.min) < constant && constant < i128::from(bounds.max);
+        // An order that holds at both ends holds between them; equality may hold in the middle alone.
+        (least == greatest && !(inside && matches!(self, Self::Equal | Self::NotEqual))).then_some(least)
     }
 
     pub(crate) fn holds(self, ordering: Ordering) -> bool {
@@ -67,26 +76,25 @@ pub(crate) fn narrow(
     }
     match (left, right) {
         (Operand::Column(left), Operand::Column(right)) => narrow_columns(op, left.array(), right.array(), mask),
-        (Operand::Column(left), Operand::Constant(right)) => narrow_constant(op, left.array(), &right, data_type, mask),
+        (Operand::Column(left), Operand::Constant(right)) => narrow_constant(op, &left, &right, data_type, mask),
         (Operand::Constant(left), Operand::Column(right)) => {
-            narrow_constant(op.mirrored(), right.array(), &left, data_type, mask)
+            narrow_constant(op.mirrored(), &right, &left, data_type, mask)
         }
         (left @ Operand::Constant(_), Operand::Constant(right)) => {
             let left = left.into_column(data_type, mask.rows())?;
-            narrow_constant(op, left.array(), &right, data_type, mask)
+            narrow_constant(op, &left, &right, data_type, mask)
         }
     }
 }
 
-fn narrow_constant(
-    op: CompareOp,
-    array: &ArrayRef,
-    value: &Value,
-    data_type: &DataType,
-    mask: &mut Mask,
-) -> Result<()> {
+fn narrow_constant(op: CompareOp, column: &Column, value: &Value, data_type: &DataType, mask: &mut Mask) -> Result<()> {
+    let array = column.array();
     if let (Some(integers), Some(value)) = (Integers::of(array), integer(value)) {
-        narrow_integers(op, integers, value, mask);
+        match column.known_bounds().and_then(|bounds| op.decided_by(bounds, value)) {
+            Some(true) => {}
+            Some(false) => mask.clear(),
+            None => narrow_integers(op, integers, value, mask),
+        }
         return Ok(());
     }
     match (array.data_type(), value) {
@@ -216,10 +224,16 @@ fn narrow_text(op: CompareOp, texts: &StringViewArray, constant: &[u8], mask: &m
         }
         _ => {
             let (views, start) = (texts.views(), view::prefix_of(constant));
-            mask.narrow_rows(|row| {
-                let ordering = view::prefix(views[row]).cmp(&start);
-                op.holds(ordering.then_with(|| texts.value(row).as_bytes().cmp(constant)))
-            });
+            // The first bytes decide, but for the few texts that share them.
+            let mut same = mask.clone();
+            same.narrow(views, |view| view::prefix(view) == start);
+            same.narrow_rows(|row| op.holds(texts.value(row).as_bytes().cmp(constant)));
+            if matches!(op, CompareOp::Less | CompareOp::LessOrEqual) {
+                mask.narrow(views, |view| view::prefix(view) < start);
+            } else {
+                mask.narrow(views, |view| view::prefix(view) > start);
+            }
+            mask.unite(&same);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::DatePart;
 use crate::{Bounds, Column, Result, VectorError};
 
 /// Years whose first days are compared with, at most; more are computed from each date.
-const FEW_YEARS: usize = 16;
+const FEW_YEARS: i64 = 16;
 
 /// The part of each date or timestamp, as an `Int32`.
 pub(crate) fn part(part: DatePart, column: &Column) -> Result<Column> {
@@ -50,19 +50,24 @@ fn of(part: DatePart, days: i64) -> i32 {
 /// The first year, and one more for each following year's first day that is not after the date.
 fn years(days: &[i32], bounds: Bounds, column: &Column) -> Column {
     let (first, last) = (of(DatePart::Year, bounds.min), of(DatePart::Year, bounds.max));
-    let starts: Vec<i32> = (i64::from(first) + 1..=i64::from(last))
-        .take(FEW_YEARS + 1)
-        .filter_map(|year| i32::try_from(days_from_civil(year, 1, 1)).ok())
-        .collect();
-    let values: Vec<i32> = if starts.len() <= FEW_YEARS {
-        let mut years = vec![first; days.len()];
-        for start in starts {
-            years.iter_mut().zip(days).for_each(|(year, days)| *year += i32::from(*days >= start));
-        }
-        years
-    } else {
-        days.iter().map(|days| of(DatePart::Year, i64::from(*days))).collect()
+    // `i32::MAX` fills up the starts: no date may reach it.
+    let spanned = if bounds.max < i64::from(i32::MAX) { i64::from(last) - i64::from(first) } else { i64::MAX };
+    let values = match spanned {
+        0 => vec![first; days.len()],
+        ..8 => years_since::<8>(first, days),
+        ..FEW_YEARS => years_since::<{ FEW_YEARS as usize }>(first, days),
+        _ => days.iter().map(|days| of(DatePart::Year, i64::from(*days))).collect(),
     };
     let array: ArrayRef = Arc::new(Int32Array::new(values.into(), column.array().nulls().cloned()));
     Column::with_bounds(array, Bounds { min: i64::from(first), max: i64::from(last) })
+}
+
+/// Years of dates from `first` to the `N`th year after it.
+fn years_since<const N: usize>(first: i32, days: &[i32]) -> Vec<i32> {
+    let mut starts = [i32::MAX; N];
+    for (start, year) in starts.iter_mut().zip(i64::from(first) + 1..) {
+        *start = i32::try_from(days_from_civil(year, 1, 1)).unwrap_or(i32::MAX);
+    }
+    let year = |day: i32| starts.iter().fold(first, |year, start| year + i32::from(day >= *start));
+    days.iter().map(|day| year(*day)).collect()
 }

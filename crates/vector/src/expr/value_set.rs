@@ -137,7 +137,11 @@ fn narrow_integers(all: &[i128], lookup: &Lookup, integers: Integers<'_>, mask: 
         match lookup {
             Lookup::Few(few) => {
                 let few: Vec<T> = few.iter().filter_map(|value| T::try_from(*value).ok()).collect();
-                mask.narrow(values, |value| few.iter().fold(false, |found, one| found | (*one == value)));
+                match few.len() {
+                    0 => mask.clear(),
+                    1..=4 => one_of::<T, 4>(&few, values, mask),
+                    _ => one_of::<T, FEW>(&few, values, mask),
+                }
             }
             Lookup::Dense { first, bits } => mask.narrow(values, |value| {
                 let at = value.into().wrapping_sub(*first) as u64;
@@ -152,6 +156,13 @@ fn narrow_integers(all: &[i128], lookup: &Lookup, integers: Integers<'_>, mask: 
         Integers::I64(values) => of(lookup, values, mask),
         Integers::I128(values) => mask.narrow_rows(|row| all.binary_search(&values[row]).is_ok()),
     }
+}
+
+/// Compares with all `N`, so that the loop has no branch: what is missing is the first again.
+fn one_of<T: Copy + Eq, const N: usize>(few: &[T], values: &[T], mask: &mut Mask) {
+    let mut wanted = [few[0]; N];
+    wanted.iter_mut().zip(few).for_each(|(wanted, one)| *wanted = *one);
+    mask.narrow(values, |value| wanted.iter().fold(false, |found, one| found | (*one == value)));
 }
 
 fn narrow_text(all: &HashSet<Vec<u8>>, longest: usize, texts: &StringViewArray, mask: &mut Mask) {
