@@ -81,6 +81,30 @@ impl JoinBuild {
         self.bytes
     }
 
+    /// Puts batches in the order of their first keys, if there is one key column that has codes. Threads scan a table's segments in turn; after this,
+    /// rows that were scanned in the order of their keys are in that order again, whoever scanned them.
+    pub(super) fn sort_batches(&mut self) -> Result<()> {
+        if self.bounds.is_none() || self.key_types.len() != 1 {
+            return Ok(());
+        }
+        let first = |(columns, _): &(Vec<Column>, usize)| -> Result<i64> {
+            let row = columns[0].slice(0, 1);
+            let bounds = code::codable(row.array()).map(|array| code::code_bounds(array.as_ref())).transpose()?;
+            Ok(bounds.flatten().map_or(i64::MIN, |bounds| bounds.min))
+        };
+        let first = self.keys.iter().map(first).collect::<Result<Vec<_>>>()?;
+        if first.is_sorted() {
+            return Ok(());
+        }
+        let mut order: Vec<usize> = (0..first.len()).collect();
+        order.sort_by_key(|batch| first[*batch]);
+        self.keys = order.iter().map(|batch| self.keys[*batch].clone()).collect();
+        for columns in &mut self.payload {
+            *columns = order.iter().map(|batch| columns[*batch].clone()).collect();
+        }
+        Ok(())
+    }
+
     /// Puts the rows of `other` after these.
     pub(super) fn append(&mut self, other: Self) -> Result<()> {
         if (&self.key_types, &self.payload_types, self.nulls_equal)

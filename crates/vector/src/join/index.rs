@@ -8,6 +8,7 @@ use super::hashed::{Hashed, LongWords, ShortWords};
 use super::keys::{CHUNK_ROWS, PackedWords};
 use super::packing::Packing;
 use super::positions::{Groups, NOWHERE};
+use super::ranked::Ranked;
 use super::strings::StringIndex;
 use crate::{Bounds, Column, Result};
 
@@ -21,6 +22,7 @@ pub(crate) struct Index {
 
 #[derive(Debug)]
 enum Kind {
+    Ranked(Packing, Ranked),
     Direct(Packing, Direct),
     Short(Packing, Hashed<ShortWords>),
     Long(Packing, Hashed<LongWords>),
@@ -42,6 +44,10 @@ impl Index {
         };
         let words = PackedWords::new(&packing, keys);
         let (rows, range) = (keys.iter().map(|(_, rows)| rows).sum(), packing.range());
+        let ranked = Ranked::suits(range, rows).then(|| Ranked::build(&words, range)).transpose()?.flatten();
+        if let Some(index) = ranked {
+            return Ok(Self { kind: Kind::Ranked(packing, index), groups: None });
+        }
         let same = |_, _| true;
         let (kind, groups) = if Direct::suits(range, rows) {
             let (index, groups) = Direct::build(&words, range, threads)?;
@@ -63,7 +69,9 @@ impl Index {
 
     pub fn nulls_equal(&self) -> bool {
         match &self.kind {
-            Kind::Direct(packing, _) | Kind::Short(packing, _) | Kind::Long(packing, _) => packing.nulls_equal(),
+            Kind::Ranked(packing, _) | Kind::Direct(packing, _) | Kind::Short(packing, _) | Kind::Long(packing, _) => {
+                packing.nulls_equal()
+            }
             Kind::Strings(index) => index.nulls_equal(),
         }
     }
@@ -72,6 +80,9 @@ impl Index {
     pub fn find(&self, keys: &[Column], rows: usize, each: impl FnMut(u32, &[u32])) -> Result<()> {
         let same = |_, _| true;
         match &self.kind {
+            Kind::Ranked(packing, index) => {
+                find_words(packing, keys, rows, |words, positions| index.find(words, positions), each)
+            }
             Kind::Direct(packing, index) => {
                 find_words(packing, keys, rows, |words, positions| index.find(words, positions), each)
             }
@@ -87,6 +98,7 @@ impl Index {
 
     pub fn memory_bytes(&self) -> usize {
         let index = match &self.kind {
+            Kind::Ranked(_, index) => index.memory_bytes(),
             Kind::Direct(_, index) => index.memory_bytes(),
             Kind::Short(_, index) => index.memory_bytes(),
             Kind::Long(_, index) => index.memory_bytes(),

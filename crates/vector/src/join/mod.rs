@@ -4,10 +4,11 @@
 //!   JoinBuild (one per thread) ─┐
 //!   JoinBuild                  ─┼─► JoinTable:  keys ─► index ─► positions ─► pairs of rows ─► gather
 //!   …                          ─┘                        │
-//!                                                  direct │ hashed │ strings
+//!                                                  ranked │ direct │ hashed │ strings
 //! ```
 //!
-//! Integer-like key columns are packed into one word (`packing`). Words that lie close together index an array (`direct`), others a hash
+//! Integer-like key columns are packed into one word (`packing`). Words that lie close together index an array (`direct`), or
+//! count rows if these ascend (`ranked`); others a hash
 //! table (`hashed`); keys that do not fit a word are compared as strings of bytes (`bytes`). Lookups go chunk by chunk in loops without
 //! branches, so that the loads of many rows are under way at once.
 
@@ -23,6 +24,7 @@ mod packing;
 mod parallel;
 mod payload;
 mod positions;
+mod ranked;
 mod strings;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -51,12 +53,13 @@ pub struct JoinTable {
 }
 
 impl JoinTable {
-    /// Of what each thread gathered: the rows of the first part come first. `track_matches`: remember which build rows found a partner (right,
+    /// Of what each thread gathered. Batches may change places, the rows of one stay together. `track_matches`: remember which build rows found a partner (right,
     /// full, semi and anti joins that yield build rows). May use `threads` scoped threads. While it is made, the parts and the table take memory.
     pub fn build(parts: Vec<JoinBuild>, track_matches: bool, threads: usize) -> Result<Arc<Self>> {
         let mut parts = parts.into_iter();
         let mut all = parts.next().ok_or_else(|| VectorError::internal("a join table of no parts"))?;
         parts.try_for_each(|part| all.append(part))?;
+        all.sort_batches()?;
         let rows = all.rows();
         let index = Index::build(&all.key_types, &all.keys, all.bounds.as_deref(), all.nulls_equal, threads)?;
         let columns: Vec<_> = all.payload.into_iter().zip(&all.payload_types).collect();

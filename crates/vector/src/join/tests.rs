@@ -277,6 +277,15 @@ proptest! {
             has_key(&build_numbers[a]) && build_numbers[..a].contains(&build_numbers[a])
         });
         prop_assert_eq!(table.is_unique(), !twice);
+        // Batches may have changed places: a row's first payload column says where it was.
+        let original = pushed_rows(&table);
+        let pushed = |matches: &Matches| -> Vec<(u32, u32)> {
+            assert!(matches.probe.is_sorted());
+            let row = |row: &u32| original.get(*row as usize).copied().unwrap_or(Matches::NO_ROW);
+            let mut pairs: Vec<_> = matches.probe.iter().copied().zip(matches.build.iter().map(row)).collect();
+            pairs.sort_unstable();
+            pairs
+        };
         let (mut inner, mut outer) = (Matches::default(), Matches::default());
         let mut marked = vec![false; table.rows()];
         for probe in &probe {
@@ -284,26 +293,24 @@ proptest! {
             let (mut pairs, mut outer_pairs, mut exists) = (Vec::new(), Vec::new(), Vec::new());
             for (row, key) in numbers.iter().enumerate() {
                 let partners = (0..build_numbers.len()).filter(|build| equal(&build_numbers[*build], key));
-                let partners: Vec<_> = partners.map(|build| (build as u32, row as u32)).collect();
+                let partners: Vec<_> = partners.map(|build| (row as u32, build as u32)).collect();
                 exists.push(!partners.is_empty());
                 outer_pairs.extend_from_slice(&partners);
                 if partners.is_empty() {
-                    outer_pairs.push((Matches::NO_ROW, row as u32));
+                    outer_pairs.push((row as u32, Matches::NO_ROW));
                 }
                 pairs.extend(partners);
             }
             inner.clear();
             table.probe(&keys, numbers.len(), &mut inner).unwrap();
-            prop_assert_eq!(inner.build.iter().copied().zip(inner.probe.iter().copied()).collect::<Vec<_>>(), pairs);
+            prop_assert_eq!(pushed(&inner), pairs);
             outer.clear();
             table.probe_outer(&keys, numbers.len(), &mut outer).unwrap();
-            prop_assert_eq!(
-                outer.build.iter().copied().zip(outer.probe.iter().copied()).collect::<Vec<_>>(), outer_pairs
-            );
+            prop_assert_eq!(pushed(&outer), outer_pairs);
             prop_assert_eq!(table.probe_semi(&keys, numbers.len()).unwrap(), BooleanArray::from(exists));
             table.mark(&outer.build);
             inner.build.iter().for_each(|row| marked[*row as usize] = true);
-            check_gather(&table, &build, &outer.build_rows());
+            check_gather(&table, &build, &outer.build_rows(), &original);
         }
         for (part, wanted) in [(0, true), (1, true), (0, false), (1, false)] {
             let half = [0, table.rows() / 2, table.rows()];
@@ -314,9 +321,16 @@ proptest! {
     }
 }
 
-fn check_gather(table: &JoinTable, build: &[Rows], rows: &UInt32Array) {
+/// For each build row, the how manieth it was when it was pushed.
+fn pushed_rows(table: &JoinTable) -> Vec<u32> {
+    let all = UInt32Array::from_iter_values(0..table.rows() as u32);
+    let rows = table.gather(&all, &[0]).unwrap();
+    rows[0].array().as_primitive::<Int64Type>().values().iter().map(|row| *row as u32).collect()
+}
+
+fn check_gather(table: &JoinTable, build: &[Rows], rows: &UInt32Array, original: &[u32]) {
     let gathered = table.gather(rows, &[1, 0, 2, 3]).unwrap();
-    let numbers: Vec<Option<i64>> = rows.iter().map(|row| row.map(i64::from)).collect();
+    let numbers: Vec<Option<i64>> = rows.iter().map(|row| row.map(|row| i64::from(original[row as usize]))).collect();
     assert_eq!(gathered[1].array().as_primitive::<Int64Type>(), &Int64Array::from(numbers.clone()));
     let wanted: Vec<Option<i64>> = numbers.iter().map(|n| n.filter(|n| n % 5 != 0).map(|n| n % 24)).collect();
     for (column, kind) in [(0, Kind::Text), (2, Kind::WideDecimal), (3, Kind::Boolean)] {
@@ -343,29 +357,21 @@ fn large(step: i64, copies: usize, threads: usize) {
     }
     let table = JoinTable::build(parts, false, threads).unwrap();
     assert_eq!(table.is_unique(), copies == 1);
+    // Batches may have changed places.
+    let original = pushed_rows(&table);
     let mut matches = Matches::default();
     for start in (0..ROWS).step_by(6000) {
         matches.clear();
         let probe: Vec<i64> = (start..start + 6000).map(|row| key(row) + step * i64::from(row % 11 == 0)).collect();
         table.probe(&[Column::new(Arc::new(Int64Array::from(probe.clone())))], 6000, &mut matches).unwrap();
         for (build, probe_row) in matches.build.iter().zip(&matches.probe) {
-            assert_eq!(key(*build as usize), probe[*probe_row as usize]);
+            assert_eq!(key(original[*build as usize] as usize), probe[*probe_row as usize]);
         }
         let hits = |row: &usize| !(start + row).is_multiple_of(11);
         let partners = (0..6000).filter(hits).count() * copies;
         assert!(matches.build.len() >= partners, "{} < {partners}", matches.build.len());
         let pairs = matches.probe.iter().zip(&matches.build);
         assert!(pairs.is_sorted(), "ascending, each pair once");
-        let rows = table.gather(&matches.build_rows(), &[0]).unwrap();
-        assert!(
-            rows[0]
-                .array()
-                .as_primitive::<Int64Type>()
-                .values()
-                .iter()
-                .zip(&matches.build)
-                .all(|(a, b)| *a == i64::from(*b))
-        );
     }
 }
 
@@ -373,6 +379,39 @@ fn large(step: i64, copies: usize, threads: usize) {
 fn threads_build_dense_tables() {
     large(1, 1, 2);
     large(1, 4, 3);
+}
+
+/// Batches of ascending keys, dealt out to threads.
+#[test]
+fn rows_in_the_order_of_their_keys_are_counted() {
+    const BATCHES: usize = 300;
+    const ROWS: usize = 1000;
+    let key = |row: usize| (row / 8 * 32 + row % 8) as i64 - 1_000_000;
+    for (parts, disorder) in [(1, false), (2, false), (3, false), (2, true)] {
+        let mut built: Vec<_> = (0..parts).map(|_| JoinBuild::new(&[DataType::Int64], &[DataType::Int64])).collect();
+        for batch in 0..BATCHES {
+            let rows = batch * ROWS..(batch + 1) * ROWS;
+            let mut keys: Vec<i64> = rows.clone().map(key).collect();
+            if disorder && batch == BATCHES / 2 {
+                keys.swap(100, 101);
+            }
+            let rows = Column::new(Arc::new(Int64Array::from(keys.clone())));
+            let batch_of = Batch::new(vec![rows.clone()], ROWS);
+            built[batch % parts].push(&[rows], &batch_of).unwrap();
+        }
+        let table = JoinTable::build(built, false, 2).unwrap();
+        assert_eq!(table.memory_bytes() > 16 * BATCHES * ROWS + 1_000_000, disorder, "positions are larger than ranks");
+        let mut matches = Matches::default();
+        let probe: Vec<i64> = (-1_000_100..300_000).map(|key| key * 3 % 1_500_000).collect();
+        table.probe(&[Column::new(Arc::new(Int64Array::from(probe.clone())))], probe.len(), &mut matches).unwrap();
+        let found = table.gather(&matches.build_rows(), &[0]).unwrap();
+        let found = found[0].array().as_primitive::<Int64Type>().values();
+        let pairs = found.iter().zip(&matches.probe);
+        assert!(pairs.clone().all(|(found, row)| *found == probe[*row as usize]));
+        let last = key(BATCHES * ROWS - 1);
+        let hits = probe.iter().filter(|key| (-1_000_000..=last).contains(*key) && (**key + 1_000_000) % 32 < 8);
+        assert_eq!(pairs.count(), hits.count());
+    }
 }
 
 #[test]
