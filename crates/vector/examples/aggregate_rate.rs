@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Date32Array, DictionaryArray, Int64Array, StringViewArray, UInt16Array};
-use arrow_row::{OwnedRow, RowConverter, SortField};
+use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType;
 use hashbrown::HashMap;
 use saki_vector::aggregate::{Aggregation, Aggregator, Call, Function, merge};
@@ -35,6 +35,8 @@ struct Case {
 
 /// Nanoseconds that this thread has run: others may be on the machine.
 fn cpu_time() -> u128 {
+    // The kernel brings the figure up to date when it schedules.
+    std::thread::yield_now();
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).unwrap_or(0)
 }
@@ -171,7 +173,7 @@ fn naive(aggregation: &Aggregation, inputs: &[Input]) -> usize {
         .any(|input| input.keys.iter().any(|key| matches!(key.array().data_type(), DataType::Dictionary(..))));
     let types = aggregation.keys.iter().map(|key| if has_dictionaries { surface(key) } else { key.clone() });
     let Ok(converter) = RowConverter::new(types.map(SortField::new).collect()) else { return 0 };
-    let mut groups: HashMap<OwnedRow, usize> = HashMap::new();
+    let mut groups: HashMap<Box<[u8]>, usize> = HashMap::new();
     let mut sums: Vec<Vec<i128>> = vec![Vec::new(); aggregation.calls.len()];
     for input in inputs {
         let keys: Vec<ArrayRef> = input.keys.iter().map(|key| Arc::clone(key.array())).collect();
@@ -182,7 +184,7 @@ fn naive(aggregation: &Aggregation, inputs: &[Input]) -> usize {
                     return 0;
                 }
                 let next = groups.len();
-                *groups.entry(rows.row(row).owned()).or_insert(next)
+                *groups.entry_ref(rows.row(row).data()).or_insert(next)
             })
             .collect();
         for (sums, argument) in sums.iter_mut().zip(&input.arguments) {
