@@ -107,3 +107,53 @@ pub fn head(shape: Shape, nulls: Option<&NullBuffer>, rows: usize) -> Result<Vec
 fn bitmap_bytes(rows: usize) -> usize {
     rows.div_ceil(64) * 8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_of_the_format() {
+        let some = NullBuffer::from(vec![true, false, true]);
+        assert_eq!(head(Shape::Plain, None, 3).unwrap(), [1, 0, 0, 0, 3, 0, 0, 0]);
+        assert_eq!(head(Shape::TwoLimbs, None, 3).unwrap(), [1, 4, 0, 0, 3, 0, 0, 0]);
+        assert_eq!(head(Shape::Plain, Some(&NullBuffer::new_null(3)), 3).unwrap(), [1, 2, 0, 0, 3, 0, 0, 0]);
+        let bitmap = [0b101, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(head(Shape::Plain, Some(&some), 3).unwrap(), [&[1, 1, 0, 0, 3, 0, 0, 0][..], &bitmap].concat());
+    }
+
+    #[test]
+    fn bits_behind_the_last_row_are_zero() {
+        let nulls = NullBuffer::from(vec![true; 64]);
+        let cut = NullBuffer::from([vec![false], vec![true; 9], vec![true; 70]].concat()).slice(0, 10);
+        assert_eq!(head(Shape::Plain, Some(&cut), 10).unwrap()[8..], [0xfe, 0x03, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(head(Shape::Plain, Some(&nulls), 64).unwrap().len(), HEAD_BYTES);
+    }
+
+    #[test]
+    fn what_is_parsed_is_what_was_written() {
+        let nulls = NullBuffer::from((0..100).map(|row| row % 3 > 0).collect::<Vec<_>>());
+        let mut bytes = head(Shape::TwoLimbs, Some(&nulls), 100).unwrap();
+        bytes.extend_from_slice(b"values");
+        let blob = Blob::parse(&Buffer::from_vec(bytes), 100).unwrap();
+        assert_eq!((blob.shape, blob.nulls), (Shape::TwoLimbs, Some(nulls)));
+        assert_eq!(blob.values.unwrap().as_slice(), b"values");
+    }
+
+    #[test]
+    fn unknown_heads_are_refused() {
+        let refused = |head: [u8; 8]| Blob::parse(&Buffer::from_slice_ref(head), 3).is_err();
+        for head in [
+            [0, 0, 0, 0, 3, 0, 0, 0],
+            [2, 0, 0, 0, 3, 0, 0, 0],
+            [1, 3, 0, 0, 3, 0, 0, 0],
+            [1, 8, 0, 0, 3, 0, 0, 0],
+            [1, 1, 0, 0, 3, 0, 0, 0],
+            [1, 0, 1, 0, 3, 0, 0, 0],
+            [1, 0, 0, 0, 4, 0, 0, 0],
+        ] {
+            assert!(refused(head), "{head:?}");
+        }
+        assert!(!refused([1, 0, 0, 0, 3, 0, 0, 0]));
+    }
+}

@@ -95,7 +95,7 @@ fn packed(
     if let Some(frame) = values.as_opt::<FoR>() {
         let FoRReferences::Global(reference) = frame.references() else { return Ok(None) };
         let Some(reference) = reference.as_primitive().as_::<i64>() else { return Ok(None) };
-        return packed(&frame.encoded().clone(), op, constant.saturating_sub(i128::from(reference)), context);
+        return packed(frame.encoded(), op, constant.saturating_sub(i128::from(reference)), context);
     }
     if !values.is::<BitPacked>() {
         return Ok(None);
@@ -149,20 +149,18 @@ fn compare(
 
 /// The rows whose code passes.
 fn codes(codes: &ArrayRef, passes: &[bool], context: &mut ExecutionCtx) -> VortexResult<BooleanBuffer> {
-    let ranges = ranges(passes, true);
-    if let [(first, last)] = ranges[..]
-        && (first, last) == (0, passes.len() - 1)
-    {
+    let passing = ranges(passes, true);
+    if passing == [(0, passes.len().saturating_sub(1))] {
         return Ok(uniform(true, codes.len()));
     }
-    if ranges.len() <= RANGES_MAX {
-        return in_ranges(codes, &ranges, passes.len(), context);
+    if passing.len() <= RANGES_MAX {
+        return in_ranges(codes, &passing, passes.len(), context);
     }
-    let failing = self::ranges(passes, false);
+    let failing = ranges(passes, false);
     if failing.len() <= RANGES_MAX {
         return Ok(!&in_ranges(codes, &failing, passes.len(), context)?);
     }
-    looked_up(codes.clone().execute::<PrimitiveArray>(context)?, passes)
+    looked_up(&codes.clone().execute::<PrimitiveArray>(context)?, passes)
 }
 
 /// The longest ranges of codes, both ends included, that pass or do not.
@@ -184,7 +182,7 @@ fn in_ranges(
     count: usize,
     context: &mut ExecutionCtx,
 ) -> VortexResult<BooleanBuffer> {
-    let mut found = uniform(false, codes.len());
+    let mut found: Option<BooleanBuffer> = None;
     for (first, last) in ranges {
         let within = match (*first, *last) {
             (first, last) if first == last => compare(codes, Operator::Eq, code(codes, first)?, context)?,
@@ -195,9 +193,9 @@ fn in_ranges(
                 &from & &compare(codes, Operator::Lte, code(codes, last)?, context)?
             }
         };
-        found = if found.count_set_bits() == 0 { within } else { &found | &within };
+        found = Some(found.map_or(within.clone(), |found| &found | &within));
     }
-    Ok(found)
+    Ok(found.unwrap_or_else(|| uniform(false, codes.len())))
 }
 
 fn code(codes: &ArrayRef, code: usize) -> VortexResult<Scalar> {
@@ -209,7 +207,7 @@ fn code(codes: &ArrayRef, code: usize) -> VortexResult<Scalar> {
     })
 }
 
-fn looked_up(codes: PrimitiveArray, passes: &[bool]) -> VortexResult<BooleanBuffer> {
+fn looked_up(codes: &PrimitiveArray, passes: &[bool]) -> VortexResult<BooleanBuffer> {
     fn each<T: Copy + Into<u32>>(codes: &[T], passes: &[bool]) -> BooleanBuffer {
         // A code that is not in the dictionary passes nothing; decoding refuses it.
         let pass = |row: usize| passes.get(codes[row].into() as usize).copied().unwrap_or(false);
