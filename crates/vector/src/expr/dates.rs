@@ -54,8 +54,8 @@ fn years(days: &[i32], bounds: Bounds, column: &Column) -> Column {
     let spanned = if bounds.max < i64::from(i32::MAX) { i64::from(last) - i64::from(first) } else { i64::MAX };
     let values = match spanned {
         0 => vec![first; days.len()],
-        ..8 => years_since::<8>(first, days),
-        ..FEW_YEARS => years_since::<{ FEW_YEARS as usize }>(first, days),
+        1..=8 => years_since::<8>(first, days),
+        9..=FEW_YEARS => years_since::<{ FEW_YEARS as usize }>(first, days),
         _ => days.iter().map(|days| of(DatePart::Year, i64::from(*days))).collect(),
     };
     let array: ArrayRef = Arc::new(Int32Array::new(values.into(), column.array().nulls().cloned()));

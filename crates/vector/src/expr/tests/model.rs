@@ -109,7 +109,7 @@ fn compute(expr: &Expr, row: &[Value], failed: &mut bool) -> Result<Value> {
 /// `deciding` decides; else NULL if there is one.
 fn connect(parts: &[Expr], deciding: bool, row: &[Value], failed: &mut bool) -> Result<Value> {
     let parts: Vec<_> = parts.iter().map(|part| value(part, row, failed)).collect();
-    if parts.iter().any(|part| *part == Ok(Value::Bool(deciding))) {
+    if parts.contains(&Ok(Value::Bool(deciding))) {
         return Ok(Value::Bool(deciding));
     }
     let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
