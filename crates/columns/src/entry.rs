@@ -14,7 +14,7 @@
 
 use saki_base::key::{KeyColumn, decode_column, encode_column};
 use saki_base::value::{Value, compare};
-use saki_base::{DataType, PageAddress};
+use saki_base::{DataType, PageAddress, ValueRef};
 
 use crate::segment::{ColumnRun, Segment};
 use crate::zone::{VALUES_MAX, Zone};
@@ -144,7 +144,11 @@ impl Reader<'_> {
         let mut scratch = Vec::new();
         let (value, width) = decode_column(key_column(data_type), self.rest, &mut scratch)
             .map_err(|error| corrupt(format!("a value of a zone: {error}")))?;
-        let value = value.into();
+        let value = match (data_type, value) {
+            // Spelled in one way only, as in keys.
+            (DataType::Char(_), ValueRef::Text(text)) => Value::Text(text.trim_end_matches(' ').to_owned()),
+            (_, value) => value.into(),
+        };
         self.rest = &self.rest[width..];
         Ok(value)
     }

@@ -13,6 +13,8 @@ mod segment;
 mod survey;
 mod table;
 pub mod test;
+pub mod values;
+mod verify;
 mod zone;
 
 pub use builder::{BuildOptions, SEGMENT_BYTES, SegmentBuilder};
@@ -24,4 +26,5 @@ pub use segment::{ColumnRun, ColumnType, SEGMENT_ROWS, Segment};
 pub use survey::survey;
 pub use table::{SegmentTable, TableZone};
 pub use test::Test;
+pub use verify::{InspectColumns, SegmentFault, SegmentsVerification, VerifySource, verify};
 pub use zone::Zone;

@@ -62,6 +62,20 @@ impl Zone {
         }
     }
 
+    /// Whether values of which `found` is known are as this zone says.
+    pub fn admits(&self, found: &Self) -> bool {
+        let equal = |a: &Value, b: &Value| order_of(a, b).is_eq();
+        let listed = match (&self.values, &found.values) {
+            (Some(listed), Some(found)) => {
+                listed.len() == found.len() && listed.iter().zip(found).all(|(a, b)| equal(a, b))
+            }
+            (listed, _) => listed.is_none(),
+        };
+        let min = self.min.is_null() || !found.min.is_null() && order_of(&self.min, &found.min).is_le();
+        let max = self.max.is_null() || !found.max.is_null() && order_of(&self.max, &found.max).is_ge();
+        self.nulls == found.nulls && listed && min && max
+    }
+
     fn may_compare(&self, op: CompareOp, constant: &Value) -> bool {
         if let Some(values) = &self.values {
             return values.iter().any(|value| holds(op, value, constant));

@@ -1,0 +1,206 @@
+//! A look at every segment of a table: the directory's pages and order, every run's bytes, and that each column is what its entry says.
+//!
+//! What is *not* checked here: that the rows are those of the primary tree (the caller compares, by [`InspectColumns`]), and
+//! the live counts of chunks.
+
+use std::time::Duration;
+
+use saki_base::{AlignedBuffer, checksum};
+use saki_page::{IoShare, Refusal, StoreError};
+use saki_tree::{Fault, Fetcher, Inspect, LivePages};
+use saki_vector::Column;
+use saki_volume::{RunLane, RunRead, Volume};
+
+use crate::directory::SegmentsRoot;
+use crate::segment::{ColumnRun, Segment};
+use crate::survey::survey;
+use crate::{Codec, ColumnType, entry};
+
+/// Something wrong with one segment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SegmentFault {
+    /// In the order of the directory, from 0.
+    pub segment: usize,
+    /// The table's column; `None` if it concerns the whole segment.
+    pub column: Option<usize>,
+    pub what: String,
+}
+
+/// What a look at all segments has seen.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SegmentsVerification {
+    /// In key order; those whose entry cannot be read are missing.
+    pub segments: Vec<Segment>,
+    /// Of the directory, and of the whole.
+    pub directory_faults: Vec<Fault>,
+    pub faults: Vec<SegmentFault>,
+    /// Of the directory and the runs.
+    pub pages: u64,
+}
+
+/// What the caller adds.
+pub trait InspectColumns {
+    /// Called for every column of every segment that can be decoded, in no order.
+    fn column(&mut self, segment: usize, column: usize, values: &Column);
+
+    /// Called every now and then, with the number of pages seen so far and of those that there are.
+    fn progress(&mut self, _pages: u64, _pages_expected: u64) {}
+}
+
+/// Where to read from.
+pub struct VerifySource<'s> {
+    pub fetcher: &'s mut Fetcher,
+    pub volume: &'s Volume,
+    pub codec: &'s dyn Codec,
+}
+
+/// Looks at all segments of a table with these columns; every page met is noted in `live`. Never fails: what cannot be read is a fault like any other.
+pub fn verify(
+    source: VerifySource<'_>,
+    root: &SegmentsRoot,
+    columns: &[ColumnType],
+    live: &mut LivePages,
+    inspect: &mut dyn InspectColumns,
+) -> SegmentsVerification {
+    let mut entries = Entries { columns, segments: Vec::new() };
+    let directory = saki_tree::verify(source.fetcher, &root.directory, live, &mut entries);
+    let mut segments = entries.segments;
+    segments.sort_by(|a, b| a.first_key.cmp(&b.first_key));
+    let mut seen =
+        SegmentsVerification { pages: directory.pages(), directory_faults: directory.faults, ..Default::default() };
+    let page_bytes = source.volume.page_size().bytes();
+    let mut runs = Vec::new();
+    for (index, segment) in segments.iter().enumerate() {
+        for (column, run) in segment.columns.iter().enumerate() {
+            let shared = run.pages(page_bytes).filter(|page| !live.insert(*page)).count();
+            if shared > 0 {
+                let what = format!("{shared} pages of its run belong to something else as well");
+                seen.faults.push(SegmentFault { segment: index, column: Some(column), what });
+            }
+            runs.push((index, column, run));
+        }
+    }
+    let pages_expected = root.directory.pages() + root.pages;
+    let read = read_runs(source.volume, &runs, |(segment, column, run), read| {
+        seen.pages += run.page_count(page_bytes);
+        let rows = segments[segment].rows;
+        match look_at(run, rows, &columns[column], source.codec, read) {
+            Ok(values) => inspect.column(segment, column, &values),
+            Err(what) => seen.faults.push(SegmentFault { segment, column: Some(column), what }),
+        }
+        inspect.progress(seen.pages, pages_expected);
+    });
+    if let Err(error) = read {
+        seen.directory_faults.push(whole(root, format!("runs cannot be read: {error}")));
+    }
+    let runs = runs.iter().map(|(.., run)| run.page_count(page_bytes)).sum::<u64>();
+    let bytes = segments.iter().map(Segment::bytes).sum::<u64>();
+    let rows = segments.iter().map(|segment| u64::from(segment.rows)).sum::<u64>();
+    let counts = [
+        ("segments", segments.len() as u64, root.segments),
+        ("rows", rows, root.rows),
+        ("pages of runs", runs, root.pages),
+        ("bytes of runs", bytes, root.bytes),
+    ];
+    for (what, found, promised) in counts {
+        if found != promised {
+            seen.directory_faults.push(whole(root, format!("the catalog says {promised} {what}, {found} were found")));
+        }
+    }
+    seen.faults.sort_by_key(|fault| (fault.segment, fault.column));
+    seen.segments = segments;
+    seen
+}
+
+/// A fault of the directory that no page of it shows.
+fn whole(root: &SegmentsRoot, what: String) -> Fault {
+    Fault { tree: root.directory.id, page: None, device: String::new(), what }
+}
+
+/// Reads entries as the walk over the directory meets them.
+struct Entries<'c> {
+    columns: &'c [ColumnType],
+    segments: Vec<Segment>,
+}
+
+impl Inspect for Entries<'_> {
+    fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        let segment = entry::decode(key, value, self.columns).map_err(|error| error.to_string())?;
+        if segment.rows == 0 {
+            return Err("a segment without rows".to_owned());
+        }
+        self.segments.push(segment);
+        Ok(())
+    }
+}
+
+/// The values of a run that is what its entry says.
+fn look_at(
+    run: &ColumnRun,
+    rows: u32,
+    column: &ColumnType,
+    codec: &dyn Codec,
+    read: Result<AlignedBuffer, StoreError>,
+) -> Result<Column, String> {
+    let pages = read.map_err(|error| error.to_string())?;
+    let blob = pages.get(..run.bytes as usize).ok_or("the run is shorter than its entry says")?;
+    if checksum(blob) != run.checksum {
+        return Err(format!(
+            "its run from {} on is corrupt: its bytes do not have the checksum of its entry",
+            run.first_page
+        ));
+    }
+    if pages[run.bytes as usize..].iter().any(|byte| *byte != 0) {
+        return Err("bytes behind the end of its run".to_owned());
+    }
+    let blob = arrow_buffer::Buffer::from(blob);
+    let values = codec.decode(&blob, column.data_type, rows as usize).map_err(|error| error.to_string())?;
+    if values.len() != rows as usize {
+        return Err(format!("{} values in a segment of {rows} rows", values.len()));
+    }
+    let found = survey(&values, column.data_type).map_err(|error| error.to_string())?;
+    if !run.zone.admits(&found) {
+        return Err(format!("its zone says {:?}, its values are {found:?}", run.zone));
+    }
+    if found.nulls > 0 && !column.nullable {
+        return Err(format!("{} NULLs in a column that has none", found.nulls));
+    }
+    Ok(values)
+}
+
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A run, and where it belongs.
+type Placed<'r> = (usize, usize, &'r ColumnRun);
+
+/// Reads runs with many on their way; `look` gets them in any order.
+fn read_runs<'r>(
+    volume: &Volume,
+    runs: &[Placed<'r>],
+    mut look: impl FnMut(Placed<'r>, Result<AlignedBuffer, StoreError>),
+) -> Result<(), StoreError> {
+    let mut lane: RunLane = volume.open_run_lane()?;
+    let share = IoShare::new(u32::MAX);
+    let mut finished: Vec<RunRead> = Vec::new();
+    let (mut next, mut pending) = (0, 0);
+    while next < runs.len() || pending > 0 {
+        while let Some((_, _, run)) = runs.get(next) {
+            match lane.try_read(&share, run.first_page, run.bytes as usize, next as u64) {
+                Ok(()) => pending += 1,
+                Err(Refusal::Busy) => break,
+                Err(Refusal::Unmapped) => {
+                    let device = volume.device_name();
+                    let message = format!("{} is not in the chunk map", run.first_page);
+                    look(runs[next], Err(StoreError { device, message }));
+                }
+            }
+            next += 1;
+        }
+        lane.poll(Some(PATIENCE), &mut finished);
+        for RunRead { token, result } in finished.drain(..) {
+            pending -= 1;
+            look(runs[token as usize], result);
+        }
+    }
+    Ok(())
+}
