@@ -1,4 +1,4 @@
-//! Looks at everything that is stored: every page of every tree, every row, every index entry, and
+//! Looks at everything that is stored: every page of every tree, every row, every index entry, every column segment, and
 //! the volume's own books.
 //!
 //! An index agrees with its table if its entries are exactly those that the table's rows make. That is compared
@@ -13,6 +13,7 @@ use crate::catalog::{CATALOG_TREE, EntryLayout, Table};
 use crate::database::{Database, catalog_root, tree_error};
 use crate::entries::{EntryDecoder, EntryEncoder};
 use crate::error::Result;
+use crate::segments::SegmentSums;
 use crate::snapshot::Snapshot;
 
 /// One thing that is wrong.
@@ -34,6 +35,7 @@ impl fmt::Display for CheckFault {
 pub struct CheckReport {
     pub tables: usize,
     pub indexes: usize,
+    pub segments: u64,
     pub rows: u64,
     pub pages: u64,
     /// Empty if all is well.
@@ -73,7 +75,7 @@ impl Database {
             Check { fetcher, live: LivePages::new(self.page_size()), report: CheckReport::default(), progress };
         check.catalog(&snapshot)?;
         for table in snapshot.catalog.tables() {
-            check.table(table);
+            check.table(self, table);
         }
         // Only then is every page that is referred to known. A publication meanwhile would make the books differ.
         if self.volume.generation() == snapshot.generation() {
@@ -110,7 +112,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn table(&mut self, table: &Table) {
+    fn table(&mut self, db: &Database, table: &Table) {
+        let mut segments = self.segments(db, table);
         let layout = table.primary_layout();
         let mut decoder = EntryDecoder::new(layout.clone());
         let mut indexes: Vec<(EntryEncoder, Digest)> = table
@@ -125,12 +128,18 @@ impl Check<'_> {
                     encoder.encode(&mut Vec::new(), |column| values[column])?;
                     digest.add(&encoder.key, &encoder.row);
                 }
+                if let Some(segments) = &mut segments {
+                    segments.add_row(key, values);
+                }
                 Ok(())
             });
             encoded.flatten().map_err(|error: crate::error::SqlError| error.message)
         });
         self.report.tables += 1;
         self.report.rows += table.root.entries;
+        if let Some(segments) = segments {
+            segments.faults(table).into_iter().for_each(|what| self.fault(&table.name, what));
+        }
         for (index, (encoder, expected)) in table.indexes.iter().zip(indexes) {
             let name = format!("{}.{}", table.name, index.name);
             let mut found = Digest::default();
@@ -145,6 +154,19 @@ impl Check<'_> {
                 self.fault(&name, format!("entries differ from the rows of {}", table.name));
             }
         }
+    }
+
+    /// What the table's segments hold, if it has any.
+    fn segments(&mut self, db: &Database, table: &Table) -> Option<SegmentSums> {
+        let root = table.segments.as_ref()?;
+        let object = format!("{} (columns)", table.name);
+        let mut progress = |pages, pages_expected| {
+            (self.progress)(&CheckProgress { object: object.clone(), pages, pages_expected });
+        };
+        let sums = SegmentSums::of_segments(db, &mut self.fetcher, table, root, &mut self.live, &mut progress);
+        self.report.segments += sums.segments();
+        self.report.pages += sums.pages();
+        Some(sums)
     }
 
     fn walk(&mut self, object: &str, root: &TreeRoot, entry: &mut LookAt<'_>) {

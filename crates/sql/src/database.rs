@@ -45,6 +45,8 @@ pub struct OpenOptions {
     pub column_cache_bytes: usize,
     /// Bounds the sorts of one bulk load or index build, together.
     pub load_memory_bytes: usize,
+    /// Rows of a column segment at most, of those that are built from now on.
+    pub segment_rows: u32,
     pub backend: Backend,
     /// Resemble another device, for benchmarks and tests: `modeled:cloud-volume` and the like.
     pub model: Option<String>,
@@ -62,6 +64,7 @@ impl Default for OpenOptions {
             cache_bytes: CACHE_BYTES_DEFAULT,
             column_cache_bytes: usize::try_from(memory::machine_bytes() / 4).unwrap_or(usize::MAX),
             load_memory_bytes: LOAD_MEMORY_BYTES_DEFAULT,
+            segment_rows: saki_columns::SEGMENT_ROWS,
             backend: Backend::Auto,
             model: None,
             read_only: false,

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use arrow_array::RecordBatch;
-use saki_columns::{BuildOptions, SegmentBuilder};
+use saki_columns::SegmentBuilder;
 use saki_tree::{BulkLoader, Sorter, TreeError, TreeRoot};
 
 use crate::catalog::{EntryLayout, Table};
@@ -238,9 +238,7 @@ fn load_segments<'w>(
     input: &Receiver<Piece>,
 ) -> Result<Option<SegmentBuilder<'w>>> {
     // Half of the cores encode: the other trees are built meanwhile.
-    let all = BuildOptions::default();
-    let options = BuildOptions { threads: all.threads.div_ceil(2), ..all };
-    let mut builder = Some(segments::builder(trees, table, options));
+    let mut builder = Some(segments::builder(trees, table, 2));
     let mut native = NativeBatches::new(table);
     for Piece { batch, first_row } in input {
         if disordered.load(Ordering::Relaxed) {

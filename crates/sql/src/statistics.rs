@@ -61,7 +61,8 @@ pub fn image(value: ValueRef<'_>) -> f64 {
     }
 }
 
-fn hash(value: ValueRef<'_>) -> u64 {
+/// Of a value; equal values of one type have equal hashes.
+pub(crate) fn hash(value: ValueRef<'_>) -> u64 {
     let mix = |v: u64| {
         let mut x = v.wrapping_add(0x9e37_79b9_7f4a_7c15);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -6,7 +6,7 @@ use super::failure::{Failure, Outcome};
 use super::open::{OpenArgs, open};
 use super::{progress, size};
 
-/// Verify a database: every page, row, index entry and the books of the volume
+/// Verify a database: every page, row, index entry, column segment and the books of the volume
 ///
 /// Prints every fault; exits with 1 if there is any.
 #[derive(clap::Args, Debug)]
@@ -33,10 +33,11 @@ pub fn run(args: &Args) -> Outcome {
     }
     let page_bytes = database.page_size().bytes() as u64;
     say!(
-        "{}: {} tables, {} indexes, {} rows, {} pages ({})",
+        "{}: {} tables, {} indexes, {} column segments, {} rows, {} pages ({})",
         args.path.display(),
         report.tables,
         report.indexes,
+        report.segments,
         report.rows,
         report.pages,
         size::display(report.pages * page_bytes)

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::{check, command, saki, scratch, sql, tpch};
+use crate::support::{LINES, check, command, lines_expected, saki, scratch, sql, tpch};
 
 const ROWS: usize = 200_000;
 
@@ -77,6 +77,29 @@ fn an_index_build_killed_at_any_moment_is_done_or_not_begun() {
             sql(&path, "DROP INDEX ship_idx").answer();
         } else {
             assert!(checked.contains("8 indexes"), "{checked}");
+        }
+    }
+}
+
+#[test]
+fn column_segments_built_and_killed_at_any_moment_are_there_or_not() {
+    let (_directory, path) = tpch();
+    let segments = |said: &str| -> u64 {
+        let before = said.split(" column segments").next().unwrap();
+        before.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let with = segments(&check(&path).answer());
+    sql(&path, "ALTER TABLE lineitem SET (columns = off)").answer();
+    let without = segments(&check(&path).answer());
+    assert!(without < with);
+    for attempt in 0..kills() {
+        let after = Duration::from_millis(20 + 320 * u64::from(attempt) / u64::from(kills()));
+        run_and_kill(&path, "ALTER TABLE lineitem SET (columns = on)", after);
+        let found = segments(&check(&path).answer());
+        assert!(found == with || found == without, "between: {found}");
+        assert_eq!(sql(&path, LINES).answer(), lines_expected());
+        if found == with {
+            sql(&path, "ALTER TABLE lineitem SET (columns = off)").answer();
         }
     }
 }

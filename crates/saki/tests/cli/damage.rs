@@ -77,6 +77,34 @@ fn flipped_bits_are_found_and_never_answered_with() {
     check(&path).answer();
 }
 
+/// Where the run of a column of `lineitem`'s first segment begins in the file.
+fn run_position(path: &Path, column: usize) -> u64 {
+    let database = saki::Database::open(path, saki::OpenOptions { read_only: true, ..Default::default() }).unwrap();
+    let snapshot = database.snapshot();
+    let table = snapshot.catalog.table("lineitem").unwrap();
+    let segments = snapshot.segments(table).unwrap().expect("columns are on unless told otherwise");
+    let page = segments.segments[0].columns[column].first_page;
+    let volume = database.volume();
+    volume.locate(page).unwrap().offset() + volume.page_size().offset_in_chunk(page) as u64
+}
+
+#[test]
+fn a_flipped_bit_in_a_run_is_found_by_table_segment_and_column() {
+    const COMMENT: usize = 15;
+    let (_directory, path) = tpch();
+    let position = run_position(&path, COMMENT) + 1000;
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, position).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], position).unwrap();
+    let said = check(&path).failure();
+    let place = "lineitem: segment 0 from (l_orderkey, l_linenumber) = (1, 1) on, column \"l_comment\": ";
+    assert!(said.contains(place) && said.contains("corrupt") && said.contains("1 fault"), "{said}");
+    // What the segment holds a second time is made anew from the rows.
+    sql(&path, "ALTER TABLE lineitem SET (columns = off); ALTER TABLE lineitem SET (columns = on)").answer();
+    check(&path).answer();
+}
+
 /// Where pages with anything in them begin, behind the superblocks' first MiB. Most of a small
 /// database's file is room that is reserved and was never written.
 fn written_pages(file: &[u8]) -> Vec<u64> {

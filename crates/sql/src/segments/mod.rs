@@ -9,13 +9,17 @@
 //! # Invariant
 //! A table with `columns = on` has exactly its rows in its segments, in the order of the primary tree: both are published by one commit.
 
+mod check;
 mod native;
 mod rebuild;
 mod rows;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use saki_columns::{BuildOptions, ColumnType, ColumnsError, SegmentBuilder, SegmentsRoot};
 
+pub use check::SegmentSums;
 pub use native::NativeBatches;
 pub use rebuild::{Touched, build, free};
 pub use tables::SegmentTables;
@@ -34,8 +38,10 @@ impl Table {
     }
 }
 
-/// A builder of a table's segments, with pages of the publication under way.
-pub fn builder<'w>(trees: Trees<'w>, table: &Table, options: BuildOptions) -> SegmentBuilder<'w> {
+/// A builder of a table's segments, with pages of the publication under way; `share`: it has one of so many parts of the machine.
+pub fn builder<'w>(trees: Trees<'w>, table: &Table, share: usize) -> SegmentBuilder<'w> {
+    let whole = BuildOptions::default();
+    let options = BuildOptions { rows: trees.db.options.segment_rows, threads: whole.threads.div_ceil(share), ..whole };
     SegmentBuilder::new(trees.db.codec.as_ref(), table.column_types(), trees.pages(), options)
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range};
 
-use saki_columns::{BuildOptions, SEGMENT_ROWS, Segment, SegmentBuilder, SegmentsRoot, read_directory};
+use saki_columns::{Segment, SegmentBuilder, SegmentsRoot, read_directory};
 
 use super::rows::RowBatch;
 use super::{builder, columns_error, finish};
@@ -13,7 +13,7 @@ use crate::writer::{Trees, Writer};
 
 /// Builds the segments of a table from its primary tree.
 pub fn build(trees: Trees<'_>, table: &Table, before: &SegmentsRoot) -> Result<SegmentsRoot> {
-    let mut builder = builder(trees, table, BuildOptions::default());
+    let mut builder = builder(trees, table, 1);
     add_rows(trees, table, (Bound::Unbounded, Bound::Unbounded), &mut builder)?;
     finish(trees, builder, before)
 }
@@ -59,11 +59,11 @@ impl Touched {
             return Ok(*before);
         }
         let trees = writer.trees();
-        let mut builder = builder(trees, table, BuildOptions::default());
+        let mut builder = builder(trees, table, 1);
         let mut replaced = Vec::new();
         for neighbours in self.neighbours() {
             if self.added[neighbours.start].is_some() {
-                builder.cut_at(self.rows_each(&neighbours)).map_err(columns_error)?;
+                builder.cut_at(self.rows_each(&neighbours, trees.db.options.segment_rows)).map_err(columns_error)?;
                 add_rows(trees, table, self.keys(&neighbours), &mut builder)?;
                 replaced.extend_from_slice(self.segments.get(neighbours).unwrap_or_default());
             } else {
@@ -98,15 +98,15 @@ impl Touched {
         )
     }
 
-    /// Rows of each new segment: full ones at the table's end, where rows are added most; elsewhere even ones, so that no
+    /// Rows of each new segment, at most `rows_max`: full ones at the table's end, where rows are added most; elsewhere even ones, so that no
     /// small remainder stays between others.
-    fn rows_each(&self, segments: &Range<usize>) -> u32 {
+    fn rows_each(&self, segments: &Range<usize>, rows_max: u32) -> u32 {
         if segments.end >= self.segments.len() {
-            return SEGMENT_ROWS;
+            return rows_max;
         }
         let old: u64 = self.segments[segments.clone()].iter().map(|segment| u64::from(segment.rows)).sum();
         let rows = old + self.added[segments.clone()].iter().flatten().sum::<u64>();
-        let count = rows.div_ceil(SEGMENT_ROWS.into()).max(1);
+        let count = rows.div_ceil(rows_max.into()).max(1);
         rows.div_ceil(count) as u32
     }
 }
