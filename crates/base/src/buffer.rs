@@ -21,7 +21,9 @@ pub const BUFFER_ALIGNMENT: usize = 4096;
 /// An owned, zero-initialised, aligned run of bytes.
 pub struct AlignedBuffer {
     start: NonNull<u8>,
+    /// Bytes in use, the first of those allocated.
     length: usize,
+    capacity: usize,
 }
 
 // SAFETY: the buffer owns its allocation exclusively, as a Vec<u8> does.
@@ -37,7 +39,19 @@ impl AlignedBuffer {
         // SAFETY: the layout's size is positive, asserted above.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Self { start, length }
+        Self { start, length, capacity: length }
+    }
+
+    /// Bytes allocated, all of them initialised.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Makes it `length` bytes long: a positive multiple of 512, and no more than its capacity. Bytes that come into use are what
+    /// they were before.
+    pub fn set_length(&mut self, length: usize) {
+        assert!(length > 0 && length.is_multiple_of(512) && length <= self.capacity, "buffer of {length} bytes");
+        self.length = length;
     }
 
     fn layout(length: usize) -> Layout {
@@ -48,14 +62,14 @@ impl AlignedBuffer {
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this very layout, freed only here.
-        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.length)) }
+        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.capacity)) }
     }
 }
 
 impl Deref for AlignedBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` points at `length` initialised bytes that we own.
+        // SAFETY: `start` points at `capacity` initialised bytes that we own, and `length` is no more.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }

@@ -79,7 +79,7 @@ fn main() -> Outcome<()> {
         }
     }
     println!("kept: {:.1} bytes a row", reader.cache().bytes() as f64 / rows as f64);
-    println!("device: {:.0} MB/s in reads of 1 MiB", sequential(&*device)? / 1e6);
+    println!("device: {:.0} MB/s in reads of 1 MiB", sequential(&*device, volume.stats().used_bytes)? / 1e6);
     std::fs::remove_file(&path)?;
     Ok(())
 }
@@ -180,13 +180,13 @@ fn on_processor() -> Outcome<Duration> {
     Ok(Duration::from_nanos(nanos.split(' ').next().ok_or("an empty schedstat")?.parse()?))
 }
 
-/// Bytes a second of large reads, sixteen in flight, over all of the device.
-fn sequential(device: &dyn Device) -> Outcome<f64> {
+/// Bytes a second of large reads, sixteen in flight, over the bytes that are in use: others may never have been written.
+fn sequential(device: &dyn Device, used: u64) -> Outcome<f64> {
     const BYTES: u64 = 1 << 20;
     let mut lane = device.open_lane(None)?;
     let (mut offset, mut done) = (0, 0);
     let mut completions = Vec::new();
-    let length = device.length_bytes()?.min(1 << 30) / BYTES * BYTES;
+    let length = used.min(1 << 30) / BYTES * BYTES;
     let begun = Instant::now();
     while done < length {
         while offset < length && lane.in_flight() < 16 {

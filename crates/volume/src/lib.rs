@@ -63,6 +63,7 @@ mod error;
 mod journal;
 mod lane;
 mod map;
+mod pool;
 mod publication;
 mod run_lane;
 mod scratch;
@@ -75,6 +76,7 @@ mod writer;
 
 pub use error::VolumeError;
 pub use map::Location;
+pub use pool::BufferPool;
 pub use publication::Publication;
 pub use run_lane::{RunLane, RunRead};
 pub use scratch::{

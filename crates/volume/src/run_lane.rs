@@ -22,6 +22,7 @@ use saki_page::{IoShare, PageWaker, Refusal, StoreError};
 use crate::admission::Gate;
 use crate::lane::{LaneWaker, store_error};
 use crate::map::MapView;
+use crate::pool::BufferPool;
 use crate::volume::Volume;
 
 /// Bytes in flight for each request that the governor allows: what a device transfers in about the time that it
@@ -47,6 +48,7 @@ impl Volume {
             requests: Vec::new(),
             vacant_requests: Vec::new(),
             bytes_in_flight: 0,
+            buffers: BufferPool::new(),
             completions: Vec::new(),
         })
     }
@@ -74,6 +76,7 @@ pub struct RunLane {
     requests: Vec<Option<Request>>,
     vacant_requests: Vec<usize>,
     bytes_in_flight: usize,
+    buffers: Arc<BufferPool>,
     completions: Vec<Completion>,
 }
 
@@ -130,7 +133,7 @@ impl RunLane {
             token,
             share: Arc::clone(share),
             parts_left: parts.len(),
-            whole: (parts.len() > 1).then(|| AlignedBuffer::new(whole)),
+            whole: (parts.len() > 1).then(|| self.buffers.take(whole)),
             failure: None,
         });
         self.submit(parts[0]);
@@ -188,7 +191,7 @@ impl RunLane {
             }
         };
         self.bytes_in_flight += part.bytes;
-        let buffer = Buffer::Aligned(AlignedBuffer::new(part.bytes));
+        let buffer = Buffer::Aligned(self.buffers.take(part.bytes));
         let kind = OperationKind::Read;
         self.lane.submit(Operation { kind, token: token as u64, offset: part.offset, buffer: Some(buffer) });
     }
@@ -213,7 +216,10 @@ impl RunLane {
         };
         match (completion.result, &mut run.whole) {
             (Err(error), _) => run.failure = Some(store_error(&self.device, error)),
-            (Ok(()), Some(whole)) => whole[part.offset_in_run..][..part.bytes].copy_from_slice(&buffer),
+            (Ok(()), Some(whole)) => {
+                whole[part.offset_in_run..][..part.bytes].copy_from_slice(&buffer);
+                self.buffers.give_back(buffer);
+            }
             (Ok(()), None) => run.whole = Some(buffer),
         }
         run.parts_left -= 1;
@@ -233,6 +239,11 @@ impl RunLane {
         let run = self.runs[part.run].as_ref().expect("a run lives as long as its parts");
         self.gate.release(&run.share, started.elapsed(), part.bytes as u64);
         part
+    }
+
+    /// Where buffers are taken from. Whoever has done with one may give it back.
+    pub fn buffers(&self) -> &Arc<BufferPool> {
+        &self.buffers
     }
 
     /// Requests at the device.

@@ -126,9 +126,8 @@ fn is_of(value: &Value, data_type: DataType) -> bool {
         DataType::Float4 => matches!(value, Value::Float4(_)),
         DataType::Float8 => matches!(value, Value::Float8(_)),
         DataType::Decimal { .. } => matches!(value, Value::Decimal(_)),
-        DataType::Text | DataType::Varchar(_) => matches!(value, Value::Text(_)),
-        // Stored without the blanks that it is compared with.
-        DataType::Char(_) => false,
+        // Conditions see `Char` as it is stored, without blanks at its end, and so do zones.
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => matches!(value, Value::Text(_)),
         DataType::Bytea => matches!(value, Value::Bytea(_)),
         DataType::Date => matches!(value, Value::Date(_)),
         DataType::Timestamp => matches!(value, Value::Timestamp(_)),
@@ -214,4 +213,86 @@ pub(super) fn may_have_partner(segment: &Segment, column: usize, keys: &KeyFilte
         return false;
     }
     zone.bounds().is_none_or(|bounds| keys.may_contain_range(bounds.min, bounds.max))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_schema::DataType as ArrowType;
+    use saki_vector::expr::ValueSet;
+
+    use super::*;
+
+    fn columns() -> Vec<ColumnType> {
+        let column = |name: &str, data_type| ColumnType { name: name.into(), data_type, nullable: true };
+        vec![column("number", DataType::Int8), column("text", DataType::Char(9))]
+    }
+
+    fn column(index: usize) -> Expr {
+        Expr::Column { index, data_type: if index == 0 { ArrowType::Int64 } else { ArrowType::Utf8 } }
+    }
+
+    fn less(index: usize, value: Value) -> Expr {
+        let right = Expr::Literal { value, data_type: ArrowType::Int64 };
+        Expr::Compare { op: CompareOp::Less, left: Box::new(column(index)), right: Box::new(right) }
+    }
+
+    fn tested(column: usize, op: CompareOp, value: Value) -> ZoneCheck {
+        ZoneCheck::Test { column, test: Test::Compare(op, value) }
+    }
+
+    #[test]
+    fn constants_of_another_type_decide_nothing() {
+        assert_eq!(ZoneCheck::of(&less(0, Value::Int4(3)), &columns()), None);
+        assert_eq!(ZoneCheck::of(&less(0, Value::Null), &columns()), None);
+        assert_eq!(ZoneCheck::of(&less(7, Value::Int8(3)), &columns()), None, "no such column");
+        let known = tested(0, CompareOp::Less, Value::Int8(3));
+        assert_eq!(ZoneCheck::of(&less(0, Value::Int8(3)), &columns()), Some(known.clone()));
+        // What zones cannot tell makes AND wider, and OR useless.
+        let unknown = less(0, Value::Int4(3));
+        let parts = vec![less(0, Value::Int8(3)), unknown];
+        let wider = ZoneCheck::Wider(Box::new(ZoneCheck::All(vec![known])));
+        assert_eq!(ZoneCheck::of(&Expr::And(parts.clone()), &columns()), Some(wider));
+        assert_eq!(ZoneCheck::of(&Expr::Or(parts), &columns()), None);
+    }
+
+    #[test]
+    fn negation_goes_down_to_the_tests() {
+        let not = |expr| Expr::Not(Box::new(expr));
+        let list = Expr::InList {
+            expr: Box::new(column(0)),
+            values: Arc::new(ValueSet::new([Value::Int8(1), Value::Int8(2)])),
+            negated: false,
+        };
+        let condition = not(Expr::Or(vec![less(0, Value::Int8(3)), not(Expr::IsNull(Box::new(column(1)))), list]));
+        let expected = ZoneCheck::All(vec![
+            tested(0, CompareOp::GreaterOrEqual, Value::Int8(3)),
+            ZoneCheck::Test { column: 1, test: Test::IsNull },
+            ZoneCheck::All(vec![
+                tested(0, CompareOp::NotEqual, Value::Int8(1)),
+                tested(0, CompareOp::NotEqual, Value::Int8(2)),
+            ]),
+        ]);
+        assert_eq!(ZoneCheck::of(&condition, &columns()), Some(expected));
+    }
+
+    #[test]
+    fn a_pattern_is_a_range_of_texts() {
+        let like = |pattern: &str| Expr::Like {
+            expr: Box::new(column(1)),
+            pattern: Arc::new(LikePattern::new(pattern, false)),
+            negated: false,
+        };
+        let range = |low: &str, high: &str| {
+            let low = tested(1, CompareOp::GreaterOrEqual, Value::Text(low.into()));
+            let high = tested(1, CompareOp::Less, Value::Text(high.into()));
+            Some(ZoneCheck::Wider(Box::new(ZoneCheck::All(vec![low, high]))))
+        };
+        assert_eq!(ZoneCheck::of(&like("abc%d"), &columns()), range("abc", "abd"));
+        assert_eq!(ZoneCheck::of(&like("%abc"), &columns()), None);
+        assert_eq!(after("a\u{d7ff}").as_deref(), Some("a\u{e000}"));
+        assert_eq!(after("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!(after("\u{10ffff}"), None);
+    }
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use saki_base::{AlignedBuffer, PageAddress};
 use saki_columns::{Codec, ColumnCache, ColumnsError, Load};
 use saki_page::{IoShare, PageWaker, Refusal};
-use saki_volume::{RunLane, RunRead, Volume};
+use saki_volume::{BufferPool, RunLane, RunRead, Volume};
 
 use super::ColumnScan;
 use super::run::ColumnScanRun;
@@ -131,7 +131,7 @@ impl Loop {
             self.lane.poll(Some(if starved { RETRY } else { IDLE }), &mut finished);
             for read in finished.drain(..) {
                 let page = self.reading.remove(&read.token).expect("a run ends once");
-                let bytes = read.result.map(into_buffer);
+                let bytes = read.result.map(|memory| into_buffer(memory, self.lane.buffers()));
                 self.cache.finish(page, bytes.map_err(|error| ColumnsError::Storage(error.to_string())));
             }
         }
@@ -174,13 +174,27 @@ impl Loop {
     }
 }
 
-/// The memory that the device wrote, as it is.
-fn into_buffer(buffer: AlignedBuffer) -> Buffer {
-    struct Owner(AlignedBuffer);
-    impl AsRef<[u8]> for Owner {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
+/// The memory that the device wrote, as it is; the lane has it back when nobody reads it any more.
+fn into_buffer(memory: AlignedBuffer, pool: &Arc<BufferPool>) -> Buffer {
+    Buffer::from(Bytes::from_owner(Lent { memory: Some(memory), pool: Arc::clone(pool) }))
+}
+
+struct Lent {
+    /// `None` only while it is dropped.
+    memory: Option<AlignedBuffer>,
+    pool: Arc<BufferPool>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self.memory.as_deref().unwrap_or_default()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            self.pool.give_back(memory);
         }
     }
-    Buffer::from(Bytes::from_owner(Owner(buffer)))
 }
