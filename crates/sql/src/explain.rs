@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use saki_exec::plan::JoinKind;
 use saki_exec::predicate::Predicate;
@@ -15,6 +16,7 @@ use crate::access::TableAccess;
 use crate::chain::{Chain, ColumnRef, Link, LinkKey, Origin};
 use crate::columns::value_literal;
 use crate::key_range::op_text;
+use crate::native::NativeHashJoinExec;
 use crate::path::Path;
 use crate::pipeline_exec::PipelineExec;
 
@@ -79,6 +81,9 @@ fn write_node(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyzed: bool, out: 
             format!(", cpu={}", seconds(Duration::from_nanos(nanos as u64).as_secs_f64()))
         });
         let _ = write!(out, "{rows}{cpu}");
+        if plan.is::<NativeHashJoinExec>() {
+            let _ = write!(out, ", {}", build_text(&metrics));
+        }
     }
     out.push('\n');
     if let Some(exec) = plan.downcast_ref::<PipelineExec>() {
@@ -88,6 +93,14 @@ fn write_node(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyzed: bool, out: 
     for child in plan.children() {
         write_node(child, depth + 1, analyzed, out);
     }
+}
+
+/// What a hash join says of its table.
+fn build_text(metrics: &MetricsSet) -> String {
+    let sum = |name: &str| metrics.sum_by_name(name).map_or(0, |value| value.as_usize());
+    let (rows, bytes) = (sum("build_rows"), sum("build_bytes"));
+    let time = seconds(Duration::from_nanos(sum("build_time") as u64).as_secs_f64());
+    format!("build=[rows={rows} bytes={bytes} cpu={time}]")
 }
 
 struct OneLine<'a>(&'a dyn ExecutionPlan);

@@ -80,6 +80,6 @@ pub use datafusion::execution::SendableRecordBatchStream;
 pub use error::{ErrorKind, Position, Result, SqlError};
 pub use load::LoadProgress;
 pub use session::{Session, StatementResult};
-pub use settings::{AccessPath, IndexJoin, JoinOrder, Settings, parse_size};
+pub use settings::{AccessPath, IndexJoin, JoinOrder, Operators, Settings, parse_size};
 pub use snapshot::Snapshot;
 pub use statistics::{ColumnStatistics, TableStatistics};

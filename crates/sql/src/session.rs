@@ -31,6 +31,7 @@ use crate::explain::plan_text;
 use crate::index_join::IndexJoinRule;
 use crate::join_order::OrderedPlanner;
 use crate::literals::TypedLiterals;
+use crate::native::NativeRule;
 use crate::provider::{PublicSchema, SakiCatalog};
 use crate::query_env::QueryEnv;
 use crate::settings::Settings;
@@ -101,6 +102,9 @@ fn session_state() -> SessionState {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new().rules;
     let after = rules.iter().position(|rule| rule.name() == "join_selection").map_or(0, |position| position + 1);
     rules.insert(after, Arc::new(IndexJoinRule));
+    // Before rows are distributed over partitions for operators that need it.
+    let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
+    rules.insert(before, Arc::new(NativeRule));
     let mut planners = SessionStateDefaults::default_expr_planners();
     planners.push(Arc::new(TypedLiterals));
     SessionStateBuilder::new()
@@ -212,6 +216,7 @@ impl Session {
         *state.config_mut() = config.with_batch_size(settings.batch_rows);
         let options = state.config_mut().options_mut();
         options.optimizer.enable_dynamic_filter_pushdown = settings.dynamic_filters;
+        options.extensions.insert(settings.native());
         state
     }
 

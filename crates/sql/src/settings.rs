@@ -3,6 +3,7 @@
 use saki_exec::plan::{Execution, RunOptions};
 
 use crate::error::{Result, SqlError};
+use crate::native::NativeOptions;
 
 /// When an index join replaces a hash join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +33,14 @@ pub enum JoinOrder {
     AsWritten,
 }
 
+/// Whose operators run where both have one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operators {
+    /// Ours.
+    Native,
+    DataFusion,
+}
+
 /// The choices of one session.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -46,6 +55,13 @@ pub struct Settings {
     pub batch_rows: usize,
     /// Dynamic filters of hash joins reach the scans.
     pub dynamic_filters: bool,
+    pub operators: Operators,
+    /// Filters and projections are native, if operators are.
+    pub native_filter: bool,
+    /// Aggregates are native, if operators are.
+    pub native_aggregate: bool,
+    /// Hash joins are native, if operators are.
+    pub native_join: bool,
 }
 
 impl Default for Settings {
@@ -61,12 +77,16 @@ impl Default for Settings {
             partitions: run.partitions,
             batch_rows: run.batch_rows,
             dynamic_filters: true,
+            operators: Operators::Native,
+            native_filter: true,
+            native_aggregate: true,
+            native_join: true,
         }
     }
 }
 
 /// Name and what it takes.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 13] = [
     ("execution", "out_of_order or in_order"),
     ("max_in_flight", "a number of page requests from 1, or unlimited"),
     ("index_join", "auto, always or never"),
@@ -76,6 +96,10 @@ const SETTINGS: [(&str, &str); 9] = [
     ("partitions", "a number from 1 to 1024"),
     ("batch_rows", "a number from 1 to 1000000"),
     ("dynamic_filters", "on or off"),
+    ("operators", "native or datafusion"),
+    ("native_filter", "on or off"),
+    ("native_aggregate", "on or off"),
+    ("native_join", "on or off"),
 ];
 
 impl Settings {
@@ -139,13 +163,17 @@ impl Settings {
             "batch_rows" => {
                 self.batch_rows = text.parse().ok().filter(|n| (1..=1_000_000).contains(n)).ok_or_else(refused)?;
             }
-            "dynamic_filters" => {
-                self.dynamic_filters = match text.as_str() {
-                    "on" | "true" => true,
-                    "off" | "false" => false,
+            "dynamic_filters" => self.dynamic_filters = parse_switch(&text).ok_or_else(refused)?,
+            "operators" => {
+                self.operators = match text.as_str() {
+                    "native" => Operators::Native,
+                    "datafusion" => Operators::DataFusion,
                     _ => return Err(refused()),
                 }
             }
+            "native_filter" => self.native_filter = parse_switch(&text).ok_or_else(refused)?,
+            "native_aggregate" => self.native_aggregate = parse_switch(&text).ok_or_else(refused)?,
+            "native_join" => self.native_join = parse_switch(&text).ok_or_else(refused)?,
             _ => return Err(Self::unknown(name)),
         }
         Ok(())
@@ -177,7 +205,14 @@ impl Settings {
             "memory" => show_size(self.memory_bytes),
             "partitions" => self.partitions.to_string(),
             "batch_rows" => self.batch_rows.to_string(),
-            "dynamic_filters" => if self.dynamic_filters { "on" } else { "off" }.into(),
+            "dynamic_filters" => show_switch(self.dynamic_filters),
+            "operators" => match self.operators {
+                Operators::Native => "native".into(),
+                Operators::DataFusion => "datafusion".into(),
+            },
+            "native_filter" => show_switch(self.native_filter),
+            "native_aggregate" => show_switch(self.native_aggregate),
+            "native_join" => show_switch(self.native_join),
             _ => return Err(Self::unknown(name)),
         })
     }
@@ -198,6 +233,16 @@ impl Settings {
         }
     }
 
+    /// Which operators of a plan become native.
+    pub(crate) fn native(&self) -> NativeOptions {
+        let native = self.operators == Operators::Native;
+        NativeOptions {
+            filter: native && self.native_filter,
+            aggregate: native && self.native_aggregate,
+            join: native && self.native_join,
+        }
+    }
+
     /// Parts in which a large pipeline runs.
     pub fn scan_partitions(&self) -> usize {
         match self.execution {
@@ -205,6 +250,18 @@ impl Settings {
             Execution::InOrder => 1,
         }
     }
+}
+
+fn parse_switch(text: &str) -> Option<bool> {
+    match text {
+        "on" | "true" => Some(true),
+        "off" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn show_switch(on: bool) -> String {
+    if on { "on" } else { "off" }.into()
 }
 
 /// Bytes of `64MB`, `1 GiB`, `4096`; units are powers of 1024.

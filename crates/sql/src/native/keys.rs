@@ -5,6 +5,7 @@
 //! for rows; so a scan that waits for its slots never waits for what depends on it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use saki_vector::KeyFilter;
 use tokio::sync::SetOnce;
@@ -14,7 +15,7 @@ pub struct DynamicKeys {
     /// The condition, for EXPLAIN: `o_orderkey = l_orderkey`.
     condition: String,
     /// `None` inside: complete, but of a type that has no filter.
-    filter: SetOnce<Option<KeyFilter>>,
+    filter: SetOnce<Option<Arc<KeyFilter>>>,
 }
 
 impl DynamicKeys {
@@ -29,16 +30,16 @@ impl DynamicKeys {
     /// Makes the filter known. Only the first call has an effect.
     pub fn publish(&self, filter: Option<KeyFilter>) {
         // Every partition of a join may say so.
-        let _ = self.filter.set(filter);
+        let _ = self.filter.set(filter.map(Arc::new));
     }
 
     /// The filter, if it is known by now and there is one.
-    pub fn get(&self) -> Option<&KeyFilter> {
+    pub fn get(&self) -> Option<&Arc<KeyFilter>> {
         self.filter.get()?.as_ref()
     }
 
     /// Waits until the build side is complete. `None`: all rows may have a partner.
-    pub async fn ready(&self) -> Option<&KeyFilter> {
+    pub async fn ready(&self) -> Option<&Arc<KeyFilter>> {
         self.filter.wait().await.as_ref()
     }
 }

@@ -1,6 +1,6 @@
 //! Plan nodes whose rows stay in native form between them.
 //!
-//! DataFusion plans; where our operators apply, [`rule`](self) puts a node of this module in the place of its own. Between two such
+//! DataFusion plans; where our operators apply, `NativeRule` puts a node of this module in the place of its own. Between two such
 //! nodes flow [`Batch`]es, without a change of form; a node of DataFusion above one sees record batches of exactly
 //! the schema that it was planned with.
 //!
@@ -12,8 +12,18 @@
 //!             └ FilterExec        anything else: from_surface of its batches
 //! ```
 
+mod aggregate;
+mod columns;
+mod foreign;
+mod join;
 mod keys;
+mod node;
+mod offer;
+mod project;
+mod rule;
+mod shared;
 mod stream;
+mod translate;
 
 use std::sync::Arc;
 
@@ -22,7 +32,11 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 
+pub use aggregate::NativeAggregateExec;
+pub use join::NativeHashJoinExec;
 pub use keys::DynamicKeys;
+pub use project::NativeProjectExec;
+pub use rule::{NativeOptions, NativeRule};
 pub use stream::{NativeStream, surface_stream};
 
 /// A plan node that can yield its rows in native form.
@@ -37,7 +51,10 @@ pub fn as_native(plan: &dyn ExecutionPlan) -> Option<&dyn Native> {
     if let Some(wrapper) = plan.downcast_ref::<CooperativeExec>() {
         return as_native(wrapper.input().as_ref());
     }
-    None
+    let project = plan.downcast_ref::<NativeProjectExec>().map(|node| node as &dyn Native);
+    let aggregate = || plan.downcast_ref::<NativeAggregateExec>().map(|node| node as &dyn Native);
+    let join = || plan.downcast_ref::<NativeHashJoinExec>().map(|node| node as &dyn Native);
+    project.or_else(aggregate).or_else(join)
 }
 
 /// The rows of one partition of any node, in native form.

@@ -106,6 +106,37 @@ fn counting_all_rows_reads_none() {
 }
 
 #[test]
+fn operators_are_native_unless_settings_say_otherwise() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path(), "latency=10us");
+    run(async {
+        let session = database.session();
+        fill(&session).await;
+        session.set("index_join", "never").unwrap();
+        let sql = "SELECT o_customer + 1, sum(l_price) FROM orders JOIN line ON o_id = l_order \
+                   WHERE o_customer > l_number GROUP BY o_customer + 1";
+        let plan = session.explain(sql).await.unwrap();
+        assert!(plan.contains("NativeAggregateExec: sum(line.l_price) by"), "{plan}");
+        assert!(plan.contains("NativeHashJoinExec: Inner on"), "{plan}");
+        assert!(!plan.contains("RepartitionExec"), "{plan}");
+        let analyzed = lines(&session, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
+        assert!(analyzed.contains("build=[rows=40000 bytes="), "{analyzed}");
+        let expected = lines(&session, sql).await.len();
+        for (setting, value, gone) in [
+            ("native_join", "off", "NativeHashJoinExec"),
+            ("native_aggregate", "off", "NativeAggregateExec"),
+            ("native_filter", "off", "NativeProjectExec"),
+            ("operators", "datafusion", "Native"),
+        ] {
+            session.set(setting, value).unwrap();
+            let plan = session.explain(sql).await.unwrap();
+            assert!(!plan.contains(gone), "{plan}");
+            assert_eq!(lines(&session, sql).await.len(), expected);
+        }
+    });
+}
+
+#[test]
 fn a_dropped_stream_stops_and_the_session_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path(), "latency=1ms,iops=1000,bandwidth=1GB");

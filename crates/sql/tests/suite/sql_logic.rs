@@ -24,7 +24,7 @@ struct Configuration {
 const DEFAULT: Configuration =
     Configuration { name: "default", page_bytes: 8 << 10, cache_bytes: 16 << 20, settings: &[] };
 
-const CONFIGURATIONS: [Configuration; 10] = [
+const CONFIGURATIONS: [Configuration; 15] = [
     DEFAULT,
     Configuration { name: "tiny cache", page_bytes: 4 << 10, cache_bytes: 1, ..DEFAULT },
     Configuration { name: "4 KiB pages", page_bytes: 4 << 10, ..DEFAULT },
@@ -52,6 +52,19 @@ const CONFIGURATIONS: [Configuration; 10] = [
         settings: &[("join_order", "as_written"), ("partitions", "4"), ("dynamic_filters", "off")],
         ..DEFAULT
     },
+    Configuration {
+        name: "DataFusion's operators, hash joins",
+        settings: &[("operators", "datafusion"), ("index_join", "never")],
+        ..DEFAULT
+    },
+    Configuration {
+        name: "native joins, small batches",
+        settings: &[("index_join", "never"), ("batch_rows", "3"), ("partitions", "3")],
+        ..DEFAULT
+    },
+    Configuration { name: "no native filters", settings: &[("native_filter", "off")], ..DEFAULT },
+    Configuration { name: "no native aggregates", settings: &[("native_aggregate", "off")], ..DEFAULT },
+    Configuration { name: "no native joins", settings: &[("native_join", "off"), ("index_join", "never")], ..DEFAULT },
 ];
 
 /// A session as the test runner wants it.
@@ -169,4 +182,9 @@ configurations! {
     scans_and_hash_joins_only = 7;
     index_joins_in_order = 8;
     joins_as_written = 9;
+    operators_of_datafusion = 10;
+    native_joins_in_small_batches = 11;
+    no_native_filters = 12;
+    no_native_aggregates = 13;
+    no_native_joins = 14;
 }

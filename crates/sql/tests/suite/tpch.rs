@@ -123,6 +123,11 @@ fn every_plan_of_every_query_gives_the_same_answer() {
         scanning.set("join_order", "as_written").unwrap();
         let in_order = database.session();
         in_order.set("execution", "in_order").unwrap();
+        let hashing = database.session();
+        hashing.set("index_join", "never").unwrap();
+        let datafusion = database.session();
+        datafusion.set("operators", "datafusion").unwrap();
+        datafusion.set("index_join", "never").unwrap();
         for number in 1..=22 {
             let sql = query(number);
             if show {
@@ -130,7 +135,14 @@ fn every_plan_of_every_query_gives_the_same_answer() {
             }
             let expected = answer(&scanning, &sql).await;
             assert!(number == 11 || !expected.is_empty() || SCALE < 1.0, "Q{number} is empty");
-            for (name, session) in [("auto", &auto), ("always", &looking_up), ("in order", &in_order)] {
+            let others = [
+                ("auto", &auto),
+                ("always", &looking_up),
+                ("in order", &in_order),
+                ("native hash joins", &hashing),
+                ("DataFusion's operators", &datafusion),
+            ];
+            for (name, session) in others {
                 let began = std::time::Instant::now();
                 assert_eq!(answer(session, &sql).await, expected, "Q{number}, {name}");
                 if show {
