@@ -63,6 +63,14 @@ impl TableAccess {
         })
     }
 
+    /// Its name, in words: `orders by primary key`.
+    pub fn describe(&self) -> String {
+        match self.index {
+            None => format!("{} by primary key", self.table.name),
+            Some(index) => format!("{} by index {}", self.table.name, self.table.indexes[index].name),
+        }
+    }
+
     /// Where a table column is in this tree.
     pub fn position(&self, column: usize) -> Option<usize> {
         self.columns.iter().position(|c| *c == column)

@@ -10,6 +10,13 @@ const SCAN_ROW: f64 = 60e-9;
 const HASH_BUILD_ROW: f64 = 120e-9;
 const HASH_PROBE_ROW: f64 = 40e-9;
 const PROBE: f64 = 700e-9;
+/// The same of hash tables of ours.
+const NATIVE_BUILD_ROW: f64 = 20e-9;
+const NATIVE_PROBE_ROW: f64 = 6e-9;
+/// CPU seconds to decode a value of a column segment, to test one, and to hand one on.
+const COLUMN_DECODE: f64 = 1.2e-9;
+const COLUMN_TEST: f64 = 0.5e-9;
+const COLUMN_YIELD: f64 = 1.2e-9;
 /// What starting a pipeline takes.
 const START: f64 = 50e-6;
 
@@ -22,9 +29,24 @@ pub struct CostModel {
     pub random_pages_per_second: f64,
     /// Pages per second read one after another.
     pub sequential_pages_per_second: f64,
+    /// Bytes per second of long reads.
+    pub bytes_per_second: f64,
     /// Reactors and query threads.
     pub cores: f64,
     pub out_of_order: bool,
+    /// Hash joins are ours.
+    pub native_joins: bool,
+}
+
+/// What a scan of column segments has to do.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ColumnWork {
+    /// Bytes and runs that are not in memory.
+    pub bytes: f64,
+    pub runs: f64,
+    pub values_decoded: f64,
+    pub values_tested: f64,
+    pub values_yielded: f64,
 }
 
 /// What a device can do, measured or stated.
@@ -55,14 +77,26 @@ impl CostModel {
             latency: speed.latency,
             random_pages_per_second: by_device.min(by_depth).max(1.0),
             sequential_pages_per_second: (speed.bytes_per_second / page_bytes).min(by_depth).max(1.0),
+            bytes_per_second: speed.bytes_per_second.max(1.0),
             cores: settings.scan_partitions() as f64,
             out_of_order: settings.execution == Execution::OutOfOrder,
+            native_joins: settings.native().join,
         }
     }
 
     /// `pages` neighbours, `rows` rows looked at.
     pub fn sequential(&self, pages: f64, rows: f64) -> f64 {
         START + self.overlap(self.latency + pages / self.sequential_pages_per_second, rows * SCAN_ROW)
+    }
+
+    /// A scan of column segments.
+    pub fn columns(&self, work: &ColumnWork) -> f64 {
+        // In order there is one run in flight, and each pays the latency.
+        let waits = if self.out_of_order { work.runs.min(1.0) } else { work.runs };
+        let io = waits * self.latency + work.bytes / self.bytes_per_second;
+        let cpu =
+            work.values_decoded * COLUMN_DECODE + work.values_tested * COLUMN_TEST + work.values_yielded * COLUMN_YIELD;
+        START + self.overlap(io, cpu)
     }
 
     /// `pages` single pages found by `probes` lookups.
@@ -78,7 +112,11 @@ impl CostModel {
 
     /// A hash join of inputs that are there already.
     pub fn hash_join(&self, build_rows: f64, probe_rows: f64) -> f64 {
-        (build_rows * HASH_BUILD_ROW + probe_rows * HASH_PROBE_ROW) / self.cores
+        let (build, probe) = match self.native_joins {
+            true => (NATIVE_BUILD_ROW, NATIVE_PROBE_ROW),
+            false => (HASH_BUILD_ROW, HASH_PROBE_ROW),
+        };
+        (build_rows * build + probe_rows * probe) / self.cores
     }
 
     /// Reading and computing go on at once, or in turns.

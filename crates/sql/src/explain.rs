@@ -13,7 +13,10 @@ use saki_exec::predicate::Predicate;
 use saki_exec::{RunMetrics, StageMetrics};
 
 use crate::access::TableAccess;
+use crate::catalog::Table;
 use crate::chain::{Chain, ColumnRef, Link, LinkKey, Origin};
+use crate::column_scan::ColumnScanExec;
+use crate::column_test::ColumnTest;
 use crate::columns::value_literal;
 use crate::key_range::op_text;
 use crate::native::NativeHashJoinExec;
@@ -23,10 +26,7 @@ use crate::pipeline_exec::PipelineExec;
 /// A path in words.
 pub fn path_text(path: &Path) -> String {
     let access = &path.access;
-    let tree = match access.index {
-        None => format!("{} by primary key", access.table.name),
-        Some(index) => format!("{} by index {}", access.table.name, access.table.indexes[index].name),
-    };
+    let tree = access.describe();
     let only = if access.index.is_some() && !path.fetches_primary { ", index only" } else { "" };
     match &path.bounds {
         None if access.index.is_none() => format!("{}, all {} leaf pages", access.table.name, access.tree.leaf_pages),
@@ -90,6 +90,9 @@ fn write_node(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyzed: bool, out: 
         let metrics = exec.run().filter(|_| analyzed).map(|run| run.metrics());
         write_stages(exec, &format!("{indent}    "), metrics, out);
     }
+    if let Some(exec) = plan.downcast_ref::<ColumnScanExec>().filter(|_| analyzed) {
+        exec.write_measured(&format!("{indent}    "), out);
+    }
     for child in plan.children() {
         write_node(child, depth + 1, analyzed, out);
     }
@@ -109,6 +112,11 @@ impl fmt::Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         DisplayAs::fmt_as(self.0, DisplayFormatType::Default, f)
     }
+}
+
+/// The stages of a pipeline that has run.
+pub fn write_run(exec: &PipelineExec, indent: &str, out: &mut String) {
+    write_stages(exec, indent, exec.run().map(|run| run.metrics()), out);
 }
 
 fn write_stages(exec: &PipelineExec, indent: &str, metrics: Option<&RunMetrics>, out: &mut String) {
@@ -184,6 +192,13 @@ fn column_text(chain: &Chain, column: ColumnRef) -> String {
     }
 }
 
+/// A test of a column of `table`.
+pub fn test_text(test: &ColumnTest, table: &Arc<Table>) -> String {
+    let primary = TableAccess::primary(table);
+    let position = primary.position(test.column).expect("the primary tree has every column");
+    predicate_text(&test.predicate(position), &primary)
+}
+
 fn predicate_text(predicate: &Predicate, access: &TableAccess) -> String {
     let column = |index: &usize| &access.tree.columns[*index];
     match predicate {
@@ -249,6 +264,7 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-fn count(rows: f64) -> String {
+/// A number of rows, rounded up.
+pub fn count(rows: f64) -> String {
     if rows >= 1e15 { format!("{rows:.1e}") } else { format!("{:.0}", rows.ceil()) }
 }

@@ -10,6 +10,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, StatisticsContext};
 
 use crate::chain::{Chain, ChainFilter, ColumnRef, Origin};
+use crate::column_scan::ColumnScanExec;
 use crate::cost::Estimate;
 use crate::pipeline_exec::{PipelineExec, ScanInfo, only_used};
 use crate::query_env::QueryEnv;
@@ -93,6 +94,10 @@ pub fn inner_scan(plan: &Arc<dyn ExecutionPlan>) -> Option<(Arc<QueryEnv>, ScanI
     if let Some(exec) = plan.downcast_ref::<PipelineExec>() {
         let scan = exec.scan.as_ref()?;
         return exec.chain.limit.is_none().then(|| (Arc::clone(&exec.env), ScanInfo::clone(scan), exec.estimate));
+    }
+    if let Some(exec) = plan.downcast_ref::<ColumnScanExec>() {
+        let scan = exec.whole_scan()?;
+        return Some((Arc::clone(exec.env()), ScanInfo::clone(scan), exec.estimate()));
     }
     let projection = plan.downcast_ref::<ProjectionExec>()?;
     let (env, mut scan, estimate) = inner_scan(projection.input())?;

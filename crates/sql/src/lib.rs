@@ -35,6 +35,7 @@ mod append;
 mod catalog;
 mod chain;
 mod check;
+mod column_scan;
 mod column_test;
 mod columns;
 mod convert;

@@ -16,14 +16,17 @@ use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::RwLock;
+use saki_columns::SegmentTable;
 
 use crate::catalog::Table;
 use crate::chain::ChainFilter;
+use crate::column_scan::{ColumnPath, ColumnScanExec, ColumnScanParts};
 use crate::column_test::{self, ColumnTest};
 use crate::explain;
 use crate::path::{Path, Wanted};
 use crate::pipeline_exec::{PipelineExec, PipelineParts, ScanInfo, only_used};
 use crate::query_env::QueryEnv;
+use crate::settings::AccessPath;
 
 /// Share of rows that a condition which is no column test is taken to leave.
 const OTHER_CONDITION_SELECTIVITY: f64 = 0.33;
@@ -35,16 +38,21 @@ pub type Conditions = (Vec<ColumnTest>, Vec<Arc<dyn PhysicalExpr>>);
 pub struct SnapshotTable {
     pub env: Arc<QueryEnv>,
     pub table: Arc<Table>,
+    /// `None`: the table has rows only.
+    segments: Option<Arc<SegmentTable>>,
     schema: SchemaRef,
     constraints: Constraints,
 }
 
 impl SnapshotTable {
-    pub fn new(env: Arc<QueryEnv>, table: Arc<Table>) -> Self {
+    /// # Errors
+    /// When the directory of the table's segments cannot be read.
+    pub fn new(env: Arc<QueryEnv>, table: Arc<Table>) -> Result<Self> {
+        let segments = env.snapshot.segments(&table)?;
         // The primary tree holds one entry per key, so the constraint holds for every snapshot.
         let primary_key = (!table.primary_key.is_empty()).then(|| Constraint::PrimaryKey(table.primary_key.clone()));
         let constraints = Constraints::new_unverified(primary_key.into_iter().collect());
-        Self { schema: table.schema(), env, table, constraints }
+        Ok(Self { schema: table.schema(), env, table, segments, constraints })
     }
 
     /// Splits planner conditions into column tests and the rest, both over table columns.
@@ -75,10 +83,34 @@ impl SnapshotTable {
             other_selectivity: other_selectivity(&rest),
             limit: None,
         };
-        Ok(Path::choose(&wanted, &self.env.costs, self.env.settings.access_path).estimate)
+        Ok(match self.choose(&wanted) {
+            Access::Rows(path) => path.estimate,
+            Access::Columns(_, path) => path.estimate,
+        })
     }
 
-    fn plan(&self, projection: Option<&Vec<usize>>, filters: &[Expr], limit: Option<usize>) -> Result<PipelineExec> {
+    /// The cheapest access that the setting allows.
+    fn choose(&self, wanted: &Wanted<'_>) -> Access {
+        let (costs, setting) = (&self.env.costs, self.env.settings.access_path);
+        let rows = Path::choose(wanted, costs, setting);
+        let Some(segments) = self.segments.as_ref().filter(|_| setting != AccessPath::Rows) else {
+            return Access::Rows(rows);
+        };
+        let columns = ColumnPath::new(wanted, segments, self.env.segment_reader.cache(), costs);
+        let chosen = match setting {
+            AccessPath::Columns => true,
+            AccessPath::Index if rows.bounds.is_some() => false,
+            _ => columns.estimate.seconds < rows.estimate.seconds,
+        };
+        if chosen { Access::Columns(Arc::clone(segments), columns) } else { Access::Rows(rows) }
+    }
+
+    fn plan(
+        &self,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let (tests, rest) = self.split_conditions(filters)?;
         let columns: Vec<usize> = match projection {
             Some(projection) => projection.clone(),
@@ -97,7 +129,23 @@ impl SnapshotTable {
             other_selectivity: other_selectivity(&rest),
             limit: limit.filter(|_| rest.is_empty()),
         };
-        let path = Path::choose(&wanted, &self.env.costs, self.env.settings.access_path);
+        let access = self.choose(&wanted);
+        let mut estimate = match &access {
+            Access::Rows(path) => path.estimate,
+            Access::Columns(_, path) => path.estimate,
+        };
+        if let Some(limit) = limit {
+            estimate.rows = estimate.rows.min(limit as f64);
+        }
+        let path = match access {
+            Access::Rows(path) => path,
+            Access::Columns(segments, _) => {
+                let scan = ScanInfo { table: Arc::clone(&self.table), columns, tests, rest, rows: estimate.rows };
+                let (env, scan) = (Arc::clone(&self.env), Arc::new(scan));
+                let parts = ColumnScanParts { env, segments, scan, estimate, limit, keys: Vec::new() };
+                return Ok(Arc::new(ColumnScanExec::new(parts)?));
+            }
+        };
         let (mut chain, map) = path.chain(&wanted, Arc::clone(&self.env.snapshot) as _);
         let find = |column: &usize| {
             map.find(*column)
@@ -119,14 +167,10 @@ impl SnapshotTable {
             }
         }
         chain.limit = limit;
-        let mut estimate = path.estimate;
-        if let Some(limit) = limit {
-            estimate.rows = estimate.rows.min(limit as f64);
-        }
         let schema = Arc::new(Schema::new(columns.iter().map(|c| self.schema.field(*c).clone()).collect::<Vec<_>>()));
         let text = explain::path_text(&path);
         let scan = ScanInfo { table: Arc::clone(&self.table), columns, tests, rest, rows: estimate.rows };
-        Ok(PipelineExec::new(PipelineParts {
+        Ok(Arc::new(PipelineExec::new(PipelineParts {
             env: Arc::clone(&self.env),
             chain,
             output,
@@ -135,8 +179,14 @@ impl SnapshotTable {
             estimate,
             scan: Some(Arc::new(scan)),
             path: text,
-        }))
+        })))
     }
+}
+
+/// How a table is read.
+enum Access {
+    Rows(Path),
+    Columns(Arc<SegmentTable>, ColumnPath),
 }
 
 fn other_selectivity(rest: &[Arc<dyn PhysicalExpr>]) -> f64 {
@@ -184,7 +234,7 @@ impl TableProvider for SnapshotTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(self.plan(projection, filters, limit)?))
+        self.plan(projection, filters, limit)
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
@@ -256,11 +306,9 @@ impl SchemaProvider for PublicSchema {
         if let Some(external) = self.external.read().get(name) {
             return Ok(Some(Arc::clone(external)));
         }
-        let env = self.env.read().clone();
-        Ok(env.and_then(|env| {
-            let table = Arc::clone(env.snapshot.catalog.get(name)?);
-            Some(Arc::new(SnapshotTable::new(env, table)) as Arc<dyn TableProvider>)
-        }))
+        let Some(env) = self.env.read().clone() else { return Ok(None) };
+        let Some(table) = env.snapshot.catalog.get(name).map(Arc::clone) else { return Ok(None) };
+        Ok(Some(Arc::new(SnapshotTable::new(env, table)?) as Arc<dyn TableProvider>))
     }
 
     fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {

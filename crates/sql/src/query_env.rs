@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use saki_exec::Executor;
+use saki_exec::{Executor, SegmentReader};
 
 use crate::cost::CostModel;
 use crate::settings::Settings;
@@ -15,6 +15,7 @@ pub struct QueryEnv {
     pub settings: Settings,
     pub costs: CostModel,
     pub executor: Arc<Executor>,
+    pub segment_reader: Arc<SegmentReader>,
 }
 
 impl fmt::Debug for QueryEnv {

@@ -207,7 +207,13 @@ impl Session {
     pub(crate) fn env(&self) -> Arc<QueryEnv> {
         let settings = self.settings();
         let costs = CostModel::new(self.db.speed(), self.db.page_size().bytes(), &settings);
-        Arc::new(QueryEnv { snapshot: self.db.snapshot(), settings, costs, executor: Arc::clone(&self.db.executor) })
+        Arc::new(QueryEnv {
+            snapshot: self.db.snapshot(),
+            settings,
+            costs,
+            executor: Arc::clone(&self.db.executor),
+            segment_reader: Arc::clone(&self.db.segment_reader),
+        })
     }
 
     fn state(&self, settings: &Settings) -> SessionState {

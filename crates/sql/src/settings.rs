@@ -20,10 +20,14 @@ pub enum IndexJoin {
 pub enum AccessPath {
     /// The cheapest.
     Auto,
-    /// Always the whole table.
+    /// Always the whole table, by rows or by columns.
     Scan,
     /// A key range or index wherever a condition bounds one.
     Index,
+    /// Column segments wherever a table has them.
+    Columns,
+    /// The cheapest way to row pages.
+    Rows,
 }
 
 /// Whether inner joins are put into another order than written.
@@ -55,6 +59,8 @@ pub struct Settings {
     pub batch_rows: usize,
     /// Dynamic filters of hash joins reach the scans.
     pub dynamic_filters: bool,
+    /// A scan whose join turns out to have few keys looks them up instead.
+    pub adaptive_lookups: bool,
     pub operators: Operators,
     /// Filters and projections are native, if operators are.
     pub native_filter: bool,
@@ -77,6 +83,7 @@ impl Default for Settings {
             partitions: run.partitions,
             batch_rows: run.batch_rows,
             dynamic_filters: true,
+            adaptive_lookups: true,
             operators: Operators::Native,
             native_filter: true,
             native_aggregate: true,
@@ -86,16 +93,17 @@ impl Default for Settings {
 }
 
 /// Name and what it takes.
-const SETTINGS: [(&str, &str); 13] = [
+const SETTINGS: [(&str, &str); 14] = [
     ("execution", "out_of_order or in_order"),
     ("max_in_flight", "a number of page requests from 1, or unlimited"),
     ("index_join", "auto, always or never"),
-    ("access_path", "auto, scan or index"),
+    ("access_path", "auto, scan, index, columns or rows"),
     ("join_order", "auto or as_written"),
     ("memory", "a size such as 64MB, from 1MB"),
     ("partitions", "a number from 1 to 1024"),
     ("batch_rows", "a number from 1 to 1000000"),
     ("dynamic_filters", "on or off"),
+    ("adaptive_lookups", "on or off"),
     ("operators", "native or datafusion"),
     ("native_filter", "on or off"),
     ("native_aggregate", "on or off"),
@@ -146,6 +154,8 @@ impl Settings {
                     "auto" => AccessPath::Auto,
                     "scan" => AccessPath::Scan,
                     "index" => AccessPath::Index,
+                    "columns" => AccessPath::Columns,
+                    "rows" => AccessPath::Rows,
                     _ => return Err(refused()),
                 }
             }
@@ -164,6 +174,7 @@ impl Settings {
                 self.batch_rows = text.parse().ok().filter(|n| (1..=1_000_000).contains(n)).ok_or_else(refused)?;
             }
             "dynamic_filters" => self.dynamic_filters = parse_switch(&text).ok_or_else(refused)?,
+            "adaptive_lookups" => self.adaptive_lookups = parse_switch(&text).ok_or_else(refused)?,
             "operators" => {
                 self.operators = match text.as_str() {
                     "native" => Operators::Native,
@@ -197,6 +208,8 @@ impl Settings {
                 AccessPath::Auto => "auto".into(),
                 AccessPath::Scan => "scan".into(),
                 AccessPath::Index => "index".into(),
+                AccessPath::Columns => "columns".into(),
+                AccessPath::Rows => "rows".into(),
             },
             "join_order" => match self.join_order {
                 JoinOrder::Auto => "auto".into(),
@@ -206,6 +219,7 @@ impl Settings {
             "partitions" => self.partitions.to_string(),
             "batch_rows" => self.batch_rows.to_string(),
             "dynamic_filters" => show_switch(self.dynamic_filters),
+            "adaptive_lookups" => show_switch(self.adaptive_lookups),
             "operators" => match self.operators {
                 Operators::Native => "native".into(),
                 Operators::DataFusion => "datafusion".into(),

@@ -24,6 +24,7 @@ mod rival;
 mod samples;
 mod tpch;
 mod tpch_data;
+mod tpch_scan;
 mod tpch_summary;
 mod trace;
 

@@ -30,7 +30,8 @@ pub fn counts(database: &Arc<Database>, runtime: &Runtime, mode: Mode, join: &Jo
     Ok(Counts { visits: sum(" visits="), pages_read: sum(" pages_read="), probes: sum("probes=") })
 }
 
-fn figures<'a>(plan: &'a str, name: &'a str) -> impl Iterator<Item = f64> + 'a {
+/// The numbers that follow `name` in a plan.
+pub fn figures<'a>(plan: &'a str, name: &'a str) -> impl Iterator<Item = f64> + 'a {
     plan.match_indices(name).filter_map(move |(at, _)| {
         let rest = &plan[at + name.len()..];
         let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());

@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use crate::report::{Common, Report};
 use crate::rival::{Rival, export};
 use crate::tpch_data::{Wanted, lines, open, prepare, result_hash, rows_of, runtime, text};
+use crate::tpch_scan::scan_share;
 use crate::tpch_summary::{Row, Seconds, Summary};
 
 #[derive(Args)]
@@ -87,6 +88,9 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     rows.iter().for_each(|row| report.row(row.to_json(&summary)));
     summary.summarise(&rows, &mut report);
     summary.of_database(&rows, &database, &path, options.threads, &mut report)?;
+    if options.cold {
+        scan_share(&database, &modes[0].session, &runtime, &mut report)?;
+    }
     if let Some(plot) = &common.plot {
         summary.plot(&rows, scale, plot)?;
     }

@@ -32,12 +32,15 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 
+use crate::column_scan::ColumnScanExec;
+
 pub use aggregate::NativeAggregateExec;
 pub use join::NativeHashJoinExec;
 pub use keys::DynamicKeys;
 pub use project::NativeProjectExec;
 pub use rule::{NativeOptions, NativeRule};
-pub use stream::{NativeStream, surface_stream};
+pub use stream::{NativeStream, from_surface, surface_stream};
+pub use translate::translate;
 
 /// A plan node that can yield its rows in native form.
 pub trait Native: ExecutionPlan {
@@ -54,7 +57,8 @@ pub fn as_native(plan: &dyn ExecutionPlan) -> Option<&dyn Native> {
     let project = plan.downcast_ref::<NativeProjectExec>().map(|node| node as &dyn Native);
     let aggregate = || plan.downcast_ref::<NativeAggregateExec>().map(|node| node as &dyn Native);
     let join = || plan.downcast_ref::<NativeHashJoinExec>().map(|node| node as &dyn Native);
-    project.or_else(aggregate).or_else(join)
+    let scan = || plan.downcast_ref::<ColumnScanExec>().map(|node| node as &dyn Native);
+    project.or_else(aggregate).or_else(join).or_else(scan)
 }
 
 /// The rows of one partition of any node, in native form.

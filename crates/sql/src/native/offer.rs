@@ -14,6 +14,7 @@ use super::columns::column_index;
 use super::join::{JoinPlan, NativeHashJoinExec, output_of};
 use super::keys::DynamicKeys;
 use super::project::NativeProjectExec;
+use crate::column_scan::ColumnScanExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -36,6 +37,9 @@ pub fn offer_keys(join: &mut JoinPlan) -> Result<()> {
 
 /// The plan with the keys given to the scans that column `column` of it comes from; `None` if there is no such scan.
 fn offered(plan: &Plan, column: usize, keys: &Arc<DynamicKeys>) -> Result<Option<Plan>> {
+    if let Some(scan) = plan.downcast_ref::<ColumnScanExec>() {
+        return Ok(scan.with_keys(column, keys)?.map(|scan| Arc::new(scan) as Plan));
+    }
     if let Some(project) = plan.downcast_ref::<NativeProjectExec>() {
         let Some(source) = project.source(column) else { return Ok(None) };
         let input = offered(&project.input, source, keys)?;

@@ -1,5 +1,6 @@
 //! Everything that is tested through SQL, in one binary.
 
+mod column_scans;
 mod operators;
 mod plans;
 mod sql_logic;

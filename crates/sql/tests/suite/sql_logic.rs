@@ -24,7 +24,7 @@ struct Configuration {
 const DEFAULT: Configuration =
     Configuration { name: "default", page_bytes: 8 << 10, cache_bytes: 16 << 20, settings: &[] };
 
-const CONFIGURATIONS: [Configuration; 15] = [
+const CONFIGURATIONS: [Configuration; 18] = [
     DEFAULT,
     Configuration { name: "tiny cache", page_bytes: 4 << 10, cache_bytes: 1, ..DEFAULT },
     Configuration { name: "4 KiB pages", page_bytes: 4 << 10, ..DEFAULT },
@@ -65,6 +65,13 @@ const CONFIGURATIONS: [Configuration; 15] = [
     Configuration { name: "no native filters", settings: &[("native_filter", "off")], ..DEFAULT },
     Configuration { name: "no native aggregates", settings: &[("native_aggregate", "off")], ..DEFAULT },
     Configuration { name: "no native joins", settings: &[("native_join", "off"), ("index_join", "never")], ..DEFAULT },
+    Configuration { name: "columns", settings: &[("access_path", "columns")], ..DEFAULT },
+    Configuration {
+        name: "columns, hash joins, several partitions",
+        settings: &[("access_path", "columns"), ("index_join", "never"), ("partitions", "3"), ("batch_rows", "7")],
+        ..DEFAULT
+    },
+    Configuration { name: "rows", settings: &[("access_path", "rows")], ..DEFAULT },
 ];
 
 /// A session as the test runner wants it.
@@ -187,4 +194,7 @@ configurations! {
     no_native_filters = 12;
     no_native_aggregates = 13;
     no_native_joins = 14;
+    columns_only = 15;
+    columns_and_hash_joins_only = 16;
+    rows_only = 17;
 }

@@ -128,6 +128,11 @@ fn every_plan_of_every_query_gives_the_same_answer() {
         let datafusion = database.session();
         datafusion.set("operators", "datafusion").unwrap();
         datafusion.set("index_join", "never").unwrap();
+        let columns = database.session();
+        columns.set("access_path", "columns").unwrap();
+        columns.set("index_join", "never").unwrap();
+        let rows = database.session();
+        rows.set("access_path", "rows").unwrap();
         for number in 1..=22 {
             let sql = query(number);
             if show {
@@ -141,6 +146,8 @@ fn every_plan_of_every_query_gives_the_same_answer() {
                 ("in order", &in_order),
                 ("native hash joins", &hashing),
                 ("DataFusion's operators", &datafusion),
+                ("columns", &columns),
+                ("rows", &rows),
             ];
             for (name, session) in others {
                 let began = std::time::Instant::now();

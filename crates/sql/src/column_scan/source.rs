@@ -1,0 +1,115 @@
+//! Where a scan's rows come from, decided once for all partitions.
+
+use std::sync::{Arc, OnceLock};
+
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::BaselineMetrics;
+use futures::{StreamExt, TryFutureExt, stream};
+use saki_exec::{ColumnScan, ColumnScanRun};
+use saki_vector::Expr;
+
+use super::{ColumnScanParts, condition, lookup};
+use crate::native::{NativeStream, from_surface};
+use crate::pipeline_exec::{PipelineExec, run_error};
+
+/// The rows of a scan: read, or looked up.
+pub struct Source {
+    parts: ColumnScanParts,
+    filter: Vec<Expr>,
+    partitions: usize,
+    chosen: OnceLock<Result<Chosen, Arc<DataFusionError>>>,
+}
+
+/// What was decided.
+pub enum Chosen {
+    Scan(Arc<ColumnScanRun>),
+    Lookup(Box<Lookup>),
+}
+
+/// Rows that are looked up by the keys of a join above.
+pub struct Lookup {
+    pub pipeline: PipelineExec,
+    /// What is looked up where, for EXPLAIN.
+    pub text: String,
+}
+
+impl Source {
+    pub fn new(parts: &ColumnScanParts, partitions: usize) -> Result<Self> {
+        let filter = condition::expressions(&parts.scan)?;
+        Ok(Self { parts: parts.clone(), filter, partitions, chosen: OnceLock::new() })
+    }
+
+    /// The rows of one partition. Waits until all keys are known.
+    pub fn open(
+        self: Arc<Self>,
+        partition: usize,
+        context: Arc<TaskContext>,
+        metrics: BaselineMetrics,
+    ) -> NativeStream {
+        let opened = async move {
+            for (_, keys) in &self.parts.keys {
+                keys.ready().await;
+            }
+            match self.chosen.get_or_init(|| self.choose().map_err(Arc::new)) {
+                Ok(Chosen::Scan(run)) => Ok(scanned(run, partition, metrics)),
+                Ok(Chosen::Lookup(lookup)) => looked_up(lookup, partition, context, metrics),
+                Err(error) => Err(DataFusionError::Shared(Arc::clone(error))),
+            }
+        };
+        Box::pin(opened.try_flatten_stream())
+    }
+
+    /// What was decided, once it has been.
+    pub fn chosen(&self) -> Option<&Chosen> {
+        self.chosen.get()?.as_ref().ok()
+    }
+
+    fn choose(&self) -> Result<Chosen> {
+        if let Some(lookup) = lookup::instead(&self.parts, self.partitions)? {
+            return Ok(Chosen::Lookup(Box::new(lookup)));
+        }
+        let ColumnScanParts { env, segments, scan, limit, keys, .. } = &self.parts;
+        let keys = keys.iter().filter_map(|(column, keys)| Some((*column, Arc::clone(keys.get()?))));
+        let scan = ColumnScan {
+            table: Arc::clone(segments),
+            output: scan.columns.clone(),
+            filter: self.filter.clone(),
+            keys: keys.collect(),
+            limit: *limit,
+            snapshot: Arc::clone(&env.snapshot) as _,
+        };
+        Ok(Chosen::Scan(env.segment_reader.run(scan, &env.settings.run_options(self.partitions))))
+    }
+}
+
+fn scanned(run: &Arc<ColumnScanRun>, partition: usize, metrics: BaselineMetrics) -> NativeStream {
+    let mut rows = run.open(partition);
+    Box::pin(stream::poll_fn(move |context| {
+        let timer = metrics.elapsed_compute().timer();
+        let item = rows.poll_next(context);
+        timer.done();
+        item.map(|item| {
+            item.map(|batch| {
+                let batch = batch.map_err(run_error)?;
+                metrics.record_output(batch.rows);
+                Ok(batch)
+            })
+        })
+    }))
+}
+
+fn looked_up(
+    lookup: &Lookup,
+    partition: usize,
+    context: Arc<TaskContext>,
+    metrics: BaselineMetrics,
+) -> Result<NativeStream> {
+    let rows = from_surface(lookup.pipeline.execute(partition, context)?);
+    Ok(Box::pin(rows.inspect(move |batch| {
+        if let Ok(batch) = batch {
+            metrics.record_output(batch.rows);
+        }
+    })))
+}

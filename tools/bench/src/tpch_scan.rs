@@ -1,0 +1,46 @@
+//! How much of the device's bandwidth a cold scan of all columns of lineitem gets.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use saki_sql::{Database, Session};
+use tokio::runtime::Runtime;
+
+use crate::ooo_counts::figures;
+use crate::report::Report;
+use crate::tpch_data::{lines, rows_of, text};
+
+/// Scans; the fastest counts.
+const REPEATS: usize = 3;
+
+/// Reports `scan_share_of_device`: bytes of column segments read a second, over what long reads of the device come to.
+///
+/// # Errors
+/// When a scan fails, or the device cannot be measured.
+pub fn scan_share(
+    database: &Arc<Database>,
+    session: &Session,
+    runtime: &Runtime,
+    report: &mut Report,
+) -> Result<(), String> {
+    let snapshot = database.snapshot();
+    let Some(lineitem) = snapshot.catalog.get("lineitem").filter(|table| table.segments.is_some()) else {
+        return Ok(());
+    };
+    let maxima: Vec<String> = lineitem.columns.iter().map(|column| format!("max({})", column.name)).collect();
+    let scan = format!("EXPLAIN ANALYZE SELECT {} FROM lineitem", maxima.join(", "));
+    let mut best = 0.0_f64;
+    for _ in 0..REPEATS {
+        database.drop_caches();
+        let started = Instant::now();
+        let plan = lines(&runtime.block_on(rows_of(session, &scan))?)?.join("\n");
+        let bytes: f64 = figures(&plan, " bytes=").sum();
+        best = best.max(bytes / started.elapsed().as_secs_f64());
+    }
+    // Measured now, because a shared disk's speed drifts.
+    let bandwidth = database.calibrate(&mut |_| {}).map_err(text)?.sequential_bandwidth();
+    report.configure("scan_mb_per_second", best / 1e6);
+    report.configure("device_mb_per_second", bandwidth / 1e6);
+    report.summarise("scan_share_of_device", best / bandwidth);
+    Ok(())
+}
