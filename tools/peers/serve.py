@@ -1,7 +1,7 @@
 """Another engine at a program's service: requests on standard input, answers on standard output, a line of JSON each.
 
 ```text
-first of all                             {"engine": "DuckDB 1.4.5"}
+first of all                             {"engine": "DuckDB 2.0.0"}
 {"run": "SELECT …", "cold": true}        {"seconds": 0.12, "rows": 4, "first": ["7", "12.00"], "cold": "how"}
 {"profile": "SELECT …"}                  {"plan": "…"}
 whatever goes wrong                      {"error": "…"}

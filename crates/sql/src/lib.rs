@@ -48,6 +48,7 @@ mod entries;
 mod error;
 mod explain;
 mod files;
+mod implied;
 mod index_join;
 mod join_graph;
 mod join_order;

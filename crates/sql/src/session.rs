@@ -14,6 +14,7 @@ use datafusion::execution::context::{SessionContext, SessionState};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerRule};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -28,6 +29,7 @@ use crate::cost::CostModel;
 use crate::database::Database;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::explain::plan_text;
+use crate::implied::ImpliedConditions;
 use crate::index_join::IndexJoinRule;
 use crate::join_order::OrderedPlanner;
 use crate::literals::TypedLiterals;
@@ -102,6 +104,8 @@ fn session_state() -> SessionState {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new().rules;
     let after = rules.iter().position(|rule| rule.name() == "join_selection").map_or(0, |position| position + 1);
     rules.insert(after, Arc::new(IndexJoinRule));
+    let mut logical_rules = Optimizer::new().rules;
+    logical_rules.insert(0, Arc::new(ImpliedConditions));
     // Before rows are distributed over partitions for operators that need it.
     let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
     rules.insert(before, Arc::new(NativeRule));
@@ -111,6 +115,7 @@ fn session_state() -> SessionState {
         .with_config(config)
         .with_default_features()
         .with_expr_planners(planners)
+        .with_optimizer_rules(logical_rules)
         .with_physical_optimizer_rules(rules)
         .with_query_planner(Arc::new(OrderedPlanner))
         .build()
