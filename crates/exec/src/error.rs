@@ -13,7 +13,7 @@ pub enum ExecError {
     /// A page of `tree` has the right checksum and the wrong content: a bug, or a forged file.
     Malformed { tree: String, page: u64, reason: String },
     /// A column of a segment could not be had.
-    Segment { table: String, segment: usize, column: String, error: ColumnsError },
+    Segment { table: String, segment: usize, column: String, error: Box<ColumnsError> },
     /// A value that SQL has an error for.
     Vector(VectorError),
     /// A filter supplied by the planner failed (a division by zero, say).

@@ -309,8 +309,11 @@ pub fn exec_error(error: ExecError) -> SqlError {
         ExecError::Filter(reason) => SqlError::data(reason.clone()),
         ExecError::Vector(VectorError::Internal(_)) => SqlError::internal(error),
         ExecError::Vector(value) => SqlError::data(value.to_string()),
-        ExecError::Segment { error: ColumnsError::Corrupt(_), .. } => SqlError::corrupt(error),
-        ExecError::Segment { error: ColumnsError::Internal(_), .. } => SqlError::internal(error),
+        ExecError::Segment { error: column, .. } => match **column {
+            ColumnsError::Corrupt(_) => SqlError::corrupt(error),
+            ColumnsError::Internal(_) => SqlError::internal(error),
+            _ => SqlError::storage(error),
+        },
         ExecError::Internal(_) | ExecError::Input(_) => SqlError::internal(error),
         _ => SqlError::storage(error),
     }

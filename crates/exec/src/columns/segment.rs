@@ -143,7 +143,7 @@ impl ScanSegment {
             table: table.name.clone(),
             segment: self.index,
             column: table.columns[run.columns[position]].name.clone(),
-            error,
+            error: Box::new(error),
         }
     }
 }
