@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::{BooleanArray, UInt32Array};
-use arrow_buffer::BooleanBuffer;
 use datafusion::common::{JoinType, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::metrics::BaselineMetrics;
@@ -161,20 +160,39 @@ impl Prober {
     /// Looks up a slice.
     fn probe(&mut self, batch: &Batch, keys: &[Column]) -> saki_vector::Result<()> {
         let by_existence = matches!(self.work.kind, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark);
-        if by_existence && self.work.residual.is_none() {
-            let found = self.build.table.probe_semi(keys, batch.rows)?;
-            return self.finish_probe_rows(batch, &found);
+        let keeps_probe = matches!(self.work.kind, JoinType::Right | JoinType::Full);
+        match (self.work.residual.is_some(), by_existence) {
+            (false, true) => {
+                let found = self.build.table.probe_semi(keys, batch.rows)?;
+                self.finish_probe_rows(batch, &found)
+            }
+            (false, false) => {
+                self.look_up(batch, keys, keeps_probe)?;
+                self.join_pairs(batch, None)
+            }
+            (true, _) => {
+                self.look_up(batch, keys, false)?;
+                let mut found = (by_existence || keeps_probe).then(|| vec![false; batch.rows]);
+                self.join_pairs(batch, found.as_mut())?;
+                found.map_or(Ok(()), |found| self.finish_probe_rows(batch, &BooleanArray::from(found)))
+            }
         }
+    }
+
+    /// Finds the pairs of a slice; `outer`: and the rows that are in none.
+    fn look_up(&mut self, batch: &Batch, keys: &[Column], outer: bool) -> saki_vector::Result<()> {
         self.matches.clear();
-        let outer = matches!(self.work.kind, JoinType::Right | JoinType::Full) && self.work.residual.is_none();
         if outer {
             self.build.table.probe_outer(keys, batch.rows, &mut self.matches)?;
         } else {
             self.build.table.probe(keys, batch.rows, &mut self.matches)?;
         }
         self.adapt_step(batch.rows);
-        let watches_probe = by_existence || matches!(self.work.kind, JoinType::Right | JoinType::Full);
-        let mut found = (watches_probe && !outer).then(|| vec![false; batch.rows]);
+        Ok(())
+    }
+
+    /// Puts the pairs found together, but for those that the residual condition rules out; `found` notes which probe rows are in one.
+    fn join_pairs(&mut self, batch: &Batch, mut found: Option<&mut Vec<bool>>) -> saki_vector::Result<()> {
         if self.work.residual.is_none() && self.every_row_once(batch.rows) {
             let build = self.matches.build_rows();
             self.build.table.mark(&self.matches.build);
@@ -190,18 +208,13 @@ impl Prober {
                 build = filter_rows(&build, &kept)?;
                 probe = filter_rows(&probe, &kept)?;
             }
-            if self.work.marks_build() {
-                self.build.table.mark(build.values());
-            }
+            self.build.table.mark(build.values());
             if let Some(found) = &mut found {
                 probe.values().iter().for_each(|row| found[*row as usize] = true);
             }
             self.emit(&build, &ProbeRows::Some(batch, &probe))?;
         }
-        match found {
-            Some(found) => self.finish_probe_rows(batch, &BooleanArray::from(found)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Whether the pairs are all rows of the slice, in order.
@@ -285,5 +298,5 @@ fn filter_rows(rows: &UInt32Array, kept: &BooleanArray) -> saki_vector::Result<U
 }
 
 fn not(found: &BooleanArray) -> BooleanArray {
-    BooleanArray::new(BooleanBuffer::from(!found.values()), None)
+    BooleanArray::new(!found.values(), None)
 }
