@@ -38,6 +38,7 @@ small-benches: build-all
 	$(SAKI_BENCH) tpch --small --modes out_of_order,in_order --repeat 1 --data $(DATA)/small --json $(DATA)/small/tpch.json --plot $(DATA)/small/tpch.png
 	$(SAKI_BENCH) tpch --small --cold --repeat 1 --data $(DATA)/small --json $(DATA)/small/tpch-cold.json
 	$(SAKI_BENCH) join --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/join.json --plot $(DATA)/small/join.png
+	$(SAKI_BENCH) operators --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/operators.json
 
 small-demo: build-all
 	rm -rf $(DATA)/demo && mkdir -p $(DATA)

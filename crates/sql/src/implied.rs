@@ -29,11 +29,7 @@ impl OptimizerRule for ImpliedConditions {
         Some(ApplyOrder::TopDown)
     }
 
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>, DataFusionError> {
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>, DataFusionError> {
         let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
         let present = split_conjunction(&filter.predicate);
         let mut added: Vec<Expr> = present.iter().flat_map(|condition| implied(condition)).collect();

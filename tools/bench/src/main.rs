@@ -18,6 +18,7 @@ mod machine;
 mod ooo;
 mod ooo_counts;
 mod ooo_summary;
+mod operators;
 mod plot;
 mod report;
 mod rival;
@@ -61,6 +62,8 @@ enum Benchmark {
     Tpch(tpch::Options),
     /// The three-table join over selectivities, against DuckDB and PostgreSQL
     Join(join::Options),
+    /// Native operators against DataFusion's, over the 22 queries of TPC-H
+    Operators(operators::Options),
     /// Hit ratios of page replacement policies on traces
     Cache(cache::Options),
 }
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Benchmark::LoadOne(options) => return exit(load::run_one(&options)),
         Benchmark::Tpch(options) => tpch::run(&common, &options),
         Benchmark::Join(options) => join::run(&common, &options),
+        Benchmark::Operators(options) => operators::run(&common, &options),
         Benchmark::Cache(options) => cache::run(&common, &options),
     };
     exit(outcome.and_then(|report: Report| report.finish(&common)))

@@ -53,6 +53,7 @@ pub struct NativeRule;
 impl PhysicalOptimizerRule for NativeRule {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let options = config.extensions.get::<NativeOptions>().cloned().unwrap_or_default();
+        let offers_keys = config.optimizer.enable_dynamic_filter_pushdown;
         // What a recursion runs again and again starts anew each time: native nodes run once.
         let enter = |node: Arc<dyn ExecutionPlan>| {
             let recursion =
@@ -60,7 +61,7 @@ impl PhysicalOptimizerRule for NativeRule {
             Ok(Transformed::new(node, false, recursion))
         };
         let replace = |node: Arc<dyn ExecutionPlan>| {
-            let replaced = replacement(&node, &options)?;
+            let replaced = replacement(&node, &options, offers_keys)?;
             Ok(replaced.map_or_else(|| Transformed::no(node), Transformed::yes))
         };
         plan.transform_down_up(enter, replace).map(|transformed| transformed.data)
@@ -76,7 +77,11 @@ impl PhysicalOptimizerRule for NativeRule {
 }
 
 /// The native node for one of DataFusion's whose children have been replaced; `None` to keep it.
-fn replacement(node: &Arc<dyn ExecutionPlan>, options: &NativeOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn replacement(
+    node: &Arc<dyn ExecutionPlan>,
+    options: &NativeOptions,
+    offers_keys: bool,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
         return if options.filter { native_filter(filter) } else { Ok(None) };
     }
@@ -87,7 +92,7 @@ fn replacement(node: &Arc<dyn ExecutionPlan>, options: &NativeOptions) -> Result
         return if options.aggregate { native_aggregate(aggregate) } else { Ok(None) };
     }
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-        return if options.join { native_join(join) } else { Ok(None) };
+        return if options.join { native_join(join, offers_keys) } else { Ok(None) };
     }
     Ok(None)
 }
@@ -143,9 +148,11 @@ fn native_projection(projection: &ProjectionExec, options: &NativeOptions) -> Re
     Ok(Some(Arc::new(NativeProjectExec::new(Arc::clone(input), None, exprs, schema, statistics)?)))
 }
 
-fn native_join(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn native_join(join: &HashJoinExec, offers_keys: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(mut plan) = JoinPlan::of(join)? else { return Ok(None) };
-    offer_keys(&mut plan)?;
+    if offers_keys {
+        offer_keys(&mut plan)?;
+    }
     Ok(Some(Arc::new(NativeHashJoinExec::new(plan)?)))
 }
 
