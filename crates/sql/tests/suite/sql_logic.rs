@@ -18,13 +18,19 @@ struct Configuration {
     name: &'static str,
     page_bytes: u32,
     cache_bytes: usize,
+    segment_rows: u32,
     settings: &'static [(&'static str, &'static str)],
 }
 
-const DEFAULT: Configuration =
-    Configuration { name: "default", page_bytes: 8 << 10, cache_bytes: 16 << 20, settings: &[] };
+const DEFAULT: Configuration = Configuration {
+    name: "default",
+    page_bytes: 8 << 10,
+    cache_bytes: 16 << 20,
+    segment_rows: saki_columns::SEGMENT_ROWS,
+    settings: &[],
+};
 
-const CONFIGURATIONS: [Configuration; 18] = [
+const CONFIGURATIONS: [Configuration; 19] = [
     DEFAULT,
     Configuration { name: "tiny cache", page_bytes: 4 << 10, cache_bytes: 1, ..DEFAULT },
     Configuration { name: "4 KiB pages", page_bytes: 4 << 10, ..DEFAULT },
@@ -72,6 +78,12 @@ const CONFIGURATIONS: [Configuration; 18] = [
         ..DEFAULT
     },
     Configuration { name: "rows", settings: &[("access_path", "rows")], ..DEFAULT },
+    Configuration {
+        name: "columns, segments of three rows",
+        segment_rows: 3,
+        settings: &[("access_path", "columns")],
+        ..DEFAULT
+    },
 ];
 
 /// A session as the test runner wants it.
@@ -122,7 +134,12 @@ pub async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlE
 fn create(configuration: Configuration, directory: &Path) -> Arc<Database> {
     let options = CreateOptions {
         page_size: PageSize::new(configuration.page_bytes).unwrap(),
-        open: OpenOptions { cache_bytes: configuration.cache_bytes, reactors: Some(2), ..OpenOptions::default() },
+        open: OpenOptions {
+            cache_bytes: configuration.cache_bytes,
+            segment_rows: configuration.segment_rows,
+            reactors: Some(2),
+            ..OpenOptions::default()
+        },
     };
     Database::create(directory.join("database"), options).unwrap()
 }
@@ -197,4 +214,5 @@ configurations! {
     columns_only = 15;
     columns_and_hash_joins_only = 16;
     rows_only = 17;
+    columns_of_small_segments = 18;
 }
