@@ -47,6 +47,11 @@ impl Path {
             .expect("the full primary scan is always a path")
     }
 
+    /// Whether there is at most one row to find.
+    pub fn is_one_row(&self) -> bool {
+        self.bounds.as_ref().is_some_and(|bounds| bounds.points && bounds.ranges.len() <= 1)
+    }
+
     fn through(access: Arc<TableAccess>, wanted: &Wanted<'_>, costs: &CostModel, setting: AccessPath) -> Option<Self> {
         let table = wanted.table;
         let tested = wanted.tests.iter().map(|test| test.column);

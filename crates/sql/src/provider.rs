@@ -100,6 +100,8 @@ impl SnapshotTable {
         let chosen = match setting {
             AccessPath::Columns => true,
             AccessPath::Index if rows.bounds.is_some() => false,
+            // Pages are not asked whether they are cached: a single row is looked up, whatever columns are.
+            _ if rows.is_one_row() => false,
             _ => columns.estimate.seconds < rows.estimate.seconds,
         };
         if chosen { Access::Columns(Arc::clone(segments), columns) } else { Access::Rows(rows) }

@@ -56,6 +56,7 @@ fn selective_joins_become_one_pipeline_of_lookups() {
         fill(&session).await;
         // So small a table would be read whole.
         session.set("access_path", "index").unwrap();
+        session.set("index_join", "always").unwrap();
         let plan = session.explain(THREE_TABLES).await.unwrap();
         assert!(plan.contains("IndexJoinExec: customer by index customer_balance"), "{plan}");
         assert!(plan.contains("stage 1: join orders.orders_customer on o_customer = customer.c_id"), "{plan}");
@@ -63,6 +64,7 @@ fn selective_joins_become_one_pipeline_of_lookups() {
         assert!(!plan.contains("HashJoinExec"), "{plan}");
         // The whole table is cheaper by hashing.
         session.set("access_path", "auto").unwrap();
+        session.set("index_join", "auto").unwrap();
         let whole = THREE_TABLES.replace("BETWEEN 100 AND 110", ">= 0");
         let plan = session.explain(&whole).await.unwrap();
         assert!(plan.contains("HashJoinExec"), "{plan}");
