@@ -10,15 +10,19 @@
 //! | [`pages::leaf`], [`pages::inner`], [`pages::overflow`] | a page | no panic; a page that verifies keeps its order |
 //! | [`volumes::volume`] | edits of a device | it opens as it was, or is refused by name |
 //! | [`values::row`], [`values::key`] | layout and row or key | no panic; what verifies has one encoding |
+//! | [`columns::column`] | type, number of rows, and an encoded column | no panic; what is decoded has as many rows, and its text is text |
+//! | [`segments::entry`] | columns of a table, and an entry of its segments' directory | no panic; what is read, written and read again is the same |
 //! | [`values::text`] | a value as text | no panic; what is read is printed and read again |
 //!
 //! Nothing here allocates or runs without a bound: a target that only grows slow hides its faults.
 
 #![forbid(unsafe_code)]
 
+pub mod columns;
 mod input;
 pub mod mutate;
 pub mod pages;
+pub mod segments;
 pub mod values;
 pub mod volumes;
 
@@ -30,12 +34,14 @@ pub struct Target {
 }
 
 /// All targets; `fuzz/fuzz_targets` has a file for each.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "leaf", body: pages::leaf, seeds: pages::leaf_seeds },
     Target { name: "inner", body: pages::inner, seeds: pages::inner_seeds },
     Target { name: "overflow", body: pages::overflow, seeds: pages::overflow_seeds },
     Target { name: "volume", body: volumes::volume, seeds: volumes::seeds },
     Target { name: "row", body: values::row, seeds: values::row_seeds },
     Target { name: "key", body: values::key, seeds: values::key_seeds },
+    Target { name: "column", body: columns::column, seeds: columns::seeds },
+    Target { name: "segment", body: segments::entry, seeds: segments::entry_seeds },
     Target { name: "text", body: values::text, seeds: values::text_seeds },
 ];

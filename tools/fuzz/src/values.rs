@@ -89,7 +89,7 @@ pub fn text(data: &[u8]) {
 }
 
 /// A value of a type, often an extreme one.
-fn some_value(data_type: DataType, random: &mut Random) -> Value {
+pub(crate) fn some_value(data_type: DataType, random: &mut Random) -> Value {
     let number = random.next_u64() >> random.below(64);
     let signed = if random.chance(0.5) { number as i64 } else { (number as i64).wrapping_neg() };
     match data_type {

@@ -51,4 +51,14 @@ macro_rules! targets {
     };
 }
 
-targets! { leaf 6_000, inner 6_000, overflow 3_000, volume 1_500, row 30_000, key 30_000, text 30_000 }
+targets! {
+    leaf 6_000,
+    inner 6_000,
+    overflow 3_000,
+    volume 1_500,
+    row 30_000,
+    key 30_000,
+    column 1_500,
+    segment 30_000,
+    text 30_000,
+}

@@ -1,0 +1,64 @@
+//! Entries of the directory of column segments. The input begins with the columns of the table.
+
+use saki_base::{DataType, PageAddress, Random, Value};
+use saki_columns::{ColumnRun, ColumnType, Segment, Zone, entry::decode, entry::encode};
+
+use crate::input::{DATA_TYPES, Input};
+
+/// An entry: a segment or an error. What is read, written and read again is the same.
+pub fn entry(data: &[u8]) {
+    let mut input = Input(data);
+    let columns: Vec<ColumnType> =
+        input.columns().into_iter().map(|(data_type, nullable, _)| column(data_type, nullable)).collect();
+    let segment = match decode(b"key", input.0, &columns) {
+        Ok(segment) => segment,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let mut written = Vec::new();
+    // Bytes may spell what no writer writes (a decimal with too many digits): an error then.
+    if encode(&segment, &columns, &mut written).is_err() {
+        return;
+    }
+    let again = decode(b"key", &written, &columns).expect("what was written can be read");
+    let mut rewritten = Vec::new();
+    encode(&again, &columns, &mut rewritten).expect("what was read can be written");
+    assert_eq!(written, rewritten, "a segment has two encodings");
+}
+
+fn column(data_type: DataType, nullable: bool) -> ColumnType {
+    ColumnType { name: String::new(), data_type, nullable }
+}
+
+/// Entries of small tables, with zones of every kind.
+pub fn entry_seeds() -> Vec<Vec<u8>> {
+    let mut random = Random::new(11);
+    let choices = [2_u8, 8, 11, 13];
+    let columns: Vec<ColumnType> =
+        choices.iter().map(|choice| column(DATA_TYPES[usize::from(*choice)], false)).collect();
+    let zones = [
+        Zone { min: Value::Int4(-3), max: Value::Int4(9), distinct: 5, ..Zone::default() },
+        Zone {
+            nulls: 2,
+            min: Value::Text("a".into()),
+            max: Value::Text("c".into()),
+            distinct: 3,
+            values: Some(["a", "b", "c"].map(|text| Value::Text(text.into())).into()),
+        },
+        Zone { nulls: 7, values: Some(Box::default()), ..Zone::default() },
+        Zone { min: Value::Timestamp(random.next_u64() as i64), ..Zone::default() },
+    ];
+    let run = |zone: &Zone| ColumnRun {
+        first_page: PageAddress(1 + random.below(1 << 40)),
+        bytes: 1 + random.below(1 << 20) as u32,
+        checksum: random.next_u64(),
+        zone: zone.clone(),
+    };
+    let segment = Segment { first_key: b"key".to_vec(), rows: 7, columns: zones.iter().map(run).collect() };
+    let mut seed = vec![choices.len() as u8];
+    seed.extend_from_slice(&choices);
+    encode(&segment, &columns, &mut seed).expect("zones of the columns' types");
+    vec![seed]
+}
