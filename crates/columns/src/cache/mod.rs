@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A run is known by its first page: published pages never change and their addresses are never used twice, so nothing
-//! is ever invalidated. It enters as the bytes that were read and is decoded by the first query that wants its values; the
-//! bytes then go. Whoever comes meanwhile waits for that one decode.
+//! is ever invalidated. It enters as the bytes that were read, from which its first user decodes what it wants for itself; the second
+//! user's decode is kept, and the bytes go. Whoever comes meanwhile waits for that one decode.
 //!
 //! One lock guards the books. It is taken once for each column of a segment, that is, once in some
 //! hundred thousand rows; nothing is decoded under it.
@@ -64,6 +64,7 @@ impl ColumnCache {
     pub fn fetch(&self, page: PageAddress) -> Fetch {
         let mut books = self.books.lock();
         if let Some(resident) = books.residents.touch(page) {
+            resident.note_use();
             return Fetch::Resident(Arc::clone(resident));
         }
         if let Some(load) = books.loads.get(&page).and_then(Weak::upgrade) {

@@ -1,6 +1,6 @@
 //! A run in memory: as it was read, compared with its checksum, or decoded.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow_array::{Array, BooleanArray};
 use arrow_buffer::Buffer;
@@ -25,8 +25,9 @@ pub struct Resident {
     page: PageAddress,
     /// Held while decoding: a second query then finds the column, and would have had to decode for as long as it waits.
     state: Mutex<State>,
-    /// A query has tested it on the encoded bytes: the next one decodes it, for all that follow.
-    tested: AtomicBool,
+    /// Scans that have asked for it. The first takes what it needs from the encoded bytes and leaves them as they are: a run that
+    /// is scanned once does not take the memory of its values. The second decodes it for all that follow.
+    uses: AtomicU32,
 }
 
 enum State {
@@ -39,7 +40,7 @@ enum State {
 
 impl Resident {
     pub(super) fn new(page: PageAddress, bytes: Buffer) -> Self {
-        Self { page, state: Mutex::new(State::Read(bytes)), tested: AtomicBool::new(false) }
+        Self { page, state: Mutex::new(State::Read(bytes)), uses: AtomicU32::new(1) }
     }
 
     /// The run's first page.
@@ -47,12 +48,20 @@ impl Resident {
         self.page
     }
 
+    pub(super) fn note_use(&self) {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn used_again(&self) -> bool {
+        self.uses.load(Ordering::Relaxed) > 1
+    }
+
     /// Whether its values can be had without decoding.
     pub fn is_decoded(&self) -> bool {
         matches!(&*self.state.lock(), State::Decoded(_))
     }
 
-    /// The values; and, if it was this call that decoded them, how many bytes they take.
+    /// The values; and, if it was this call that decoded them for good, how many bytes they take.
     pub(super) fn column(&self, content: &RunContent<'_>) -> Result<(Column, Option<usize>), ColumnsError> {
         let mut state = self.state.lock();
         if let State::Decoded(column) = &*state {
@@ -68,6 +77,9 @@ impl Resident {
             Some(bounds) => Column::with_bounds(column.array().clone(), bounds),
             None => column,
         };
+        if !self.used_again() {
+            return Ok((column, None));
+        }
         let size = column.array().get_array_memory_size();
         *state = State::Decoded(column.clone());
         Ok((column, Some(size)))
@@ -76,7 +88,7 @@ impl Resident {
     pub(super) fn select(&self, content: &RunContent<'_>, test: &Test) -> Result<Option<BooleanArray>, ColumnsError> {
         let bytes = {
             let mut state = self.state.lock();
-            if matches!(&*state, State::Decoded(_)) || self.tested.swap(true, Ordering::Relaxed) {
+            if matches!(&*state, State::Decoded(_)) || self.used_again() {
                 return Ok(None);
             }
             verified(&mut state, content.run)?
