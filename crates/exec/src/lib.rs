@@ -49,8 +49,8 @@ mod stream;
 mod visit;
 mod visits;
 
-pub use columns::{SegmentReader, ColumnScan, ColumnScanRun, ColumnStream, ScanMetrics};
 pub use column::{array_value, arrow_type};
+pub use columns::{ColumnScan, ColumnScanRun, ColumnStream, ScanMetrics, SegmentReader};
 pub use error::ExecError;
 pub use metrics::{DEPTH_BUCKETS, RunMetrics, StageMetrics};
 pub use plan::{
