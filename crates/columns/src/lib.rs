@@ -1,4 +1,36 @@
 //! Column segments: a table's rows a second time, column by column, for scans.
+//!
+//! ```text
+//!  rows in primary-key order      131 072 rows, or about 64 MiB of them, are a segment
+//!  ├────────── segment 0 ──────────┼────────── segment 1 ──────────┼──── segment 2 ─ …
+//!
+//!  directory (a tree)     key: first primary key of the segment     row: an entry
+//!                                                                    │ rows; and for each column:
+//!                                                                    │ first page, bytes, checksum, zone
+//!  pages   [ column a ][ column b ][ column c ] [ column a ] …  ◄────┘
+//!           a run each: the codec's bytes, in consecutive pages
+//! ```
+//!
+//! # Words
+//! - **segment**: consecutive rows of a table in primary-key order. **Run**: one encoded column of a segment, in pages with consecutive addresses.
+//! - **zone**: what is known of a run's values without reading it: least, greatest, NULLs, and all of them if they are few.
+//! - **directory**: the tree of entries, one a segment; its root is part of the table in the catalog, so that segments and trees change together.
+//! - **codec**: turns a column into bytes and back; the encodings are a library's, the container around them is ours.
+//!
+//! # Where things are
+//! [`SegmentBuilder`] cuts rows into segments and writes them; [`entry`] the bytes of an entry; [`read_directory`] and [`SegmentTable`] what a
+//! scan starts from; [`codec`] the encodings; [`ColumnCache`] hot runs in memory; [`verify`] walks everything. The scan itself
+//! is `exec`'s; when segments are built and rewritten is `sql`'s.
+//!
+//! # Invariants
+//! - The segments of a table hold exactly the rows of its primary tree, in its order; both are published by one commit.
+//! - A zone never excludes a value that its run has. It may admit more.
+//! - Published runs never change, so nothing here is ever invalidated.
+//!
+//! # Failure model
+//! A run's bytes are compared with the entry's checksum before the codec sees them; a mismatch, or bytes that do not decode, is
+//! [`ColumnsError::Corrupt`], to which the caller adds table, segment and column. A build that fails leaves nothing: its pages belong
+//! to a publication that is dropped.
 #![forbid(unsafe_code)]
 
 mod bounds;
