@@ -1,6 +1,7 @@
 //! Column segments: a table's rows a second time, column by column, for scans.
 #![forbid(unsafe_code)]
 
+mod bloom;
 mod bounds;
 mod builder;
 mod cache;
@@ -17,6 +18,7 @@ pub mod values;
 mod verify;
 mod zone;
 
+pub use bloom::Bloom;
 pub use builder::{BuildOptions, SEGMENT_BYTES, SegmentBuilder};
 pub use cache::{ColumnCache, Fetch, Load, Resident, RunContent};
 pub use codec::{Codec, VortexCodec, codec};
