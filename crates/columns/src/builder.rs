@@ -6,6 +6,7 @@
 //!
 //! Memory: one segment's columns, their encoded form, and the copy of the column each thread is at.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -16,6 +17,7 @@ use saki_base::{PageSize, TreeId};
 use saki_vector::{Batch, Column};
 use saki_volume::PageWriter;
 
+use crate::bloom::Bloom;
 use crate::directory::{self, SegmentsRoot};
 use crate::segment::{ColumnRun, SEGMENT_ROWS, Segment};
 use crate::survey::survey;
@@ -26,7 +28,7 @@ use crate::{Codec, ColumnType, ColumnsError};
 pub const SEGMENT_BYTES: usize = 64 << 20;
 
 /// How segments are cut and encoded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// Rows of a segment at most.
     pub rows: u32,
@@ -34,12 +36,14 @@ pub struct BuildOptions {
     pub bytes: usize,
     /// Threads that encode, the caller's included.
     pub threads: usize,
+    /// Columns with Bloom filters.
+    pub bloom: Vec<usize>,
 }
 
 impl Default for BuildOptions {
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(1, usize::from);
-        Self { rows: SEGMENT_ROWS, bytes: SEGMENT_BYTES, threads }
+        Self { rows: SEGMENT_ROWS, bytes: SEGMENT_BYTES, threads, bloom: Vec::new() }
     }
 }
 
@@ -138,7 +142,7 @@ impl<'c> SegmentBuilder<'c> {
             return Ok(());
         }
         let mut columns = Vec::with_capacity(self.columns.len());
-        for (blob, zone) in encode_columns(self.codec, &self.columns, &batches, self.options.threads)? {
+        for (blob, zone) in encode_columns(self.codec, &self.columns, &batches, &self.options)? {
             let bytes = u32::try_from(blob.len())
                 .map_err(|_| ColumnsError::Unsupported(format!("a column of {} bytes in one segment", blob.len())))?;
             let run = self.writer.append_run(&blob)?;
@@ -173,7 +177,7 @@ fn encode_columns(
     codec: &dyn Codec,
     columns: &[ColumnType],
     batches: &[Batch],
-    threads: usize,
+    options: &BuildOptions,
 ) -> Result<Vec<Encoded>, ColumnsError> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -181,11 +185,12 @@ fn encode_columns(
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(column) = columns.get(index) else { return done };
-            done.push((index, encode_column(codec, column, index, batches)));
+            let filtered = options.bloom.contains(&index);
+            done.push((index, encode_column(codec, column, index, batches, filtered)));
         }
     };
     let mut encoded = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.min(columns.len())).map(|_| scope.spawn(work)).collect();
+        let others: Vec<_> = (1..options.threads.min(columns.len())).map(|_| scope.spawn(work)).collect();
         let mut encoded = work();
         for other in others {
             encoded.extend(other.join().map_err(|_| ColumnsError::Internal("an encoding thread panicked".into()))?);
@@ -201,10 +206,15 @@ fn encode_column(
     column: &ColumnType,
     index: usize,
     batches: &[Batch],
+    filtered: bool,
 ) -> Result<Encoded, ColumnsError> {
     let parts: Vec<&Column> = batches.iter().map(|batch| &batch.columns[index]).collect();
     let whole = Column::concat(&parts).map_err(|error| ColumnsError::Internal(error.to_string()))?;
-    let zone = survey(&whole, column.data_type)?;
+    let mut zone = survey(&whole, column.data_type)?;
+    // Values that are listed decide more than a filter could.
+    if filtered && zone.values.is_none() {
+        zone.bloom = Some(Arc::new(Bloom::of(&whole, column.data_type, zone.distinct)?));
+    }
     Ok((codec.encode(&whole, column.data_type)?, zone))
 }
 

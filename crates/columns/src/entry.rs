@@ -6,25 +6,33 @@
 //!   column:  first page 8 │ bytes 4 │ checksum 8 │ nulls 4 │ distinct 4 │ flags 1 │ values
 //!            flags & 1: the minimum follows       flags & 4: a count (1 byte) and all distinct values follow, ascending;
 //!            flags & 2: the maximum follows                  minimum and maximum are the first and the last of them
+//!            flags & 8: a Bloom filter follows, after minimum and maximum: its blocks (4 bytes) and so many times 32 bytes
 //! ```
 //!
-//! Numbers are little-endian. A value is encoded as in a key ([`saki_base::key`]), ascending and not nullable, so it ends by itself.
+//! This is version 2; entries of version 1 are without Bloom filters, and alike otherwise. Numbers are little-endian. A value is encoded as
+//! in a key ([`saki_base::key`]), ascending and not nullable, so it ends by itself.
 //!
 //! Failure model: hostile bytes are an error or another segment, never a panic; what they name is checked by whoever reads it.
+
+use std::sync::Arc;
 
 use saki_base::key::{KeyColumn, decode_column, encode_column};
 use saki_base::value::{Value, compare};
 use saki_base::{DataType, PageAddress, ValueRef};
 
+use crate::bloom::{BLOCK_BYTES, Bloom};
 use crate::segment::{ColumnRun, Segment};
 use crate::zone::{VALUES_MAX, Zone};
 use crate::{ColumnType, ColumnsError};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Of entries that have no Bloom filters; they are alike otherwise.
+const VERSION_WITHOUT_BLOOM: u8 = 1;
 
 const HAS_MIN: u8 = 1;
 const HAS_MAX: u8 = 2;
 const HAS_VALUES: u8 = 4;
+const HAS_BLOOM: u8 = 8;
 
 /// Appends the entry of a segment of a table with these columns.
 pub fn encode(segment: &Segment, columns: &[ColumnType], out: &mut Vec<u8>) -> Result<(), ColumnsError> {
@@ -52,23 +60,30 @@ fn encode_zone(zone: &Zone, data_type: DataType, out: &mut Vec<u8>) -> Result<()
         return values.iter().try_for_each(|value| put(value, out));
     }
     let flag = |bit: u8, value: &Value| if value.is_null() { 0 } else { bit };
-    out.push(flag(HAS_MIN, &zone.min) | flag(HAS_MAX, &zone.max));
-    [&zone.min, &zone.max].into_iter().filter(|value| !value.is_null()).try_for_each(|value| put(value, out))
+    let filter = if zone.bloom.is_some() { HAS_BLOOM } else { 0 };
+    out.push(flag(HAS_MIN, &zone.min) | flag(HAS_MAX, &zone.max) | filter);
+    [&zone.min, &zone.max].into_iter().filter(|value| !value.is_null()).try_for_each(|value| put(value, out))?;
+    if let Some(bloom) = &zone.bloom {
+        out.extend_from_slice(&(bloom.blocks() as u32).to_le_bytes());
+        bloom.write(out);
+    }
+    Ok(())
 }
 
 /// Reads an entry of a table with these columns.
 pub fn decode(first_key: &[u8], bytes: &[u8], columns: &[ColumnType]) -> Result<Segment, ColumnsError> {
     let mut reader = Reader { rest: bytes };
     let version = reader.byte()?;
-    if version != VERSION {
-        return Err(corrupt(format!("an entry of version {version}, known is {VERSION}")));
+    if ![VERSION_WITHOUT_BLOOM, VERSION].contains(&version) {
+        return Err(corrupt(format!("an entry of version {version}, known is up to {VERSION}")));
     }
     let count = u16::from_le_bytes(reader.array()?);
     if usize::from(count) != columns.len() {
         return Err(corrupt(format!("an entry of {count} columns in a table of {}", columns.len())));
     }
     let rows = u32::from_le_bytes(reader.array()?);
-    let column = |column: &ColumnType| decode_run(&mut reader, column.data_type, rows);
+    let zone_flags = HAS_MIN | HAS_MAX | if version == VERSION { HAS_BLOOM } else { 0 };
+    let column = |column: &ColumnType| decode_run(&mut reader, column.data_type, rows, zone_flags);
     let runs = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
     if !reader.rest.is_empty() {
         return Err(corrupt("an entry with bytes behind its last column"));
@@ -76,7 +91,12 @@ pub fn decode(first_key: &[u8], bytes: &[u8], columns: &[ColumnType]) -> Result<
     Ok(Segment { first_key: first_key.to_vec(), rows, columns: runs })
 }
 
-fn decode_run(reader: &mut Reader<'_>, data_type: DataType, rows: u32) -> Result<ColumnRun, ColumnsError> {
+fn decode_run(
+    reader: &mut Reader<'_>,
+    data_type: DataType,
+    rows: u32,
+    zone_flags: u8,
+) -> Result<ColumnRun, ColumnsError> {
     let first_page = PageAddress(u64::from_le_bytes(reader.array()?));
     let bytes = u32::from_le_bytes(reader.array()?);
     let checksum = u64::from_le_bytes(reader.array()?);
@@ -84,10 +104,11 @@ fn decode_run(reader: &mut Reader<'_>, data_type: DataType, rows: u32) -> Result
     if bytes == 0 || first_page.0 > u64::MAX / 2 {
         return Err(corrupt("a run that cannot be"));
     }
-    Ok(ColumnRun { first_page, bytes, checksum, zone: decode_zone(reader, data_type, rows)? })
+    Ok(ColumnRun { first_page, bytes, checksum, zone: decode_zone(reader, data_type, rows, zone_flags)? })
 }
 
-fn decode_zone(reader: &mut Reader<'_>, data_type: DataType, rows: u32) -> Result<Zone, ColumnsError> {
+/// `zone_flags`: those there may be where values are not listed.
+fn decode_zone(reader: &mut Reader<'_>, data_type: DataType, rows: u32, zone_flags: u8) -> Result<Zone, ColumnsError> {
     let nulls = u32::from_le_bytes(reader.array()?);
     let distinct = u32::from_le_bytes(reader.array()?);
     if nulls > rows {
@@ -104,9 +125,9 @@ fn decode_zone(reader: &mut Reader<'_>, data_type: DataType, rows: u32) -> Resul
             return Err(corrupt("values of a zone out of order"));
         }
         let (min, max) = (values.first().cloned().unwrap_or_default(), values.last().cloned().unwrap_or_default());
-        return Ok(Zone { nulls, min, max, distinct, values: Some(values) });
+        return Ok(Zone { nulls, min, max, distinct, values: Some(values), bloom: None });
     }
-    if flags & !(HAS_MIN | HAS_MAX) != 0 {
+    if flags & !zone_flags != 0 {
         return Err(corrupt(format!("unknown flags {flags:#x} of a zone")));
     }
     let min = if flags & HAS_MIN != 0 { reader.value(data_type)? } else { Value::Null };
@@ -114,7 +135,8 @@ fn decode_zone(reader: &mut Reader<'_>, data_type: DataType, rows: u32) -> Resul
     if !min.is_null() && !max.is_null() && compare(min.as_ref(), max.as_ref()).is_gt() {
         return Err(corrupt("a zone whose minimum is above its maximum"));
     }
-    Ok(Zone { nulls, min, max, distinct, values: None })
+    let bloom = if flags & HAS_BLOOM != 0 { Some(Arc::new(reader.bloom()?)) } else { None };
+    Ok(Zone { nulls, min, max, distinct, values: None, bloom })
 }
 
 const fn key_column(data_type: DataType) -> KeyColumn {
@@ -140,6 +162,16 @@ impl Reader<'_> {
         self.array::<1>().map(|[byte]| byte)
     }
 
+    fn bloom(&mut self) -> Result<Bloom, ColumnsError> {
+        let blocks = u32::from_le_bytes(self.array()?) as usize;
+        let (bytes, rest) = blocks
+            .checked_mul(BLOCK_BYTES)
+            .and_then(|bytes| self.rest.split_at_checked(bytes))
+            .ok_or_else(|| corrupt("an entry that ends too soon"))?;
+        self.rest = rest;
+        Bloom::read(bytes).ok_or_else(|| corrupt("a Bloom filter without blocks"))
+    }
+
     fn value(&mut self, data_type: DataType) -> Result<Value, ColumnsError> {
         let mut scratch = Vec::new();
         let (value, width) = decode_column(key_column(data_type), self.rest, &mut scratch)
@@ -151,5 +183,52 @@ impl Reader<'_> {
         };
         self.rest = &self.rest[width..];
         Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(zone: Zone) -> (Segment, [ColumnType; 1], Vec<u8>) {
+        let columns = [ColumnType { name: "c".into(), data_type: DataType::Int4, nullable: true }];
+        let run = ColumnRun { first_page: PageAddress(9), bytes: 100, checksum: 5, zone };
+        let segment = Segment { first_key: b"key".to_vec(), rows: 40, columns: vec![run] };
+        let mut bytes = Vec::new();
+        encode(&segment, &columns, &mut bytes).unwrap();
+        (segment, columns, bytes)
+    }
+
+    fn zone(blocks: usize) -> Zone {
+        let bytes: Vec<u8> = (0..blocks * BLOCK_BYTES).map(|at| at as u8).collect();
+        let bloom = Bloom::read(&bytes).map(Arc::new);
+        Zone { nulls: 3, min: Value::Int4(-1), max: Value::Int4(8), distinct: 35, values: None, bloom }
+    }
+
+    #[test]
+    fn entries_of_the_first_version_are_read() {
+        let (segment, columns, mut bytes) = entry(zone(0));
+        bytes[0] = VERSION_WITHOUT_BLOOM;
+        assert_eq!(decode(b"key", &bytes, &columns).unwrap(), segment);
+        let (_, columns, mut bytes) = entry(zone(2));
+        bytes[0] = VERSION_WITHOUT_BLOOM;
+        assert!(decode(b"key", &bytes, &columns).is_err(), "it had no filters");
+        bytes[0] = VERSION + 1;
+        assert!(decode(b"key", &bytes, &columns).is_err());
+    }
+
+    #[test]
+    fn a_filter_is_read_back_and_its_length_is_checked() {
+        let (segment, columns, bytes) = entry(zone(3));
+        assert_eq!(decode(b"key", &bytes, &columns).unwrap(), segment);
+        for end in 0..bytes.len() {
+            assert!(decode(b"key", &bytes[..end], &columns).is_err(), "cut at {end}");
+        }
+        let count = bytes.len() - 3 * BLOCK_BYTES - 4;
+        for blocks in [0, 2, 4, u32::MAX] {
+            let mut bytes = bytes.clone();
+            bytes[count..count + 4].copy_from_slice(&blocks.to_le_bytes());
+            assert!(decode(b"key", &bytes, &columns).is_err(), "{blocks} blocks");
+        }
     }
 }

@@ -33,6 +33,7 @@
 //! to a publication that is dropped.
 #![forbid(unsafe_code)]
 
+mod bloom;
 mod bounds;
 mod builder;
 mod cache;
@@ -49,6 +50,7 @@ pub mod values;
 mod verify;
 mod zone;
 
+pub use bloom::Bloom;
 pub use builder::{BuildOptions, SEGMENT_BYTES, SegmentBuilder};
 pub use cache::{ColumnCache, Fetch, Load, Resident, RunContent};
 pub use codec::{Codec, VortexCodec, codec};

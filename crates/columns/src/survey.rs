@@ -1,4 +1,4 @@
-//! One look at a column of a segment: its [`Zone`].
+//! One look at a column of a segment: its [`Zone`], without a Bloom filter.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -242,7 +242,7 @@ impl<V: Surveyed> Survey<V> {
         let distinct =
             self.few.as_ref().map_or_else(|| self.distinct.estimate().round(), |few| few.values.len() as f64);
         let values = self.few.map(|few| few.ascending().into_iter().map(exact).collect());
-        Zone { nulls: 0, min: floor(min), max: ceiling(max), distinct: distinct as u32, values }
+        Zone { nulls: 0, min: floor(min), max: ceiling(max), distinct: distinct as u32, values, bloom: None }
     }
 }
 

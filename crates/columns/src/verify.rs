@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use saki_base::{AlignedBuffer, checksum};
+use saki_base::{AlignedBuffer, ValueRef, checksum};
 use saki_page::{IoShare, Refusal, StoreError};
 use saki_tree::{Fault, Fetcher, Inspect, LivePages};
 use saki_vector::Column;
@@ -14,6 +14,7 @@ use saki_volume::{RunLane, RunRead, Volume};
 use crate::directory::SegmentsRoot;
 use crate::segment::{ColumnRun, Segment};
 use crate::survey::survey;
+use crate::values::for_each_value;
 use crate::{Codec, ColumnType, entry};
 
 /// Something wrong with one segment.
@@ -161,6 +162,14 @@ fn look_at(
     let found = survey(&values, column.data_type).map_err(|error| error.to_string())?;
     if !run.zone.admits(&found) {
         return Err(format!("its zone says {:?}, its values are {found:?}", run.zone));
+    }
+    if let Some(bloom) = &run.zone.bloom {
+        let mut foreign = 0;
+        let look = |value: ValueRef<'_>| foreign += u64::from(value != ValueRef::Null && !bloom.may_contain(value));
+        for_each_value(&values, column.data_type, look).map_err(|error| error.to_string())?;
+        if foreign > 0 {
+            return Err(format!("{foreign} of its values do not pass its Bloom filter"));
+        }
     }
     if found.nulls > 0 && !column.nullable {
         return Err(format!("{} NULLs in a column that has none", found.nulls));

@@ -5,16 +5,19 @@
 //!   ────────────┼──── values ─────┼────────────►      a test that no value here can pass: the segment is not read
 //!                                                      a test that all pass: the column is not read for it
 //!   few distinct values: all of them are listed, and decide every test
+//!   many distinct values: a Bloom filter, if there is one, rules out equality with most others
 //! ```
 //!
 //! Values are ordered as everywhere ([`saki_base::value::compare`]): NaN equals itself and is the greatest float, -0 equals 0, text is
 //! ordered by its bytes.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use saki_base::value::{Value, compare};
 use saki_vector::expr::CompareOp;
 
+use crate::bloom::Bloom;
 use crate::test::Test;
 
 /// Distinct values listed at most.
@@ -34,6 +37,8 @@ pub struct Zone {
     pub distinct: u32,
     /// All distinct values, ascending, if they are few ([`VALUES_MAX`]) and short ([`VALUE_BYTES_MAX`]).
     pub values: Option<Box<[Value]>>,
+    /// All values pass it. Only where values are not listed, and where the table asks for it.
+    pub bloom: Option<Arc<Bloom>>,
 }
 
 impl Zone {
@@ -62,7 +67,7 @@ impl Zone {
         }
     }
 
-    /// Whether values of which `found` is known are as this zone says.
+    /// Whether values of which `found` is known are as this zone says; its Bloom filter is checked value by value.
     pub fn admits(&self, found: &Self) -> bool {
         let equal = |a: &Value, b: &Value| order_of(a, b).is_eq();
         let listed = match (&self.values, &found.values) {
@@ -83,13 +88,18 @@ impl Zone {
         let min_is = |order: fn(Ordering) -> bool| !self.min.is_null() && order(order_of(&self.min, constant));
         let max_is = |order: fn(Ordering) -> bool| !self.max.is_null() && order(order_of(&self.max, constant));
         !match op {
-            CompareOp::Equal => min_is(Ordering::is_gt) || max_is(Ordering::is_lt),
+            CompareOp::Equal => min_is(Ordering::is_gt) || max_is(Ordering::is_lt) || self.is_foreign(constant),
             CompareOp::NotEqual => min_is(Ordering::is_eq) && max_is(Ordering::is_eq),
             CompareOp::Less => min_is(Ordering::is_ge),
             CompareOp::LessOrEqual => min_is(Ordering::is_gt),
             CompareOp::Greater => max_is(Ordering::is_le),
             CompareOp::GreaterOrEqual => max_is(Ordering::is_lt),
         }
+    }
+
+    /// Whether the filter tells that no value equals `constant`.
+    fn is_foreign(&self, constant: &Value) -> bool {
+        self.bloom.as_ref().is_some_and(|bloom| !bloom.may_contain(constant.as_ref()))
     }
 
     /// Of values none of which is NULL: all pass if none may pass the opposite.

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use saki_base::value::{Value, compare};
 use saki_base::{ChunkId, DataType, PageSize, Random, TreeId};
 use saki_columns::{
-    BuildOptions, Codec, ColumnType, InspectColumns, SegmentBuilder, SegmentTable, SegmentsRoot, SegmentsVerification,
-    Test, VerifySource, codec, values::for_each_value, verify,
+    Bloom, BuildOptions, Codec, ColumnType, InspectColumns, SegmentBuilder, SegmentTable, SegmentsRoot,
+    SegmentsVerification, Test, VerifySource, codec, values::for_each_value, verify,
 };
 use saki_io::{Device, SimDevice, SimOptions};
 use saki_page::{IoShare, PageCache, PageStore};
@@ -341,9 +341,10 @@ proptest! {
             rows: 1 + random.below(600) as u32,
             bytes: 1 + random.below(100_000) as usize,
             threads: 1 + random.below(3) as usize,
+            bloom: (0..model.columns.len()).filter(|_| random.chance(0.6)).collect(),
         };
         let mut bench = Bench::new(seed);
-        let root = bench.build(&model, options, random);
+        let root = bench.build(&model, options.clone(), random);
         prop_assert_eq!(root.rows, rows as u64);
         let mut gather = Gather { columns: &model.columns, found: Vec::new() };
         let seen = bench.verify(&root, &model.columns, &mut gather);
@@ -362,6 +363,10 @@ proptest! {
         for segment in table.segments.iter() {
             prop_assert_eq!(&segment.first_key, &key(at));
             at += segment.rows as usize;
+        }
+        for (column, zone) in table.segments.iter().flat_map(|segment| &segment.columns).map(|run| &run.zone).enumerate() {
+            let wanted = options.bloom.contains(&(column % model.columns.len()));
+            prop_assert_eq!(zone.bloom.is_some(), wanted && zone.values.is_none());
         }
         check_zones(&table, &model, random);
     }
@@ -394,6 +399,64 @@ fn a_flipped_bit_is_found_by_segment_and_column() {
     let [fault] = &seen.faults[..] else { panic!("one fault, not {:?}", seen.faults) };
     assert_eq!((fault.segment, fault.column), (1, Some(1)));
     assert!(fault.what.contains("checksum"), "{}", fault.what);
+}
+
+/// 900 distinct integers in three segments, with a Bloom filter.
+fn filtered(bench: &mut Bench) -> (Model, SegmentTable) {
+    let random = &mut Random::new(9);
+    let columns = vec![ColumnType { name: "a".into(), data_type: DataType::Int4, nullable: false }];
+    let values = vec![(0..900).map(|row: i32| Value::Int4(row.wrapping_mul(7919) % 1000 * 2)).collect()];
+    let model = Model { columns, values, rows: 900 };
+    let options = BuildOptions { rows: 300, bloom: vec![0], ..BuildOptions::default() };
+    let root = bench.build(&model, options, random);
+    assert_eq!(bench.verify(&root, &model.columns, &mut Nothing).faults, []);
+    let table = SegmentTable::read(&mut bench.reader, &root, "t".into(), model.columns.clone()).expect("read");
+    (model, table)
+}
+
+#[test]
+fn filters_decide_what_bounds_do_not() {
+    let (_, table) = filtered(&mut Bench::new(9));
+    let equal = |value| Test::Compare(CompareOp::Equal, Value::Int4(value));
+    let unequal = |value| Test::Compare(CompareOp::NotEqual, Value::Int4(value));
+    for segment in table.segments.iter() {
+        let zone = &segment.columns[0].zone;
+        // Odd numbers are of no row.
+        let odd = || (1..1999).step_by(2);
+        let passed = odd().filter(|value| zone.may_pass(&equal(*value), 300)).count();
+        assert!(passed < 60, "{passed} of 999");
+        for value in odd() {
+            let one_of = zone.may_pass(&Test::OneOf(vec![Value::Int4(value), Value::Int4(-1)]), 300);
+            assert_eq!(one_of, zone.may_pass(&equal(value), 300));
+            assert_eq!(zone.all_pass(&unequal(value), 300), !zone.may_pass(&equal(value), 300));
+        }
+        assert!(zone.may_pass(&Test::Compare(CompareOp::Less, Value::Int4(501)), 300), "only equality is decided");
+    }
+}
+
+#[test]
+fn a_filter_of_other_values_is_a_fault() {
+    let mut bench = Bench::new(9);
+    let (model, table) = filtered(&mut bench);
+    let publication = bench.volume.begin();
+    let codec = codec();
+    let options = BuildOptions::default();
+    let mut builder = SegmentBuilder::new(codec.as_ref(), model.columns.clone(), publication.writer(), options);
+    for (index, segment) in table.segments.iter().enumerate() {
+        let mut segment = segment.clone();
+        if index == 1 {
+            segment.columns[0].zone.bloom = Bloom::read(&[0; 32]).map(Arc::new);
+        }
+        builder.keep(segment).expect("kept");
+    }
+    let (root, writer) = builder.finish(bench.volume.page_size(), DIRECTORY).expect("built");
+    writer.finish().expect("finished");
+    let mut live = LivePages::new(bench.volume.page_size());
+    let source = VerifySource { fetcher: bench.reader.fetcher(), volume: &bench.volume, codec: codec.as_ref() };
+    let seen = verify(source, &root, &model.columns, &mut live, &mut Nothing);
+    let [fault] = &seen.faults[..] else { panic!("one fault, not {:?}", seen.faults) };
+    assert_eq!((fault.segment, fault.column), (1, Some(0)));
+    assert_eq!(fault.what, "300 of its values do not pass its Bloom filter");
 }
 
 #[test]

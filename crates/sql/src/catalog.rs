@@ -35,6 +35,9 @@ pub struct Table {
     /// The rows column by column; `None`: `columns = off`.
     #[serde(default)]
     pub segments: Option<SegmentsRoot>,
+    /// Columns whose segments have Bloom filters, ascending; none where there are no segments.
+    #[serde(default)]
+    pub bloom: Vec<usize>,
     pub statistics: Option<TableStatistics>,
 }
 

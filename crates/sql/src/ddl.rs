@@ -81,8 +81,7 @@ impl Database {
             }
             let id = writer.catalog.new_table_id();
             let tree = writer.catalog.new_tree_id();
-            let segments =
-                new.options.columns.unwrap_or(true).then(|| SegmentsRoot::empty(writer.catalog.new_tree_id()));
+            let segments = new.segments.then(|| SegmentsRoot::empty(writer.catalog.new_tree_id()));
             writer.catalog.put(Table {
                 id,
                 name: new.name,
@@ -92,6 +91,7 @@ impl Database {
                 root: TreeRoot::empty(tree),
                 indexes: Vec::new(),
                 segments,
+                bloom: new.bloom,
                 statistics: None,
             });
             Ok(())
@@ -134,16 +134,20 @@ impl Database {
                 };
             };
             let mut table = Table::clone(&found);
-            match (change.options.columns, table.segments) {
-                (Some(true), None) => {
-                    let empty = SegmentsRoot::empty(writer.catalog.new_tree_id());
-                    table.segments = Some(segments::build(writer.trees(), &table, &empty)?);
+            let on = change.options.columns.unwrap_or(table.segments.is_some());
+            table.bloom = change.options.bloom_columns(&table.columns, on, &table.bloom)?;
+            if on == table.segments.is_some() && table.bloom == found.bloom {
+                return Ok(());
+            }
+            table.segments = match on {
+                true => {
+                    let before = table.segments.unwrap_or_else(|| SegmentsRoot::empty(writer.catalog.new_tree_id()));
+                    Some(segments::build(writer.trees(), &table, &before)?)
                 }
-                (Some(false), Some(root)) => {
-                    segments::free(writer, &table, &root)?;
-                    table.segments = None;
-                }
-                _ => return Ok(()),
+                false => None,
+            };
+            if let Some(before) = &found.segments {
+                segments::free(writer, &found, before)?;
             }
             writer.catalog.put(table);
             Ok(())

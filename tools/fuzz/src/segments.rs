@@ -1,7 +1,9 @@
 //! Entries of the directory of column segments. The input begins with the columns of the table.
 
+use std::sync::Arc;
+
 use saki_base::{DataType, PageAddress, Random, Value};
-use saki_columns::{ColumnRun, ColumnType, Segment, Zone, entry::decode, entry::encode};
+use saki_columns::{Bloom, ColumnRun, ColumnType, Segment, Zone, entry::decode, entry::encode};
 
 use crate::input::{DATA_TYPES, Input};
 
@@ -38,14 +40,16 @@ pub fn entry_seeds() -> Vec<Vec<u8>> {
     let choices = [2_u8, 8, 11, 13];
     let columns: Vec<ColumnType> =
         choices.iter().map(|choice| column(DATA_TYPES[usize::from(*choice)], false)).collect();
+    let bloom = Bloom::read(&[0x5a; 64]).map(Arc::new);
     let zones = [
-        Zone { min: Value::Int4(-3), max: Value::Int4(9), distinct: 5, ..Zone::default() },
+        Zone { min: Value::Int4(-3), max: Value::Int4(9), distinct: 5, bloom, ..Zone::default() },
         Zone {
             nulls: 2,
             min: Value::Text("a".into()),
             max: Value::Text("c".into()),
             distinct: 3,
             values: Some(["a", "b", "c"].map(|text| Value::Text(text.into())).into()),
+            bloom: None,
         },
         Zone { nulls: 7, values: Some(Box::default()), ..Zone::default() },
         Zone { min: Value::Timestamp(random.next_u64() as i64), ..Zone::default() },

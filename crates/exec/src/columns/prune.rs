@@ -9,6 +9,9 @@ use saki_vector::{Expr, KeyFilter};
 /// Constants of a NOT IN that are tested one by one, at most.
 const NOT_IN_MAX: usize = 32;
 
+/// Keys of a join that a segment's Bloom filter is asked for one by one, at most.
+const KEYS_MAX: usize = 64;
+
 /// What a condition says of zones: true wherever the condition is.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum ZoneCheck {
@@ -212,7 +215,13 @@ pub(super) fn may_have_partner(segment: &Segment, column: usize, keys: &KeyFilte
     if keys.is_empty() || zone.nulls >= segment.rows {
         return false;
     }
-    zone.bounds().is_none_or(|bounds| keys.may_contain_range(bounds.min, bounds.max))
+    let Some(bounds) = zone.bounds() else { return true };
+    if !keys.may_contain_range(bounds.min, bounds.max) {
+        return false;
+    }
+    let Some(bloom) = &zone.bloom else { return true };
+    let among = |key: &i64| (bounds.min..=bounds.max).contains(key) && bloom.may_contain_integer(*key);
+    keys.values(KEYS_MAX).is_none_or(|keys| keys.iter().any(among))
 }
 
 #[cfg(test)]

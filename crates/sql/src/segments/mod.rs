@@ -41,7 +41,12 @@ impl Table {
 /// A builder of a table's segments, with pages of the publication under way; `share`: it has one of so many parts of the machine.
 pub fn builder<'w>(trees: Trees<'w>, table: &Table, share: usize) -> SegmentBuilder<'w> {
     let whole = BuildOptions::default();
-    let options = BuildOptions { rows: trees.db.options.segment_rows, threads: whole.threads.div_ceil(share), ..whole };
+    let options = BuildOptions {
+        rows: trees.db.options.segment_rows,
+        threads: whole.threads.div_ceil(share),
+        bloom: table.bloom.clone(),
+        ..whole
+    };
     SegmentBuilder::new(trees.db.codec.as_ref(), table.column_types(), trees.pages(), options)
 }
 

@@ -197,6 +197,14 @@ proptest! {
                 bench.run("ALTER TABLE t SET (columns = on)");
                 bench.check();
             }
+            if random.chance(0.3) {
+                let filtered: Vec<String> = (0..columns.len())
+                    .filter(|index| columns[*index].1 != DataType::Bool && random.chance(0.5))
+                    .map(|index| format!("c{index}"))
+                    .collect();
+                bench.run(&format!("ALTER TABLE t SET (bloom = '{}')", filtered.join(", ")));
+                bench.check();
+            }
         }
     }
 

@@ -21,7 +21,7 @@ impl AlterTable {
         let [AlterTableOperation::SetOptionsParens { options }] = &alter.operations[..] else {
             let operations = alter.operations.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             return Err(SqlError::unsupported(format!("ALTER TABLE: {operations} is not supported"))
-                .hint(format!("ALTER TABLE {name} SET (columns = on | off)"))
+                .hint(format!("ALTER TABLE {name} SET (columns = on | off, bloom = 'column, …')"))
                 .at(position));
         };
         Ok(Self { name, position, if_exists: alter.if_exists, options: TableOptions::read(options)? })

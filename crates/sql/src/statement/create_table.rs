@@ -22,7 +22,10 @@ pub struct NewTable {
     pub if_not_exists: bool,
     pub columns: Vec<Column>,
     pub primary_key: Vec<usize>,
-    pub options: TableOptions,
+    /// Whether the rows are stored column by column too.
+    pub segments: bool,
+    /// Columns with Bloom filters.
+    pub bloom: Vec<usize>,
 }
 
 impl NewTable {
@@ -87,7 +90,9 @@ impl NewTable {
             CreateTableOptions::With(options) => TableOptions::read(options)?,
             _ => TableOptions::default(),
         };
-        Ok(Self { name, position, if_not_exists: create.if_not_exists, columns, primary_key, options })
+        let segments = options.columns.unwrap_or(true);
+        let bloom = options.bloom_columns(&columns, segments, &[])?;
+        Ok(Self { name, position, if_not_exists: create.if_not_exists, columns, primary_key, segments, bloom })
     }
 }
 

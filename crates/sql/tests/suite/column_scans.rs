@@ -125,3 +125,60 @@ fn few_keys_of_a_join_are_looked_up_instead_of_scanning() {
         assert!(analyzed.contains("keys [l_order") && !analyzed.contains("looked up"), "{analyzed}");
     });
 }
+
+#[test]
+fn bloom_filters_rule_segments_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = OpenOptions { segment_rows: 1000, reactors: Some(2), ..OpenOptions::default() };
+    let options = CreateOptions { open, ..CreateOptions::default() };
+    let database = Database::create(directory.path().join("database"), options).unwrap();
+    run(async {
+        let session = database.session();
+        // Every segment has mails and parts from nearly the whole range.
+        for sql in [
+            "CREATE TABLE customer (id int PRIMARY KEY, mail text, part bigint) WITH (bloom = 'mail, part')",
+            "INSERT INTO customer SELECT value, 'customer.' || value * 7919 % 10007, value * 7919 % 10007 * 1000 \
+             FROM generate_series(1, 10000)",
+            "CREATE TABLE wanted (part bigint PRIMARY KEY)",
+            "INSERT INTO wanted VALUES (7919000), (7919001), (5831000), (5831001)",
+            "ANALYZE",
+        ] {
+            session.execute(sql).await.unwrap();
+        }
+        for (setting, value) in [("access_path", "columns"), ("index_join", "never"), ("adaptive_lookups", "off")] {
+            session.set(setting, value).unwrap();
+        }
+        let pruned = async |sql: &str, counter: &str| {
+            let analyzed = lines(&session, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
+            let scan = analyzed.split("ColumnScanExec: customer").nth(1);
+            let counts = scan.and_then(|scan| scan.split(counter).nth(1)).unwrap_or_else(|| panic!("{analyzed}"));
+            counts.split([' ', ')']).next().unwrap().parse::<u64>().unwrap()
+        };
+        let one = "SELECT id FROM customer WHERE mail = 'customer.7919'";
+        let two = "SELECT id FROM customer WHERE mail IN ('customer.7919', 'customer.5831')";
+        let joined = "SELECT id FROM customer JOIN wanted ON customer.part = wanted.part";
+        let (first, both) = (vec!["1"], vec!["1", "2"]);
+        let check = async |filtered: bool| {
+            for (sql, counter, expected, segments) in
+                [(one, "(pruned=", &first, 8), (two, "(pruned=", &both, 8), (joined, "by_keys=", &both, 7)]
+            {
+                let mut found = lines(&session, sql).await;
+                found.sort();
+                assert_eq!(&found, expected, "{sql}");
+                let pruned = pruned(sql, counter).await;
+                // A foreign value passes a filter now and then.
+                assert_eq!(pruned >= segments, filtered, "{sql}: {pruned} segments");
+            }
+        };
+        check(true).await;
+        session.execute("ALTER TABLE customer SET (bloom = '')").await.unwrap();
+        check(false).await;
+        session.execute("ALTER TABLE customer SET (bloom = 'part, mail')").await.unwrap();
+        check(true).await;
+        // Touched segments are written anew.
+        let changes = "INSERT INTO customer VALUES (500, 'new', 5), (20000, 'newer', 6) \
+                       ON CONFLICT (id) DO UPDATE SET mail = excluded.mail, part = excluded.part";
+        session.execute(changes).await.unwrap();
+        check(true).await;
+    });
+}

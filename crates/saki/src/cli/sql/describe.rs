@@ -96,6 +96,9 @@ pub fn table(state: &State<'_>, name: &str) -> Outcome {
         };
         say!("    {}{unique} ({}){include}", index.name, columns.join(", "));
     }
+    if !table.bloom.is_empty() {
+        say!("Bloom filters: {}", table.names(&table.bloom));
+    }
     say!(
         "{} rows, {} in {} pages, {} levels; {}\n",
         progress::short(table.root.entries as f64),
