@@ -42,6 +42,7 @@ pub mod buffer;
 pub mod checksum;
 pub mod civil;
 pub mod clock;
+mod compare_op;
 mod display;
 pub mod ids;
 pub mod key;
@@ -54,6 +55,7 @@ pub mod value;
 pub use buffer::{AlignedBuffer, Arena, ArenaSlot, BUFFER_ALIGNMENT, Buffer};
 pub use checksum::checksum;
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use compare_op::CompareOp;
 pub use display::display;
 pub use ids::{
     CHUNK_BYTES, ChunkId, DeviceId, Generation, InvalidPageSize, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PageAddress, PageRef,

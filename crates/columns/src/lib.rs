@@ -61,4 +61,4 @@ pub use survey::survey;
 pub use table::{SegmentTable, TableZone};
 pub use test::Test;
 pub use verify::{InspectColumns, SegmentFault, SegmentsVerification, VerifySource, verify};
-pub use zone::Zone;
+pub use zone::{Zone, text_successor};

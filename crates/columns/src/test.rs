@@ -1,7 +1,5 @@
 //! Tests of a column against constants: what zone maps and encoded columns can decide.
 
-use std::cmp::Ordering;
-
 use saki_base::ValueRef;
 use saki_base::value::{Value, compare};
 use saki_vector::expr::CompareOp;
@@ -23,22 +21,10 @@ impl Test {
             (Self::IsNull, value) => value == ValueRef::Null,
             (_, ValueRef::Null) => false,
             (Self::IsNotNull, _) => true,
-            (Self::Compare(op, constant), value) => holds(*op, compare(value, constant.as_ref())),
+            (Self::Compare(op, constant), value) => op.holds(compare(value, constant.as_ref())),
             (Self::OneOf(constants), value) => {
                 constants.iter().any(|constant| compare(value, constant.as_ref()).is_eq())
             }
         }
-    }
-}
-
-/// Whether values in this order satisfy a comparison.
-pub(crate) fn holds(op: CompareOp, ordering: Ordering) -> bool {
-    match op {
-        CompareOp::Equal => ordering.is_eq(),
-        CompareOp::NotEqual => ordering.is_ne(),
-        CompareOp::Less => ordering.is_lt(),
-        CompareOp::LessOrEqual => ordering.is_le(),
-        CompareOp::Greater => ordering.is_gt(),
-        CompareOp::GreaterOrEqual => ordering.is_ge(),
     }
 }

@@ -83,7 +83,7 @@ impl Zone {
 
     fn may_compare(&self, op: CompareOp, constant: &Value) -> bool {
         if let Some(values) = &self.values {
-            return values.iter().any(|value| holds(op, value, constant));
+            return values.iter().any(|value| op.holds(order_of(value, constant)));
         }
         let min_is = |order: fn(Ordering) -> bool| !self.min.is_null() && order(order_of(&self.min, constant));
         let max_is = |order: fn(Ordering) -> bool| !self.max.is_null() && order(order_of(&self.max, constant));
@@ -104,28 +104,12 @@ impl Zone {
 
     /// Of values none of which is NULL: all pass if none may pass the opposite.
     fn all_compare(&self, op: CompareOp, constant: &Value) -> bool {
-        !self.may_compare(opposite(op), constant)
-    }
-}
-
-/// What holds exactly if `op` does not: values are totally ordered.
-const fn opposite(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Equal => CompareOp::NotEqual,
-        CompareOp::NotEqual => CompareOp::Equal,
-        CompareOp::Less => CompareOp::GreaterOrEqual,
-        CompareOp::LessOrEqual => CompareOp::Greater,
-        CompareOp::Greater => CompareOp::LessOrEqual,
-        CompareOp::GreaterOrEqual => CompareOp::Less,
+        !self.may_compare(op.negated(), constant)
     }
 }
 
 fn order_of(left: &Value, right: &Value) -> Ordering {
     compare(left.as_ref(), right.as_ref())
-}
-
-fn holds(op: CompareOp, value: &Value, constant: &Value) -> bool {
-    crate::test::holds(op, order_of(value, constant))
 }
 
 /// A lower bound of `text` and all it begins, of at most [`VALUE_BYTES_MAX`] bytes.
@@ -138,8 +122,13 @@ pub(crate) fn text_ceiling(text: &str) -> Option<String> {
     if text.len() <= VALUE_BYTES_MAX {
         return Some(text.to_owned());
     }
-    let mut bound = text_floor(text);
-    // The prefix with its last character raised is greater than everything that begins with the prefix.
+    text_successor(&text_floor(text))
+}
+
+/// The least text of at most as many characters that is greater than everything that begins with `prefix`; `None` if there is none.
+pub fn text_successor(prefix: &str) -> Option<String> {
+    let mut bound = prefix.to_owned();
+    // The prefix with its last character raised; one that is the greatest is left out.
     while let Some(last) = bound.pop() {
         if let Some(next) = next_char(last) {
             bound.push(next);

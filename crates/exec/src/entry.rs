@@ -247,23 +247,12 @@ fn test_value(test: &Test, value: ValueRef<'_>) -> bool {
         Test::IsNull => null,
         Test::IsNotNull => !null,
         _ if null => false,
-        Test::Compare(op, bound) => holds(*op, compare(value, bound.as_ref())),
+        Test::Compare(op, bound) => op.holds(compare(value, bound.as_ref())),
         Test::OneOf(values, negated) => {
             values.iter().any(|other| compare(value, other.as_ref()) == Ordering::Equal) != *negated
         }
         Test::Within(low, high) => {
             integer_bounds(CompareOp::Equal, value).is_some_and(|(v, _)| (*low..=*high).contains(&v))
         }
-    }
-}
-
-fn holds(op: CompareOp, ordering: Ordering) -> bool {
-    match op {
-        CompareOp::Equal => ordering.is_eq(),
-        CompareOp::NotEqual => ordering.is_ne(),
-        CompareOp::Less => ordering.is_lt(),
-        CompareOp::LessOrEqual => ordering.is_le(),
-        CompareOp::Greater => ordering.is_gt(),
-        CompareOp::GreaterOrEqual => ordering.is_ge(),
     }
 }

@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blocking;
 mod column;
 pub mod columns;
 mod entry;

@@ -1,16 +1,7 @@
 //! Predicates on encoded entries: evaluated on key and row bytes before a column is copied.
 
+pub use saki_base::CompareOp;
 use saki_base::value::Value;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CompareOp {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
 
 /// A test of one column; `column` indexes `TreeAccess::columns`. NULL fails every comparison.
 #[derive(Clone, PartialEq, Debug)]

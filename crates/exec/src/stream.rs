@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use arrow_array::RecordBatch;
 use parking_lot::Mutex;
 
+use crate::blocking::wait_for;
 use crate::error::ExecError;
 use crate::run::Run;
 
@@ -114,20 +115,7 @@ impl PipelineStream {
 
     /// The next batch, for callers outside of an async runtime.
     pub fn next_blocking(&mut self) -> Option<Result<OutputBatch, ExecError>> {
-        struct Unpark(std::thread::Thread);
-        impl std::task::Wake for Unpark {
-            fn wake(self: Arc<Self>) {
-                self.0.unpark();
-            }
-        }
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            match self.poll_next(&mut context) {
-                Poll::Ready(item) => return item,
-                Poll::Pending => std::thread::park(),
-            }
-        }
+        wait_for(|context| self.poll_next(context))
     }
 
     /// The run this partition belongs to.

@@ -90,7 +90,7 @@ fn convert(filter: &Arc<dyn PhysicalExpr>, type_of: &dyn Fn(usize) -> Option<Dat
             return compare(binary.left(), op, literal.value(), type_of);
         }
         let literal = binary.left().downcast_ref::<Literal>()?;
-        return compare(binary.right(), mirrored(op), literal.value(), type_of);
+        return compare(binary.right(), op.mirrored(), literal.value(), type_of);
     }
     if let Some(list) = filter.downcast_ref::<InListExpr>() {
         return in_list(list, type_of);
@@ -263,7 +263,8 @@ fn compare_units(op: CompareOp, number: types::Exact, column: DataType, scale: u
     })
 }
 
-fn compare_op(op: Operator) -> Option<CompareOp> {
+/// The comparison that an operator is, if it is one.
+pub fn compare_op(op: Operator) -> Option<CompareOp> {
     Some(match op {
         Operator::Eq => CompareOp::Equal,
         Operator::NotEq => CompareOp::NotEqual,
@@ -273,16 +274,6 @@ fn compare_op(op: Operator) -> Option<CompareOp> {
         Operator::GtEq => CompareOp::GreaterOrEqual,
         _ => return None,
     })
-}
-
-fn mirrored(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Less => CompareOp::Greater,
-        CompareOp::LessOrEqual => CompareOp::GreaterOrEqual,
-        CompareOp::Greater => CompareOp::Less,
-        CompareOp::GreaterOrEqual => CompareOp::LessOrEqual,
-        same => same,
-    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result, TableReference};
 use datafusion::logical_expr::utils::{conjunction, disjunction, split_binary, split_conjunction};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::provider::contains_subquery;
 
 /// Disjunctions with more branches are left alone: what they imply is long and excludes little.
 const BRANCHES_MAX: usize = 32;
@@ -74,20 +76,7 @@ fn by_one_table(branch: &Expr) -> BTreeMap<TableReference, Vec<Expr>> {
 
 /// The tables a condition names; `None` if it is more than a function of their columns.
 fn tables(condition: &Expr) -> Option<Vec<TableReference>> {
-    let more = condition.is_volatile()
-        || condition
-            .exists(|node| {
-                Ok(matches!(
-                    node,
-                    Expr::ScalarSubquery(_)
-                        | Expr::InSubquery(_)
-                        | Expr::Exists(_)
-                        | Expr::SetComparison(_)
-                        | Expr::OuterReferenceColumn(..)
-                ))
-            })
-            .unwrap_or(true);
-    if more {
+    if condition.is_volatile() || contains_subquery(condition) {
         return None;
     }
     let mut tables = Vec::new();

@@ -254,7 +254,8 @@ impl TableProvider for SnapshotTable {
     }
 }
 
-fn contains_subquery(filter: &Expr) -> bool {
+/// Whether a condition is more than a function of columns.
+pub fn contains_subquery(filter: &Expr) -> bool {
     use datafusion::common::tree_node::TreeNode;
     filter
         .exists(|node| {

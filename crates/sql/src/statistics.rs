@@ -7,6 +7,7 @@
 
 use saki_base::value::Value;
 use saki_base::{ValueRef, checksum};
+use saki_columns::distinct::{DistinctCounter, hash_integer};
 use saki_exec::predicate::CompareOp;
 use serde::{Deserialize, Serialize};
 
@@ -63,21 +64,15 @@ pub fn image(value: ValueRef<'_>) -> f64 {
 
 /// Of a value; equal values of one type have equal hashes.
 pub(crate) fn hash(value: ValueRef<'_>) -> u64 {
-    let mix = |v: u64| {
-        let mut x = v.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    };
     match value {
         ValueRef::Null => 0,
-        ValueRef::Bool(v) => mix(v.into()),
-        ValueRef::Int2(v) => mix(v as u64),
-        ValueRef::Int4(v) | ValueRef::Date(v) => mix(v as u64),
-        ValueRef::Int8(v) | ValueRef::Timestamp(v) | ValueRef::Timestamptz(v) => mix(v as u64),
-        ValueRef::Float4(v) => mix(f64::from(v).to_bits()),
-        ValueRef::Float8(v) => mix(v.to_bits()),
-        ValueRef::Decimal(v) => mix(v as u64 ^ (v >> 64) as u64),
+        ValueRef::Bool(v) => hash_integer(v.into()),
+        ValueRef::Int2(v) => hash_integer(v as u64),
+        ValueRef::Int4(v) | ValueRef::Date(v) => hash_integer(v as u64),
+        ValueRef::Int8(v) | ValueRef::Timestamp(v) | ValueRef::Timestamptz(v) => hash_integer(v as u64),
+        ValueRef::Float4(v) => hash_integer(f64::from(v).to_bits()),
+        ValueRef::Float8(v) => hash_integer(v.to_bits()),
+        ValueRef::Decimal(v) => hash_integer(v as u64 ^ (v >> 64) as u64),
         ValueRef::Text(v) => checksum(v.as_bytes()),
         ValueRef::Bytea(v) => checksum(v),
         ValueRef::Uuid(v) => checksum(&v),
@@ -95,15 +90,13 @@ pub struct Collector {
 
 struct ColumnCollector {
     nulls: u64,
-    registers: Vec<u8>,
+    distinct: DistinctCounter,
     sample: Vec<Option<(f64, u64)>>,
 }
 
-const REGISTER_BITS: u32 = 12;
-
 impl Collector {
     pub fn new(table: &Table) -> Self {
-        let column = || ColumnCollector { nulls: 0, registers: vec![0; 1 << REGISTER_BITS], sample: Vec::new() };
+        let column = || ColumnCollector { nulls: 0, distinct: DistinctCounter::default(), sample: Vec::new() };
         Self { rows: 0, columns: table.columns.iter().map(|_| column()).collect(), stride: 1, next_sample: 0 }
     }
 
@@ -113,7 +106,7 @@ impl Collector {
             for row in 0..rows {
                 match reader.value(row) {
                     ValueRef::Null => column.nulls += 1,
-                    value => column.count(hash(value)),
+                    value => column.distinct.add(hash(value)),
                 }
             }
         }
@@ -154,30 +147,12 @@ impl Collector {
 }
 
 impl ColumnCollector {
-    #[inline]
-    fn count(&mut self, hash: u64) {
-        let register = (hash >> (64 - REGISTER_BITS)) as usize;
-        let rank = ((hash << REGISTER_BITS) | (1 << (REGISTER_BITS - 1))).leading_zeros() as u8 + 1;
-        let known = &mut self.registers[register];
-        if rank > *known {
-            *known = rank;
-        }
-    }
-
-    fn distinct(&self) -> f64 {
-        let m = self.registers.len() as f64;
-        let sum: f64 = self.registers.iter().map(|rank| (-f64::from(*rank)).exp2()).sum();
-        let estimate = 0.7213 / (1.0 + 1.079 / m) * m * m / sum;
-        let empty = self.registers.iter().filter(|rank| **rank == 0).count() as f64;
-        if estimate <= 2.5 * m && empty > 0.0 { m * (m / empty).ln() } else { estimate }
-    }
-
     fn finish(mut self, rows: u64, whole: bool) -> ColumnStatistics {
         let present = rows.saturating_sub(self.nulls);
         if present == 0 {
             return ColumnStatistics { null_fraction: if rows == 0 { 0.0 } else { 1.0 }, ..Default::default() };
         }
-        let mut distinct = self.distinct().clamp(1.0, present as f64);
+        let mut distinct = self.distinct.estimate().clamp(1.0, present as f64);
         let sampled_rows = self.sample.len() as f64;
         let mut hashes: Vec<u64> = self.sample.iter().flatten().map(|(_, hash)| *hash).collect();
         hashes.sort_unstable();
@@ -313,10 +288,10 @@ mod tests {
     use super::*;
 
     fn statistics(values: impl Iterator<Item = i32>) -> ColumnStatistics {
-        let mut column = ColumnCollector { nulls: 0, registers: vec![0; 1 << REGISTER_BITS], sample: Vec::new() };
+        let mut column = ColumnCollector { nulls: 0, distinct: DistinctCounter::default(), sample: Vec::new() };
         let mut rows = 0;
         for v in values {
-            column.count(hash(ValueRef::Int4(v)));
+            column.distinct.add(hash(ValueRef::Int4(v)));
             column.sample.push(Some((v.into(), hash(ValueRef::Int4(v)))));
             rows += 1;
         }

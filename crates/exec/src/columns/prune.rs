@@ -2,7 +2,7 @@
 
 use saki_base::DataType;
 use saki_base::value::Value;
-use saki_columns::{ColumnType, Segment, Test};
+use saki_columns::{ColumnType, Segment, Test, text_successor};
 use saki_vector::expr::{CompareOp, LikePattern};
 use saki_vector::{Expr, KeyFilter};
 
@@ -33,7 +33,7 @@ impl ZoneCheck {
             Expr::Compare { op, left, right } => match (&**left, &**right) {
                 (Expr::Column { index, .. }, Expr::Literal { value, .. }) => compare(columns, *index, *op, value),
                 (Expr::Literal { value, .. }, Expr::Column { index, .. }) => {
-                    compare(columns, *index, mirrored(*op), value)
+                    compare(columns, *index, op.mirrored(), value)
                 }
                 _ => None,
             },
@@ -139,34 +139,12 @@ fn is_of(value: &Value, data_type: DataType) -> bool {
     }
 }
 
-/// With the operands changed over.
-const fn mirrored(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Less => CompareOp::Greater,
-        CompareOp::LessOrEqual => CompareOp::GreaterOrEqual,
-        CompareOp::Greater => CompareOp::Less,
-        CompareOp::GreaterOrEqual => CompareOp::LessOrEqual,
-        op => op,
-    }
-}
-
-const fn opposite(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Equal => CompareOp::NotEqual,
-        CompareOp::NotEqual => CompareOp::Equal,
-        CompareOp::Less => CompareOp::GreaterOrEqual,
-        CompareOp::LessOrEqual => CompareOp::Greater,
-        CompareOp::Greater => CompareOp::LessOrEqual,
-        CompareOp::GreaterOrEqual => CompareOp::Less,
-    }
-}
-
 /// What is true exactly where `condition` is false; NULL is neither.
 fn negated(condition: &Expr) -> Option<Expr> {
     let all = |parts: &[Expr]| parts.iter().map(|part| Expr::Not(Box::new(part.clone()))).collect();
     Some(match condition {
         Expr::Compare { op, left, right } => {
-            Expr::Compare { op: opposite(*op), left: left.clone(), right: right.clone() }
+            Expr::Compare { op: op.negated(), left: left.clone(), right: right.clone() }
         }
         Expr::And(parts) => Expr::Or(all(parts)),
         Expr::Or(parts) => Expr::And(all(parts)),
@@ -190,23 +168,8 @@ fn like(columns: &[ColumnType], column: usize, pattern: &LikePattern) -> Option<
     }
     let prefix = std::str::from_utf8(pattern.prefix()).ok().filter(|prefix| !prefix.is_empty())?;
     let low = compare(columns, column, CompareOp::GreaterOrEqual, &Value::Text(prefix.to_owned()))?;
-    let high = after(prefix).and_then(|end| compare(columns, column, CompareOp::Less, &Value::Text(end)));
+    let high = text_successor(prefix).and_then(|end| compare(columns, column, CompareOp::Less, &Value::Text(end)));
     Some(ZoneCheck::Wider(Box::new(ZoneCheck::All(std::iter::once(low).chain(high).collect()))))
-}
-
-/// The least text, by bytes, that is greater than all that begin with `prefix`.
-fn after(prefix: &str) -> Option<String> {
-    let mut end = prefix.to_owned();
-    while let Some(last) = end.pop() {
-        let next = match last {
-            char::MAX => continue,
-            '\u{d7ff}' => '\u{e000}',
-            last => char::from_u32(u32::from(last) + 1)?,
-        };
-        end.push(next);
-        return Some(end);
-    }
-    None
 }
 
 /// Whether a row of the segment may have a partner among `keys`, by its value of `column`. NULL has none.
@@ -300,8 +263,8 @@ mod tests {
         };
         assert_eq!(ZoneCheck::of(&like("abc%d"), &columns()), range("abc", "abd"));
         assert_eq!(ZoneCheck::of(&like("%abc"), &columns()), None);
-        assert_eq!(after("a\u{d7ff}").as_deref(), Some("a\u{e000}"));
-        assert_eq!(after("a\u{10ffff}").as_deref(), Some("b"));
-        assert_eq!(after("\u{10ffff}"), None);
+        assert_eq!(text_successor("a\u{d7ff}").as_deref(), Some("a\u{e000}"));
+        assert_eq!(text_successor("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!(text_successor("\u{10ffff}"), None);
     }
 }

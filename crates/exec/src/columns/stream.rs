@@ -19,6 +19,7 @@ use super::metrics::ScanCounts;
 use super::run::ColumnScanRun;
 use super::segment::ScanSegment;
 use super::selection::{Part, Selection};
+use crate::blocking::wait_for;
 use crate::error::ExecError;
 
 /// Segments that have been filtered and wait for their other columns, at most.
@@ -101,20 +102,7 @@ impl ColumnStream {
 
     /// The next batch, for callers outside of an async runtime.
     pub fn next_blocking(&mut self) -> Option<Result<Batch, ExecError>> {
-        struct Unpark(std::thread::Thread);
-        impl std::task::Wake for Unpark {
-            fn wake(self: Arc<Self>) {
-                self.0.unpark();
-            }
-        }
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            match self.poll_next(&mut context) {
-                Poll::Ready(item) => return item,
-                Poll::Pending => std::thread::park(),
-            }
-        }
+        wait_for(|context| self.poll_next(context))
     }
 
     /// Works until there is a batch, or nothing to do but wait; `None`: the end.

@@ -6,9 +6,8 @@ use arrow_schema::DataType;
 use datafusion::common::Result;
 use saki_base::value::Value;
 use saki_columns::Test as ZoneTest;
-use saki_exec::predicate::CompareOp;
 use saki_vector::Expr;
-use saki_vector::expr::{self, ValueSet};
+use saki_vector::expr::ValueSet;
 
 use crate::column_test::{ColumnTest, Test};
 use crate::native::translate;
@@ -31,7 +30,7 @@ fn of_test(test: &ColumnTest, data_type: &DataType) -> Expr {
     match &test.test {
         Test::Compare(op, value) => {
             let constant = Box::new(Expr::Literal { value: value.clone(), data_type: data_type.clone() });
-            Expr::Compare { op: compare_op(*op), left: column(), right: constant }
+            Expr::Compare { op: *op, left: column(), right: constant }
         }
         Test::OneOf { values, negated: false } if values.is_empty() => {
             Expr::Literal { value: Value::Bool(false), data_type: DataType::Boolean }
@@ -47,21 +46,10 @@ fn of_test(test: &ColumnTest, data_type: &DataType) -> Expr {
 /// The test in the words of zone maps; `None` if they have none for it.
 pub fn zone_test(test: &Test) -> Option<ZoneTest> {
     Some(match test {
-        Test::Compare(op, value) => ZoneTest::Compare(compare_op(*op), value.clone()),
+        Test::Compare(op, value) => ZoneTest::Compare(*op, value.clone()),
         Test::OneOf { values, negated: false } => ZoneTest::OneOf(values.clone()),
         Test::OneOf { negated: true, .. } => return None,
         Test::IsNull => ZoneTest::IsNull,
         Test::IsNotNull => ZoneTest::IsNotNull,
     })
-}
-
-fn compare_op(op: CompareOp) -> expr::CompareOp {
-    match op {
-        CompareOp::Equal => expr::CompareOp::Equal,
-        CompareOp::NotEqual => expr::CompareOp::NotEqual,
-        CompareOp::Less => expr::CompareOp::Less,
-        CompareOp::LessOrEqual => expr::CompareOp::LessOrEqual,
-        CompareOp::Greater => expr::CompareOp::Greater,
-        CompareOp::GreaterOrEqual => expr::CompareOp::GreaterOrEqual,
-    }
 }

@@ -20,6 +20,8 @@ use saki_vector::{Batch, Column as NativeColumn, Expr};
 
 use super::foreign::foreign;
 
+use crate::column_test::compare_op;
+
 /// An expression over columns of `schema` as one over the columns of a batch at the same positions.
 pub fn translate(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Expr> {
     match (Translator { schema }).known(expr)? {
@@ -303,18 +305,6 @@ fn same_form(source: &DataType, target: &DataType) -> bool {
         (DataType::Decimal128(narrow, from), DataType::Decimal128(wide, to)) => from == to && narrow <= wide,
         _ => comparable(source, target),
     }
-}
-
-fn compare_op(op: Operator) -> Option<CompareOp> {
-    Some(match op {
-        Operator::Eq => CompareOp::Equal,
-        Operator::NotEq => CompareOp::NotEqual,
-        Operator::Lt => CompareOp::Less,
-        Operator::LtEq => CompareOp::LessOrEqual,
-        Operator::Gt => CompareOp::Greater,
-        Operator::GtEq => CompareOp::GreaterOrEqual,
-        _ => return None,
-    })
 }
 
 fn arithmetic_op(op: Operator) -> Option<ArithmeticOp> {

@@ -1,7 +1,5 @@
 //! Comparisons: values of a column with a constant or with those of another.
 
-use std::cmp::Ordering;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, StringViewArray};
@@ -14,49 +12,13 @@ use super::operand::{Integers, Operand, constant, integer};
 use super::text;
 use crate::{Bounds, Column, Result, VectorError, form, view};
 
-impl CompareOp {
-    /// The same comparison with its sides exchanged.
-    pub(crate) fn mirrored(self) -> Self {
-        match self {
-            Self::Less => Self::Greater,
-            Self::LessOrEqual => Self::GreaterOrEqual,
-            Self::Greater => Self::Less,
-            Self::GreaterOrEqual => Self::LessOrEqual,
-            Self::Equal | Self::NotEqual => self,
-        }
-    }
-
-    /// The comparison that holds where this one does not.
-    pub(crate) fn negated(self) -> Self {
-        match self {
-            Self::Equal => Self::NotEqual,
-            Self::NotEqual => Self::Equal,
-            Self::Less => Self::GreaterOrEqual,
-            Self::LessOrEqual => Self::Greater,
-            Self::Greater => Self::LessOrEqual,
-            Self::GreaterOrEqual => Self::Less,
-        }
-    }
-
-    /// Whether it holds for all values within bounds, or (false) for none of them.
-    fn decided_by(self, bounds: Bounds, constant: i128) -> Option<bool> {
-        let least = self.holds(i128::from(bounds.min).cmp(&constant));
-        let greatest = self.holds(i128::from(bounds.max).cmp(&constant));
-        let inside = i128::from(bounds.min) < constant && constant < i128::from(bounds.max);
-        // An order that holds at both ends holds between them; equality may hold in the middle alone.
-        (least == greatest && !(inside && matches!(self, Self::Equal | Self::NotEqual))).then_some(least)
-    }
-
-    pub(crate) fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Self::Equal => ordering.is_eq(),
-            Self::NotEqual => ordering.is_ne(),
-            Self::Less => ordering.is_lt(),
-            Self::LessOrEqual => ordering.is_le(),
-            Self::Greater => ordering.is_gt(),
-            Self::GreaterOrEqual => ordering.is_ge(),
-        }
-    }
+/// Whether a comparison holds for all values within bounds, or (false) for none of them.
+fn decided_by(op: CompareOp, bounds: Bounds, constant: i128) -> Option<bool> {
+    let least = op.holds(i128::from(bounds.min).cmp(&constant));
+    let greatest = op.holds(i128::from(bounds.max).cmp(&constant));
+    let inside = i128::from(bounds.min) < constant && constant < i128::from(bounds.max);
+    // An order that holds at both ends holds between them; equality may hold in the middle alone.
+    (least == greatest && !(inside && matches!(op, CompareOp::Equal | CompareOp::NotEqual))).then_some(least)
 }
 
 /// Keeps the rows for which `left op right` is true.
@@ -90,7 +52,7 @@ pub(crate) fn narrow(
 fn narrow_constant(op: CompareOp, column: &Column, value: &Value, data_type: &DataType, mask: &mut Mask) -> Result<()> {
     let array = column.array();
     if let (Some(integers), Some(value)) = (Integers::of(array), integer(value)) {
-        match column.known_bounds().and_then(|bounds| op.decided_by(bounds, value)) {
+        match column.known_bounds().and_then(|bounds| decided_by(op, bounds, value)) {
             Some(true) => {}
             Some(false) => mask.clear(),
             None => narrow_integers(op, integers, value, mask),

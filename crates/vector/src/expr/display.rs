@@ -4,62 +4,47 @@ use std::fmt::{self, Display, Formatter};
 
 use saki_base::value::Value;
 
-use super::{ArithmeticOp, CompareOp, DatePart, Expr};
+use super::{ArithmeticOp, DatePart, Expr};
 
 /// Columns by their index: `#3`.
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write(self, f, &|index, f| write!(f, "#{index}"))
+        write(self, f)
     }
 }
 
-impl Expr {
-    /// The expression as text, with columns by these names.
-    pub fn display_with<'a>(&'a self, names: &'a [&'a str]) -> impl Display + 'a {
-        fmt::from_fn(move |f| {
-            write(self, f, &|index, f| match names.get(index) {
-                Some(name) => f.write_str(name),
-                None => write!(f, "#{index}"),
-            })
-        })
-    }
-}
-
-type ColumnName<'a> = &'a dyn Fn(usize, &mut Formatter<'_>) -> fmt::Result;
-
-fn write(expr: &Expr, f: &mut Formatter<'_>, name: ColumnName<'_>) -> fmt::Result {
-    let operand = |expr: &Expr, f: &mut Formatter<'_>| write_operand(expr, f, name);
+fn write(expr: &Expr, f: &mut Formatter<'_>) -> fmt::Result {
     let not = |negated: bool| if negated { "NOT " } else { "" };
     match expr {
-        Expr::Column { index, .. } => name(*index, f),
+        Expr::Column { index, .. } => write!(f, "#{index}"),
         Expr::Literal { value, data_type } => write_value(value, scale(data_type), f),
-        Expr::Arithmetic { op, left, right, .. } => write_binary(left, op, right, f, name),
-        Expr::Compare { op, left, right } => write_binary(left, op, right, f, name),
+        Expr::Arithmetic { op, left, right, .. } => write_binary(left, op, right, f),
+        Expr::Compare { op, left, right } => write_binary(left, op, right, f),
         Expr::Negate(expr) => {
             f.write_str("-")?;
-            operand(expr, f)
+            write_operand(expr, f)
         }
-        Expr::And(parts) => write_list(parts, " AND ", f, operand),
-        Expr::Or(parts) => write_list(parts, " OR ", f, operand),
+        Expr::And(parts) => write_list(parts, " AND ", f, write_operand),
+        Expr::Or(parts) => write_list(parts, " OR ", f, write_operand),
         Expr::Not(expr) => {
             f.write_str("NOT ")?;
-            operand(expr, f)
+            write_operand(expr, f)
         }
         Expr::IsNull(expr) => {
-            operand(expr, f)?;
+            write_operand(expr, f)?;
             f.write_str(" IS NULL")
         }
         Expr::IsNotNull(expr) => {
-            operand(expr, f)?;
+            write_operand(expr, f)?;
             f.write_str(" IS NOT NULL")
         }
         Expr::Like { expr, pattern, negated } => {
-            operand(expr, f)?;
+            write_operand(expr, f)?;
             let like = if pattern.case_insensitive() { "ILIKE" } else { "LIKE" };
             write!(f, " {}{like} '{}'", not(*negated), pattern.pattern().replace('\'', "''"))
         }
         Expr::InList { expr, values, negated } => {
-            operand(expr, f)?;
+            write_operand(expr, f)?;
             write!(f, " {}IN (", not(*negated))?;
             let scale = scale(&expr.data_type());
             write_list(values.values(), ", ", f, |value, f| write_value(value, scale, f))?;
@@ -69,29 +54,29 @@ fn write(expr: &Expr, f: &mut Formatter<'_>, name: ColumnName<'_>) -> fmt::Resul
             f.write_str("CASE")?;
             for (when, then) in branches {
                 f.write_str(" WHEN ")?;
-                write(when, f, name)?;
+                write(when, f)?;
                 f.write_str(" THEN ")?;
-                write(then, f, name)?;
+                write(then, f)?;
             }
             if let Some(otherwise) = otherwise {
                 f.write_str(" ELSE ")?;
-                write(otherwise, f, name)?;
+                write(otherwise, f)?;
             }
             f.write_str(" END")
         }
         Expr::Cast { expr, data_type } => {
             f.write_str("CAST(")?;
-            write(expr, f, name)?;
+            write(expr, f)?;
             write!(f, " AS {data_type})")
         }
         Expr::DatePart { part, expr } => {
             write!(f, "EXTRACT({part} FROM ")?;
-            write(expr, f, name)?;
+            write(expr, f)?;
             f.write_str(")")
         }
         Expr::Substring { expr, start, length } => {
             f.write_str("SUBSTRING(")?;
-            write(expr, f, name)?;
+            write(expr, f)?;
             write!(f, " FROM {start}")?;
             match length {
                 Some(length) => write!(f, " FOR {length})"),
@@ -100,14 +85,14 @@ fn write(expr: &Expr, f: &mut Formatter<'_>, name: ColumnName<'_>) -> fmt::Resul
         }
         Expr::Foreign { call, arguments, .. } => {
             write!(f, "{call:?}(")?;
-            write_list(arguments, ", ", f, |argument, f| write(argument, f, name))?;
+            write_list(arguments, ", ", f, write)?;
             f.write_str(")")
         }
     }
 }
 
 /// In parentheses, where it is made of operands itself.
-fn write_operand(expr: &Expr, f: &mut Formatter<'_>, name: ColumnName<'_>) -> fmt::Result {
+fn write_operand(expr: &Expr, f: &mut Formatter<'_>) -> fmt::Result {
     match expr {
         Expr::Column { .. }
         | Expr::Literal { .. }
@@ -115,25 +100,19 @@ fn write_operand(expr: &Expr, f: &mut Formatter<'_>, name: ColumnName<'_>) -> fm
         | Expr::Cast { .. }
         | Expr::DatePart { .. }
         | Expr::Substring { .. }
-        | Expr::Foreign { .. } => write(expr, f, name),
+        | Expr::Foreign { .. } => write(expr, f),
         _ => {
             f.write_str("(")?;
-            write(expr, f, name)?;
+            write(expr, f)?;
             f.write_str(")")
         }
     }
 }
 
-fn write_binary(
-    left: &Expr,
-    op: &dyn Display,
-    right: &Expr,
-    f: &mut Formatter<'_>,
-    name: ColumnName<'_>,
-) -> fmt::Result {
-    write_operand(left, f, name)?;
+fn write_binary(left: &Expr, op: &dyn Display, right: &Expr, f: &mut Formatter<'_>) -> fmt::Result {
+    write_operand(left, f)?;
     write!(f, " {op} ")?;
-    write_operand(right, f, name)
+    write_operand(right, f)
 }
 
 fn write_list<T>(
@@ -201,19 +180,6 @@ fn write_timestamp(micros: i64, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, ".{fraction:06}")?;
     }
     f.write_str("'")
-}
-
-impl Display for CompareOp {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Equal => "=",
-            Self::NotEqual => "<>",
-            Self::Less => "<",
-            Self::LessOrEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterOrEqual => ">=",
-        })
-    }
 }
 
 impl Display for ArithmeticOp {

@@ -42,17 +42,8 @@ use saki_base::value::Value;
 use crate::{Batch, Column, Result, VectorError, form};
 pub use like::LikePattern;
 use operand::Operand;
+pub use saki_base::CompareOp;
 pub use value_set::ValueSet;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CompareOp {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArithmeticOp {
