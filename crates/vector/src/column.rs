@@ -119,8 +119,7 @@ impl Column {
         } else if same {
             concat_arrays(columns.iter().map(|column| &column.array))?
         } else {
-            let wide = columns.iter().map(|column| form::wide_decimals(column)).collect::<Result<Vec<_>>>()?;
-            arrow_select::concat::concat(&wide.iter().map(|array| array as &dyn Array).collect::<Vec<_>>())?
+            concat_decimals(columns)?
         };
         let bounds = columns.iter().map(|column| column.bounds).reduce(|a, b| Some(a?.union(b?)));
         Ok(Self { array, bounds: bounds.flatten() })
@@ -140,6 +139,16 @@ impl Keep {
 
 fn concat_arrays<'a>(arrays: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
     Ok(arrow_select::concat::concat(&arrays.map(AsRef::as_ref).collect::<Vec<_>>())?)
+}
+
+/// Decimals of both forms, in 16 bytes. Narrow ones do not know their scale: it is the wide ones'.
+fn concat_decimals(columns: &[&Column]) -> Result<ArrayRef> {
+    let wide_type =
+        columns.iter().map(|column| column.array.data_type()).find(|t| matches!(t, DataType::Decimal128(..)));
+    let Some(wide_type) = wide_type else { return Err(VectorError::internal("columns of different types")) };
+    let wide =
+        |column: &&Column| Ok(Arc::new(form::wide_decimals(column)?.with_data_type(wide_type.clone())) as ArrayRef);
+    concat_arrays(columns.iter().map(wide).collect::<Result<Vec<_>>>()?.iter())
 }
 
 /// If all columns are dictionaries of the same values.
@@ -246,10 +255,12 @@ mod tests {
     #[test]
     fn decimals_widen_together() {
         let narrow = Column::with_bounds(Arc::new(Int64Array::from(vec![Some(1), None])), Bounds { min: 1, max: 1 });
-        let wide = Column::new(Arc::new(Decimal128Array::from(vec![1 << 70])));
+        let wide = Decimal128Array::from(vec![1 << 70]).with_precision_and_scale(30, 4).unwrap();
+        let wide = Column::new(Arc::new(wide));
         let both = Column::concat(&[&narrow, &wide]).unwrap();
         let values: Vec<_> = form::wide_decimals(&both).unwrap().iter().collect();
         assert_eq!((values, both.known_bounds()), (vec![Some(1), None, Some(1 << 70)], None));
+        assert_eq!(both.array().data_type(), &DataType::Decimal128(30, 4));
         let twice = Column::concat(&[&narrow, &narrow]).unwrap();
         assert_eq!((twice.known_bounds(), twice.len()), (Some(Bounds { min: 1, max: 1 }), 4));
     }

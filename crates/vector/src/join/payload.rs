@@ -25,7 +25,7 @@ pub(super) fn unite(columns: &[Column], logical: &DataType) -> Result<Column> {
     let column = match logical {
         _ if columns.is_empty() => Column::new(empty(logical)),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Column::new(unite_text(columns)?),
-        DataType::Decimal128(precision, scale) => unite_decimals(&references, *precision, *scale)?,
+        DataType::Decimal128(..) => unite_decimals(&references)?,
         _ => Column::concat(&references)?,
     };
     // A look at the data now spares the expressions above a check of every sum and product.
@@ -45,17 +45,9 @@ fn empty(logical: &DataType) -> ArrayRef {
     })
 }
 
-fn unite_decimals(columns: &[&Column], precision: u8, scale: i8) -> Result<Column> {
-    if columns.iter().all(|column| *column.array().data_type() == DataType::Int64) {
-        return Column::concat(columns);
-    }
-    let wide = |column: &&Column| -> Result<Column> {
-        let wide = form::wide_decimals(column)?.with_precision_and_scale(precision, scale)?;
-        Ok(Column::new(Arc::new(wide)))
-    };
-    let columns = columns.iter().map(wide).collect::<Result<Vec<_>>>()?;
-    let column = Column::concat(&columns.iter().collect::<Vec<_>>())?;
-    let narrow = form::narrow_decimals(column.array().as_primitive());
+fn unite_decimals(columns: &[&Column]) -> Result<Column> {
+    let column = Column::concat(columns)?;
+    let narrow = column.array().as_primitive_opt().and_then(form::narrow_decimals);
     Ok(narrow.map_or(column, |narrow| Column::new(Arc::new(narrow))))
 }
 
