@@ -166,7 +166,7 @@ fn evaluate_narrow(
 
 /// In 16 bytes, with checks.
 fn evaluate_wide(op: ArithmeticOp, left: &Term<'_>, right: &Term<'_>, nulls: Option<NullBuffer>) -> Result<Column> {
-    let (left, right) = (left.wide()?, right.wide()?);
+    let (left, right) = (left.wide(nulls.as_ref())?, right.wide(nulls.as_ref())?);
     let values = compute_checked(op, left.side(), right.side(), nulls.as_ref(), "numeric")?;
     Ok(Column::new(Arc::new(Decimal128Array::new(values.into(), nulls))))
 }
@@ -210,7 +210,8 @@ impl Term<'_> {
         }
     }
 
-    fn wide(&self) -> Result<Scaled<i128>> {
+    /// In 16 bytes. Only rows that are `valid` on both sides can be out of range.
+    fn wide(&self, valid: Option<&NullBuffer>) -> Result<Scaled<i128>> {
         match self.operand {
             Operand::Constant(value) => {
                 let value = integer(value).ok_or_else(|| VectorError::internal(format!("{value:?} is no decimal")))?;
@@ -222,7 +223,7 @@ impl Term<'_> {
                     return Ok(Scaled::Values(wide.values().clone()));
                 }
                 let (values, factor) = (Side::Values(wide.values().as_ref()), Side::Constant(self.factor));
-                let scaled = compute_checked(ArithmeticOp::Multiply, values, factor, wide.nulls(), "numeric")?;
+                let scaled = compute_checked(ArithmeticOp::Multiply, values, factor, valid, "numeric")?;
                 Ok(Scaled::Values(scaled.into()))
             }
         }
