@@ -10,8 +10,8 @@ use saki_base::PageAddress;
 use saki_page::replacement::{Clock, Replacement, S3Fifo, TwoQueue, hit_ratio};
 use serde_json::json;
 
-use crate::report::{Common, Report};
 use crate::trace::Trace;
+use saki_report::{Common, Report};
 
 #[derive(Args)]
 pub struct Options {

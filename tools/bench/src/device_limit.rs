@@ -10,7 +10,7 @@ use saki_io::{Backend, Device, DeviceError, DeviceOptions, Lane, ModeledDevice, 
 use saki_sql::Database;
 use serde::Serialize;
 
-use crate::report::Common;
+use saki_report::Common;
 
 /// Random reads a second of the database's page size.
 #[derive(Clone, Copy, Default, Debug, Serialize)]

@@ -20,8 +20,8 @@ use saki::plot::{Axis, Chart, Series};
 
 use crate::fio;
 use crate::plot::save;
-use crate::report::{Common, Report, figure};
 use crate::samples;
+use saki_report::{Common, Report, figure};
 
 #[derive(Args)]
 pub struct Options {

@@ -14,9 +14,9 @@ use saki_sql::{Database, Session};
 use tokio::runtime::Runtime;
 
 use crate::join_summary::{Cell, Turn, plot, summarise};
-use crate::report::{Common, Report};
 use crate::rival::{Rival, export};
 use crate::tpch_data::{Wanted, lines, open, prepare, rows_of, runtime, text};
+use saki_report::{Common, Report};
 
 #[derive(Args)]
 pub struct Options {

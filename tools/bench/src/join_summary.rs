@@ -7,7 +7,7 @@ use saki::plot::{Axis, Chart, Series};
 use serde_json::{Value, json};
 
 use crate::plot::save;
-use crate::report::{Report, figure};
+use saki_report::{Report, figure};
 
 /// Seconds of all engines over the same customers, ours first; `None` for one that was not asked again.
 #[derive(Clone, Default, Debug)]

@@ -13,8 +13,8 @@ use saki::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::report::{Common, Report};
 use crate::tpch_data::{load, runtime};
+use saki_report::{Common, Report};
 
 #[derive(Args)]
 pub struct Options {

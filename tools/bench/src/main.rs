@@ -14,13 +14,13 @@ mod io;
 mod join;
 mod join_summary;
 mod load;
-mod machine;
+
 mod ooo;
 mod ooo_counts;
 mod ooo_summary;
 mod operators;
 mod plot;
-mod report;
+
 mod rival;
 mod samples;
 mod tpch;
@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use report::{Common, Report};
+use saki_report::{Common, Report};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -22,8 +22,8 @@ use tokio::runtime::Runtime;
 use crate::device_limit::{Limit, device_limit};
 use crate::ooo_counts::{Counts, counts};
 use crate::ooo_summary::{Cell, plot, summarise};
-use crate::report::{Common, Report};
 use crate::tpch_data::{Wanted, open, prepare, runtime, text};
+use saki_report::{Common, Report};
 
 #[derive(Args)]
 pub struct Options {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::device_limit::Limit;
 use crate::ooo_counts::Counts;
 use crate::plot::save;
-use crate::report::{Report, figure};
+use saki_report::{Report, figure};
 
 /// One mode at one selectivity on one device.
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ use saki::tpch::QUERIES;
 use saki_sql::Session;
 use serde_json::json;
 
-use crate::report::{Common, Report};
 use crate::tpch_data::{Wanted, lines, open, prepare, result_hash, rows_of, runtime, text};
+use saki_report::{Common, Report};
 
 /// Name, and what is set: everything native comes first, the others are compared with it.
 const VARIANTS: [(&str, &[(&str, &str)]); 6] = [

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::report::Report;
 use crate::tpch_data::rows_of;
+use saki_report::Report;
 
 /// The program that drives other engines.
 const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/peers");

@@ -13,11 +13,11 @@ use saki::tpch::{QUERIES, Query};
 use saki_sql::Session;
 use tokio::runtime::Runtime;
 
-use crate::report::{Common, Report};
 use crate::rival::{Rival, export};
 use crate::tpch_data::{Wanted, lines, open, prepare, result_hash, rows_of, runtime, text};
 use crate::tpch_scan::scan_share;
 use crate::tpch_summary::{Row, Seconds, Summary};
+use saki_report::{Common, Report};
 
 #[derive(Args)]
 pub struct Options {

@@ -11,7 +11,7 @@ use saki_base::PageSize;
 use saki_sql::{CreateOptions, Database, OpenOptions, Session, SqlError};
 use tokio::runtime::Runtime;
 
-use crate::report::{Common, Report};
+use saki_report::{Common, Report};
 
 /// Which database.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use saki_sql::{Database, Session};
 use tokio::runtime::Runtime;
 
 use crate::ooo_counts::figures;
-use crate::report::Report;
 use crate::tpch_data::{lines, rows_of, text};
+use saki_report::Report;
 
 /// Scans; the fastest counts.
 const REPEATS: usize = 3;

@@ -8,9 +8,9 @@ use saki_sql::Database;
 use serde_json::{Value, json};
 
 use crate::plot::save;
-use crate::report::{Report, figure};
 use crate::rival::Rival;
 use crate::tpch_data::{load_seconds, text};
+use saki_report::{Report, figure};
 
 /// What one run of ours took.
 #[derive(Clone, Copy, Default, Debug)]

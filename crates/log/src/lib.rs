@@ -1,0 +1,3 @@
+//! Parallel write-ahead logs.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,239 @@
+//! Who may still look at what: the commit clock serves as the epoch of reclamation.
+//!
+//! Whoever reads shared memory is a *participant* and *pins* first: it writes the clock's time into a cache line of its own. What
+//! nobody can reach any more is *retired* with the time of its retirement, and freed once every pin is later than that.
+//!
+//! ```text
+//!   pin:      announce a = clock ── fence ── read shared memory       (a <= every snapshot taken under the pin)
+//!   retire:   unlink ── fence ── r = clock                            free when r < horizon
+//!   horizon:  bound = clock ── fence ── min(bound, every announcement)
+//! ```
+//!
+//! # Why it is safe
+//! Take a pin and a horizon computed elsewhere. Of their two fences one comes first. If it is the pin's, the horizon sees the
+//! announcement and is no later than it. If it is the horizon's, then the pin's snapshot, read after its fence, is no earlier than
+//! `bound`. Either way no snapshot is earlier than the horizon, and by the same argument a pin that is later than `r` has its
+//! fence after that of the retirement, so it does not see what was unlinked. (`tests` below check it under `loom`.)
+//!
+//! The clock is 0 before the first commit; the first commit's timestamp is 1.
+
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
+
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence};
+
+/// An announcement of nobody.
+const IDLE: u64 = u64::MAX;
+
+/// The clock and the announcements.
+pub struct Epochs {
+    /// The latest commit timestamp handed out.
+    clock: CachePadded<AtomicU64>,
+    slots: Box<[CachePadded<Slot>]>,
+    /// Slots below this may be in use, those above never were.
+    slots_used: AtomicUsize,
+    free: Mutex<Vec<u32>>,
+}
+
+/// A participant's shared state: one cache line, written by its owner only.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// The time of the pin, or [`IDLE`].
+    announced: AtomicU64,
+    /// State of the participant's transaction: see `transaction::status`.
+    pub(crate) status: AtomicU64,
+    /// Its commit timestamp, once it has one.
+    pub(crate) commit: AtomicU64,
+}
+
+impl Epochs {
+    /// A clock that stands at `now`, for up to `participants` at once.
+    pub fn new(now: u64, participants: usize) -> Arc<Self> {
+        let slot = || {
+            CachePadded::new(Slot {
+                announced: AtomicU64::new(IDLE),
+                status: AtomicU64::new(0),
+                commit: AtomicU64::new(0),
+            })
+        };
+        Arc::new(Self {
+            clock: CachePadded::new(AtomicU64::new(now)),
+            slots: (0..participants).map(|_| slot()).collect(),
+            slots_used: AtomicUsize::new(0),
+            free: Mutex::new((0..participants as u32).rev().collect()),
+        })
+    }
+
+    /// A place among the participants; `None` if all are taken.
+    pub fn join(self: &Arc<Self>) -> Option<Participant> {
+        let slot = self.free.lock().pop()?;
+        self.slots_used.fetch_max(slot as usize + 1, Ordering::Relaxed);
+        Some(Participant { epochs: Arc::clone(self), slot })
+    }
+
+    /// The latest commit timestamp handed out.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.clock.load(Ordering::Acquire)
+    }
+
+    /// Hands out the next commit timestamp: the one shared write of a commit.
+    #[inline]
+    pub fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Sets the clock, while there is no participant yet: after recovery.
+    pub fn set(&self, now: u64) {
+        self.clock.store(now, Ordering::Release);
+    }
+
+    /// No snapshot, present or future, is earlier than this; nor is any pin that began after something was retired before it.
+    pub fn horizon(&self) -> u64 {
+        self.horizon_from(self.now())
+    }
+
+    /// The same, where snapshots may be as early as `bound`, which only grows.
+    pub fn horizon_from(&self, bound: u64) -> u64 {
+        fence(Ordering::SeqCst);
+        let used = self.slots_used.load(Ordering::Relaxed);
+        let announced = self.slots[..used].iter().map(|slot| slot.announced.load(Ordering::Acquire));
+        announced.fold(bound, u64::min)
+    }
+
+    /// The time to retire something with that was just unlinked.
+    pub fn retirement(&self) -> u64 {
+        fence(Ordering::SeqCst);
+        self.now()
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, slot: u32) -> &Slot {
+        &self.slots[slot as usize]
+    }
+}
+
+/// A right to pin, one pin at a time.
+pub struct Participant {
+    epochs: Arc<Epochs>,
+    slot: u32,
+}
+
+impl Participant {
+    #[inline]
+    pub fn epochs(&self) -> &Arc<Epochs> {
+        &self.epochs
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// Keeps everything that is reachable from now on from being freed, until the pin is dropped.
+    #[inline]
+    pub fn pin(&mut self) -> Pin<'_> {
+        self.announce(self.epochs.now());
+        Pin { participant: self }
+    }
+
+    /// Announces `at`, a time that every snapshot taken from here on will not precede.
+    #[inline]
+    pub(crate) fn announce(&self, at: u64) {
+        // Release: a horizon that sees this announcement has also seen the end of this participant's pin before.
+        self.epochs.slot(self.slot).announced.store(at, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Ends what `announce` began.
+    #[inline]
+    pub(crate) fn withdraw(&self) {
+        self.epochs.slot(self.slot).announced.store(IDLE, Ordering::Release);
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        self.withdraw();
+        self.epochs.free.lock().push(self.slot);
+    }
+}
+
+/// Proof that its holder is pinned.
+pub struct Pin<'a> {
+    participant: &'a Participant,
+}
+
+impl<'a> Pin<'a> {
+    /// A pin for a participant that has announced itself and stays so for `'a`.
+    #[inline]
+    pub(crate) fn of_announced(participant: &'a Participant) -> std::mem::ManuallyDrop<Self> {
+        std::mem::ManuallyDrop::new(Self { participant })
+    }
+
+    #[inline]
+    pub fn epochs(&self) -> &'a Epochs {
+        &self.participant.epochs
+    }
+}
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.participant.withdraw();
+    }
+}
+
+/// Memory that is unlinked and waits for the pins of its time to end. Not shared: each participant's worker has its own.
+///
+/// Entries come in the order of their retirement.
+#[derive(Default)]
+pub struct Garbage {
+    entries: std::collections::VecDeque<Retired>,
+}
+
+/// What to do with `address` once nobody can see it.
+struct Retired {
+    at: u64,
+    address: *mut u8,
+    free: unsafe fn(*mut u8),
+}
+
+// SAFETY: what is retired is reachable through this entry alone, by the contract of `retire`.
+unsafe impl Send for Garbage {}
+
+impl Garbage {
+    /// Frees `address` by `free` once no pin is as old as this call.
+    ///
+    /// # Safety
+    /// `address` has been unlinked: whoever pins from now on cannot reach it. `free(address)` is sound once, from any thread, when
+    /// nobody looks at it any more.
+    pub unsafe fn retire(&mut self, epochs: &Epochs, address: *mut u8, free: unsafe fn(*mut u8)) {
+        self.entries.push_back(Retired { at: epochs.retirement(), address, free });
+    }
+
+    /// Frees what was retired before `horizon`; how many there were.
+    pub fn collect(&mut self, horizon: u64) -> usize {
+        let ripe = self.entries.iter().take_while(|entry| entry.at < horizon).count();
+        for entry in self.entries.drain(..ripe) {
+            // SAFETY: every pin is later than `at`, so nobody sees the memory; `retire` was promised that `free` fits it.
+            unsafe { (entry.free)(entry.address) };
+        }
+        ripe
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Takes over what another left behind.
+    pub fn append(&mut self, other: &mut Self) {
+        self.entries.append(&mut other.entries);
+        self.entries.make_contiguous().sort_unstable_by_key(|entry| entry.at);
+    }
+}

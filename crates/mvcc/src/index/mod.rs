@@ -1,0 +1,1 @@
+//! Ordered index: byte keys to addresses.

@@ -1,0 +1,2 @@
+//! Transaction workloads.
+#![forbid(unsafe_code)]
