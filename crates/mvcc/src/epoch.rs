@@ -132,6 +132,17 @@ impl Participant {
         self.slot
     }
 
+    /// The state that others read of it.
+    #[inline]
+    pub(crate) fn state(&self) -> &Slot {
+        self.epochs.slot(self.slot)
+    }
+
+    /// The sequence of the transaction that this place runs next.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.state().status.load(Ordering::Acquire) >> 1
+    }
+
     /// Keeps everything that is reachable from now on from being freed, until the pin is dropped.
     #[inline]
     pub fn pin(&mut self) -> Pin<'_> {

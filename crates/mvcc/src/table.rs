@@ -1,0 +1,273 @@
+//! A table in memory: what its columns are, where its rows are found, and the keys of its indexes.
+
+use std::sync::Arc;
+
+use saki_base::key::encode_column;
+use saki_base::{Column, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, Value, ValueRef};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::index::{Index, KEY_BYTES_MAX};
+
+/// Largest body of a row, in bytes.
+pub const BODY_BYTES_MAX: usize = 8 << 20;
+
+/// What a table is made of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TableDefinition {
+    pub name: String,
+    pub columns: Vec<Column>,
+    /// Columns of the primary key, in key order; none may be nullable.
+    pub primary_key: Vec<usize>,
+    pub indexes: Vec<IndexDefinition>,
+}
+
+/// A secondary index.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct IndexDefinition {
+    pub name: String,
+    pub columns: Vec<usize>,
+    /// No two rows may have the same values, unless one of them is NULL.
+    pub unique: bool,
+}
+
+/// A table. Clones share it.
+#[derive(Clone)]
+pub struct Table(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub id: TableId,
+    pub definition: TableDefinition,
+    pub key_layout: KeyLayout,
+    pub row_layout: RowLayout,
+    places: Vec<Place>,
+    /// Key to row.
+    pub primary: Index,
+    pub secondary: Vec<Secondary>,
+}
+
+/// Where a column's value is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Key(usize),
+    Body(usize),
+}
+
+/// A secondary index: its entry is the index columns and then the primary key, to the row.
+pub(crate) struct Secondary {
+    pub definition: IndexDefinition,
+    pub entries: Index,
+    key_layout: KeyLayout,
+    places: Vec<Place>,
+}
+
+impl Table {
+    /// An empty table.
+    ///
+    /// # Errors
+    /// `Name` for a definition that contradicts itself, `Memory`.
+    pub(crate) fn new(id: TableId, definition: TableDefinition) -> Result<Self, Error> {
+        check(&definition)?;
+        let columns = &definition.columns;
+        let is_key = |column: usize| definition.primary_key.iter().position(|key| *key == column);
+        let mut bodies = 0..;
+        let places = (0..columns.len())
+            .map(|column| is_key(column).map_or_else(|| Place::Body(bodies.next().unwrap_or_default()), Place::Key))
+            .collect::<Vec<_>>();
+        let key_column = |column: &usize| KeyColumn {
+            data_type: columns[*column].data_type,
+            nullable: columns[*column].nullable,
+            descending: false,
+        };
+        let key_layout = KeyLayout::new(definition.primary_key.iter().map(key_column));
+        let body_columns = columns.iter().enumerate().filter(|(column, _)| is_key(*column).is_none());
+        let row_layout =
+            RowLayout::new(body_columns.map(|(_, column)| RowColumn { data_type: column.data_type, nullable: column.nullable }));
+        let secondary = definition.indexes.iter().map(|index| Secondary {
+            definition: index.clone(),
+            entries: Index::new(),
+            key_layout: KeyLayout::new(index.columns.iter().map(key_column)),
+            places: index.columns.iter().map(|column| places[*column]).collect(),
+        });
+        let secondary = secondary.collect();
+        Ok(Self(Arc::new(Inner { id, key_layout, row_layout, places, primary: Index::new(), secondary, definition })))
+    }
+
+    pub fn id(&self) -> TableId {
+        self.0.id
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0.definition.name
+    }
+
+    pub fn definition(&self) -> &TableDefinition {
+        &self.0.definition
+    }
+
+    /// How primary keys are encoded.
+    pub fn key_layout(&self) -> &KeyLayout {
+        &self.0.key_layout
+    }
+
+    /// How bodies are: the columns that are not of the primary key, in the table's order.
+    pub fn row_layout(&self) -> &RowLayout {
+        &self.0.row_layout
+    }
+
+    /// How the column part of a secondary index's entries is encoded.
+    pub fn index_key_layout(&self, index: IndexId) -> &KeyLayout {
+        &self.0.secondary[index.0].key_layout
+    }
+
+    /// The secondary index of that name.
+    pub fn index(&self, name: &str) -> Option<IndexId> {
+        self.0.definition.indexes.iter().position(|index| index.name == name).map(IndexId)
+    }
+
+    /// Key and body of a row, appended to `key` and `body`.
+    ///
+    /// # Errors
+    /// `Malformed` for values that are not of the table's columns.
+    pub fn encode(&self, values: &[ValueRef<'_>], key: &mut Vec<u8>, body: &mut Vec<u8>) -> Result<(), Error> {
+        if values.len() != self.0.places.len() {
+            return Err(self.malformed(format!("it has {} columns, found {} values", self.0.places.len(), values.len())));
+        }
+        let keys: Vec<_> = self.0.definition.primary_key.iter().map(|column| values[*column]).collect();
+        let bodies: Vec<_> = std::iter::zip(values, &self.0.places)
+            .filter_map(|(value, place)| matches!(place, Place::Body(_)).then_some(*value))
+            .collect();
+        self.0.key_layout.encode(&keys, key).map_err(|error| self.malformed(error.to_string()))?;
+        self.0.row_layout.encode(&bodies, body).map_err(|error| self.malformed(error.to_string()))
+    }
+
+    /// The values of a row, in the table's order.
+    ///
+    /// # Errors
+    /// `Malformed` for bytes that are no row of the table.
+    pub fn decode(&self, key: &[u8], body: &[u8]) -> Result<Vec<Value>, Error> {
+        let mut scratch = Vec::new();
+        let value = |place: &Place| self.0.value(*place, key, body, &mut scratch, Value::from);
+        self.0.places.iter().map(value).collect()
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// Refuses a key or body beyond the limits.
+    #[inline]
+    pub(crate) fn check_sizes(&self, key: &[u8], body: &[u8]) -> Result<(), Error> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(self.key_too_long(key.len()));
+        }
+        if body.len() > BODY_BYTES_MAX {
+            return Err(Error::RowTooLarge { table: self.name().into(), bytes: body.len(), limit: BODY_BYTES_MAX });
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub(crate) fn key_too_long(&self, bytes: usize) -> Error {
+        Error::KeyTooLong { table: self.name().into(), bytes, limit: KEY_BYTES_MAX }
+    }
+
+    #[cold]
+    pub(crate) fn conflict(&self) -> Error {
+        Error::Conflict { table: self.name().into() }
+    }
+
+    #[cold]
+    pub(crate) fn malformed(&self, reason: String) -> Error {
+        Error::Malformed { table: self.name().into(), reason }
+    }
+}
+
+/// A secondary index of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IndexId(pub(crate) usize);
+
+impl Inner {
+    fn value<T>(
+        &self,
+        place: Place,
+        key: &[u8],
+        body: &[u8],
+        scratch: &mut Vec<u8>,
+        with: impl FnOnce(ValueRef<'_>) -> T,
+    ) -> Result<T, Error> {
+        let malformed = |reason: String| Error::Malformed { table: self.definition.name.clone(), reason };
+        match place {
+            Place::Key(column) => {
+                self.key_layout.decode(key, column, scratch).map(with).map_err(|error| malformed(error.to_string()))
+            }
+            Place::Body(column) => {
+                self.row_layout.view(body).value(column).map(with).map_err(|error| malformed(error.to_string()))
+            }
+        }
+    }
+
+    /// Appends the entry of a row in a secondary index; how many bytes of it are the index columns, and whether one of them is NULL.
+    ///
+    /// # Errors
+    /// `Malformed` for a body that is no row, `KeyTooLong`.
+    pub fn secondary_entry(
+        &self,
+        index: &Secondary,
+        key: &[u8],
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<EntryPrefix, Error> {
+        let start = out.len();
+        let mut has_null = false;
+        let mut scratch = Vec::new();
+        for (place, column) in std::iter::zip(&index.places, index.key_layout.columns()) {
+            let encoded = self.value(*place, key, body, &mut scratch, |value| {
+                has_null |= matches!(value, ValueRef::Null);
+                encode_column(*column, value, out)
+            })?;
+            encoded.map_err(|error| Error::Malformed { table: self.definition.name.clone(), reason: error.to_string() })?;
+        }
+        let prefix = EntryPrefix { bytes: out.len() - start, has_null };
+        out.extend_from_slice(key);
+        let bytes = out.len() - start;
+        if bytes > KEY_BYTES_MAX {
+            out.truncate(start);
+            return Err(Error::KeyTooLong { table: self.definition.name.clone(), bytes, limit: KEY_BYTES_MAX });
+        }
+        Ok(prefix)
+    }
+}
+
+/// The index columns' part of an entry.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryPrefix {
+    pub bytes: usize,
+    pub has_null: bool,
+}
+
+fn check(definition: &TableDefinition) -> Result<(), Error> {
+    let fault = |message: String| Err(Error::Name { message: format!("table \"{}\": {message}", definition.name) });
+    let count = definition.columns.len();
+    let indexes = definition.indexes.iter().map(|index| &index.columns);
+    if let Some(column) = indexes.chain([&definition.primary_key]).flatten().find(|column| **column >= count) {
+        return fault(format!("a key names column {column}, but there are {count} columns"));
+    }
+    if definition.primary_key.is_empty() {
+        return fault("it needs a primary key".into());
+    }
+    if let Some(column) = definition.primary_key.iter().find(|column| definition.columns[**column].nullable) {
+        return fault(format!("column \"{}\" of the primary key is nullable", definition.columns[*column].name));
+    }
+    let mut keys = definition.primary_key.clone();
+    keys.sort_unstable();
+    if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+        return fault("a column occurs twice in the primary key".into());
+    }
+    let mut names: Vec<_> = definition.indexes.iter().map(|index| &index.name).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => fault(format!("two indexes are named \"{}\"", pair[0])),
+        None => Ok(()),
+    }
+}
