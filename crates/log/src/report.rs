@@ -1,0 +1,74 @@
+//! What the logs say about themselves.
+
+use std::time::Duration;
+
+use crate::error::Damage;
+
+/// How far a log has been read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    pub log: usize,
+    pub bytes_read: u64,
+    pub bytes_total: u64,
+    /// Records applied so far from this log.
+    pub records: u64,
+}
+
+/// What a recovery found.
+#[derive(Clone, Debug)]
+pub struct RecoveryReport {
+    /// Everything through this timestamp is recovered, and nothing after it.
+    pub horizon: u64,
+    /// The clock goes on from here: the next timestamp handed out is one more. Those between are void.
+    pub clock: u64,
+    /// Everything through this timestamp was left out: it is durable elsewhere.
+    pub after: u64,
+    /// Records applied.
+    pub records: u64,
+    /// Bytes of their payloads.
+    pub payload_bytes: u64,
+    /// Void records up to the horizon.
+    pub voids: u64,
+    /// Records after the horizon, which are void from now on.
+    pub dropped: u64,
+    pub bytes_read: u64,
+    pub duration: Duration,
+    /// With `accept_loss`: the first timestamp that was durable and is lost, and the last one known to have been durable.
+    pub lost: Option<(u64, u64)>,
+    /// Per log, where it ended and why.
+    pub ends: Vec<LogEnd>,
+    /// Damage that cost no durable record.
+    pub damages: Vec<Damage>,
+}
+
+/// Where a log ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogEnd {
+    pub log: usize,
+    /// Sequence number of the last segment with records; 0 if the log was empty.
+    pub segment: u64,
+    /// Byte offset on the device.
+    pub offset: u64,
+    /// Why it ends there.
+    pub reason: String,
+}
+
+/// One log's counters, since it was opened, and sizes, as they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LogStatistics {
+    /// Records appended, and bytes of them.
+    pub records: u64,
+    pub record_bytes: u64,
+    /// Writes of frames, and bytes of them, padding included.
+    pub writes: u64,
+    pub written_bytes: u64,
+    pub flushes: u64,
+    /// Bytes appended and not yet written.
+    pub queued_bytes: u64,
+    /// Waits in `reserve`.
+    pub waits: u64,
+    /// Segments that hold records still needed, that are ready for use, and that wait to be used again.
+    pub segments_live: u64,
+    pub segments_ready: u64,
+    pub segments_free: u64,
+}
