@@ -189,6 +189,12 @@ impl Version {
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
+    /// The next older version, if a snapshot at or after `horizon` may come to it.
+    pub fn older_reachable(&self, horizon: u64) -> Option<&Version> {
+        let begin = self.begin.load(Ordering::Acquire);
+        if begin & PENDING == 0 && begin <= horizon { None } else { self.older() }
+    }
+
     /// Gives a pending version its timestamp, or [`NEVER`]. Its writer's to call.
     #[inline]
     pub fn stamp(&self, timestamp: u64) {
@@ -450,7 +456,7 @@ impl Row {
         let mut next = unsafe { head.as_ref() };
         let mut reachable = std::iter::from_fn(|| {
             let version = next?;
-            next = if version.begin.load(Ordering::Acquire) <= horizon { None } else { version.older() };
+            next = version.older_reachable(horizon);
             Some(version)
         });
         let outcome = change(&mut reachable);
@@ -476,5 +482,80 @@ impl Row {
     /// Ends a cleanup; `true` if it was the last.
     pub fn end_work(&self) -> bool {
         (self.work.fetch_sub(1, Ordering::AcqRel) & !REINDEXED) == 1
+    }
+}
+
+/// A row during recovery, when it has one version and one thread at a time.
+#[derive(Clone, Copy)]
+pub struct Replayed<'a> {
+    pub begin: u64,
+    pub body: Option<&'a [u8]>,
+}
+
+impl Row {
+    /// The version that recovery has got for the row so far.
+    pub fn replayed(&self) -> Option<Replayed<'_>> {
+        let version = self.head()?;
+        Some(Replayed { begin: version.begin.load(Ordering::Relaxed), body: version.body() })
+    }
+
+    /// A row with one version of that timestamp.
+    pub fn allocate_replayed(arena: &mut Arena, timestamp: u64, key: &[u8], body: Option<&[u8]>) -> io::Result<NonNull<Self>> {
+        let row = Self::allocate(arena, Writer(timestamp), key, body.unwrap_or_default())?;
+        if body.is_none() {
+            // SAFETY: just made, and nobody else's.
+            unsafe { (*row.as_ref().head.load(Ordering::Relaxed)).length = TOMBSTONE };
+        }
+        Ok(row)
+    }
+
+    /// Gives the row a newer version in place of the one it has.
+    ///
+    /// # Safety
+    /// Nobody else looks at the row, and `body` lies outside of it.
+    pub unsafe fn replay(&self, arena: &mut Arena, timestamp: u64, body: Option<&[u8]>) -> io::Result<()> {
+        let head = self.head.load(Ordering::Relaxed);
+        let length = body.map_or(0, <[u8]>::len);
+        // SAFETY: the row has a version, nobody else looks at it, and the new body fits its room.
+        unsafe {
+            if length <= ((*head).capacity & !INLINE) as usize {
+                (*head).length = body.map_or(TOMBSTONE, |body| body.len() as u32);
+                let body = body.unwrap_or_default();
+                ptr::copy_nonoverlapping(body.as_ptr(), head.add(1).cast(), body.len());
+                (*head).begin.store(timestamp, Ordering::Relaxed);
+                return Ok(());
+            }
+        }
+        let version = Version::allocate(arena, Writer(timestamp), body)?;
+        self.head.store(version.as_ptr(), Ordering::Relaxed);
+        // SAFETY: the version was the row's only one, and is unlinked.
+        unsafe { Self::free_version(arena, head) };
+        Ok(())
+    }
+
+    /// Frees the row and its version.
+    ///
+    /// # Safety
+    /// The row is in no index, and nobody looks at it.
+    pub unsafe fn free_replayed(&self, arena: &mut Arena) {
+        let row = NonNull::from(self);
+        // SAFETY: by the caller's promise.
+        unsafe {
+            Self::free_version(arena, self.head.load(Ordering::Relaxed));
+            arena.free(row.cast(), self.block_bytes());
+        }
+    }
+
+    /// # Safety
+    /// The version is linked to nothing, and nobody looks at it.
+    unsafe fn free_version(arena: &mut Arena, version: *mut Version) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            if let Some(version) = NonNull::new(version)
+                && !version.as_ref().is_inline()
+            {
+                arena.free(version.cast(), version.as_ref().block_bytes());
+            }
+        }
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
-use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence};
+use crate::sync::{AtomicU64, AtomicUsize, Backoff, Ordering, fence};
 
 /// An announcement of nobody.
 const IDLE: u64 = u64::MAX;
@@ -82,7 +82,21 @@ impl Epochs {
     /// Hands out the next commit timestamp: the one shared write of a commit.
     #[inline]
     pub fn tick(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::AcqRel) + 1
+        self.clock.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Waits for every transaction that is between its timestamp and its end.
+    pub fn wait_for_commits(&self) {
+        // In the order of all ticks: a transaction that ticked before is seen to be committing.
+        self.clock.fetch_add(0, Ordering::SeqCst);
+        let used = self.slots_used.load(Ordering::Acquire);
+        for slot in &self.slots[..used] {
+            let status = slot.status.load(Ordering::SeqCst);
+            let mut backoff = Backoff::default();
+            while status & 1 == 1 && slot.status.load(Ordering::SeqCst) == status {
+                backoff.wait();
+            }
+        }
     }
 
     /// Sets the clock, while there is no participant yet: after recovery.

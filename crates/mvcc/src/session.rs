@@ -97,6 +97,13 @@ impl Session {
         self.participant.state().status.store(Status::committing(self.sequence).bits(), crate::sync::Ordering::Release);
     }
 
+    /// It has taken a timestamp in vain and goes on.
+    pub(crate) fn set_running(&self) {
+        let state = self.participant.state();
+        state.status.store(Status::running(self.sequence).bits(), crate::sync::Ordering::Release);
+        state.commit.store(0, crate::sync::Ordering::Release);
+    }
+
     /// Its transaction's timestamp, for those who meet its versions before they are stamped.
     #[inline]
     pub(crate) fn set_commit(&self, timestamp: u64) {

@@ -6,6 +6,7 @@ use saki_base::key::encode_column;
 use saki_base::{Column, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, Value, ValueRef};
 use serde::{Deserialize, Serialize};
 
+use crate::chain::{Row, Version};
 use crate::error::Error;
 use crate::index::{Index, KEY_BYTES_MAX};
 
@@ -236,6 +237,58 @@ impl Inner {
             return Err(Error::KeyTooLong { table: self.definition.name.clone(), bytes, limit: KEY_BYTES_MAX });
         }
         Ok(prefix)
+    }
+}
+
+/// Comparing the bytes of columns, without making entries of them.
+impl Inner {
+    /// Whether two bodies of a row have the same columns in an index.
+    ///
+    /// # Errors
+    /// `Malformed` for a body that is no row.
+    pub fn same_columns(&self, index: &Secondary, left: &[u8], right: &[u8]) -> Result<bool, Error> {
+        let malformed = |reason: String| Error::Malformed { table: self.definition.name.clone(), reason };
+        for place in &index.places {
+            let Place::Body(column) = place else { continue };
+            let [left, right] =
+                [left, right].map(|body| self.row_layout.view(body).bytes_of(*column).map_err(|error| malformed(error.to_string())));
+            if left? != right? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The index columns' part of an entry.
+    ///
+    /// # Errors
+    /// `Malformed` for bytes that are no entry.
+    pub fn column_prefix(&self, index: &Secondary, entry: &[u8]) -> Result<EntryPrefix, Error> {
+        let malformed = |reason: String| Error::Malformed { table: self.definition.name.clone(), reason };
+        let mut bytes = 0;
+        let mut has_null = false;
+        for (column, layout) in index.key_layout.columns().iter().enumerate() {
+            let width = index.key_layout.column_width(column, &entry[bytes..]).map_err(|error| malformed(error.to_string()))?;
+            has_null |= layout.nullable && width == 1;
+            bytes += width;
+        }
+        Ok(EntryPrefix { bytes, has_null })
+    }
+
+    /// Whether `newest` or a version behind it that someone may see has that entry.
+    pub fn has_entry_since(&self, index: &Secondary, row: &Row, newest: Option<&Version>, horizon: u64, entry: &[u8]) -> bool {
+        let mut found = Vec::new();
+        let mut next = newest;
+        while let Some(version) = next {
+            found.clear();
+            if version.body().is_some_and(|body| {
+                self.secondary_entry(index, row.key(), body, &mut found).is_ok() && found == entry
+            }) {
+                return true;
+            }
+            next = version.older_reachable(horizon);
+        }
+        false
     }
 }
 

@@ -1,0 +1,312 @@
+//! A database in memory: tables, sessions, logs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+use parking_lot::{Mutex, RwLock};
+use saki_io::Device;
+use saki_log::{LogStatistics, Logs, Progress, RecoveryReport};
+
+use crate::arena::{Arena, Depot};
+use crate::catalog::Catalog;
+use crate::chain::SLOTS_MAX;
+use crate::epoch::Epochs;
+use crate::error::Error;
+use crate::placement::Mapping;
+use crate::reclaim::Reclaimer;
+use crate::recovery;
+use crate::session::Session;
+use crate::table::{Table, TableDefinition};
+use crate::transaction::Receipt;
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many logs, where the database is new: an existing one keeps its number.
+    pub logs: usize,
+    /// Sessions open at once, at most.
+    pub sessions_max: usize,
+    /// Whether commits are visible before they are durable. Without, a snapshot is taken of what is durable: the baseline that
+    /// speculation is measured against.
+    pub speculation: bool,
+    /// How the logs are laid out and written; `database` is filled in.
+    pub log: saki_log::Options,
+    /// Rows through this timestamp are durable elsewhere, in a base that the caller will bring: their log records are skipped.
+    pub after: Option<u64>,
+    /// A mistake built in, for tests of the tests.
+    #[doc(hidden)]
+    pub sabotage: Option<Sabotage>,
+}
+
+/// What a broken engine would leave out when it validates.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sabotage {
+    IgnoreRows,
+    IgnoreLeaves,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            logs: 1,
+            sessions_max: 1024,
+            speculation: true,
+            log: saki_log::Options::new(0),
+            after: None,
+            sabotage: None,
+        }
+    }
+}
+
+/// A database. Clones share it; the logs are closed with the last of them and its sessions.
+#[derive(Clone)]
+pub struct Database {
+    shared: Arc<Shared>,
+    report: Arc<RecoveryReport>,
+}
+
+/// What all sessions share. Read by all, and written on no path that only reads.
+pub(crate) struct Shared {
+    pub epochs: Arc<Epochs>,
+    pub logs: Logs,
+    pub sessions_max: usize,
+    /// Which database of this process it is.
+    pub instance: u32,
+    pub sabotage: Option<Sabotage>,
+    speculation: bool,
+    /// Versions that began at or before this are logged whole when they are updated.
+    whole_through: CachePadded<AtomicU64>,
+    depots: Vec<Arc<Depot>>,
+    catalog: Mutex<Catalog>,
+    tables: RwLock<Vec<Option<Table>>>,
+    /// Garbage of sessions that ended.
+    left: Mutex<Vec<Reclaimer>>,
+    has_left: AtomicBool,
+}
+
+static INSTANCES: AtomicU32 = AtomicU32::new(0);
+
+impl Database {
+    /// Opens the database of a directory, or makes one there, and replays its logs. `progress` is called now and then meanwhile,
+    /// by several threads.
+    ///
+    /// # Errors
+    /// `Open` if the catalog cannot be read or written, or a log holds what the catalog does not know; `Log` if a log cannot be
+    /// used: see [`saki_log::LogError`].
+    pub fn open(
+        directory: impl AsRef<Path>,
+        options: Options,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Self, Error> {
+        let directory = directory.as_ref();
+        let catalog = Catalog::open(directory, options.logs)?;
+        let device = |log: usize| {
+            let path = directory.join(format!("log-{log}"));
+            let options = saki_io::DeviceOptions { create: true, ..Default::default() };
+            saki_io::open_device(&path, options).map_err(|error| Error::Open { message: error.to_string() })
+        };
+        let devices = (0..catalog.logs()).map(device).collect::<Result<Vec<_>, _>>()?;
+        Self::open_on(catalog, devices, options, progress)
+    }
+
+    /// Opens a database whose logs are on the given devices.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_on(
+        catalog: Catalog,
+        devices: Vec<Arc<dyn Device>>,
+        options: Options,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Self, Error> {
+        let limit = SLOTS_MAX;
+        if options.sessions_max == 0 || options.sessions_max > limit {
+            let message = format!("sessions_max is {}; it may be 1 to {limit}", options.sessions_max);
+            return Err(Error::Open { message });
+        }
+        let mut log_options = options.log.clone();
+        log_options.database = catalog.database();
+        let tables = catalog.tables()?;
+        // Recovery has sessions of its own.
+        let epochs = Epochs::new(0, options.sessions_max + devices.len());
+        let depots = vec![Depot::new(Mapping::new)];
+        let (logs, report) = recovery::recover(devices, log_options, options.after, &tables, &epochs, &depots[0], progress)?;
+        epochs.set(report.clock);
+        let shared = Shared {
+            epochs,
+            logs,
+            sessions_max: options.sessions_max,
+            instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
+            sabotage: options.sabotage,
+            speculation: options.speculation,
+            whole_through: CachePadded::new(AtomicU64::new(report.after)),
+            depots,
+            catalog: Mutex::new(catalog),
+            tables: RwLock::new(tables),
+            left: Mutex::default(),
+            has_left: AtomicBool::new(false),
+        };
+        Ok(Self { shared: Arc::new(shared), report: Arc::new(report) })
+    }
+
+    /// What was found when it was opened.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.report
+    }
+
+    /// Makes a table, durably.
+    ///
+    /// # Errors
+    /// `Name` if there is one of that name or the definition contradicts itself, `Open` if the catalog cannot be written.
+    pub fn create_table(&self, definition: TableDefinition) -> Result<Table, Error> {
+        let mut catalog = self.shared.catalog.lock();
+        let table = catalog.add(definition)?;
+        let mut tables = self.shared.tables.write();
+        debug_assert_eq!(tables.len(), table.id().0 as usize);
+        tables.push(Some(table.clone()));
+        Ok(table)
+    }
+
+    /// The table of that name.
+    pub fn table(&self, name: &str) -> Option<Table> {
+        self.shared.tables.read().iter().flatten().find(|table| table.name() == name).cloned()
+    }
+
+    /// All tables.
+    pub fn tables(&self) -> Vec<Table> {
+        self.shared.tables.read().iter().flatten().cloned().collect()
+    }
+
+    /// A session whose transactions go to the first log.
+    ///
+    /// # Errors
+    /// `TooManySessions`.
+    pub fn session(&self) -> Result<Session, Error> {
+        self.session_on(0)
+    }
+
+    /// A session whose transactions go to the given log: that of its core group.
+    ///
+    /// # Errors
+    /// `TooManySessions`; `Name` if there is no such log.
+    pub fn session_on(&self, log: usize) -> Result<Session, Error> {
+        if log >= self.shared.logs.count() {
+            let message = format!("there is no log {log}: the database has {}", self.shared.logs.count());
+            return Err(Error::Name { message });
+        }
+        let arena = Arena::new(Arc::clone(&self.shared.depots[0]));
+        Session::new(Arc::clone(&self.shared), log, arena)
+    }
+
+    /// How many logs there are.
+    pub fn logs(&self) -> usize {
+        self.shared.logs.count()
+    }
+
+    /// The durable horizon: all commits with timestamps up to this one survive whatever comes.
+    pub fn durable(&self) -> u64 {
+        self.shared.logs.durable()
+    }
+
+    /// The latest commit timestamp handed out.
+    pub fn now(&self) -> u64 {
+        self.shared.epochs.now()
+    }
+
+    /// Whether a commit may be acknowledged.
+    #[inline]
+    pub fn is_durable(&self, receipt: Receipt) -> bool {
+        self.shared.logs.durable() >= receipt.through
+    }
+
+    /// Waits until a commit may be acknowledged.
+    ///
+    /// # Errors
+    /// `Log` if the logs failed or were closed: the commit may or may not be found after the next start.
+    pub fn wait(&self, receipt: Receipt) -> Result<(), Error> {
+        Ok(self.shared.logs.wait_durable(receipt.through)?)
+    }
+
+    /// Calls back when a commit may be acknowledged, or never will be; on a thread of the logs, which must not be held up.
+    pub fn when_durable(&self, receipt: Receipt, callback: impl FnOnce(Result<(), Error>) + Send + 'static) {
+        let callback = |outcome: Result<(), saki_log::LogError>| callback(outcome.map_err(Error::from));
+        self.shared.logs.on_durable(receipt.through, Box::new(callback));
+    }
+
+    /// Begins to cut the logs: a timestamp M such that, once the rows as of M are durable elsewhere, [`finish_cut`](Self::finish_cut)
+    /// may be called with it.
+    pub fn begin_cut(&self) -> u64 {
+        self.shared.begin_cut()
+    }
+
+    /// Everything through `through`, which `begin_cut` gave, is durable elsewhere: the logs need not keep it.
+    pub fn finish_cut(&self, through: u64) {
+        self.shared.logs.cut(through);
+    }
+
+    /// Bytes of memory that rows and versions take from the system.
+    pub fn memory_bytes(&self) -> usize {
+        self.shared.depots.iter().map(|depot| depot.bytes()).sum()
+    }
+
+    /// Counters of the logs.
+    pub fn log_statistics(&self) -> Vec<LogStatistics> {
+        self.shared.logs.statistics()
+    }
+
+    /// Makes everything durable and closes the logs: later commits are refused, reads go on.
+    ///
+    /// # Errors
+    /// `Log` if the logs had failed.
+    pub fn close(self) -> Result<(), Error> {
+        Ok(self.shared.logs.clone().close()?)
+    }
+}
+
+impl Shared {
+    /// Where a new snapshot is taken.
+    #[inline]
+    pub fn newest(&self) -> u64 {
+        if self.speculation { self.epochs.now() } else { self.logs.durable() }
+    }
+
+    /// No snapshot is earlier than this.
+    pub fn horizon(&self) -> u64 {
+        self.epochs.horizon_from(self.newest())
+    }
+
+    #[inline]
+    pub fn whole_through(&self) -> u64 {
+        self.whole_through.load(Ordering::SeqCst)
+    }
+
+    /// From the moment that this is called, no record leans on a version that may be cut away: every commit that described its
+    /// record before is waited for, and all others see the mark (`Epochs::tick` is between theirs and their look at it).
+    fn begin_cut(&self) -> u64 {
+        self.whole_through.store(u64::MAX, Ordering::SeqCst);
+        self.epochs.wait_for_commits();
+        let through = self.epochs.now();
+        self.whole_through.store(through, Ordering::SeqCst);
+        through
+    }
+
+    /// Leaves garbage to the other sessions.
+    pub fn leave(&self, garbage: Reclaimer) {
+        self.left.lock().push(garbage);
+        self.has_left.store(true, Ordering::Release);
+    }
+
+    /// Garbage that another session left.
+    pub fn adopt(&self) -> Option<Reclaimer> {
+        if !self.has_left.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut left = self.left.try_lock()?;
+        let garbage = left.pop();
+        self.has_left.store(!left.is_empty(), Ordering::Release);
+        garbage
+    }
+}

@@ -1,0 +1,258 @@
+//! Replaying the logs into empty tables.
+//!
+//! Each log is read by a thread of its own, which applies its records as they come: changes of one row may come in any order. A
+//! row keeps its newest version only, so
+//!
+//! - a put or delete counts if it is newer than what the row has,
+//! - a patch counts if the row has just the version that it is against; if the row is older, the patch waits until that version
+//!   comes, and if it is newer, the patch has been overtaken.
+//!
+//! Changes of one row are kept apart by a lock for its stripe of keys. What still waits at the end is against a version that no
+//! log has: the logs contradict themselves. Then the deletes go, and the secondary indexes are made.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use saki_base::checksum;
+use saki_io::Device;
+use saki_log::{Logs, Progress, Range, RecoveryReport};
+
+use crate::arena::{Arena, Depot};
+use crate::chain::Row;
+use crate::epoch::{Epochs, Garbage, Participant, Pin};
+use crate::error::Error;
+use crate::record::{Change, Effect, MalformedRecord, Patch, changes};
+use crate::table::Table;
+
+const STRIPES: usize = 4096;
+
+/// Why a record cannot be applied.
+#[derive(Debug)]
+enum ReplayError {
+    Malformed(MalformedRecord),
+    NoTable(u32),
+    /// A patch that does not fit the version it is against.
+    Misfit { table: String },
+    Memory(std::io::Error),
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => error.fmt(f),
+            Self::NoTable(id) => write!(f, "it changes table {id}, which the catalog does not have"),
+            Self::Misfit { table } => write!(f, "it patches a row of \"{table}\" that is not as it says"),
+            Self::Memory(error) => write!(f, "the system gives no memory for its rows: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReplayError {}
+
+/// Opens the logs and replays them into `tables`.
+pub fn recover(
+    devices: Vec<Arc<dyn Device>>,
+    options: saki_log::Options,
+    after: Option<u64>,
+    tables: &[Option<Table>],
+    epochs: &Arc<Epochs>,
+    depot: &Arc<Depot>,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<(Logs, RecoveryReport), Error> {
+    let means = || {
+        let participant = epochs.join().expect("there are places for recovery");
+        participant.announce(0);
+        Mutex::new(Means { participant, arena: Arena::new(Arc::clone(depot)), body: Vec::new() })
+    };
+    let replay = Replay {
+        tables,
+        means: devices.iter().map(|_| means()).collect(),
+        stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+    };
+    let range = Range { after, ..Range::default() };
+    let apply = |log: usize, timestamp: u64, payload: &[u8]| replay.apply(log, timestamp, payload);
+    let (logs, report) = Logs::recover(devices, options, range, progress, &apply)?;
+    replay.finish()?;
+    Ok((logs, report))
+}
+
+struct Replay<'a> {
+    tables: &'a [Option<Table>],
+    means: Vec<Mutex<Means>>,
+    stripes: Vec<Mutex<Stripe>>,
+}
+
+/// What the thread of a log needs, its own.
+struct Means {
+    participant: Participant,
+    arena: Arena,
+    body: Vec<u8>,
+}
+
+/// Patches that wait for the version they are against, by table and key.
+#[derive(Default)]
+struct Stripe {
+    waiting: HashMap<(u32, Box<[u8]>), Vec<Waiting>>,
+}
+
+struct Waiting {
+    timestamp: u64,
+    base: u64,
+    prefix: usize,
+    suffix: usize,
+    middle: Box<[u8]>,
+}
+
+impl Replay<'_> {
+    fn apply(&self, log: usize, timestamp: u64, payload: &[u8]) -> Result<(), ReplayError> {
+        let mut means = self.means[log].lock();
+        for change in changes(payload) {
+            let change = change.map_err(ReplayError::Malformed)?;
+            let table = self.tables.get(change.table as usize).and_then(Option::as_ref);
+            let table = table.ok_or(ReplayError::NoTable(change.table))?;
+            let mut stripe = self.stripes[checksum(change.key) as usize % STRIPES].lock();
+            apply_change(table, &change, timestamp, &mut means, &mut stripe)?;
+        }
+        Ok(())
+    }
+
+    /// What is left to do when all records are applied.
+    fn finish(self) -> Result<(), Error> {
+        for stripe in &self.stripes {
+            if let Some((table, _)) = stripe.lock().waiting.keys().next() {
+                let name = self.tables[*table as usize].as_ref().map_or("", Table::name).to_owned();
+                let message = format!("the logs hold a change of a row of \"{name}\" without the row that it changes");
+                return Err(Error::Open { message });
+            }
+        }
+        let mut means: Vec<_> = self.means.into_iter().map(Mutex::into_inner).collect();
+        let next = Mutex::new(self.tables.iter().flatten());
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = means
+                .iter_mut()
+                .map(|means| {
+                    scope.spawn(|| {
+                        loop {
+                            let Some(table) = next.lock().next() else { return Ok(()) };
+                            complete(table, means)?;
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().try_for_each(|thread| thread.join().expect("completing a table does not panic"))
+        })
+    }
+}
+
+/// Applies one change, and those that waited for it.
+fn apply_change(
+    table: &Table,
+    change: &Change<'_>,
+    timestamp: u64,
+    means: &mut Means,
+    stripe: &mut Stripe,
+) -> Result<(), ReplayError> {
+    let pin = Pin::of_announced(&means.participant);
+    let primary = &table.inner().primary;
+    // SAFETY: out of the index, where rows stay during recovery; the stripe's lock keeps other threads off the row.
+    let row = primary.get(change.key, &pin).map(|address| unsafe { Row::at(address) });
+    let newest = row.and_then(Row::replayed);
+    if newest.is_some_and(|newest| newest.begin >= timestamp) {
+        return Ok(());
+    }
+    let Means { arena, body, .. } = means;
+    let content = match change.effect {
+        Effect::Delete => None,
+        Effect::Put(content) => Some(content),
+        Effect::Patch(patch) => {
+            let Some(base) = newest.filter(|newest| newest.begin == patch.base) else {
+                stripe.wait(change, timestamp, &patch);
+                return Ok(());
+            };
+            body.clear();
+            let fits = base.body.is_some_and(|base| patch.apply(base, body));
+            if !fits {
+                return Err(ReplayError::Misfit { table: table.name().into() });
+            }
+            Some(&body[..])
+        }
+    };
+    match row {
+        Some(row) => {
+            // SAFETY: nobody but this thread looks at the row, as above.
+            unsafe { row.replay(arena, timestamp, content) }.map_err(ReplayError::Memory)?;
+        }
+        None => {
+            let row = Row::allocate_replayed(arena, timestamp, change.key, content).map_err(ReplayError::Memory)?;
+            // SAFETY: just made.
+            let address = unsafe { row.as_ref() }.address();
+            primary.insert(change.key, address, &pin, &mut Vec::new()).unwrap_or_else(|_| unreachable!("looked up under the lock"));
+        }
+    }
+    release(table, change, timestamp, means, stripe)
+}
+
+/// Applies the patch that waited for the version of `timestamp`, if one did.
+fn release(
+    table: &Table,
+    change: &Change<'_>,
+    timestamp: u64,
+    means: &mut Means,
+    stripe: &mut Stripe,
+) -> Result<(), ReplayError> {
+    if stripe.waiting.is_empty() {
+        return Ok(());
+    }
+    let Some((key, mut waiting)) = stripe.waiting.remove_entry(&(change.table, Box::from(change.key))) else {
+        return Ok(());
+    };
+    waiting.retain(|patch| patch.timestamp > timestamp);
+    let next = waiting.iter().position(|patch| patch.base == timestamp).map(|position| waiting.swap_remove(position));
+    if !waiting.is_empty() {
+        stripe.waiting.insert(key, waiting);
+    }
+    let Some(next) = next else { return Ok(()) };
+    let patch = Patch { base: next.base, prefix: next.prefix, suffix: next.suffix, middle: &next.middle };
+    let change = Change { effect: Effect::Patch(patch), ..*change };
+    apply_change(table, &change, next.timestamp, means, stripe)
+}
+
+impl Stripe {
+    fn wait(&mut self, change: &Change<'_>, timestamp: u64, patch: &Patch<'_>) {
+        let Patch { base, prefix, suffix, middle } = *patch;
+        let waiting = Waiting { timestamp, base, prefix, suffix, middle: middle.into() };
+        self.waiting.entry((change.table, change.key.into())).or_default().push(waiting);
+    }
+}
+
+/// Takes out the rows that were deleted in the end, and makes the entries of the others.
+fn complete(table: &Table, means: &mut Means) -> Result<(), Error> {
+    let pin = Pin::of_announced(&means.participant);
+    let inner = table.inner();
+    let mut dead = Vec::new();
+    let mut outcome = Ok(());
+    inner.each_row(&pin, |row| {
+        let Some(body) = row.replayed().and_then(|newest| newest.body) else {
+            dead.push(row);
+            return;
+        };
+        for secondary in &inner.secondary {
+            let mut entry = Vec::new();
+            match inner.secondary_entry(secondary, row.key(), body, &mut entry) {
+                // Each row's entries are its own.
+                Ok(_) => drop(secondary.entries.insert(&entry, row.address(), &pin, &mut Vec::new())),
+                Err(error) => outcome = Err(error),
+            }
+        }
+    });
+    let mut nodes = Garbage::default();
+    for row in dead {
+        inner.primary.remove(row.key(), row.address(), &pin, &mut nodes);
+        // SAFETY: in no index any more, and recovery has no other readers.
+        unsafe { row.free_replayed(&mut means.arena) };
+    }
+    nodes.collect(u64::MAX);
+    outcome
+}

@@ -1,0 +1,167 @@
+//! How a transaction ends well.
+
+use std::ptr;
+
+use super::{Durability, Receipt, Transaction, Write};
+use crate::chain::NEVER;
+use crate::database::Sabotage;
+use crate::error::Error;
+use crate::reclaim::Cleanup;
+use crate::record::{Change, Effect, Patch};
+
+impl Transaction<'_> {
+    /// Commits, and waits until that is durable if the transaction is to be. Its timestamp, if it wrote anything.
+    ///
+    /// # Errors
+    /// `Serialization` if what it read has changed: aborted, run it again. `Log` if the log refuses it: aborted, unless it says
+    /// `Failed` or `Closed`, which leaves open whether the commit will be found after the next start.
+    pub fn commit(mut self) -> Result<Option<u64>, Error> {
+        let receipt = self.complete()?;
+        if self.durability == Durability::Sync {
+            self.session.shared.logs.wait_durable(receipt.through)?;
+        }
+        Ok(receipt.timestamp)
+    }
+
+    /// Commits without waiting: all see it, but it may still be lost with everything that builds on it. Whoever asked for it may
+    /// be told only once [`Database::is_durable`](crate::Database::is_durable) says so of the receipt.
+    ///
+    /// # Errors
+    /// As `commit`; all of them mean that it was aborted.
+    pub fn commit_early(mut self) -> Result<Receipt, Error> {
+        self.complete()
+    }
+
+    fn complete(&mut self) -> Result<Receipt, Error> {
+        let receipt = if self.writes.is_empty() {
+            Receipt { timestamp: None, through: self.latest.get() }
+        } else {
+            let timestamp = self.write_through()?;
+            Receipt { timestamp: Some(timestamp), through: timestamp }
+        };
+        self.finish();
+        Ok(receipt)
+    }
+
+    /// The steps of a commit that wrote something, as the module's drawing has them; the timestamp.
+    fn write_through(&mut self) -> Result<u64, Error> {
+        let mut payload = std::mem::take(&mut self.session.buffers.payload);
+        let outcome = loop {
+            payload.clear();
+            let whole_through = self.session.shared.whole_through();
+            self.describe(whole_through, &mut payload);
+            match self.stamp_and_log(whole_through, &payload) {
+                Ok(None) => {}
+                Ok(Some(timestamp)) => break Ok(timestamp),
+                Err(error) => break Err(error),
+            }
+        };
+        self.session.buffers.payload = payload;
+        outcome
+    }
+
+    /// `None` if the logs began to be cut after the record was described: it may lean on what is about to go.
+    fn stamp_and_log(&mut self, whole_through: u64, payload: &[u8]) -> Result<Option<u64>, Error> {
+        let session = &*self.session;
+        let reservation = session.shared.logs.reserve(session.log, payload.len())?;
+        session.set_committing();
+        let timestamp = session.shared.epochs.tick();
+        session.set_commit(timestamp);
+        if session.shared.whole_through() != whole_through {
+            reservation.void(timestamp);
+            session.set_running();
+            return Ok(None);
+        }
+        if !self.is_valid(timestamp) {
+            reservation.void(timestamp);
+            return Err(Error::Serialization);
+        }
+        for write in &self.writes {
+            // SAFETY: versions of this transaction's writes are kept by its pin.
+            unsafe { write.version.as_ref() }.stamp(if write.is_last() { timestamp } else { NEVER });
+        }
+        reservation.commit(timestamp, payload);
+        self.hand_over(timestamp);
+        Ok(Some(timestamp))
+    }
+
+    /// The log's record of the transaction.
+    fn describe(&self, whole_through: u64, payload: &mut Vec<u8>) {
+        for write in self.writes.iter().filter(|write| write.is_last()) {
+            // SAFETY: rows and versions of this transaction's writes are kept by its pin.
+            let (row, version) = unsafe { (write.row.as_ref(), write.version.as_ref()) };
+            let effect = match version.body() {
+                None => Effect::Delete,
+                Some(body) => write.patch(body, whole_through).map_or(Effect::Put(body), Effect::Patch),
+            };
+            Change { table: write.table, key: row.key(), effect }.encode(payload);
+        }
+    }
+
+    /// Whether all reads would give the same again, right before `timestamp`.
+    fn is_valid(&self, timestamp: u64) -> bool {
+        if !self.is_serializable() {
+            return true;
+        }
+        let pin = self.pin();
+        let reads = self.reads.borrow();
+        let rows = || {
+            reads.rows.iter().all(|read| {
+                // SAFETY: rows that this transaction read are kept by its pin.
+                let before = unsafe { read.row.as_ref() }.before(timestamp, self.writer, self.epochs());
+                before.is_ok_and(|version| version.map_or(ptr::null(), ptr::from_ref) == read.version)
+            })
+        };
+        let leaves = || reads.leaves.iter().all(|leaf| leaf.is_unchanged(&pin));
+        match self.session.shared.sabotage {
+            None => rows() && leaves(),
+            Some(Sabotage::IgnoreRows) => leaves(),
+            Some(Sabotage::IgnoreLeaves) => rows(),
+        }
+    }
+
+    /// Queues what the transaction has made garbage of.
+    fn hand_over(&mut self, timestamp: u64) {
+        let Self { session, writes, .. } = self;
+        for write in writes.drain(..) {
+            if let Some(before) = write.before {
+                session.reclaimer.superseded(before, timestamp);
+            }
+            // SAFETY: versions of this transaction's writes are kept by its pin.
+            let is_delete = unsafe { write.version.as_ref() }.is_tombstone();
+            let stale = write.entries.map(|entries| entries.stale).unwrap_or_default();
+            if is_delete || !stale.is_empty() {
+                let table = session.known(write.table).clone();
+                session.reclaimer.cleanup(Cleanup { table, row: write.row, entries: stale }, timestamp);
+            }
+        }
+    }
+
+    /// The end, good or bad: everything written is stamped or taken away.
+    pub(super) fn finish(&mut self) {
+        self.is_over = true;
+        let mut reads = self.reads.take();
+        reads.rows.clear();
+        reads.leaves.clear();
+        self.session.buffers.reads = reads;
+        self.session.buffers.writes = std::mem::take(&mut self.writes);
+        self.session.end();
+    }
+}
+
+impl Write {
+    /// Whether it is the transaction's last word on its row.
+    #[inline]
+    fn is_last(&self) -> bool {
+        // SAFETY: the row is kept by the transaction's pin.
+        let head = unsafe { self.row.as_ref() }.head();
+        head.is_some_and(|head| ptr::eq(head, self.version.as_ptr()))
+    }
+
+    /// How the body differs from the committed one, where the log may say it so: not for versions that it may have been cut of.
+    fn patch<'a>(&self, body: &'a [u8], whole_through: u64) -> Option<Patch<'a>> {
+        let (base, begin) = self.base.filter(|(_, begin)| *begin > whole_through)?;
+        // SAFETY: the version that this write took the place of is kept by the transaction's pin.
+        Patch::between(begin, unsafe { base.as_ref() }.body()?, body)
+    }
+}

@@ -1,0 +1,236 @@
+//! Transactions: what they see, what they write, and how they end.
+//!
+//! ```text
+//!   begin ── snapshot = clock ── reads and writes ──┬── abort: versions taken away
+//!                                                   └── commit:
+//!      reserve room in the log
+//!      mark as committing
+//!      take the timestamp          ◄─ the one write of memory that all share
+//!      serializable: validate      ─► failed: a void record, abort
+//!      stamp the versions          ─► visible to all from here on: speculative, since not durable yet
+//!      leave the record in the log ─► durable when the log says so; only then is a client told
+//! ```
+//!
+//! # What is promised
+//! - *Snapshot*: every read sees what was committed when the transaction began, and its own writes. Of two transactions that
+//!   write the same row and overlap in time, the first to commit wins; the other is told of the conflict when it writes.
+//! - *Serializable*: moreover, the outcome is as if all serializable transactions had run one after the other, in the order of
+//!   their timestamps: at its commit a writer checks that its reads would give the same again (optimistic validation, after
+//!   Tu et al., "Speedy transactions in multicore in-memory databases", 2013). Ranges and absent keys are protected by the
+//!   versions of the index leaves they were looked for in. One that wrote nothing stands where its snapshot was taken.
+//! - Nobody waits for another transaction, but for one that is between its timestamp and its last stamp: a few hundred
+//!   instructions without I/O. Waits go from later timestamps to earlier ones only. So there are no deadlocks.
+//! - What a transaction read was committed by transactions of earlier timestamps, so it is acknowledged when the durable
+//!   horizon has reached its own timestamp (or, if it wrote nothing, the latest that it saw).
+
+mod commit;
+mod read;
+mod scan;
+mod write;
+
+use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+use crate::chain::{Row, Version, Writer};
+use crate::epoch::{Epochs, Pin};
+use crate::error::Error;
+use crate::index::{LeafChange, Observed};
+use crate::session::Session;
+use crate::table::Table;
+
+pub use read::Found;
+pub use scan::{Direction, Entry, Scan};
+
+/// What a transaction is shielded from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Isolation {
+    /// All reads from one moment, and no lost updates.
+    Snapshot,
+    /// As if alone.
+    #[default]
+    Serializable,
+}
+
+/// What an acknowledged commit survives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// The end of the process and of power.
+    #[default]
+    Sync,
+    /// Nothing, until the log has been written in its own time, a fraction of a second later. Never half a transaction.
+    Relaxed,
+}
+
+/// A committed transaction, on its way to the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a receipt is no acknowledgement: wait until it is durable"]
+pub struct Receipt {
+    /// Its commit timestamp; `None` if it wrote nothing.
+    pub timestamp: Option<u64>,
+    /// It may be acknowledged once the durable horizon has reached this.
+    pub through: u64,
+}
+
+/// A row as seen by one transaction: a handle to read on from or to write to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowId {
+    row: NonNull<Row>,
+    table: u32,
+    /// Which database of this process, and which transaction of it: a handle is good in no other.
+    instance: u32,
+    writer: Writer,
+}
+
+// SAFETY: a handle is an address and says so; only its own transaction, checked at every use, looks at what is there.
+unsafe impl Send for RowId {}
+// SAFETY: as above.
+unsafe impl Sync for RowId {}
+
+/// A place in a transaction to go back to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Savepoint {
+    writes: usize,
+    writer: Writer,
+}
+
+/// A transaction. Dropped, it is aborted.
+pub struct Transaction<'s> {
+    session: &'s mut Session,
+    isolation: Isolation,
+    durability: Durability,
+    snapshot: u64,
+    writer: Writer,
+    reads: RefCell<Reads>,
+    writes: Vec<Write>,
+    /// The latest timestamp of what it has seen.
+    latest: Cell<u64>,
+    is_over: bool,
+}
+
+/// Memory of past transactions, for the next.
+#[derive(Default)]
+pub struct Buffers {
+    reads: Reads,
+    writes: Vec<Write>,
+    payload: Vec<u8>,
+    changes: Vec<LeafChange>,
+    entry: Vec<u8>,
+    entry_before: Vec<u8>,
+}
+
+/// What a serializable transaction has read and will look at again.
+#[derive(Default)]
+struct Reads {
+    rows: Vec<Read>,
+    leaves: Vec<Observed>,
+}
+
+/// A row, and the version of it that was seen; null for none.
+struct Read {
+    row: NonNull<Row>,
+    version: *const Version,
+}
+
+/// One version that the transaction has made.
+struct Write {
+    row: NonNull<Row>,
+    version: NonNull<Version>,
+    /// The newest version before, its own or a committed one; `None` for a new row.
+    before: Option<NonNull<Version>>,
+    /// The newest committed version and when it began: what the log's patch is against.
+    base: Option<(NonNull<Version>, u64)>,
+    table: u32,
+    /// What it did to secondary indexes, where it did anything.
+    entries: Option<Box<Entries>>,
+}
+
+/// Entries of secondary indexes, each with the number of its index.
+#[derive(Default)]
+struct Entries {
+    /// No longer right after a commit.
+    stale: Vec<(usize, Box<[u8]>)>,
+    /// Made for this version, wrong after an abort.
+    made: Vec<(usize, Box<[u8]>)>,
+}
+
+// SAFETY: the pointers are to rows and versions that the pin of the transaction keeps; buffers are empty between transactions.
+unsafe impl Send for Buffers {}
+
+impl<'s> Transaction<'s> {
+    pub(crate) fn new(session: &'s mut Session, isolation: Isolation, durability: Durability, snapshot: u64) -> Self {
+        let writer = session.writer();
+        let reads = RefCell::new(std::mem::take(&mut session.buffers.reads));
+        let writes = std::mem::take(&mut session.buffers.writes);
+        let latest = Cell::new(0);
+        Self { session, isolation, durability, snapshot, writer, reads, writes, latest, is_over: false }
+    }
+
+    /// The timestamp it reads at.
+    pub fn snapshot(&self) -> u64 {
+        self.snapshot
+    }
+
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// A place to go back to.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint { writes: self.writes.len(), writer: self.writer }
+    }
+
+    /// Takes back what was written since. Reads stay read: a serializable transaction answers for them as well.
+    ///
+    /// # Panics
+    /// If the savepoint is another transaction's, or lies behind one that was gone back to before.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        assert!(savepoint.writer == self.writer, "a savepoint is good only in its own transaction");
+        assert!(savepoint.writes <= self.writes.len(), "the savepoint was taken back itself");
+        self.undo(savepoint.writes);
+    }
+
+    /// Takes everything back. So does dropping it.
+    pub fn abort(self) {}
+
+    #[inline]
+    fn epochs(&self) -> &Epochs {
+        &self.session.shared.epochs
+    }
+
+    #[inline]
+    fn pin(&self) -> ManuallyDrop<Pin<'_>> {
+        Pin::of_announced(&self.session.participant)
+    }
+
+    #[inline]
+    fn is_serializable(&self) -> bool {
+        self.isolation == Isolation::Serializable
+    }
+
+    #[inline]
+    fn row_id(&self, table: &Table, row: &Row) -> RowId {
+        let instance = self.session.shared.instance;
+        RowId { row: NonNull::from(row), table: table.id().0, instance, writer: self.writer }
+    }
+
+    /// The row of a handle, if the handle is this transaction's.
+    #[inline]
+    fn row_of<'r>(&self, table: &Table, id: RowId) -> Result<&'r Row, Error> {
+        let is_own = id.writer == self.writer && id.instance == self.session.shared.instance;
+        if !is_own || id.table != table.id().0 {
+            return Err(Error::ForeignRow);
+        }
+        // SAFETY: the handle is of this transaction, so the row was reachable under its pin, which lasts.
+        Ok(unsafe { id.row.as_ref() })
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.undo(0);
+            self.finish();
+        }
+    }
+}

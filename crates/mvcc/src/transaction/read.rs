@@ -1,0 +1,120 @@
+//! Reads by key.
+
+use std::ops::Deref;
+use std::ptr;
+
+use super::{Read, RowId, Transaction};
+use crate::chain::Row;
+use crate::error::Error;
+use crate::index::KEY_BYTES_MAX;
+use crate::table::Table;
+
+/// A row that a transaction sees: its body, and the handle to write to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    pub id: RowId,
+    /// The columns that are not of the primary key, in the row format.
+    pub body: &'a [u8],
+    pub(super) key: &'a [u8],
+}
+
+impl<'a> Found<'a> {
+    /// The row's primary key.
+    pub fn key(&self) -> &'a [u8] {
+        self.key
+    }
+}
+
+impl Deref for Found<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.body
+    }
+}
+
+impl Transaction<'_> {
+    /// The row of a key, if there is one.
+    #[inline]
+    pub fn get(&self, table: &Table, key: &[u8]) -> Option<Found<'_>> {
+        if key.len() > KEY_BYTES_MAX {
+            return None;
+        }
+        let pin = self.pin();
+        let primary = &table.inner().primary;
+        let address = if self.is_serializable() {
+            let (address, leaf) = primary.get_observed(key, &pin);
+            if address.is_none() {
+                self.reads.borrow_mut().leaves.push(leaf);
+            }
+            address
+        } else {
+            primary.get(key, &pin)
+        };
+        // SAFETY: out of the index under the transaction's pin.
+        self.see(table, unsafe { Row::at(address?) })
+    }
+
+    /// The rows of many keys at once, which is faster than one after the other: the walks through the index and to the rows
+    /// overlap. `found` is called for each key in turn, with its position.
+    pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K], mut found: impl FnMut(usize, Option<Found<'_>>)) {
+        const TOGETHER: usize = 16;
+        let pin = self.pin();
+        let primary = &table.inner().primary;
+        for (chunk, first) in keys.chunks(TOGETHER).zip((0..).step_by(TOGETHER)) {
+            let mut addresses = [None; TOGETHER];
+            let mut slices = [&[] as &[u8]; TOGETHER];
+            slices.iter_mut().zip(chunk).for_each(|(slice, key)| *slice = key.as_ref());
+            primary.get_many(&slices[..chunk.len()], &mut addresses[..chunk.len()], &pin);
+            addresses.iter().flatten().for_each(|address| prefetch_row(*address));
+            for (offset, address) in addresses[..chunk.len()].iter().enumerate() {
+                match address {
+                    // SAFETY: out of the index under the transaction's pin.
+                    Some(address) => found(first + offset, self.see(table, unsafe { Row::at(*address) })),
+                    // Looked up once more, to protect its absence.
+                    None => found(first + offset, self.get(table, slices[offset])),
+                }
+            }
+        }
+    }
+
+    /// The row of a handle, as this transaction sees it now: after its own update, the updated one.
+    ///
+    /// # Errors
+    /// `ForeignRow` for a handle of another transaction or table.
+    pub fn see_again(&self, table: &Table, id: RowId) -> Result<Option<Found<'_>>, Error> {
+        Ok(self.see(table, self.row_of(table, id)?))
+    }
+
+    /// What the transaction sees of a row; a serializable one remembers that it did.
+    #[inline]
+    pub(super) fn see<'a>(&'a self, table: &Table, row: &'a Row) -> Option<Found<'a>> {
+        let seen = row.visible(self.snapshot, self.writer, self.epochs());
+        let Some((version, begin)) = seen else {
+            self.remember(row, ptr::null());
+            return None;
+        };
+        if begin != 0 {
+            self.remember(row, version);
+            self.latest.set(self.latest.get().max(begin));
+        }
+        let body = version.body()?;
+        Some(Found { id: self.row_id(table, row), body, key: row.key() })
+    }
+
+    #[inline]
+    fn remember(&self, row: &Row, version: *const crate::chain::Version) {
+        if self.is_serializable() {
+            self.reads.borrow_mut().rows.push(Read { row: row.into(), version });
+        }
+    }
+}
+
+/// Asks for the memory of a row that is about to be read.
+#[inline]
+fn prefetch_row(address: u64) {
+    let row = ptr::with_exposed_provenance::<u8>(address as usize);
+    for line in 0..2 {
+        // A hint, at an address that is only computed.
+        crate::prefetch::prefetch(row.wrapping_add(64 * line));
+    }
+}

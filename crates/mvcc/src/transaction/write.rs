@@ -1,0 +1,426 @@
+//! Writes: each makes a pending version and installs it at once, so that a conflict shows at the write.
+
+use std::ptr::NonNull;
+
+use super::{Entries, RowId, Transaction, Write};
+use crate::chain::{Newest, Refused, Row, Version};
+use crate::error::Error;
+use crate::index::Occupied;
+use crate::sync::Backoff;
+use crate::table::{Secondary, Table};
+
+impl Transaction<'_> {
+    /// Adds a row; its handle.
+    ///
+    /// # Errors
+    /// `Duplicate` if there is one of this key, or of these values in a unique index; `Conflict` if another transaction is about
+    /// to add or has just changed it; `KeyTooLong`, `RowTooLarge`, `Malformed`, `Memory`. The transaction goes on, without the row.
+    pub fn insert(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<RowId, Error> {
+        table.check_sizes(key, body)?;
+        self.session.know(table);
+        let mut backoff = Backoff::default();
+        loop {
+            match self.insert_new(table, key, body)? {
+                Inserted::Row(row) => return Ok(row),
+                Inserted::Occupied(row) => match self.insert_over(table, row, body) {
+                    Err(Refusal::Dead) => backoff.wait(),
+                    Err(Refusal::Error(error)) => return Err(error),
+                    Ok(()) => return Ok(self.row_id(table, row)),
+                },
+            }
+        }
+    }
+
+    /// Adds a row, or gives the row of this key a new body.
+    ///
+    /// # Errors
+    /// As `insert`, but for a `Duplicate` primary key.
+    pub fn put(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<RowId, Error> {
+        match self.get(table, key).map(|found| found.id) {
+            Some(id) => self.update(table, id, body).map(|()| id),
+            None => self.insert(table, key, body),
+        }
+    }
+
+    /// Gives a row a new body.
+    ///
+    /// # Errors
+    /// `Conflict` if another transaction writes the row or wrote it since the snapshot; `NoRow` if it is deleted; `ForeignRow`,
+    /// `Duplicate` in a unique index, `RowTooLarge`, `Malformed`, `Memory`. The transaction goes on, the row as it was.
+    pub fn update(&mut self, table: &Table, id: RowId, body: &[u8]) -> Result<(), Error> {
+        self.update_with(table, id, Some(body), |_| {})
+    }
+
+    /// Gives a row a new body of the same length: a copy of the old one that `change` has changed.
+    ///
+    /// # Errors
+    /// As `update`.
+    pub fn modify(&mut self, table: &Table, id: RowId, change: impl FnOnce(&mut [u8])) -> Result<(), Error> {
+        self.update_with(table, id, None, change)
+    }
+
+    /// Deletes a row.
+    ///
+    /// # Errors
+    /// As `update`.
+    pub fn delete(&mut self, table: &Table, id: RowId) -> Result<(), Error> {
+        let row = self.row_of(table, id)?;
+        let newest = self.writable(table, row)?;
+        let Some(body) = newest.version.body() else { return Err(no_row(table)) };
+        self.session.know(table);
+        let mut entries = Entries::default();
+        for (index, secondary) in table.inner().secondary.iter().enumerate() {
+            let mut entry = Vec::new();
+            table.inner().secondary_entry(secondary, row.key(), body, &mut entry)?;
+            entries.stale.push((index, entry.into_boxed_slice()));
+        }
+        let version = self.allocate(None)?;
+        self.install(table, row, &newest, version)?;
+        let made = !entries.stale.is_empty();
+        let write = self.writes.last_mut().expect("just installed");
+        write.entries = made.then(|| Box::new(entries));
+        row.add_work();
+        Ok(())
+    }
+
+    fn update_with(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        body: Option<&[u8]>,
+        change: impl FnOnce(&mut [u8]),
+    ) -> Result<(), Error> {
+        let row = self.row_of(table, id)?;
+        let newest = self.writable(table, row)?;
+        let Some(before) = newest.version.body() else { return Err(no_row(table)) };
+        let body = body.unwrap_or(before);
+        table.check_sizes(&[], body)?;
+        self.session.know(table);
+        let version = self.allocate(Some(body))?;
+        // SAFETY: made just now, and not installed yet.
+        change(unsafe { Version::body_mut(version) });
+        let has_indexes = !table.inner().secondary.is_empty();
+        // SAFETY: the version is ours, and its body does not change any more.
+        let after = unsafe { version.as_ref() }.body().expect("it was made with one");
+        let entries = if has_indexes { self.changed_entries(table, row, before, after) } else { Ok(None) };
+        let entries = entries.and_then(|entries| self.install(table, row, &newest, version).map(|()| entries));
+        match entries {
+            Ok(None) => Ok(()),
+            Ok(Some(entries)) => {
+                self.writes.last_mut().expect("just installed").entries = Some(entries);
+                row.add_work();
+                row.set_reindexed();
+                self.enter_all(table, row)
+            }
+            Err(error) => {
+                self.discard(version);
+                Err(error)
+            }
+        }
+    }
+
+    /// The entries that differ between two bodies of a row.
+    fn changed_entries(
+        &mut self,
+        table: &Table,
+        row: &Row,
+        before: &[u8],
+        after: &[u8],
+    ) -> Result<Option<Box<Entries>>, Error> {
+        let mut changed: Option<Box<Entries>> = None;
+        for (index, secondary) in table.inner().secondary.iter().enumerate() {
+            if table.inner().same_columns(secondary, before, after)? {
+                continue;
+            }
+            let (mut stale, mut made) = (Vec::new(), Vec::new());
+            table.inner().secondary_entry(secondary, row.key(), before, &mut stale)?;
+            table.inner().secondary_entry(secondary, row.key(), after, &mut made)?;
+            if stale != made {
+                let entries = changed.get_or_insert_default();
+                entries.stale.push((index, stale.into_boxed_slice()));
+                entries.made.push((index, made.into_boxed_slice()));
+            }
+        }
+        Ok(changed)
+    }
+
+    fn insert_new<'r>(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<Inserted<'r>, Error> {
+        let row = Row::allocate(&mut self.session.arena, self.writer, key, body).map_err(no_memory)?;
+        // SAFETY: just made.
+        let row_ref: &'r Row = unsafe { row.as_ref() };
+        let pin = crate::epoch::Pin::of_announced(&self.session.participant);
+        let changes = &mut self.session.buffers.changes;
+        let inserted = table.inner().primary.insert(key, row_ref.address(), &pin, changes);
+        drop_changes(&self.reads, changes);
+        if let Err(Occupied { existing }) = inserted {
+            // SAFETY: nobody has seen the new row; the other came out of the index under the transaction's pin.
+            let existing = unsafe {
+                self.session.arena.free(row.cast(), row_ref.block_bytes());
+                Row::at(existing)
+            };
+            return Ok(Inserted::Occupied(existing));
+        }
+        let version = NonNull::from(row_ref.head().expect("a new row has a version"));
+        self.writes.push(Write { row, version, before: None, base: None, table: table.id().0, entries: None });
+        self.enter_insert(table, row_ref, body)?;
+        Ok(Inserted::Row(self.row_id(table, row_ref)))
+    }
+
+    /// Inserts where a row of this key was before.
+    fn insert_over(&mut self, table: &Table, row: &Row, body: &[u8]) -> Result<(), Refusal> {
+        let newest = match row.writable(self.snapshot, self.writer, self.epochs()) {
+            Ok(newest) => newest,
+            Err(Refused::Dead) => return Err(Refusal::Dead),
+            Err(Refused::Conflict) => return Err(Refusal::Error(table.conflict())),
+        };
+        if !newest.version.is_tombstone() {
+            // That it is there is something read.
+            self.see(table, row);
+            let (table, index) = (table.name().into(), "primary key".into());
+            return Err(Refusal::Error(Error::Duplicate { table, index }));
+        }
+        let version = self.allocate(Some(body)).map_err(Refusal::Error)?;
+        let newest = Newest { version: newest.version, begin: newest.begin };
+        match self.install(table, row, &newest, version) {
+            Ok(()) => {}
+            Err(error) => {
+                self.discard(version);
+                // A row that died under our eyes looks like a conflict here; looking again finds which it was.
+                return Err(if row.head().is_none() { Refusal::Dead } else { Refusal::Error(error) });
+            }
+        }
+        row.set_reindexed();
+        self.enter_insert(table, row, body).map_err(Refusal::Error)
+    }
+
+    /// Makes the entries of a row just inserted; takes the row back if one is refused.
+    fn enter_insert(&mut self, table: &Table, row: &Row, body: &[u8]) -> Result<(), Error> {
+        if table.inner().secondary.is_empty() {
+            return Ok(());
+        }
+        let mut entries = Box::<Entries>::default();
+        let mut fault = None;
+        for (index, secondary) in table.inner().secondary.iter().enumerate() {
+            let mut entry = Vec::new();
+            match table.inner().secondary_entry(secondary, row.key(), body, &mut entry) {
+                Ok(_) => entries.made.push((index, entry.into_boxed_slice())),
+                Err(error) => fault = Some(error),
+            }
+        }
+        if let Some(error) = fault {
+            self.undo(self.writes.len() - 1);
+            return Err(error);
+        }
+        self.writes.last_mut().expect("the insert").entries = Some(entries);
+        self.enter_all(table, row)
+    }
+
+    /// Puts the entries made by the last write into their indexes; takes the write back if one is refused.
+    fn enter_all(&mut self, table: &Table, row: &Row) -> Result<(), Error> {
+        let last = self.writes.len() - 1;
+        let count = self.writes[last].entries.as_ref().map_or(0, |entries| entries.made.len());
+        for position in 0..count {
+            let entries = self.writes[last].entries.as_ref().expect("counted above");
+            let (index, entry) = &entries.made[position];
+            let secondary = &table.inner().secondary[*index];
+            let pin = crate::epoch::Pin::of_announced(&self.session.participant);
+            let changes = &mut self.session.buffers.changes;
+            // An entry that is there already is the row's own, of an earlier version.
+            let _ = secondary.entries.insert(entry, row.address(), &pin, changes);
+            drop_changes(&self.reads, changes);
+            if secondary.definition.unique
+                && let Err(error) = self.check_unique(table, secondary, row, entry)
+            {
+                self.undo(last);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the entry just made is the only one of its values. Entered first and looked second: of two transactions that make
+    /// the same values at once, at least one finds the other's entry.
+    fn check_unique(&self, table: &Table, secondary: &Secondary, row: &Row, entry: &[u8]) -> Result<(), Error> {
+        let inner = table.inner();
+        let prefix = inner.column_prefix(secondary, entry)?;
+        if prefix.has_null {
+            return Ok(());
+        }
+        let values = &entry[..prefix.bytes];
+        let mut outcome = Ok(());
+        self.each_entry_with_prefix(&secondary.entries, values, |other_entry, other| {
+            if std::ptr::eq(other, row) || outcome.is_err() {
+                return;
+            }
+            outcome = self.check_other(table, secondary, other, other_entry);
+        });
+        outcome
+    }
+
+    /// Refuses if `other` has, or may get back, the entry.
+    fn check_other(&self, table: &Table, secondary: &Secondary, other: &Row, entry: &[u8]) -> Result<(), Error> {
+        let has_entry = |version: &Version| {
+            let mut found = Vec::new();
+            version.body().is_some_and(|body| {
+                table.inner().secondary_entry(secondary, other.key(), body, &mut found).is_ok() && found == entry
+            })
+        };
+        let mut next = other.head();
+        while let Some(version) = next {
+            match version.begin(self.writer, self.epochs()) {
+                crate::chain::Begin::Own => return if has_entry(version) { Err(duplicate(table, secondary)) } else { Ok(()) },
+                crate::chain::Begin::Committed(crate::chain::NEVER) => {}
+                crate::chain::Begin::Committed(begin) => {
+                    return match has_entry(version) {
+                        false => Ok(()),
+                        true if begin <= self.snapshot => Err(duplicate(table, secondary)),
+                        true => Err(table.conflict()),
+                    };
+                }
+                // Whatever becomes of the other transaction, either its version or the one before will count.
+                _ if has_entry(version) => return Err(table.conflict()),
+                _ => {
+                    let before = version.older();
+                    return if before.is_some_and(has_entry) { Err(table.conflict()) } else { Ok(()) };
+                }
+            }
+            next = version.older();
+        }
+        Ok(())
+    }
+
+    fn writable<'r>(&self, table: &Table, row: &'r Row) -> Result<Newest<'r>, Error> {
+        row.writable(self.snapshot, self.writer, self.epochs()).map_err(|_| table.conflict())
+    }
+
+    #[inline]
+    fn allocate(&mut self, body: Option<&[u8]>) -> Result<NonNull<Version>, Error> {
+        Version::allocate(&mut self.session.arena, self.writer, body).map_err(no_memory)
+    }
+
+    /// Frees a version that was not installed.
+    fn discard(&mut self, version: NonNull<Version>) {
+        // SAFETY: made by this transaction and seen by nobody else.
+        unsafe { self.session.arena.free(version.cast(), version.as_ref().block_bytes()) };
+    }
+
+    /// Makes `version` the newest and remembers it. On an error the version is still the caller's.
+    #[inline]
+    fn install(
+        &mut self,
+        table: &Table,
+        row: &Row,
+        newest: &Newest<'_>,
+        version: NonNull<Version>,
+    ) -> Result<(), Error> {
+        row.install(newest.version, version).map_err(|_| table.conflict())?;
+        let before = NonNull::from(newest.version);
+        let base = match newest.begin {
+            Some(begin) => Some((before, begin)),
+            // Its own: what that one is based on.
+            None => self.writes.iter().rev().find(|write| write.version == before).and_then(|write| write.base),
+        };
+        let row = NonNull::from(row);
+        self.writes.push(Write { row, version, before: Some(before), base, table: table.id().0, entries: None });
+        Ok(())
+    }
+
+    /// Takes back all writes from the given one on.
+    pub(super) fn undo(&mut self, from: usize) {
+        while self.writes.len() > from {
+            let write = self.writes.pop().expect("there are more");
+            self.undo_one(write);
+        }
+    }
+
+    #[cold]
+    fn undo_one(&mut self, write: Write) {
+        let table = self.session.known(write.table).clone();
+        // SAFETY: rows and versions of this transaction's writes are kept by its pin.
+        let (row, version) = unsafe { (write.row.as_ref(), write.version.as_ref()) };
+        let session = &mut *self.session;
+        let epochs = &session.shared.epochs;
+        let pin = crate::epoch::Pin::of_announced(&session.participant);
+        let horizon = session.shared.horizon();
+        if let Some(entries) = &write.entries {
+            // While the version is pending nobody else touches the row's entries.
+            for (index, entry) in &entries.made {
+                let secondary = &table.inner().secondary[*index];
+                // SAFETY: as above.
+                let before = write.before.map(|before| unsafe { before.as_ref() });
+                if !table.inner().has_entry_since(secondary, row, before, horizon, entry) {
+                    secondary.entries.remove(entry, row.address(), &pin, &mut session.reclaimer.nodes);
+                }
+            }
+        }
+        match write.before {
+            Some(before) => {
+                row.uninstall(version, before.as_ptr());
+                session.reclaimer.unlinked(write.version.cast(), version.block_bytes(), epochs);
+                // An update that changed entries and a delete had announced a cleanup; nothing is stale now.
+                let announced = version.is_tombstone() || write.entries.as_ref().is_some_and(|entries| !entries.stale.is_empty());
+                if announced {
+                    row.end_work();
+                }
+                // SAFETY: as above.
+                if unsafe { before.as_ref() }.is_tombstone() && !unsafe { before.as_ref() }.is_own(self.writer) {
+                    // Cleanups of the delete may have passed by while the row was written.
+                    row.add_work();
+                    let entries = Vec::new();
+                    let at = epochs.retirement() + 1;
+                    session.reclaimer.cleanup(crate::reclaim::Cleanup { table, row: write.row, entries }, at);
+                }
+            }
+            None => {
+                row.uninstall(version, std::ptr::null_mut());
+                table.inner().primary.remove(row.key(), row.address(), &pin, &mut session.reclaimer.nodes);
+                session.reclaimer.unlinked(write.row.cast(), row.block_bytes(), epochs);
+            }
+        }
+    }
+}
+
+enum Inserted<'r> {
+    Row(RowId),
+    Occupied(&'r Row),
+}
+
+enum Refusal {
+    Dead,
+    Error(Error),
+}
+
+/// Leaves that the transaction's own insert has changed go on being protected as they are now.
+fn drop_changes(reads: &std::cell::RefCell<super::Reads>, changes: &mut Vec<crate::index::LeafChange>) {
+    if changes.is_empty() {
+        return;
+    }
+    let mut reads = reads.borrow_mut();
+    for change in changes.drain(..) {
+        let mut added = false;
+        for position in 0..reads.leaves.len() {
+            if reads.leaves[position] == change.before {
+                if !added {
+                    reads.leaves.extend(change.made);
+                    added = true;
+                }
+                reads.leaves[position] = change.after;
+            }
+        }
+    }
+}
+
+#[cold]
+fn duplicate(table: &Table, secondary: &Secondary) -> Error {
+    Error::Duplicate { table: table.name().into(), index: secondary.definition.name.clone() }
+}
+
+#[cold]
+fn no_row(table: &Table) -> Error {
+    Error::NoRow { table: table.name().into() }
+}
+
+#[cold]
+fn no_memory(error: std::io::Error) -> Error {
+    Error::Memory { message: format!("the system gives no memory for a row: {error}") }
+}
