@@ -1,5 +1,6 @@
 //! A database in memory: tables, sessions, logs.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -14,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::chain::SLOTS_MAX;
 use crate::epoch::Epochs;
 use crate::error::Error;
-use crate::placement::Mapping;
+use crate::placement::{Mapping, NodeId, Placement, Topology, WorkerPlace};
 use crate::reclaim::Reclaimer;
 use crate::recovery;
 use crate::session::Session;
@@ -24,8 +25,8 @@ use crate::transaction::Receipt;
 /// How a database is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many logs, where the database is new: an existing one keeps its number.
-    pub logs: usize,
+    /// Workers, logs and memory. The number of logs is for a new database: an existing one keeps its own.
+    pub placement: Placement,
     /// Sessions open at once, at most.
     pub sessions_max: usize,
     /// Whether commits are visible before they are durable. Without, a snapshot is taken of what is durable: the baseline that
@@ -51,7 +52,7 @@ pub enum Sabotage {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            logs: 1,
+            placement: Placement::plan(&Topology::detect(), cores(), None),
             sessions_max: 1024,
             speculation: true,
             log: saki_log::Options::new(0),
@@ -59,6 +60,10 @@ impl Default for Options {
             sabotage: None,
         }
     }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A database. Clones share it; the logs are closed with the last of them and its sessions.
@@ -79,7 +84,9 @@ pub(crate) struct Shared {
     speculation: bool,
     /// Versions that began at or before this are logged whole when they are updated.
     whole_through: CachePadded<AtomicU64>,
-    depots: Vec<Arc<Depot>>,
+    placement: Placement,
+    /// Memory of rows, by node.
+    depots: HashMap<NodeId, Arc<Depot>>,
     catalog: Mutex<Catalog>,
     tables: RwLock<Vec<Option<Table>>>,
     /// Garbage of sessions that ended.
@@ -102,7 +109,7 @@ impl Database {
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<Self, Error> {
         let directory = directory.as_ref();
-        let catalog = Catalog::open(directory, options.logs)?;
+        let catalog = Catalog::open(directory, options.placement.logs())?;
         let device = |log: usize| {
             let path = directory.join(format!("log-{log}"));
             let options = saki_io::DeviceOptions { create: true, ..Default::default() };
@@ -132,8 +139,8 @@ impl Database {
         let tables = catalog.tables()?;
         // Recovery has sessions of its own.
         let epochs = Epochs::new(0, options.sessions_max + devices.len());
-        let depots = vec![Depot::new(Mapping::new)];
-        let (logs, report) = recovery::recover(devices, log_options, options.after, &tables, &epochs, &depots[0], progress)?;
+        let depots = depots(&options.placement);
+        let (logs, report) = recovery::recover(devices, log_options, options.after, &tables, &epochs, first(&depots), progress)?;
         epochs.set(report.clock);
         let shared = Shared {
             epochs,
@@ -142,6 +149,7 @@ impl Database {
             instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
             sabotage: options.sabotage,
             speculation: options.speculation,
+            placement: options.placement,
             whole_through: CachePadded::new(AtomicU64::new(report.after)),
             depots,
             catalog: Mutex::new(catalog),
@@ -197,8 +205,24 @@ impl Database {
             let message = format!("there is no log {log}: the database has {}", self.shared.logs.count());
             return Err(Error::Name { message });
         }
-        let arena = Arena::new(Arc::clone(&self.shared.depots[0]));
-        Session::new(Arc::clone(&self.shared), log, arena)
+        let group = self.shared.placement.groups().get(log);
+        let depot = group.and_then(|group| self.shared.depots.get(&group.node)).unwrap_or_else(|| first(&self.shared.depots));
+        Session::new(Arc::clone(&self.shared), log, Arena::new(Arc::clone(depot)))
+    }
+
+    /// The session of a worker: its log, and memory on its node.
+    ///
+    /// # Errors
+    /// `TooManySessions`.
+    pub fn session_at(&self, place: &WorkerPlace) -> Result<Session, Error> {
+        let depot = self.shared.depots.get(&place.node).unwrap_or_else(|| first(&self.shared.depots));
+        let log = place.log % self.shared.logs.count();
+        Session::new(Arc::clone(&self.shared), log, Arena::new(Arc::clone(depot)))
+    }
+
+    /// Where workers run.
+    pub fn placement(&self) -> &Placement {
+        &self.shared.placement
     }
 
     /// How many logs there are.
@@ -249,7 +273,7 @@ impl Database {
 
     /// Bytes of memory that rows and versions take from the system.
     pub fn memory_bytes(&self) -> usize {
-        self.shared.depots.iter().map(|depot| depot.bytes()).sum()
+        self.shared.depots.values().map(|depot| depot.bytes()).sum()
     }
 
     /// Counters of the logs.
@@ -264,6 +288,20 @@ impl Database {
     pub fn close(self) -> Result<(), Error> {
         Ok(self.shared.logs.clone().close()?)
     }
+}
+
+/// A depot for each node that has workers.
+fn depots(placement: &Placement) -> HashMap<NodeId, Arc<Depot>> {
+    let mut depots = HashMap::new();
+    for place in placement.workers() {
+        let binding = placement.binding(place.memory());
+        depots.entry(place.node).or_insert_with(|| Depot::new(move |bytes| Mapping::with(bytes, &binding)));
+    }
+    depots
+}
+
+fn first(depots: &HashMap<NodeId, Arc<Depot>>) -> &Arc<Depot> {
+    depots.values().next().expect("a plan has a worker")
 }
 
 impl Shared {
