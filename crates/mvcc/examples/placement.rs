@@ -4,10 +4,10 @@
 //! cargo run --release -p saki-mvcc --example placement [workers] [--logs n] [--nodes n]
 //! ```
 //!
-//! Prints the topology and the plan, then starts the workers pinned as planned. Each maps memory of its own, of its group and global
-//! memory and writes it. To tell a binding from the luck of having written first, worker 0 does the same for all others from its
-//! own core. Then the kernel is asked where the pages are; each line ends with the verdict, and so does the program: it fails if a
-//! page is not where the plan wants it, or if the machine does not have the `--nodes` that were expected.
+//! Prints the topology and the plan, then starts the workers pinned as planned. Each maps memory of its own, of its group and
+//! global memory and writes it. To tell a binding from the luck of having written first, worker 0 does the same for all others
+//! from its own core. Then the kernel is asked where the pages are; each line has a verdict, and so has the program:
+//! it fails if a page is not where the plan wants it, or if the machine does not have the `--nodes` that were expected.
 //!
 //! How to have two nodes in a virtual machine stands in the introduction of `saki_mvcc::placement`.
 
@@ -21,7 +21,7 @@ use saki_mvcc::placement::{
 };
 
 /// Huge pages of each mapping and node: even where the system gives those, interleaving has something to spread.
-const HUGE_PAGES_PER_NODE: usize = 8;
+const HUGE_PAGES_PER_NODE: usize = 4;
 
 fn main() -> ExitCode {
     match Options::parse(std::env::args().skip(1)).and_then(|options| prove(&options, &mut io::stdout())) {
@@ -64,7 +64,7 @@ pub fn prove(options: &Options, out: &mut impl Write) -> Result<(), Box<dyn Erro
     let workers = options.workers.unwrap_or_else(|| topology.cores().count());
     let placement = Placement::plan(&topology, workers, options.logs);
     let findings = findings(&topology, &placement)?;
-    writeln!(out, "{topology}\n\n{placement}\n\n{:<34}{:<38}{:<30}found", "memory", "wanted", "pages")?;
+    writeln!(out, "{topology}\n\n{placement}\n\n{:<34}{:<8}{:<34}pages", "memory", "found", "wanted")?;
     findings.iter().try_for_each(|finding| writeln!(out, "{finding}"))?;
     let sockets = topology.sockets().count();
     if let Some(nodes) = options.nodes.filter(|nodes| *nodes != sockets) {
@@ -179,6 +179,6 @@ impl std::fmt::Display for Finding {
         };
         let pages = self.pages.as_ref().map_or_else(|| "the system does not tell".to_owned(), counts);
         let verdict = if self.is_wrong() { "WRONG" } else { "ok" };
-        write!(f, "{:<34}{:<38}{pages:<30}{verdict}", self.what, self.binding.to_string())
+        write!(f, "{:<34}{verdict:<8}{:<34}{pages}", self.what, self.binding.to_string())
     }
 }

@@ -56,9 +56,10 @@
 //!
 //! # Where the proofs are
 //!
-//! Made-up machines in the tests of each part. The example `placement` prints topology and plan of the machine it runs on, starts
-//! the pinned workers and has the kernel tell where their memory lies; it fails if that is not where the plan says. On a machine of
-//! one node that shows little, so run it on two. A virtual machine will do, under any Linux with the program on its disk:
+//! Made-up machines in the tests of each part. The example `placement` prints topology and plan of the machine it runs on,
+//! starts the pinned workers and has the kernel tell where their memory lies; it fails if that is not where the plan says. On a
+//! machine of one node that shows little, so run it on two. A virtual machine will do, under any Linux with the program on its
+//! disk:
 //!
 //! ```text
 //! cargo build --release -p saki-mvcc --example placement
