@@ -47,7 +47,7 @@ fn workers_may_be_more_than_cores() {
 #[test]
 fn another_machine_than_the_expected_one_is_told() {
     let sockets = Topology::detect().sockets().count();
-    let error =
-        proved(&Options { nodes: Some(sockets + 1), ..Options::default() }).expect_err("a machine of more nodes");
+    let options = Options { nodes: Some(sockets + 1), ..Options::default() };
+    let error = prove(&options, &mut Vec::new()).expect_err("a machine of more nodes").to_string();
     assert!(error.contains("nodes with cores expected"), "{error}");
 }
