@@ -51,7 +51,7 @@
 //!
 //! - Placement is a matter of speed, never of correctness: nothing fails because a machine does not say what it is made of or a
 //!   sandbox refuses a binding.
-//! - Where only one node has memory, no system call is made for the sake of placement, except for pinning.
+//! - Where only one node has memory, a mapping costs no system call for the sake of placement: it is bound to nothing.
 //! - A plan depends on its arguments only; workers, groups and logs are numbered from 0 without holes.
 //!
 //! # Where the proofs are
