@@ -4,10 +4,11 @@
 //! cargo run --release -p saki-mvcc --example placement [workers] [--logs n] [--nodes n]
 //! ```
 //!
-//! Prints the topology and the plan, then starts the workers pinned as planned. Each maps memory of its own, of its group and global
-//! memory and writes it. To tell a binding from the luck of having written first, worker 0 does the same for all others from its
-//! own core. Then the kernel is asked where the pages are; each line ends with the verdict, and so does the program: it fails if a
-//! page is not where the plan wants it, or if the machine does not have the `--nodes` that were expected.
+//! Prints the topology and the plan, then starts the workers pinned as planned. Each maps memory of its own, of its group and
+//! global memory and writes it. To tell a binding from the luck of having written first, worker 0 does the same for all others
+//! from its own core. Then the kernel is asked where the pages are; each line has a verdict, and so has the program: it fails if
+//! a page is not where the plan wants it, if the system refuses to bind memory, or if the machine does not have as many nodes as
+//! `--nodes` says.
 //!
 //! How to have two nodes in a virtual machine stands in the introduction of `saki_mvcc::placement`.
 
@@ -21,7 +22,7 @@ use saki_mvcc::placement::{
 };
 
 /// Huge pages of each mapping and node: even where the system gives those, interleaving has something to spread.
-const HUGE_PAGES_PER_NODE: usize = 8;
+const HUGE_PAGES_PER_NODE: usize = 4;
 
 fn main() -> ExitCode {
     match Options::parse(std::env::args().skip(1)).and_then(|options| prove(&options, &mut io::stdout())) {
@@ -64,7 +65,7 @@ pub fn prove(options: &Options, out: &mut impl Write) -> Result<(), Box<dyn Erro
     let workers = options.workers.unwrap_or_else(|| topology.cores().count());
     let placement = Placement::plan(&topology, workers, options.logs);
     let findings = findings(&topology, &placement)?;
-    writeln!(out, "{topology}\n\n{placement}\n\n{:<34}{:<38}{:<30}found", "memory", "wanted", "pages")?;
+    writeln!(out, "{topology}\n\n{placement}\n\n{:<34}{:<8}{:<34}pages", "memory", "found", "wanted")?;
     findings.iter().try_for_each(|finding| writeln!(out, "{finding}"))?;
     let sockets = topology.sockets().count();
     if let Some(nodes) = options.nodes.filter(|nodes| *nodes != sockets) {
@@ -72,7 +73,7 @@ pub fn prove(options: &Options, out: &mut impl Write) -> Result<(), Box<dyn Erro
     }
     match findings.iter().filter(|finding| finding.is_wrong()).count() {
         0 => Ok(()),
-        wrong => Err(format!("{wrong} of {} mappings are not where they should be", findings.len()).into()),
+        wrong => Err(format!("{wrong} of {} mappings are not where the plan wants them", findings.len()).into()),
     }
 }
 
@@ -153,8 +154,13 @@ struct Finding {
 }
 
 impl Finding {
+    /// Whether the system does not let its memory be bound.
+    fn is_refused(&self) -> bool {
+        self.binding != Binding::FirstTouch && !self.is_bound
+    }
+
     fn is_wrong(&self) -> bool {
-        if self.is_bound != (self.binding != Binding::FirstTouch) {
+        if self.is_refused() {
             return true;
         }
         // On a single node, where else should it be.
@@ -178,7 +184,11 @@ impl std::fmt::Display for Finding {
             pages.iter().map(|(node, count)| format!("{node}: {count}")).collect::<Vec<_>>().join(", ")
         };
         let pages = self.pages.as_ref().map_or_else(|| "the system does not tell".to_owned(), counts);
-        let verdict = if self.is_wrong() { "WRONG" } else { "ok" };
-        write!(f, "{:<34}{:<38}{pages:<30}{verdict}", self.what, self.binding.to_string())
+        let verdict = match (self.is_refused(), self.is_wrong()) {
+            (true, _) => "refused",
+            (false, true) => "WRONG",
+            (false, false) => "ok",
+        };
+        write!(f, "{:<34}{verdict:<8}{:<34}{pages}", self.what, self.binding.to_string())
     }
 }

@@ -1,31 +1,36 @@
 //! Memory straight from the system, in large pieces, on the NUMA node it is used on.
 //!
-//! A page gets its place when it is first written. Without a binding that is the node of the writing thread, if there is room; a
-//! [`Binding`] says it beforehand, so that it does not matter who writes first (a loader, recovery), and the kernel's balancing does
-//! not move pages after other nodes' readers.
+//! A page gets its place when it is first written. Without a binding that is the node of the writing thread, if there is room;
+//! a [`Binding`] says it beforehand, so that it does not matter who writes first (a loader, recovery), and the kernel's
+//! balancing does not move pages after other nodes' readers.
 //!
 //! A node is *preferred* (`MPOL_PREFERRED`), not demanded (`MPOL_BIND`): when it is full, memory farther away is a little slower,
 //! while under `MPOL_BIND` the kernel would kill the process although other nodes have room.
 //!
 //! Bindings are a matter of speed only. Where the system refuses them (a kernel without NUMA: `ENOSYS`; a container's filter of
-//! system calls: `EPERM`) memory is mapped without, and one line in the log at level debug says so. Pinned workers that write their
-//! own memory first then still find it on their node.
+//! system calls: `EPERM`) memory is mapped without, and one line in the log at level debug says so. Pinned workers that write
+//! their own memory first then still find it on their node.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{c_int, c_ulong, c_void};
+use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::fmt;
+use std::hint::black_box;
 use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Once};
 
 use super::mask::Mask;
-use super::topology::NodeId;
+use super::topology::{NodeId, ranges};
 
 /// Bytes of a huge page: what mappings are aligned to and a multiple of.
 pub const MAPPING_BYTES: usize = 2 << 20;
 
 /// The most nodes Linux can be built for.
 type NodeMask = Mask<{ 1024 / usize::BITS as usize }>;
+
+/// Of a [`NodeMask`], as system calls are told it: they look at one less.
+const MASK_BITS: c_ulong = NodeMask::BITS as c_ulong + 1;
 
 /// Flag of `get_mempolicy`: which nodes the process may use, in place of a policy.
 const MPOL_F_MEMS_ALLOWED: c_ulong = 1 << 2;
@@ -38,7 +43,7 @@ pub enum Binding {
     /// On this one, as long as it has room.
     Node(NodeId),
     /// On these in turn, page by page; where the system gives huge pages, those are what takes turns. By address, so that small
-    /// mappings are spread too.
+    /// mappings are spread too. Shares are not exact for ever: pages joined to a huge one later come to lie on one node.
     Interleaved(Arc<[NodeId]>),
 }
 
@@ -48,12 +53,7 @@ impl fmt::Display for Binding {
             Self::FirstTouch => write!(f, "where first written"),
             Self::Node(node) => write!(f, "on {node}"),
             Self::Interleaved(nodes) => {
-                write!(f, "interleaved over ")?;
-                for (index, node) in nodes.iter().enumerate() {
-                    let comma = if index == 0 { "" } else { ", " };
-                    write!(f, "{comma}{node}")?;
-                }
-                Ok(())
+                write!(f, "interleaved over nodes {}", ranges(nodes.iter().map(|node| node.0)))
             }
         }
     }
@@ -141,11 +141,12 @@ impl Mapping {
         static REFUSED: Once = Once::new();
         let nodes = NodeMask::of(nodes.iter().map(|node| node.0))
             .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        // The kernel looks at one bit less than it is told.
-        let bits = NodeMask::BITS as c_ulong + 1;
+        // Each argument in a full register: the kernel looks at all of it.
+        let (policy, flags) = (policy as c_ulong, 0 as c_ulong);
         // SAFETY: sets where pages of this mapping will be put, whatever is in them; the kernel reads the bits of the mask alone.
-        let result =
-            unsafe { libc::syscall(libc::SYS_mbind, self.start.as_ptr(), self.bytes, policy, nodes.as_ptr(), bits, 0) };
+        let result = unsafe {
+            libc::syscall(libc::SYS_mbind, self.start.as_ptr(), self.bytes, policy, nodes.as_ptr(), MASK_BITS, flags)
+        };
         if result == 0 {
             return Ok(true);
         }
@@ -175,11 +176,10 @@ impl Mapping {
     /// Has every page given now and not at its first use. What is in it stays.
     pub fn touch(&mut self) {
         for offset in (0..self.bytes).step_by(page_bytes()) {
+            // One instruction that writes: to a read before it the kernel would give its page of zeros, and small pages to the
+            // write after that. What is written must not be known, or the compiler makes a read of it.
             // SAFETY: a byte of the mapping, which nobody else uses as it is borrowed exclusively.
-            unsafe {
-                let byte = self.start.as_ptr().add(offset);
-                byte.write_volatile(byte.read_volatile());
-            }
+            unsafe { AtomicU8::from_ptr(self.start.as_ptr().add(offset)) }.fetch_or(black_box(0), Ordering::Relaxed);
         }
     }
 
@@ -220,11 +220,14 @@ pub fn node_of(address: *const u8) -> io::Result<NodeId> {
 
 /// The node of each page; `None` for one that has no memory yet.
 fn whereabouts(pages: &[*const u8]) -> io::Result<Vec<Option<NodeId>>> {
-    let mut statuses: Vec<c_int> = vec![-libc::ENOENT; pages.len()];
+    let count = pages.len();
+    let mut statuses: Vec<c_int> = vec![-libc::ENOENT; count];
     let nodes_wanted: *const c_int = ptr::null();
+    let (this_process, flags): (c_long, c_long) = (0, 0);
     // SAFETY: without wanted nodes nothing is moved; the kernel reads as many addresses and writes as many statuses as there are.
     let result = unsafe {
-        libc::syscall(libc::SYS_move_pages, 0, pages.len(), pages.as_ptr(), nodes_wanted, statuses.as_mut_ptr(), 0)
+        let (pages, statuses) = (pages.as_ptr(), statuses.as_mut_ptr());
+        libc::syscall(libc::SYS_move_pages, this_process, count, pages, nodes_wanted, statuses, flags)
     };
     if result != 0 {
         return Err(io::Error::last_os_error());
@@ -239,10 +242,9 @@ fn whereabouts(pages: &[*const u8]) -> io::Result<Vec<Option<NodeId>>> {
 pub(super) fn allowed_nodes() -> io::Result<BTreeSet<NodeId>> {
     let mut nodes = NodeMask::empty();
     let (policy, address): (*mut c_int, *mut c_void) = (ptr::null_mut(), ptr::null_mut());
-    let bits = NodeMask::BITS as c_ulong + 1;
     // SAFETY: the kernel writes the bits of the mask alone; no policy is asked for, and that of no address.
     let result = unsafe {
-        libc::syscall(libc::SYS_get_mempolicy, policy, nodes.as_mut_ptr(), bits, address, MPOL_F_MEMS_ALLOWED)
+        libc::syscall(libc::SYS_get_mempolicy, policy, nodes.as_mut_ptr(), MASK_BITS, address, MPOL_F_MEMS_ALLOWED)
     };
     if result != 0 {
         return Err(io::Error::last_os_error());

@@ -51,26 +51,40 @@
 //!
 //! - Placement is a matter of speed, never of correctness: nothing fails because a machine does not say what it is made of or a
 //!   sandbox refuses a binding.
-//! - Where only one node has memory, no system call is made for the sake of placement, except for pinning.
+//! - Where only one node has memory, a mapping costs no system call for the sake of placement: it is bound to nothing.
 //! - A plan depends on its arguments only; workers, groups and logs are numbered from 0 without holes.
 //!
 //! # Where the proofs are
 //!
-//! Made-up machines in the tests of each part. The example `placement` prints topology and plan of the machine it runs on, starts
-//! the pinned workers and has the kernel tell where their memory lies; it fails if that is not where the plan says. On a machine of
-//! one node that shows little, so run it on two. A virtual machine will do, under any Linux with the program on its disk:
+//! Made-up machines in the tests of each part. The example `placement` prints topology and plan of the machine it runs on,
+//! starts the pinned workers and has the kernel tell where their memory lies; it fails if that is not where the plan says. On a
+//! machine of one node that shows little, so run it on two. A virtual machine will do: any Linux whose C library is not older
+//! than that of the machine which built the program.
 //!
 //! ```text
 //! cargo build --release -p saki-mvcc --example placement
 //! qemu-system-x86_64 … -smp 4 -m 2G \
 //!     -object memory-backend-ram,id=m0,size=1G -numa node,nodeid=0,cpus=0-1,memdev=m0 \
 //!     -object memory-backend-ram,id=m1,size=1G -numa node,nodeid=1,cpus=2-3,memdev=m1
-//! guest$ ./placement 4
+//! guest$ ./placement 2 --nodes 2
 //! 2 sockets: node 0 cores 0-1, node 1 cores 2-3
-//! …
+//!
+//! worker 0: node 0 core 0, log 0
+//! worker 1: node 1 core 2, log 1
+//! global memory: interleaved over nodes 0-1
+//!
+//! memory                            found   wanted                            pages
+//! worker 0: thread                  ok      on node 0                         node 0: 4096
+//! worker 0: socket                  ok      on node 0                         node 0: 4096
+//! worker 0: global                  ok      interleaved over nodes 0-1        node 0: 2048, node 1: 2048
+//! worker 1: thread                  ok      on node 1                         node 1: 4096
+//! worker 1: socket                  ok      on node 1                         node 1: 4096
+//! worker 1: global                  ok      interleaved over nodes 0-1        node 0: 2048, node 1: 2048
+//! worker 1: thread, written by 0    ok      on node 1                         node 1: 4096
 //! ```
 //!
-//! With `--nodes 2` the example also fails if the machine does not have two sockets.
+//! `--nodes` makes it fail on a machine with another number of sockets. That one node is left alone shows in
+//! `strace -f -c target/release/examples/placement`: no `mbind` among its calls.
 
 mod affinity;
 mod mask;

@@ -67,8 +67,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Places `workers` workers (at least one) and `logs` logs, as many as are useful: at least one, at most one per worker. `None`
-    /// is [`default_logs`](Self::default_logs) for [`WORKERS_PER_LOG`].
+    /// Places `workers` workers (at least one) and `logs` logs, as many as are useful: at least one, at most one per worker.
+    /// `None` is [`default_logs`](Self::default_logs) for [`WORKERS_PER_LOG`].
     pub fn plan(topology: &Topology, workers: usize, logs: Option<usize>) -> Self {
         let workers = workers.max(1);
         let crews = crews(topology, workers);
@@ -97,8 +97,8 @@ impl Placement {
         Self { workers, groups, bindable, global }
     }
 
-    /// How many logs `workers` workers should have: on every node that has some of them one for each `workers_per_log`, begun ones
-    /// included; so at least one per node.
+    /// How many logs `workers` workers should have: on every node that has some of them one for each `workers_per_log`, begun
+    /// ones included; so at least one per node.
     pub fn default_logs(topology: &Topology, workers: usize, workers_per_log: usize) -> usize {
         logs_of(&crews(topology, workers.max(1)), workers_per_log)
     }
@@ -118,8 +118,8 @@ impl Placement {
         self.groups.len()
     }
 
-    /// How memory of `region` is to be mapped. Always [`Binding::FirstTouch`], which asks nothing of the system, where only one node
-    /// has memory, and for a node that has none: the system then takes the nearest.
+    /// How memory of `region` is to be mapped. Always [`Binding::FirstTouch`], which asks nothing of the system, where only one
+    /// node has memory, and for a node that has none: the system then takes the nearest.
     pub fn binding(&self, region: Region) -> Binding {
         match region {
             Region::Thread { node } | Region::Socket { node } if self.bindable.contains(&node) => Binding::Node(node),
@@ -140,7 +140,7 @@ impl Placement {
 /// ```text
 /// worker 0: node 0 core 0, log 0
 /// worker 1: node 1 core 4, log 1
-/// global memory: interleaved over node 0, node 1
+/// global memory: interleaved over nodes 0-1
 /// ```
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -196,8 +196,8 @@ fn logs_of(crews: &[Crew], workers_per_log: usize) -> usize {
     crews.iter().map(|crew| crew.workers.len().div_ceil(workers_per_log.max(1))).sum()
 }
 
-/// Which of `logs` logs each crew writes: its own if there are enough, each next one to the crew with most workers per log, else one
-/// shared with its neighbours. There are at most as many logs as workers.
+/// Which of `logs` logs each crew writes: its own if there are enough, each next one to the crew with most workers per log,
+/// else one shared with its neighbours. There are at most as many logs as workers.
 fn share_logs(crews: &[Crew], logs: usize) -> Vec<std::ops::Range<usize>> {
     if logs < crews.len() {
         return (0..crews.len()).map(|crew| crew * logs / crews.len()).map(|log| log..log + 1).collect();

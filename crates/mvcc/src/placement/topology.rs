@@ -10,10 +10,10 @@
 //! cpu/cpu20/topology/thread_siblings_list  0,20            hardware threads of one physical core
 //! ```
 //!
-//! Numbers may have holes: a node or core that was taken out leaves its number unused. What the files say is crossed with the cores
-//! allowed to the process (`taskset`, a container's cpuset). Without `node/` (a kernel without NUMA, a sandbox that hides it) there
-//! is one node of all allowed cores; so there is, with a warning, if the files contradict themselves, since a wrong placement is
-//! only slow but a database that does not start is down.
+//! Numbers may have holes: a node or core that was taken out leaves its number unused. What the files say is crossed with the
+//! cores allowed to the process (`taskset`, a container's cpuset). Without `node/` (a kernel without NUMA, a sandbox that hides
+//! it) there is one node of all allowed cores; so there is, with a warning, if the files contradict themselves, since a wrong
+//! placement is only slow but a database that does not start is down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -56,8 +56,8 @@ pub struct Node {
 }
 
 impl Topology {
-    /// The machine's, as the calling thread may use it. To be asked before threads are pinned: a pinned one sees its own core only.
-    /// Never fails; see the module about what is made of a system that says nothing, or nonsense.
+    /// The machine's, as the calling thread may use it. To be asked before threads are pinned: a pinned one sees its own core
+    /// only. Never fails; see the module about what is made of a system that says nothing, or nonsense.
     pub fn detect() -> Self {
         let allowed = affinity::allowed_cores().unwrap_or_else(|error| {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -147,7 +147,7 @@ impl fmt::Display for Node {
         match self.cores.len() {
             0 => write!(f, "{} without cores{lacking}", self.id),
             1 => write!(f, "{} {}{lacking}", self.id, self.cores[0]),
-            _ => write!(f, "{} cores {}{lacking}", self.id, ranges(&self.cores)),
+            _ => write!(f, "{} cores {}{lacking}", self.id, ranges(self.cores.iter().map(|core| core.0))),
         }
     }
 }
@@ -165,8 +165,8 @@ impl fmt::Display for CoreId {
 }
 
 /// `0-3,8,10-11`: what [`parse_list`] reads.
-fn ranges(cores: &[CoreId]) -> String {
-    let mut numbers: Vec<u32> = cores.iter().map(|core| core.0).collect();
+pub(super) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
+    let mut numbers: Vec<u32> = numbers.collect();
     numbers.sort_unstable();
     let runs = numbers.chunk_by(|before, after| before + 1 == *after);
     let texts = runs.map(|run| match run {
@@ -257,8 +257,8 @@ fn node_ids(directory: &Path) -> Result<BTreeSet<NodeId>, Unusable> {
     Ok(ids)
 }
 
-/// How many usable hardware threads of the same physical core come before `core`. Only an order of preference hangs on it, so that
-/// it is 0 wherever it is not known.
+/// How many usable hardware threads of the same physical core come before `core`. Only an order of preference hangs on it, so
+/// that it is 0 wherever it is not known.
 fn hardware_thread(system: &Path, core: CoreId, usable: &BTreeSet<CoreId>) -> usize {
     let siblings = system.join(format!("cpu/cpu{}/topology/thread_siblings_list", core.0));
     let Ok(Some(siblings)) = read_list(&siblings) else { return 0 };

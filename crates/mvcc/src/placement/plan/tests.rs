@@ -95,7 +95,7 @@ fn memory_is_bound_only_where_there_is_some() {
 fn a_plan_reads_well() {
     let placement = Placement::plan(&Topology::uniform(2, 4), 2, None);
     let lines = "worker 0: node 0 core 0, log 0\nworker 1: node 1 core 4, log 1\n\
-                 global memory: interleaved over node 0, node 1";
+                 global memory: interleaved over nodes 0-1";
     assert_eq!(placement.to_string(), lines);
 }
 

@@ -1,5 +1,9 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use proptest::prelude::*;
 use tempfile::TempDir;
+use tracing::span;
 
 use super::*;
 
@@ -26,6 +30,37 @@ impl System {
     fn shows(&self, allowed: impl IntoIterator<Item = u32>) -> String {
         self.topology(allowed).to_string()
     }
+}
+
+/// Counts warnings.
+struct Warnings(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_event()
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        self.0.fetch_add(usize::from(*event.metadata().level() == tracing::Level::WARN), Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+fn warnings_of(body: impl FnOnce()) -> usize {
+    let warnings = Arc::new(AtomicUsize::new(0));
+    tracing::subscriber::with_default(Warnings(Arc::clone(&warnings)), body);
+    warnings.load(Ordering::Relaxed)
 }
 
 fn two_sockets() -> System {
@@ -106,10 +141,15 @@ fn without_a_directory_of_nodes_there_is_one() {
     assert_eq!(Topology::read(Path::new("/nonexistent"), &[CoreId(0)]).to_string(), "1 socket: node 0 core 0");
     let without_nodes = System::new(&[("node/possible", "0")]);
     assert_eq!(without_nodes.shows([0, 1]), "1 socket: node 0 cores 0-1");
+    let warnings = warnings_of(|| {
+        system.topology([0]);
+        two_sockets().topology(0..20);
+    });
+    assert_eq!(warnings, 0, "neither is worth one");
 }
 
 #[test]
-fn contradictions_make_one_node() {
+fn contradictions_make_one_node_and_a_warning() {
     let one = "1 socket: node 0 cores 0-19";
     let contradictions = [
         ("node/node1/cpulist", "9-19"),
@@ -127,7 +167,8 @@ fn contradictions_make_one_node() {
     for (path, text) in contradictions {
         let system = two_sockets();
         system.write(path, text);
-        assert_eq!(system.shows(0..20), one, "{path}: {text:?}");
+        let warnings = warnings_of(|| assert_eq!(system.shows(0..20), one, "{path}: {text:?}"));
+        assert_eq!(warnings, 1, "{path}: {text:?}");
     }
     let system = two_sockets();
     system.write("cpu/online", [0xff, 0xfe, 0]);
@@ -148,8 +189,7 @@ fn this_machine_has_the_cores_allowed() {
 proptest! {
     #[test]
     fn what_is_shown_is_read_back(numbers in proptest::collection::btree_set(0..NUMBERS_MAX, 0..40)) {
-        let cores: Vec<CoreId> = numbers.iter().copied().map(CoreId).collect();
-        prop_assert_eq!(parse_list(&ranges(&cores)), Some(numbers));
+        prop_assert_eq!(parse_list(&ranges(numbers.iter().copied())), Some(numbers));
     }
 
     #[test]
