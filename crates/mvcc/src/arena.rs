@@ -310,7 +310,9 @@ mod tests {
         let depot = Depot::new(Mapping::new);
         let mut arena = Arena::new(Arc::clone(&depot));
         let mut blocks = Vec::new();
-        for (index, bytes) in [1, 16, 17, 100, 512, 513, 4_096, 65_536, 65_537, 1 << 20].repeat(20).into_iter().enumerate() {
+        for (index, bytes) in
+            [1, 16, 17, 100, 512, 513, 4_096, 65_536, 65_537, 1 << 20].repeat(20).into_iter().enumerate()
+        {
             let block = arena.allocate(bytes).unwrap();
             assert!(block.as_ptr().addr().is_multiple_of(BLOCK_ALIGNMENT));
             // SAFETY: a block of so many bytes that is ours.

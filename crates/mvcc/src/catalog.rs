@@ -42,7 +42,10 @@ impl Catalog {
             Ok(bytes) => {
                 let content: Content = serde_json::from_slice(&bytes).map_err(|error| fault(&path, &error))?;
                 if content.format != FORMAT {
-                    return Err(fault(&path, &format!("it has format {}, and this program knows {FORMAT}", content.format)));
+                    return Err(fault(
+                        &path,
+                        &format!("it has format {}, and this program knows {FORMAT}", content.format),
+                    ));
                 }
                 Ok(Self { content, path: Some(path) })
             }

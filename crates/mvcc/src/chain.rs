@@ -35,7 +35,7 @@ use std::ptr::{self, NonNull};
 
 use crate::arena::Arena;
 use crate::epoch::Epochs;
-use crate::sync::{AtomicPtr, AtomicU64, AtomicU32, Backoff, Ordering};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Backoff, Ordering};
 
 /// A begin that no snapshot reaches: of aborted versions, and of those replaced by their own transaction.
 pub const NEVER: u64 = (1 << 63) - 1;
@@ -500,7 +500,12 @@ impl Row {
     }
 
     /// A row with one version of that timestamp.
-    pub fn allocate_replayed(arena: &mut Arena, timestamp: u64, key: &[u8], body: Option<&[u8]>) -> io::Result<NonNull<Self>> {
+    pub fn allocate_replayed(
+        arena: &mut Arena,
+        timestamp: u64,
+        key: &[u8],
+        body: Option<&[u8]>,
+    ) -> io::Result<NonNull<Self>> {
         let row = Self::allocate(arena, Writer(timestamp), key, body.unwrap_or_default())?;
         if body.is_none() {
             // SAFETY: just made, and nobody else's.

@@ -46,7 +46,7 @@ pub struct Options {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
     IgnoreRows,
-    IgnoreLeaves,
+    IgnoreRanges,
 }
 
 impl Default for Options {
@@ -140,7 +140,8 @@ impl Database {
         // Recovery has sessions of its own.
         let epochs = Epochs::new(0, options.sessions_max + devices.len());
         let depots = depots(&options.placement);
-        let (logs, report) = recovery::recover(devices, log_options, options.after, &tables, &epochs, first(&depots), progress)?;
+        let (logs, report) =
+            recovery::recover(devices, log_options, options.after, &tables, &epochs, first(&depots), progress)?;
         epochs.set(report.clock);
         let shared = Shared {
             epochs,
@@ -206,7 +207,8 @@ impl Database {
             return Err(Error::Name { message });
         }
         let group = self.shared.placement.groups().get(log);
-        let depot = group.and_then(|group| self.shared.depots.get(&group.node)).unwrap_or_else(|| first(&self.shared.depots));
+        let depot =
+            group.and_then(|group| self.shared.depots.get(&group.node)).unwrap_or_else(|| first(&self.shared.depots));
         Session::new(Arc::clone(&self.shared), log, Arena::new(Arc::clone(depot)))
     }
 

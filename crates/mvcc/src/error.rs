@@ -8,33 +8,64 @@ use saki_log::LogError;
 #[derive(Clone, Debug)]
 pub enum Error {
     /// Another transaction changed or is changing the row. Run the transaction again.
-    Conflict { table: String },
+    Conflict {
+        table: String,
+    },
     /// What a serializable transaction read has changed before it could commit. Run the transaction again.
     Serialization,
     /// The key, or the columns of a unique index, are there already.
-    Duplicate { table: String, index: String },
+    Duplicate {
+        table: String,
+        index: String,
+    },
     /// A handle of a row was used outside the transaction that got it.
     ForeignRow,
     /// The handle's row has been deleted in this transaction.
-    NoRow { table: String },
-    KeyTooLong { table: String, bytes: usize, limit: usize },
-    RowTooLarge { table: String, bytes: usize, limit: usize },
+    NoRow {
+        table: String,
+    },
+    KeyTooLong {
+        table: String,
+        bytes: usize,
+        limit: usize,
+    },
+    RowTooLarge {
+        table: String,
+        bytes: usize,
+        limit: usize,
+    },
     /// A body is no row of its table, a key no key of it, or a value not of its column.
-    Malformed { table: String, reason: String },
+    Malformed {
+        table: String,
+        reason: String,
+    },
     /// The log refuses it: full, failed, or the transaction is too large for it.
     Log(LogError),
     /// As many sessions are open as the database was opened for.
-    TooManySessions { limit: usize },
+    TooManySessions {
+        limit: usize,
+    },
     /// A stored procedure panicked; its transaction was aborted.
-    Panicked { procedure: String, message: String },
+    Panicked {
+        procedure: String,
+        message: String,
+    },
     /// A stored procedure gave up by itself; its transaction was aborted.
-    Procedure { message: String },
+    Procedure {
+        message: String,
+    },
     /// There is no such table, index or procedure, or there is one of that name already.
-    Name { message: String },
+    Name {
+        message: String,
+    },
     /// The catalog or a log cannot be used.
-    Open { message: String },
+    Open {
+        message: String,
+    },
     /// The system gives no memory.
-    Memory { message: String },
+    Memory {
+        message: String,
+    },
 }
 
 impl Error {

@@ -25,6 +25,7 @@ pub mod record;
 mod recovery;
 mod session;
 mod sync;
+#[allow(unsafe_code)]
 mod table;
 #[allow(unsafe_code)]
 mod transaction;
@@ -39,4 +40,4 @@ pub use procedure::{Call, Procedure, Workers};
 pub use saki_log::{LogError, LogStatistics, Progress, RecoveryReport};
 pub use session::Session;
 pub use table::{BODY_BYTES_MAX, IndexDefinition, IndexId, Table, TableDefinition};
-pub use transaction::{Direction, Durability, Entry, Found, Isolation, Receipt, RowId, Savepoint, Scan, Transaction};
+pub use transaction::{Direction, Durability, Found, Isolation, KeyRange, Receipt, RowId, Savepoint, Transaction};

@@ -152,7 +152,8 @@ impl Workers {
     /// `Name` if there is no such procedure or worker.
     pub fn call_on(&self, worker: usize, name: &str, argument: &[u8]) -> Result<Call, Error> {
         let procedure = self.shared.procedures.read().get(name).cloned();
-        let procedure = procedure.ok_or_else(|| Error::Name { message: format!("there is no procedure \"{name}\"") })?;
+        let procedure =
+            procedure.ok_or_else(|| Error::Name { message: format!("there is no procedure \"{name}\"") })?;
         let queue = self.shared.queues.get(worker);
         let queue = queue.ok_or_else(|| Error::Name { message: format!("there is no worker {worker}") })?;
         let answer = Arc::<Answer>::default();
@@ -230,9 +231,8 @@ fn run_once(session: &mut Session, job: &Job) -> Result<(Receipt, Vec<u8>), Erro
     let mut transaction = session.begin(Isolation::Serializable);
     // The transaction is dropped, hence aborted, if the procedure panics; the session has no state between transactions.
     let outcome = catch_unwind(AssertUnwindSafe(|| (job.procedure)(&mut transaction, &job.argument)));
-    let answer = outcome.unwrap_or_else(|panic| {
-        Err(Error::Panicked { procedure: job.name.clone(), message: message_of(&*panic) })
-    })?;
+    let answer = outcome
+        .unwrap_or_else(|panic| Err(Error::Panicked { procedure: job.name.clone(), message: message_of(&*panic) }))?;
     transaction.commit_early().map(|receipt| (receipt, answer))
 }
 

@@ -34,7 +34,9 @@ enum ReplayError {
     Malformed(MalformedRecord),
     NoTable(u32),
     /// A patch that does not fit the version it is against.
-    Misfit { table: String },
+    Misfit {
+        table: String,
+    },
     Memory(std::io::Error),
 }
 
@@ -188,7 +190,9 @@ fn apply_change(
             let row = Row::allocate_replayed(arena, timestamp, change.key, content).map_err(ReplayError::Memory)?;
             // SAFETY: just made.
             let address = unsafe { row.as_ref() }.address();
-            primary.insert(change.key, address, &pin, &mut Vec::new()).unwrap_or_else(|_| unreachable!("looked up under the lock"));
+            primary
+                .insert(change.key, address, &pin, &mut Vec::new())
+                .unwrap_or_else(|_| unreachable!("looked up under the lock"));
         }
     }
     release(table, change, timestamp, means, stripe)

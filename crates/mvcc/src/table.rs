@@ -1,5 +1,6 @@
 //! A table in memory: what its columns are, where its rows are found, and the keys of its indexes.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use saki_base::key::encode_column;
@@ -7,8 +8,9 @@ use saki_base::{Column, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, Val
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{Row, Version};
+use crate::epoch::Pin;
 use crate::error::Error;
-use crate::index::{Index, KEY_BYTES_MAX};
+use crate::index::{Direction, Index, KEY_BYTES_MAX, ScanBuffer};
 
 /// Largest body of a row, in bytes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
@@ -82,8 +84,9 @@ impl Table {
         };
         let key_layout = KeyLayout::new(definition.primary_key.iter().map(key_column));
         let body_columns = columns.iter().enumerate().filter(|(column, _)| is_key(*column).is_none());
-        let row_layout =
-            RowLayout::new(body_columns.map(|(_, column)| RowColumn { data_type: column.data_type, nullable: column.nullable }));
+        let row_layout = RowLayout::new(
+            body_columns.map(|(_, column)| RowColumn { data_type: column.data_type, nullable: column.nullable }),
+        );
         let secondary = definition.indexes.iter().map(|index| Secondary {
             definition: index.clone(),
             entries: Index::new(),
@@ -132,7 +135,11 @@ impl Table {
     /// `Malformed` for values that are not of the table's columns.
     pub fn encode(&self, values: &[ValueRef<'_>], key: &mut Vec<u8>, body: &mut Vec<u8>) -> Result<(), Error> {
         if values.len() != self.0.places.len() {
-            return Err(self.malformed(format!("it has {} columns, found {} values", self.0.places.len(), values.len())));
+            return Err(self.malformed(format!(
+                "it has {} columns, found {} values",
+                self.0.places.len(),
+                values.len()
+            )));
         }
         let keys: Vec<_> = self.0.definition.primary_key.iter().map(|column| values[*column]).collect();
         let bodies: Vec<_> = std::iter::zip(values, &self.0.places)
@@ -148,7 +155,7 @@ impl Table {
     /// `Malformed` for bytes that are no row of the table.
     pub fn decode(&self, key: &[u8], body: &[u8]) -> Result<Vec<Value>, Error> {
         let mut scratch = Vec::new();
-        let value = |place: &Place| self.0.value(*place, key, body, &mut scratch, Value::from);
+        let value = |place: &Place| self.0.value(*place, key, body, &mut scratch, |value| Value::from(value));
         self.0.places.iter().map(value).collect()
     }
 
@@ -208,6 +215,17 @@ impl Inner {
         }
     }
 
+    /// Visits all rows of the primary index.
+    pub fn each_row<'p>(&self, pin: &Pin<'p>, mut visit: impl FnMut(&'p Row)) {
+        let mut buffer = ScanBuffer::default();
+        let mut cursor =
+            self.primary.cursor((Bound::Unbounded, Bound::Unbounded), Direction::Forward, &mut buffer, pin);
+        while let Some(leaf) = cursor.step(128) {
+            // SAFETY: out of the index under the pin.
+            leaf.iter().for_each(|(_, address)| visit(unsafe { Row::at(address) }));
+        }
+    }
+
     /// Appends the entry of a row in a secondary index; how many bytes of it are the index columns, and whether one of them is NULL.
     ///
     /// # Errors
@@ -227,7 +245,8 @@ impl Inner {
                 has_null |= matches!(value, ValueRef::Null);
                 encode_column(*column, value, out)
             })?;
-            encoded.map_err(|error| Error::Malformed { table: self.definition.name.clone(), reason: error.to_string() })?;
+            encoded
+                .map_err(|error| Error::Malformed { table: self.definition.name.clone(), reason: error.to_string() })?;
         }
         let prefix = EntryPrefix { bytes: out.len() - start, has_null };
         out.extend_from_slice(key);
@@ -250,8 +269,8 @@ impl Inner {
         let malformed = |reason: String| Error::Malformed { table: self.definition.name.clone(), reason };
         for place in &index.places {
             let Place::Body(column) = place else { continue };
-            let [left, right] =
-                [left, right].map(|body| self.row_layout.view(body).bytes_of(*column).map_err(|error| malformed(error.to_string())));
+            let [left, right] = [left, right]
+                .map(|body| self.row_layout.view(body).bytes_of(*column).map_err(|error| malformed(error.to_string())));
             if left? != right? {
                 return Ok(false);
             }
@@ -268,7 +287,8 @@ impl Inner {
         let mut bytes = 0;
         let mut has_null = false;
         for (column, layout) in index.key_layout.columns().iter().enumerate() {
-            let width = index.key_layout.column_width(column, &entry[bytes..]).map_err(|error| malformed(error.to_string()))?;
+            let width =
+                index.key_layout.column_width(column, &entry[bytes..]).map_err(|error| malformed(error.to_string()))?;
             has_null |= layout.nullable && width == 1;
             bytes += width;
         }
@@ -276,14 +296,22 @@ impl Inner {
     }
 
     /// Whether `newest` or a version behind it that someone may see has that entry.
-    pub fn has_entry_since(&self, index: &Secondary, row: &Row, newest: Option<&Version>, horizon: u64, entry: &[u8]) -> bool {
+    pub fn has_entry_since(
+        &self,
+        index: &Secondary,
+        row: &Row,
+        newest: Option<&Version>,
+        horizon: u64,
+        entry: &[u8],
+    ) -> bool {
         let mut found = Vec::new();
         let mut next = newest;
         while let Some(version) = next {
             found.clear();
-            if version.body().is_some_and(|body| {
-                self.secondary_entry(index, row.key(), body, &mut found).is_ok() && found == entry
-            }) {
+            if version
+                .body()
+                .is_some_and(|body| self.secondary_entry(index, row.key(), body, &mut found).is_ok() && found == entry)
+            {
                 return true;
             }
             next = version.older_reachable(horizon);

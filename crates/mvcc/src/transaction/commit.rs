@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use super::reads::View;
 use super::{Durability, Receipt, Transaction, Write};
 use crate::chain::NEVER;
 use crate::database::Sabotage;
@@ -105,19 +106,10 @@ impl Transaction<'_> {
         }
         let pin = self.pin();
         let reads = self.reads.borrow();
-        let rows = || {
-            reads.rows.iter().all(|read| {
-                // SAFETY: rows that this transaction read are kept by its pin.
-                let before = unsafe { read.row.as_ref() }.before(timestamp, self.writer, self.epochs());
-                before.is_ok_and(|version| version.map_or(ptr::null(), ptr::from_ref) == read.version)
-            })
-        };
-        let leaves = || reads.leaves.iter().all(|leaf| leaf.is_unchanged(&pin));
-        match self.session.shared.sabotage {
-            None => rows() && leaves(),
-            Some(Sabotage::IgnoreRows) => leaves(),
-            Some(Sabotage::IgnoreLeaves) => rows(),
-        }
+        let view = View { timestamp, writer: self.writer, epochs: self.epochs(), pin: &pin };
+        let sabotage = self.session.shared.sabotage;
+        (sabotage == Some(Sabotage::IgnoreRows) || reads.rows_hold(view))
+            && (sabotage == Some(Sabotage::IgnoreRanges) || reads.ranges_hold(view))
     }
 
     /// Queues what the transaction has made garbage of.
@@ -141,9 +133,9 @@ impl Transaction<'_> {
     pub(super) fn finish(&mut self) {
         self.is_over = true;
         let mut reads = self.reads.take();
-        reads.rows.clear();
-        reads.leaves.clear();
+        reads.clear();
         self.session.buffers.reads = reads;
+        self.session.buffers.scan = self.scan_memory.take();
         self.session.buffers.writes = std::mem::take(&mut self.writes);
         self.session.end();
     }

@@ -25,6 +25,7 @@
 
 mod commit;
 mod read;
+mod reads;
 mod scan;
 mod write;
 
@@ -35,12 +36,15 @@ use std::ptr::NonNull;
 use crate::chain::{Row, Version, Writer};
 use crate::epoch::{Epochs, Pin};
 use crate::error::Error;
-use crate::index::{LeafChange, Observed};
+use crate::index::LeafChange;
 use crate::session::Session;
 use crate::table::Table;
+use reads::Reads;
+use scan::ScanMemory;
 
+pub use crate::index::Direction;
 pub use read::Found;
-pub use scan::{Direction, Entry, Scan};
+pub use scan::KeyRange;
 
 /// What a transaction is shielded from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -105,6 +109,7 @@ pub struct Transaction<'s> {
     writes: Vec<Write>,
     /// The latest timestamp of what it has seen.
     latest: Cell<u64>,
+    scan_memory: Cell<Option<Box<ScanMemory>>>,
     is_over: bool,
 }
 
@@ -115,21 +120,7 @@ pub struct Buffers {
     writes: Vec<Write>,
     payload: Vec<u8>,
     changes: Vec<LeafChange>,
-    entry: Vec<u8>,
-    entry_before: Vec<u8>,
-}
-
-/// What a serializable transaction has read and will look at again.
-#[derive(Default)]
-struct Reads {
-    rows: Vec<Read>,
-    leaves: Vec<Observed>,
-}
-
-/// A row, and the version of it that was seen; null for none.
-struct Read {
-    row: NonNull<Row>,
-    version: *const Version,
+    scan: Option<Box<ScanMemory>>,
 }
 
 /// One version that the transaction has made.
@@ -163,7 +154,8 @@ impl<'s> Transaction<'s> {
         let reads = RefCell::new(std::mem::take(&mut session.buffers.reads));
         let writes = std::mem::take(&mut session.buffers.writes);
         let latest = Cell::new(0);
-        Self { session, isolation, durability, snapshot, writer, reads, writes, latest, is_over: false }
+        let scan_memory = Cell::new(session.buffers.scan.take());
+        Self { session, isolation, durability, snapshot, writer, reads, writes, latest, scan_memory, is_over: false }
     }
 
     /// The timestamp it reads at.

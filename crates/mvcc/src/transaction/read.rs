@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::ptr;
 
-use super::{Read, RowId, Transaction};
+use super::{RowId, Transaction};
 use crate::chain::Row;
 use crate::error::Error;
 use crate::index::KEY_BYTES_MAX;
@@ -15,14 +15,8 @@ pub struct Found<'a> {
     pub id: RowId,
     /// The columns that are not of the primary key, in the row format.
     pub body: &'a [u8],
-    pub(super) key: &'a [u8],
-}
-
-impl<'a> Found<'a> {
-    /// The row's primary key.
-    pub fn key(&self) -> &'a [u8] {
-        self.key
-    }
+    /// Its primary key.
+    pub key: &'a [u8],
 }
 
 impl Deref for Found<'_> {
@@ -44,7 +38,7 @@ impl Transaction<'_> {
         let address = if self.is_serializable() {
             let (address, leaf) = primary.get_observed(key, &pin);
             if address.is_none() {
-                self.reads.borrow_mut().leaves.push(leaf);
+                self.reads.borrow_mut().absent(primary, key, leaf);
             }
             address
         } else {
@@ -104,14 +98,14 @@ impl Transaction<'_> {
     #[inline]
     fn remember(&self, row: &Row, version: *const crate::chain::Version) {
         if self.is_serializable() {
-            self.reads.borrow_mut().rows.push(Read { row: row.into(), version });
+            self.reads.borrow_mut().row(row, version);
         }
     }
 }
 
 /// Asks for the memory of a row that is about to be read.
 #[inline]
-fn prefetch_row(address: u64) {
+pub(super) fn prefetch_row(address: u64) {
     let row = ptr::with_exposed_provenance::<u8>(address as usize);
     for line in 0..2 {
         // A hint, at an address that is only computed.

@@ -151,7 +151,7 @@ impl Transaction<'_> {
         let pin = crate::epoch::Pin::of_announced(&self.session.participant);
         let changes = &mut self.session.buffers.changes;
         let inserted = table.inner().primary.insert(key, row_ref.address(), &pin, changes);
-        drop_changes(&self.reads, changes);
+        self.reads.get_mut().own_insert(changes);
         if let Err(Occupied { existing }) = inserted {
             // SAFETY: nobody has seen the new row; the other came out of the index under the transaction's pin.
             let existing = unsafe {
@@ -227,7 +227,7 @@ impl Transaction<'_> {
             let changes = &mut self.session.buffers.changes;
             // An entry that is there already is the row's own, of an earlier version.
             let _ = secondary.entries.insert(entry, row.address(), &pin, changes);
-            drop_changes(&self.reads, changes);
+            self.reads.get_mut().own_insert(changes);
             if secondary.definition.unique
                 && let Err(error) = self.check_unique(table, secondary, row, entry)
             {
@@ -268,7 +268,9 @@ impl Transaction<'_> {
         let mut next = other.head();
         while let Some(version) = next {
             match version.begin(self.writer, self.epochs()) {
-                crate::chain::Begin::Own => return if has_entry(version) { Err(duplicate(table, secondary)) } else { Ok(()) },
+                crate::chain::Begin::Own => {
+                    return if has_entry(version) { Err(duplicate(table, secondary)) } else { Ok(()) };
+                }
                 crate::chain::Begin::Committed(crate::chain::NEVER) => {}
                 crate::chain::Begin::Committed(begin) => {
                     return match has_entry(version) {
@@ -358,7 +360,8 @@ impl Transaction<'_> {
                 row.uninstall(version, before.as_ptr());
                 session.reclaimer.unlinked(write.version.cast(), version.block_bytes(), epochs);
                 // An update that changed entries and a delete had announced a cleanup; nothing is stale now.
-                let announced = version.is_tombstone() || write.entries.as_ref().is_some_and(|entries| !entries.stale.is_empty());
+                let announced =
+                    version.is_tombstone() || write.entries.as_ref().is_some_and(|entries| !entries.stale.is_empty());
                 if announced {
                     row.end_work();
                 }
@@ -388,26 +391,6 @@ enum Inserted<'r> {
 enum Refusal {
     Dead,
     Error(Error),
-}
-
-/// Leaves that the transaction's own insert has changed go on being protected as they are now.
-fn drop_changes(reads: &std::cell::RefCell<super::Reads>, changes: &mut Vec<crate::index::LeafChange>) {
-    if changes.is_empty() {
-        return;
-    }
-    let mut reads = reads.borrow_mut();
-    for change in changes.drain(..) {
-        let mut added = false;
-        for position in 0..reads.leaves.len() {
-            if reads.leaves[position] == change.before {
-                if !added {
-                    reads.leaves.extend(change.made);
-                    added = true;
-                }
-                reads.leaves[position] = change.after;
-            }
-        }
-    }
 }
 
 #[cold]

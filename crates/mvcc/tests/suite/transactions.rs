@@ -1,0 +1,247 @@
+//! What a transaction sees, what it may write, and what is left of it.
+
+use std::ops::ControlFlow;
+
+use saki_base::ValueRef;
+use saki_mvcc::{Direction, Error, Isolation, KeyRange, Table, Transaction};
+
+use super::fixture::{Account, account, delete, get, insert, key, update, with_accounts};
+
+fn all(transaction: &Transaction<'_>, table: &Table) -> Vec<Account> {
+    let mut rows = Vec::new();
+    transaction.scan(table, &KeyRange::all(), Direction::Forward, |found| {
+        rows.push(Account::decode(table, found.key, found.body));
+        ControlFlow::Continue(())
+    });
+    rows
+}
+
+fn of_owner(transaction: &Transaction<'_>, table: &Table, owner: &str) -> Vec<i64> {
+    let index = table.index("by_owner").unwrap();
+    let mut prefix = Vec::new();
+    table.index_key_layout(index).encode(&[ValueRef::Text(owner)], &mut prefix).unwrap();
+    let mut ids = Vec::new();
+    transaction.scan_index(table, index, &KeyRange::prefix(&prefix), Direction::Forward, |_, found| {
+        ids.push(Account::decode(table, found.key, found.body).id);
+        ControlFlow::Continue(())
+    });
+    ids
+}
+
+#[test]
+fn writes_are_seen_by_their_transaction_then_by_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    let mut writer = one.begin(Isolation::Serializable);
+    insert(&mut writer, &table, &account(1, "ann", 10)).unwrap();
+    insert(&mut writer, &table, &account(2, "bob", 20)).unwrap();
+    assert_eq!(get(&writer, &table, 1), Some(account(1, "ann", 10)));
+    assert_eq!(all(&writer, &table).len(), 2);
+    let before = two.begin(Isolation::Snapshot);
+    assert_eq!(all(&before, &table), []);
+    assert_eq!(writer.commit().unwrap(), Some(1));
+    assert_eq!(all(&before, &table), [], "a snapshot moves");
+    drop(before);
+    let after = two.begin(Isolation::Snapshot);
+    assert_eq!(all(&after, &table), [account(1, "ann", 10), account(2, "bob", 20)]);
+    assert_eq!(of_owner(&after, &table, "bob"), [2]);
+    assert_eq!(after.commit().unwrap(), None);
+}
+
+#[test]
+fn an_abort_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut session = database.session().unwrap();
+    session.run(Isolation::Serializable, |t| insert(t, &table, &account(1, "ann", 10)).map(drop)).unwrap();
+    let mut transaction = session.begin(Isolation::Serializable);
+    update(&mut transaction, &table, &account(1, "eve", 0)).unwrap();
+    insert(&mut transaction, &table, &account(2, "eve", 0)).unwrap();
+    assert_eq!(of_owner(&transaction, &table, "eve"), [1, 2]);
+    delete(&mut transaction, &table, 1).unwrap();
+    assert_eq!(of_owner(&transaction, &table, "eve"), [2]);
+    transaction.abort();
+    let transaction = session.begin(Isolation::Serializable);
+    assert_eq!(all(&transaction, &table), [account(1, "ann", 10)]);
+    assert_eq!(of_owner(&transaction, &table, "eve"), [0; 0]);
+    assert_eq!(of_owner(&transaction, &table, "ann"), [1]);
+}
+
+#[test]
+fn a_savepoint_takes_back_what_came_after() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut session = database.session().unwrap();
+    let mut transaction = session.begin(Isolation::Serializable);
+    insert(&mut transaction, &table, &account(1, "ann", 10)).unwrap();
+    let savepoint = transaction.savepoint();
+    update(&mut transaction, &table, &account(1, "bob", 11)).unwrap();
+    insert(&mut transaction, &table, &account(2, "bob", 20)).unwrap();
+    delete(&mut transaction, &table, 2).unwrap();
+    insert(&mut transaction, &table, &account(2, "bob", 21)).unwrap();
+    assert_eq!(of_owner(&transaction, &table, "bob"), [1, 2]);
+    transaction.rollback_to(savepoint);
+    assert_eq!(of_owner(&transaction, &table, "bob"), [0; 0]);
+    update(&mut transaction, &table, &account(1, "ann", 12)).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(all(&session.begin(Isolation::Snapshot), &table), [account(1, "ann", 12)]);
+}
+
+#[test]
+fn the_first_to_commit_wins() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    one.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 10)).map(drop)).unwrap();
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        let mut late = two.begin(isolation);
+        let mut early = one.begin(isolation);
+        update(&mut early, &table, &account(1, "ann", 11)).unwrap();
+        let error = update(&mut late, &table, &account(1, "ann", 12)).unwrap_err();
+        assert!(error.is_retryable() && matches!(error, Error::Conflict { .. }), "{error}");
+        early.commit().unwrap();
+        let error = update(&mut late, &table, &account(1, "ann", 12)).unwrap_err();
+        assert!(matches!(error, Error::Conflict { .. }), "{error}");
+        assert_eq!(get(&late, &table, 1).map(|row| row.balance), Some(10), "its snapshot");
+        drop(late);
+        one.run(isolation, |t| update(t, &table, &account(1, "ann", 10))).unwrap();
+    }
+}
+
+#[test]
+fn write_skew_is_for_snapshots_only() {
+    for (isolation, allowed) in [(Isolation::Snapshot, true), (Isolation::Serializable, false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, table) = with_accounts(directory.path());
+        let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+        one.run(isolation, |t| {
+            insert(t, &table, &account(1, "ann", 10))?;
+            insert(t, &table, &account(2, "ann", 10)).map(drop)
+        })
+        .unwrap();
+        let (mut left, mut right) = (one.begin(isolation), two.begin(isolation));
+        assert_eq!(get(&left, &table, 2).unwrap().balance + get(&right, &table, 1).unwrap().balance, 20);
+        update(&mut left, &table, &account(1, "ann", -10)).unwrap();
+        update(&mut right, &table, &account(2, "ann", -10)).unwrap();
+        left.commit().unwrap();
+        match right.commit() {
+            Ok(_) => assert!(allowed, "write skew under serializable"),
+            Err(error) => assert!(!allowed && matches!(error, Error::Serialization), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn phantoms_are_for_snapshots_only() {
+    for (isolation, allowed) in [(Isolation::Snapshot, true), (Isolation::Serializable, false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, table) = with_accounts(directory.path());
+        let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+        let (mut left, mut right) = (one.begin(isolation), two.begin(isolation));
+        assert_eq!(of_owner(&left, &table, "ann").len() + of_owner(&right, &table, "ann").len(), 0);
+        insert(&mut left, &table, &account(1, "ann", 1)).unwrap();
+        insert(&mut right, &table, &account(2, "ann", 1)).unwrap();
+        left.commit().unwrap();
+        match right.commit() {
+            Ok(_) => assert!(allowed, "a phantom under serializable"),
+            Err(error) => assert!(!allowed && matches!(error, Error::Serialization), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn ones_own_inserts_are_no_phantoms() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut session = database.session().unwrap();
+    let mut transaction = session.begin(Isolation::Serializable);
+    for id in 0..500 {
+        assert_eq!(all(&transaction, &table).len(), id as usize);
+        assert_eq!(get(&transaction, &table, id), None);
+        insert(&mut transaction, &table, &account(id, "ann", id)).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn keys_and_unique_values_occur_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    let with_email = |id, email: &str| Account { email: Some(email.into()), ..account(id, "ann", 0) };
+    one.run(Isolation::Serializable, |t| insert(t, &table, &with_email(1, "a@x")).map(drop)).unwrap();
+    let mut transaction = two.begin(Isolation::Serializable);
+    let error = insert(&mut transaction, &table, &account(1, "bob", 0)).unwrap_err();
+    assert!(matches!(&error, Error::Duplicate { index, .. } if index == "primary key"), "{error}");
+    let error = insert(&mut transaction, &table, &with_email(2, "a@x")).unwrap_err();
+    assert!(matches!(&error, Error::Duplicate { index, .. } if index == "by_email"), "{error}");
+    assert_eq!(get(&transaction, &table, 2), None, "half an insert");
+    insert(&mut transaction, &table, &account(2, "ann", 0)).unwrap();
+    insert(&mut transaction, &table, &account(3, "ann", 0)).unwrap();
+    update(&mut transaction, &table, &with_email(3, "b@x")).unwrap();
+    let error = update(&mut transaction, &table, &with_email(2, "b@x")).unwrap_err();
+    assert!(matches!(error, Error::Duplicate { .. }), "{error}");
+    let mut rival = one.begin(Isolation::Serializable);
+    let error = insert(&mut rival, &table, &with_email(4, "b@x")).unwrap_err();
+    assert!(matches!(error, Error::Conflict { .. }), "{error}");
+    drop(rival);
+    transaction.commit().unwrap();
+    // Given up, the value may be another's; the row that had it keeps its place in the other index.
+    one.run(Isolation::Serializable, |t| update(t, &table, &with_email(1, "c@x"))).unwrap();
+    one.run(Isolation::Serializable, |t| insert(t, &table, &with_email(5, "a@x")).map(drop)).unwrap();
+    assert_eq!(of_owner(&one.begin(Isolation::Snapshot), &table, "ann"), [1, 2, 3, 5]);
+}
+
+#[test]
+fn a_key_can_be_used_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    for round in 0..300 {
+        one.run(Isolation::Serializable, |t| insert(t, &table, &account(1, "ann", round)).map(drop)).unwrap();
+        assert_eq!(
+            two.run(Isolation::Serializable, |t| Ok(get(t, &table, 1))).unwrap(),
+            Some(account(1, "ann", round))
+        );
+        two.run(Isolation::Serializable, |t| delete(t, &table, 1)).unwrap();
+        assert_eq!(one.run(Isolation::Serializable, |t| Ok(get(t, &table, 1))).unwrap(), None);
+        if round % 7 == 0 {
+            one.reclaim();
+            two.reclaim();
+        }
+    }
+}
+
+#[test]
+fn handles_are_good_in_their_transaction_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut session = database.session().unwrap();
+    let mut transaction = session.begin(Isolation::Serializable);
+    let id = insert(&mut transaction, &table, &account(1, "ann", 0)).unwrap();
+    transaction.commit().unwrap();
+    let mut transaction = session.begin(Isolation::Serializable);
+    assert!(matches!(transaction.delete(&table, id), Err(Error::ForeignRow)));
+    let id = transaction.get(&table, &key(&table, 1)).unwrap().id;
+    transaction.delete(&table, id).unwrap();
+    assert!(matches!(transaction.delete(&table, id), Err(Error::NoRow { .. })));
+}
+
+#[test]
+fn what_is_too_large_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut session = database.session().unwrap();
+    let mut transaction = session.begin(Isolation::Serializable);
+    let body = vec![0; saki_mvcc::BODY_BYTES_MAX + 1];
+    assert!(matches!(transaction.insert(&table, b"12345678", &body), Err(Error::RowTooLarge { .. })));
+    let long = vec![1; saki_mvcc::KEY_BYTES_MAX + 1];
+    assert!(matches!(transaction.insert(&table, &long, b""), Err(Error::KeyTooLong { .. })));
+    assert!(transaction.get(&table, &long).is_none());
+    let owner = "x".repeat(2000);
+    let error = insert(&mut transaction, &table, &account(1, &owner, 0)).unwrap_err();
+    assert!(matches!(error, Error::KeyTooLong { .. }), "an index entry: {error}");
+    insert(&mut transaction, &table, &account(1, "ann", 0)).unwrap();
+    transaction.commit().unwrap();
+}
