@@ -1,0 +1,269 @@
+//! Opening the logs: what was durable is applied, and a new run begins.
+//!
+//! ```text
+//!   scan      first blocks of all slots          which segments, runs, cut
+//!   replay    a thread per log                   frames ─► records ─► apply, or held back
+//!   reach     timestamps of all logs together    how far they are dense
+//!   open      flush, new run                     what was held back and counts is applied; the rest is void for ever
+//! ```
+//!
+//! A record may be applied while others are still being read if it is *proven*: it belongs to an earlier run and the next
+//! run was built on it, or a frame of the last run, in whatever log, says that it was durable. Frames say so with every write,
+//! so little is held back. At the end, the logs reach as far as the timestamps of all their records together have no gap. If that is
+//! less than what is proven, something durable is gone, and nothing is opened (unless loss is accepted: then a first pass only looks).
+//!
+//! Bytes are hostile here: every length is bounded before it is used, nothing is allocated by what a header promises, and what
+//! contradicts itself is an error or the end of its log.
+
+mod assembler;
+mod plan;
+mod replay;
+mod scan;
+mod seen;
+mod segment_reader;
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use saki_io::Device;
+
+use crate::error::{Damage, LogError};
+use crate::format::{BLOCK_BYTES, Identity, Run};
+use crate::options::{Options, Range};
+use crate::report::{Progress, RecoveryReport};
+use crate::slots::{Live, Slots};
+use plan::{Plan, Reach};
+pub use replay::Apply;
+use replay::{Common, Replayed, replay};
+use scan::{Scanned, scan};
+use seen::Seen;
+
+/// What a new run starts with.
+pub struct Recovered {
+    pub run: Run,
+    pub cut: u64,
+    pub logs: Vec<RecoveredLog>,
+    pub report: RecoveryReport,
+}
+
+/// One log's share of it.
+pub struct RecoveredLog {
+    pub device: Arc<dyn Device>,
+    pub identity: Identity,
+    pub segment_bytes: u64,
+    /// Sequence number of the new run's first segment.
+    pub next_sequence: u64,
+    pub slots: Slots,
+}
+
+/// Recovers all logs.
+pub fn recover(
+    devices: Vec<Arc<dyn Device>>,
+    options: &Options,
+    range: Range,
+    progress: &(dyn Fn(Progress) + Sync),
+    apply: Apply<'_>,
+) -> Result<Recovered, LogError> {
+    let started = Instant::now();
+    let logs = u32::try_from(devices.len()).ok().filter(|count| (1..=4096).contains(count));
+    let logs = logs.ok_or_else(|| LogError::Options { message: format!("{} logs, not 1 to 4096", devices.len()) })?;
+    let identity = Identity { database: options.database, log: 0, logs };
+    let scanned = scan_all(devices, identity, options)?;
+    let mut plan = Plan::new(&scanned, range)?;
+    let mut lost = None;
+    if options.accept_loss {
+        let looked = read_all(identity, &scanned, &plan, progress, None)?;
+        if let Some(missing) = looked.reach.missing {
+            tracing::warn!("timestamp {missing} and all later ones, durable through {}, are given up", looked.proven);
+            lost = Some((missing, looked.proven));
+            plan.through = looked.reach.horizon;
+        }
+    }
+    let mut read = read_all(identity, &scanned, &plan, progress, Some(apply))?;
+    if let (Some(missing), None) = (read.reach.missing, lost) {
+        return Err(missing_error(missing, read.proven, &scanned, &read.replayed));
+    }
+    plan.check_cut(read.cut, range)?;
+    read.settle(&plan, apply)?;
+    // What was found may be in a volatile cache only, and is about to be called durable.
+    flush_all(&scanned)?;
+    let mut report = read.report(&scanned);
+    report.lost = lost;
+    report.duration = started.elapsed();
+    let run = Run { number: plan.last_run().number + 1, recovered_through: report.horizon, first: report.clock + 1 };
+    let logs = scanned.into_iter().zip(&read.replayed);
+    let logs = logs.map(|(scanned, replayed)| open_log(scanned, replayed, identity, run, report.after)).collect();
+    Ok(Recovered { run, cut: report.after, logs, report })
+}
+
+fn scan_all(devices: Vec<Arc<dyn Device>>, identity: Identity, options: &Options) -> Result<Vec<Scanned>, LogError> {
+    (0..)
+        .zip(devices)
+        .map(|(log, device)| {
+            if !BLOCK_BYTES.is_multiple_of(device.block_bytes()) {
+                let message =
+                    format!("{} has blocks of {} bytes, not {BLOCK_BYTES}", device.name(), device.block_bytes());
+                return Err(LogError::Options { message });
+            }
+            scan(device, Identity { log, ..identity }, options.segment_bytes)
+        })
+        .collect()
+}
+
+/// What all logs hold.
+struct Read {
+    identity: Identity,
+    replayed: Vec<Replayed>,
+    reach: Reach,
+    proven: u64,
+    cut: u64,
+    after: u64,
+}
+
+fn read_all(
+    identity: Identity,
+    scanned: &[Scanned],
+    plan: &Plan,
+    progress: &(dyn Fn(Progress) + Sync),
+    apply: Option<Apply<'_>>,
+) -> Result<Read, LogError> {
+    let common = Common {
+        identity,
+        plan,
+        proven: AtomicU64::new(0),
+        cut: AtomicU64::new(0),
+        seen: Mutex::new(Seen::default()),
+        stop: AtomicBool::new(false),
+        progress,
+        apply,
+    };
+    let results = std::thread::scope(|scope| {
+        let common = &common;
+        let threads: Vec<_> = scanned.iter().map(|scanned| scope.spawn(move || replay(common, scanned))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect::<Vec<_>>()
+    });
+    let replayed = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+    // The threads have ended: plain loads.
+    let proven = common.proven.load(Ordering::Relaxed);
+    let cut = common.cut.load(Ordering::Relaxed);
+    let after = plan.after.max(cut);
+    let reach = plan.reach(&common.seen.lock(), proven, after);
+    Ok(Read { identity, replayed, reach, proven, cut, after })
+}
+
+impl Read {
+    /// Applies what was held back and counts; all the rest is void.
+    fn settle(&mut self, plan: &Plan, apply: Apply<'_>) -> Result<(), LogError> {
+        let horizon = self.reach.horizon;
+        let common = Common {
+            identity: self.identity,
+            plan,
+            proven: AtomicU64::new(self.proven),
+            cut: AtomicU64::new(self.cut),
+            seen: Mutex::default(),
+            stop: AtomicBool::new(false),
+            progress: &|_| {},
+            apply: Some(apply),
+        };
+        std::thread::scope(|scope| {
+            let common = &common;
+            let threads: Vec<_> = self
+                .replayed
+                .iter_mut()
+                .enumerate()
+                .map(|(log, replayed)| scope.spawn(move || replayed.apply_through(common, log, horizon)))
+                .collect();
+            let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            ended.collect::<Result<Vec<()>, _>>()
+        })?;
+        self.replayed.iter_mut().for_each(Replayed::drop_held);
+        Ok(())
+    }
+
+    fn report(&self, scanned: &[Scanned]) -> RecoveryReport {
+        let sum = |of: fn(&Replayed) -> u64| self.replayed.iter().map(of).sum();
+        let newest = self.replayed.iter().map(|replayed| replayed.newest).max().unwrap_or(0);
+        let runs = scanned.iter().flat_map(|log| &log.segments).map(|segment| segment.header.run.first - 1).max();
+        let clock = newest.max(self.reach.horizon).max(self.proven).max(runs.unwrap_or(0));
+        let mut damages: Vec<Damage> = scanned.iter().flat_map(|log| log.damages.iter().cloned()).collect();
+        damages.extend(self.replayed.iter().flat_map(|replayed| replayed.damages.iter().cloned()));
+        RecoveryReport {
+            horizon: self.reach.horizon,
+            clock,
+            after: self.after,
+            records: sum(|replayed| replayed.records),
+            payload_bytes: sum(|replayed| replayed.payload_bytes),
+            voids: sum(|replayed| replayed.voids),
+            dropped: sum(|replayed| replayed.dropped),
+            bytes_read: sum(|replayed| replayed.bytes_read),
+            duration: std::time::Duration::ZERO,
+            lost: None,
+            ends: self.replayed.iter().map(|replayed| replayed.end.clone()).collect(),
+            damages,
+        }
+    }
+}
+
+/// Says what is gone, by the damage that was found; or, where none was, by where the logs end.
+fn missing_error(timestamp: u64, proven: u64, scanned: &[Scanned], replayed: &[Replayed]) -> LogError {
+    let found = scanned.iter().flat_map(|log| &log.damages).chain(replayed.iter().flat_map(|log| &log.damages));
+    let torn = replayed.iter().filter_map(Replayed::torn_end);
+    if let Some(damage) = found.cloned().chain(torn).next() {
+        return LogError::Corrupt { timestamp, proven, damage };
+    }
+    let ends = scanned.iter().zip(replayed).map(|(scanned, replayed)| Damage {
+        log: scanned.log,
+        device: scanned.device.name(),
+        segment: replayed.end.segment,
+        offset: replayed.end.offset,
+        expected: "more".into(),
+        found: format!("the end: {}", replayed.end.reason),
+    });
+    LogError::Missing { timestamp, proven, logs: ends.collect() }
+}
+
+fn flush_all(scanned: &[Scanned]) -> Result<(), LogError> {
+    use saki_io::{Operation, Wait};
+    for scanned in scanned {
+        let failed = |error| LogError::Device { log: scanned.log, error };
+        let mut lane = scanned.device.open_lane(None).map_err(failed)?;
+        lane.submit(Operation::flush(0));
+        let mut completions = Vec::new();
+        while completions.is_empty() {
+            lane.poll(Wait::AtMost(std::time::Duration::from_secs(1)), &mut completions);
+        }
+        completions.into_iter().try_for_each(|completion| completion.result).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Which slots a new run finds.
+fn open_log(scanned: Scanned, replayed: &Replayed, identity: Identity, run: Run, cut: u64) -> RecoveredLog {
+    let oldest = scanned.oldest();
+    let next_sequence = scanned.segments.last().map_or(1, |last| last.header.sequence + 1);
+    let segments = scanned.segments.iter().zip(&replayed.segments_newest);
+    // Freed oldest first only: what is needed is a suffix.
+    let live: Vec<Live> = segments
+        .filter(|(segment, _)| segment.header.sequence >= oldest)
+        .map(|(segment, newest)| Live { sequence: segment.header.sequence, slot: segment.slot, newest: *newest })
+        .skip_while(|live| live.newest <= cut)
+        .collect();
+    let mut dead: Vec<(u64, u64)> = (0..scanned.slots).map(|slot| (0, slot)).collect();
+    for segment in &scanned.segments {
+        dead[segment.slot as usize].0 = segment.header.sequence;
+    }
+    dead.retain(|(_, slot)| live.iter().all(|live| live.slot != *slot));
+    // Never used ones first, then the oldest: what may still be of interest to a person lives longest.
+    dead.sort_unstable();
+    let free = dead.into_iter().map(|(_, slot)| slot).collect();
+    RecoveredLog {
+        slots: Slots::new(live, free, next_sequence, run.first - 1),
+        device: scanned.device,
+        identity: Identity { log: scanned.log as u32, ..identity },
+        segment_bytes: scanned.segment_bytes,
+        next_sequence,
+    }
+}

@@ -1,0 +1,135 @@
+//! The bytes of one segment after the other, read in large pieces with several in flight.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use saki_base::{AlignedBuffer, Buffer};
+use saki_io::{Completion, Device, DeviceError, Lane, Operation, Wait};
+
+use crate::format::BLOCK_BYTES;
+
+const PIECE_BYTES: u64 = 1 << 20;
+const PIECES_IN_FLIGHT: usize = 4;
+
+/// A window onto a segment's bytes that only moves forward.
+pub struct SegmentReader {
+    lane: Box<dyn Lane>,
+    segment_bytes: u64,
+    /// Where the segment begins on the device.
+    start: u64,
+    /// What is read, from `at` on; the rest is consumed.
+    window: Vec<u8>,
+    consumed: usize,
+    /// Byte in the segment that the window's unconsumed part begins with.
+    at: u64,
+    /// Bytes of the segment asked for.
+    asked: u64,
+    /// Completed pieces that wait for one before them, by where they begin on the device.
+    arrived: BTreeMap<u64, Buffer>,
+    /// Reads of an earlier segment are recognised by a smaller number in their token.
+    number: u32,
+    spare: Vec<AlignedBuffer>,
+    pub bytes_read: u64,
+}
+
+impl SegmentReader {
+    pub fn new(device: &Arc<dyn Device>, segment_bytes: u64) -> Result<Self, DeviceError> {
+        Ok(Self {
+            lane: device.open_lane(None)?,
+            segment_bytes,
+            start: 0,
+            window: Vec::new(),
+            consumed: 0,
+            at: segment_bytes,
+            asked: segment_bytes,
+            arrived: BTreeMap::new(),
+            number: 0,
+            spare: Vec::new(),
+            bytes_read: 0,
+        })
+    }
+
+    /// Goes to the first frame of the segment in `slot`.
+    pub fn open(&mut self, slot: u64) {
+        self.start = slot * self.segment_bytes;
+        self.window.clear();
+        self.consumed = 0;
+        self.at = BLOCK_BYTES as u64;
+        self.asked = self.at;
+        self.arrived.clear();
+        self.number += 1;
+    }
+
+    /// Byte in the segment of the next unconsumed one.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Bytes from there to the segment's end.
+    pub fn left(&self) -> u64 {
+        self.segment_bytes - self.at
+    }
+
+    /// The next `bytes` bytes, no more than are left, without consuming them.
+    pub fn peek(&mut self, bytes: usize) -> Result<&[u8], DeviceError> {
+        debug_assert!(bytes as u64 <= self.left());
+        while self.window.len() - self.consumed < bytes {
+            self.read_more()?;
+        }
+        Ok(&self.window[self.consumed..self.consumed + bytes])
+    }
+
+    /// Steps over bytes that were peeked at.
+    pub fn consume(&mut self, bytes: usize) {
+        self.consumed += bytes;
+        self.at += bytes as u64;
+        if self.consumed >= 1 << 20 {
+            self.window.drain(..self.consumed);
+            self.consumed = 0;
+        }
+    }
+
+    fn read_more(&mut self) -> Result<(), DeviceError> {
+        while self.lane.in_flight() < PIECES_IN_FLIGHT && self.asked < self.segment_bytes {
+            let length = PIECE_BYTES.min(self.segment_bytes - self.asked) as usize;
+            let mut buffer = self.spare.pop().unwrap_or_else(|| AlignedBuffer::new(PIECE_BYTES as usize));
+            buffer.set_length(length);
+            let token = (u64::from(self.number) << 32) | (self.asked / BLOCK_BYTES as u64);
+            self.lane.submit(Operation::read(token, self.start + self.asked, Buffer::Aligned(buffer)));
+            self.asked += length as u64;
+        }
+        let mut completions = Vec::new();
+        self.lane.poll(Wait::AtMost(Duration::from_secs(1)), &mut completions);
+        for completion in completions {
+            self.arrive(completion)?;
+        }
+        // In order, as far as they follow the window.
+        while let Some(entry) = self.arrived.first_entry() {
+            let end = self.at + (self.window.len() - self.consumed) as u64;
+            if *entry.key() != end {
+                break;
+            }
+            let buffer = entry.remove();
+            self.window.extend_from_slice(&buffer);
+            self.bytes_read += buffer.len() as u64;
+            if let Buffer::Aligned(buffer) = buffer {
+                self.spare.push(buffer);
+            }
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, completion: Completion) -> Result<(), DeviceError> {
+        let Completion { token, buffer, result } = completion;
+        let buffer = buffer.expect("a read gives its buffer back");
+        if token >> 32 == u64::from(self.number) {
+            result?;
+            self.arrived.insert((token & u64::from(u32::MAX)) * BLOCK_BYTES as u64, buffer);
+        } else if let Buffer::Aligned(mut buffer) = buffer {
+            buffer.set_length(buffer.capacity());
+            self.spare.push(buffer);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,365 @@
+//! The end of a log that is still in memory: where workers append, and what the log thread takes from.
+//!
+//! ```text
+//!      sealed, to be written        current                  ready segments
+//!   ┌─────────┬─────────┬─────────┐ ┌───────────┐
+//!   │ piece   │ piece   │ piece   │ │ piece ··· │ ·········│············│
+//!   └─────────┴─────────┴─────────┘ └───────────┘ limit    └ ready_through
+//!     taken by the log thread         appended to by workers
+//! ```
+//!
+//! A *piece* is the buffer of one frame: workers append records behind the space for its header, the log thread fills in the header
+//! and hands the same memory to the device. A piece knows from its beginning where in which segment it will lie, since the piece
+//! before it is sealed, and so has its length, when it becomes the current one; it never reaches beyond its segment.
+//!
+//! # Invariants
+//! - Records appended never need more disk than ready segments have, and never more than was reserved: a reservation counts the worst
+//!   case, how often the log thread may seal a piece meanwhile included. So appending cannot fail.
+//! - Memory is bounded by reservations; buffers are used again, and only a record longer than all of them allocates more.
+
+use std::collections::VecDeque;
+
+use saki_base::AlignedBuffer;
+
+use crate::format::{BLOCK_BYTES, whole_blocks};
+use crate::frame::FRAME_HEADER_BYTES;
+use crate::record::{RECORD_HEADER_BYTES, RecordHeader};
+
+/// The buffer of one frame, and what the log thread must know of its content.
+pub struct Piece {
+    pub buffer: AlignedBuffer,
+    /// Sequence number of the segment, and byte within it.
+    pub segment: u64,
+    pub offset: u64,
+    /// End of what was appended, from the buffer's start.
+    pub used: usize,
+    /// How far it may be appended to.
+    limit: usize,
+    /// Bytes at the beginning that belong to a record begun before.
+    pub continued_bytes: u32,
+    /// The record that reaches in from the piece before has not ended yet.
+    continuing: bool,
+    /// Timestamps of the records that end here: durable when this piece and all before it are.
+    pub timestamps: Vec<u64>,
+    /// The greatest timestamp with a byte here.
+    pub newest: u64,
+}
+
+impl Piece {
+    pub fn payload_bytes(&self) -> usize {
+        self.used - FRAME_HEADER_BYTES
+    }
+
+    /// What the frame takes on disk; nothing if it would hold nothing.
+    fn frame_bytes(&self) -> u64 {
+        if self.payload_bytes() == 0 { 0 } else { whole_blocks(self.used) as u64 }
+    }
+}
+
+/// Sizes that do not change.
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry {
+    pub segment_bytes: u64,
+    pub write_bytes_max: usize,
+    pub buffer_bytes: u64,
+}
+
+impl Geometry {
+    /// Bytes of a segment behind its header.
+    pub fn segment_room(&self) -> u64 {
+        self.segment_bytes - BLOCK_BYTES as u64
+    }
+
+    /// What a record of `payload` bytes may take on disk at most. Header and payload; a header for every frame it may be cut into
+    /// (full ones, one shortened by each segment's end, the first and the last); the last one's padding, and a block because the
+    /// piece it starts in may be sealed before it comes.
+    pub fn disk_bytes(&self, payload: usize) -> u64 {
+        let bytes = (payload + RECORD_HEADER_BYTES) as u64;
+        let frame_room = (self.write_bytes_max as u64).min(self.segment_room()) - FRAME_HEADER_BYTES as u64;
+        let frames = 3 + 2 * (bytes / frame_room);
+        let block = BLOCK_BYTES as u64;
+        (bytes + frames * FRAME_HEADER_BYTES as u64).next_multiple_of(block) + 2 * block
+    }
+}
+
+/// What a reservation counts for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// Record bytes in memory.
+    pub memory: u64,
+    /// Bytes on disk at most.
+    pub disk: u64,
+}
+
+/// Whether there is room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Room {
+    Granted(Claim),
+    /// When writes have completed.
+    Later,
+    /// When the log thread has made so many segments ready.
+    NeedsSegments(u64),
+}
+
+/// See the module's introduction. Always under the lock of its log.
+pub struct Stream {
+    geometry: Geometry,
+    current: Piece,
+    sealed: VecDeque<Piece>,
+    spare_buffers: Vec<AlignedBuffer>,
+    spare_timestamps: Vec<Vec<u64>>,
+    spares_max: usize,
+    /// Record bytes appended and not yet written.
+    unwritten: u64,
+    /// Sums over the reservations that are neither used nor dropped, and their number.
+    reserved: Claim,
+    reservations: u64,
+    /// The greatest timestamp appended.
+    newest: u64,
+    /// A long record waits for the memory: short ones queue up behind it.
+    long_waiting: u32,
+    /// Segments up to this one may be appended to.
+    ready_through: u64,
+    /// Segments that somebody waits for beyond these.
+    segments_wanted: u64,
+    /// The device had no space when segments were wanted last.
+    pub refused: bool,
+    /// Threads that wait in `reserve`.
+    pub waiting: u32,
+    /// The log thread sleeps and could take more work: whoever leaves some wakes it.
+    pub sleeping: bool,
+    pub closing: bool,
+}
+
+impl Stream {
+    /// A stream whose first byte will lie in segment `segment`, of which none is ready.
+    pub fn new(geometry: Geometry, segment: u64) -> Self {
+        let spares_max = (geometry.buffer_bytes as usize / geometry.write_bytes_max).max(2) + 2;
+        let mut stream = Self {
+            geometry,
+            current: Piece {
+                buffer: AlignedBuffer::new(geometry.write_bytes_max),
+                segment,
+                offset: BLOCK_BYTES as u64,
+                used: FRAME_HEADER_BYTES,
+                limit: 0,
+                continued_bytes: 0,
+                continuing: false,
+                timestamps: Vec::new(),
+                newest: 0,
+            },
+            sealed: VecDeque::new(),
+            spare_buffers: Vec::new(),
+            spare_timestamps: Vec::new(),
+            spares_max,
+            unwritten: 0,
+            reserved: Claim { memory: 0, disk: 0 },
+            reservations: 0,
+            newest: 0,
+            long_waiting: 0,
+            ready_through: segment - 1,
+            segments_wanted: 0,
+            refused: false,
+            waiting: 0,
+            sleeping: false,
+            closing: false,
+        };
+        stream.current.limit = stream.limit_at(BLOCK_BYTES as u64);
+        stream
+    }
+
+    /// Asks for room for a record of `payload` bytes, and takes it if it is there.
+    pub fn reserve(&mut self, payload: usize) -> Room {
+        let claim = Claim { memory: (payload + RECORD_HEADER_BYTES) as u64, disk: self.geometry.disk_bytes(payload) };
+        let pending = self.unwritten + self.reserved.memory;
+        let long = self.is_long(payload);
+        // A record longer than the whole buffer goes when nothing else is there.
+        let fits = pending + claim.memory <= self.geometry.buffer_bytes || pending == 0;
+        if !fits || (self.long_waiting > 0 && !long) {
+            return Room::Later;
+        }
+        let missing = (self.reserved.disk + claim.disk).saturating_sub(self.space());
+        if missing > 0 {
+            return Room::NeedsSegments(missing.div_ceil(self.geometry.segment_room()));
+        }
+        self.reserved.memory += claim.memory;
+        self.reserved.disk += claim.disk;
+        self.reservations += 1;
+        Room::Granted(claim)
+    }
+
+    /// Gives a reservation's room back: it is not used, or is being used right now.
+    pub fn release(&mut self, claim: Claim) {
+        self.reserved.memory -= claim.memory;
+        self.reserved.disk -= claim.disk;
+        self.reservations -= 1;
+    }
+
+    /// Whether a record is so long that it would wait for ever among short ones.
+    pub fn is_long(&self, payload: usize) -> bool {
+        payload as u64 > self.geometry.buffer_bytes / 4
+    }
+
+    /// Counts the long records that wait.
+    pub fn long_waits(&mut self, begins: bool) {
+        self.long_waiting = if begins { self.long_waiting + 1 } else { self.long_waiting - 1 };
+    }
+
+    /// Asks the log thread for segments.
+    pub fn want_segments(&mut self, count: u64) {
+        self.segments_wanted = self.segments_wanted.max(count);
+        self.refused = false;
+    }
+
+    /// The last segment to be made ready now: one ahead of where the next byte goes, and what is waited for.
+    pub fn segments_due(&self) -> u64 {
+        (self.current.segment + 1).max(self.ready_through + self.segments_wanted)
+    }
+
+    pub fn segments_wanted(&self) -> u64 {
+        self.segments_wanted
+    }
+
+    /// Segments up to `segment` have their headers on disk.
+    pub fn ready(&mut self, segment: u64) {
+        let more = segment - self.ready_through;
+        self.ready_through = segment;
+        self.segments_wanted = self.segments_wanted.saturating_sub(more);
+    }
+
+    /// The device has no space for the segments that were wanted.
+    pub fn refuse(&mut self) {
+        self.segments_wanted = 0;
+        self.refused = true;
+    }
+
+    /// Appends a record whose room was reserved and has been released.
+    pub fn append(&mut self, header: &RecordHeader, payload: &[&[u8]]) {
+        self.write(header.timestamp, &header.encode());
+        payload.iter().for_each(|part| self.write(header.timestamp, part));
+        self.newest = self.newest.max(header.timestamp);
+        self.current.continuing = false;
+        self.current.timestamps.push(header.timestamp);
+        self.unwritten += RECORD_HEADER_BYTES as u64 + u64::from(header.length);
+    }
+
+    fn write(&mut self, timestamp: u64, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let piece = &mut self.current;
+            let count = bytes.len().min(piece.limit - piece.used);
+            if count == 0 {
+                let full = self.seal();
+                self.sealed.push_back(full);
+                // The first bytes of a record do not continue one.
+                self.current.continuing = true;
+                continue;
+            }
+            if piece.payload_bytes() == 0 {
+                assert!(piece.segment <= self.ready_through, "a record goes where no segment is ready");
+            }
+            let (now, later) = bytes.split_at(count);
+            piece.buffer[piece.used..piece.used + count].copy_from_slice(now);
+            piece.used += count;
+            piece.newest = piece.newest.max(timestamp);
+            if piece.continuing {
+                piece.continued_bytes += count as u32;
+            }
+            bytes = later;
+        }
+    }
+
+    /// Takes the oldest piece with records, if there is one; with `or_empty` the current one even without, if there is room on disk
+    /// for one more block than what is reserved.
+    pub fn take(&mut self, or_empty: bool) -> Option<Piece> {
+        if let Some(piece) = self.sealed.pop_front() {
+            return Some(piece);
+        }
+        let block = BLOCK_BYTES as u64;
+        let has_records = self.current.payload_bytes() > 0;
+        if has_records || (or_empty && self.space() >= self.reserved.disk + block) {
+            return Some(self.seal());
+        }
+        None
+    }
+
+    /// Exchanges the current piece for an empty one behind it.
+    fn seal(&mut self) -> Piece {
+        let end = self.current.offset + whole_blocks(self.current.used) as u64;
+        let (segment, offset) = match end < self.geometry.segment_bytes {
+            true => (self.current.segment, end),
+            false => (self.current.segment + 1, BLOCK_BYTES as u64),
+        };
+        let buffer = self.spare_buffers.pop();
+        let next = Piece {
+            buffer: buffer.unwrap_or_else(|| AlignedBuffer::new(self.geometry.write_bytes_max)),
+            segment,
+            offset,
+            used: FRAME_HEADER_BYTES,
+            limit: self.limit_at(offset),
+            continued_bytes: 0,
+            continuing: false,
+            timestamps: self.spare_timestamps.pop().unwrap_or_default(),
+            newest: 0,
+        };
+        std::mem::replace(&mut self.current, next)
+    }
+
+    fn limit_at(&self, offset: u64) -> usize {
+        (self.geometry.segment_bytes - offset).min(self.geometry.write_bytes_max as u64) as usize
+    }
+
+    /// Takes back the memory of a piece that is written.
+    pub fn written(&mut self, payload_bytes: u64, mut buffer: AlignedBuffer) {
+        self.unwritten -= payload_bytes;
+        if self.spare_buffers.len() < self.spares_max {
+            buffer.set_length(buffer.capacity());
+            self.spare_buffers.push(buffer);
+        }
+    }
+
+    /// Takes back a list whose timestamps are durable.
+    pub fn marked(&mut self, mut timestamps: Vec<u64>) {
+        if self.spare_timestamps.len() < self.spares_max {
+            timestamps.clear();
+            self.spare_timestamps.push(timestamps);
+        }
+    }
+
+    /// Disk space behind what the current piece holds.
+    fn space(&self) -> u64 {
+        let Piece { segment, offset, .. } = self.current;
+        if segment > self.ready_through {
+            return 0;
+        }
+        let here = self.geometry.segment_bytes - offset - self.current.frame_bytes();
+        here + (self.ready_through - segment) * self.geometry.segment_room()
+    }
+
+    /// Nothing is appended and unwritten, and nothing can come any more.
+    pub fn is_drained(&self) -> bool {
+        self.closing && self.reservations == 0 && !self.has_records()
+    }
+
+    /// There is something to take.
+    pub fn has_records(&self) -> bool {
+        !self.sealed.is_empty() || self.current.payload_bytes() > 0
+    }
+
+    pub fn unwritten_bytes(&self) -> u64 {
+        self.unwritten
+    }
+
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    pub fn reservations(&self) -> u64 {
+        self.reservations
+    }
+
+    /// The segment of the oldest piece that was not taken.
+    pub fn oldest_segment(&self) -> u64 {
+        self.sealed.front().map_or(self.current.segment, |piece| piece.segment)
+    }
+}

@@ -1,0 +1,445 @@
+//! A log's own thread: takes what has gathered, writes it, flushes, moves the horizon.
+//!
+//! ```text
+//!   Stream ──take──► write, write ──completed──► flush ──completed──► mark, advance, wake
+//!                    (a few in flight)           (one in flight)
+//! ```
+//!
+//! While the device is busy, records gather in the current piece; when a write ends, all of them go as the next one. So groups are as
+//! large as the device is slow, and a lone transaction waits for nobody. A flush covers the writes that had completed when it was
+//! submitted; frames become durable in their order, since a reader stops at the first one that is not there.
+//!
+//! The writer is a state machine, advanced by [`turn`](Writer::turn): a thread in production, a seed in simulation.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use saki_base::{AlignedBuffer, Buffer};
+use saki_io::{Completion, Device, DeviceError, Lane, Operation, Wait};
+
+use crate::error::LogError;
+use crate::format::{BLOCK_BYTES, whole_blocks};
+use crate::frame::{FrameHeader, FramePlace};
+use crate::segment::SegmentHeader;
+use crate::shared::{Log, Shared, count};
+use crate::slots::{Preparation, Slots};
+use crate::stream::Piece;
+
+/// The high byte of a token says what it is of.
+const TOKEN_FRAME: u64 = 0;
+const TOKEN_HEADER: u64 = 1 << 56;
+const TOKEN_FLUSH: u64 = 2 << 56;
+const TOKEN_NUMBER: u64 = TOKEN_HEADER - 1;
+
+/// After so long a quiet time what is durable is also said on disk, so that a later loss of it would be noticed.
+const QUIET: Duration = Duration::from_millis(50);
+/// How long an idle thread sleeps: it is woken when there is something to do.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// What a turn came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// Something was submitted or completed.
+    Worked,
+    /// Nothing to do for now.
+    Idle,
+    /// Closed and drained, or failed: there will be nothing to do any more.
+    Ended,
+}
+
+/// See the module's introduction.
+pub struct Writer {
+    shared: Arc<Shared>,
+    log: usize,
+    device: Arc<dyn Device>,
+    lane: Box<dyn Lane>,
+    slots: Slots,
+    /// Frames submitted and not durable, oldest first; the first has this number.
+    frames: VecDeque<Frame>,
+    first_frame: u64,
+    /// Frames whose write has not completed.
+    writing: usize,
+    /// The flush in flight covers the frames before this number.
+    flush: Option<u64>,
+    /// Headers written and not flushed.
+    headers_written: bool,
+    /// Growth or a header was refused for want of space: tried again when asked.
+    growth_refused: bool,
+    /// What the last frame said.
+    proven_said: u64,
+    cut_said: u64,
+    /// The cut that segments were freed by last.
+    cut_freed: u64,
+    /// The horizon before the last wait: if it is the same after it, all is quiet.
+    durable_before: u64,
+    /// A first frame makes the run known before anything depends on it.
+    said_nothing: bool,
+    completions: Vec<Completion>,
+}
+
+/// A frame that is not durable yet.
+struct Frame {
+    segment: u64,
+    written: bool,
+    timestamps: Vec<u64>,
+    payload_bytes: u64,
+}
+
+impl Writer {
+    pub fn new(shared: Arc<Shared>, log: usize, device: Arc<dyn Device>, lane: Box<dyn Lane>, slots: Slots) -> Self {
+        let durable_before = shared.horizon.durable();
+        let cut_freed = shared.cut.load(Ordering::Relaxed);
+        Self {
+            shared,
+            log,
+            device,
+            lane,
+            slots,
+            frames: VecDeque::new(),
+            first_frame: 0,
+            writing: 0,
+            flush: None,
+            headers_written: false,
+            growth_refused: false,
+            proven_said: 0,
+            cut_said: cut_freed,
+            cut_freed,
+            durable_before,
+            said_nothing: true,
+            completions: Vec::new(),
+        }
+    }
+
+    /// Works until the logs are closed or have failed.
+    pub fn run(mut self) {
+        while self.turn(true) != Turn::Ended {}
+    }
+
+    /// Starts what can be started, waits for the device or for work if it may, and answers completions.
+    pub fn turn(&mut self, may_wait: bool) -> Turn {
+        if self.shared.failure().is_some() {
+            return Turn::Ended;
+        }
+        self.free_segments();
+        self.prepare_segments();
+        let mut worked = self.submit_frames();
+        worked |= self.submit_flush();
+        if self.is_finished() {
+            return Turn::Ended;
+        }
+        let wait = if may_wait { self.wait() } else { Wait::No };
+        let mut completions = std::mem::take(&mut self.completions);
+        worked |= self.lane.poll(wait, &mut completions) > 0;
+        self.log().stream.lock().sleeping = false;
+        let answered = completions.drain(..).try_for_each(|completion| self.answer(completion));
+        self.completions = completions;
+        if let Err(error) = answered {
+            self.shared.fail(LogError::Failed { log: self.log, error });
+            return Turn::Ended;
+        }
+        self.settle_without_flush();
+        if worked { Turn::Worked } else { Turn::Idle }
+    }
+
+    fn log(&self) -> &Log {
+        &self.shared.logs[self.log]
+    }
+
+    /// How long this turn may wait. Decided under the lock that workers append under: either their records are seen here, or
+    /// they see that this thread sleeps.
+    fn wait(&mut self) -> Wait {
+        let can_take = self.writing < self.shared.options.writes_in_flight;
+        let busy = self.lane.in_flight() > 0;
+        let log = &self.shared.logs[self.log];
+        let mut stream = log.stream.lock();
+        let wanted = stream.segments_wanted() > 0;
+        let prepares = self.slots.next_sequence() <= stream.segments_due() && (wanted || !self.growth_refused);
+        if prepares || (can_take && stream.has_records()) {
+            return Wait::No;
+        }
+        stream.sleeping = can_take;
+        drop(stream);
+        self.durable_before = self.shared.horizon.durable();
+        let unsaid = self.durable_before > self.proven_said;
+        Wait::AtMost(if !busy && unsaid { QUIET } else { IDLE })
+    }
+
+    /// Nothing is left to do, now and ever.
+    fn is_finished(&mut self) -> bool {
+        let idle = self.lane.in_flight() == 0 && self.frames.is_empty();
+        idle && self.log().stream.lock().is_drained()
+    }
+
+    // Segments.
+
+    /// Frees what has been cut.
+    fn free_segments(&mut self) {
+        let cut = self.shared.cut.load(Ordering::Relaxed);
+        if cut == self.cut_freed {
+            return;
+        }
+        self.cut_freed = cut;
+        // A slot is not reused under a frame that is still being written, even one without records.
+        let taken = self.frames.front().map(|frame| frame.segment);
+        let before = taken.unwrap_or_else(|| self.log().stream.lock().oldest_segment());
+        if self.slots.free_through(cut, before) {
+            self.growth_refused = false;
+        }
+        self.publish_counts();
+    }
+
+    /// Keeps one segment ready ahead, and makes as many as are waited for.
+    fn prepare_segments(&mut self) {
+        let (due_through, wanted) = {
+            let stream = self.log().stream.lock();
+            (stream.segments_due(), stream.segments_wanted() > 0)
+        };
+        if self.growth_refused && !wanted {
+            return;
+        }
+        self.growth_refused = false;
+        while self.slots.next_sequence() <= due_through {
+            if !self.slots.prepare() && !self.grow(wanted) {
+                return;
+            }
+        }
+        self.submit_headers();
+    }
+
+    /// Makes the device one segment longer; `false` if it cannot be.
+    fn grow(&mut self, wanted: bool) -> bool {
+        let segment_bytes = self.log().segment_bytes;
+        let grown = match (self.slots.count() + 1).checked_mul(segment_bytes) {
+            Some(bytes) => self.device.ensure_length(bytes),
+            None => Err(DeviceError::Full { device: self.device.name() }),
+        };
+        match grown {
+            Ok(()) => self.slots.grown(),
+            Err(error) => self.refuse(wanted, &error),
+        }
+        !self.growth_refused
+    }
+
+    /// There is no space: those who wait for it are told, and it is tried again when they come back.
+    fn refuse(&mut self, wanted: bool, error: &DeviceError) {
+        self.growth_refused = true;
+        if wanted {
+            tracing::warn!("log {}: {error}", self.log);
+        }
+        let log = self.log();
+        log.stream.lock().refuse();
+        log.room.notify_all();
+    }
+
+    fn submit_headers(&mut self) {
+        let first_prepared = self.first_prepared();
+        let oldest = self.slots.oldest_or(first_prepared);
+        let segment_bytes = self.log().segment_bytes;
+        let cut = self.shared.cut.load(Ordering::Relaxed);
+        for prepared in self.slots.prepared_mut().filter(|prepared| prepared.state == Preparation::Due) {
+            prepared.state = Preparation::Writing;
+            let header = SegmentHeader {
+                identity: self.shared.logs[self.log].identity,
+                run: self.shared.run,
+                segment_bytes,
+                sequence: prepared.sequence,
+                cut,
+                oldest,
+            };
+            let mut block = AlignedBuffer::new(BLOCK_BYTES);
+            header.encode(&mut block);
+            let token = TOKEN_HEADER | prepared.sequence & TOKEN_NUMBER;
+            self.lane.submit(Operation::write(token, prepared.slot * segment_bytes, Buffer::Aligned(block)));
+        }
+    }
+
+    fn first_prepared(&mut self) -> u64 {
+        let next = self.slots.next_sequence();
+        self.slots.prepared_mut().next().map_or(next, |prepared| prepared.sequence)
+    }
+
+    fn header_written(&mut self, number: u64, result: Result<(), DeviceError>) -> Result<(), DeviceError> {
+        let prepared = self.slots.prepared_mut().find(|prepared| prepared.sequence & TOKEN_NUMBER == number);
+        let prepared = prepared.expect("a segment whose header is being written is not used yet");
+        match result {
+            Ok(()) => {
+                prepared.state = Preparation::Written;
+                self.headers_written = true;
+                Ok(())
+            }
+            Err(error @ DeviceError::Full { .. }) => {
+                prepared.state = Preparation::Due;
+                self.refuse(true, &error);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Headers that a flush has covered may be relied on.
+    fn headers_durable(&mut self) {
+        let flushed = self.slots.prepared_mut().filter(|prepared| prepared.state == Preparation::Flushing);
+        flushed.for_each(|prepared| prepared.state = Preparation::Durable);
+        if let Some(segment) = self.slots.ready_through() {
+            let log = self.log();
+            log.stream.lock().ready(segment);
+            log.room.notify_all();
+        }
+        self.publish_counts();
+    }
+
+    fn publish_counts(&self) {
+        let (live, prepared, free) = self.slots.counts();
+        let counters = &self.log().counters;
+        // Relaxed: numbers to look at.
+        counters.segments_live.store(live, Ordering::Relaxed);
+        counters.segments_ready.store(prepared, Ordering::Relaxed);
+        counters.segments_free.store(free, Ordering::Relaxed);
+    }
+
+    // Frames.
+
+    /// Hands over all there is, as far as there may be more in flight.
+    fn submit_frames(&mut self) -> bool {
+        let mut any = false;
+        while self.writing < self.shared.options.writes_in_flight {
+            let say = self.has_something_to_say();
+            let Some(piece) = self.log().stream.lock().take(say) else { break };
+            self.submit_frame(piece);
+            any = true;
+        }
+        any
+    }
+
+    /// Whether a frame without records is worth its block: the run's beginning; a cut; the end; and after a quiet time what is durable.
+    fn has_something_to_say(&mut self) -> bool {
+        let durable = self.shared.horizon.durable();
+        if !self.frames.is_empty() {
+            return false;
+        }
+        let cut = self.shared.cut.load(Ordering::Relaxed) > self.cut_said;
+        let quiet = durable > self.proven_said && durable == self.durable_before;
+        let ending = durable > self.proven_said && self.log().stream.lock().is_drained();
+        self.said_nothing || cut || quiet || ending
+    }
+
+    fn submit_frame(&mut self, piece: Piece) {
+        let segment_bytes = self.log().segment_bytes;
+        let header = FrameHeader {
+            payload_bytes: piece.payload_bytes() as u32,
+            proven: self.shared.horizon.durable(),
+            cut: self.shared.cut.load(Ordering::Relaxed),
+            continued_bytes: piece.continued_bytes,
+        };
+        let place = FramePlace {
+            identity: self.log().identity,
+            run: self.shared.run.number,
+            segment: piece.segment,
+            block: (piece.offset / BLOCK_BYTES as u64) as u32,
+        };
+        (self.proven_said, self.cut_said, self.said_nothing) = (header.proven, header.cut, false);
+        let slot = self.slots.frame_goes_to(piece.segment, piece.newest);
+        let (mut buffer, payload_bytes) = (piece.buffer, header.payload_bytes.into());
+        buffer.set_length(whole_blocks(piece.used));
+        header.seal(&place, &mut buffer);
+        let counters = &self.log().counters;
+        count(&counters.writes, 1);
+        count(&counters.written_bytes, buffer.len() as u64);
+        let number = self.first_frame + self.frames.len() as u64;
+        let frame = Frame { segment: piece.segment, written: false, timestamps: piece.timestamps, payload_bytes };
+        self.frames.push_back(frame);
+        self.writing += 1;
+        let offset = slot * segment_bytes + piece.offset;
+        self.lane.submit(Operation::write(TOKEN_FRAME | number, offset, Buffer::Aligned(buffer)));
+    }
+
+    fn frame_written(&mut self, number: u64, buffer: Option<Buffer>) {
+        self.writing -= 1;
+        let frame = &mut self.frames[(number - self.first_frame) as usize];
+        frame.written = true;
+        let payload_bytes = frame.payload_bytes;
+        let log = self.log();
+        let mut stream = log.stream.lock();
+        if let Some(Buffer::Aligned(buffer)) = buffer {
+            stream.written(payload_bytes, buffer);
+        }
+        if stream.waiting > 0 {
+            log.room.notify_all();
+        }
+    }
+
+    // Durability.
+
+    /// The number after the last frame that is written, with all before it.
+    fn written_before(&self) -> u64 {
+        self.first_frame + self.frames.iter().take_while(|frame| frame.written).count() as u64
+    }
+
+    /// Flushes what has completed, if nothing is being flushed.
+    fn submit_flush(&mut self) -> bool {
+        let covers = self.written_before();
+        let needed = covers > self.first_frame || self.headers_written;
+        if !self.shared.options.flush || self.flush.is_some() || !needed {
+            return false;
+        }
+        self.flush = Some(covers);
+        self.headers_written = false;
+        // Headers written while this flush is in flight wait for the next: they are told apart by their state.
+        for prepared in self.slots.prepared_mut().filter(|prepared| prepared.state == Preparation::Written) {
+            prepared.state = Preparation::Flushing;
+        }
+        count(&self.log().counters.flushes, 1);
+        self.lane.submit(Operation::flush(TOKEN_FLUSH));
+        true
+    }
+
+    fn flushed(&mut self) {
+        let before = self.flush.take().expect("a flush was in flight");
+        self.headers_durable();
+        self.frames_durable(before);
+    }
+
+    /// Without flushes, what is written is durable.
+    fn settle_without_flush(&mut self) {
+        if self.shared.options.flush {
+            return;
+        }
+        if std::mem::take(&mut self.headers_written) {
+            let written = self.slots.prepared_mut().filter(|prepared| prepared.state == Preparation::Written);
+            written.for_each(|prepared| prepared.state = Preparation::Flushing);
+            self.headers_durable();
+        }
+        self.frames_durable(self.written_before());
+    }
+
+    /// Marks the timestamps of the frames before `before`, moves the horizon, and wakes those it reaches.
+    fn frames_durable(&mut self, before: u64) {
+        if before == self.first_frame {
+            return;
+        }
+        let mut durable: Vec<Vec<u64>> = Vec::new();
+        while self.first_frame < before {
+            let frame = self.frames.pop_front().expect("frames up to here were submitted");
+            self.first_frame += 1;
+            self.shared.horizon.mark(&frame.timestamps);
+            durable.push(frame.timestamps);
+        }
+        {
+            let mut stream = self.log().stream.lock();
+            durable.into_iter().for_each(|timestamps| stream.marked(timestamps));
+        }
+        self.shared.horizon.advance();
+        self.shared.waiters.wake(self.shared.horizon.durable());
+    }
+
+    fn answer(&mut self, completion: Completion) -> Result<(), DeviceError> {
+        let Completion { token, buffer, result } = completion;
+        match token & !TOKEN_NUMBER {
+            TOKEN_HEADER => self.header_written(token & TOKEN_NUMBER, result),
+            TOKEN_FLUSH => result.map(|()| self.flushed()),
+            _ => result.map(|()| self.frame_written(token, buffer)),
+        }
+    }
+}

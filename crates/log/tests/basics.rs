@@ -1,0 +1,139 @@
+//! What every user of the logs does: append, wait, close, open again.
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+
+use common::{Found, memory_devices, open, options, payload};
+use saki_log::LogError;
+
+#[test]
+fn records_are_durable_and_found_again() {
+    let devices = memory_devices(2, 1);
+    let (logs, report, found) = open(&devices, options()).unwrap();
+    assert_eq!((report.horizon, report.clock, found.len()), (0, 0, 0));
+    for timestamp in 1..=100 {
+        let reservation = logs.reserve(timestamp as usize % 2, 1000).unwrap();
+        match timestamp % 7 {
+            0 => reservation.void(timestamp),
+            _ => reservation.commit(timestamp, &payload(timestamp, 900)),
+        }
+    }
+    logs.wait_durable(100).unwrap();
+    assert_eq!(logs.durable(), 100);
+    logs.close().unwrap();
+
+    let (logs, report, found) = open(&devices, options()).unwrap();
+    assert_eq!((report.horizon, report.clock, report.records, report.voids), (100, 100, 86, 14), "{report:?}");
+    let expected: Found = (1..=100).filter(|t| t % 7 != 0).map(|t| (t, payload(t, 900))).collect();
+    assert_eq!(found, expected);
+    assert_eq!(logs.durable(), 100);
+    logs.reserve(0, 3).unwrap().commit(101, b"abc");
+    logs.wait_durable(101).unwrap();
+    drop(logs);
+    let (_logs, report, found) = open(&devices, options()).unwrap();
+    assert_eq!((report.horizon, found.len()), (101, 87));
+}
+
+#[test]
+fn many_threads_share_a_log() {
+    let devices = memory_devices(2, 2);
+    let (logs, ..) = open(&devices, options()).unwrap();
+    let clock = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let (logs, clock) = (&logs, &clock);
+            scope.spawn(move || {
+                let mut last = 0;
+                for round in 0..2_000 {
+                    let reservation = logs.reserve(worker % 2, 600).unwrap();
+                    last = clock.fetch_add(1, Ordering::Relaxed) + 1;
+                    reservation.commit(last, &payload(last, 100 + (round * 7 % 500)));
+                }
+                logs.wait_durable(last).unwrap();
+            });
+        }
+    });
+    assert_eq!(logs.durable(), 8_000);
+    logs.close().unwrap();
+    let (_logs, report, found) = open(&devices, options()).unwrap();
+    assert_eq!((report.horizon, found.len()), (8_000, 8_000));
+    found.iter().for_each(|(timestamp, bytes)| assert_eq!(*bytes, payload(*timestamp, bytes.len())));
+}
+
+#[test]
+fn callbacks_come_in_order_of_need() {
+    let devices = memory_devices(1, 3);
+    let (logs, ..) = open(&devices, options()).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    for timestamp in [2, 1, 3] {
+        let sender = sender.clone();
+        logs.on_durable(timestamp, Box::new(move |answer| sender.send((timestamp, answer.is_ok())).unwrap()));
+    }
+    logs.reserve(0, 1).unwrap().commit(2, b"2");
+    assert!(receiver.recv_timeout(std::time::Duration::from_millis(20)).is_err(), "1 is missing");
+    logs.reserve(0, 1).unwrap().commit(1, b"1");
+    let mut answered: Vec<_> = (0..2).map(|_| receiver.recv().unwrap()).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, [(1, true), (2, true)]);
+    logs.close().unwrap();
+    assert_eq!(receiver.recv().unwrap(), (3, false), "it will not come");
+}
+
+#[test]
+fn a_closed_log_says_so() {
+    let devices = memory_devices(1, 4);
+    let (logs, ..) = open(&devices, options()).unwrap();
+    let other = logs.clone();
+    logs.close().unwrap();
+    assert!(matches!(other.reserve(0, 1).err(), Some(LogError::Closed)));
+    assert!(matches!(other.wait_durable(1), Err(LogError::Closed)));
+    assert!(other.wait_durable(0).is_ok());
+}
+
+#[test]
+fn a_record_may_be_longer_than_segments_and_buffers() {
+    let devices = memory_devices(2, 5);
+    let (logs, ..) = open(&devices, options()).unwrap();
+    let long = payload(2, 3_000_000);
+    logs.reserve(0, 10).unwrap().commit(1, b"first");
+    logs.reserve(1, long.len()).unwrap().commit(2, &long);
+    logs.reserve(1, 10).unwrap().commit(3, b"third");
+    logs.wait_durable(3).unwrap();
+    assert!(logs.statistics()[1].segments_live > 10);
+    logs.close().unwrap();
+    let (_logs, report, found) = open(&devices, options()).unwrap();
+    assert_eq!(report.horizon, 3);
+    assert_eq!(found, Found::from([(1, b"first".to_vec()), (2, long), (3, b"third".to_vec())]));
+}
+
+#[test]
+fn too_long_a_record_is_refused_at_once() {
+    let devices = memory_devices(1, 6);
+    let (logs, ..) = open(&devices, saki_log::Options { record_bytes_max: 1_000, ..options() }).unwrap();
+    let refused = logs.reserve(0, 1_001).err();
+    assert!(matches!(refused, Some(LogError::TooLarge { bytes: 1_001, bytes_max: 1_000 })));
+    drop(logs.reserve(0, 1_000).unwrap());
+}
+
+#[test]
+fn cut_segments_are_used_again() {
+    let devices = memory_devices(1, 7);
+    let (logs, ..) = open(&devices, options()).unwrap();
+    let mut timestamp = 0;
+    for _ in 0..20 {
+        for _ in 0..200 {
+            timestamp += 1;
+            logs.reserve(0, 2_000).unwrap().commit(timestamp, &payload(timestamp, 2_000));
+        }
+        logs.wait_durable(timestamp).unwrap();
+        logs.cut(timestamp - 5);
+    }
+    let length = devices[0].length_bytes().unwrap();
+    assert!(length < 4_000_000, "8 MB of records, cut every 400 kB, take {length} bytes");
+    logs.close().unwrap();
+    let (_logs, report, found) = open(&devices, options()).unwrap();
+    assert_eq!((report.horizon, report.after), (timestamp, timestamp - 5));
+    assert!(found.range(timestamp - 4..).count() == 5, "{report:?}");
+}
