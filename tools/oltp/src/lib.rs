@@ -1,2 +1,4 @@
 //! Transaction workloads.
 #![forbid(unsafe_code)]
+
+pub mod index;
