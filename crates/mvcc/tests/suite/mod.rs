@@ -1,2 +1,4 @@
 mod fixture;
+mod interleavings;
+mod support;
 mod transactions;
