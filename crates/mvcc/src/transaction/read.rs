@@ -82,7 +82,8 @@ impl Transaction<'_> {
     /// What the transaction sees of a row; a serializable one remembers that it did.
     #[inline]
     pub(super) fn see<'a>(&'a self, table: &Table, row: &'a Row) -> Option<Found<'a>> {
-        let seen = row.visible(self.snapshot, self.writer, self.epochs());
+        // What is seen stays: it is the snapshot's, or the transaction's own.
+        let seen = self.session.participant.visiting(|| row.visible(self.snapshot, self.writer, self.epochs()));
         let Some((version, begin)) = seen else {
             self.remember(row, ptr::null());
             return None;
