@@ -221,6 +221,11 @@ impl Stream {
         self.segments_wanted
     }
 
+    /// The first segment is ready, or cannot be had for now.
+    pub fn has_begun(&self) -> bool {
+        self.ready_through >= self.current.segment || self.refused
+    }
+
     /// Segments up to `segment` have their headers on disk.
     pub fn ready(&mut self, segment: u64) {
         let more = segment - self.ready_through;
