@@ -277,12 +277,8 @@ impl Shared {
         let own = &self.logs[log];
         let mut stream = own.stream.lock();
         let mut asked = stream.refused;
-        let claim = self.ask(log, bytes, &mut stream, &mut asked);
-        if claim.is_err() {
-            // Told once; the next try asks the device again.
-            stream.refused = false;
-        }
-        Ok(claim?.map(|claim| Reservation { shared: self, log: own, claim, bytes, used: false }))
+        let claim = self.ask(log, bytes, &mut stream, &mut asked)?;
+        Ok(claim.map(|claim| Reservation { shared: self, log: own, claim, bytes, used: false }))
     }
 
     /// One attempt. `asked`: the log thread was asked for segments before, so that its refusal is the answer.
@@ -303,6 +299,8 @@ impl Shared {
             Room::Granted(claim) => Ok(Some(claim)),
             Room::Later => Ok(None),
             Room::NeedsSegments(_) if *asked && stream.refused => {
+                // Told once; the next try asks the device again.
+                stream.refused = false;
                 Err(LogError::Full { log, device: self.logs[log].device.clone(), bytes: bytes as u64 })
             }
             Room::NeedsSegments(missing) => {
