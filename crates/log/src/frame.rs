@@ -48,7 +48,7 @@ pub enum FrameFault {
 impl FrameHeader {
     /// Makes a frame of `frame`, whole blocks whose payload is in its place already: header, zeros, checksum.
     pub fn seal(&self, place: &FramePlace, frame: &mut [u8]) {
-        let end = FRAME_HEADER_BYTES + self.payload_bytes as usize;
+        let end = self.end();
         debug_assert_eq!(frame.len(), whole_blocks(end));
         frame[end..].fill(0);
         frame[8..12].copy_from_slice(&MAGIC);
@@ -90,21 +90,29 @@ impl FrameHeader {
         Ok(header)
     }
 
-    /// Checks the whole frame and gives its payload.
-    pub fn verify<'a>(&self, frame: &'a [u8]) -> Result<&'a [u8], FrameFault> {
-        let end = FRAME_HEADER_BYTES + self.payload_bytes as usize;
-        if checksum(&frame[8..end]) != read_u64(frame, 0) {
+    /// Checks the whole frame.
+    pub fn verify(&self, frame: &[u8]) -> Result<(), FrameFault> {
+        if checksum(&frame[8..self.end()]) != read_u64(frame, 0) {
             return Err(FrameFault::Torn);
         }
         if self.continued_bytes > self.payload_bytes || self.cut > self.proven {
             return Err(FrameFault::Impossible);
         }
-        Ok(&frame[FRAME_HEADER_BYTES..end])
+        Ok(())
+    }
+
+    /// The payload of a frame that was verified.
+    pub fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        &frame[FRAME_HEADER_BYTES..self.end()]
+    }
+
+    fn end(&self) -> usize {
+        FRAME_HEADER_BYTES + self.payload_bytes as usize
     }
 
     /// Whole blocks of header and payload.
     pub fn frame_bytes(&self) -> usize {
-        whole_blocks(FRAME_HEADER_BYTES + self.payload_bytes as usize)
+        whole_blocks(self.end())
     }
 }
 

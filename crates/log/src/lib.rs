@@ -13,6 +13,8 @@ mod recovery;
 mod report;
 mod segment;
 mod shared;
+#[cfg(all(test, not(saki_loom)))]
+mod simulation;
 mod slots;
 mod start;
 mod stream;

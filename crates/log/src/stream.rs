@@ -221,6 +221,11 @@ impl Stream {
         self.segments_wanted
     }
 
+    /// The first segment is ready, or cannot be had for now.
+    pub fn has_begun(&self) -> bool {
+        self.ready_through >= self.current.segment || self.refused
+    }
+
     /// Segments up to `segment` have their headers on disk.
     pub fn ready(&mut self, segment: u64) {
         let more = segment - self.ready_through;
@@ -236,6 +241,10 @@ impl Stream {
 
     /// Appends a record whose room was reserved and has been released.
     pub fn append(&mut self, header: &RecordHeader, payload: &[&[u8]]) {
+        if self.current.used == self.current.limit {
+            // Nothing of this record is in the full piece, so it does not continue in the next.
+            self.push_full();
+        }
         self.write(header.timestamp, &header.encode());
         payload.iter().for_each(|part| self.write(header.timestamp, part));
         self.newest = self.newest.max(header.timestamp);
@@ -244,14 +253,17 @@ impl Stream {
         self.unwritten += RECORD_HEADER_BYTES as u64 + u64::from(header.length);
     }
 
+    fn push_full(&mut self) {
+        let full = self.seal();
+        self.sealed.push_back(full);
+    }
+
     fn write(&mut self, timestamp: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let piece = &mut self.current;
             let count = bytes.len().min(piece.limit - piece.used);
             if count == 0 {
-                let full = self.seal();
-                self.sealed.push_back(full);
-                // The first bytes of a record do not continue one.
+                self.push_full();
                 self.current.continuing = true;
                 continue;
             }

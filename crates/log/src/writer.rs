@@ -143,6 +143,12 @@ impl Writer {
         if worked { Turn::Worked } else { Turn::Idle }
     }
 
+    /// The device has operations of this log to complete.
+    #[cfg(test)]
+    pub fn is_in_flight(&self) -> bool {
+        self.lane.in_flight() > 0
+    }
+
     fn log(&self) -> &Log {
         &self.shared.logs[self.log]
     }
@@ -283,6 +289,7 @@ impl Writer {
         let flushed = self.slots.prepared_mut().filter(|prepared| prepared.state == Preparation::Flushing);
         flushed.for_each(|prepared| prepared.state = Preparation::Durable);
         if let Some(segment) = self.slots.ready_through() {
+            self.shared.is_known();
             let log = self.log();
             log.stream.lock().ready(segment);
             log.room.notify_all();

@@ -71,16 +71,21 @@ impl SegmentReader {
         self.segment_bytes - self.at
     }
 
-    /// The next `bytes` bytes, no more than are left, without consuming them.
-    pub fn peek(&mut self, bytes: usize) -> Result<&[u8], DeviceError> {
+    /// Reads the next `bytes` bytes, no more than are left.
+    pub fn ensure(&mut self, bytes: usize) -> Result<(), DeviceError> {
         debug_assert!(bytes as u64 <= self.left());
         while self.window.len() - self.consumed < bytes {
             self.read_more()?;
         }
-        Ok(&self.window[self.consumed..self.consumed + bytes])
+        Ok(())
     }
 
-    /// Steps over bytes that were peeked at.
+    /// What is read and not consumed: at least what was asked for.
+    pub fn bytes(&self) -> &[u8] {
+        &self.window[self.consumed..]
+    }
+
+    /// Steps over bytes that were read.
     pub fn consume(&mut self, bytes: usize) {
         self.consumed += bytes;
         self.at += bytes as u64;
