@@ -589,6 +589,24 @@ impl Row {
         Ok(())
     }
 
+    /// Makes the row's version a newer one by writing `middle` over its body from byte `at` on.
+    ///
+    /// # Safety
+    /// Nobody else looks at the row, and `middle` lies outside of it.
+    ///
+    /// # Panics
+    /// If the body does not reach so far.
+    pub unsafe fn replay_in_place(&self, timestamp: u64, at: usize, middle: &[u8]) {
+        let head = self.head.load(Ordering::Relaxed);
+        // SAFETY: the row has a version, and nobody else looks at it; `middle` fits as asserted.
+        unsafe {
+            let length = (*head).length as usize;
+            assert!(!(*head).is_tombstone() && at <= length && middle.len() <= length - at);
+            ptr::copy_nonoverlapping(middle.as_ptr(), head.add(1).cast::<u8>().add(at), middle.len());
+            (*head).begin.store(timestamp, Ordering::Relaxed);
+        }
+    }
+
     /// Frees the row and its version.
     ///
     /// # Safety

@@ -7,6 +7,7 @@ use super::{RowId, Transaction};
 use crate::chain::Row;
 use crate::error::Error;
 use crate::index::KEY_BYTES_MAX;
+use crate::prefetch::prefetch_row;
 use crate::table::Table;
 
 /// A row that a transaction sees: its body, and the handle to write to it.
@@ -101,15 +102,5 @@ impl Transaction<'_> {
         if self.is_serializable() {
             self.reads.borrow_mut().row(row, version);
         }
-    }
-}
-
-/// Asks for the memory of a row that is about to be read.
-#[inline]
-pub(super) fn prefetch_row(address: u64) {
-    let row = ptr::with_exposed_provenance::<u8>(address as usize);
-    for line in 0..2 {
-        // A hint, at an address that is only computed.
-        crate::prefetch::prefetch(row.wrapping_add(64 * line));
     }
 }
