@@ -6,7 +6,7 @@
 
 use saki_base::checksum;
 
-use crate::format::{BLOCK_BYTES, Identity, read_u32, read_u64, whole_blocks, write_u32, write_u64};
+use crate::format::{BLOCK_BYTES, Identity, TIMESTAMP_MAX, read_u32, read_u64, whole_blocks, write_u32, write_u64};
 
 pub const FRAME_HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"SKLF";
@@ -95,7 +95,7 @@ impl FrameHeader {
         if checksum(&frame[8..self.end()]) != read_u64(frame, 0) {
             return Err(FrameFault::Torn);
         }
-        if self.continued_bytes > self.payload_bytes || self.cut > self.proven {
+        if self.continued_bytes > self.payload_bytes || self.cut > self.proven || self.proven > TIMESTAMP_MAX {
             return Err(FrameFault::Impossible);
         }
         Ok(())

@@ -5,7 +5,9 @@
 
 use saki_base::checksum;
 
-use crate::format::{BLOCK_BYTES, FORMAT_VERSION, Identity, Run, read_u32, read_u64, write_u32, write_u64};
+use crate::format::{
+    BLOCK_BYTES, FORMAT_VERSION, Identity, Run, TIMESTAMP_MAX, read_u32, read_u64, write_u32, write_u64,
+};
 
 /// Covered by the checksum: the sector that holds the header.
 pub const HEADER_BYTES: usize = 512;
@@ -100,7 +102,7 @@ impl SegmentHeader {
 
     /// What later arithmetic relies on.
     fn fault(&self) -> Option<String> {
-        let Self { run, sequence, oldest, segment_bytes, .. } = *self;
+        let Self { run, sequence, cut, oldest, segment_bytes, .. } = *self;
         let block = BLOCK_BYTES as u64;
         if !segment_bytes.is_multiple_of(block) || !(4 * block..=1 << 40).contains(&segment_bytes) {
             return Some(format!("segments of {segment_bytes} bytes"));
@@ -112,8 +114,11 @@ impl SegmentHeader {
         if run.number == 0 || run.number > u32::MAX / 2 {
             return Some(format!("run {}", run.number));
         }
-        if run.first > u64::MAX / 2 || run.recovered_through >= run.first {
-            return Some(format!("recovered through {}, first timestamp {}", run.recovered_through, run.first));
+        if run.first > TIMESTAMP_MAX || run.recovered_through >= run.first || cut > TIMESTAMP_MAX {
+            return Some(format!(
+                "recovered through {}, first timestamp {}, cut {cut}",
+                run.recovered_through, run.first
+            ));
         }
         None
     }

@@ -125,6 +125,8 @@ pub struct Stream {
     segments_wanted: u64,
     /// The device had no space when segments were wanted last.
     pub refused: bool,
+    /// It is known whether there is a first segment.
+    begun: bool,
     /// Threads that wait in `reserve`.
     pub waiting: u32,
     /// The log thread sleeps and could take more work: whoever leaves some wakes it.
@@ -161,6 +163,7 @@ impl Stream {
             ready_through: segment - 1,
             segments_wanted: 0,
             refused: false,
+            begun: false,
             waiting: 0,
             sleeping: false,
             closing: false,
@@ -223,20 +226,22 @@ impl Stream {
 
     /// The first segment is ready, or cannot be had for now.
     pub fn has_begun(&self) -> bool {
-        self.ready_through >= self.current.segment || self.refused
+        self.begun
     }
 
     /// Segments up to `segment` have their headers on disk.
     pub fn ready(&mut self, segment: u64) {
         let more = segment - self.ready_through;
         self.ready_through = segment;
+        self.begun = true;
         self.segments_wanted = self.segments_wanted.saturating_sub(more);
     }
 
     /// The device has no space for the segments that were wanted.
     pub fn refuse(&mut self) {
+        self.refused = self.segments_wanted > 0;
         self.segments_wanted = 0;
-        self.refused = true;
+        self.begun = true;
     }
 
     /// Appends a record whose room was reserved and has been released.
