@@ -113,7 +113,8 @@ impl Logs {
     }
 
     /// Room for one record of `bytes` bytes of payload, in memory and on disk. *Before* the timestamp is taken: once it is, the
-    /// record must be left, and can. Waits while the log is too far behind.
+    /// record must be left, and can. Waits while the log is too far behind; so a thread that holds a reservation must not wait
+    /// for another.
     ///
     /// # Errors
     /// `Full` (try again later), `TooLarge`, `Failed`, `Internal`, `Closed`.

@@ -128,18 +128,26 @@ fn a_lost_segment_is_missed() {
 #[test]
 fn a_file_cut_short_is_missed() {
     let (devices, _) = filled(5, 200);
-    // The same bytes, but only the first segment of them.
-    let short = SimDevice::new(SimOptions { length_bytes: options().segment_bytes, ..SimOptions::default() });
-    let mut bytes = vec![0; options().segment_bytes as usize];
-    devices[0].peek(0, &mut bytes);
-    write(&short, 0, &bytes);
-    let devices = vec![short as Arc<dyn Device>, Arc::clone(&devices[1]) as Arc<dyn Device>];
-    match open(&devices, options()).err() {
-        Some(LogError::Missing { timestamp, proven: 200, logs }) => {
-            assert!(timestamp > 1);
-            assert_eq!(logs[0].segment, 1);
+    // The same bytes, but only the first of them: a segment, one and a half, a header.
+    for length in [options().segment_bytes, options().segment_bytes * 3 / 2, 4096, 1024] {
+        let short = SimDevice::new(SimOptions { length_bytes: length, ..SimOptions::default() });
+        let mut bytes = vec![0; length as usize];
+        devices[0].peek(0, &mut bytes);
+        write(&short, 0, &bytes);
+        let devices = vec![short as Arc<dyn Device>, devices[1].crash(1) as Arc<dyn Device>];
+        match open(&devices, options()).err() {
+            Some(LogError::Missing { proven: 200, logs, .. }) => {
+                assert_eq!(logs[0].segment, u64::from(length == options().segment_bytes));
+            }
+            Some(LogError::Corrupt { proven: 200, damage, .. }) => {
+                assert!(damage.log == 0 && damage.offset <= length, "{damage}");
+            }
+            other => panic!("{length}: {other:?}"),
         }
-        other => panic!("{other:?}"),
+        let (logs, report, _) = open(&devices, Options { accept_loss: true, ..options() }).unwrap();
+        assert!(report.lost.is_some());
+        logs.reserve(0, 300_000).unwrap().commit(201, &payload(201, 300_000));
+        logs.wait_durable(201).unwrap();
     }
 }
 

@@ -63,7 +63,7 @@ pub struct Replayed {
 /// Reads a log.
 pub fn replay(common: &Common<'_>, scanned: &Scanned) -> Result<Replayed, LogError> {
     let log = scanned.log;
-    let reader = SegmentReader::new(&scanned.device, scanned.segment_bytes);
+    let reader = SegmentReader::new(&scanned.device, scanned.length, scanned.segment_bytes);
     let bytes_total = common.plan.needed(scanned).len() as u64 * scanned.segment_bytes;
     let mut replay = Replay {
         common,
@@ -213,7 +213,10 @@ impl Replay<'_> {
     /// Reads one frame with its records; `None` if all is well.
     fn read_frame(&mut self, segment: &SegmentAt) -> Result<Option<SegmentEnd>, LogError> {
         if self.reader.left() == 0 {
-            return Ok(Some(SegmentEnd::Full));
+            return Ok(Some(match self.reader.is_cut_off() {
+                true => SegmentEnd::Broken("the rest of the segment", "the end of the device".into()),
+                false => SegmentEnd::Full,
+            }));
         }
         let log = self.scanned.log;
         let header = match self.find_frame(segment).map_err(|error| LogError::Device { log, error })? {
