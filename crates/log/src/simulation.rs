@@ -213,8 +213,9 @@ fn simulate(seed: u64) -> (u64, bool) {
 
 #[test]
 fn what_was_durable_survives_every_crash() {
-    let first = std::env::var("SAKI_SEED").ok().and_then(|text| text.parse().ok());
-    let seeds = first.map_or(1..=120_u64, |seed| seed..=seed);
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = number("SAKI_SEED");
+    let seeds = first.map_or(1..=number("SAKI_SEEDS").unwrap_or(120), |seed| seed..=seed);
     let (mut records, mut reused) = (0, 0);
     for seed in seeds {
         // The panics of helpers without a seed in their text are found by it.
