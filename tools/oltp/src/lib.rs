@@ -1,4 +1,51 @@
-//! Transaction workloads.
+//! The write side, measured: transaction workloads over the engine in memory and its logs.
+//!
+//! | benchmark | what it runs | after |
+//! |---|---|---|
+//! | `neworder` | the loop of New-Order over three tables, workers and logs; hot rows with and without speculation | the measurement of MPDB |
+//! | `tpcc` | all nine tables, all five transactions in the standard mix | TPC-C revision 5.11 |
+//! | `ycsb` | point reads, updates, scans and inserts, uniform and skewed | the Yahoo! Cloud Serving Benchmark |
+//! | `recovery` | logs of some size, replayed | |
+//!
+//! Every one is seeded, checks what it left behind against what its clients were told, and comes in a small form that takes
+//! seconds without optimisation.
+
 #![forbid(unsafe_code)]
 
-pub mod index;
+mod chart;
+mod codec;
+mod disk;
+mod driver;
+mod engine;
+pub mod neworder;
+mod progress;
+pub mod tpcc;
+mod zipf;
+
+use clap::Subcommand;
+use saki_report::{Common, Report};
+
+pub use chart::ChartData;
+
+/// What to measure.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Benchmark {
+    /// New-Order over workers and logs: scaling, latency, speculation
+    Neworder(neworder::Options),
+}
+
+/// What a benchmark found, and curves of it.
+pub struct Outcome {
+    pub report: Report,
+    pub charts: Vec<ChartData>,
+}
+
+/// Runs a benchmark.
+///
+/// # Errors
+/// Whatever kept it from being run; answers that are wrong are faults of the report.
+pub fn run(common: &Common, benchmark: &Benchmark) -> Result<Outcome, String> {
+    match benchmark {
+        Benchmark::Neworder(options) => neworder::run(common, options),
+    }
+}

@@ -1,0 +1,5 @@
+//! TPC-C
+
+pub mod load;
+pub mod random;
+pub mod schema;
