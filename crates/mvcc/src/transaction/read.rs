@@ -89,7 +89,8 @@ impl Transaction<'_> {
             return None;
         };
         if begin != 0 {
-            self.remember(row, version);
+            // A delete is as good as no row, which it becomes when it is cleaned up.
+            self.remember(row, if version.is_tombstone() { ptr::null() } else { version });
             self.latest.set(self.latest.get().max(begin));
         }
         let body = version.body()?;

@@ -1,4 +1,5 @@
 mod fixture;
 mod interleavings;
+mod model;
 mod support;
 mod transactions;
