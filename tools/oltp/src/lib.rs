@@ -20,6 +20,7 @@ mod engine;
 pub mod neworder;
 mod progress;
 pub mod tpcc;
+pub mod ycsb;
 mod zipf;
 
 use clap::Subcommand;
@@ -32,6 +33,8 @@ pub use chart::ChartData;
 pub enum Benchmark {
     /// New-Order over workers and logs: scaling, latency, speculation
     Neworder(neworder::Options),
+    /// Point reads, updates, inserts and scans, uniform and skewed
+    Ycsb(ycsb::Options),
 }
 
 /// What a benchmark found, and curves of it.
@@ -47,5 +50,6 @@ pub struct Outcome {
 pub fn run(common: &Common, benchmark: &Benchmark) -> Result<Outcome, String> {
     match benchmark {
         Benchmark::Neworder(options) => neworder::run(common, options),
+        Benchmark::Ycsb(options) => ycsb::run(common, options),
     }
 }
