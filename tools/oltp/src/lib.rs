@@ -33,6 +33,8 @@ pub use chart::ChartData;
 pub enum Benchmark {
     /// New-Order over workers and logs: scaling, latency, speculation
     Neworder(neworder::Options),
+    /// TPC-C: the full mix, checked by its consistency conditions
+    Tpcc(tpcc::Options),
     /// Point reads, updates, inserts and scans, uniform and skewed
     Ycsb(ycsb::Options),
 }
@@ -50,6 +52,7 @@ pub struct Outcome {
 pub fn run(common: &Common, benchmark: &Benchmark) -> Result<Outcome, String> {
     match benchmark {
         Benchmark::Neworder(options) => neworder::run(common, options),
+        Benchmark::Tpcc(options) => tpcc::run(common, options),
         Benchmark::Ycsb(options) => ycsb::run(common, options),
     }
 }
