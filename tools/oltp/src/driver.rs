@@ -49,12 +49,20 @@ pub struct Span {
     pub warmup: Duration,
     pub measured: Duration,
     pub durability: Durability,
+    /// Over before its time when so many bytes of log have been written.
+    pub log_bytes_max: u64,
 }
 
 impl Span {
     pub fn new(warmup_seconds: f64, seconds: f64, durability: Durability) -> Self {
         let [warmup, measured] = [warmup_seconds, seconds].map(Duration::from_secs_f64);
-        Self { warmup, measured, durability }
+        Self { warmup, measured, durability, log_bytes_max: u64::MAX }
+    }
+
+    /// Until there is so much log.
+    pub const fn of_log(bytes: u64) -> Self {
+        let forever = Duration::from_secs(24 * 3600);
+        Self { warmup: Duration::ZERO, measured: forever, durability: Durability::Sync, log_bytes_max: bytes }
     }
 }
 
@@ -136,9 +144,10 @@ pub fn drive<W: Work>(
 
 /// Takes the phases through; what the logs wrote while it counted, and how long that was.
 fn keep_time(database: &Database, phase: &AtomicU8, span: Span, progress: &Progress) -> (LogWork, f64) {
+    let is_full = || span.log_bytes_max < u64::MAX && LogWork::of(database).written_bytes >= span.log_bytes_max;
     let sleep = |until: Instant| {
-        while phase.load(Ordering::Relaxed) != STOPPED && Instant::now() < until {
-            std::thread::sleep(until.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+        while phase.load(Ordering::Relaxed) != STOPPED && Instant::now() < until && !is_full() {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()).min(Duration::from_millis(20)));
             progress.at(|| format!("{} commits", database.now()));
         }
     };

@@ -19,6 +19,7 @@ mod driver;
 mod engine;
 pub mod neworder;
 mod progress;
+pub mod recovery;
 pub mod tpcc;
 pub mod ycsb;
 mod zipf;
@@ -37,6 +38,8 @@ pub enum Benchmark {
     Tpcc(tpcc::Options),
     /// Point reads, updates, inserts and scans, uniform and skewed
     Ycsb(ycsb::Options),
+    /// Replaying logs
+    Recovery(recovery::Options),
 }
 
 /// What a benchmark found, and curves of it.
@@ -54,5 +57,6 @@ pub fn run(common: &Common, benchmark: &Benchmark) -> Result<Outcome, String> {
         Benchmark::Neworder(options) => neworder::run(common, options),
         Benchmark::Tpcc(options) => tpcc::run(common, options),
         Benchmark::Ycsb(options) => ycsb::run(common, options),
+        Benchmark::Recovery(options) => recovery::run(common, options),
     }
 }
