@@ -109,7 +109,7 @@ impl Bench<'_> {
             let (after, seconds, recovery) = open(&engine, &home)?;
             let what = format!("{}, {} logs, {opening} opening", self.workload, self.logs);
             report.check(before == after, || format!("{what}: {before:?} before, {after:?} after"));
-            let bytes = recovery.bytes_read as f64;
+            let bytes = written.written_bytes as f64;
             let per_core = bytes / 1e6 / seconds / self.logs as f64;
             println!(
                 "{:10} {:>5} {opening:>8} {seconds:>8.2} {per_core:>10.1} {:>12.0}",
@@ -119,7 +119,7 @@ impl Bench<'_> {
             );
             let facts = json!({
                 "what": "recovery", "workload": self.workload.name(), "opening": opening, "seconds": seconds,
-                "replay_seconds": recovery.duration.as_secs_f64(), "log_mb": bytes / 1e6,
+                "replay_seconds": recovery.duration.as_secs_f64(), "log_mb": bytes / 1e6, "read_mb": recovery.bytes_read as f64 / 1e6,
                 "payload_mb": recovery.payload_bytes as f64 / 1e6, "records": recovery.records,
                 "records_appended": records, "voids": recovery.voids, "changes_at_least": changes,
                 "mb_per_s": bytes / 1e6 / seconds, "mb_per_s_per_core": per_core,
