@@ -5,6 +5,9 @@ pub const BLOCK_BYTES: usize = 4096;
 /// The version that this program writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// No header says a later one: what is counted on from one does not overflow.
+pub const TIMESTAMP_MAX: u64 = u64::MAX / 4;
+
 /// Rounds up to whole blocks.
 pub fn whole_blocks(bytes: usize) -> usize {
     bytes.next_multiple_of(BLOCK_BYTES)

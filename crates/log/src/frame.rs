@@ -6,7 +6,7 @@
 
 use saki_base::checksum;
 
-use crate::format::{BLOCK_BYTES, Identity, read_u32, read_u64, whole_blocks, write_u32, write_u64};
+use crate::format::{BLOCK_BYTES, Identity, TIMESTAMP_MAX, read_u32, read_u64, whole_blocks, write_u32, write_u64};
 
 pub const FRAME_HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"SKLF";
@@ -48,7 +48,7 @@ pub enum FrameFault {
 impl FrameHeader {
     /// Makes a frame of `frame`, whole blocks whose payload is in its place already: header, zeros, checksum.
     pub fn seal(&self, place: &FramePlace, frame: &mut [u8]) {
-        let end = FRAME_HEADER_BYTES + self.payload_bytes as usize;
+        let end = self.end();
         debug_assert_eq!(frame.len(), whole_blocks(end));
         frame[end..].fill(0);
         frame[8..12].copy_from_slice(&MAGIC);
@@ -90,22 +90,124 @@ impl FrameHeader {
         Ok(header)
     }
 
-    /// Checks the whole frame and gives its payload.
-    pub fn verify<'a>(&self, frame: &'a [u8]) -> Result<&'a [u8], FrameFault> {
-        let end = FRAME_HEADER_BYTES + self.payload_bytes as usize;
-        if checksum(&frame[8..end]) != read_u64(frame, 0) {
+    /// Checks the whole frame.
+    pub fn verify(&self, frame: &[u8]) -> Result<(), FrameFault> {
+        if checksum(&frame[8..self.end()]) != read_u64(frame, 0) {
             return Err(FrameFault::Torn);
         }
-        if self.continued_bytes > self.payload_bytes || self.cut > self.proven {
+        if self.continued_bytes > self.payload_bytes || self.cut > self.proven || self.proven > TIMESTAMP_MAX {
             return Err(FrameFault::Impossible);
         }
-        Ok(&frame[FRAME_HEADER_BYTES..end])
+        Ok(())
+    }
+
+    /// The payload of a frame that was verified.
+    pub fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        &frame[FRAME_HEADER_BYTES..self.end()]
+    }
+
+    fn end(&self) -> usize {
+        FRAME_HEADER_BYTES + self.payload_bytes as usize
     }
 
     /// Whole blocks of header and payload.
     pub fn frame_bytes(&self) -> usize {
-        whole_blocks(FRAME_HEADER_BYTES + self.payload_bytes as usize)
+        whole_blocks(self.end())
     }
 }
 
 const _: () = assert!(FRAME_HEADER_BYTES < BLOCK_BYTES);
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLACE: FramePlace = FramePlace {
+        identity: Identity { database: 0x0807_0605_0403_0201, log: 9, logs: 10 },
+        run: 11,
+        segment: 12,
+        block: 13,
+    };
+
+    fn sealed(payload: &[u8], header: &FrameHeader) -> Vec<u8> {
+        let mut frame = vec![0xee; header.frame_bytes()];
+        frame[FRAME_HEADER_BYTES..][..payload.len()].copy_from_slice(payload);
+        header.seal(&PLACE, &mut frame);
+        frame
+    }
+
+    fn header(payload: &[u8]) -> FrameHeader {
+        FrameHeader { payload_bytes: payload.len() as u32, proven: 15, cut: 14, continued_bytes: 2 }
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_format() {
+        let frame = sealed(b"abc", &header(b"abc"));
+        assert_eq!(frame.len(), 4096);
+        let expected: [&[u8]; 12] = [
+            b"SKLF",
+            &[3, 0, 0, 0],
+            &[1, 2, 3, 4, 5, 6, 7, 8],
+            &[12, 0, 0, 0, 0, 0, 0, 0],
+            &[9, 0, 0, 0],
+            &[13, 0, 0, 0],
+            &[15, 0, 0, 0, 0, 0, 0, 0],
+            &[14, 0, 0, 0, 0, 0, 0, 0],
+            &[2, 0, 0, 0],
+            &[11, 0, 0, 0],
+            b"abc",
+            &[0; 4096 - 67],
+        ];
+        assert_eq!(frame[8..], expected.concat());
+        assert_eq!(frame[..8], checksum(&frame[8..67]).to_le_bytes());
+    }
+
+    #[test]
+    fn frames_of_other_places_are_absent() {
+        let frame = sealed(b"abc", &header(b"abc"));
+        let identity = PLACE.identity;
+        let others = [
+            FramePlace { run: 10, ..PLACE },
+            FramePlace { segment: 11, ..PLACE },
+            FramePlace { block: 14, ..PLACE },
+            FramePlace { identity: Identity { log: 8, ..identity }, ..PLACE },
+            FramePlace { identity: Identity { database: 1, ..identity }, ..PLACE },
+        ];
+        for other in others {
+            assert_eq!(FrameHeader::peek(&other, &frame, 4096), Err(FrameFault::Absent));
+        }
+        assert_eq!(FrameHeader::peek(&PLACE, &[0; 4096], 4096), Err(FrameFault::Absent));
+        assert_eq!(FrameHeader::peek(&PLACE, &frame, 66), Err(FrameFault::Torn), "longer than its segment");
+    }
+
+    proptest! {
+        #[test]
+        fn frames_round_trip_and_notice_every_flip(payload: Vec<u8>, flip: prop::sample::Index, bit in 0_u32..8) {
+            let header = FrameHeader { continued_bytes: 0, ..header(&payload) };
+            let mut frame = sealed(&payload, &header);
+            let found = FrameHeader::peek(&PLACE, &frame, frame.len()).unwrap();
+            prop_assert_eq!(found, header);
+            prop_assert_eq!(found.verify(&frame), Ok(()));
+            prop_assert_eq!(found.payload(&frame), &payload[..]);
+            frame[flip.index(FRAME_HEADER_BYTES + payload.len())] ^= 1_u8 << bit;
+            let bytes_max = frame.len();
+            let verified = FrameHeader::peek(&PLACE, &frame, bytes_max).and_then(|found| found.verify(&frame));
+            prop_assert!(verified.is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_judged(bytes: Vec<u8>, here: bool) {
+            let mut frame = vec![0; 8192];
+            if here {
+                frame = [sealed(b"abc", &header(b"abc")), vec![0; 4096]].concat();
+            }
+            let length = bytes.len().min(64);
+            frame[..length].iter_mut().zip(&bytes).for_each(|(byte, edit)| *byte ^= edit);
+            if let Ok(found) = FrameHeader::peek(&PLACE, &frame, frame.len()) {
+                prop_assert!(found.frame_bytes() <= frame.len());
+                let _ = found.verify(&frame);
+            }
+        }
+    }
+}

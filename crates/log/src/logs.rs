@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Duration;
 
@@ -59,11 +58,12 @@ impl Logs {
         for (log, writer) in writers.into_iter().enumerate() {
             logs.spawn(log, writer)?;
         }
+        logs.shared().await_beginning()?;
         Ok((logs, report))
     }
 
     /// All of `recover` but the threads.
-    fn start<E>(
+    pub(crate) fn start<E>(
         devices: Vec<Arc<dyn Device>>,
         options: Options,
         range: Range,
@@ -113,7 +113,8 @@ impl Logs {
     }
 
     /// Room for one record of `bytes` bytes of payload, in memory and on disk. *Before* the timestamp is taken: once it is, the
-    /// record must be left, and can. Waits while the log is too far behind.
+    /// record must be left, and can. Waits while the log is too far behind; so a thread that holds a reservation must not wait
+    /// for another.
     ///
     /// # Errors
     /// `Full` (try again later), `TooLarge`, `Failed`, `Internal`, `Closed`.
@@ -174,8 +175,7 @@ impl Logs {
     /// horizon it counts as the horizon. Comes to disk with the next frames.
     pub fn cut(&self, through: u64) {
         let shared = self.shared();
-        // Relaxed: only grows, and publishes nothing.
-        shared.cut.fetch_max(through.min(shared.horizon.durable()), Ordering::Relaxed);
+        shared.cut_through(through);
         shared.logs.iter().for_each(|log| log.waker.wake());
     }
 
@@ -220,6 +220,20 @@ impl Drop for Handle {
 }
 
 impl Shared {
+    /// Waits until the run's beginning is durable in every log, but for those that have no space.
+    fn await_beginning(&self) -> Result<(), LogError> {
+        for log in &self.logs {
+            let mut stream = log.stream.lock();
+            while !stream.has_begun() {
+                if let Some(error) = self.failure() {
+                    return Err(error.clone());
+                }
+                log.room.wait(&mut stream);
+            }
+        }
+        Ok(())
+    }
+
     fn begin_closing(&self) {
         for log in &self.logs {
             log.stream.lock().closing = true;
@@ -264,12 +278,8 @@ impl Shared {
         let own = &self.logs[log];
         let mut stream = own.stream.lock();
         let mut asked = stream.refused;
-        let claim = self.ask(log, bytes, &mut stream, &mut asked);
-        if claim.is_err() {
-            // Told once; the next try asks the device again.
-            stream.refused = false;
-        }
-        Ok(claim?.map(|claim| Reservation { shared: self, log: own, claim, bytes, used: false }))
+        let claim = self.ask(log, bytes, &mut stream, &mut asked)?;
+        Ok(claim.map(|claim| Reservation { shared: self, log: own, claim, bytes, used: false }))
     }
 
     /// One attempt. `asked`: the log thread was asked for segments before, so that its refusal is the answer.
@@ -290,6 +300,8 @@ impl Shared {
             Room::Granted(claim) => Ok(Some(claim)),
             Room::Later => Ok(None),
             Room::NeedsSegments(_) if *asked && stream.refused => {
+                // Told once; the next try asks the device again.
+                stream.refused = false;
                 Err(LogError::Full { log, device: self.logs[log].device.clone(), bytes: bytes as u64 })
             }
             Room::NeedsSegments(missing) => {

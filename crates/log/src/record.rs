@@ -60,3 +60,38 @@ impl RecordHeader {
         Ok(Self { timestamp, kind, length })
     }
 }
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_are_those_of_the_format() {
+        let header = RecordHeader { timestamp: 0x0102, kind: RecordKind::Commit, length: 0x0304 };
+        assert_eq!(header.encode(), [2, 1, 0, 0, 0, 0, 0, 0, 4, 3, 0, 0, 1, 0, 0, 0]);
+        let void = RecordHeader { timestamp: 5, kind: RecordKind::Void, length: 0 };
+        assert_eq!(void.encode(), [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_decodes_encodes_the_same(bytes: [u8; RECORD_HEADER_BYTES], kind in 0_u8..4, clean: bool) {
+            let mut bytes = bytes;
+            bytes[12] = kind;
+            if clean {
+                bytes[13..].fill(0);
+            }
+            if let Ok(header) = RecordHeader::decode(&bytes) {
+                prop_assert_eq!(header.encode(), bytes);
+            }
+        }
+
+        #[test]
+        fn headers_round_trip(timestamp in 1..u64::MAX, length: u32, void: bool) {
+            let kind = if void { RecordKind::Void } else { RecordKind::Commit };
+            let header = RecordHeader { timestamp, kind, length: if void { 0 } else { length } };
+            prop_assert_eq!(RecordHeader::decode(&header.encode()), Ok(header));
+        }
+    }
+}

@@ -5,7 +5,9 @@
 
 use saki_base::checksum;
 
-use crate::format::{BLOCK_BYTES, FORMAT_VERSION, Identity, Run, read_u32, read_u64, write_u32, write_u64};
+use crate::format::{
+    BLOCK_BYTES, FORMAT_VERSION, Identity, Run, TIMESTAMP_MAX, read_u32, read_u64, write_u32, write_u64,
+};
 
 /// Covered by the checksum: the sector that holds the header.
 pub const HEADER_BYTES: usize = 512;
@@ -100,7 +102,7 @@ impl SegmentHeader {
 
     /// What later arithmetic relies on.
     fn fault(&self) -> Option<String> {
-        let Self { run, sequence, oldest, segment_bytes, .. } = *self;
+        let Self { run, sequence, cut, oldest, segment_bytes, .. } = *self;
         let block = BLOCK_BYTES as u64;
         if !segment_bytes.is_multiple_of(block) || !(4 * block..=1 << 40).contains(&segment_bytes) {
             return Some(format!("segments of {segment_bytes} bytes"));
@@ -112,9 +114,87 @@ impl SegmentHeader {
         if run.number == 0 || run.number > u32::MAX / 2 {
             return Some(format!("run {}", run.number));
         }
-        if run.first > u64::MAX / 2 || run.recovered_through >= run.first {
-            return Some(format!("recovered through {}, first timestamp {}", run.recovered_through, run.first));
+        if run.first > TIMESTAMP_MAX || run.recovered_through >= run.first || cut > TIMESTAMP_MAX {
+            return Some(format!(
+                "recovered through {}, first timestamp {}, cut {cut}",
+                run.recovered_through, run.first
+            ));
         }
         None
+    }
+}
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header() -> SegmentHeader {
+        SegmentHeader {
+            identity: Identity { database: 0x0807_0605_0403_0201, log: 2, logs: 3 },
+            run: Run { number: 4, recovered_through: 5, first: 7 },
+            segment_bytes: 0x10000,
+            sequence: 9,
+            cut: 10,
+            oldest: 8,
+        }
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_format() {
+        let mut block = [0xee; BLOCK_BYTES];
+        header().encode(&mut block);
+        let expected: [&[u8]; 13] = [
+            b"SAKI-LOG",
+            &[1, 0, 0, 0],
+            &[2, 0, 0, 0],
+            &[3, 0, 0, 0],
+            &[4, 0, 0, 0],
+            &[1, 2, 3, 4, 5, 6, 7, 8],
+            &[0, 0, 1, 0, 0, 0, 0, 0],
+            &[9, 0, 0, 0, 0, 0, 0, 0],
+            &[5, 0, 0, 0, 0, 0, 0, 0],
+            &[7, 0, 0, 0, 0, 0, 0, 0],
+            &[10, 0, 0, 0, 0, 0, 0, 0],
+            &[8, 0, 0, 0, 0, 0, 0, 0],
+            &[0; BLOCK_BYTES - 88],
+        ];
+        assert_eq!(block[8..], expected.concat());
+        assert_eq!(block[..8], checksum(&block[8..512]).to_le_bytes());
+        assert_eq!(SegmentHeader::decode(&block), HeaderFound::Header(header()));
+    }
+
+    #[test]
+    fn what_is_no_header_is_told_apart() {
+        let mut block = [0; BLOCK_BYTES];
+        assert_eq!(SegmentHeader::decode(&block), HeaderFound::Empty);
+        block[300] = 1;
+        assert_eq!(SegmentHeader::decode(&block), HeaderFound::Foreign);
+        let impossible = [
+            SegmentHeader { segment_bytes: 4096, ..header() },
+            SegmentHeader { segment_bytes: 1 << 60, ..header() },
+            SegmentHeader { sequence: 0, ..header() },
+            SegmentHeader { sequence: u64::MAX, ..header() },
+            SegmentHeader { oldest: 10, ..header() },
+            SegmentHeader { cut: u64::MAX, ..header() },
+            SegmentHeader { run: Run { number: 0, ..header().run }, ..header() },
+            SegmentHeader { run: Run { first: 5, ..header().run }, ..header() },
+            SegmentHeader { run: Run { first: u64::MAX, ..header().run }, ..header() },
+        ];
+        for header in impossible {
+            header.encode(&mut block);
+            assert!(matches!(SegmentHeader::decode(&block), HeaderFound::Impossible(_)), "{header:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_flip_is_noticed(at in 0..HEADER_BYTES, bit in 0_u32..8) {
+            let mut block = [0; BLOCK_BYTES];
+            header().encode(&mut block);
+            block[at] ^= 1_u8 << bit;
+            let found = SegmentHeader::decode(&block);
+            prop_assert!(matches!(found, HeaderFound::Damaged | HeaderFound::Foreign), "{:?}", found);
+        }
     }
 }

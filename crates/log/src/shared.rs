@@ -1,6 +1,6 @@
 //! What workers and log threads share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
@@ -23,6 +23,9 @@ pub struct Shared {
     pub waiters: Waiters,
     /// Everything through this timestamp is durable elsewhere. Relaxed everywhere: a number that only grows and publishes nothing.
     pub cut: AtomicU64,
+    /// A header of this run is durable, in whatever log: a later recovery knows what this run was built on. Release when set, acquire
+    /// when read, although nothing else hangs on it.
+    known: AtomicBool,
     /// Set once: why nothing more becomes durable.
     failure: OnceLock<LogError>,
     pub logs: Box<[CachePadded<Log>]>,
@@ -69,9 +72,26 @@ impl Shared {
             run,
             waiters: Waiters::default(),
             cut: AtomicU64::new(cut),
+            known: AtomicBool::new(false),
             failure: OnceLock::new(),
             logs: logs.into_iter().map(CachePadded::new).collect(),
         }
+    }
+
+    /// A header of this run is durable.
+    pub fn is_known(&self) {
+        self.known.store(true, Ordering::Release);
+    }
+
+    /// Takes note that everything through `through` is durable elsewhere, as far as that can be; returns how far.
+    ///
+    /// Not beyond the horizon. And as long as no header of this run is durable, not beyond what it was built on: a recovery
+    /// would come to the same end as the one before, but from a later beginning, and might find a record dense
+    /// there that this run has taken for void.
+    pub fn cut_through(&self, through: u64) -> u64 {
+        let known = self.known.load(Ordering::Acquire);
+        let through = through.min(if known { self.horizon.durable() } else { self.run.recovered_through });
+        self.cut.fetch_max(through, Ordering::Relaxed).max(through)
     }
 
     /// Why nothing more becomes durable, if so.

@@ -54,9 +54,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// `live` in the order of sequence numbers; `free` in any; they are all slots there are.
-    pub fn new(live: Vec<Live>, free: Vec<u64>, next_sequence: u64, newest_at_least: u64) -> Self {
-        let count = (live.len() + free.len()) as u64;
+    /// `live` in the order of sequence numbers; `free` in the order of use; the device has `count` slots.
+    pub fn new(live: Vec<Live>, free: Vec<u64>, count: u64, next_sequence: u64, newest_at_least: u64) -> Self {
         Self { live: live.into(), prepared: VecDeque::new(), free: free.into(), count, next_sequence, newest_at_least }
     }
 
@@ -110,6 +109,11 @@ impl Slots {
     /// The oldest segment still needed; if there is none, the one with this number.
     pub fn oldest_or(&self, sequence: u64) -> u64 {
         self.live.front().map_or(sequence, |live| live.sequence)
+    }
+
+    /// The oldest segment holds nothing after `cut`.
+    pub fn has_cut(&self, cut: u64) -> bool {
+        self.live.front().is_some_and(|live| live.newest <= cut)
     }
 
     /// Frees the segments before `before`, oldest first, that hold nothing after `cut`; tells whether there was one.

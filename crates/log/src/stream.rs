@@ -125,6 +125,8 @@ pub struct Stream {
     segments_wanted: u64,
     /// The device had no space when segments were wanted last.
     pub refused: bool,
+    /// It is known whether there is a first segment.
+    begun: bool,
     /// Threads that wait in `reserve`.
     pub waiting: u32,
     /// The log thread sleeps and could take more work: whoever leaves some wakes it.
@@ -161,6 +163,7 @@ impl Stream {
             ready_through: segment - 1,
             segments_wanted: 0,
             refused: false,
+            begun: false,
             waiting: 0,
             sleeping: false,
             closing: false,
@@ -221,21 +224,32 @@ impl Stream {
         self.segments_wanted
     }
 
+    /// The first segment is ready, or cannot be had for now.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
     /// Segments up to `segment` have their headers on disk.
     pub fn ready(&mut self, segment: u64) {
         let more = segment - self.ready_through;
         self.ready_through = segment;
+        self.begun = true;
         self.segments_wanted = self.segments_wanted.saturating_sub(more);
     }
 
     /// The device has no space for the segments that were wanted.
     pub fn refuse(&mut self) {
+        self.refused = self.segments_wanted > 0;
         self.segments_wanted = 0;
-        self.refused = true;
+        self.begun = true;
     }
 
     /// Appends a record whose room was reserved and has been released.
     pub fn append(&mut self, header: &RecordHeader, payload: &[&[u8]]) {
+        if self.current.used == self.current.limit {
+            // Nothing of this record is in the full piece, so it does not continue in the next.
+            self.push_full();
+        }
         self.write(header.timestamp, &header.encode());
         payload.iter().for_each(|part| self.write(header.timestamp, part));
         self.newest = self.newest.max(header.timestamp);
@@ -244,14 +258,17 @@ impl Stream {
         self.unwritten += RECORD_HEADER_BYTES as u64 + u64::from(header.length);
     }
 
+    fn push_full(&mut self) {
+        let full = self.seal();
+        self.sealed.push_back(full);
+    }
+
     fn write(&mut self, timestamp: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let piece = &mut self.current;
             let count = bytes.len().min(piece.limit - piece.used);
             if count == 0 {
-                let full = self.seal();
-                self.sealed.push_back(full);
-                // The first bytes of a record do not continue one.
+                self.push_full();
                 self.current.continuing = true;
                 continue;
             }
@@ -361,5 +378,96 @@ impl Stream {
     /// The segment of the oldest piece that was not taken.
     pub fn oldest_segment(&self) -> u64 {
         self.sealed.front().map_or(self.current.segment, |piece| piece.segment)
+    }
+}
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use super::*;
+    use crate::record::RecordKind;
+    use proptest::prelude::*;
+
+    /// What workers and the log thread do.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Reserve(usize),
+        Append { which: usize, short: bool },
+        Drop(usize),
+        Take { or_empty: bool },
+        Ready(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => prop_oneof![0_usize..200, 3_000_usize..5_000, 0_usize..60_000].prop_map(Step::Reserve),
+            4 => (0_usize..8, prop::bool::weighted(0.2)).prop_map(|(which, short)| Step::Append { which, short }),
+            1 => (0_usize..8).prop_map(Step::Drop),
+            3 => prop::bool::ANY.prop_map(|or_empty| Step::Take { or_empty }),
+            2 => (1_u64..4).prop_map(Step::Ready),
+        ]
+    }
+
+    proptest! {
+        /// However records, empty frames and seals mix, what was granted fits into the segments that are ready (asserted in `write`),
+        /// pieces follow one another without a gap, and none reaches beyond its segment.
+        #[test]
+        fn what_is_granted_fits(
+            steps in prop::collection::vec(step(), 1..200),
+            segment_blocks in 4_u64..12,
+            write_blocks in 1_usize..6,
+        ) {
+            let geometry = Geometry {
+                segment_bytes: segment_blocks * BLOCK_BYTES as u64,
+                write_bytes_max: write_blocks * BLOCK_BYTES,
+                buffer_bytes: 100_000,
+            };
+            let mut stream = Stream::new(geometry, 1);
+            let mut reservations: Vec<(usize, Claim)> = Vec::new();
+            let (mut ready, mut timestamp, mut end) = (0, 0, (1, BLOCK_BYTES as u64));
+            let mut check = |piece: &Piece| {
+                assert_eq!((piece.segment, piece.offset), end, "pieces follow one another");
+                let bytes = whole_blocks(piece.used) as u64;
+                assert!(piece.offset + bytes <= geometry.segment_bytes && piece.segment > 0);
+                end = match piece.offset + bytes {
+                    all if all == geometry.segment_bytes => (piece.segment + 1, BLOCK_BYTES as u64),
+                    next => (piece.segment, next),
+                };
+                piece.segment
+            };
+            for step in steps {
+                match step {
+                    Step::Reserve(payload) => match stream.reserve(payload) {
+                        Room::Granted(claim) => reservations.push((payload, claim)),
+                        Room::NeedsSegments(count) => prop_assert!(count > 0),
+                        Room::Later => prop_assert!(stream.unwritten + stream.reserved.memory > 0),
+                    },
+                    Step::Append { which, short } if !reservations.is_empty() => {
+                        let (payload, claim) = reservations.swap_remove(which % reservations.len());
+                        timestamp += 1;
+                        let length = if short { payload / 2 } else { payload };
+                        let header = RecordHeader { timestamp, kind: RecordKind::Commit, length: length as u32 };
+                        stream.release(claim);
+                        stream.append(&header, &[&vec![7; length]]);
+                    }
+                    Step::Drop(which) if !reservations.is_empty() => {
+                        let (_, claim) = reservations.swap_remove(which % reservations.len());
+                        stream.release(claim);
+                    }
+                    Step::Take { or_empty } => {
+                        if let Some(piece) = stream.take(or_empty) {
+                            prop_assert!(check(&piece) <= ready, "a frame goes where no segment is ready");
+                            stream.written(piece.payload_bytes() as u64, piece.buffer);
+                            stream.marked(piece.timestamps);
+                        }
+                    }
+                    Step::Ready(more) => {
+                        ready += more;
+                        stream.ready(ready);
+                    }
+                    Step::Append { .. } | Step::Drop(_) => {}
+                }
+                prop_assert!(stream.space() >= stream.reserved.disk, "what was granted has its room");
+            }
+        }
     }
 }

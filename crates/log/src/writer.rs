@@ -67,11 +67,11 @@ pub struct Writer {
     headers_written: bool,
     /// Growth or a header was refused for want of space: tried again when asked.
     growth_refused: bool,
+    /// A refusal was logged, and no growth has succeeded since.
+    full_said: bool,
     /// What the last frame said.
     proven_said: u64,
     cut_said: u64,
-    /// The cut that segments were freed by last.
-    cut_freed: u64,
     /// The horizon before the last wait: if it is the same after it, all is quiet.
     durable_before: u64,
     /// A first frame makes the run known before anything depends on it.
@@ -90,7 +90,7 @@ struct Frame {
 impl Writer {
     pub fn new(shared: Arc<Shared>, log: usize, device: Arc<dyn Device>, lane: Box<dyn Lane>, slots: Slots) -> Self {
         let durable_before = shared.horizon.durable();
-        let cut_freed = shared.cut.load(Ordering::Relaxed);
+        let cut_said = shared.cut.load(Ordering::Relaxed);
         Self {
             shared,
             log,
@@ -103,9 +103,9 @@ impl Writer {
             flush: None,
             headers_written: false,
             growth_refused: false,
+            full_said: false,
             proven_said: 0,
-            cut_said: cut_freed,
-            cut_freed,
+            cut_said,
             durable_before,
             said_nothing: true,
             completions: Vec::new(),
@@ -143,6 +143,12 @@ impl Writer {
         if worked { Turn::Worked } else { Turn::Idle }
     }
 
+    /// The device has operations of this log to complete.
+    #[cfg(test)]
+    pub fn is_in_flight(&self) -> bool {
+        self.lane.in_flight() > 0
+    }
+
     fn log(&self) -> &Log {
         &self.shared.logs[self.log]
     }
@@ -177,17 +183,16 @@ impl Writer {
     /// Frees what has been cut.
     fn free_segments(&mut self) {
         let cut = self.shared.cut.load(Ordering::Relaxed);
-        if cut == self.cut_freed {
+        if !self.slots.has_cut(cut) {
             return;
         }
-        self.cut_freed = cut;
         // A slot is not reused under a frame that is still being written, even one without records.
         let taken = self.frames.front().map(|frame| frame.segment);
         let before = taken.unwrap_or_else(|| self.log().stream.lock().oldest_segment());
         if self.slots.free_through(cut, before) {
             self.growth_refused = false;
+            self.publish_counts();
         }
-        self.publish_counts();
     }
 
     /// Keeps one segment ready ahead, and makes as many as are waited for.
@@ -201,32 +206,34 @@ impl Writer {
         }
         self.growth_refused = false;
         while self.slots.next_sequence() <= due_through {
-            if !self.slots.prepare() && !self.grow(wanted) {
-                return;
+            if !self.slots.prepare() && !self.grow() {
+                break;
             }
         }
         self.submit_headers();
     }
 
     /// Makes the device one segment longer; `false` if it cannot be.
-    fn grow(&mut self, wanted: bool) -> bool {
-        let segment_bytes = self.log().segment_bytes;
-        let grown = match (self.slots.count() + 1).checked_mul(segment_bytes) {
+    fn grow(&mut self) -> bool {
+        let grown = match (self.slots.count() + 1).checked_mul(self.log().segment_bytes) {
             Some(bytes) => self.device.ensure_length(bytes),
             None => Err(DeviceError::Full { device: self.device.name() }),
         };
         match grown {
-            Ok(()) => self.slots.grown(),
-            Err(error) => self.refuse(wanted, &error),
+            Ok(()) => {
+                self.slots.grown();
+                self.full_said = false;
+            }
+            Err(error) => self.refuse(&error),
         }
         !self.growth_refused
     }
 
     /// There is no space: those who wait for it are told, and it is tried again when they come back.
-    fn refuse(&mut self, wanted: bool, error: &DeviceError) {
+    fn refuse(&mut self, error: &DeviceError) {
         self.growth_refused = true;
-        if wanted {
-            tracing::warn!("log {}: {error}", self.log);
+        if !std::mem::replace(&mut self.full_said, true) {
+            tracing::warn!("log {}: no new segment: {error}", self.log);
         }
         let log = self.log();
         log.stream.lock().refuse();
@@ -271,7 +278,7 @@ impl Writer {
             }
             Err(error @ DeviceError::Full { .. }) => {
                 prepared.state = Preparation::Due;
-                self.refuse(true, &error);
+                self.refuse(&error);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -283,6 +290,7 @@ impl Writer {
         let flushed = self.slots.prepared_mut().filter(|prepared| prepared.state == Preparation::Flushing);
         flushed.for_each(|prepared| prepared.state = Preparation::Durable);
         if let Some(segment) = self.slots.ready_through() {
+            self.shared.is_known();
             let log = self.log();
             log.stream.lock().ready(segment);
             log.room.notify_all();

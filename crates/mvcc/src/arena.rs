@@ -97,6 +97,8 @@ struct Fresh {
     mappings: Vec<Mapping>,
     /// Bytes of the last mapping that were given out.
     used: usize,
+    /// Mappings written to ahead of their use.
+    ready: Vec<Mapping>,
 }
 
 // SAFETY: lists in the depot are reachable from nowhere else, and each moves as a whole, under a lock.
@@ -121,11 +123,22 @@ impl Depot {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Has `bytes` of memory ready, given by the system and written to, so that no transaction has to wait for that.
+    pub fn prepare(&self, bytes: usize) -> io::Result<()> {
+        for _ in 0..bytes.div_ceil(REGION_BYTES) {
+            let mut mapping = (self.map)(REGION_BYTES)?;
+            mapping.touch();
+            self.fresh.lock().ready.push(mapping);
+        }
+        Ok(())
+    }
+
     /// A piece of fresh memory.
     fn piece(&self) -> io::Result<NonNull<u8>> {
         let mut fresh = self.fresh.lock();
         if fresh.mappings.is_empty() || fresh.used == REGION_BYTES {
-            fresh.mappings.push((self.map)(REGION_BYTES)?);
+            let mapping = fresh.ready.pop().map_or_else(|| (self.map)(REGION_BYTES), Ok)?;
+            fresh.mappings.push(mapping);
             fresh.used = 0;
         }
         let start = fresh.mappings.last().expect("one was just pushed, or is not used up").start();

@@ -34,7 +34,7 @@ use std::io;
 use std::ptr::{self, NonNull};
 
 use crate::arena::Arena;
-use crate::epoch::Epochs;
+use crate::epoch::{Epochs, Snapshots};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Backoff, Ordering};
 
 /// A begin that no snapshot reaches: of aborted versions, and of those replaced by their own transaction.
@@ -48,6 +48,9 @@ pub const SLOTS_MAX: usize = 1 << (63 - SEQUENCE_BITS);
 const TOMBSTONE: u32 = u32::MAX;
 /// In `capacity`: part of the row's block.
 const INLINE: u32 = 1 << 31;
+/// In `capacity`: taken out of its chain although its successor is not seen by all yet.
+const PRUNED: u32 = 1 << 30;
+const CAPACITY_MASK: u32 = PRUNED - 1;
 /// In a row's `work`: the secondary keys of its versions are not all the same.
 const REINDEXED: u32 = 1 << 31;
 /// In `head`: the row's secondary keys are being cleaned up, and nobody may become its writer.
@@ -110,8 +113,8 @@ pub struct Version {
     next: AtomicPtr<Version>,
     /// Bytes of the body, or [`TOMBSTONE`].
     length: u32,
-    /// Bytes of the body that there is room for, and [`INLINE`].
-    capacity: u32,
+    /// Bytes of the body that there is room for, [`INLINE`] and [`PRUNED`].
+    capacity: AtomicU32,
 }
 
 const VERSION_BYTES: usize = size_of::<Version>();
@@ -134,7 +137,7 @@ impl Version {
             begin: AtomicU64::new(writer.0),
             next: AtomicPtr::new(ptr::null_mut()),
             length: body.map_or(TOMBSTONE, |body| body.len() as u32),
-            capacity,
+            capacity: AtomicU32::new(capacity),
         };
         let body = body.unwrap_or_default();
         // SAFETY: by the caller's promise.
@@ -172,12 +175,23 @@ impl Version {
 
     /// Whether it is part of its row's block, and so not freed by itself.
     pub fn is_inline(&self) -> bool {
-        self.capacity & INLINE != 0
+        self.capacity.load(Ordering::Relaxed) & INLINE != 0
     }
 
     /// Bytes of its block.
     pub fn block_bytes(&self) -> usize {
-        VERSION_BYTES + (self.capacity & !INLINE) as usize
+        VERSION_BYTES + self.room()
+    }
+
+    /// Bytes of the body that there is room for.
+    fn room(&self) -> usize {
+        (self.capacity.load(Ordering::Relaxed) & CAPACITY_MASK) as usize
+    }
+
+    /// Whether it was taken out of its chain ahead of time. For its owner, in whose queue it is.
+    pub fn is_pruned(&self) -> bool {
+        // Acquire: it was unlinked before.
+        self.capacity.load(Ordering::Acquire) & PRUNED != 0
     }
 
     /// The next older version.
@@ -187,12 +201,6 @@ impl Version {
     pub fn older(&self) -> Option<&Version> {
         // SAFETY: by the rule above, the older version is not superseded before the caller's pin, so it is not freed under it.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// The next older version, if a snapshot at or after `horizon` may come to it.
-    pub fn older_reachable(&self, horizon: u64) -> Option<&Version> {
-        let begin = self.begin.load(Ordering::Acquire);
-        if begin & PENDING == 0 && begin <= horizon { None } else { self.older() }
     }
 
     /// Gives a pending version its timestamp, or [`NEVER`]. Its writer's to call.
@@ -213,12 +221,6 @@ impl Version {
         } else {
             self.begin_of_other(begin, epochs)
         }
-    }
-
-    /// Whether it is `me`'s and not committed.
-    #[inline]
-    pub fn is_own(&self, me: Writer) -> bool {
-        self.begin.load(Ordering::Relaxed) == me.0
     }
 
     #[cold]
@@ -273,6 +275,10 @@ pub struct Row {
 
 const ROW_BYTES: usize = size_of::<Row>();
 const _: () = assert!(ROW_BYTES == 16);
+
+/// A version that is out of reach, though someone may see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooOld;
 
 /// Why a version could not become the newest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -418,6 +424,36 @@ impl Row {
         }
     }
 
+    /// Takes out of the chain what lies behind the newest version, committed at `newest_begin`, and is seen by nobody. For the row's
+    /// writer, before its own version is stamped: nobody else changes the chain then. The horizon is held at `horizon`, so what was
+    /// superseded later is not freed meanwhile.
+    #[cold]
+    pub fn prune(&self, newest: &Version, newest_begin: u64, snapshots: &Snapshots, horizon: u64) {
+        const HOPS_MAX: usize = 128;
+        let (mut kept, mut end) = (newest, newest_begin);
+        for _ in 0..HOPS_MAX {
+            // Behind the first version that all see nothing is reachable, nor perhaps allocated.
+            if end <= horizon {
+                return;
+            }
+            let Some(version) = kept.older() else { return };
+            let begin = version.begin.load(Ordering::Acquire);
+            // One that its own transaction replaced was never seen by anyone else, nor will be.
+            if begin == NEVER || snapshots.none_sees(begin, end) {
+                let after = version.next.load(Ordering::Acquire);
+                kept.next.store(after, Ordering::Release);
+                // Release: who sees the mark sees it unlinked.
+                version.capacity.fetch_or(PRUNED, Ordering::Release);
+                end = if begin == NEVER { end } else { begin.min(end) };
+                if begin <= horizon {
+                    return;
+                }
+            } else {
+                (kept, end) = (version, begin);
+            }
+        }
+    }
+
     /// Takes the newest version away again: its writer's to call, with the version that was the newest before, or null, which
     /// makes the row dead.
     pub fn uninstall(&self, version: &Version, before: *mut Version) {
@@ -440,8 +476,16 @@ impl Row {
     }
 
     /// Keeps writers off the row for the time of `change`, which gets the versions that some snapshot may see, the newest first.
-    /// `None`, and nothing done, if the row is dead or being written. For a pinned caller.
-    pub fn latched<T>(&self, horizon: u64, change: impl FnOnce(&mut dyn Iterator<Item = &Version>) -> T) -> Option<T> {
+    /// `None`, and nothing done, if the row is dead or being written. For a caller pinned since `pinned`.
+    ///
+    /// # Errors
+    /// [`TooOld`] in place of a version that may be freed while it is looked at: the horizon can come as far as the pin meanwhile.
+    pub fn latched<T>(
+        &self,
+        horizon: u64,
+        pinned: u64,
+        change: impl FnOnce(&mut dyn Iterator<Item = Result<&Version, TooOld>>) -> T,
+    ) -> Option<T> {
         let head = self.head.load(Ordering::Acquire);
         if head.is_null() || head.addr() & LATCHED != 0 {
             return None;
@@ -453,10 +497,17 @@ impl Row {
         let latched = head.map_addr(|address| address | LATCHED);
         self.head.compare_exchange(head, latched, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         // SAFETY: as in `head`.
-        let mut next = unsafe { head.as_ref() };
+        let mut next = unsafe { head.as_ref() }.map(Ok);
         let mut reachable = std::iter::from_fn(|| {
-            let version = next?;
-            next = version.older_reachable(horizon);
+            let version = next.take()?;
+            next = match version {
+                Ok(version) => match version.begin.load(Ordering::Acquire) {
+                    begin if begin <= horizon => None,
+                    begin if begin <= pinned => Some(Err(TooOld)),
+                    _ => version.older().map(Ok),
+                },
+                Err(TooOld) => None,
+            };
             Some(version)
         });
         let outcome = change(&mut reachable);
@@ -523,7 +574,7 @@ impl Row {
         let length = body.map_or(0, <[u8]>::len);
         // SAFETY: the row has a version, nobody else looks at it, and the new body fits its room.
         unsafe {
-            if length <= ((*head).capacity & !INLINE) as usize {
+            if length <= (*head).room() {
                 (*head).length = body.map_or(TOMBSTONE, |body| body.len() as u32);
                 let body = body.unwrap_or_default();
                 ptr::copy_nonoverlapping(body.as_ptr(), head.add(1).cast(), body.len());
@@ -536,6 +587,24 @@ impl Row {
         // SAFETY: the version was the row's only one, and is unlinked.
         unsafe { Self::free_version(arena, head) };
         Ok(())
+    }
+
+    /// Makes the row's version a newer one by writing `middle` over its body from byte `at` on.
+    ///
+    /// # Safety
+    /// Nobody else looks at the row, and `middle` lies outside of it.
+    ///
+    /// # Panics
+    /// If the body does not reach so far.
+    pub unsafe fn replay_in_place(&self, timestamp: u64, at: usize, middle: &[u8]) {
+        let head = self.head.load(Ordering::Relaxed);
+        // SAFETY: the row has a version, and nobody else looks at it; `middle` fits as asserted.
+        unsafe {
+            let length = (*head).length as usize;
+            assert!(!(*head).is_tombstone() && at <= length && middle.len() <= length - at);
+            ptr::copy_nonoverlapping(middle.as_ptr(), head.add(1).cast::<u8>().add(at), middle.len());
+            (*head).begin.store(timestamp, Ordering::Relaxed);
+        }
     }
 
     /// Frees the row and its version.

@@ -34,6 +34,9 @@ pub struct Options {
     pub speculation: bool,
     /// How the logs are laid out and written; `database` is filled in.
     pub log: saki_log::Options,
+    /// Memory to have ready for rows, in bytes, on each node with workers: taken from the system and written to while opening. More is
+    /// taken as it is needed; then the system zeroes it in the middle of a transaction.
+    pub memory_ready_bytes: usize,
     /// Rows through this timestamp are durable elsewhere, in a base that the caller will bring: their log records are skipped.
     pub after: Option<u64>,
     /// A mistake built in, for tests of the tests.
@@ -56,6 +59,7 @@ impl Default for Options {
             sessions_max: 1024,
             speculation: true,
             log: saki_log::Options::new(0),
+            memory_ready_bytes: 0,
             after: None,
             sabotage: None,
         }
@@ -140,6 +144,10 @@ impl Database {
         // Recovery has sessions of its own.
         let epochs = Epochs::new(0, options.sessions_max + devices.len());
         let depots = depots(&options.placement);
+        for depot in depots.values() {
+            let no_memory = |error| Error::Memory { message: format!("the system does not give that much memory: {error}") };
+            depot.prepare(options.memory_ready_bytes).map_err(no_memory)?;
+        }
         let (logs, report) =
             recovery::recover(devices, log_options, options.after, &tables, &epochs, first(&depots), progress)?;
         epochs.set(report.clock);

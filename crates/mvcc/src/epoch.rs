@@ -15,6 +15,12 @@
 //! `bound`. Either way no snapshot is earlier than the horizon, and by the same argument a pin that is later than `r` has its
 //! fence after that of the retirement, so it does not see what was unlinked. (`tests` below check it under `loom`.)
 //!
+//! # Beside old snapshots
+//! One old snapshot holds the horizon back, but sees only one version of a row. Versions between it and the newest are freed all the
+//! same: an announcement that is *exact* says which versions its participant can still ask for, and a participant that is not in the
+//! middle of a *visit* to a chain holds no pointer to any other. A visit is marked by two plain stores into the participant's own
+//! line; whoever frees pays for the missing fence with the system call `membarrier`, once for many versions ([`Quiescence`]).
+//!
 //! The clock is 0 before the first commit; the first commit's timestamp is 1.
 
 use std::sync::Arc;
@@ -26,6 +32,8 @@ use crate::sync::{AtomicU64, AtomicUsize, Backoff, Ordering, fence};
 
 /// An announcement of nobody.
 const IDLE: u64 = u64::MAX;
+/// In an announcement: it is the snapshot itself, not just a time before it.
+const EXACT: u64 = 1 << 63;
 
 /// The clock and the announcements.
 pub struct Epochs {
@@ -40,8 +48,12 @@ pub struct Epochs {
 /// A participant's shared state: one cache line, written by its owner only.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// The time of the pin, or [`IDLE`].
+    /// The time of the pin, perhaps [`EXACT`], or [`IDLE`].
     announced: AtomicU64,
+    /// A time that the horizon does not pass either, or [`IDLE`].
+    held: AtomicU64,
+    /// Odd during a visit to a chain.
+    visits: AtomicU64,
     /// State of the participant's transaction: see `transaction::status`.
     pub(crate) status: AtomicU64,
     /// Its commit timestamp, once it has one.
@@ -54,6 +66,8 @@ impl Epochs {
         let slot = || {
             CachePadded::new(Slot {
                 announced: AtomicU64::new(IDLE),
+                held: AtomicU64::new(IDLE),
+                visits: AtomicU64::new(0),
                 status: AtomicU64::new(0),
                 commit: AtomicU64::new(0),
             })
@@ -113,8 +127,28 @@ impl Epochs {
     pub fn horizon_from(&self, bound: u64) -> u64 {
         fence(Ordering::SeqCst);
         let used = self.slots_used.load(Ordering::Relaxed);
-        let announced = self.slots[..used].iter().map(|slot| slot.announced.load(Ordering::Acquire));
-        announced.fold(bound, u64::min)
+        self.slots[..used].iter().fold(bound, |horizon, slot| horizon.min(slot.earliest()))
+    }
+
+    /// The snapshots that versions superseded by `bound` have to be kept for, where no snapshot begins before `bound` any more.
+    pub fn snapshots(&self, bound: u64) -> Snapshots {
+        fence(Ordering::SeqCst);
+        let used = self.slots_used.load(Ordering::Relaxed);
+        let announced = || self.slots[..used].iter().filter_map(|slot| slot.announcement());
+        // Someone who is just beginning may come to see anything since its announcement.
+        let bound = announced().filter(|(_, exact)| !exact).fold(bound, |bound, (at, _)| bound.min(at));
+        let mut taken: Vec<u64> = announced().filter(|(_, exact)| *exact).map(|(at, _)| at).collect();
+        taken.sort_unstable();
+        Snapshots { taken, bound }
+    }
+
+    /// The visits that are going on, after a barrier for all threads; `None` where the system has none.
+    pub fn quiescence(&self) -> Option<Quiescence> {
+        crate::placement::barrier_for_all_threads().then(|| {
+            let used = self.slots_used.load(Ordering::Relaxed);
+            let visits = self.slots[..used].iter().map(|slot| slot.visits.load(Ordering::Acquire));
+            Quiescence { visits: (0..).zip(visits).filter(|(_, visits)| visits & 1 == 1).collect() }
+        })
     }
 
     /// The time to retire something with that was just unlinked.
@@ -126,6 +160,56 @@ impl Epochs {
     #[inline]
     pub(crate) fn slot(&self, slot: u32) -> &Slot {
         &self.slots[slot as usize]
+    }
+}
+
+impl Slot {
+    /// What the horizon must not pass.
+    #[inline]
+    fn earliest(&self) -> u64 {
+        let announced = self.announcement().map_or(IDLE, |(at, _)| at);
+        announced.min(self.held.load(Ordering::Acquire))
+    }
+
+    /// The time announced, and whether it is the snapshot itself.
+    #[inline]
+    fn announcement(&self) -> Option<(u64, bool)> {
+        let announced = self.announced.load(Ordering::Acquire);
+        (announced != IDLE).then_some((announced & !EXACT, announced & EXACT != 0))
+    }
+}
+
+/// Who can still see what is superseded.
+#[derive(Default)]
+pub struct Snapshots {
+    /// Ascending.
+    taken: Vec<u64>,
+    /// Of versions superseded later nothing is known.
+    bound: u64,
+}
+
+impl Snapshots {
+    /// Whether nobody sees, nor will, what began at `begin` and was superseded at `end`.
+    pub fn none_sees(&self, begin: u64, end: u64) -> bool {
+        end <= self.bound && self.taken.get(self.taken.partition_point(|at| *at < begin)).is_none_or(|at| *at >= end)
+    }
+
+    /// Versions superseded up to here may turn out to be seen by nobody.
+    pub fn bound(&self) -> u64 {
+        self.bound
+    }
+}
+
+/// Visits that were going on at some time.
+pub struct Quiescence {
+    visits: Vec<(u32, u64)>,
+}
+
+impl Quiescence {
+    /// Whether all of them have ended: what had been unlinked before is held by nobody.
+    pub fn is_over(&mut self, epochs: &Epochs) -> bool {
+        self.visits.retain(|(slot, visits)| epochs.slot(*slot).visits.load(Ordering::Acquire) == *visits);
+        self.visits.is_empty()
     }
 }
 
@@ -172,10 +256,77 @@ impl Participant {
         fence(Ordering::SeqCst);
     }
 
+    /// Announces that `snapshot`, taken after the announcement before, is all that this participant looks at.
+    #[inline]
+    pub(crate) fn announce_exact(&self, snapshot: u64) {
+        self.state().announced.store(snapshot | EXACT, Ordering::Release);
+    }
+
+    /// Keeps the horizon from passing `at`, a horizon of before, if it has not done so yet; the answer comes with
+    /// [`is_holding`](Self::is_holding), after the next announcement.
+    #[inline]
+    pub(crate) fn hold(&self, at: u64) {
+        self.state().held.store(at, Ordering::Release);
+    }
+
+    /// Whether the horizon has stayed at or before `at` since it was computed, and will until the end of this participant's pin.
+    ///
+    /// It has if another is found that keeps it there, after this one's own hold could be seen by all: every horizon computed before
+    /// met the other, and every one computed later meets the hold. (The other may itself have held on to a third.)
+    pub(crate) fn is_holding(&self, at: u64) -> bool {
+        let used = self.epochs.slots_used.load(Ordering::Relaxed);
+        let mut others = (0..).zip(&self.epochs.slots[..used]).filter(|(slot, _)| *slot != self.slot);
+        let is_held = others.any(|(_, slot)| slot.earliest() <= at);
+        if !is_held {
+            self.state().held.store(IDLE, Ordering::Release);
+        }
+        is_held
+    }
+
+    /// A visit to chains: for the time of `visit` no version is freed that is linked at its begin. Visits within visits are part
+    /// of them.
+    #[inline]
+    pub(crate) fn visiting<T>(&self, visit: impl FnOnce() -> T) -> T {
+        let is_outer = self.begin_visit();
+        let outcome = visit();
+        self.end_visit(is_outer);
+        outcome
+    }
+
+    /// Begins a visit, unless one is going on: the answer is for [`end_visit`](Self::end_visit).
+    #[inline]
+    pub(crate) fn begin_visit(&self) -> bool {
+        let visits = &self.state().visits;
+        let before = visits.load(Ordering::Relaxed);
+        let is_outer = before & 1 == 0;
+        if is_outer {
+            visits.store(before + 1, Ordering::Relaxed);
+            // No fence: see `Quiescence`. The compiler must not move reads of chains up here.
+            crate::sync::light_fence();
+        }
+        is_outer
+    }
+
+    #[inline]
+    pub(crate) fn is_visiting(&self) -> bool {
+        self.state().visits.load(Ordering::Relaxed) & 1 == 1
+    }
+
+    #[inline]
+    pub(crate) fn end_visit(&self, is_outer: bool) {
+        if is_outer {
+            let visits = &self.state().visits;
+            // Release: whoever sees the end of the visit sees that it has read what it read.
+            visits.store((visits.load(Ordering::Relaxed) | 1) + 1, Ordering::Release);
+        }
+    }
+
     /// Ends what `announce` began.
     #[inline]
     pub(crate) fn withdraw(&self) {
-        self.epochs.slot(self.slot).announced.store(IDLE, Ordering::Release);
+        let state = self.state();
+        state.announced.store(IDLE, Ordering::Release);
+        state.held.store(IDLE, Ordering::Release);
     }
 }
 
@@ -201,6 +352,11 @@ impl<'a> Pin<'a> {
     #[inline]
     pub fn epochs(&self) -> &'a Epochs {
         &self.participant.epochs
+    }
+
+    #[inline]
+    pub(crate) fn participant(&self) -> &'a Participant {
+        self.participant
     }
 }
 

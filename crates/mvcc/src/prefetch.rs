@@ -12,3 +12,11 @@ pub fn prefetch<T>(address: *const T) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = address;
 }
+
+/// Asks for the memory of a row, by its address in an index: its key, its first version and the begin of the body.
+#[inline]
+pub fn prefetch_row(address: u64) {
+    let row = std::ptr::with_exposed_provenance::<u8>(address as usize);
+    prefetch(row);
+    prefetch(row.wrapping_add(64));
+}

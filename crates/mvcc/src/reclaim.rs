@@ -11,6 +11,10 @@
 //! | block | an abort, a dead row | is past its unlinking | the block |
 //! | cleanup | a delete, or a change of an indexed column, at `t` | has reached `t` | below |
 //!
+//! An old snapshot holds the horizon back. Then versions that it does not see, and nobody else either, are pruned: taken out of their
+//! chain by whoever writes the row next (`Row::prune`), and freed by the one in whose queue they are, once all visits to chains that
+//! were going on have ended.
+//!
 //! A cleanup removes entries from secondary indexes that no reachable version has any more. The last cleanup of a row whose newest
 //! version is a delete that everyone sees kills the row: it leaves the primary index and becomes a block to free.
 
@@ -18,17 +22,28 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 
 use crate::arena::Arena;
-use crate::chain::{Row, Version};
-use crate::epoch::{Epochs, Garbage, Pin};
+use crate::chain::{Row, TooOld, Version};
+use crate::epoch::{Epochs, Garbage, Pin, Quiescence};
 use crate::table::Table;
 
 /// Entries that may pile up before the horizon is computed anew.
 const PATIENCE: usize = 64;
+/// Entries that wait for the horizon before pruned ones are looked for among them.
+const AGED_MIN: usize = 1024;
+/// Entries that are looked through for pruned ones at a time: more than come, so that all are looked at again and again.
+const LOOKED_THROUGH: usize = 4 * PATIENCE;
+/// Pruned versions that are worth a barrier.
+const PRUNED_MIN: usize = 128;
 
 /// A session's garbage.
 #[derive(Default)]
 pub struct Reclaimer {
     queue: VecDeque<Entry>,
+    /// Entries that have been waiting for long, in no order.
+    aged: VecDeque<Entry>,
+    pruned: Vec<NonNull<Version>>,
+    /// Pruned versions that visits may still hold.
+    leaving: Option<(Vec<NonNull<Version>>, Quiescence)>,
     /// Nodes of indexes.
     pub nodes: Garbage,
     /// Length of the queue from which on collecting is worth a look at the horizon.
@@ -64,6 +79,8 @@ pub struct Means<'a> {
     pub pin: &'a Pin<'a>,
     /// No snapshot is earlier.
     pub horizon: u64,
+    /// The time of the caller's pin, or earlier.
+    pub pinned: u64,
 }
 
 impl Reclaimer {
@@ -88,48 +105,105 @@ impl Reclaimer {
     /// Whether enough has gathered to collect it.
     #[inline]
     pub fn is_due(&self) -> bool {
-        self.queue.len() + self.nodes.len() > self.look_at
+        self.waiting() > self.look_at
     }
 
     pub fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.nodes.is_empty()
+        self.waiting() == 0 && self.pruned.is_empty() && self.leaving.is_none()
     }
 
-    /// Frees what is ripe. For a pinned caller.
-    pub fn collect(&mut self, means: &mut Means<'_>) {
-        let waiting = self.queue.len();
-        for _ in 0..waiting {
+    fn waiting(&self) -> usize {
+        self.queue.len() + self.aged.len() + self.nodes.len()
+    }
+
+    /// Frees what is ripe; whether much remains because a snapshot is old. For a pinned caller that visits no chain.
+    pub fn collect(&mut self, means: &mut Means<'_>) -> bool {
+        for _ in 0..self.queue.len() {
             if self.queue.front().is_none_or(|entry| entry.at >= means.horizon) {
                 break;
             }
             let entry = self.queue.pop_front().expect("there is a front");
-            match entry.what {
-                What::Version(version) => {
-                    // SAFETY: the horizon has passed what superseded it: no walk of a snapshot comes so far.
-                    unsafe { means.arena.free(version.cast(), version.as_ref().block_bytes()) };
-                }
-                // SAFETY: every pin is later than the unlinking.
-                What::Block(block, bytes) => unsafe { means.arena.free(block, bytes) },
-                What::Cleanup(cleanup) => self.clean(*cleanup, means),
-            }
+            self.free(entry.what, means);
         }
         self.nodes.collect(means.horizon);
-        self.look_at = self.queue.len() + self.nodes.len() + PATIENCE;
+        let is_behind = self.queue.len() > AGED_MIN;
+        for _ in 0..self.aged.len().min(LOOKED_THROUGH) {
+            let entry = self.aged.pop_front().expect("counted");
+            self.look_at_aged(entry, means);
+        }
+        if is_behind {
+            for _ in 0..LOOKED_THROUGH / 2 {
+                let entry = self.queue.pop_front().expect("there are more than so many");
+                self.look_at_aged(entry, means);
+            }
+        }
+        self.free_pruned(means);
+        self.look_at = self.waiting() + PATIENCE;
+        if !is_behind && !self.aged.is_empty() {
+            // The old snapshot may have ended: go on, a little at each commit.
+            self.look_at = 0;
+        }
+        is_behind || !self.aged.is_empty()
+    }
+
+    fn free(&mut self, what: What, means: &mut Means<'_>) {
+        match what {
+            // SAFETY: the horizon has passed what superseded it, or it is pruned and all visits have ended: no walk comes to it.
+            What::Version(version) => unsafe { means.arena.free(version.cast(), version.as_ref().block_bytes()) },
+            // SAFETY: every pin is later than the unlinking.
+            What::Block(block, bytes) => unsafe { means.arena.free(block, bytes) },
+            What::Cleanup(cleanup) => self.clean(*cleanup, means),
+        }
+    }
+
+    fn look_at_aged(&mut self, entry: Entry, means: &mut Means<'_>) {
+        if entry.at < means.horizon {
+            return self.free(entry.what, means);
+        }
+        match entry.what {
+            // SAFETY: in this queue, so not freed.
+            What::Version(version) if unsafe { version.as_ref() }.is_pruned() => self.pruned.push(version),
+            _ => self.aged.push_back(entry),
+        }
+    }
+
+    fn free_pruned(&mut self, means: &mut Means<'_>) {
+        let epochs = means.pin.epochs();
+        if let Some((versions, mut quiescence)) = self.leaving.take() {
+            if !quiescence.is_over(epochs) {
+                self.leaving = Some((versions, quiescence));
+                return;
+            }
+            versions.into_iter().for_each(|version| self.free(What::Version(version), means));
+        }
+        if self.pruned.len() >= PRUNED_MIN
+            && let Some(quiescence) = epochs.quiescence()
+        {
+            self.leaving = Some((std::mem::take(&mut self.pruned), quiescence));
+        }
     }
 
     fn clean(&mut self, mut cleanup: Cleanup, means: &mut Means<'_>) {
         // SAFETY: the row is allocated while a cleanup of it is counted.
         let row = unsafe { cleanup.row.as_ref() };
+        let participant = means.pin.participant();
+        let is_outer = participant.begin_visit();
+        self.clean_row(&mut cleanup, row, means).map(drop).unwrap_or_else(|| {
+            // Somebody writes the row, or an old snapshot still sees what it was: look again later.
+            let at = means.pin.epochs().retirement();
+            self.queue.push_back(Entry { at, what: What::Cleanup(Box::new(cleanup)) });
+        });
+        participant.end_visit(is_outer);
+    }
+
+    /// `None` if not all could be done.
+    fn clean_row(&mut self, cleanup: &mut Cleanup, row: &Row, means: &mut Means<'_>) -> Option<()> {
         while let Some((index, entry)) = cleanup.entries.last() {
-            if remove_stale(&cleanup.table, row, *index, entry, means, &mut self.nodes).is_none() {
-                // Somebody writes the row: look again later.
-                let at = means.pin.epochs().retirement();
-                return self.queue.push_back(Entry { at, what: What::Cleanup(Box::new(cleanup)) });
-            }
+            remove_stale(&cleanup.table, row, *index, entry, means, &mut self.nodes)?;
             cleanup.entries.pop();
         }
         if !row.end_work() {
-            return;
+            return Some(());
         }
         if let Some(tombstone) = row.kill(means.horizon) {
             let epochs = means.pin.epochs();
@@ -139,17 +213,22 @@ impl Reclaimer {
             self.unlinked(tombstone.cast(), version_bytes, epochs);
             self.unlinked(cleanup.row.cast(), row_bytes, epochs);
         }
+        Some(())
     }
 
     /// Takes over what another session left behind.
     pub fn adopt(&mut self, mut other: Self) {
         self.queue.append(&mut other.queue);
+        self.aged.append(&mut other.aged);
+        self.pruned.append(&mut other.pruned);
+        // Their visits are awaited anew.
+        self.pruned.extend(other.leaving.take().into_iter().flat_map(|(versions, _)| versions));
         self.queue.make_contiguous().sort_by_key(|entry| entry.at);
         self.nodes.append(&mut other.nodes);
     }
 }
 
-/// Removes `entry` unless a version that someone may see has it; `None` if the row cannot be looked at just now.
+/// Removes `entry` unless a version that someone may see has it; `None` if that cannot be said just now.
 fn remove_stale(
     table: &Table,
     row: &Row,
@@ -159,14 +238,23 @@ fn remove_stale(
     nodes: &mut Garbage,
 ) -> Option<()> {
     let secondary = &table.inner().secondary[index];
-    row.latched(means.horizon, |versions| {
-        let mut found = Vec::new();
-        let is_used = versions.filter_map(Version::body).any(|body| {
-            found.clear();
+    let mut found = Vec::new();
+    let mut has_entry = |version: &Version| {
+        found.clear();
+        let body = version.body();
+        body.is_some_and(|body| {
             table.inner().secondary_entry(secondary, row.key(), body, &mut found).is_ok() && found == entry
-        });
-        if !is_used {
-            secondary.entries.remove(entry, row.address(), means.pin, nodes);
+        })
+    };
+    row.latched(means.horizon, means.pinned, |versions| {
+        for version in versions {
+            match version {
+                Err(TooOld) => return None,
+                Ok(version) if has_entry(version) => return Some(()),
+                Ok(_) => {}
+            }
         }
-    })
+        secondary.entries.remove(entry, row.address(), means.pin, nodes);
+        Some(())
+    })?
 }

@@ -7,7 +7,8 @@
 //! - a patch counts if the row has just the version that it is against; if the row is older, the patch waits until that version
 //!   comes, and if it is newer, the patch has been overtaken.
 //!
-//! Changes of one row are kept apart by a lock for its stripe of keys. What still waits at the end is against a version that no
+//! Records are gathered until there are some dozens of changes, whose rows are then looked up together, so that the walks through
+//! memory overlap. Changes of one row are kept apart by a lock for its stripe of keys. What still waits at the end is against a version that no
 //! log has: the logs contradict themselves. Then the deletes go, and the secondary indexes are made.
 
 use std::collections::HashMap;
@@ -23,10 +24,17 @@ use crate::arena::{Arena, Depot};
 use crate::chain::Row;
 use crate::epoch::{Epochs, Garbage, Participant, Pin};
 use crate::error::Error;
+use crate::prefetch::prefetch_row;
 use crate::record::{Change, Effect, MalformedRecord, Patch, changes};
 use crate::table::Table;
 
 const STRIPES: usize = 4096;
+/// Rows that are looked up together.
+const LOOKUPS: usize = 16;
+/// Bytes of a small change, to guess how many there are in a record.
+const CHANGE_BYTES_USUAL: usize = 48;
+/// Changes that are worth to be applied together, and as many are looked up at once.
+const BATCH_CHANGES: usize = 64;
 
 /// Why a record cannot be applied.
 #[derive(Debug)]
@@ -66,7 +74,12 @@ pub fn recover(
     let means = || {
         let participant = epochs.join().expect("there are places for recovery");
         participant.announce(0);
-        Mutex::new(Means { participant, arena: Arena::new(Arc::clone(depot)), body: Vec::new() })
+        Mutex::new(Means {
+            participant,
+            arena: Arena::new(Arc::clone(depot)),
+            body: Vec::new(),
+            batch: Batch::default(),
+        })
     };
     let replay = Replay {
         tables,
@@ -91,6 +104,17 @@ struct Means {
     participant: Participant,
     arena: Arena,
     body: Vec<u8>,
+    batch: Batch,
+}
+
+/// Records that are about to be applied.
+#[derive(Default)]
+struct Batch {
+    payloads: Vec<u8>,
+    /// The timestamp of each, and where its payload ends.
+    records: Vec<(u64, usize)>,
+    /// Changes in them, or nearly so.
+    changes: usize,
 }
 
 /// Patches that wait for the version they are against, by table and key.
@@ -109,19 +133,80 @@ struct Waiting {
 
 impl Replay<'_> {
     fn apply(&self, log: usize, timestamp: u64, payload: &[u8]) -> Result<(), ReplayError> {
-        let mut means = self.means[log].lock();
-        for change in changes(payload) {
-            let change = change.map_err(ReplayError::Malformed)?;
-            let table = self.tables.get(change.table as usize).and_then(Option::as_ref);
-            let table = table.ok_or(ReplayError::NoTable(change.table))?;
+        let means = &mut *self.means[log].lock();
+        let batch = &mut means.batch;
+        batch.payloads.extend_from_slice(payload);
+        batch.records.push((timestamp, batch.payloads.len()));
+        // A change takes this much or more.
+        batch.changes += payload.len().div_ceil(CHANGE_BYTES_USUAL);
+        if batch.changes >= BATCH_CHANGES { self.apply_batch(means) } else { Ok(()) }
+    }
+
+    fn apply_batch(&self, means: &mut Means) -> Result<(), ReplayError> {
+        let batch = std::mem::take(&mut means.batch);
+        let mut together = Vec::with_capacity(BATCH_CHANGES);
+        let mut start = 0;
+        for (timestamp, end) in &batch.records {
+            for change in changes(&batch.payloads[start..*end]) {
+                together.push((*timestamp, change.map_err(ReplayError::Malformed)?));
+                if together.len() == BATCH_CHANGES {
+                    self.apply_together(&together, means)?;
+                    together.clear();
+                }
+            }
+            start = *end;
+        }
+        self.apply_together(&together, means)?;
+        let Batch { mut payloads, mut records, .. } = batch;
+        payloads.clear();
+        records.clear();
+        means.batch = Batch { payloads, records, changes: 0 };
+        Ok(())
+    }
+
+    /// Applies changes in order, after their rows have been asked for all at once.
+    fn apply_together(&self, together: &[(u64, Change<'_>)], means: &mut Means) -> Result<(), ReplayError> {
+        let mut rows = [None; BATCH_CHANGES];
+        for (rows, changes) in rows.chunks_mut(LOOKUPS).zip(together.chunks(LOOKUPS)) {
+            self.look_up(changes, &mut rows[..changes.len()], means)?;
+        }
+        for ((timestamp, change), row) in together.iter().zip(rows) {
             let mut stripe = self.stripes[checksum(change.key) as usize % STRIPES].lock();
-            apply_change(table, &change, timestamp, &mut means, &mut stripe)?;
+            apply_change(self.table(change.table)?, change, row, *timestamp, means, &mut stripe)?;
         }
         Ok(())
     }
 
+    /// The addresses of the changes' rows, those that are there.
+    fn look_up(
+        &self,
+        changes: &[(u64, Change<'_>)],
+        rows: &mut [Option<u64>],
+        means: &Means,
+    ) -> Result<(), ReplayError> {
+        let pin = Pin::of_announced(&means.participant);
+        let mut start = 0;
+        for run in changes.chunk_by(|(_, left), (_, right)| left.table == right.table) {
+            let mut keys = [&[] as &[u8]; LOOKUPS];
+            keys.iter_mut().zip(run).for_each(|(key, (_, change))| *key = change.key);
+            let table = self.table(run[0].1.table)?;
+            table.inner().primary.get_many(&keys[..run.len()], &mut rows[start..][..run.len()], &pin);
+            start += run.len();
+        }
+        rows.iter().flatten().for_each(|address| prefetch_row(*address));
+        Ok(())
+    }
+
+    fn table(&self, id: u32) -> Result<&Table, ReplayError> {
+        self.tables.get(id as usize).and_then(Option::as_ref).ok_or(ReplayError::NoTable(id))
+    }
+
     /// What is left to do when all records are applied.
     fn finish(self) -> Result<(), Error> {
+        for means in &self.means {
+            let open = |error: ReplayError| Error::Open { message: format!("the logs cannot be applied: {error}") };
+            self.apply_batch(&mut means.lock()).map_err(open)?;
+        }
         for stripe in &self.stripes {
             if let Some((table, _)) = stripe.lock().waiting.keys().next() {
                 let name = self.tables[*table as usize].as_ref().map_or("", Table::name).to_owned();
@@ -152,14 +237,17 @@ impl Replay<'_> {
 fn apply_change(
     table: &Table,
     change: &Change<'_>,
+    address: Option<u64>,
     timestamp: u64,
     means: &mut Means,
     stripe: &mut Stripe,
 ) -> Result<(), ReplayError> {
     let pin = Pin::of_announced(&means.participant);
     let primary = &table.inner().primary;
+    // It may have come since it was looked up.
+    let address = address.or_else(|| primary.get(change.key, &pin));
     // SAFETY: out of the index, where rows stay during recovery; the stripe's lock keeps other threads off the row.
-    let row = primary.get(change.key, &pin).map(|address| unsafe { Row::at(address) });
+    let row = address.map(|address| unsafe { Row::at(address) });
     let newest = row.and_then(Row::replayed);
     if newest.is_some_and(|newest| newest.begin >= timestamp) {
         return Ok(());
@@ -173,6 +261,12 @@ fn apply_change(
                 stripe.wait(change, timestamp, &patch);
                 return Ok(());
             };
+            if base.body.is_some_and(|base| base.len() == patch.length()) {
+                let row = row.expect("it has a version");
+                // SAFETY: nobody but this thread looks at the row, as above.
+                unsafe { row.replay_in_place(timestamp, patch.prefix, patch.middle) };
+                return release(table, change, timestamp, means, stripe);
+            }
             body.clear();
             let fits = base.body.is_some_and(|base| patch.apply(base, body));
             if !fits {
@@ -220,7 +314,7 @@ fn release(
     let Some(next) = next else { return Ok(()) };
     let patch = Patch { base: next.base, prefix: next.prefix, suffix: next.suffix, middle: &next.middle };
     let change = Change { effect: Effect::Patch(patch), ..*change };
-    apply_change(table, &change, next.timestamp, means, stripe)
+    apply_change(table, &change, None, next.timestamp, means, stripe)
 }
 
 impl Stripe {

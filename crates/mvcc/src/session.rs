@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::arena::Arena;
 use crate::chain::{Status, Writer};
 use crate::database::Shared;
-use crate::epoch::{Participant, Pin};
+use crate::epoch::{Participant, Pin, Snapshots};
 use crate::error::Error;
 use crate::reclaim::{Means, Reclaimer};
 use crate::table::Table;
@@ -23,6 +23,14 @@ pub struct Session {
     pub(crate) buffers: Buffers,
     /// Tables it has written, by number.
     tables: Vec<Option<Table>>,
+    /// There is a snapshot so old that versions behind the newest are worth a look when a row is written.
+    pub(crate) lag: Option<Lag>,
+}
+
+/// How far the horizon is behind, and who sees what is between.
+pub(crate) struct Lag {
+    pub horizon: u64,
+    pub snapshots: Snapshots,
 }
 
 impl Session {
@@ -39,6 +47,7 @@ impl Session {
             sequence,
             buffers: Buffers::default(),
             tables: Vec::new(),
+            lag: None,
         })
     }
 
@@ -49,9 +58,16 @@ impl Session {
 
     /// Begins a transaction.
     pub fn begin_with(&mut self, isolation: Isolation, durability: Durability) -> Transaction<'_> {
+        if let Some(lag) = &self.lag {
+            self.participant.hold(lag.horizon);
+        }
         // The announcement comes first: no version that the snapshot sees can then be freed.
         self.participant.announce(self.shared.newest());
         let snapshot = self.shared.newest();
+        self.participant.announce_exact(snapshot);
+        if self.lag.as_ref().is_some_and(|lag| !self.participant.is_holding(lag.horizon)) {
+            self.lag = None;
+        }
         Transaction::new(self, isolation, durability, snapshot)
     }
 
@@ -80,8 +96,9 @@ impl Session {
 
     /// Frees what it can of the memory that its transactions no longer need. Commits do this by themselves.
     pub fn reclaim(&mut self) {
-        self.participant.announce(self.shared.newest());
-        self.collect();
+        let pinned = self.shared.newest();
+        self.participant.announce(pinned);
+        self.collect(pinned);
         self.participant.withdraw();
     }
 
@@ -112,27 +129,28 @@ impl Session {
 
     /// Ends its transaction, whose versions are all stamped or taken away.
     #[inline]
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn end(&mut self, snapshot: u64) {
         self.sequence += 1;
         let state = self.participant.state();
         // Release: whoever sees the next sequence sees the stamps.
         state.status.store(Status::running(self.sequence).bits(), crate::sync::Ordering::Release);
         state.commit.store(0, crate::sync::Ordering::Release);
         if self.reclaimer.is_due() {
-            self.collect();
+            self.collect(snapshot);
         }
         self.participant.withdraw();
     }
 
-    /// For an announced session.
+    /// For a session announced at `pinned` or later.
     #[cold]
-    fn collect(&mut self) {
+    fn collect(&mut self, pinned: u64) {
         if let Some(left) = self.shared.adopt() {
             self.reclaimer.adopt(left);
         }
         let horizon = self.shared.horizon();
         let pin = Pin::of_announced(&self.participant);
-        self.reclaimer.collect(&mut Means { arena: &mut self.arena, pin: &pin, horizon });
+        let is_behind = self.reclaimer.collect(&mut Means { arena: &mut self.arena, pin: &pin, horizon, pinned });
+        self.lag = is_behind.then(|| Lag { horizon, snapshots: self.shared.epochs.snapshots(self.shared.newest()) });
     }
 
     pub(crate) fn know(&mut self, table: &Table) {

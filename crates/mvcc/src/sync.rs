@@ -12,6 +12,16 @@ pub use loom::{
     sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
+/// The light half of a fence whose heavy half is a barrier for all threads: it binds the compiler only.
+#[inline(always)]
+pub fn light_fence() {
+    #[cfg(not(saki_loom))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    // The model has no barrier for all threads, so both halves are whole.
+    #[cfg(saki_loom)]
+    fence(Ordering::SeqCst);
+}
+
 /// Waits a little for another thread to make a step that it is about to make: a few rounds of spinning, then the processor is
 /// given away, since on a busy machine that thread may not be running.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use saki_base::key::encode_column;
 use saki_base::{Column, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, Value, ValueRef};
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{Row, Version};
+use crate::chain::Row;
 use crate::epoch::Pin;
 use crate::error::Error;
 use crate::index::{Direction, Index, KEY_BYTES_MAX, ScanBuffer};
@@ -293,30 +293,6 @@ impl Inner {
             bytes += width;
         }
         Ok(EntryPrefix { bytes, has_null })
-    }
-
-    /// Whether `newest` or a version behind it that someone may see has that entry.
-    pub fn has_entry_since(
-        &self,
-        index: &Secondary,
-        row: &Row,
-        newest: Option<&Version>,
-        horizon: u64,
-        entry: &[u8],
-    ) -> bool {
-        let mut found = Vec::new();
-        let mut next = newest;
-        while let Some(version) = next {
-            found.clear();
-            if version
-                .body()
-                .is_some_and(|body| self.secondary_entry(index, row.key(), body, &mut found).is_ok() && found == entry)
-            {
-                return true;
-            }
-            next = version.older_reachable(horizon);
-        }
-        false
     }
 }
 

@@ -14,13 +14,12 @@ mod io;
 mod join;
 mod join_summary;
 mod load;
-
+mod oltp;
 mod ooo;
 mod ooo_counts;
 mod ooo_summary;
 mod operators;
 mod plot;
-
 mod rival;
 mod samples;
 mod tpch;
@@ -66,6 +65,8 @@ enum Benchmark {
     Operators(operators::Options),
     /// Hit ratios of page replacement policies on traces
     Cache(cache::Options),
+    #[command(flatten)]
+    Oltp(saki_oltp::Benchmark),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         Benchmark::Join(options) => join::run(&common, &options),
         Benchmark::Operators(options) => operators::run(&common, &options),
         Benchmark::Cache(options) => cache::run(&common, &options),
+        Benchmark::Oltp(benchmark) => oltp::run(&common, &benchmark),
     };
     exit(outcome.and_then(|report: Report| report.finish(&common)))
 }

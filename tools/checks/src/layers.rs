@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   base ◄── io ◄──┐
-//!    ▲ ▲           ├── volume ◄── tree ◄── columns ◄── exec ◄── sql ◄── saki ◄── tools/bench
-//!    │ └── page ◄──┘                          │
-//!    └──── vector ◄───────────────────────────┘
+//!    ▲ ▲     ▲     ├── volume ◄── tree ◄── columns ◄── exec ◄── sql ◄── saki ◄── tools/bench
+//!    │ └── page ◄──┘                          │                                      │
+//!    └──── vector ◄───────────────────────────┘                                      │
+//!            └── log ◄── mvcc ◄── tools/oltp ◄───────────────────────────────────────┘
 //! ```
 //!
 //! A layer's line says all it may name. Tests may name any layer below, which they set up as fixtures.
@@ -12,9 +13,11 @@
 use crate::workspace::{Dependency, Package, Workspace};
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("saki-base", &[]),
     ("saki-io", &["saki-base"]),
+    ("saki-log", &["saki-base", "saki-io"]),
+    ("saki-mvcc", &["saki-base", "saki-io", "saki-log"]),
     ("saki-page", &["saki-base"]),
     ("saki-volume", &["saki-base", "saki-io", "saki-page"]),
     ("saki-tree", &["saki-base", "saki-page", "saki-volume"]),
@@ -39,11 +42,15 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "saki-sql",
         ],
     ),
+    ("saki-report", &[]),
+    ("saki-oltp", &["saki-base", "saki-io", "saki-log", "saki-mvcc", "saki-report"]),
     (
         "saki-bench",
         &[
             "saki-base",
             "saki-io",
+            "saki-report",
+            "saki-oltp",
             "saki-page",
             "saki-volume",
             "saki-tree",
@@ -54,7 +61,10 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "saki",
         ],
     ),
-    ("saki-fuzz", &["saki-base", "saki-io", "saki-page", "saki-volume", "saki-vector", "saki-columns"]),
+    (
+        "saki-fuzz",
+        &["saki-base", "saki-io", "saki-log", "saki-mvcc", "saki-page", "saki-volume", "saki-vector", "saki-columns"],
+    ),
     ("saki-checks", &[]),
 ];
 
@@ -77,7 +87,7 @@ const CONFINED: [(&str, &[&str]); 14] = [
     ("vortex", &["saki-columns"]),
     ("tokio", &["saki-sql", "saki", "saki-bench"]),
     ("io-uring", &["saki-io"]),
-    ("libc", &["saki-base", "saki-io"]),
+    ("libc", &["saki-base", "saki-io", "saki-mvcc"]),
 ];
 
 /// What is not allowed.

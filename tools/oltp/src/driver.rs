@@ -221,7 +221,12 @@ impl<'a> Runner<'a> {
 
     /// Runs until nobody gets in its way; `None` if it is time to stop.
     #[inline]
-    fn run_once<W: Work>(&mut self, work: &mut W, session: &mut Session, phase: &AtomicU8) -> Result<Option<End>, Error> {
+    fn run_once<W: Work>(
+        &mut self,
+        work: &mut W,
+        session: &mut Session,
+        phase: &AtomicU8,
+    ) -> Result<Option<End>, Error> {
         let mut tries = 0;
         loop {
             match work.run(session) {
@@ -412,8 +417,7 @@ impl Measured {
             let of = |(number, kind): (usize, &Kind)| {
                 let rolled_back = self.sum(|worker| worker.kinds[number].rolled_back as f64);
                 let latency = percentiles(&self.latency(Some(number)));
-                let value =
-                    json!({ "acknowledged_per_s": self.rate_of(number), "rolled_back": rolled_back, "latency_ms": latency });
+                let value = json!({ "acknowledged_per_s": self.rate_of(number), "rolled_back": rolled_back, "latency_ms": latency });
                 (kind.name.to_owned(), value)
             };
             row["kinds"] = Value::Object(kinds.iter().enumerate().map(of).collect::<Map<_, _>>());

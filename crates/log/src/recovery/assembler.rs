@@ -13,63 +13,83 @@ pub struct Record<'a> {
 }
 
 /// The record that has begun and not ended.
-#[derive(Default)]
 pub struct Assembler {
     /// Header and payload, as far as they have come. Grows with the bytes that are really there, whatever a header promises.
     begun: Vec<u8>,
     begins_in: u64,
+    /// The frame before was not seen: what is ended by the next one is not known to have begun.
+    apart: bool,
+    /// No record is longer than all of the log.
+    bytes_max: u64,
+}
+
+/// Why a payload was not taken.
+#[derive(Debug)]
+pub enum FeedError<E> {
+    /// What is wrong with its records.
+    Fault(String),
+    /// What the caller said to one of them.
+    Refused(E),
 }
 
 impl Assembler {
-    /// Forgets what has begun: its end will not come.
-    pub fn forget(&mut self) {
-        self.begun.clear();
+    pub fn new(bytes_max: u64) -> Self {
+        Self { begun: Vec::new(), begins_in: 0, apart: true, bytes_max }
     }
 
-    /// Takes a frame's payload, and gives all records that end in it to `each`.
-    ///
-    /// # Errors
-    /// What is wrong with the records. What `each` refuses is passed on.
+    /// Forgets what has begun: its end will not come, or not be known as such.
+    pub fn forget(&mut self) {
+        self.begun.clear();
+        self.apart = true;
+    }
+
+    /// Takes the payload of a frame in `segment`, and gives all records that end in it to `each`.
     pub fn feed<E>(
         &mut self,
         segment: u64,
-        mut payload: &[u8],
+        payload: &[u8],
         continued_bytes: usize,
-        bytes_max: u64,
         mut each: impl FnMut(Record<'_>) -> Result<(), E>,
-    ) -> Result<Result<(), String>, E> {
-        let (continued, fresh) = payload.split_at(continued_bytes);
-        payload = fresh;
-        if continued.is_empty() || self.begun.is_empty() {
-            // Either what had begun was never ended, or what is ended here was not seen to begin.
-            self.forget();
-        } else {
-            self.begun.extend_from_slice(continued);
-            match split_record(&self.begun, bytes_max) {
-                Err(fault) => return Ok(Err(fault)),
-                Ok(None) if payload.is_empty() => return Ok(Ok(())),
-                Ok(Some((header, body, []))) => {
-                    each(record(header, body, self.begins_in))?;
-                    self.forget();
-                }
-                Ok(_) => return Ok(Err("a record that does not end where its frame says".into())),
-            }
+    ) -> Result<(), FeedError<E>> {
+        let (continued, mut fresh) = payload.split_at(continued_bytes);
+        if !payload.is_empty() && continued.is_empty() != self.begun.is_empty() && !self.apart {
+            return Err(FeedError::Fault("records that do not continue those of the frame before".into()));
         }
-        loop {
-            match split_record(payload, bytes_max) {
-                Err(fault) => return Ok(Err(fault)),
-                Ok(None) => break,
-                Ok(Some((header, body, rest))) => {
-                    each(record(header, body, segment))?;
-                    payload = rest;
-                }
-            }
+        if !self.begun.is_empty() {
+            self.go_on(continued, fresh.is_empty(), &mut each)?;
+        } else if !continued.is_empty() && fresh.is_empty() {
+            // Still within a record whose beginning was not seen.
+            return Ok(());
         }
-        if !payload.is_empty() {
-            self.begun.extend_from_slice(payload);
+        self.apart &= payload.is_empty();
+        while let Some((header, body, rest)) = split_record(fresh, self.bytes_max).map_err(FeedError::Fault)? {
+            each(record(header, body, segment)).map_err(FeedError::Refused)?;
+            fresh = rest;
+        }
+        if !fresh.is_empty() {
+            self.begun.extend_from_slice(fresh);
             self.begins_in = segment;
         }
-        Ok(Ok(()))
+        Ok(())
+    }
+
+    /// Adds to the record that has begun; it must end with these bytes, unless they are the whole frame.
+    fn go_on<E>(
+        &mut self,
+        continued: &[u8],
+        may_go_on: bool,
+        each: &mut impl FnMut(Record<'_>) -> Result<(), E>,
+    ) -> Result<(), FeedError<E>> {
+        self.begun.extend_from_slice(continued);
+        match split_record(&self.begun, self.bytes_max).map_err(FeedError::Fault)? {
+            None if may_go_on => Ok(()),
+            Some((header, body, [])) => {
+                each(record(header, body, self.begins_in)).map_err(FeedError::Refused)?;
+                self.begun.clear();
+                Ok(())
+            }
+            _ => Err(FeedError::Fault("a record that does not end where its frame says".into())),
+        }
     }
 }
 

@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 use saki_io::Device;
 
 use crate::error::{Damage, LogError};
-use crate::format::{BLOCK_BYTES, Identity, Run};
+use crate::format::{BLOCK_BYTES, Identity, Run, TIMESTAMP_MAX};
 use crate::options::{Options, Range};
 use crate::report::{Progress, RecoveryReport};
 use crate::slots::{Live, Slots};
@@ -71,7 +71,10 @@ pub fn recover(
     let logs = u32::try_from(devices.len()).ok().filter(|count| (1..=4096).contains(count));
     let logs = logs.ok_or_else(|| LogError::Options { message: format!("{} logs, not 1 to 4096", devices.len()) })?;
     let identity = Identity { database: options.database, log: 0, logs };
-    let scanned = scan_all(devices, identity, options)?;
+    let mut scanned = scan_all(devices, identity, options)?;
+    if range.after.is_some_and(|after| after > TIMESTAMP_MAX) {
+        return Err(LogError::Options { message: format!("timestamps end at {TIMESTAMP_MAX}") });
+    }
     let mut plan = Plan::new(&scanned, range)?;
     let mut lost = None;
     if options.accept_loss {
@@ -94,6 +97,7 @@ pub fn recover(
     report.lost = lost;
     report.duration = started.elapsed();
     let run = Run { number: plan.last_run().number + 1, recovered_through: report.horizon, first: report.clock + 1 };
+    scanned.iter_mut().for_each(complete_last_slot);
     let logs = scanned.into_iter().zip(&read.replayed);
     let logs = logs.map(|(scanned, replayed)| open_log(scanned, replayed, identity, run, report.after)).collect();
     Ok(Recovered { run, cut: report.after, logs, report })
@@ -240,6 +244,18 @@ fn flush_all(scanned: &[Scanned]) -> Result<(), LogError> {
     Ok(())
 }
 
+/// A device that was cut off within a slot is made whole again, or that slot is not used.
+fn complete_last_slot(scanned: &mut Scanned) {
+    let whole = scanned.slots * scanned.segment_bytes;
+    if scanned.length >= whole {
+        return;
+    }
+    match scanned.device.ensure_length(whole) {
+        Ok(()) => scanned.length = whole,
+        Err(error) => tracing::warn!("log {}: its last segment is not whole, and not used: {error}", scanned.log),
+    }
+}
+
 /// Which slots a new run finds.
 fn open_log(scanned: Scanned, replayed: &Replayed, identity: Identity, run: Run, cut: u64) -> RecoveredLog {
     let oldest = scanned.oldest();
@@ -256,11 +272,12 @@ fn open_log(scanned: Scanned, replayed: &Replayed, identity: Identity, run: Run,
         dead[segment.slot as usize].0 = segment.header.sequence;
     }
     dead.retain(|(_, slot)| live.iter().all(|live| live.slot != *slot));
+    dead.retain(|(_, slot)| (slot + 1) * scanned.segment_bytes <= scanned.length);
     // Never used ones first, then the oldest: what may still be of interest to a person lives longest.
     dead.sort_unstable();
     let free = dead.into_iter().map(|(_, slot)| slot).collect();
     RecoveredLog {
-        slots: Slots::new(live, free, next_sequence, run.first - 1),
+        slots: Slots::new(live, free, scanned.slots, next_sequence, run.first - 1),
         device: scanned.device,
         identity: Identity { log: scanned.log as u32, ..identity },
         segment_bytes: scanned.segment_bytes,

@@ -5,8 +5,9 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use saki_io::DeviceError;
 
-use super::assembler::{Assembler, Record};
+use super::assembler::{Assembler, FeedError, Record};
 use super::plan::Plan;
 use super::scan::{Scanned, SegmentAt};
 use super::seen::Seen;
@@ -16,6 +17,7 @@ use crate::format::{BLOCK_BYTES, Identity};
 use crate::frame::{FrameFault, FrameHeader, FramePlace};
 use crate::record::RecordKind;
 use crate::report::{LogEnd, Progress};
+use crate::segment::SegmentHeader;
 
 /// Gets the records that count: log, timestamp, payload.
 pub type Apply<'a> = &'a (dyn Fn(usize, u64, &[u8]) -> Result<(), LogError> + Sync);
@@ -61,13 +63,15 @@ pub struct Replayed {
 /// Reads a log.
 pub fn replay(common: &Common<'_>, scanned: &Scanned) -> Result<Replayed, LogError> {
     let log = scanned.log;
-    let reader = SegmentReader::new(&scanned.device, scanned.segment_bytes);
+    let reader = SegmentReader::new(&scanned.device, scanned.length, scanned.segment_bytes);
+    let bytes_total = common.plan.needed(scanned).len() as u64 * scanned.segment_bytes;
     let mut replay = Replay {
         common,
         scanned,
         reader: reader.map_err(|error| LogError::Device { log, error })?,
-        assembler: Assembler::default(),
-        bytes_total: common.plan.needed(scanned).len() as u64 * scanned.segment_bytes,
+        assembler: Assembler::new(bytes_total),
+        bytes_total,
+        bytes_told: 0,
         proven_before: 0,
         pause: None,
         timestamps: Vec::new(),
@@ -101,9 +105,10 @@ struct Replay<'a> {
     reader: SegmentReader,
     assembler: Assembler,
     bytes_total: u64,
+    bytes_told: u64,
     /// What the last frame of this run in this log said to be durable: later ones say no less.
     proven_before: u64,
-    /// Where the last segment ended before its end, and how: right if nothing of the same run follows.
+    /// Where a segment ended before its end, and how: as it should, if nothing of the same run follows.
     pause: Option<Damage>,
     /// Of the frame being read.
     timestamps: Vec<u64>,
@@ -112,79 +117,83 @@ struct Replay<'a> {
 
 /// Why reading a segment ended.
 enum SegmentEnd {
-    /// Its last byte, or where nothing was written any more.
+    /// Its last byte.
     Full,
-    Fault(FrameFault),
-    Records(String),
+    /// Here nothing was written.
+    Unwritten,
+    /// What was expected, and what is there.
+    Broken(&'static str, String),
+}
+
+impl From<FrameFault> for SegmentEnd {
+    fn from(fault: FrameFault) -> Self {
+        match fault {
+            FrameFault::Absent => Self::Unwritten,
+            FrameFault::Torn => Self::Broken("a whole frame", "one whose checksum disagrees".into()),
+            FrameFault::Impossible => Self::Broken("a frame", "one that contradicts itself".into()),
+        }
+    }
 }
 
 impl Replay<'_> {
     fn read_all(&mut self) -> Result<(), LogError> {
-        let needed = self.common.plan.needed(self.scanned);
-        let mut before: Option<SegmentAt> = None;
-        for segment in needed {
-            let header = &segment.header;
-            if before.is_some_and(|before| before.header.run.number != header.run.number) {
-                self.assembler.forget();
-                self.pause = None;
-                self.proven_before = 0;
-            }
-            if let Some(before) = before.filter(|before| before.header.sequence + 1 != header.sequence) {
-                self.assembler.forget();
-                let found = format!("segment {}", header.sequence);
-                let damage = self.damage(segment, 0, format!("segment {}", before.header.sequence + 1), found);
-                self.replayed.damages.push(damage);
+        let mut before: Option<&SegmentAt> = None;
+        for segment in self.common.plan.needed(self.scanned) {
+            let SegmentHeader { run, sequence, .. } = segment.header;
+            if let Some(SegmentAt { header: before, .. }) = before {
+                if before.run != run {
+                    // A run ends where its last write was: nothing is wrong with an unfinished frame there.
+                    self.assembler.forget();
+                    self.pause = None;
+                    self.proven_before = 0;
+                } else if before.sequence + 1 != sequence {
+                    self.assembler.forget();
+                    let expected = format!("segment {}", before.sequence + 1);
+                    let damage = self.damage(segment, 0, expected, format!("segment {sequence}"));
+                    self.replayed.damages.push(damage);
+                }
             }
             self.read_segment(segment)?;
-            before = Some(*segment);
+            before = Some(segment);
         }
         Ok(())
     }
 
     fn read_segment(&mut self, segment: &SegmentAt) -> Result<(), LogError> {
         self.reader.open(segment.slot);
-        loop {
-            if self.common.stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
+        // Relaxed: only saves work.
+        while !self.common.stop.load(Ordering::Relaxed) {
             let at = self.reader.at();
-            let end = self.read_frame(segment)?;
-            let (expected, found) = match end {
-                None => {
-                    self.frame_was_there(segment);
-                    continue;
-                }
-                Some(SegmentEnd::Full) => ("", String::new()),
-                Some(SegmentEnd::Fault(FrameFault::Absent)) => ("the next frame", "something else".into()),
-                Some(SegmentEnd::Fault(FrameFault::Torn)) => ("a whole frame", "one whose checksum disagrees".into()),
-                Some(SegmentEnd::Fault(FrameFault::Impossible)) => ("a frame", "one that contradicts itself".into()),
-                Some(SegmentEnd::Records(fault)) => ("records", fault),
-            };
-            if expected.is_empty() {
-                return Ok(());
+            if let Some(end) = self.read_frame(segment)? {
+                self.segment_ended(segment, at, end);
+                break;
             }
-            let damage = self.damage(segment, at, expected.into(), found);
-            if at > BLOCK_BYTES as u64 || expected != "the next frame" {
-                self.replayed.end.reason = match expected {
-                    "the next frame" => "nothing was written behind it".into(),
-                    _ => format!("expected {expected}, found {}", damage.found),
-                };
-            }
-            if expected != "the next frame" {
-                self.replayed.torn = Some(damage.clone());
-            }
-            if self.pause.is_none() {
-                self.pause = Some(damage);
-            }
-            return Ok(());
+            self.frame_was_there(segment);
         }
+        Ok(())
+    }
+
+    fn segment_ended(&mut self, segment: &SegmentAt, at: u64, end: SegmentEnd) {
+        let broken = matches!(end, SegmentEnd::Broken(..));
+        let (expected, found) = match end {
+            SegmentEnd::Full => return,
+            SegmentEnd::Unwritten => ("the next frame", "none of this segment".into()),
+            SegmentEnd::Broken(expected, found) => (expected, found),
+        };
+        let damage = self.damage(segment, at, expected.into(), found);
+        self.assembler.forget();
+        if broken {
+            self.replayed.end.reason = format!("behind it, expected {expected}, found {}", damage.found);
+            self.replayed.torn = Some(damage.clone());
+        } else if at > BLOCK_BYTES as u64 {
+            self.replayed.end.reason = "nothing was written behind it".into();
+        }
+        self.pause.get_or_insert(damage);
     }
 
     /// A frame of the same run behind a pause makes the pause damage.
     fn frame_was_there(&mut self, segment: &SegmentAt) {
-        if let Some(damage) = self.pause.take() {
-            self.replayed.damages.push(damage);
-        }
+        self.replayed.damages.extend(self.pause.take());
         let offset = segment.slot * self.scanned.segment_bytes + self.reader.at();
         let reason = "its last segment is full".into();
         self.replayed.end = LogEnd { log: self.scanned.log, segment: segment.header.sequence, offset, reason };
@@ -201,95 +210,112 @@ impl Replay<'_> {
         }
     }
 
-    /// Reads one frame; `None` if it is good.
+    /// Reads one frame with its records; `None` if all is well.
     fn read_frame(&mut self, segment: &SegmentAt) -> Result<Option<SegmentEnd>, LogError> {
-        let log = self.scanned.log;
-        let failed = |error| LogError::Device { log, error };
         if self.reader.left() == 0 {
-            return Ok(Some(SegmentEnd::Full));
+            return Ok(Some(match self.reader.is_cut_off() {
+                true => SegmentEnd::Broken("the rest of the segment", "the end of the device".into()),
+                false => SegmentEnd::Full,
+            }));
         }
+        let log = self.scanned.log;
+        let header = match self.find_frame(segment).map_err(|error| LogError::Device { log, error })? {
+            Ok(header) => header,
+            Err(fault) => return Ok(Some(fault.into())),
+        };
+        let run = segment.header.run;
+        if header.proven < self.proven_before.max(run.first - 1) {
+            let found = format!("the durable horizon {}, and it was later before", header.proven);
+            return Ok(Some(SegmentEnd::Broken("a frame", found)));
+        }
+        self.proven_before = header.proven;
+        self.common.proves(run.number, &header);
+        if let Some(fault) = self.take_records(segment, &header)? {
+            return Ok(Some(SegmentEnd::Broken("records", fault)));
+        }
+        self.settle_frame(segment)?;
+        self.reader.consume(header.frame_bytes());
+        self.tell_progress();
+        Ok(None)
+    }
+
+    /// Reads the frame that should be next, and checks its bytes.
+    fn find_frame(&mut self, segment: &SegmentAt) -> Result<Result<FrameHeader, FrameFault>, DeviceError> {
         let place = FramePlace {
-            identity: self.common.identity_of(log),
+            identity: Identity { log: self.scanned.log as u32, ..self.common.identity },
             run: segment.header.run.number,
             segment: segment.header.sequence,
             block: (self.reader.at() / BLOCK_BYTES as u64) as u32,
         };
+        self.reader.ensure(BLOCK_BYTES)?;
         let left = self.reader.left().min(usize::MAX as u64) as usize;
-        let header = match FrameHeader::peek(&place, self.reader.peek(BLOCK_BYTES).map_err(failed)?, left) {
+        let header = match FrameHeader::peek(&place, self.reader.bytes(), left) {
             Ok(header) => header,
-            Err(fault) => return Ok(Some(SegmentEnd::Fault(fault))),
+            Err(fault) => return Ok(Err(fault)),
         };
-        let frame_bytes = header.frame_bytes();
-        self.reader.peek(frame_bytes).map_err(failed)?;
-        let bytes_read = self.reader.bytes_read;
-        let Self { reader, assembler, common, replayed, timestamps, proven_before, bytes_total, .. } = self;
-        let payload = match header.verify(reader.peek(frame_bytes).map_err(failed)?) {
-            Ok(payload) => payload,
-            Err(fault) => return Ok(Some(SegmentEnd::Fault(fault))),
-        };
+        self.reader.ensure(header.frame_bytes())?;
+        Ok(header.verify(self.reader.bytes()).map(|()| header))
+    }
+
+    /// Judges the records that end in the frame; says what is wrong with them.
+    fn take_records(&mut self, segment: &SegmentAt, header: &FrameHeader) -> Result<Option<String>, LogError> {
+        let Self { reader, assembler, common, scanned, replayed, timestamps, .. } = self;
         let run = segment.header.run;
-        if header.proven < *proven_before || header.proven < run.first - 1 {
-            return Ok(Some(SegmentEnd::Records(format!(
-                "a durable horizon of {}, which was later before",
-                header.proven
-            ))));
-        }
-        *proven_before = header.proven;
         let bounds = Bounds {
             first: run.first,
             through: common.plan.run_ends(run.number),
             is_last: common.plan.is_last(run.number),
             latest: header.proven.saturating_add(WINDOW_MAX),
         };
-        if bounds.is_last {
-            common.proven.fetch_max(header.proven, Ordering::Relaxed);
-        }
-        common.cut.fetch_max(header.cut, Ordering::Relaxed);
         timestamps.clear();
-        let sequence = segment.header.sequence;
-        let first_sequence = |begins_in: u64| {
-            let found = self.scanned.segments.binary_search_by_key(&begins_in, |segment| segment.header.sequence);
-            found.expect("it was read")
+        let index_of = |sequence: u64| {
+            let found = scanned.segments.binary_search_by_key(&sequence, |segment| segment.header.sequence);
+            found.expect("records begin in segments that were read")
         };
-        let here = first_sequence(sequence);
-        let fed = assembler.feed(
-            sequence,
-            payload,
-            header.continued_bytes as usize,
-            *bytes_total,
-            |record| -> Result<(), RecordError> {
-                replayed.take(common, log, &bounds, record, timestamps)?;
-                let newest = &mut replayed.segments_newest[first_sequence(record.begins_in)..=here];
-                newest.iter_mut().for_each(|newest| *newest = (*newest).max(record.timestamp));
-                Ok(())
-            },
-        );
+        let sequence = segment.header.sequence;
+        let here = index_of(sequence);
+        let payload = header.payload(reader.bytes());
+        let fed = assembler.feed(sequence, payload, header.continued_bytes as usize, |record| {
+            replayed.take(common, scanned.log, &bounds, record, timestamps)?;
+            let newest = &mut replayed.segments_newest[index_of(record.begins_in)..=here];
+            newest.iter_mut().for_each(|newest| *newest = (*newest).max(record.timestamp));
+            Ok(())
+        });
         match fed {
-            Ok(Ok(())) => {}
-            Ok(Err(fault)) | Err(RecordError::Fault(fault)) => return Ok(Some(SegmentEnd::Records(fault))),
-            Err(RecordError::Log(error)) => return Err(error),
+            Ok(()) => Ok(None),
+            Err(FeedError::Fault(fault) | FeedError::Refused(RecordError::Fault(fault))) => Ok(Some(fault)),
+            Err(FeedError::Refused(RecordError::Log(error))) => Err(error),
         }
-        reader.consume(frame_bytes);
+    }
+
+    /// Enters the frame's timestamps into the common set, and applies what is proven by now.
+    fn settle_frame(&mut self, segment: &SegmentAt) -> Result<(), LogError> {
         let twice = {
-            let mut seen = common.seen.lock();
-            timestamps.iter().find(|timestamp| !seen.insert(**timestamp)).copied()
+            let mut seen = self.common.seen.lock();
+            self.timestamps.iter().find(|timestamp| !seen.insert(**timestamp)).copied()
         };
         if let Some(timestamp) = twice {
             return Err(LogError::Inconsistent {
-                log,
+                log: self.scanned.log,
                 device: self.scanned.device.name(),
-                segment: sequence,
-                offset: segment.slot * self.scanned.segment_bytes + u64::from(place.block) * BLOCK_BYTES as u64,
+                segment: segment.header.sequence,
+                offset: segment.slot * self.scanned.segment_bytes + self.reader.at(),
                 expected: "each timestamp once".into(),
                 found: format!("another record of timestamp {timestamp}"),
             });
         }
-        replayed.apply_proven(common, log)?;
-        if reader.bytes_read != bytes_read || replayed.records == 0 {
-            let (bytes_read, records) = (reader.bytes_read, replayed.records);
-            (common.progress)(Progress { log, bytes_read, bytes_total: *bytes_total, records });
+        let proven = self.common.proven.load(Ordering::Relaxed);
+        self.replayed.apply_through(self.common, self.scanned.log, proven)
+    }
+
+    /// Says how far reading has come, now and then.
+    fn tell_progress(&mut self) {
+        let bytes_read = self.reader.bytes_read;
+        if bytes_read != self.bytes_told {
+            self.bytes_told = bytes_read;
+            let (log, bytes_total, records) = (self.scanned.log, self.bytes_total, self.replayed.records);
+            (self.common.progress)(Progress { log, bytes_read, bytes_total, records });
         }
-        Ok(None)
     }
 }
 
@@ -309,13 +335,13 @@ enum RecordError {
 }
 
 impl Common<'_> {
-    fn identity_of(&self, log: usize) -> Identity {
-        Identity { log: log as u32, ..self.identity }
-    }
-
-    /// Records of the last run up to here are proven.
-    fn proven(&self) -> u64 {
-        self.proven.load(Ordering::Relaxed)
+    /// Takes in what a frame of a run says of all logs.
+    fn proves(&self, run: u32, header: &FrameHeader) {
+        // Relaxed: numbers that only grow, read as they are.
+        if self.plan.is_last(run) {
+            self.proven.fetch_max(header.proven, Ordering::Relaxed);
+        }
+        self.cut.fetch_max(header.cut, Ordering::Relaxed);
     }
 }
 
@@ -347,7 +373,7 @@ impl Replayed {
         timestamps.push(timestamp);
         match record.kind {
             RecordKind::Void => self.voids += 1,
-            RecordKind::Commit if !bounds.is_last || timestamp <= common.proven() => {
+            RecordKind::Commit if !bounds.is_last || timestamp <= common.proven.load(Ordering::Relaxed) => {
                 self.apply(common, log, timestamp, record.payload).map_err(RecordError::Log)?;
             }
             RecordKind::Commit => {
@@ -362,12 +388,6 @@ impl Replayed {
         self.records += 1;
         self.payload_bytes += payload.len() as u64;
         common.apply.map_or(Ok(()), |apply| apply(log, timestamp, payload))
-    }
-
-    /// Applies what was held back and is proven now.
-    fn apply_proven(&mut self, common: &Common<'_>, log: usize) -> Result<(), LogError> {
-        let proven = common.proven();
-        self.apply_through(common, log, proven)
     }
 
     /// Applies what was held back, through `horizon`.

@@ -22,7 +22,8 @@ pub struct Scanned {
     pub log: usize,
     pub device: Arc<dyn Device>,
     pub segment_bytes: u64,
-    /// Whole slots of the device.
+    pub length: u64,
+    /// Slots of the device; the last one may be cut off.
     pub slots: u64,
     /// In the order of sequence numbers.
     pub segments: Vec<SegmentAt>,
@@ -45,13 +46,14 @@ pub fn scan(device: Arc<dyn Device>, identity: Identity, segment_bytes: u64) -> 
         Some(HeaderFound::Header(header)) => header.segment_bytes,
         _ => segment_bytes,
     };
-    let slots = length / segment_bytes;
+    // Whole blocks: what is behind them was never written.
+    let length = length - length % BLOCK_BYTES as u64;
+    let slots = length.div_ceil(segment_bytes);
     let offsets: Vec<u64> = (0..slots).map(|slot| slot * segment_bytes).collect();
-    let mut scanned = Scanned { log, device, segment_bytes, slots, segments: Vec::new(), damages: Vec::new() };
+    let mut scanned = Scanned { log, device, segment_bytes, length, slots, segments: Vec::new(), damages: Vec::new() };
     let mut foreign = false;
     let blocks = read_blocks(&*scanned.device, log, &offsets)?;
-    // A device shorter than a segment holds none, but may hold something else.
-    for (slot, block) in (0..).zip(if slots > 0 { &blocks } else { &first }) {
+    for (slot, block) in (0..).zip(&blocks) {
         foreign |= scanned.add(slot, identity, SegmentHeader::decode(block))?;
     }
     if foreign && scanned.segments.is_empty() {

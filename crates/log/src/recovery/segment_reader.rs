@@ -16,6 +16,9 @@ const PIECES_IN_FLIGHT: usize = 4;
 pub struct SegmentReader {
     lane: Box<dyn Lane>,
     segment_bytes: u64,
+    device_bytes: u64,
+    /// Bytes of this segment: fewer if the device ends before it does.
+    end: u64,
     /// Where the segment begins on the device.
     start: u64,
     /// What is read, from `at` on; the rest is consumed.
@@ -34,10 +37,12 @@ pub struct SegmentReader {
 }
 
 impl SegmentReader {
-    pub fn new(device: &Arc<dyn Device>, segment_bytes: u64) -> Result<Self, DeviceError> {
+    pub fn new(device: &Arc<dyn Device>, device_bytes: u64, segment_bytes: u64) -> Result<Self, DeviceError> {
         Ok(Self {
             lane: device.open_lane(None)?,
             segment_bytes,
+            device_bytes,
+            end: segment_bytes,
             start: 0,
             window: Vec::new(),
             consumed: 0,
@@ -53,6 +58,7 @@ impl SegmentReader {
     /// Goes to the first frame of the segment in `slot`.
     pub fn open(&mut self, slot: u64) {
         self.start = slot * self.segment_bytes;
+        self.end = self.segment_bytes.min(self.device_bytes - self.start);
         self.window.clear();
         self.consumed = 0;
         self.at = BLOCK_BYTES as u64;
@@ -66,21 +72,31 @@ impl SegmentReader {
         self.at
     }
 
-    /// Bytes from there to the segment's end.
-    pub fn left(&self) -> u64 {
-        self.segment_bytes - self.at
+    /// The device ends before the segment does.
+    pub fn is_cut_off(&self) -> bool {
+        self.end < self.segment_bytes
     }
 
-    /// The next `bytes` bytes, no more than are left, without consuming them.
-    pub fn peek(&mut self, bytes: usize) -> Result<&[u8], DeviceError> {
+    /// Bytes from there to the segment's end.
+    pub fn left(&self) -> u64 {
+        self.end - self.at
+    }
+
+    /// Reads the next `bytes` bytes, no more than are left.
+    pub fn ensure(&mut self, bytes: usize) -> Result<(), DeviceError> {
         debug_assert!(bytes as u64 <= self.left());
         while self.window.len() - self.consumed < bytes {
             self.read_more()?;
         }
-        Ok(&self.window[self.consumed..self.consumed + bytes])
+        Ok(())
     }
 
-    /// Steps over bytes that were peeked at.
+    /// What is read and not consumed: at least what was asked for.
+    pub fn bytes(&self) -> &[u8] {
+        &self.window[self.consumed..]
+    }
+
+    /// Steps over bytes that were read.
     pub fn consume(&mut self, bytes: usize) {
         self.consumed += bytes;
         self.at += bytes as u64;
@@ -91,8 +107,8 @@ impl SegmentReader {
     }
 
     fn read_more(&mut self) -> Result<(), DeviceError> {
-        while self.lane.in_flight() < PIECES_IN_FLIGHT && self.asked < self.segment_bytes {
-            let length = PIECE_BYTES.min(self.segment_bytes - self.asked) as usize;
+        while self.lane.in_flight() < PIECES_IN_FLIGHT && self.asked < self.end {
+            let length = PIECE_BYTES.min(self.end - self.asked) as usize;
             let mut buffer = self.spare.pop().unwrap_or_else(|| AlignedBuffer::new(PIECE_BYTES as usize));
             buffer.set_length(length);
             let token = (u64::from(self.number) << 32) | (self.asked / BLOCK_BYTES as u64);

@@ -60,3 +60,12 @@ pub fn payload(timestamp: u64, length: usize) -> Vec<u8> {
     saki_base::Random::new(timestamp).fill(&mut bytes);
     bytes
 }
+
+/// The seeds to try: so many, as many as `SAKI_SEEDS` says, or the one of `SAKI_SEED`.
+pub fn seeds(count: u64) -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("SAKI_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SAKI_SEEDS").unwrap_or(count),
+    }
+}

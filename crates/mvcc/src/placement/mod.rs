@@ -87,12 +87,14 @@
 //! `strace -f -c target/release/examples/placement`: no `mbind` among its calls.
 
 mod affinity;
+mod barrier;
 mod mask;
 mod memory;
 mod plan;
 mod topology;
 
 pub use affinity::{allowed_cores, current_core, pin_current_thread};
+pub(crate) use barrier::barrier_for_all_threads;
 pub use memory::{Binding, MAPPING_BYTES, Mapping, node_of};
 pub use plan::{CoreGroup, Placement, Region, WORKERS_PER_LOG, WorkerPlace};
 pub use topology::{CoreId, Node, NodeId, Topology};

@@ -108,8 +108,10 @@ impl Transaction<'_> {
         let reads = self.reads.borrow();
         let view = View { timestamp, writer: self.writer, epochs: self.epochs(), pin: &pin };
         let sabotage = self.session.shared.sabotage;
-        (sabotage == Some(Sabotage::IgnoreRows) || reads.rows_hold(view))
-            && (sabotage == Some(Sabotage::IgnoreRanges) || reads.ranges_hold(view))
+        self.session.participant.visiting(|| {
+            (sabotage == Some(Sabotage::IgnoreRows) || reads.rows_hold(view))
+                && (sabotage == Some(Sabotage::IgnoreRanges) || reads.ranges_hold(view))
+        })
     }
 
     /// Queues what the transaction has made garbage of.
@@ -132,12 +134,14 @@ impl Transaction<'_> {
     /// The end, good or bad: everything written is stamped or taken away.
     pub(super) fn finish(&mut self) {
         self.is_over = true;
+        // A visit that a panic broke off ends here.
+        self.session.participant.end_visit(self.session.participant.is_visiting());
         let mut reads = self.reads.take();
         reads.clear();
         self.session.buffers.reads = reads;
         self.session.buffers.scan = self.scan_memory.take();
         self.session.buffers.writes = std::mem::take(&mut self.writes);
-        self.session.end();
+        self.session.end(self.snapshot);
     }
 }
 

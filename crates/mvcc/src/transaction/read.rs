@@ -7,6 +7,7 @@ use super::{RowId, Transaction};
 use crate::chain::Row;
 use crate::error::Error;
 use crate::index::KEY_BYTES_MAX;
+use crate::prefetch::prefetch_row;
 use crate::table::Table;
 
 /// A row that a transaction sees: its body, and the handle to write to it.
@@ -82,7 +83,8 @@ impl Transaction<'_> {
     /// What the transaction sees of a row; a serializable one remembers that it did.
     #[inline]
     pub(super) fn see<'a>(&'a self, table: &Table, row: &'a Row) -> Option<Found<'a>> {
-        let seen = row.visible(self.snapshot, self.writer, self.epochs());
+        // What is seen stays: it is the snapshot's, or the transaction's own.
+        let seen = self.session.participant.visiting(|| row.visible(self.snapshot, self.writer, self.epochs()));
         let Some((version, begin)) = seen else {
             self.remember(row, ptr::null());
             return None;
@@ -100,15 +102,5 @@ impl Transaction<'_> {
         if self.is_serializable() {
             self.reads.borrow_mut().row(row, version);
         }
-    }
-}
-
-/// Asks for the memory of a row that is about to be read.
-#[inline]
-pub(super) fn prefetch_row(address: u64) {
-    let row = ptr::with_exposed_provenance::<u8>(address as usize);
-    for line in 0..2 {
-        // A hint, at an address that is only computed.
-        crate::prefetch::prefetch(row.wrapping_add(64 * line));
     }
 }

@@ -8,6 +8,7 @@ use saki_base::key::prefix_successor;
 use super::{Found, Transaction};
 use crate::chain::Row;
 use crate::index::{Cursor, Direction, Index, Observed, ScanBuffer};
+use crate::prefetch::prefetch_row;
 use crate::table::{IndexId, Secondary, Table};
 
 /// Keys from one to another.
@@ -148,7 +149,7 @@ impl Transaction<'_> {
             if leaves.last() != Some(&leaf.observed) {
                 leaves.push(leaf.observed);
             }
-            leaf.iter().for_each(|(_, address)| super::read::prefetch_row(address));
+            leaf.iter().for_each(|(_, address)| prefetch_row(address));
             for (key, address) in leaf.iter() {
                 // SAFETY: out of the index under the transaction's pin.
                 if visit(key, unsafe { Row::at(address) }).is_break() {

@@ -18,6 +18,10 @@ impl Transaction<'_> {
     pub fn insert(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<RowId, Error> {
         table.check_sizes(key, body)?;
         self.session.know(table);
+        self.visiting(|transaction| transaction.insert_or_revive(table, key, body))
+    }
+
+    fn insert_or_revive(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<RowId, Error> {
         let mut backoff = Backoff::default();
         loop {
             match self.insert_new(table, key, body)? {
@@ -48,7 +52,7 @@ impl Transaction<'_> {
     /// `Conflict` if another transaction writes the row or wrote it since the snapshot; `NoRow` if it is deleted; `ForeignRow`,
     /// `Duplicate` in a unique index, `RowTooLarge`, `Malformed`, `Memory`. The transaction goes on, the row as it was.
     pub fn update(&mut self, table: &Table, id: RowId, body: &[u8]) -> Result<(), Error> {
-        self.update_with(table, id, Some(body), |_| {})
+        self.visiting(|transaction| transaction.update_with(table, id, Some(body), |_| {}))
     }
 
     /// Gives a row a new body of the same length: a copy of the old one that `change` has changed.
@@ -56,7 +60,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As `update`.
     pub fn modify(&mut self, table: &Table, id: RowId, change: impl FnOnce(&mut [u8])) -> Result<(), Error> {
-        self.update_with(table, id, None, change)
+        self.visiting(|transaction| transaction.update_with(table, id, None, change))
     }
 
     /// Deletes a row.
@@ -64,6 +68,10 @@ impl Transaction<'_> {
     /// # Errors
     /// As `update`.
     pub fn delete(&mut self, table: &Table, id: RowId) -> Result<(), Error> {
+        self.visiting(|transaction| transaction.bury(table, id))
+    }
+
+    fn bury(&mut self, table: &Table, id: RowId) -> Result<(), Error> {
         let row = self.row_of(table, id)?;
         let newest = self.writable(table, row)?;
         let Some(body) = newest.version.body() else { return Err(no_row(table)) };
@@ -316,6 +324,9 @@ impl Transaction<'_> {
         version: NonNull<Version>,
     ) -> Result<(), Error> {
         row.install(newest.version, version).map_err(|_| table.conflict())?;
+        if let (Some(begin), Some(lag)) = (newest.begin, &self.session.lag) {
+            row.prune(newest.version, begin, &lag.snapshots, lag.horizon);
+        }
         let before = NonNull::from(newest.version);
         let base = match newest.begin {
             Some(begin) => Some((before, begin)),
@@ -329,10 +340,21 @@ impl Transaction<'_> {
 
     /// Takes back all writes from the given one on.
     pub(super) fn undo(&mut self, from: usize) {
-        while self.writes.len() > from {
-            let write = self.writes.pop().expect("there are more");
-            self.undo_one(write);
-        }
+        self.visiting(|transaction| {
+            while transaction.writes.len() > from {
+                let write = transaction.writes.pop().expect("there are more");
+                transaction.undo_one(write);
+            }
+        });
+    }
+
+    /// As a visit to chains. If `operation` panics, the end of the transaction ends the visit.
+    #[inline]
+    fn visiting<T>(&mut self, operation: impl FnOnce(&mut Self) -> T) -> T {
+        let is_outer = self.session.participant.begin_visit();
+        let outcome = operation(self);
+        self.session.participant.end_visit(is_outer);
+        outcome
     }
 
     #[cold]
@@ -343,41 +365,35 @@ impl Transaction<'_> {
         let session = &mut *self.session;
         let epochs = &session.shared.epochs;
         let pin = crate::epoch::Pin::of_announced(&session.participant);
-        let horizon = session.shared.horizon();
-        if let Some(entries) = &write.entries {
-            // While the version is pending nobody else touches the row's entries.
-            for (index, entry) in &entries.made {
-                let secondary = &table.inner().secondary[*index];
-                // SAFETY: as above.
-                let before = write.before.map(|before| unsafe { before.as_ref() });
-                if !table.inner().has_entry_since(secondary, row, before, horizon, entry) {
-                    secondary.entries.remove(entry, row.address(), &pin, &mut session.reclaimer.nodes);
-                }
-            }
-        }
+        let made = write.entries.map(|entries| entries.made).unwrap_or_default();
         match write.before {
+            None => {
+                // Nobody else has ever seen the row with a body, and its entries are of no other version.
+                let nodes = &mut session.reclaimer.nodes;
+                for (index, entry) in &made {
+                    table.inner().secondary[*index].entries.remove(entry, row.address(), &pin, nodes);
+                }
+                row.uninstall(version, std::ptr::null_mut());
+                table.inner().primary.remove(row.key(), row.address(), &pin, nodes);
+                session.reclaimer.unlinked(write.row.cast(), row.block_bytes(), epochs);
+            }
             Some(before) => {
                 row.uninstall(version, before.as_ptr());
                 session.reclaimer.unlinked(write.version.cast(), version.block_bytes(), epochs);
-                // An update that changed entries and a delete had announced a cleanup; nothing is stale now.
-                let announced =
-                    version.is_tombstone() || write.entries.as_ref().is_some_and(|entries| !entries.stale.is_empty());
-                if announced {
-                    row.end_work();
-                }
                 // SAFETY: as above.
-                if unsafe { before.as_ref() }.is_tombstone() && !unsafe { before.as_ref() }.is_own(self.writer) {
-                    // Cleanups of the delete may have passed by while the row was written.
-                    row.add_work();
-                    let entries = Vec::new();
+                let is_reinsert = unsafe { before.as_ref() }.is_tombstone();
+                // A delete had announced the cleanup of what is not stale now. An update that made entries had announced one, and
+                // it is they who are to be cleaned up. So it is with a row that was inserted anew; moreover cleanups of the delete
+                // before may have passed by while the row was written.
+                if version.is_tombstone() {
+                    row.end_work();
+                } else if is_reinsert || !made.is_empty() {
+                    if is_reinsert {
+                        row.add_work();
+                    }
                     let at = epochs.retirement() + 1;
-                    session.reclaimer.cleanup(crate::reclaim::Cleanup { table, row: write.row, entries }, at);
+                    session.reclaimer.cleanup(crate::reclaim::Cleanup { table, row: write.row, entries: made }, at);
                 }
-            }
-            None => {
-                row.uninstall(version, std::ptr::null_mut());
-                table.inner().primary.remove(row.key(), row.address(), &pin, &mut session.reclaimer.nodes);
-                session.reclaimer.unlinked(write.row.cast(), row.block_bytes(), epochs);
             }
         }
     }

@@ -245,3 +245,30 @@ fn what_is_too_large_is_refused() {
     insert(&mut transaction, &table, &account(1, "ann", 0)).unwrap();
     transaction.commit().unwrap();
 }
+
+#[test]
+fn an_old_snapshot_keeps_what_it_sees_and_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut sessions = [database.session().unwrap(), database.session().unwrap(), database.session().unwrap()];
+    let [old, one, two] = &mut sessions;
+    one.run(Isolation::Snapshot, |t| (0..10).try_for_each(|id| insert(t, &table, &account(id, "ann", 0)).map(drop)))
+        .unwrap();
+    let reader = old.begin(Isolation::Snapshot);
+    let seen = all(&reader, &table);
+    let mut settled = 0;
+    for round in 0..60_000 {
+        let writer = if round % 3 == 0 { &mut *one } else { &mut *two };
+        let mut transaction = writer.begin(Isolation::Snapshot);
+        update(&mut transaction, &table, &account(round % 10, "ann", round)).unwrap();
+        let _ = transaction.commit_early().unwrap();
+        if round == 20_000 {
+            settled = database.memory_bytes();
+        }
+        if round % 1_000 == 0 {
+            assert_eq!(all(&reader, &table), seen, "round {round}");
+        }
+    }
+    assert!(database.memory_bytes() <= settled + (1 << 20), "{settled} then {}", database.memory_bytes());
+    assert_eq!(all(&reader, &table), seen);
+}

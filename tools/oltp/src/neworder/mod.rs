@@ -84,7 +84,10 @@ pub fn run(common: &Common, options: &Options) -> Result<Outcome, String> {
     configure(&mut report, options);
     let limit = DiskLimit::measure(common, &mut report)?;
     let mut chart = ChartData::new("New-Order", "workers", "transactions acknowledged a second");
-    println!("{:>7} {:>5} {:22} {:>12} {:>12} {:>8} {:>8}", "workers", "logs", "how", "acked/s", "p99 ms", "MB/s", "aborts");
+    println!(
+        "{:>7} {:>5} {:22} {:>12} {:>12} {:>8} {:>8}",
+        "workers", "logs", "how", "acked/s", "p99 ms", "MB/s", "aborts"
+    );
     for point in points(common, options) {
         let measured = Bench { common, options }.measure(point, limit, &mut report)?;
         summarise(&mut report, &mut chart, point, &measured);
@@ -103,7 +106,9 @@ pub fn run(common: &Common, options: &Options) -> Result<Outcome, String> {
     if !options.no_hot {
         hot::run(common, options, &mut report)?;
     }
-    report.note("rates count a transaction when its client could be told: not before it is durable, unless acknowledged early");
+    report.note(
+        "rates count a transaction when its client could be told: not before it is durable, unless acknowledged early",
+    );
     Ok(Outcome { report, charts: vec![chart] })
 }
 

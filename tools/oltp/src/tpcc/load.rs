@@ -9,9 +9,7 @@ use saki_mvcc::{Database, Durability, Error, Isolation, Session, Transaction};
 use crate::codec::{Key, encode};
 use crate::engine::{fill, on_workers, settle, share};
 use crate::progress::Progress;
-use crate::tpcc::random::{
-    Constants, NonUniform, data, digits, last_name, letters, permutation, uniform, zip,
-};
+use crate::tpcc::random::{Constants, NonUniform, data, digits, last_name, letters, permutation, uniform, zip};
 use crate::tpcc::schema::{
     DISTRICTS, Item, OrderLine, Stock, Tables, district_key, item_key, numbered_key, order_line_key, stock_key,
     warehouse_key,
@@ -305,10 +303,7 @@ impl Population<'_> {
         Ok(())
     }
 
-    fn in_transaction(
-        &mut self,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn in_transaction(&mut self, work: impl FnOnce(&mut Transaction<'_>) -> Result<(), Error>) -> Result<(), Error> {
         let mut transaction = self.session.begin_with(Isolation::Snapshot, Durability::Relaxed);
         work(&mut transaction)?;
         // Whoever comes later waits for more than this.

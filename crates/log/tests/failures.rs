@@ -1,0 +1,180 @@
+//! Devices that fill up or fail while the logs are open.
+
+mod common;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use common::{as_devices, memory_devices, open, options, payload, sim_devices};
+use saki_io::{OperationKind, SimDevice, SimOptions};
+use saki_log::{LogError, Logs, Options};
+
+/// Appends until something is refused; the last timestamp, and the refusal.
+fn append_until_refused(logs: &Logs, log: usize, mut timestamp: u64) -> (u64, LogError) {
+    loop {
+        match logs.reserve(log, 2_000) {
+            Ok(reservation) => {
+                timestamp += 1;
+                reservation.commit(timestamp, &payload(timestamp, 2_000));
+            }
+            Err(error) => return (timestamp, error),
+        }
+        assert!(timestamp < 100_000, "nothing is refused");
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_and_heals_with_space() {
+    let small = SimDevice::new(SimOptions { length_bytes: 0, length_bytes_max: 512 << 10, ..SimOptions::default() });
+    let (logs, ..) = open(&as_devices(std::slice::from_ref(&small)), options()).unwrap();
+    let (last, error) = append_until_refused(&logs, 0, 0);
+    assert!(matches!(error, LogError::Full { log: 0, .. }), "{error}");
+    assert!(last > 150, "the space that was there is used: {last}");
+    // What was accepted becomes durable all the same, and shorter ones may still fit.
+    logs.wait_durable(last).unwrap();
+    assert!(matches!(logs.reserve(0, 2_000).err(), Some(LogError::Full { .. })));
+    assert!(matches!(logs.try_reserve(0, 2_000), Ok(None)), "asks the device once more");
+    // Cutting makes room.
+    logs.cut(last);
+    let (next, error) = append_until_refused(&logs, 0, last);
+    assert!(next > last + 150 && matches!(error, LogError::Full { .. }), "{last}, {next}, {error}");
+    logs.wait_durable(next).unwrap();
+    logs.close().unwrap();
+    let (_logs, report, found) = open(&as_devices(&[small]), options()).unwrap();
+    assert_eq!((report.horizon, report.after), (next, last));
+    assert!(found.keys().copied().eq(last + 1..=next));
+}
+
+#[test]
+fn a_disk_that_was_full_at_the_opening_heals_too() {
+    let device = SimDevice::new(SimOptions { length_bytes: 0, length_bytes_max: 512 << 10, ..SimOptions::default() });
+    let devices = as_devices(&[device]);
+    let (logs, ..) = open(&devices, options()).unwrap();
+    let (last, _) = append_until_refused(&logs, 0, 0);
+    logs.wait_durable(last).unwrap();
+    logs.close().unwrap();
+    // No segment is free for a new run: the records can be read, and none added until some are cut.
+    let (logs, report, found) = open(&devices, options()).unwrap();
+    assert_eq!((report.horizon, found.len() as u64), (last, last));
+    assert!(matches!(logs.reserve(0, 2_000).err(), Some(LogError::Full { .. })));
+    logs.cut(last);
+    logs.reserve(0, 2_000).unwrap().commit(last + 1, b"again");
+    logs.wait_durable(last + 1).unwrap();
+    logs.close().unwrap();
+    let (_logs, report, found) = open(&devices, options()).unwrap();
+    assert_eq!((report.horizon, found.len()), (last + 1, 1));
+}
+
+#[test]
+fn a_failing_write_fails_all_who_wait() {
+    for kind in [OperationKind::Write, OperationKind::Flush] {
+        let devices = sim_devices(2, 2);
+        let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
+        logs.reserve(0, 10).unwrap().commit(1, b"0123456789");
+        logs.wait_durable(1).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        logs.on_durable(3, Box::new(move |answer| sender.send(answer).unwrap()));
+        devices[1].faults().fail_next(kind, 1);
+        logs.reserve(1, 10).unwrap().commit(2, b"0123456789");
+        let error = logs.wait_durable(2).unwrap_err();
+        assert!(matches!(error, LogError::Failed { log: 1, .. }), "{error}");
+        assert!(matches!(receiver.recv().unwrap(), Err(LogError::Failed { log: 1, .. })));
+        // Latched, for every log, although the device is well again.
+        assert!(matches!(logs.reserve(0, 10).err(), Some(LogError::Failed { log: 1, .. })));
+        assert!(logs.wait_durable(1).is_ok() && logs.durable() == 1);
+        assert!(matches!(logs.close(), Err(LogError::Failed { log: 1, .. })));
+        let (_logs, report, found) = open(&as_devices(&devices), options()).unwrap();
+        assert!(report.horizon >= 1 && found.contains_key(&1));
+    }
+}
+
+#[test]
+fn a_failing_read_is_an_error_of_the_opening() {
+    let devices = sim_devices(1, 3);
+    let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
+    logs.reserve(0, 10).unwrap().commit(1, b"0123456789");
+    logs.close().unwrap();
+    for range in [0..4096, 4096..8192] {
+        devices[0].faults().fail_range(range);
+        let error = open(&as_devices(&devices), options()).err();
+        assert!(matches!(error, Some(LogError::Device { log: 0, .. })), "{error:?}");
+        devices[0].faults().heal();
+    }
+    assert!(open(&as_devices(&devices), options()).is_ok());
+}
+
+#[test]
+fn a_slow_device_holds_back_and_loses_nothing() {
+    let devices = sim_devices(1, 4);
+    let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
+    devices[0].faults().hold(true);
+    let mut last = 0;
+    while let Some(reservation) = logs.try_reserve(0, 1_000).unwrap() {
+        last += 1;
+        reservation.commit(last, &payload(last, 1_000));
+    }
+    let bytes = logs.statistics()[0].queued_bytes;
+    assert!(bytes <= options().buffer_bytes as u64, "{bytes}");
+    assert!(logs.durable() == 0 && last > 10);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| logs.reserve(0, 1_000).map(drop));
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!waiter.is_finished(), "there is no room");
+        devices[0].faults().hold(false);
+        // The simulated device does not wake a lane when it is let go; a cut does.
+        while !waiter.is_finished() {
+            logs.cut(0);
+            std::thread::yield_now();
+        }
+        waiter.join().unwrap().unwrap();
+    });
+    logs.wait_durable(last).unwrap();
+}
+
+#[test]
+fn the_window_of_timestamps_holds_back() {
+    let devices = memory_devices(2, 5);
+    let (logs, ..) = open(&devices, Options { window: 64, ..options() }).unwrap();
+    // 1 is taken and late: others go on for half a window and no further.
+    let late = logs.reserve(0, 10).unwrap();
+    let mut last = 1;
+    while let Some(reservation) = logs.try_reserve(1, 10).unwrap() {
+        last += 1;
+        reservation.commit(last, b"0123456789");
+        assert!(last <= 64);
+    }
+    assert!(last > 30);
+    late.commit(1, b"0123456789");
+    logs.wait_durable(last).unwrap();
+    assert!(logs.reserve(1, 10).is_ok());
+}
+
+#[test]
+fn a_panicking_callback_is_latched() {
+    let devices = memory_devices(1, 6);
+    let (logs, ..) = open(&devices, options()).unwrap();
+    logs.on_durable(1, Box::new(|_| panic!("a callback's mistake")));
+    logs.reserve(0, 1).unwrap().commit(1, b"1");
+    let error = logs.wait_durable(2).unwrap_err();
+    assert!(matches!(&error, LogError::Internal { message, .. } if message.contains("mistake")), "{error}");
+}
+
+#[test]
+fn logs_may_be_dropped_by_a_callback() {
+    let devices = memory_devices(1, 7);
+    let (logs, ..) = open(&devices, options()).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let clone = logs.clone();
+    let reservation = logs.reserve(0, 1).unwrap();
+    logs.on_durable(
+        1,
+        Box::new(move |_| {
+            // Waits until this is the last clone, then ends it.
+            receiver.recv().unwrap();
+            drop(clone);
+        }),
+    );
+    reservation.commit(1, b"1");
+    drop(logs);
+    sender.send(()).unwrap();
+}
