@@ -271,12 +271,13 @@ impl Participant {
 
     /// Whether the horizon has stayed at or before `at` since it was computed, and will until the end of this participant's pin.
     ///
-    /// It has if another is found that keeps it there, after this one's own hold could be seen by all: every horizon computed before
-    /// met the other, and every one computed later meets the hold. (The other may itself have held on to a third.)
+    /// It has if another's snapshot is found to be that old, after this one's own hold could be seen by all: every horizon computed
+    /// before met that snapshot's announcement (else the snapshot would be no earlier than it), and every one computed later meets
+    /// the hold. Neither a hold, which may be in vain itself, nor a time announced before a snapshot proves as much.
     pub(crate) fn is_holding(&self, at: u64) -> bool {
         let used = self.epochs.slots_used.load(Ordering::Relaxed);
         let mut others = (0..).zip(&self.epochs.slots[..used]).filter(|(slot, _)| *slot != self.slot);
-        let is_held = others.any(|(_, slot)| slot.earliest() <= at);
+        let is_held = others.any(|(_, slot)| slot.announcement().is_some_and(|(taken, exact)| exact && taken <= at));
         if !is_held {
             self.state().held.store(IDLE, Ordering::Release);
         }

@@ -65,7 +65,10 @@ pub fn run(common: &Common, options: &Options) -> Result<Outcome, String> {
     report.configure("threads", &options.threads);
     report.configure("workloads", options.workloads.iter().map(|workload| workload.name()).collect::<Vec<_>>());
     let mut chart = ChartData::new("Recovery", "logs, and threads that read them", "MB of log a second");
-    println!("{:10} {:>5} {:>8} {:>8} {:>10} {:>12}", "workload", "logs", "opening", "seconds", "MB/s/core", "records/s");
+    println!(
+        "{:10} {:>5} {:>8} {:>8} {:>10} {:>12}",
+        "workload", "logs", "opening", "seconds", "MB/s/core", "records/s"
+    );
     for workload in &options.workloads {
         for logs in &options.threads {
             let bench = Bench { common, workload: *workload, logs: *logs, bytes, rows };
@@ -129,7 +132,8 @@ impl Bench<'_> {
             report.row(joined(facts, engine.to_json()));
             let name = self.workload.name();
             report.summarise(format!("{name}_{opening}_mb_per_s_per_core_{}", self.logs), per_core);
-            report.summarise(format!("{name}_{opening}_records_per_s_{}", self.logs), recovery.records as f64 / seconds);
+            report
+                .summarise(format!("{name}_{opening}_records_per_s_{}", self.logs), recovery.records as f64 / seconds);
             chart.point(&format!("{name}, {opening} opening"), self.logs as f64, bytes / 1e6 / seconds);
             if self.workload == Workload::Neworder {
                 // The last one stays: of the most logs, opened for the second time.

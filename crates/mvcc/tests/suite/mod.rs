@@ -1,2 +1,3 @@
 mod fixture;
+mod pruning;
 mod transactions;
