@@ -5,9 +5,9 @@
 //!                    (a few in flight)           (one in flight)
 //! ```
 //!
-//! While the device is busy, records gather in the current piece; when a write ends, all of them go as the next one. So groups are as
-//! large as the device is slow, and a lone transaction waits for nobody. A flush covers the writes that had completed when it was
-//! submitted; frames become durable in their order, since a reader stops at the first one that is not there.
+//! While the device is busy, records gather in the current piece; when a write ends, all of them go as the next one. So groups
+//! are as large as the device is slow, and a lone transaction waits for nobody. A flush covers the writes that had completed
+//! when it was submitted; frames become durable in their order, since a reader stops at the first one that is not there.
 //!
 //! The writer is a state machine, advanced by [`turn`](Writer::turn): a thread in production, a seed in simulation.
 
@@ -321,7 +321,8 @@ impl Writer {
         any
     }
 
-    /// Whether a frame without records is worth its block: the run's beginning; a cut; the end; and after a quiet time what is durable.
+    /// Whether a frame without records is worth its block: the run's beginning; a cut; the end; and after a quiet time what is
+    /// durable.
     fn has_something_to_say(&mut self) -> bool {
         let durable = self.shared.horizon.durable();
         if !self.frames.is_empty() {
