@@ -37,7 +37,7 @@ fn a_full_disk_refuses_and_heals_with_space() {
     // Cutting makes room.
     logs.cut(last);
     let (next, error) = append_until_refused(&logs, 0, last);
-    assert!(next > last + 150 && matches!(error, LogError::Full { .. }), "{last}, {next}, {error}");
+    assert!(next > last + 60 && matches!(error, LogError::Full { .. }), "{last}, {next}, {error}");
     logs.wait_durable(next).unwrap();
     logs.close().unwrap();
     let (_logs, report, found) = open(&as_devices(&[small]), options()).unwrap();

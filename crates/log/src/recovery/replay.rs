@@ -135,8 +135,28 @@ impl From<FrameFault> for SegmentEnd {
     }
 }
 
+/// The last segment may have no frames yet; the one before it has.
+const LOOK_AHEAD_SEGMENTS: usize = 2;
+
 impl Replay<'_> {
+    /// Asks the last segments' first frames what is proven, so that all before them can be applied as they are read.
+    fn look_ahead(&mut self) -> Result<(), LogError> {
+        let log = self.scanned.log;
+        for segment in self.common.plan.needed(self.scanned).iter().rev().take(LOOK_AHEAD_SEGMENTS) {
+            self.reader.open(segment.slot);
+            if self.reader.left() == 0 {
+                continue;
+            }
+            // Nothing is decided here: what is wrong is found again, and said, when its turn comes.
+            if let Ok(header) = self.find_frame(segment).map_err(|error| LogError::Device { log, error })? {
+                self.common.proves(segment.header.run.number, &header);
+            }
+        }
+        Ok(())
+    }
+
     fn read_all(&mut self) -> Result<(), LogError> {
+        self.look_ahead()?;
         let mut before: Option<&SegmentAt> = None;
         for segment in self.common.plan.needed(self.scanned) {
             let SegmentHeader { run, sequence, .. } = segment.header;
