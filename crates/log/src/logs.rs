@@ -1,6 +1,7 @@
 //! The surface: [`Logs`] and [`Reservation`].
 
 use std::error::Error;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle, ThreadId};
@@ -199,6 +200,12 @@ impl Logs {
     }
 }
 
+impl fmt::Debug for Logs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Logs({}, durable through {})", self.count(), self.durable())
+    }
+}
+
 impl Handle {
     fn close(&self) {
         self.shared.begin_closing();
@@ -333,6 +340,12 @@ pub struct Reservation<'a> {
     claim: Claim,
     bytes: usize,
     used: bool,
+}
+
+impl fmt::Debug for Reservation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reservation({} bytes in log {})", self.bytes, self.log.identity.log)
+    }
 }
 
 impl Reservation<'_> {

@@ -80,7 +80,7 @@ impl Shared {
     }
 
     /// A header of this run is durable.
-    pub fn is_known(&self) {
+    pub fn becomes_known(&self) {
         self.known.store(true, Ordering::Release);
     }
 

@@ -122,25 +122,28 @@ impl Writer {
         if self.shared.failure().is_some() {
             return Turn::Ended;
         }
+        self.try_turn(may_wait).unwrap_or_else(|error| {
+            self.shared.fail(LogError::Failed { log: self.log, error });
+            Turn::Ended
+        })
+    }
+
+    fn try_turn(&mut self, may_wait: bool) -> Result<Turn, DeviceError> {
         self.free_segments();
-        self.prepare_segments();
+        self.prepare_segments()?;
         let mut worked = self.submit_frames();
         worked |= self.submit_flush();
         if self.is_finished() {
-            return Turn::Ended;
+            return Ok(Turn::Ended);
         }
         let wait = if may_wait { self.wait() } else { Wait::No };
         let mut completions = std::mem::take(&mut self.completions);
         worked |= self.lane.poll(wait, &mut completions) > 0;
         self.log().stream.lock().sleeping = false;
-        let answered = completions.drain(..).try_for_each(|completion| self.answer(completion));
+        completions.drain(..).try_for_each(|completion| self.answer(completion))?;
         self.completions = completions;
-        if let Err(error) = answered {
-            self.shared.fail(LogError::Failed { log: self.log, error });
-            return Turn::Ended;
-        }
         self.settle_without_flush();
-        if worked { Turn::Worked } else { Turn::Idle }
+        Ok(if worked { Turn::Worked } else { Turn::Idle })
     }
 
     /// The device has operations of this log to complete.
@@ -196,25 +199,26 @@ impl Writer {
     }
 
     /// Keeps one segment ready ahead, and makes as many as are waited for.
-    fn prepare_segments(&mut self) {
+    fn prepare_segments(&mut self) -> Result<(), DeviceError> {
         let (due_through, wanted) = {
             let stream = self.log().stream.lock();
             (stream.segments_due(), stream.segments_wanted() > 0)
         };
         if self.growth_refused && !wanted {
-            return;
+            return Ok(());
         }
         self.growth_refused = false;
         while self.slots.next_sequence() <= due_through {
-            if !self.slots.prepare() && !self.grow() {
+            if !self.slots.prepare() && !self.grow()? {
                 break;
             }
         }
         self.submit_headers();
+        Ok(())
     }
 
-    /// Makes the device one segment longer; `false` if it cannot be.
-    fn grow(&mut self) -> bool {
+    /// Makes the device one segment longer; `false` if there is no space.
+    fn grow(&mut self) -> Result<bool, DeviceError> {
         let grown = match (self.slots.count() + 1).checked_mul(self.log().segment_bytes) {
             Some(bytes) => self.device.ensure_length(bytes),
             None => Err(DeviceError::Full { device: self.device.name() }),
@@ -223,10 +227,14 @@ impl Writer {
             Ok(()) => {
                 self.slots.grown();
                 self.full_said = false;
+                Ok(true)
             }
-            Err(error) => self.refuse(&error),
+            Err(error @ DeviceError::Full { .. }) => {
+                self.refuse(&error);
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
-        !self.growth_refused
     }
 
     /// There is no space: those who wait for it are told, and it is tried again when they come back.
@@ -290,7 +298,7 @@ impl Writer {
         let flushed = self.slots.prepared_mut().filter(|prepared| prepared.state == Preparation::Flushing);
         flushed.for_each(|prepared| prepared.state = Preparation::Durable);
         if let Some(segment) = self.slots.ready_through() {
-            self.shared.is_known();
+            self.shared.becomes_known();
             let log = self.log();
             log.stream.lock().ready(segment);
             log.room.notify_all();

@@ -89,6 +89,21 @@ fn a_failing_write_fails_all_who_wait() {
 }
 
 #[test]
+fn a_device_that_refuses_to_grow_has_failed() {
+    let devices = sim_devices(1, 8);
+    let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
+    logs.reserve(0, 10).unwrap().commit(1, b"0123456789");
+    logs.wait_durable(1).unwrap();
+    devices[0].faults().set_read_only(true);
+    let error = logs.reserve(0, 500_000).unwrap_err();
+    assert!(matches!(error, LogError::Failed { log: 0, .. }), "{error}");
+    drop(logs);
+    devices[0].faults().heal();
+    let (_logs, report, found) = open(&as_devices(&devices), options()).unwrap();
+    assert_eq!((report.horizon, found.len()), (1, 1));
+}
+
+#[test]
 fn a_failing_read_is_an_error_of_the_opening() {
     let devices = sim_devices(1, 3);
     let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
