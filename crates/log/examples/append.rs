@@ -4,9 +4,9 @@
 //! cargo run --release -p saki-log --example append -- DIRECTORY [seconds per line]
 //! ```
 //!
-//! Three parts, each with its own columns: producers append as fast as they can, until what they appended is durable; one producer
-//! waits for every record; producers append at a steady rate, and every 64th record tells when it is durable. The last part also gives
-//! the processor time of the whole process per record.
+//! Three parts, each with its own columns: producers append as fast as they can, until what they appended is durable; one
+//! producer waits for every record; producers append at a steady rate, and every 64th record tells when it is durable. The last
+//! part also gives the processor time of the whole process per record.
 
 use std::convert::Infallible;
 use std::path::Path;

@@ -71,6 +71,8 @@ pub struct Writer {
     full_said: bool,
     /// What the last frame said.
     proven_said: u64,
+    /// The greatest timestamp in a frame.
+    newest_written: u64,
     cut_said: u64,
     /// The horizon before the last wait: if it is the same after it, all is quiet.
     durable_before: u64,
@@ -105,6 +107,7 @@ impl Writer {
             growth_refused: false,
             full_said: false,
             proven_said: 0,
+            newest_written: 0,
             cut_said,
             durable_before,
             said_nothing: true,
@@ -171,8 +174,8 @@ impl Writer {
         stream.sleeping = can_take;
         drop(stream);
         self.durable_before = self.shared.horizon.durable();
-        let unsaid = self.durable_before > self.proven_said;
-        Wait::AtMost(if !busy && unsaid { QUIET } else { IDLE })
+        let unsaid = !busy && self.has_unsaid(self.durable_before);
+        Wait::AtMost(if unsaid { QUIET } else { IDLE })
     }
 
     /// Nothing is left to do, now and ever.
@@ -332,14 +335,19 @@ impl Writer {
     /// Whether a frame without records is worth its block: the run's beginning; a cut; the end; and after a quiet time what is
     /// durable.
     fn has_something_to_say(&mut self) -> bool {
-        let durable = self.shared.horizon.durable();
         if !self.frames.is_empty() {
             return false;
         }
+        let durable = self.shared.horizon.durable();
         let cut = self.shared.cut.load(Ordering::Relaxed) > self.cut_said;
-        let quiet = durable > self.proven_said && durable == self.durable_before;
-        let ending = durable > self.proven_said && self.log().stream.lock().is_drained();
-        self.said_nothing || cut || quiet || ending
+        let settled = durable == self.durable_before || self.log().stream.lock().is_drained();
+        self.said_nothing || cut || (settled && self.has_unsaid(durable))
+    }
+
+    /// The horizon has moved since the last frame, and not only for others: of several logs, the last one with records tells of
+    /// all.
+    fn has_unsaid(&self, durable: u64) -> bool {
+        durable > self.proven_said && self.newest_written > self.proven_said
     }
 
     fn submit_frame(&mut self, piece: Piece) {
@@ -357,6 +365,7 @@ impl Writer {
             block: (piece.offset / BLOCK_BYTES as u64) as u32,
         };
         (self.proven_said, self.cut_said, self.said_nothing) = (header.proven, header.cut, false);
+        self.newest_written = self.newest_written.max(piece.newest);
         let slot = self.slots.frame_goes_to(piece.segment, piece.newest);
         let (mut buffer, payload_bytes) = (piece.buffer, header.payload_bytes.into());
         buffer.set_length(whole_blocks(piece.used));

@@ -184,13 +184,30 @@ impl Replay<'_> {
         // Relaxed: only saves work.
         while !self.common.stop.load(Ordering::Relaxed) {
             let at = self.reader.at();
-            if let Some(end) = self.read_frame(segment)? {
-                self.segment_ended(segment, at, end);
-                break;
+            match self.read_frame(segment)? {
+                None => self.frame_was_there(segment),
+                Some(end) => {
+                    self.segment_ended(segment, at, end);
+                    if !self.find_next_frame(segment)? {
+                        break;
+                    }
+                }
             }
-            self.frame_was_there(segment);
         }
         Ok(())
+    }
+
+    /// Looks for a frame behind a broken one, block by block. A crash leaves at most a few, which were in flight together; but where
+    /// rot has broken one, those behind it are there, and tell that it was durable.
+    fn find_next_frame(&mut self, segment: &SegmentAt) -> Result<bool, LogError> {
+        let log = self.scanned.log;
+        while self.reader.left() > BLOCK_BYTES as u64 {
+            self.reader.consume(BLOCK_BYTES);
+            if self.find_frame(segment).map_err(|error| LogError::Device { log, error })?.is_ok() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn segment_ended(&mut self, segment: &SegmentAt, at: u64, end: SegmentEnd) {
