@@ -65,8 +65,8 @@ impl FrameHeader {
         write_u64(frame, 0, sum);
     }
 
-    /// Reads a frame's first block, of which only the place can be judged yet; `bytes_max` is what the segment has left from here.
-    /// Its [`length`](Self::frame_bytes) tells how much [`verify`](Self::verify) wants.
+    /// Reads a frame's first block, of which only the place can be judged yet; `bytes_max` is what the segment has left from
+    /// here. Its [`length`](Self::frame_bytes) tells how much [`verify`](Self::verify) wants.
     pub fn peek(place: &FramePlace, block: &[u8], bytes_max: usize) -> Result<Self, FrameFault> {
         let here = block[8..12] == MAGIC
             && read_u64(block, 16) == place.identity.database

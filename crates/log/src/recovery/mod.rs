@@ -9,8 +9,9 @@
 //!
 //! A record may be applied while others are still being read if it is *proven*: it belongs to an earlier run and the next
 //! run was built on it, or a frame of the last run, in whatever log, says that it was durable. Frames say so with every write,
-//! so little is held back. At the end, the logs reach as far as the timestamps of all their records together have no gap. If that is
-//! less than what is proven, something durable is gone, and nothing is opened (unless loss is accepted: then a first pass only looks).
+//! so little is held back. At the end, the logs reach as far as the timestamps of all their records together have no gap. If
+//! that is less than what is proven, something durable is gone, and nothing is opened (unless loss is accepted: then a first
+//! pass only looks).
 //!
 //! Bytes are hostile here: every length is bounded before it is used, nothing is allocated by what a header promises, and what
 //! contradicts itself is an error or the end of its log.
