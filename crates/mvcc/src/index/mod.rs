@@ -58,7 +58,7 @@ pub const KEY_BYTES_MAX: usize = 1024;
 
 /// The class of leaves and of inner nodes, unless keys are long. Checkers take small ones, so that trees become deep.
 const LEAF_CLASS: usize = if cfg!(any(test, miri, saki_loom)) { 0 } else { 1 };
-const INNER_CLASS: usize = if cfg!(any(test, miri, saki_loom)) { 0 } else { 3 };
+const INNER_CLASS: usize = if cfg!(any(test, miri, saki_loom)) { 0 } else { 2 };
 
 /// An ordered map of byte keys to values other than 0.
 pub struct Index {
