@@ -75,7 +75,8 @@ pub fn check(
 ) -> Result<(), String> {
     let mut session = database.session().map_err(|error| error.to_string())?;
     let transaction = session.begin(Isolation::Snapshot);
-    let mut gathered = Gathered { districts: vec![District::default(); scale.warehouses as usize * DISTRICTS as usize] };
+    let mut gathered =
+        Gathered { districts: vec![District::default(); scale.warehouses as usize * DISTRICTS as usize] };
     let warehouses = gathered.all(&transaction, tables, scale);
     let mut faults = Faults { report, what };
     totals(&mut faults, &gathered, &warehouses, scale);
@@ -165,7 +166,8 @@ fn orders(faults: &mut Faults<'_>, gathered: &Gathered, scale: Scale, delivered:
         }),
     );
     // The clause is about a database just loaded; deliveries since are those that were counted.
-    let old = gathered.districts.iter().map(|district| district.orders.len() - district.new_orders.len()).sum::<usize>();
+    let old =
+        gathered.districts.iter().map(|district| district.orders.len() - district.new_orders.len()).sum::<usize>();
     let expected = gathered.districts.len() as u64 * scale.delivered() as u64 + delivered;
     let fault = (old as u64 != expected).then(|| format!("{old} orders are delivered, not {expected}"));
     faults.condition(11, std::iter::once(fault));
@@ -225,9 +227,8 @@ impl Gathered {
     }
 
     fn orders(&self) -> impl Iterator<Item = (String, &District, &Order)> {
-        self.named().flat_map(|(name, district)| {
-            district.orders.iter().map(move |order| (name.clone(), district, order))
-        })
+        self.named()
+            .flat_map(|(name, district)| district.orders.iter().map(move |order| (name.clone(), district, order)))
     }
 
     fn of(&mut self, warehouse: i32, district: i16) -> &mut District {

@@ -108,11 +108,7 @@ impl CustomerChoice {
     }
 
     /// The customer: if by name, the one in the middle of those of that name, by first name (clause 2.5.2.2). Number and row.
-    pub fn find<'a>(
-        &mut self,
-        transaction: &'a Transaction<'_>,
-        tables: &Tables,
-    ) -> Result<(i32, Found<'a>), Error> {
+    pub fn find<'a>(&mut self, transaction: &'a Transaction<'_>, tables: &Tables) -> Result<(i32, Found<'a>), Error> {
         let customer = &tables.customer;
         if self.name.is_empty() {
             let key = numbered_key(self.warehouse, self.district, self.number);

@@ -6,8 +6,7 @@ use saki_mvcc::{Error, Isolation, RowId, Session};
 use super::context::{Context, absent};
 use super::random::{is_original, uniform};
 use super::schema::{
-    DISTRICT_INFO_BYTES, RowKey, Tables, district_key, item_key, numbered_key, order_line_key, stock_key,
-    warehouse_key,
+    DISTRICT_INFO_BYTES, RowKey, Tables, district_key, item_key, numbered_key, order_line_key, stock_key, warehouse_key,
 };
 use crate::codec::template;
 use crate::driver::End;

@@ -103,7 +103,10 @@ pub fn run(common: &Common, options: &Options) -> Result<Outcome, String> {
     let zipf = Zipf::new(rows, THETA);
     let letters = options.workloads.iter().map(|letter| Letter::of(*letter)).collect::<Result<Vec<_>, _>>()?;
     let mut chart = ChartData::new("YCSB", "workers", "operations acknowledged a second");
-    println!("{:18} {:>7} {:>14} {:>10} {:>10} {:>8}", "workload", "workers", "operations/s", "p50 us", "p99 us", "aborts");
+    println!(
+        "{:18} {:>7} {:>14} {:>10} {:>10} {:>8}",
+        "workload", "workers", "operations/s", "p50 us", "p99 us", "aborts"
+    );
     for workers in &options.threads {
         let mut bench = Bench::open(common, options, rows, *workers, &zipf)?;
         for letter in &letters {
@@ -223,8 +226,7 @@ impl<'a> Bench<'a> {
 /// # Errors
 /// What the engine says.
 pub fn create(database: &Database) -> Result<(Table, Values), String> {
-    let definition =
-        define("usertable", 1, &[column("ycsb_key", DataType::Int8), column("value", DataType::Bytea)]);
+    let definition = define("usertable", 1, &[column("ycsb_key", DataType::Int8), column("value", DataType::Bytea)]);
     let table = database.create_table(definition).map_err(|error| error.to_string())?;
     let values = Values::of(&table);
     Ok((table, values))
