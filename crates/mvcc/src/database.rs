@@ -145,7 +145,8 @@ impl Database {
         let epochs = Epochs::new(0, options.sessions_max + devices.len());
         let depots = depots(&options.placement);
         for depot in depots.values() {
-            let no_memory = |error| Error::Memory { message: format!("the system does not give that much memory: {error}") };
+            let no_memory =
+                |error| Error::Memory { message: format!("the system does not give that much memory: {error}") };
             depot.prepare(options.memory_ready_bytes).map_err(no_memory)?;
         }
         let (logs, report) =

@@ -378,6 +378,7 @@ pub struct Garbage {
 struct Retired {
     at: u64,
     address: *mut u8,
+    // SAFETY: sound once, for `address`, when nobody looks at it any more; `retire` was promised so.
     free: unsafe fn(*mut u8),
 }
 
