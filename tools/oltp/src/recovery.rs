@@ -109,7 +109,9 @@ impl Bench<'_> {
         let records = written.records;
         database.close().map_err(|error| error.to_string())?;
         for opening in ["first", "second"] {
-            let (after, seconds, recovery) = open(&engine, &home)?;
+            let cpu_before = cpu_seconds();
+            let (after, seconds, recovery, cpu_after) = open(&engine, &home)?;
+            let cpu = cpu_after - cpu_before;
             let what = format!("{}, {} logs, {opening} opening", self.workload, self.logs);
             report.check(before == after, || format!("{what}: {before:?} before, {after:?} after"));
             let bytes = written.written_bytes as f64;
@@ -122,6 +124,7 @@ impl Bench<'_> {
             );
             let facts = json!({
                 "what": "recovery", "workload": self.workload.name(), "opening": opening, "seconds": seconds,
+                "cpu_seconds": cpu, "mb_per_cpu_second": bytes / 1e6 / cpu.max(1e-2),
                 "replay_seconds": recovery.duration.as_secs_f64(), "log_mb": bytes / 1e6, "read_mb": recovery.bytes_read as f64 / 1e6,
                 "payload_mb": recovery.payload_bytes as f64 / 1e6, "records": recovery.records,
                 "records_appended": records, "voids": recovery.voids, "changes_at_least": changes,
@@ -132,6 +135,7 @@ impl Bench<'_> {
             report.row(joined(facts, engine.to_json()));
             let name = self.workload.name();
             report.summarise(format!("{name}_{opening}_mb_per_s_per_core_{}", self.logs), per_core);
+            report.summarise(format!("{name}_{opening}_mb_per_cpu_second_{}", self.logs), bytes / 1e6 / cpu.max(1e-2));
             report
                 .summarise(format!("{name}_{opening}_records_per_s_{}", self.logs), recovery.records as f64 / seconds);
             chart.point(&format!("{name}, {opening} opening"), self.logs as f64, bytes / 1e6 / seconds);
@@ -185,15 +189,27 @@ impl Bench<'_> {
     }
 }
 
-/// Opens the database, and reads all of it: contents, seconds of the opening, and what the logs say of it.
-fn open(engine: &Engine, home: &Home) -> Result<(Vec<Content>, f64, RecoveryReport), String> {
+/// Opens the database, and reads all of it: contents, seconds of the opening, what the logs say of it, and the processor time
+/// of the process when it was open.
+fn open(engine: &Engine, home: &Home) -> Result<(Vec<Content>, f64, RecoveryReport, f64), String> {
     let started = Instant::now();
     let database = engine.open(home)?;
     let seconds = started.elapsed().as_secs_f64();
+    let cpu = cpu_seconds();
     let recovery = database.recovery().clone();
     let contents = contents(&database)?;
     database.close().map_err(|error| error.to_string())?;
-    Ok((contents, seconds, recovery))
+    Ok((contents, seconds, recovery, cpu))
+}
+
+/// Processor time of this process and its threads, past ones included: what a busy machine does not change much.
+fn cpu_seconds() -> f64 {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The program's name, in parentheses, may hold anything.
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks = fields.split_ascii_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
+    ticks.sum::<f64>() / TICKS_PER_SECOND
 }
 
 fn contents(database: &Database) -> Result<Vec<Content>, String> {
