@@ -457,9 +457,9 @@ impl Row {
     /// Takes the newest version away again: its writer's to call, with the version that was the newest before, or null, which
     /// makes the row dead.
     pub fn uninstall(&self, version: &Version, before: *mut Version) {
-        version.stamp(NEVER);
-        // Nobody else changes the head while it is pending.
+        // Nobody else changes the head, or latches it, while it is pending; so it goes first, and is stamped when it is gone.
         self.head.store(before, Ordering::Release);
+        version.stamp(NEVER);
     }
 
     /// Makes the row dead if its newest version is a delete that every snapshot sees. `true` for the one caller that did it, and

@@ -88,6 +88,7 @@ pub(crate) struct Shared {
     speculation: bool,
     /// Versions that began at or before this are logged whole when they are updated.
     whole_through: CachePadded<AtomicU64>,
+    cutting: Mutex<()>,
     placement: Placement,
     /// Memory of rows, by node.
     depots: HashMap<NodeId, Arc<Depot>>,
@@ -160,6 +161,7 @@ impl Database {
             sabotage: options.sabotage,
             speculation: options.speculation,
             placement: options.placement,
+            cutting: Mutex::default(),
             whole_through: CachePadded::new(AtomicU64::new(report.after)),
             depots,
             catalog: Mutex::new(catalog),
@@ -322,9 +324,10 @@ impl Shared {
         if self.speculation { self.epochs.now() } else { self.logs.durable() }
     }
 
-    /// No snapshot is earlier than this.
+    /// No snapshot is earlier than this, and all through it is durable: when nothing is left of a deleted row, nothing need be known
+    /// of when it was deleted.
     pub fn horizon(&self) -> u64 {
-        self.epochs.horizon_from(self.newest())
+        self.epochs.horizon_from(self.newest().min(self.logs.durable()))
     }
 
     #[inline]
@@ -335,6 +338,8 @@ impl Shared {
     /// From the moment that this is called, no record leans on a version that may be cut away: every commit that described its
     /// record before is waited for, and all others see the mark (`Epochs::tick` is between theirs and their look at it).
     fn begin_cut(&self) -> u64 {
+        // One at a time: another would take the mark away.
+        let _alone = self.cutting.lock();
         self.whole_through.store(u64::MAX, Ordering::SeqCst);
         self.epochs.wait_for_commits();
         let through = self.epochs.now();

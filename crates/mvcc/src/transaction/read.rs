@@ -36,17 +36,18 @@ impl Transaction<'_> {
         }
         let pin = self.pin();
         let primary = &table.inner().primary;
-        let address = if self.is_serializable() {
-            let (address, leaf) = primary.get_observed(key, &pin);
-            if address.is_none() {
-                self.reads.borrow_mut().absent(primary, key, leaf);
-            }
-            address
-        } else {
-            primary.get(key, &pin)
-        };
-        // SAFETY: out of the index under the transaction's pin.
-        self.see(table, unsafe { Row::at(address?) })
+        if !self.is_serializable() {
+            // SAFETY: out of the index under the transaction's pin.
+            return self.see(table, unsafe { Row::at(primary.get(key, &pin)?) });
+        }
+        let (address, leaf) = primary.get_observed(key, &pin);
+        // SAFETY: as above.
+        let found = address.and_then(|address| self.see(table, unsafe { Row::at(address) }));
+        if found.is_none() {
+            // Also where there is a row: it may be about to die, and the key may then come back with another.
+            self.reads.borrow_mut().absent(primary, key, leaf);
+        }
+        found
     }
 
     /// The rows of many keys at once, which is faster than one after the other: the walks through the index and to the rows
@@ -62,12 +63,10 @@ impl Transaction<'_> {
             primary.get_many(&slices[..chunk.len()], &mut addresses[..chunk.len()], &pin);
             addresses.iter().flatten().for_each(|address| prefetch_row(*address));
             for (offset, address) in addresses[..chunk.len()].iter().enumerate() {
-                match address {
-                    // SAFETY: out of the index under the transaction's pin.
-                    Some(address) => found(first + offset, self.see(table, unsafe { Row::at(*address) })),
-                    // Looked up once more, to protect its absence.
-                    None => found(first + offset, self.get(table, slices[offset])),
-                }
+                // SAFETY: out of the index under the transaction's pin.
+                let seen = address.and_then(|address| self.see(table, unsafe { Row::at(address) }));
+                // Looked up once more, to protect its absence.
+                found(first + offset, seen.or_else(|| self.get(table, slices[offset])));
             }
         }
     }
@@ -90,7 +89,8 @@ impl Transaction<'_> {
             return None;
         };
         if begin != 0 {
-            self.remember(row, version);
+            // A delete is as good as no row, which it becomes when it is cleaned up.
+            self.remember(row, if version.is_tombstone() { ptr::null() } else { version });
             self.latest.set(self.latest.get().max(begin));
         }
         let body = version.body()?;

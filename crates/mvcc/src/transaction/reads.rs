@@ -23,7 +23,7 @@ pub struct Reads {
     keys: Vec<u8>,
 }
 
-/// A row, and the version of it that was seen; null for none.
+/// A row, and the version of it that was seen; null for none, and for a delete.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 struct RowRead {
     row: NonNull<Row>,
@@ -98,7 +98,9 @@ impl Reads {
         self.rows.iter().all(|read| {
             // SAFETY: rows that the transaction read are kept by its pin.
             let before = unsafe { read.row.as_ref() }.before(view.timestamp, view.writer, view.epochs);
-            before.is_ok_and(|version| version.map_or(ptr::null(), ptr::from_ref) == read.version)
+            before.is_ok_and(|version| {
+                version.filter(|version| !version.is_tombstone()).map_or(ptr::null(), ptr::from_ref) == read.version
+            })
         })
     }
 

@@ -274,6 +274,7 @@ impl Transaction<'_> {
             })
         };
         let mut next = other.head();
+        let mut is_pending = false;
         while let Some(version) = next {
             match version.begin(self.writer, self.epochs()) {
                 crate::chain::Begin::Own => {
@@ -283,16 +284,17 @@ impl Transaction<'_> {
                 crate::chain::Begin::Committed(begin) => {
                     return match has_entry(version) {
                         false => Ok(()),
-                        true if begin <= self.snapshot => Err(duplicate(table, secondary)),
+                        true if begin <= self.snapshot && !is_pending => {
+                            // That it is there is something read.
+                            self.see(table, other);
+                            Err(duplicate(table, secondary))
+                        }
                         true => Err(table.conflict()),
                     };
                 }
-                // Whatever becomes of the other transaction, either its version or the one before will count.
+                // Whatever becomes of the other transaction, one of its versions or the one before them all will count.
                 _ if has_entry(version) => return Err(table.conflict()),
-                _ => {
-                    let before = version.older();
-                    return if before.is_some_and(has_entry) { Err(table.conflict()) } else { Ok(()) };
-                }
+                _ => is_pending = true,
             }
             next = version.older();
         }
@@ -365,7 +367,7 @@ impl Transaction<'_> {
         let session = &mut *self.session;
         let epochs = &session.shared.epochs;
         let pin = crate::epoch::Pin::of_announced(&session.participant);
-        let made = write.entries.map(|entries| entries.made).unwrap_or_default();
+        let Entries { stale, made } = write.entries.map(|entries| *entries).unwrap_or_default();
         match write.before {
             None => {
                 // Nobody else has ever seen the row with a body, and its entries are of no other version.
@@ -380,21 +382,46 @@ impl Transaction<'_> {
             Some(before) => {
                 row.uninstall(version, before.as_ptr());
                 session.reclaimer.unlinked(write.version.cast(), version.block_bytes(), epochs);
+                // What an update changed, or a delete, has announced one cleanup.
+                let is_announced = version.is_tombstone() || !stale.is_empty();
+                if let Some(earlier) = self.writes.iter_mut().rev().find(|earlier| earlier.version == before) {
+                    return earlier.take_over(row, made, is_announced);
+                }
                 // SAFETY: as above.
                 let is_reinsert = unsafe { before.as_ref() }.is_tombstone();
-                // A delete had announced the cleanup of what is not stale now. An update that made entries had announced one, and
-                // it is they who are to be cleaned up. So it is with a row that was inserted anew; moreover cleanups of the delete
-                // before may have passed by while the row was written.
-                if version.is_tombstone() {
-                    row.end_work();
-                } else if is_reinsert || !made.is_empty() {
-                    if is_reinsert {
+                // Now it is the entries made that are to be cleaned up. So it is with a row that was inserted anew; moreover cleanups of
+                // the delete before may have passed by while the row was written.
+                if is_reinsert || !made.is_empty() {
+                    if !is_announced {
                         row.add_work();
                     }
                     let at = epochs.retirement() + 1;
                     session.reclaimer.cleanup(crate::reclaim::Cleanup { table, row: write.row, entries: made }, at);
+                } else if is_announced {
+                    row.end_work();
                 }
             }
+        }
+    }
+}
+
+impl Write {
+    /// Takes over the entries that a later write to its row had made and that was taken back: they go with this write, and are stale
+    /// if it stays. `is_announced`: a cleanup is counted for them.
+    fn take_over(&mut self, row: &Row, made: Vec<(usize, Box<[u8]>)>, is_announced: bool) {
+        // SAFETY: versions of this transaction's writes are kept by its pin.
+        let is_delete = unsafe { self.version.as_ref() }.is_tombstone();
+        let had_cleanup = is_delete || self.entries.as_ref().is_some_and(|entries| !entries.stale.is_empty());
+        let needs_cleanup = had_cleanup || !made.is_empty();
+        if !made.is_empty() {
+            let entries = self.entries.get_or_insert_default();
+            entries.stale.extend(made.iter().cloned());
+            entries.made.extend(made);
+        }
+        match (u8::from(had_cleanup) + u8::from(is_announced)).cmp(&u8::from(needs_cleanup)) {
+            std::cmp::Ordering::Less => row.add_work(),
+            std::cmp::Ordering::Equal => {}
+            std::cmp::Ordering::Greater => _ = row.end_work(),
         }
     }
 }

@@ -1,3 +1,6 @@
 mod fixture;
+mod interleavings;
+mod model;
 mod pruning;
+mod support;
 mod transactions;

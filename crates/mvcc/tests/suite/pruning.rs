@@ -40,6 +40,9 @@ fn read(database: &Database, table: &Table, seed: u64, stop: &AtomicBool) {
             let id = random.below(ROWS as u64) as i64;
             assert_eq!(get(&transaction, table, id).as_ref(), seen.get(id as usize));
         }
+        drop(transaction);
+        // Without old snapshots for a while: what was held for their sake must not be held any more.
+        std::thread::sleep(Duration::from_micros(random.below(20_000)));
     }
 }
 
