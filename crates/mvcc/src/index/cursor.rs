@@ -146,8 +146,8 @@ impl Cursor<'_> {
                 let (leaf, version) = self.descend(limit)?;
                 let shape = leaf.shape();
                 let edge = match self.direction {
-                    Direction::Forward => first_of(leaf, shape, self.from_lower())?,
-                    Direction::Reverse => end_of(leaf, shape, self.from_upper())?,
+                    Direction::Forward => first_of(leaf, shape, self.lower_left())?,
+                    Direction::Reverse => end_of(leaf, shape, self.upper_left())?,
                 };
                 (leaf, version, Some(edge))
             }
@@ -189,13 +189,13 @@ impl Cursor<'_> {
         Ok(Some(Observed { leaf, version }))
     }
 
-    /// Where a forward scan goes on from.
-    fn from_lower(&self) -> Bound<&[u8]> {
+    /// The lower end of what is left of a forward scan.
+    fn lower_left(&self) -> Bound<&[u8]> {
         if self.is_resumed { Bound::Excluded(&self.buffer.resume) } else { self.lower }
     }
 
-    /// Where a reverse scan goes on from.
-    fn from_upper(&self) -> Bound<&[u8]> {
+    /// The upper end of what is left of a reverse scan.
+    fn upper_left(&self) -> Bound<&[u8]> {
         if self.is_resumed { Bound::Excluded(&self.buffer.resume) } else { self.upper }
     }
 
@@ -217,8 +217,8 @@ impl Cursor<'_> {
                 return Ok((node, version));
             }
             let at = match self.direction {
-                Direction::Forward => child_at_lower(node, shape, self.from_lower())?,
-                Direction::Reverse => child_at_upper(node, shape, self.from_upper())?,
+                Direction::Forward => child_at_lower(node, shape, self.lower_left())?,
+                Direction::Reverse => child_at_upper(node, shape, self.upper_left())?,
             };
             (node, version) = self.enter(path, Step { node, version, at }, shape, limit)?;
         }

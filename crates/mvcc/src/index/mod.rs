@@ -193,6 +193,8 @@ fn retry_slowly<T>(attempt: &mut impl FnMut() -> Result<T, Restart>) -> T {
 
 impl Drop for Index {
     fn drop(&mut self) {
+        // Nobody is in an operation on this index, so nobody sees what was outgrown, whatever is pinned.
+        self.outgrown.get_mut().collect(u64::MAX);
         // SAFETY: the root is a node; nobody else uses the index, and nodes retired before are no longer in the tree.
         unsafe { release_tree(Node::from_address(self.anchor.root.load(Ordering::Relaxed))) };
     }
