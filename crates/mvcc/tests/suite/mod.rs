@@ -1,5 +1,7 @@
+mod adya;
 mod fixture;
 mod interleavings;
+mod isolation;
 mod model;
 mod pruning;
 mod support;
