@@ -17,6 +17,7 @@
 //! contradicts itself is an error or the end of its log.
 
 mod assembler;
+mod mend;
 mod plan;
 mod replay;
 mod scan;
@@ -73,6 +74,7 @@ pub fn recover(
     let logs = logs.ok_or_else(|| LogError::Options { message: format!("{} logs, not 1 to 4096", devices.len()) })?;
     let identity = Identity { database: options.database, log: 0, logs };
     let mut scanned = scan_all(devices, identity, options)?;
+    mend::mend(&mut scanned, identity, options.accept_loss)?;
     if range.after.is_some_and(|after| after > TIMESTAMP_MAX) {
         return Err(LogError::Options { message: format!("timestamps end at {TIMESTAMP_MAX}") });
     }
