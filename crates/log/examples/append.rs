@@ -46,11 +46,15 @@ fn main() {
         cases.push(Case { record_bytes, ..base });
     }
     println!(
-        "                                   |            fastest            |  one waits us  |      100 k/s, us        |"
+        "                                   |               fastest                |  one waits us  |      100 k/s, us        |"
     );
-    println!(
-        "prod logs bytes flight flush reuse | records/s   MB/s    KiB/write |    p50     p99 |    p50     p99 cpu/rec. | KiB/write"
-    );
+    let columns = [
+        "prod logs bytes flight flush reuse",
+        "records/s   MB/s KiB/write cpu/rec.",
+        "   p50     p99",
+        "   p50     p99 cpu/rec.",
+    ];
+    println!("{} | KiB/write", columns.join(" | "));
     for case in cases {
         measure(Path::new(&directory), case, time);
     }
@@ -94,7 +98,9 @@ fn measure(directory: &Path, case: Case, time: Duration) {
     }
     let logs = open(&devices, case);
     let before = sum(&logs);
+    let busy = processor_micros();
     let (records, elapsed) = run(&logs, case, time);
+    let busy = (processor_micros() - busy) as f64 / records as f64;
     let after = sum(&logs);
     let alone = latencies(&logs, case, time / 2);
     let before_paced = sum(&logs);
@@ -103,7 +109,7 @@ fn measure(directory: &Path, case: Case, time: Duration) {
     logs.close().expect("closes");
     let seconds = elapsed.as_secs_f64();
     println!(
-        "{:4} {:4} {:5} {:6} {:5} {:5} | {:9.0} {:6.0} {:12.0} | {:6} {:7} | {:6} {:7} {:8.2} | {:9.0}",
+        "{:4} {:4} {:5} {:6} {:5} {:5} | {:9.0} {:6.0} {:9.0} {:8.2} | {:6} {:7} | {:6} {:7} {:8.2} | {:9.0}",
         case.producers,
         case.logs,
         case.record_bytes,
@@ -113,6 +119,7 @@ fn measure(directory: &Path, case: Case, time: Duration) {
         records as f64 / seconds,
         records as f64 * case.record_bytes as f64 / seconds / 1e6,
         kib_per_write(&before, &after),
+        busy,
         at(&alone, 0.5),
         at(&alone, 0.99),
         at(&paced, 0.5),

@@ -90,6 +90,13 @@ impl FrameHeader {
         Ok(header)
     }
 
+    /// Where a block that may be a frame's first says that it lies, if it is of this log.
+    pub fn place(identity: Identity, block: &[u8]) -> Option<FramePlace> {
+        let place =
+            FramePlace { identity, run: read_u32(block, 60), segment: read_u64(block, 24), block: read_u32(block, 36) };
+        Self::peek(&place, block, usize::MAX).is_ok().then_some(place)
+    }
+
     /// Checks the whole frame.
     pub fn verify(&self, frame: &[u8]) -> Result<(), FrameFault> {
         if checksum(&frame[8..self.end()]) != read_u64(frame, 0) {

@@ -40,7 +40,7 @@
 //!
 //! - Whoever is told that a timestamp is durable is told so after a flush that covers its record and those of all before it.
 //! - A record whose room was reserved is always taken, without waiting for a device.
-//! - Frames of a log become durable in their order, and a log is read to the first frame that is not whole.
+//! - Frames of a log become durable in their order: behind a frame that a crash has broken, nothing was told to be durable.
 //! - The header of a segment is durable before its first frame is written, so the cut that freed its slot is too.
 //! - Recovery applies exactly the commit records through a horizon that is no less than any that was told of, each once.
 //!

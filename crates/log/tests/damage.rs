@@ -144,6 +144,24 @@ fn with_loss_accepted_all_before_the_damage_is_recovered() {
     assert!(losses > 10);
 }
 
+/// All that says what the run was built on is gone.
+#[test]
+fn the_only_header_is_missed() {
+    for at in [9, 100] {
+        let (devices, _) = filled_logs(1, 12, 5);
+        devices[0].flip_bit(at, 0);
+        // The next one was made ready already.
+        devices[0].flip_bit(options().segment_bytes + at, 0);
+        match open(&as_devices(&devices), options()).err() {
+            Some(LogError::NotALog { .. }) if at == 9 => {}
+            Some(LogError::Inconsistent { segment: 1, offset: 0, .. }) if at == 100 => {
+                assert!(open(&as_devices(&devices), Options { accept_loss: true, ..options() }).is_ok());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_lost_log_is_missed() {
     let (devices, _) = filled(3, 50);

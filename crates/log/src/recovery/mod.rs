@@ -17,6 +17,7 @@
 //! contradicts itself is an error or the end of its log.
 
 mod assembler;
+mod mend;
 mod plan;
 mod replay;
 mod scan;
@@ -71,8 +72,15 @@ pub fn recover(
     let started = Instant::now();
     let logs = u32::try_from(devices.len()).ok().filter(|count| (1..=4096).contains(count));
     let logs = logs.ok_or_else(|| LogError::Options { message: format!("{} logs, not 1 to 4096", devices.len()) })?;
+    if u64::from(logs) > options.window / 2 {
+        // Each log is granted at least one reservation; see `window_is_open`.
+        return Err(LogError::Options {
+            message: format!("a window of {} is too small for {logs} logs", options.window),
+        });
+    }
     let identity = Identity { database: options.database, log: 0, logs };
     let mut scanned = scan_all(devices, identity, options)?;
+    mend::mend(&mut scanned, identity, options.accept_loss)?;
     if range.after.is_some_and(|after| after > TIMESTAMP_MAX) {
         return Err(LogError::Options { message: format!("timestamps end at {TIMESTAMP_MAX}") });
     }

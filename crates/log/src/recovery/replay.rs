@@ -197,8 +197,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Looks for a frame behind a broken one, block by block. A crash leaves at most a few, which were in flight together; but where
-    /// rot has broken one, those behind it are there, and tell that it was durable.
+    /// Looks for a frame behind a broken one, block by block. A crash leaves at most a few, which were in flight together; but
+    /// where rot has broken one, those behind it are there, and tell that it was durable.
     fn find_next_frame(&mut self, segment: &SegmentAt) -> Result<bool, LogError> {
         let log = self.scanned.log;
         while self.reader.left() > BLOCK_BYTES as u64 {
