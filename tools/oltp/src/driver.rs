@@ -106,6 +106,8 @@ pub struct Measured {
     pub workers: Vec<Tally>,
     pub log: LogWork,
     pub seconds: f64,
+    /// Memory of rows and versions at the end.
+    pub memory_bytes: usize,
 }
 
 const WARMING: u8 = 0;
@@ -138,7 +140,7 @@ pub fn drive<W: Work>(
         let workers = on_workers(database, worker);
         phase.store(STOPPED, Ordering::Relaxed);
         let (log, seconds) = clock.join().expect("the clock does not panic");
-        Ok(Measured { workers: workers?, log, seconds })
+        Ok(Measured { workers: workers?, log, seconds, memory_bytes: database.memory_bytes() })
     })
 }
 
@@ -403,6 +405,7 @@ impl Measured {
             },
             "latency_ms": percentiles(&self.latency(None)),
             "running_share": self.running_share(),
+            "memory_mb": self.memory_bytes as f64 / 1e6,
             "log": {
                 "bytes_per_commit": log.record_bytes as f64 / committed,
                 "written_mb_per_s": log.written_bytes as f64 / 1e6 / self.seconds.max(1e-9),

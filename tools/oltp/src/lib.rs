@@ -17,6 +17,7 @@ mod codec;
 mod disk;
 mod driver;
 mod engine;
+pub mod index;
 pub mod neworder;
 mod progress;
 pub mod recovery;

@@ -17,6 +17,8 @@ fn outcome(name: &str, options: &[&str]) -> Outcome {
     // What comes after a hyphen tells runs of one benchmark apart.
     let benchmark = name.split_once('-').map_or(name, |(benchmark, _)| benchmark);
     let data = format!("{}/{}", env!("CARGO_TARGET_TMPDIR"), name);
+    // Of a run that was cut short.
+    let _ = std::fs::remove_dir_all(&data);
     let fixed = ["oltp", "--small", "--seed", "7", "--data", &data, benchmark];
     let arguments = Arguments::parse_from(fixed.iter().chain(options));
     let outcome = run(&arguments.common, &arguments.benchmark).expect("it runs");

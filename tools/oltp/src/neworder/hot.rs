@@ -76,7 +76,7 @@ fn measure(
     println!("{rows:>8} {speculation:>12} {rate:>12.0} {p99:>10.3} {aborts:>12.3}");
     let facts = json!({
         "what": "hot", "hot_rows": rows, "clients": options.clients, "acknowledged_per_s": rate, "committed": committed,
-        "aborts_per_commit": aborts, "latency_ms": percentiles(&latency),
+        "memory_mb": database.memory_bytes() as f64 / 1e6, "aborts_per_commit": aborts, "latency_ms": percentiles(&latency),
         "log_writes_per_s": (log.writes - before.writes) as f64 / (warmup + counted),
         "log_flushes_per_s": (log.flushes - before.flushes) as f64 / (warmup + counted),
     });

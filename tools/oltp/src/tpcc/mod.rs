@@ -215,7 +215,7 @@ impl<'t> Terminal<'t> {
 
 impl Work for Terminal<'_> {
     fn draw(&mut self) -> usize {
-        if self.dealt % self.deck.len() == 0 {
+        if self.dealt.is_multiple_of(self.deck.len()) {
             self.context.random.shuffle(&mut self.deck);
             self.dealt = 0;
         }

@@ -55,7 +55,7 @@ impl Payment {
             (context.warehouse, self.district)
         };
         self.customer.draw(context, warehouse, district);
-        self.amount = i64::from(uniform(&mut context.random, 1_00, 5_000_00));
+        self.amount = i64::from(uniform(&mut context.random, 100, 500_000));
     }
 
     /// Clause 2.5.2.
