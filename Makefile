@@ -12,11 +12,11 @@ SAKI_BENCH = target/debug/saki-bench
 # Small enough for an unoptimised build, large enough for several levels of tree.
 SMALL_SCALE = 0.01
 
-.PHONY: test lint build-all unit small-benches small-demo peers bench demo clean-data
+.PHONY: test lint build-all models unit small-benches small-demo peers bench demo clean-data
 
 # One after the other, the tests last, so that their result lines end the output.
 .NOTPARALLEL:
-test: lint build-all small-benches small-demo peers unit
+test: lint build-all models small-benches small-demo peers unit
 
 build-all:
 	$(CARGO) build --workspace --all-targets
@@ -29,6 +29,10 @@ lint:
 unit: build-all
 	$(CARGO) test --workspace
 
+# The lock-free parts under a model checker, which tries all interleavings.
+models:
+	RUSTFLAGS="--cfg saki_loom" CARGO_TARGET_DIR=target/models $(CARGO) test --release -p saki-log -p saki-mvcc --lib loom
+
 small-benches: build-all
 	rm -rf $(DATA)/small && mkdir -p $(DATA)/small
 	$(SAKI_BENCH) io --small --data $(DATA)/small --json $(DATA)/small/io.json --plot $(DATA)/small/io.png
@@ -39,6 +43,11 @@ small-benches: build-all
 	$(SAKI_BENCH) tpch --small --cold --repeat 1 --data $(DATA)/small --json $(DATA)/small/tpch-cold.json
 	$(SAKI_BENCH) join --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/join.json --plot $(DATA)/small/join.png
 	$(SAKI_BENCH) operators --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/operators.json
+	$(SAKI_BENCH) neworder --small --data $(DATA)/small --json $(DATA)/small/neworder.json --plot $(DATA)/small/neworder.png
+	$(SAKI_BENCH) tpcc --small --data $(DATA)/small --json $(DATA)/small/tpcc.json --plot $(DATA)/small/tpcc.png
+	$(SAKI_BENCH) ycsb --small --data $(DATA)/small --json $(DATA)/small/ycsb.json --plot $(DATA)/small/ycsb.png
+	$(SAKI_BENCH) index --small --json $(DATA)/small/index.json --plot $(DATA)/small/index.png
+	$(SAKI_BENCH) recovery --small --data $(DATA)/small --json $(DATA)/small/recovery.json --plot $(DATA)/small/recovery.png
 
 small-demo: build-all
 	rm -rf $(DATA)/demo && mkdir -p $(DATA)
@@ -58,6 +67,11 @@ bench:
 	target/release/saki-bench tpch --sf 1 --data $(DATA) --json $(DATA)/tpch-hot.json --plot $(DATA)/tpch-hot.png
 	target/release/saki-bench tpch --sf $(SCALE) --cold --repeat 3 --data $(DATA) --json $(DATA)/tpch-cold.json --plot $(DATA)/tpch-cold.png
 	target/release/saki-bench join --sf $(SCALE) --data $(DATA) --json $(DATA)/join.json --plot $(DATA)/join.png
+	target/release/saki-bench neworder --all --data $(DATA) --json $(DATA)/neworder.json --plot $(DATA)/neworder.png
+	target/release/saki-bench tpcc --data $(DATA) --json $(DATA)/tpcc.json --plot $(DATA)/tpcc.png
+	target/release/saki-bench ycsb --data $(DATA) --json $(DATA)/ycsb.json --plot $(DATA)/ycsb.png
+	target/release/saki-bench index --json $(DATA)/index.json --plot $(DATA)/index.png
+	target/release/saki-bench recovery --data $(DATA) --json $(DATA)/recovery.json --plot $(DATA)/recovery.png
 
 demo:
 	$(CARGO) build --release --workspace

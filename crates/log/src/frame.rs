@@ -65,8 +65,8 @@ impl FrameHeader {
         write_u64(frame, 0, sum);
     }
 
-    /// Reads a frame's first block, of which only the place can be judged yet; `bytes_max` is what the segment has left from here.
-    /// Its [`length`](Self::frame_bytes) tells how much [`verify`](Self::verify) wants.
+    /// Reads a frame's first block, of which only the place can be judged yet; `bytes_max` is what the segment has left from
+    /// here. Its [`length`](Self::frame_bytes) tells how much [`verify`](Self::verify) wants.
     pub fn peek(place: &FramePlace, block: &[u8], bytes_max: usize) -> Result<Self, FrameFault> {
         let here = block[8..12] == MAGIC
             && read_u64(block, 16) == place.identity.database
@@ -88,6 +88,13 @@ impl FrameHeader {
             return Err(FrameFault::Torn);
         }
         Ok(header)
+    }
+
+    /// Where a block that may be a frame's first says that it lies, if it is of this log.
+    pub fn place(identity: Identity, block: &[u8]) -> Option<FramePlace> {
+        let place =
+            FramePlace { identity, run: read_u32(block, 60), segment: read_u64(block, 24), block: read_u32(block, 36) };
+        Self::peek(&place, block, usize::MAX).is_ok().then_some(place)
     }
 
     /// Checks the whole frame.

@@ -1,7 +1,8 @@
 //! The durable horizon: the greatest timestamp through which all are durable.
 //!
-//! Timestamps are dense, so "all through T are durable" is a run of set bits. Log threads mark what they have written in a ring of
-//! bits, one per timestamp of the window, and one of them at a time moves the horizon over the bits that follow it, clearing them.
+//! Timestamps are dense, so "all through T are durable" is a run of set bits. Log threads mark what they have written in a ring
+//! of bits, one per timestamp of the window, and one of them at a time moves the horizon over the bits that follow it, clearing
+//! them.
 //!
 //! ```text
 //!            durable                 durable + window
@@ -9,8 +10,8 @@
 //!             └─────► moves to the first 0
 //! ```
 //!
-//! Who may touch what: any log thread sets bits of (durable, durable + window]; only the advancing thread clears bits, those up to
-//! the new horizon, before it publishes that horizon.
+//! Who may touch what: any log thread sets bits of (durable, durable + window]; only the advancing thread clears bits, those up
+//! to the new horizon, before it publishes that horizon.
 
 use crossbeam_utils::CachePadded;
 
@@ -40,7 +41,8 @@ impl Horizon {
         self.words.len() as u64 * 64
     }
 
-    /// The horizon. Acquire: who sees it also sees that the bits up to it are cleared, so may have timestamps one window later marked.
+    /// The horizon. Acquire: who sees it also sees that the bits up to it are cleared, so may have timestamps one window later
+    /// marked.
     #[inline]
     pub fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
@@ -72,8 +74,9 @@ impl Horizon {
         let mut answered = 1;
         loop {
             self.move_over_set_bits();
-            // Release: the next advancing thread sees our stores. Acquire on failure: others asked meanwhile, so their marks are visible
-            // to the next round. Every write to `requests` is a read-modify-write, so each release reaches whoever reads later.
+            // Release: the next advancing thread sees our stores. Acquire on failure: others asked meanwhile, so their marks
+            // are visible to the next round. Every write to `requests` is a read-modify-write, so each release reaches whoever
+            // reads later.
             match self.requests.compare_exchange(answered, 0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(asked) => answered = asked,

@@ -1,6 +1,7 @@
 //! The surface: [`Logs`] and [`Reservation`].
 
 use std::error::Error;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle, ThreadId};
@@ -145,7 +146,8 @@ impl Logs {
     /// Waits until `timestamp` is durable.
     ///
     /// # Errors
-    /// `Failed`, `Internal` or `Closed`: it will not be while these logs are open. It may be found durable when they are opened again.
+    /// `Failed`, `Internal` or `Closed`: it will not be while these logs are open. It may be found durable when they are opened
+    /// again.
     pub fn wait_durable(&self, timestamp: u64) -> Result<(), LogError> {
         if self.durable() >= timestamp {
             return Ok(());
@@ -184,8 +186,8 @@ impl Logs {
         self.shared().logs.iter().map(|log| log.statistics()).collect()
     }
 
-    /// Makes everything durable and ends the threads; waits for reservations of other clones. Afterwards every call of every clone
-    /// answers `Closed`.
+    /// Makes everything durable and ends the threads; waits for reservations of other clones. Afterwards every call of every
+    /// clone answers `Closed`.
     ///
     /// # Errors
     /// `Failed` or `Internal`, if the logs had failed.
@@ -195,6 +197,12 @@ impl Logs {
             None | Some(LogError::Closed) => Ok(()),
             Some(error) => Err(error.clone()),
         }
+    }
+}
+
+impl fmt::Debug for Logs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Logs({}, durable through {})", self.count(), self.durable())
     }
 }
 
@@ -314,8 +322,8 @@ impl Shared {
     }
 
     /// Whether timestamps may be handed out without leaving the window. A transaction whose log has been far ahead of the horizon
-    /// waits; of each log, those that passed this before can take one timestamp each. So the greatest is at most half a window and the
-    /// number of reservations ahead, and that number is bounded here as well.
+    /// waits; of each log, those that passed this before can take one timestamp each. So the greatest is at most half a window
+    /// and the number of reservations ahead, and that number is bounded here as well.
     fn window_is_open(&self, stream: &Stream) -> bool {
         let half = self.horizon.window() / 2;
         let reservations_max = half / self.logs.len() as u64;
@@ -323,8 +331,8 @@ impl Shared {
     }
 }
 
-/// The right to leave one record. Dropped unused, it gives its room back, which is right only while no timestamp was taken for it:
-/// a timestamp without a record holds up the durable horizon for ever.
+/// The right to leave one record. Dropped unused, it gives its room back, which is right only while no timestamp was taken for
+/// it: a timestamp without a record holds up the durable horizon for ever.
 #[must_use = "a reservation is room for a record"]
 pub struct Reservation<'a> {
     shared: &'a Shared,
@@ -332,6 +340,12 @@ pub struct Reservation<'a> {
     claim: Claim,
     bytes: usize,
     used: bool,
+}
+
+impl fmt::Debug for Reservation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reservation({} bytes in log {})", self.bytes, self.log.identity.log)
+    }
 }
 
 impl Reservation<'_> {

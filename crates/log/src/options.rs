@@ -21,8 +21,6 @@ pub struct Options {
     /// Whether a write counts as durable only after a flush. `false` is for devices that lose nothing (logs in memory, for
     /// benchmarks), and for those who accept to lose acknowledged commits with the power.
     pub flush: bool,
-    /// Whether new segments are filled with zeros before their use.
-    pub zero_fill: bool,
     /// Timestamps handed out and not yet durable, at most; a power of two.
     pub window: u64,
     /// Where durable records are missing, open at the timestamp before the first of them instead of refusing.
@@ -40,7 +38,6 @@ impl Options {
             write_bytes_max: 1 << 20,
             writes_in_flight: 2,
             flush: true,
-            zero_fill: false,
             window: 1 << 20,
             accept_loss: false,
         }

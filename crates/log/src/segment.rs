@@ -1,7 +1,7 @@
 //! Segment headers: the first block of a slot says which segment is in it.
 //!
-//! All of it lies in the first 512 bytes, which a device writes at once even when the power goes: a slot holds the old segment or the
-//! new one, never half of each. The header is durable before the first frame is written behind it.
+//! All of it lies in the first 512 bytes, which a device writes at once even when the power goes: a slot holds the old segment
+//! or the new one, never half of each. The header is durable before the first frame is written behind it.
 
 use saki_base::checksum;
 

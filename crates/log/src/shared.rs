@@ -21,10 +21,11 @@ pub struct Shared {
     pub run: Run,
     pub horizon: Horizon,
     pub waiters: Waiters,
-    /// Everything through this timestamp is durable elsewhere. Relaxed everywhere: a number that only grows and publishes nothing.
+    /// Everything through this timestamp is durable elsewhere. Relaxed everywhere: a number that only grows and publishes
+    /// nothing.
     pub cut: AtomicU64,
-    /// A header of this run is durable, in whatever log: a later recovery knows what this run was built on. Release when set, acquire
-    /// when read, although nothing else hangs on it.
+    /// A header of this run is durable, in whatever log: a later recovery knows what this run was built on. Release when set,
+    /// acquire when read, although nothing else hangs on it.
     known: AtomicBool,
     /// Set once: why nothing more becomes durable.
     failure: OnceLock<LogError>,
@@ -79,7 +80,7 @@ impl Shared {
     }
 
     /// A header of this run is durable.
-    pub fn is_known(&self) {
+    pub fn becomes_known(&self) {
         self.known.store(true, Ordering::Release);
     }
 

@@ -1,9 +1,11 @@
-//! The logs under a seed: appenders, log threads, devices and the moment of the crash are all driven by one generator, in one thread,
-//! so a failure comes again from its number. Several runs follow one another on what each crash left.
+//! The logs under a seed: appenders, log threads, devices and the moment of the crash are all driven by one generator, in one
+//! thread, so a failure comes again from its number. Several runs follow one another on what each crash left.
 //!
-//! Checked after each crash, against a model of what was appended: every timestamp that the horizon had covered is recovered with its
-//! payload; exactly the commit records through the new horizon are applied, each once; void ones are not; the clock is
+//! Checked after each crash, against a model of what was appended: every timestamp that the horizon had covered is recovered
+//! with its payload; exactly the commit records through the new horizon are applied, each once; void ones are not; the clock is
 //! behind everything that was ever handed out and seen.
+//!
+//! `SAKI_SEED=n` runs one seed, `SAKI_SEEDS=n` so many.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -8,13 +8,13 @@
 //!     taken by the log thread         appended to by workers
 //! ```
 //!
-//! A *piece* is the buffer of one frame: workers append records behind the space for its header, the log thread fills in the header
-//! and hands the same memory to the device. A piece knows from its beginning where in which segment it will lie, since the piece
-//! before it is sealed, and so has its length, when it becomes the current one; it never reaches beyond its segment.
+//! A *piece* is the buffer of one frame: workers append records behind the space for its header, the log thread fills in the
+//! header and hands the same memory to the device. A piece knows from its beginning where in which segment it will lie, since
+//! the piece before it is sealed, and so has its length, when it becomes the current one; it never reaches beyond its segment.
 //!
 //! # Invariants
-//! - Records appended never need more disk than ready segments have, and never more than was reserved: a reservation counts the worst
-//!   case, how often the log thread may seal a piece meanwhile included. So appending cannot fail.
+//! - Records appended never need more disk than ready segments have, and never more than was reserved: a reservation counts the
+//!   worst case, how often the log thread may seal a piece meanwhile included. So appending cannot fail.
 //! - Memory is bounded by reservations; buffers are used again, and only a record longer than all of them allocates more.
 
 use std::collections::VecDeque;
@@ -286,8 +286,8 @@ impl Stream {
         }
     }
 
-    /// Takes the oldest piece with records, if there is one; with `or_empty` the current one even without, if there is room on disk
-    /// for one more block than what is reserved.
+    /// Takes the oldest piece with records, if there is one; with `or_empty` the current one even without, if there is room on
+    /// disk for one more block than what is reserved.
     pub fn take(&mut self, or_empty: bool) -> Option<Piece> {
         if let Some(piece) = self.sealed.pop_front() {
             return Some(piece);
@@ -408,8 +408,8 @@ mod tests {
     }
 
     proptest! {
-        /// However records, empty frames and seals mix, what was granted fits into the segments that are ready (asserted in `write`),
-        /// pieces follow one another without a gap, and none reaches beyond its segment.
+        /// However records, empty frames and seals mix, what was granted fits into the segments that are ready (asserted in
+        /// `write`), pieces follow one another without a gap, and none reaches beyond its segment.
         #[test]
         fn what_is_granted_fits(
             steps in prop::collection::vec(step(), 1..200),

@@ -5,9 +5,9 @@
 //!                    (a few in flight)           (one in flight)
 //! ```
 //!
-//! While the device is busy, records gather in the current piece; when a write ends, all of them go as the next one. So groups are as
-//! large as the device is slow, and a lone transaction waits for nobody. A flush covers the writes that had completed when it was
-//! submitted; frames become durable in their order, since a reader stops at the first one that is not there.
+//! While the device is busy, records gather in the current piece; when a write ends, all of them go as the next one. So groups
+//! are as large as the device is slow, and a lone transaction waits for nobody. A flush covers the writes that had completed
+//! when it was submitted; frames become durable in their order, since a reader stops at the first one that is not there.
 //!
 //! The writer is a state machine, advanced by [`turn`](Writer::turn): a thread in production, a seed in simulation.
 
@@ -71,6 +71,8 @@ pub struct Writer {
     full_said: bool,
     /// What the last frame said.
     proven_said: u64,
+    /// The greatest timestamp in a frame.
+    newest_written: u64,
     cut_said: u64,
     /// The horizon before the last wait: if it is the same after it, all is quiet.
     durable_before: u64,
@@ -105,6 +107,7 @@ impl Writer {
             growth_refused: false,
             full_said: false,
             proven_said: 0,
+            newest_written: 0,
             cut_said,
             durable_before,
             said_nothing: true,
@@ -122,25 +125,28 @@ impl Writer {
         if self.shared.failure().is_some() {
             return Turn::Ended;
         }
+        self.try_turn(may_wait).unwrap_or_else(|error| {
+            self.shared.fail(LogError::Failed { log: self.log, error });
+            Turn::Ended
+        })
+    }
+
+    fn try_turn(&mut self, may_wait: bool) -> Result<Turn, DeviceError> {
         self.free_segments();
-        self.prepare_segments();
+        self.prepare_segments()?;
         let mut worked = self.submit_frames();
         worked |= self.submit_flush();
         if self.is_finished() {
-            return Turn::Ended;
+            return Ok(Turn::Ended);
         }
         let wait = if may_wait { self.wait() } else { Wait::No };
         let mut completions = std::mem::take(&mut self.completions);
         worked |= self.lane.poll(wait, &mut completions) > 0;
         self.log().stream.lock().sleeping = false;
-        let answered = completions.drain(..).try_for_each(|completion| self.answer(completion));
+        completions.drain(..).try_for_each(|completion| self.answer(completion))?;
         self.completions = completions;
-        if let Err(error) = answered {
-            self.shared.fail(LogError::Failed { log: self.log, error });
-            return Turn::Ended;
-        }
         self.settle_without_flush();
-        if worked { Turn::Worked } else { Turn::Idle }
+        Ok(if worked { Turn::Worked } else { Turn::Idle })
     }
 
     /// The device has operations of this log to complete.
@@ -168,8 +174,8 @@ impl Writer {
         stream.sleeping = can_take;
         drop(stream);
         self.durable_before = self.shared.horizon.durable();
-        let unsaid = self.durable_before > self.proven_said;
-        Wait::AtMost(if !busy && unsaid { QUIET } else { IDLE })
+        let unsaid = !busy && self.has_unsaid(self.durable_before);
+        Wait::AtMost(if unsaid { QUIET } else { IDLE })
     }
 
     /// Nothing is left to do, now and ever.
@@ -196,25 +202,26 @@ impl Writer {
     }
 
     /// Keeps one segment ready ahead, and makes as many as are waited for.
-    fn prepare_segments(&mut self) {
+    fn prepare_segments(&mut self) -> Result<(), DeviceError> {
         let (due_through, wanted) = {
             let stream = self.log().stream.lock();
             (stream.segments_due(), stream.segments_wanted() > 0)
         };
         if self.growth_refused && !wanted {
-            return;
+            return Ok(());
         }
         self.growth_refused = false;
         while self.slots.next_sequence() <= due_through {
-            if !self.slots.prepare() && !self.grow() {
+            if !self.slots.prepare() && !self.grow()? {
                 break;
             }
         }
         self.submit_headers();
+        Ok(())
     }
 
-    /// Makes the device one segment longer; `false` if it cannot be.
-    fn grow(&mut self) -> bool {
+    /// Makes the device one segment longer; `false` if there is no space.
+    fn grow(&mut self) -> Result<bool, DeviceError> {
         let grown = match (self.slots.count() + 1).checked_mul(self.log().segment_bytes) {
             Some(bytes) => self.device.ensure_length(bytes),
             None => Err(DeviceError::Full { device: self.device.name() }),
@@ -223,10 +230,14 @@ impl Writer {
             Ok(()) => {
                 self.slots.grown();
                 self.full_said = false;
+                Ok(true)
             }
-            Err(error) => self.refuse(&error),
+            Err(error @ DeviceError::Full { .. }) => {
+                self.refuse(&error);
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
-        !self.growth_refused
     }
 
     /// There is no space: those who wait for it are told, and it is tried again when they come back.
@@ -290,7 +301,7 @@ impl Writer {
         let flushed = self.slots.prepared_mut().filter(|prepared| prepared.state == Preparation::Flushing);
         flushed.for_each(|prepared| prepared.state = Preparation::Durable);
         if let Some(segment) = self.slots.ready_through() {
-            self.shared.is_known();
+            self.shared.becomes_known();
             let log = self.log();
             log.stream.lock().ready(segment);
             log.room.notify_all();
@@ -321,16 +332,22 @@ impl Writer {
         any
     }
 
-    /// Whether a frame without records is worth its block: the run's beginning; a cut; the end; and after a quiet time what is durable.
+    /// Whether a frame without records is worth its block: the run's beginning; a cut; the end; and after a quiet time what is
+    /// durable.
     fn has_something_to_say(&mut self) -> bool {
-        let durable = self.shared.horizon.durable();
         if !self.frames.is_empty() {
             return false;
         }
+        let durable = self.shared.horizon.durable();
         let cut = self.shared.cut.load(Ordering::Relaxed) > self.cut_said;
-        let quiet = durable > self.proven_said && durable == self.durable_before;
-        let ending = durable > self.proven_said && self.log().stream.lock().is_drained();
-        self.said_nothing || cut || quiet || ending
+        let settled = durable == self.durable_before || self.log().stream.lock().is_drained();
+        self.said_nothing || cut || (settled && self.has_unsaid(durable))
+    }
+
+    /// The horizon has moved since the last frame, and not only for others: of several logs, the last one with records tells of
+    /// all.
+    fn has_unsaid(&self, durable: u64) -> bool {
+        durable > self.proven_said && self.newest_written > self.proven_said
     }
 
     fn submit_frame(&mut self, piece: Piece) {
@@ -348,6 +365,7 @@ impl Writer {
             block: (piece.offset / BLOCK_BYTES as u64) as u32,
         };
         (self.proven_said, self.cut_said, self.said_nothing) = (header.proven, header.cut, false);
+        self.newest_written = self.newest_written.max(piece.newest);
         let slot = self.slots.frame_goes_to(piece.segment, piece.newest);
         let (mut buffer, payload_bytes) = (piece.buffer, header.payload_bytes.into());
         buffer.set_length(whole_blocks(piece.used));

@@ -3,10 +3,11 @@
 mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use common::{Found, memory_devices, open, options, payload};
-use saki_log::LogError;
+use saki_io::{Device, DeviceOptions, open_device};
+use saki_log::{LogError, Options};
 
 #[test]
 fn records_are_durable_and_found_again() {
@@ -111,7 +112,7 @@ fn a_record_may_be_longer_than_segments_and_buffers() {
 #[test]
 fn too_long_a_record_is_refused_at_once() {
     let devices = memory_devices(1, 6);
-    let (logs, ..) = open(&devices, saki_log::Options { record_bytes_max: 1_000, ..options() }).unwrap();
+    let (logs, ..) = open(&devices, Options { record_bytes_max: 1_000, ..options() }).unwrap();
     let refused = logs.reserve(0, 1_001).err();
     assert!(matches!(refused, Some(LogError::TooLarge { bytes: 1_001, bytes_max: 1_000 })));
     drop(logs.reserve(0, 1_000).unwrap());
@@ -136,4 +137,39 @@ fn cut_segments_are_used_again() {
     let (_logs, report, found) = open(&devices, options()).unwrap();
     assert_eq!((report.horizon, report.after), (timestamp, timestamp - 5));
     assert!(found.range(timestamp - 4..).count() == 5, "{report:?}");
+}
+
+/// Files on this machine, through its kernel.
+#[test]
+fn real_files_hold_logs() {
+    let directory = tempfile::tempdir().unwrap();
+    let devices = || -> Vec<Arc<dyn Device>> {
+        let open = |log| {
+            let path = directory.path().join(format!("{log}.log"));
+            open_device(path, DeviceOptions { create: true, ..DeviceOptions::default() }).unwrap()
+        };
+        (0..2).map(open).collect()
+    };
+    let options = || Options { segment_bytes: 1 << 20, ..Options::new(9) };
+    let mut last = 0;
+    for run in 0..3 {
+        let (logs, report, found) = open(&devices(), options()).unwrap();
+        assert_eq!((report.horizon, found.len() as u64), (last, last), "run {run}: {report:?}");
+        found.iter().for_each(|(timestamp, bytes)| assert_eq!(*bytes, payload(*timestamp, bytes.len())));
+        let clock = AtomicU64::new(last);
+        std::thread::scope(|scope| {
+            for worker in 0..3 {
+                let (logs, clock) = (&logs, &clock);
+                scope.spawn(move || {
+                    for round in 0..700 {
+                        let reservation = logs.reserve(worker % 2, 2_000).unwrap();
+                        let timestamp = clock.fetch_add(1, Ordering::Relaxed) + 1;
+                        reservation.commit(timestamp, &payload(timestamp, 100 + round));
+                    }
+                });
+            }
+        });
+        last += 2_100;
+        logs.wait_durable(last).unwrap();
+    }
 }

@@ -12,12 +12,16 @@ use saki_log::{LogError, Options, Range};
 
 /// Two logs with records through `last`, closed; several segments each.
 fn filled(seed: u64, last: u64) -> (Vec<Arc<SimDevice>>, Found) {
-    let devices = sim_devices(2, seed);
+    filled_logs(2, seed, last)
+}
+
+fn filled_logs(count: u64, seed: u64, last: u64) -> (Vec<Arc<SimDevice>>, Found) {
+    let devices = sim_devices(count, seed);
     let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
     let mut expected = Found::new();
     for timestamp in 1..=last {
         let bytes = payload(timestamp, 200 + timestamp as usize * 37 % 3_000);
-        logs.reserve(timestamp as usize % 2, bytes.len()).unwrap().commit(timestamp, &bytes);
+        logs.reserve((timestamp % count) as usize, bytes.len()).unwrap().commit(timestamp, &bytes);
         expected.insert(timestamp, bytes);
         if timestamp % 10 == 0 {
             logs.wait_durable(timestamp).unwrap();
@@ -46,7 +50,17 @@ fn write(device: &SimDevice, offset: u64, bytes: &[u8]) {
 
 #[test]
 fn a_flipped_bit_is_found_wherever_it_is() {
-    let (devices, expected) = filled(1, 120);
+    flip_every_sector(2);
+}
+
+/// There is no other log to tell of what was durable.
+#[test]
+fn a_flipped_bit_is_found_in_a_log_alone() {
+    flip_every_sector(1);
+}
+
+fn flip_every_sector(count: u64) {
+    let (devices, expected) = filled_logs(count, 1, 120);
     let mut random = Random::new(7);
     let (mut errors, mut harmless) = (0, 0);
     let length = devices[0].length_bytes().unwrap();
@@ -70,6 +84,35 @@ fn a_flipped_bit_is_found_wherever_it_is() {
         }
     }
     assert!(errors > 100 && harmless > 10, "{errors} errors, {harmless} flips of what nobody needs");
+}
+
+/// A log that was never closed: once all is quiet, its end is no longer taken for a crash's.
+#[test]
+fn even_the_last_record_is_missed_after_a_quiet_moment() {
+    for count in 1..=3 {
+        quiet_then_damaged(count);
+    }
+}
+
+fn quiet_then_damaged(count: usize) {
+    let devices = sim_devices(count as u64, 11);
+    let last = count - 1;
+    let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
+    logs.reserve(last, 2_000).unwrap().commit(1, &payload(1, 2_000));
+    logs.wait_durable(1).unwrap();
+    // In quiet, one frame more comes, and its flush.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let damaged = copy(&devices);
+    let mut bytes = vec![0; options().segment_bytes as usize];
+    damaged[last].peek(0, &mut bytes);
+    let at = bytes.windows(32).position(|part| part == &payload(1, 2_000)[..32]).unwrap() as u64;
+    damaged[last].flip_bit(at, 5);
+    match open(&as_devices(&damaged), options()).err() {
+        Some(LogError::Corrupt { timestamp: 1, proven: 1, damage }) => {
+            assert_eq!((damage.log, damage.offset), (last, at - at % 4096));
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -99,6 +142,24 @@ fn with_loss_accepted_all_before_the_damage_is_recovered() {
         assert!(found == after);
     }
     assert!(losses > 10);
+}
+
+/// All that says what the run was built on is gone.
+#[test]
+fn the_only_header_is_missed() {
+    for at in [9, 100] {
+        let (devices, _) = filled_logs(1, 12, 5);
+        devices[0].flip_bit(at, 0);
+        // The next one was made ready already.
+        devices[0].flip_bit(options().segment_bytes + at, 0);
+        match open(&as_devices(&devices), options()).err() {
+            Some(LogError::NotALog { .. }) if at == 9 => {}
+            Some(LogError::Inconsistent { segment: 1, offset: 0, .. }) if at == 100 => {
+                assert!(open(&as_devices(&devices), Options { accept_loss: true, ..options() }).is_ok());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn a_full_disk_refuses_and_heals_with_space() {
     // Cutting makes room.
     logs.cut(last);
     let (next, error) = append_until_refused(&logs, 0, last);
-    assert!(next > last + 150 && matches!(error, LogError::Full { .. }), "{last}, {next}, {error}");
+    assert!(next > last + 60 && matches!(error, LogError::Full { .. }), "{last}, {next}, {error}");
     logs.wait_durable(next).unwrap();
     logs.close().unwrap();
     let (_logs, report, found) = open(&as_devices(&[small]), options()).unwrap();
@@ -86,6 +86,21 @@ fn a_failing_write_fails_all_who_wait() {
         let (_logs, report, found) = open(&as_devices(&devices), options()).unwrap();
         assert!(report.horizon >= 1 && found.contains_key(&1));
     }
+}
+
+#[test]
+fn a_device_that_refuses_to_grow_has_failed() {
+    let devices = sim_devices(1, 8);
+    let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
+    logs.reserve(0, 10).unwrap().commit(1, b"0123456789");
+    logs.wait_durable(1).unwrap();
+    devices[0].faults().set_read_only(true);
+    let error = logs.reserve(0, 500_000).unwrap_err();
+    assert!(matches!(error, LogError::Failed { log: 0, .. }), "{error}");
+    drop(logs);
+    devices[0].faults().heal();
+    let (_logs, report, found) = open(&as_devices(&devices), options()).unwrap();
+    assert_eq!((report.horizon, found.len()), (1, 1));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Log images that someone has tampered with.
 //!
-//! [`log_image`] is a body for a fuzzer: bytes are edits of a valid image of two logs, with or without checksums put right afterwards.
-//! Here it is driven by seeded mutations.
+//! [`log_image`] is a body for a fuzzer: bytes are edits of a valid image of two logs, with or without checksums put right
+//! afterwards. Here it is driven by seeded mutations.
 //!
 //! ```text
 //! input   flags u8 | edits, each: place u16 (block), offset u16, length u8 (1 to 16), bytes

@@ -12,6 +12,8 @@
 //! | [`values::row`], [`values::key`] | layout and row or key | no panic; what verifies has one encoding |
 //! | [`columns::column`] | type, number of rows, and an encoded column | no panic; what is decoded has as many rows, and its text is text |
 //! | [`segments::entry`] | columns of a table, and an entry of its segments' directory | no panic; what is read, written and read again is the same |
+//! | [`logs::log`] | edits of a log's device | no record comes out that was not put in, and there is no gap |
+//! | [`logs::record`] | a transaction's record | no panic; what is read, written and read again is the same |
 //! | [`values::text`] | a value as text | no panic; what is read is printed and read again |
 //!
 //! Nothing here allocates or runs without a bound: a target that only grows slow hides its faults.
@@ -19,7 +21,9 @@
 #![forbid(unsafe_code)]
 
 pub mod columns;
+mod damage;
 mod input;
+pub mod logs;
 pub mod mutate;
 pub mod pages;
 pub mod segments;
@@ -34,7 +38,7 @@ pub struct Target {
 }
 
 /// All targets; `fuzz/fuzz_targets` has a file for each.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 11] = [
     Target { name: "leaf", body: pages::leaf, seeds: pages::leaf_seeds },
     Target { name: "inner", body: pages::inner, seeds: pages::inner_seeds },
     Target { name: "overflow", body: pages::overflow, seeds: pages::overflow_seeds },
@@ -43,5 +47,7 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "key", body: values::key, seeds: values::key_seeds },
     Target { name: "column", body: columns::column, seeds: columns::seeds },
     Target { name: "segment", body: segments::entry, seeds: segments::entry_seeds },
+    Target { name: "log", body: logs::log, seeds: logs::log_seeds },
+    Target { name: "record", body: logs::record, seeds: logs::record_seeds },
     Target { name: "text", body: values::text, seeds: values::text_seeds },
 ];

@@ -5,25 +5,24 @@
 //! never be accepted as another content, with them it must at least not panic.
 //!
 //! ```text
-//! input   flags u8 | edits, each: place u8, offset u16, length u8 (1 to 16), bytes
+//! input   flags u8 | edits (`damage.rs`)
 //! ```
 
 use std::sync::{Arc, LazyLock};
 
-use saki_base::{AlignedBuffer, Buffer, PageSize, checksum};
-use saki_io::{Device, Lane, Operation, SimDevice, SimOptions, Wait};
+use saki_base::{PageSize, checksum};
+use saki_io::{Device, SimDevice, SimOptions};
 use saki_volume::{Volume, VolumeOptions};
 
+use crate::damage::{BLOCK_BYTES, edit, write};
 use crate::input::Input;
 
-const BLOCK_BYTES: usize = 4096;
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Superblock, alternating (docs/file-format.md).
 const SUPERBLOCKS: [u64; 2] = [0, 512 << 10];
 const JOURNAL_MAGIC: &[u8; 4] = b"SKJB";
 /// Put checksums right after the edits.
 const FLAG_REPAIR: u8 = 1;
-const EDITS_MAX: usize = 16;
 const DEVICE_BYTES: u64 = 64 << 20;
 
 /// A device's bytes that are not data pages: block by block, with their offsets.
@@ -72,16 +71,7 @@ pub fn volume(data: &[u8]) {
     let mut blocks = image.blocks.clone();
     let mut input = Input(data);
     let flags = input.byte();
-    for _ in 0..EDITS_MAX {
-        if input.0.is_empty() {
-            break;
-        }
-        let (place, low, high, length) = (input.byte(), input.byte(), input.byte(), input.byte());
-        let (_, block) = &mut blocks[place as usize % image.blocks.len()];
-        let at = u16::from_le_bytes([low, high]) as usize % BLOCK_BYTES;
-        let bytes = input.bytes((length as usize % 16 + 1).min(BLOCK_BYTES - at));
-        block[at..at + bytes.len()].copy_from_slice(bytes);
-    }
+    edit(&mut blocks, &mut input);
     if flags & FLAG_REPAIR != 0 {
         blocks.iter_mut().for_each(|(offset, block)| repair(*offset, block));
     }
@@ -118,20 +108,6 @@ fn repair(offset: u64, block: &mut [u8]) {
 
 fn new_device() -> Arc<SimDevice> {
     SimDevice::new(SimOptions { length_bytes: DEVICE_BYTES, ..SimOptions::default() })
-}
-
-fn write(device: &SimDevice, blocks: &[(u64, Vec<u8>)]) {
-    let mut lane: Box<dyn Lane> = device.open_lane(None).expect("a simulated lane");
-    for (offset, block) in blocks {
-        let mut buffer = AlignedBuffer::new(BLOCK_BYTES);
-        buffer.copy_from_slice(block);
-        lane.submit(Operation::write(*offset, *offset, Buffer::Aligned(buffer)));
-    }
-    let mut completions = Vec::new();
-    while lane.in_flight() > 0 {
-        lane.poll(Wait::No, &mut completions);
-    }
-    assert!(completions.iter().all(|completion| completion.result.is_ok()));
 }
 
 /// No edit; a flipped bit in each block, with and without a right checksum; hostile fields of the superblock.

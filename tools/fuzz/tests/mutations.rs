@@ -56,6 +56,8 @@ targets! {
     inner 6_000,
     overflow 3_000,
     volume 1_500,
+    log 400,
+    record 30_000,
     row 30_000,
     key 30_000,
     column 1_500,

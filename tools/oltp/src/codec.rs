@@ -372,8 +372,8 @@ mod tests {
         };
         let (small, when) = (Place::<i16>::of(&table, "small"), NullablePlace::<i64>::of(&table, "when"));
         let (amount, text) = (Place::<i64>::of(&table, "amount"), Variable::of(&table, "text"));
-        let mut body = row(-3, None, -1_00);
-        assert_eq!((small.read(&body), when.read(&body), amount.read(&body)), (-3, None, -1_00));
+        let mut body = row(-3, None, -100);
+        assert_eq!((small.read(&body), when.read(&body), amount.read(&body)), (-3, None, -100));
         assert_eq!(text.read(table.row_layout(), &body), b"word");
         assert!(NullablePlace::<i64>::of(&table, "other").is_null(&body));
         small.write(&mut body, 9);

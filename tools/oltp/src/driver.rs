@@ -49,12 +49,20 @@ pub struct Span {
     pub warmup: Duration,
     pub measured: Duration,
     pub durability: Durability,
+    /// Over before its time when so many bytes of log have been written.
+    pub log_bytes_max: u64,
 }
 
 impl Span {
     pub fn new(warmup_seconds: f64, seconds: f64, durability: Durability) -> Self {
         let [warmup, measured] = [warmup_seconds, seconds].map(Duration::from_secs_f64);
-        Self { warmup, measured, durability }
+        Self { warmup, measured, durability, log_bytes_max: u64::MAX }
+    }
+
+    /// Until there is so much log.
+    pub const fn of_log(bytes: u64) -> Self {
+        let forever = Duration::from_secs(24 * 3600);
+        Self { warmup: Duration::ZERO, measured: forever, durability: Durability::Sync, log_bytes_max: bytes }
     }
 }
 
@@ -98,6 +106,8 @@ pub struct Measured {
     pub workers: Vec<Tally>,
     pub log: LogWork,
     pub seconds: f64,
+    /// Memory of rows and versions at the end.
+    pub memory_bytes: usize,
 }
 
 const WARMING: u8 = 0;
@@ -130,15 +140,16 @@ pub fn drive<W: Work>(
         let workers = on_workers(database, worker);
         phase.store(STOPPED, Ordering::Relaxed);
         let (log, seconds) = clock.join().expect("the clock does not panic");
-        Ok(Measured { workers: workers?, log, seconds })
+        Ok(Measured { workers: workers?, log, seconds, memory_bytes: database.memory_bytes() })
     })
 }
 
 /// Takes the phases through; what the logs wrote while it counted, and how long that was.
 fn keep_time(database: &Database, phase: &AtomicU8, span: Span, progress: &Progress) -> (LogWork, f64) {
+    let is_full = || span.log_bytes_max < u64::MAX && LogWork::of(database).written_bytes >= span.log_bytes_max;
     let sleep = |until: Instant| {
-        while phase.load(Ordering::Relaxed) != STOPPED && Instant::now() < until {
-            std::thread::sleep(until.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+        while phase.load(Ordering::Relaxed) != STOPPED && Instant::now() < until && !is_full() {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()).min(Duration::from_millis(20)));
             progress.at(|| format!("{} commits", database.now()));
         }
     };
@@ -229,14 +240,26 @@ impl<'a> Runner<'a> {
             if phase.load(Ordering::Relaxed) == STOPPED {
                 return Ok(None);
             }
-            // The other is likely on another core, and nearly done; if it is on this one, it needs it.
             tries += 1;
-            if tries % 16 == 0 {
-                std::thread::yield_now();
-            } else {
-                (0..1_u32 << tries.min(8)).for_each(|_| std::hint::spin_loop());
-            }
+            self.back_off(tries)?;
         }
+    }
+
+    /// Waits a little before the next try, the longer the more there were.
+    #[cold]
+    fn back_off(&self, tries: u32) -> Result<(), Error> {
+        match tries {
+            // The other is likely on another core, and nearly done;
+            tries if tries % 16 != 0 => (0..1_u32 << tries.min(8)).for_each(|_| std::hint::spin_loop()),
+            // if it is on this one, it needs it.
+            ..64 => std::thread::yield_now(),
+            // Where commits are not speculative, it is its own earlier one, and the log has to come first.
+            _ => match self.queue.front() {
+                Some(first) => self.database.wait(first.receipt)?,
+                None => std::thread::yield_now(),
+            },
+        }
+        Ok(())
     }
 
     #[inline]
@@ -351,6 +374,11 @@ impl Measured {
         aborts / self.sum(|worker| worker.executed as f64).max(1.0)
     }
 
+    /// Share of the time in which the workers had a core, in the mean.
+    pub fn running_share(&self) -> f64 {
+        self.sum(|worker| worker.running_share) / self.workers.len().max(1) as f64
+    }
+
     /// Latencies of a kind, or of all.
     pub fn latency(&self, kind: Option<usize>) -> Histogram<u64> {
         let mut all = latencies();
@@ -369,13 +397,15 @@ impl Measured {
             "seconds": self.seconds,
             "acknowledged_per_s": self.rate(),
             "executed_per_s": self.executed_rate(),
+            "executed_per_running_s": self.executed_rate() / self.running_share().max(1e-9),
             "aborts": {
                 "conflict": self.sum(|worker| worker.conflicts as f64),
                 "serialization": self.sum(|worker| worker.serializations as f64),
                 "per_commit": self.abort_share(),
             },
             "latency_ms": percentiles(&self.latency(None)),
-            "running_share": self.sum(|worker| worker.running_share) / self.workers.len().max(1) as f64,
+            "running_share": self.running_share(),
+            "memory_mb": self.memory_bytes as f64 / 1e6,
             "log": {
                 "bytes_per_commit": log.record_bytes as f64 / committed,
                 "written_mb_per_s": log.written_bytes as f64 / 1e6 / self.seconds.max(1e-9),

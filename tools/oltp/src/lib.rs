@@ -17,9 +17,12 @@ mod codec;
 mod disk;
 mod driver;
 mod engine;
+pub mod index;
 pub mod neworder;
 mod progress;
+pub mod recovery;
 pub mod tpcc;
+pub mod ycsb;
 mod zipf;
 
 use clap::Subcommand;
@@ -32,6 +35,12 @@ pub use chart::ChartData;
 pub enum Benchmark {
     /// New-Order over workers and logs: scaling, latency, speculation
     Neworder(neworder::Options),
+    /// TPC-C: the full mix, checked by its consistency conditions
+    Tpcc(tpcc::Options),
+    /// Point reads, updates, inserts and scans, uniform and skewed
+    Ycsb(ycsb::Options),
+    /// Replaying logs
+    Recovery(recovery::Options),
 }
 
 /// What a benchmark found, and curves of it.
@@ -47,5 +56,8 @@ pub struct Outcome {
 pub fn run(common: &Common, benchmark: &Benchmark) -> Result<Outcome, String> {
     match benchmark {
         Benchmark::Neworder(options) => neworder::run(common, options),
+        Benchmark::Tpcc(options) => tpcc::run(common, options),
+        Benchmark::Ycsb(options) => ycsb::run(common, options),
+        Benchmark::Recovery(options) => recovery::run(common, options),
     }
 }

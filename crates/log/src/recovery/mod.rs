@@ -9,13 +9,15 @@
 //!
 //! A record may be applied while others are still being read if it is *proven*: it belongs to an earlier run and the next
 //! run was built on it, or a frame of the last run, in whatever log, says that it was durable. Frames say so with every write,
-//! so little is held back. At the end, the logs reach as far as the timestamps of all their records together have no gap. If that is
-//! less than what is proven, something durable is gone, and nothing is opened (unless loss is accepted: then a first pass only looks).
+//! so little is held back. At the end, the logs reach as far as the timestamps of all their records together have no gap. If
+//! that is less than what is proven, something durable is gone, and nothing is opened (unless loss is accepted: then a first
+//! pass only looks).
 //!
 //! Bytes are hostile here: every length is bounded before it is used, nothing is allocated by what a header promises, and what
 //! contradicts itself is an error or the end of its log.
 
 mod assembler;
+mod mend;
 mod plan;
 mod replay;
 mod scan;
@@ -70,8 +72,15 @@ pub fn recover(
     let started = Instant::now();
     let logs = u32::try_from(devices.len()).ok().filter(|count| (1..=4096).contains(count));
     let logs = logs.ok_or_else(|| LogError::Options { message: format!("{} logs, not 1 to 4096", devices.len()) })?;
+    if u64::from(logs) > options.window / 2 {
+        // Each log is granted at least one reservation; see `window_is_open`.
+        return Err(LogError::Options {
+            message: format!("a window of {} is too small for {logs} logs", options.window),
+        });
+    }
     let identity = Identity { database: options.database, log: 0, logs };
     let mut scanned = scan_all(devices, identity, options)?;
+    mend::mend(&mut scanned, identity, options.accept_loss)?;
     if range.after.is_some_and(|after| after > TIMESTAMP_MAX) {
         return Err(LogError::Options { message: format!("timestamps end at {TIMESTAMP_MAX}") });
     }

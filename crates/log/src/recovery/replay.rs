@@ -135,8 +135,28 @@ impl From<FrameFault> for SegmentEnd {
     }
 }
 
+/// The last segment may have no frames yet; the one before it has.
+const LOOK_AHEAD_SEGMENTS: usize = 2;
+
 impl Replay<'_> {
+    /// Asks the last segments' first frames what is proven, so that all before them can be applied as they are read.
+    fn look_ahead(&mut self) -> Result<(), LogError> {
+        let log = self.scanned.log;
+        for segment in self.common.plan.needed(self.scanned).iter().rev().take(LOOK_AHEAD_SEGMENTS) {
+            self.reader.open(segment.slot);
+            if self.reader.left() == 0 {
+                continue;
+            }
+            // Nothing is decided here: what is wrong is found again, and said, when its turn comes.
+            if let Ok(header) = self.find_frame(segment).map_err(|error| LogError::Device { log, error })? {
+                self.common.proves(segment.header.run.number, &header);
+            }
+        }
+        Ok(())
+    }
+
     fn read_all(&mut self) -> Result<(), LogError> {
+        self.look_ahead()?;
         let mut before: Option<&SegmentAt> = None;
         for segment in self.common.plan.needed(self.scanned) {
             let SegmentHeader { run, sequence, .. } = segment.header;
@@ -164,13 +184,30 @@ impl Replay<'_> {
         // Relaxed: only saves work.
         while !self.common.stop.load(Ordering::Relaxed) {
             let at = self.reader.at();
-            if let Some(end) = self.read_frame(segment)? {
-                self.segment_ended(segment, at, end);
-                break;
+            match self.read_frame(segment)? {
+                None => self.frame_was_there(segment),
+                Some(end) => {
+                    self.segment_ended(segment, at, end);
+                    if !self.find_next_frame(segment)? {
+                        break;
+                    }
+                }
             }
-            self.frame_was_there(segment);
         }
         Ok(())
+    }
+
+    /// Looks for a frame behind a broken one, block by block. A crash leaves at most a few, which were in flight together; but
+    /// where rot has broken one, those behind it are there, and tell that it was durable.
+    fn find_next_frame(&mut self, segment: &SegmentAt) -> Result<bool, LogError> {
+        let log = self.scanned.log;
+        while self.reader.left() > BLOCK_BYTES as u64 {
+            self.reader.consume(BLOCK_BYTES);
+            if self.find_frame(segment).map_err(|error| LogError::Device { log, error })?.is_ok() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn segment_ended(&mut self, segment: &SegmentAt, at: u64, end: SegmentEnd) {

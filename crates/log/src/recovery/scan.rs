@@ -27,7 +27,8 @@ pub struct Scanned {
     pub slots: u64,
     /// In the order of sequence numbers.
     pub segments: Vec<SegmentAt>,
-    /// Slots whose header is not one.
+    /// Slots whose header is not one, and what is wrong with each.
+    pub nameless: Vec<u64>,
     pub damages: Vec<Damage>,
 }
 
@@ -50,7 +51,16 @@ pub fn scan(device: Arc<dyn Device>, identity: Identity, segment_bytes: u64) -> 
     let length = length - length % BLOCK_BYTES as u64;
     let slots = length.div_ceil(segment_bytes);
     let offsets: Vec<u64> = (0..slots).map(|slot| slot * segment_bytes).collect();
-    let mut scanned = Scanned { log, device, segment_bytes, length, slots, segments: Vec::new(), damages: Vec::new() };
+    let mut scanned = Scanned {
+        log,
+        device,
+        segment_bytes,
+        length,
+        slots,
+        segments: Vec::new(),
+        nameless: Vec::new(),
+        damages: Vec::new(),
+    };
     let mut foreign = false;
     let blocks = read_blocks(&*scanned.device, log, &offsets)?;
     for (slot, block) in (0..).zip(&blocks) {
@@ -67,6 +77,9 @@ impl Scanned {
     /// Takes a slot's header in; `true` if it is of nothing we know.
     fn add(&mut self, slot: u64, identity: Identity, found: HeaderFound) -> Result<bool, LogError> {
         let (log, device) = (self.log, self.device.name());
+        if !matches!(found, HeaderFound::Empty | HeaderFound::Header(_)) {
+            self.nameless.push(slot);
+        }
         let damage = |found: String| Damage {
             log,
             device: device.clone(),
@@ -108,16 +121,16 @@ impl Scanned {
         }
         if header.segment_bytes != self.segment_bytes {
             let expected = format!("segments of {} bytes", self.segment_bytes);
-            return Err(self.inconsistent(slot, header, expected, format!("one of {}", header.segment_bytes)));
+            return Err(self.inconsistent(slot, header.sequence, expected, format!("one of {}", header.segment_bytes)));
         }
         Ok(())
     }
 
-    fn inconsistent(&self, slot: u64, header: &SegmentHeader, expected: String, found: String) -> LogError {
+    pub fn inconsistent(&self, slot: u64, sequence: u64, expected: String, found: String) -> LogError {
         LogError::Inconsistent {
             log: self.log,
             device: self.device.name(),
-            segment: header.sequence,
+            segment: sequence,
             offset: slot * self.segment_bytes,
             expected,
             found,
@@ -125,17 +138,22 @@ impl Scanned {
     }
 
     /// By sequence number, which are all different, and later ones of later runs.
-    fn sort(&mut self) -> Result<(), LogError> {
+    pub fn sort(&mut self) -> Result<(), LogError> {
         self.segments.sort_by_key(|segment| segment.header.sequence);
         for pair in self.segments.windows(2) {
             let (before, SegmentAt { slot, header }) = (&pair[0], &pair[1]);
             if before.header.sequence == header.sequence {
                 let found = format!("another segment {}", header.sequence);
-                return Err(self.inconsistent(*slot, header, format!("segment {} once", header.sequence), found));
+                return Err(self.inconsistent(
+                    *slot,
+                    header.sequence,
+                    format!("segment {} once", header.sequence),
+                    found,
+                ));
             }
             if before.header.run.number > header.run.number {
                 let expected = format!("run {} or later", before.header.run.number);
-                return Err(self.inconsistent(*slot, header, expected, format!("run {}", header.run.number)));
+                return Err(self.inconsistent(*slot, header.sequence, expected, format!("run {}", header.run.number)));
             }
         }
         Ok(())

@@ -100,7 +100,8 @@ impl SegmentReader {
     pub fn consume(&mut self, bytes: usize) {
         self.consumed += bytes;
         self.at += bytes as u64;
-        if self.consumed >= 1 << 20 {
+        // So rarely that all of it is moved about once.
+        if self.consumed >= PIECE_BYTES as usize && self.consumed * 2 >= self.window.len() {
             self.window.drain(..self.consumed);
             self.consumed = 0;
         }

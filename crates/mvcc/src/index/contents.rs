@@ -158,28 +158,16 @@ impl Contents {
 }
 
 /// Appends the key of entry `at` of a node that does not change.
-pub(crate) fn append_key(node: Node, shape: Shape, at: usize, to: &mut Vec<u8>) {
-    try_append_key(node, shape, at, to).expect("nobody else writes");
-}
-
-/// Appends the key of entry `at`, or some bytes if the node is being changed.
-///
-/// # Errors
-/// It certainly is.
-#[inline]
-pub(crate) fn try_append_key(
-    node: Node,
-    shape: Shape,
-    at: usize,
-    to: &mut Vec<u8>,
-) -> Result<(), super::latch::Restart> {
-    let start = to.len();
-    to.resize(start + shape.prefix(), 0);
-    copy_prefix(node, shape, &mut to[start..]);
+fn append_key(node: Node, shape: Shape, at: usize, to: &mut Vec<u8>) {
+    let prefix = shape.prefix();
+    for start in (0..prefix).step_by(8) {
+        let word = node.word(HEADER_WORDS + start / 8).to_be_bytes();
+        to.extend_from_slice(&word[..(prefix - start).min(8)]);
+    }
     let head = node.head(shape, at).to_be_bytes();
     if !shape.is_general() {
         to.extend_from_slice(&head[..usize::from(shape.format())]);
-        return Ok(());
+        return;
     }
     let tail = node.tail(shape, at);
     let length = tail.length();
@@ -188,16 +176,7 @@ pub(crate) fn try_append_key(
         to.extend_from_slice(&tail.inline().to_be_bytes()[..(length - 8).min(4)]);
     }
     for i in 0..heap_words(length) {
-        let word = node.heap_word(shape, tail, i)?.to_be_bytes();
+        let word = node.heap_word(shape, tail, i).unwrap_or_else(|_| unreachable!("nobody writes")).to_be_bytes();
         to.extend_from_slice(&word[..(length - INLINE_BYTES - 8 * i).min(8)]);
-    }
-    Ok(())
-}
-
-/// Writes the node's prefix to the beginning of `to`.
-#[inline]
-pub(crate) fn copy_prefix(node: Node, shape: Shape, to: &mut [u8]) {
-    for (at, bytes) in to[..shape.prefix()].chunks_mut(8).enumerate() {
-        bytes.copy_from_slice(&node.word(HEADER_WORDS + at).to_be_bytes()[..bytes.len()]);
     }
 }

@@ -2,9 +2,8 @@
 
 use std::ops::{Bound, Range};
 
-use super::contents::try_append_key;
 use super::latch::Restart;
-use super::node::{Node, Shape, prefetch_node};
+use super::node::{HEADER_WORDS, INLINE_BYTES, Node, Shape, Tail, heap_words, prefetch_node};
 use super::path::{Step, enter};
 use super::search::locate;
 use super::{Index, Observed};
@@ -147,8 +146,8 @@ impl Cursor<'_> {
                 let (leaf, version) = self.descend(limit)?;
                 let shape = leaf.shape();
                 let edge = match self.direction {
-                    Direction::Forward => first_of(leaf, shape, self.from_lower())?,
-                    Direction::Reverse => end_of(leaf, shape, self.from_upper())?,
+                    Direction::Forward => first_of(leaf, shape, self.lower_left())?,
+                    Direction::Reverse => end_of(leaf, shape, self.upper_left())?,
                 };
                 (leaf, version, Some(edge))
             }
@@ -190,13 +189,13 @@ impl Cursor<'_> {
         Ok(Some(Observed { leaf, version }))
     }
 
-    /// Where a forward scan goes on from.
-    fn from_lower(&self) -> Bound<&[u8]> {
+    /// The lower end of what is left of a forward scan.
+    fn lower_left(&self) -> Bound<&[u8]> {
         if self.is_resumed { Bound::Excluded(&self.buffer.resume) } else { self.lower }
     }
 
-    /// Where a reverse scan goes on from.
-    fn from_upper(&self) -> Bound<&[u8]> {
+    /// The upper end of what is left of a reverse scan.
+    fn upper_left(&self) -> Bound<&[u8]> {
         if self.is_resumed { Bound::Excluded(&self.buffer.resume) } else { self.upper }
     }
 
@@ -218,8 +217,8 @@ impl Cursor<'_> {
                 return Ok((node, version));
             }
             let at = match self.direction {
-                Direction::Forward => child_at_lower(node, shape, self.from_lower())?,
-                Direction::Reverse => child_at_upper(node, shape, self.from_upper())?,
+                Direction::Forward => child_at_lower(node, shape, self.lower_left())?,
+                Direction::Reverse => child_at_upper(node, shape, self.upper_left())?,
             };
             (node, version) = self.enter(path, Step { node, version, at }, shape, limit)?;
         }
@@ -334,63 +333,65 @@ impl ScanBuffer {
     /// Copies entries, which the caller validates.
     #[inline]
     fn copy(&mut self, node: Node, shape: Shape, range: Range<usize>, is_reverse: bool) -> Result<(), Restart> {
-        if shape.is_general() {
-            self.copy_general(node, shape, range, is_reverse)
-        } else {
-            self.copy_uniform(node, shape, range, is_reverse)
-        }
-    }
-
-    /// Keys of one length, so it is known where each goes.
-    #[inline]
-    fn copy_uniform(&mut self, node: Node, shape: Shape, range: Range<usize>, is_reverse: bool) -> Result<(), Restart> {
-        let (prefix, suffix) = (shape.prefix(), usize::from(shape.format()));
-        let length = prefix + suffix;
-        let bytes = range.len() * length;
-        if self.keys.len() < bytes {
-            self.keys.resize(bytes.next_power_of_two(), 0);
-        }
-        let mut from = if is_reverse { range.end.wrapping_sub(1) } else { range.start };
-        let step = |to: &mut usize| {
-            let at = *to;
-            *to = if is_reverse { at.wrapping_sub(1) } else { at + 1 };
-            at
-        };
-        if prefix == 0 && suffix == 8 {
-            let (keys, _) = self.keys[..bytes].as_chunks_mut::<8>();
-            self.entries.extend(keys.iter_mut().enumerate().map(|(to, key)| {
-                let at = step(&mut from);
-                *key = node.head(shape, at).to_be_bytes();
-                Entry { start: (8 * to) as u32, length: 8, value: node.value(shape, at) }
-            }));
+        let count = range.len();
+        let in_order = |to: usize| if is_reverse { range.end - 1 - to } else { range.start + to };
+        if shape.prefix() == 0 && shape.format() == 8 {
+            self.copy_words(node, shape, count, in_order);
             return Ok(());
         }
-        for to in 0..range.len() {
-            let at = step(&mut from);
-            let start = to * length;
-            let key = &mut self.keys[start..start + length];
-            if to == 0 {
-                super::contents::copy_prefix(node, shape, key);
-            }
-            key[prefix..].copy_from_slice(&node.head(shape, at).to_be_bytes()[..suffix]);
-            if to > 0 {
-                self.keys.copy_within(0..prefix, start);
-            }
+        self.entries.reserve(count);
+        let mut start = 0;
+        for at in (0..count).map(in_order) {
+            let length = self.copy_key(node, shape, at, start)?;
             self.entries.push(Entry { start: start as u32, length: length as u32, value: node.value(shape, at) });
+            start += length;
         }
         Ok(())
     }
 
-    fn copy_general(&mut self, node: Node, shape: Shape, range: Range<usize>, is_reverse: bool) -> Result<(), Restart> {
-        self.keys.clear();
-        let count = range.len();
-        for to in 0..count {
-            let at = if is_reverse { range.end - 1 - to } else { range.start + to };
-            let start = self.keys.len();
-            try_append_key(node, shape, at, &mut self.keys)?;
-            let length = (self.keys.len() - start) as u32;
-            self.entries.push(Entry { start: start as u32, length, value: node.value(shape, at) });
-        }
-        Ok(())
+    /// Entries whose keys are their heads.
+    #[inline]
+    fn copy_words(&mut self, node: Node, shape: Shape, count: usize, in_order: impl Fn(usize) -> usize) {
+        self.grow(8 * count);
+        let keys = self.keys.as_chunks_mut::<8>().0[..count].iter_mut();
+        self.entries.extend(keys.enumerate().map(|(to, key)| {
+            let at = in_order(to);
+            *key = node.head(shape, at).to_be_bytes();
+            Entry { start: (8 * to) as u32, length: 8, value: node.value(shape, at) }
+        }));
     }
+
+    /// Writes the key of entry `at` to `start`, in words, each of which overwrites what the one before had too much; returns the
+    /// key's length.
+    #[inline]
+    fn copy_key(&mut self, node: Node, shape: Shape, at: usize, start: usize) -> Result<usize, Restart> {
+        let prefix = shape.prefix();
+        let tail = if shape.is_general() { node.tail(shape, at) } else { Tail::new(0, usize::from(shape.format()), 0) };
+        let length = tail.length();
+        self.grow(start + prefix + length + 16);
+        let to = &mut self.keys[start..];
+        for word in 0..prefix.div_ceil(8) {
+            set_word(to, 8 * word, node.word(HEADER_WORDS + word));
+        }
+        set_word(to, prefix, node.head(shape, at));
+        if length > 8 {
+            set_word(to, prefix + 8, u64::from(tail.inline()) << 32);
+            for word in 0..heap_words(length) {
+                set_word(to, prefix + INLINE_BYTES + 8 * word, node.heap_word(shape, tail, word)?);
+            }
+        }
+        Ok(prefix + length)
+    }
+
+    #[inline]
+    fn grow(&mut self, bytes: usize) {
+        if self.keys.len() < bytes {
+            self.keys.resize(bytes.next_power_of_two().max(1024), 0);
+        }
+    }
+}
+
+#[inline(always)]
+fn set_word(to: &mut [u8], at: usize, word: u64) {
+    to[at..at + 8].copy_from_slice(&word.to_be_bytes());
 }

@@ -331,11 +331,13 @@ impl Node {
     }
 }
 
-/// Asks for the lines of a node that a search may touch.
+/// Asks for the lines of a node that a search may touch: all of a leaf, which comes from memory and is waited for once; of an inner
+/// node, which is in a cache near, the three quarters that are full on average.
 #[inline(always)]
 pub(crate) fn prefetch_node(address: u64, level: usize) {
-    let bytes = if level == 0 { 8 * words_of(super::LEAF_CLASS) } else { 8 * words_of(super::INNER_CLASS) };
-    for line in (0..bytes as u64).step_by(64) {
+    const LEAF_BYTES: u64 = 8 * words_of(super::LEAF_CLASS) as u64;
+    const INNER_BYTES: u64 = 8 * words_of(super::INNER_CLASS) as u64 * 3 / 4;
+    for line in (0..if level == 0 { LEAF_BYTES } else { INNER_BYTES }).step_by(64) {
         prefetch(address + line);
     }
 }

@@ -3,5 +3,6 @@ mod fixture;
 mod interleavings;
 mod isolation;
 mod model;
+mod pruning;
 mod support;
 mod transactions;

@@ -1,7 +1,6 @@
 //! What is done with a structure, and how long it takes.
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::ValueEnum;
@@ -57,28 +56,25 @@ pub struct Run {
 impl Run {
     /// Runs `workload` on `threads` threads, all at the same time.
     pub fn measure<K: Key, S: Structure<K>>(&self, structure: &S, workload: Workload, threads: usize) -> Outcome {
-        let barrier = Barrier::new(threads + 1);
-        let wrong = AtomicU64::new(0);
-        let operations = AtomicU64::new(0);
-        let mut seconds = 0.0;
-        std::thread::scope(|scope| {
-            for thread in 0..threads {
-                let (barrier, wrong, operations) = (&barrier, &wrong, &operations);
-                scope.spawn(move || {
-                    let mut worker = structure.worker();
-                    barrier.wait();
-                    let (done, faults) = self.work(&mut worker, workload, thread as u64, threads as u64);
-                    operations.fetch_add(done, Ordering::Relaxed);
-                    wrong.fetch_add(faults, Ordering::Relaxed);
-                    barrier.wait();
-                });
-            }
+        let barrier = Barrier::new(threads);
+        let work = &|thread: usize| {
+            let mut worker = structure.worker();
             barrier.wait();
             let start = Instant::now();
-            barrier.wait();
-            seconds = start.elapsed().as_secs_f64();
+            let (operations, wrong) = self.work(&mut worker, workload, thread as u64, threads as u64);
+            (start, Instant::now(), operations, wrong)
+        };
+        let parts: Vec<_> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+            workers.into_iter().map(|worker| worker.join().expect("a worker's panic ends the benchmark")).collect()
         });
-        Outcome { operations: operations.into_inner(), seconds, wrong: wrong.into_inner() }
+        let start = parts.iter().map(|part| part.0).min().expect("there are threads");
+        let end = parts.iter().map(|part| part.1).max().expect("there are threads");
+        Outcome {
+            operations: parts.iter().map(|part| part.2).sum(),
+            seconds: (end - start).as_secs_f64(),
+            wrong: parts.iter().map(|part| part.3).sum(),
+        }
     }
 
     /// One thread's part: how many operations, and how many of them went wrong.

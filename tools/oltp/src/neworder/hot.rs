@@ -2,8 +2,8 @@
 //!
 //! Each client increments one of a few rows, waits until that is durable, and does it again. With speculative commits the next
 //! client builds on an increment at once, so that one write of the log carries those of all clients. Without, a row can be
-//! incremented once for each write of the log. Clients are states, not threads: a worker looks at its own in turn and waits for
-//! none of them; what conflicts is tried again later.
+//! incremented once for each write of the log. Clients are states, not threads: a worker looks at its own in turn and rests only
+//! when none of them can go on; what conflicts is tried again later.
 
 use std::time::{Duration, Instant};
 
@@ -76,7 +76,7 @@ fn measure(
     println!("{rows:>8} {speculation:>12} {rate:>12.0} {p99:>10.3} {aborts:>12.3}");
     let facts = json!({
         "what": "hot", "hot_rows": rows, "clients": options.clients, "acknowledged_per_s": rate, "committed": committed,
-        "aborts_per_commit": aborts, "latency_ms": percentiles(&latency),
+        "memory_mb": database.memory_bytes() as f64 / 1e6, "aborts_per_commit": aborts, "latency_ms": percentiles(&latency),
         "log_writes_per_s": (log.writes - before.writes) as f64 / (warmup + counted),
         "log_flushes_per_s": (log.flushes - before.flushes) as f64 / (warmup + counted),
     });
@@ -161,8 +161,7 @@ impl<'a> Crowd<'a> {
                 did_something |= self.look_at(number, session, now, is_counting, &mut counts)?;
             }
             if !did_something {
-                // The logs need a core to write on.
-                std::thread::yield_now();
+                self.rest()?;
             }
             now = Instant::now();
         }
@@ -172,6 +171,21 @@ impl<'a> Crowd<'a> {
             }
         }
         Ok(counts)
+    }
+
+    /// Waits for the first thing that can change anything: a client's commit is durable, or it is time to try again.
+    fn rest(&self) -> Result<(), Error> {
+        let receipt = |client: &Client| match client.state {
+            State::Waiting(receipt) => Some(receipt),
+            State::Asking(_) => None,
+        };
+        match self.clients.iter().filter_map(receipt).min_by_key(|receipt| receipt.through) {
+            Some(first) => self.database.wait(first),
+            None => {
+                std::thread::sleep(RETRY);
+                Ok(())
+            }
+        }
     }
 
     /// Does what a client can do now; whether there was anything.

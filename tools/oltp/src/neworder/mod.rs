@@ -19,7 +19,7 @@ use crate::engine::{Engine, Home};
 use crate::{ChartData, Outcome};
 
 pub use check::Sums;
-pub use work::{Ledger, NewOrders, Scale, Tables};
+pub use work::{Ledger, NewOrders, Scale, Tables, load};
 
 #[derive(Args, Clone, Debug)]
 pub struct Options {

@@ -16,7 +16,7 @@ use crate::tpcc::schema::{
 };
 
 /// Cents.
-pub const INITIAL_PAYMENT: i64 = 10_00;
+pub const INITIAL_PAYMENT: i64 = 1_000;
 
 /// How much of everything there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +59,7 @@ pub fn item_row(item: &Item, random: &mut Random, number: i32, key: &mut Vec<u8>
     let values = [
         ValueRef::Int4(uniform(random, 1, 10_000)),
         ValueRef::Text(&name),
-        ValueRef::Decimal(i128::from(uniform(random, 1_00, 100_00))),
+        ValueRef::Decimal(i128::from(uniform(random, 100, 10_000))),
         ValueRef::Text(&data),
     ];
     encode(&item.table, &values, body);
@@ -289,7 +289,7 @@ impl Population<'_> {
                         supply_warehouse: warehouse,
                         delivery: delivered.then_some(LOADED_AT),
                         quantity: 5,
-                        amount: if delivered { 0 } else { i64::from(uniform(&mut random, 1, 9_999_99)) },
+                        amount: if delivered { 0 } else { i64::from(uniform(&mut random, 1, 999_999)) },
                         info: &letters(&mut random, 24, 24),
                     };
                     order_line_body(&tables.order_line, &row, &mut body);
@@ -329,7 +329,7 @@ fn customer_body(tables: &Tables, random: &mut Random, last: &str, body: &mut Ve
         ValueRef::Text(&phone),
         ValueRef::Timestamp(LOADED_AT),
         ValueRef::Text(credit),
-        ValueRef::Decimal(50_000_00),
+        ValueRef::Decimal(5_000_000),
         ValueRef::Decimal(i128::from(uniform(random, 0, 5_000))),
         ValueRef::Decimal(i128::from(-INITIAL_PAYMENT)),
         ValueRef::Decimal(i128::from(INITIAL_PAYMENT)),
