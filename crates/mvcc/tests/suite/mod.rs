@@ -1,4 +1,5 @@
 mod adya;
+mod faults;
 mod fixture;
 mod interleavings;
 mod isolation;
