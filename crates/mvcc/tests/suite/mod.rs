@@ -5,5 +5,6 @@ mod interleavings;
 mod isolation;
 mod model;
 mod pruning;
+mod stress;
 mod support;
 mod transactions;
