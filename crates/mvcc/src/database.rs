@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, RwLock};
-use saki_io::Device;
+use saki_io::{Device, DeviceError, DeviceOptions};
 use saki_log::{LogStatistics, Logs, Progress, RecoveryReport};
 
 use crate::arena::{Arena, Depot};
@@ -117,8 +118,8 @@ impl Database {
         let catalog = Catalog::open(directory, options.placement.logs())?;
         let device = |log: usize| {
             let path = directory.join(format!("log-{log}"));
-            let options = saki_io::DeviceOptions { create: true, ..Default::default() };
-            saki_io::open_device(&path, options).map_err(|error| Error::Open { message: error.to_string() })
+            let options = DeviceOptions { create: true, ..Default::default() };
+            open_released(&path, &options).map_err(|error| Error::Open { message: error.to_string() })
         };
         let devices = (0..catalog.logs()).map(device).collect::<Result<Vec<_>, _>>()?;
         Self::open_on(catalog, devices, options, progress)
@@ -302,6 +303,21 @@ impl Database {
         Ok(self.shared.logs.clone().close()?)
     }
 }
+
+/// Opens a device. The system may take a moment to end what a killed process has left in flight, and its lock on the file until then.
+fn open_released(path: &Path, options: &DeviceOptions) -> Result<Arc<dyn Device>, DeviceError> {
+    let started = Instant::now();
+    loop {
+        match saki_io::open_device(path, options.clone()) {
+            Err(DeviceError::InUse { .. }) if started.elapsed() < RELEASE_PATIENCE => std::thread::sleep(RELEASE_PAUSE),
+            opened => return opened,
+        }
+    }
+}
+
+/// How long a log may be in use before it is taken to be in use by a process that lives.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
+const RELEASE_PAUSE: Duration = Duration::from_millis(5);
 
 /// A depot for each node that has workers.
 fn depots(placement: &Placement) -> HashMap<NodeId, Arc<Depot>> {
