@@ -31,10 +31,11 @@ thread_local! {
 }
 
 impl Index {
-    /// Gives `key` the value `value`, which is not 0, and appends to `changes` what became of leaves by it.
+    /// Gives `key` the value `value`, which is not 0, and appends to `changes` what became of leaves by it, in the order
+    /// of their becoming.
     ///
     /// # Errors
-    /// The key has a value.
+    /// The key has a value. A leaf may have been split on the way, so `changes` are to be followed even then.
     ///
     /// # Panics
     /// If the key is longer than [`KEY_BYTES_MAX`].
