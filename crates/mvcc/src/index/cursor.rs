@@ -362,8 +362,8 @@ impl ScanBuffer {
         }));
     }
 
-    /// Writes the key of entry `at` to `start`, in words, each of which overwrites what the one before had too much; returns the
-    /// key's length.
+    /// Writes the key of entry `at` to `start`, in words, each of which overwrites what the one before had too much; returns
+    /// the key's length.
     #[inline]
     fn copy_key(&mut self, node: Node, shape: Shape, at: usize, start: usize) -> Result<usize, Restart> {
         let prefix = shape.prefix();

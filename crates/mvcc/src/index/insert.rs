@@ -244,8 +244,8 @@ fn half(contents: &Contents) -> usize {
         .unwrap_or(0)
 }
 
-/// Inserts an entry before entry `at` of a node that the caller has locked; `false` if there is no room. For a new layout of the
-/// node it asks for the use of some memory.
+/// Inserts an entry before entry `at` of a node that the caller has locked; `false` if there is no room. For a new layout of
+/// the node it asks for the use of some memory.
 #[inline]
 fn put(
     node: Node,
