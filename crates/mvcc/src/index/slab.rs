@@ -1,7 +1,7 @@
 //! Memory of nodes: one slab for the process, never given back to the system.
 //!
-//! A node's memory only ever becomes a node of the same size again, so a reader that holds on to a node for too long still reads
-//! words of a node and sees by the version that it is another one. The slab is asked once per split, not per insert.
+//! A node's memory only ever becomes a node of the same size again, so a reader that holds on to a node for too long still
+//! reads words of a node and sees by the version that it is another one. The slab is asked once per split, not per insert.
 
 use std::ptr::NonNull;
 
