@@ -35,6 +35,7 @@ use std::ptr::{self, NonNull};
 
 use crate::arena::Arena;
 use crate::epoch::{Epochs, Snapshots};
+use crate::prefetch::prefetch;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Backoff, Ordering};
 
 /// A begin that no snapshot reaches: of aborted versions, and of those replaced by their own transaction.
@@ -351,6 +352,14 @@ impl Row {
     /// Bytes of its block.
     pub fn block_bytes(&self) -> usize {
         Self::inline_at(usize::from(self.key_length)) + self.first().block_bytes()
+    }
+
+    /// Asks for the memory of the newest version, where it lies apart from the row.
+    #[inline]
+    pub fn prefetch_newest(&self) {
+        let head = self.head.load(Ordering::Relaxed).cast::<u8>();
+        prefetch(head);
+        prefetch(head.wrapping_add(64));
     }
 
     /// The newest version, `None` of a dead row. For a pinned caller.

@@ -347,10 +347,9 @@ impl Shared {
         if self.speculation { self.epochs.now() } else { self.logs.durable() }
     }
 
-    /// No snapshot is earlier than this, and all through it is durable: when nothing is left of a deleted row, nothing need be known
-    /// of when it was deleted.
+    /// No snapshot is earlier than this.
     pub fn horizon(&self) -> u64 {
-        self.epochs.horizon_from(self.newest().min(self.logs.durable()))
+        self.epochs.horizon_from(self.newest())
     }
 
     #[inline]

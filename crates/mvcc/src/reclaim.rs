@@ -9,7 +9,7 @@
 //! |---|---|---|---|
 //! | version | an update or delete at `t` | has reached `t` | its block |
 //! | block | an abort, a dead row | is past its unlinking | the block |
-//! | cleanup | a delete, or a change of an indexed column, at `t` | has reached `t` | below |
+//! | cleanup | a delete, or a change of an indexed column, at `t` | has reached `t`, which is durable | below |
 //!
 //! An old snapshot holds the horizon back. Then versions that it does not see, and nobody else either, are pruned: taken out of their
 //! chain by whoever writes the row next (`Row::prune`), and freed by the one in whose queue they are, once all visits to chains that
@@ -40,6 +40,7 @@ const PRUNED_MIN: usize = 128;
 #[derive(Default)]
 pub struct Reclaimer {
     queue: VecDeque<Entry>,
+    cleanups: VecDeque<Entry>,
     /// Entries that have been waiting for long, in no order.
     aged: VecDeque<Entry>,
     pruned: Vec<NonNull<Version>>,
@@ -80,6 +81,9 @@ pub struct Means<'a> {
     pub pin: &'a Pin<'a>,
     /// No snapshot is earlier.
     pub horizon: u64,
+    /// All through it is durable. When nothing is left of a deleted row, nobody can tell any more when it was deleted, and so who
+    /// found nothing could be told so too early.
+    pub durable: u64,
     /// The time of the caller's pin, or earlier.
     pub pinned: u64,
 }
@@ -100,7 +104,7 @@ impl Reclaimer {
 
     /// A cleanup, counted by its row, of what was superseded at `at`.
     pub fn cleanup(&mut self, cleanup: Cleanup, at: u64) {
-        self.queue.push_back(Entry { at: at - 1, what: What::Cleanup(Box::new(cleanup)) });
+        self.cleanups.push_back(Entry { at: at - 1, what: What::Cleanup(Box::new(cleanup)) });
     }
 
     /// Whether enough has gathered to collect it.
@@ -114,16 +118,18 @@ impl Reclaimer {
     }
 
     fn waiting(&self) -> usize {
-        self.queue.len() + self.aged.len() + self.nodes.len()
+        self.queue.len() + self.cleanups.len() + self.aged.len() + self.nodes.len()
     }
 
     /// Frees what is ripe; whether much remains because a snapshot is old. For a pinned caller that visits no chain.
     pub fn collect(&mut self, means: &mut Means<'_>) -> bool {
-        for _ in 0..self.queue.len() {
-            if self.queue.front().is_none_or(|entry| entry.at >= means.horizon) {
-                break;
-            }
-            let entry = self.queue.pop_front().expect("there is a front");
+        while let Some(entry) = self.queue.pop_front_if(|entry| entry.at < means.horizon) {
+            self.free(entry.what, means);
+        }
+        // Those that have to be done again come behind.
+        for _ in 0..self.cleanups.len() {
+            let ripe = means.horizon.min(means.durable);
+            let Some(entry) = self.cleanups.pop_front_if(|entry| entry.at < ripe) else { break };
             self.free(entry.what, means);
         }
         self.nodes.collect(means.horizon);
@@ -192,7 +198,7 @@ impl Reclaimer {
         self.clean_row(&mut cleanup, row, means).map(drop).unwrap_or_else(|| {
             // Somebody writes the row, or an old snapshot still sees what it was: look again later.
             let at = means.pin.epochs().retirement();
-            self.queue.push_back(Entry { at, what: What::Cleanup(Box::new(cleanup)) });
+            self.cleanups.push_back(Entry { at, what: What::Cleanup(Box::new(cleanup)) });
         });
         participant.end_visit(is_outer);
     }
@@ -224,7 +230,10 @@ impl Reclaimer {
         self.pruned.append(&mut other.pruned);
         // Their visits are awaited anew.
         self.pruned.extend(other.leaving.take().into_iter().flat_map(|(versions, _)| versions));
-        self.queue.make_contiguous().sort_by_key(|entry| entry.at);
+        self.cleanups.append(&mut other.cleanups);
+        for queue in [&mut self.queue, &mut self.cleanups] {
+            queue.make_contiguous().sort_by_key(|entry| entry.at);
+        }
         self.nodes.append(&mut other.nodes);
     }
 }

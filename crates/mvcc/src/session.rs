@@ -149,7 +149,13 @@ impl Session {
         }
         let horizon = self.shared.horizon();
         let pin = Pin::of_announced(&self.participant);
-        let is_behind = self.reclaimer.collect(&mut Means { arena: &mut self.arena, pin: &pin, horizon, pinned });
+        let is_behind = self.reclaimer.collect(&mut Means {
+            arena: &mut self.arena,
+            pin: &pin,
+            horizon,
+            durable: self.shared.logs.durable(),
+            pinned,
+        });
         self.lag = is_behind.then(|| Lag { horizon, snapshots: self.shared.epochs.snapshots(self.shared.newest()) });
     }
 

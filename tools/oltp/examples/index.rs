@@ -2,6 +2,10 @@
 
 use clap::Parser;
 
+/// The allocator of the other benchmarks: rivals take each node from it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 struct Arguments {
     #[command(flatten)]

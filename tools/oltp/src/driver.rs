@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use saki_mvcc::{Database, Durability, Error, Receipt, Session};
+use saki_report::Report;
 use serde_json::{Map, Value, json};
 
 use crate::engine::on_workers;
@@ -377,6 +378,18 @@ impl Measured {
     /// Share of the time in which the workers had a core, in the mean.
     pub fn running_share(&self) -> f64 {
         self.sum(|worker| worker.running_share) / self.workers.len().max(1) as f64
+    }
+
+    /// Says so in the report if the machine had other things to do, or the workers waited for the logs.
+    pub fn note_sharing(&self, report: &mut Report, what: &str) {
+        const ALONE: f64 = 0.9;
+        let share = self.running_share();
+        if share < ALONE {
+            report.note(format!(
+                "{what}: workers ran {:.0} % of the time, and shared their cores or waited else",
+                100.0 * share
+            ));
+        }
     }
 
     /// Latencies of a kind, or of all.

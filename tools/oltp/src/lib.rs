@@ -5,6 +5,7 @@
 //! | `neworder` | the loop of New-Order over three tables, workers and logs; hot rows with and without speculation | the measurement of MPDB |
 //! | `tpcc` | all nine tables, all five transactions in the standard mix | TPC-C revision 5.11 |
 //! | `ycsb` | point reads, updates, scans and inserts, uniform and skewed | the Yahoo! Cloud Serving Benchmark |
+//! | `index` | the ordered index beside those of others | |
 //! | `recovery` | logs of some size, replayed | |
 //!
 //! Every one is seeded, checks what it left behind against what its clients were told, and comes in a small form that takes
@@ -39,6 +40,8 @@ pub enum Benchmark {
     Tpcc(tpcc::Options),
     /// Point reads, updates, inserts and scans, uniform and skewed
     Ycsb(ycsb::Options),
+    /// Ordered indexes side by side: reads, inserts, scans
+    Index(index::Options),
     /// Replaying logs
     Recovery(recovery::Options),
 }
@@ -58,6 +61,9 @@ pub fn run(common: &Common, benchmark: &Benchmark) -> Result<Outcome, String> {
         Benchmark::Neworder(options) => neworder::run(common, options),
         Benchmark::Tpcc(options) => tpcc::run(common, options),
         Benchmark::Ycsb(options) => ycsb::run(common, options),
+        Benchmark::Index(options) => {
+            index::run(common, options).map(|report| Outcome { charts: index::charts(&report), report })
+        }
         Benchmark::Recovery(options) => recovery::run(common, options),
     }
 }

@@ -110,8 +110,8 @@ impl Index {
 }
 
 impl Cursor<'_> {
-    /// The next entries, at most `limit` and all of one leaf; `None` behind the last leaf of the range. A leaf may contribute none,
-    /// and one that is being changed may come more than once.
+    /// The next entries, at most `limit` and all of one leaf; `None` behind the last leaf of the range. A leaf may
+    /// contribute none, and one that is being changed may come more than once.
     #[inline]
     pub fn step(&mut self, limit: usize) -> Option<Scanned<'_>> {
         debug_assert!(limit > 0);
@@ -173,7 +173,8 @@ impl Cursor<'_> {
                 }
             }
             Direction::Reverse => {
-                let to = edge.unwrap_or(shape.count());
+                // The leaf may have become smaller since `edge` was found; then what follows is not used.
+                let to = edge.unwrap_or(usize::MAX).min(shape.count());
                 let end = first_of(leaf, shape, self.lower)?.min(to);
                 let from = end.max(to.saturating_sub(limit));
                 self.buffer.copy(leaf, shape, from..to, true)?;
@@ -361,8 +362,8 @@ impl ScanBuffer {
         }));
     }
 
-    /// Writes the key of entry `at` to `start`, in words, each of which overwrites what the one before had too much; returns the
-    /// key's length.
+    /// Writes the key of entry `at` to `start`, in words, each of which overwrites what the one before had too much; returns
+    /// the key's length.
     #[inline]
     fn copy_key(&mut self, node: Node, shape: Shape, at: usize, start: usize) -> Result<usize, Restart> {
         let prefix = shape.prefix();

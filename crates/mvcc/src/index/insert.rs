@@ -31,10 +31,11 @@ thread_local! {
 }
 
 impl Index {
-    /// Gives `key` the value `value`, which is not 0, and appends to `changes` what became of leaves by it.
+    /// Gives `key` the value `value`, which is not 0, and appends to `changes` what became of leaves by it, in the order
+    /// of their becoming.
     ///
     /// # Errors
-    /// The key has a value.
+    /// The key has a value. A leaf may have been split on the way, so `changes` are to be followed even then.
     ///
     /// # Panics
     /// If the key is longer than [`KEY_BYTES_MAX`].
@@ -243,8 +244,8 @@ fn half(contents: &Contents) -> usize {
         .unwrap_or(0)
 }
 
-/// Inserts an entry before entry `at` of a node that the caller has locked; `false` if there is no room. For a new layout of the
-/// node it asks for the use of some memory.
+/// Inserts an entry before entry `at` of a node that the caller has locked; `false` if there is no room. For a new layout of
+/// the node it asks for the use of some memory.
 #[inline]
 fn put(
     node: Node,

@@ -31,8 +31,9 @@ pub(crate) fn common_prefix(one: &[u8], two: &[u8]) -> usize {
     one.iter().zip(two).take_while(|(a, b)| a == b).count()
 }
 
-/// The key that separates `left` from `right`: `left < separator <= right`. It is a prefix of `right`, a multiple of eight bytes
-/// unless `right` is shorter: so separators of one node tend to be equally long, which makes that node's search the simple one.
+/// The key that separates `left` from `right`: `left < separator <= right`. It is a prefix of `right`, a multiple of eight
+/// bytes unless `right` is shorter: so separators of one node tend to be equally long, which makes that node's search the
+/// simple one.
 pub(crate) fn separator<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     debug_assert!(left < right);
     let shortest = common_prefix(left, right) + 1;

@@ -28,8 +28,8 @@ impl Index {
         self.get_many_observed(keys.len(), |at| keys[at], |at, value, _| out[at] = value, pin);
     }
 
-    /// Looks up the keys `key(0)` to `key(count - 1)`, and tells `found` of each its place among them, its value and the leaf where
-    /// it is or would be, in no order.
+    /// Looks up the keys `key(0)` to `key(count - 1)`, and tells `found` of each its place among them, its value and the leaf
+    /// where it is or would be, in no order.
     pub fn get_many_observed<'k>(
         &self,
         count: usize,

@@ -1,9 +1,9 @@
 //! Ordered index: byte keys to addresses of rows.
 //!
 //! A B+-tree with optimistic lock coupling (Leis et al., *The ART of Practical Synchronization*): a node has a version; readers
-//! compare versions instead of locking, and write nothing that is shared; a writer locks the one leaf that it changes, and on the way
-//! of a split the nodes above as far as they change. There are no links between leaves and no fences in nodes: a scan goes on by the
-//! path that it came by, as long as that has the versions it had.
+//! compare versions instead of locking, and write nothing that is shared; a writer locks the one leaf that it changes, and on
+//! the way of a split the nodes above as far as they change. There are no links between leaves and no fences in nodes: a scan
+//! goes on by the path that it came by, as long as that has the versions it had.
 //!
 //! ```text
 //!   anchor ─► root      inner node: head │ child, head │ child, …        (`node` draws the words)
@@ -17,10 +17,11 @@
 //! - `latch`: versions · `slab`: memory · `path`: descents · `insert`, `remove`, `cursor`, `many`, `verify`: the operations
 //!
 //! # Who may rely on what
-//! - Every operation takes a [`Pin`]: nodes that were taken out of the tree are retired, and stay what they were until the pin ends.
-//! - A leaf's version changes with every insert into it, remove from it and split of it. The keys a leaf is responsible for become
-//!   fewer only with such a change; so as long as every leaf that a scan saw [is unchanged](Observed::is_unchanged), no key has
-//!   appeared in the range that it scanned (the node sets of Silo).
+//! - Every operation takes a [`Pin`]: nodes that were taken out of the tree are retired, and stay what they were until the pin
+//!   ends.
+//! - A leaf's version changes with every insert into it, remove from it and split of it. The keys a leaf is responsible for
+//!   become fewer only with such a change; so as long as every leaf that a scan saw [is unchanged](Observed::is_unchanged), no
+//!   key has appeared in the range that it scanned (the node sets of Silo).
 //! - All leaves are equally deep. Nodes that lose their last entry leave the tree; others are not merged.
 
 mod contents;
@@ -80,8 +81,8 @@ impl Anchor {
     }
 }
 
-/// A leaf as an operation saw it. To be used under the same pin, and while the index is there: later it may call a leaf changed that
-/// is not, or the other way round, but does nothing worse.
+/// A leaf as an operation saw it. To be used under the same pin, and while the index is there: later it may call a leaf changed
+/// that is not, or the other way round, but does nothing worse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Observed {
     leaf: Node,
@@ -96,8 +97,8 @@ impl Observed {
     }
 }
 
-/// What an insert did to a leaf: who has observed `before` may go on with `after` and, after a split, `made` besides, and has thereby
-/// observed the insert and nothing else.
+/// What an insert did to a leaf: who has observed `before` may go on with `after` and, after a split, `made` besides, and has
+/// thereby observed the insert and nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LeafChange {
     pub before: Observed,

@@ -13,11 +13,11 @@
 //!       end  heap, growing down: bytes 12.. of longer keys
 //! ```
 //!
-//! A *head* is the eight bytes behind the prefix as a big-endian number: searching compares heads, and mostly nothing else. Head and
-//! value share a cache line. All words are atomics: readers race with a writer and find out by the version.
+//! A *head* is the eight bytes behind the prefix as a big-endian number: searching compares heads, and mostly nothing else.
+//! Head and value share a cache line. All words are atomics: readers race with a writer and find out by the version.
 //!
-//! In an inner node the value is a child's address, and the key its lower bound; the first key counts as less than every other and
-//! is never looked at.
+//! In an inner node the value is a child's address, and the key its lower bound; the first key counts as less than every other
+//! and is never looked at.
 
 use std::ptr::NonNull;
 
@@ -36,8 +36,8 @@ pub(crate) const INLINE_BYTES: usize = 12;
 const SHAPE: usize = 1;
 const NOTES: usize = 2;
 
-/// The address of a node. Memory of nodes is never unmapped and never becomes anything but nodes of the same class, so reading a
-/// word of any node is always sound, whatever has become of it.
+/// The address of a node. Memory of nodes is never unmapped and never becomes anything but nodes of the same class, so reading
+/// a word of any node is always sound, whatever has become of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Node(NonNull<AtomicU64>);
 
@@ -331,8 +331,8 @@ impl Node {
     }
 }
 
-/// Asks for the lines of a node that a search may touch: all of a leaf, which comes from memory and is waited for once; of an inner
-/// node, which is in a cache near, the three quarters that are full on average.
+/// Asks for the lines of a node that a search may touch: all of a leaf, which comes from memory and is waited for once; of an
+/// inner node, which is in a cache near, the three quarters that are full on average.
 #[inline(always)]
 pub(crate) fn prefetch_node(address: u64, level: usize) {
     const LEAF_BYTES: u64 = 8 * words_of(super::LEAF_CLASS) as u64;

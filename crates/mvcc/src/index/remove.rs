@@ -31,8 +31,8 @@ impl Index {
         Ok(true)
     }
 
-    /// Takes the leaf of `key` out of the tree, and the nodes above that have no other child. `false` if all have none: the tree
-    /// would be left without a leaf.
+    /// Takes the leaf of `key` out of the tree, and the nodes above that have no other child. `false` if all have none: the
+    /// tree would be left without a leaf.
     #[cold]
     fn unlink(&self, key: &[u8], last: (Node, u64), pin: &Pin<'_>, garbage: &mut Garbage) -> Result<bool, Restart> {
         let mut path = Vec::new();

@@ -1,7 +1,7 @@
 //! Memory of nodes: one slab for the process, never given back to the system.
 //!
-//! A node's memory only ever becomes a node of the same size again, so a reader that holds on to a node for too long still reads
-//! words of a node and sees by the version that it is another one. The slab is asked once per split, not per insert.
+//! A node's memory only ever becomes a node of the same size again, so a reader that holds on to a node for too long still
+//! reads words of a node and sees by the version that it is another one. The slab is asked once per split, not per insert.
 
 use std::ptr::NonNull;
 
@@ -74,10 +74,16 @@ impl Slab {
 #[cfg(not(any(miri, saki_loom)))]
 use crate::placement::Mapping as Piece;
 
-/// Zeroed words; zero is a valid atomic.
+/// Zeroed words; zero is a valid atomic. Indexes have no place of their own: on a machine of several nodes they are spread over all.
 #[cfg(not(any(miri, saki_loom)))]
 fn new_piece() -> (Piece, NonNull<AtomicU64>, usize) {
-    let mapping = Piece::new(crate::placement::MAPPING_BYTES).expect("the system has memory for an index");
+    use crate::placement::{Binding, MAPPING_BYTES, Placement, Region, Topology};
+    static SPREAD: std::sync::OnceLock<Binding> = std::sync::OnceLock::new();
+    let spread = SPREAD.get_or_init(|| {
+        let topology = Topology::detect();
+        Placement::plan(&topology, topology.cores().count(), None).binding(Region::Global)
+    });
+    let mapping = Piece::with(MAPPING_BYTES, spread).expect("the system has memory for an index");
     let (start, words) = (mapping.start().cast(), mapping.bytes() / 8);
     (mapping, start, words)
 }

@@ -48,7 +48,9 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => prop::collection::vec(0..3u8, 0..6),
         3 => (0..400u64).prop_map(|key| key.to_be_bytes().to_vec()),
-        3 => (0..200u32, 0..4usize).prop_map(|(key, more)| [b"a common prefix, ", &key.to_be_bytes()[..], &[0; 4][..more]].concat()),
+        3 => (0..200u32, 0..4usize).prop_map(|(key, more)| {
+            [b"a common prefix, ", &key.to_be_bytes()[..], &[0; 4][..more]].concat()
+        }),
         2 => (0..60u8, 8..40usize).prop_map(|(key, length)| vec![key; length]),
         1 => (0..30u8, KEY_BYTES_MAX - 2..=KEY_BYTES_MAX).prop_map(|(key, length)| {
             let mut bytes = vec![7; length];
@@ -273,7 +275,8 @@ fn an_absent_key_and_an_empty_range_are_protected() {
     assert!(!leaf.is_unchanged(&pin));
 }
 
-/// Each thread inserts and removes keys of its own class, and knows what is there of them. Keys of one more class are always there.
+/// Each thread inserts and removes keys of its own class, and knows what is there of them. Keys of one more class are always
+/// there.
 #[test]
 fn threads_do_not_disturb_each_other() {
     const THREADS: u64 = 3;

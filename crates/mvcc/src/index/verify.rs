@@ -21,8 +21,9 @@ pub struct Statistics {
 }
 
 impl Index {
-    /// Checks that all keys are in order, in the node that searches for them look in, and found there; that all leaves are equally
-    /// deep; that every node's layout is within its bounds; and that no node is locked. For an index that nobody changes meanwhile.
+    /// Checks that all keys are in order, in the node that searches for them look in, and found there; that all leaves are
+    /// equally deep; that every node's layout is within its bounds; and that no node is locked. For an index that nobody
+    /// changes meanwhile.
     ///
     /// # Errors
     /// What is wrong.

@@ -62,6 +62,8 @@ impl Transaction<'_> {
             slices.iter_mut().zip(chunk).for_each(|(slice, key)| *slice = key.as_ref());
             primary.get_many(&slices[..chunk.len()], &mut addresses[..chunk.len()], &pin);
             addresses.iter().flatten().for_each(|address| prefetch_row(*address));
+            // SAFETY: out of the index under the transaction's pin.
+            addresses.iter().flatten().for_each(|address| unsafe { Row::at(*address) }.prefetch_newest());
             for (offset, address) in addresses[..chunk.len()].iter().enumerate() {
                 // SAFETY: out of the index under the transaction's pin.
                 let seen = address.and_then(|address| self.see(table, unsafe { Row::at(address) }));

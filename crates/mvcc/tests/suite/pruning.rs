@@ -53,7 +53,11 @@ fn write(database: &Database, table: &Table, seed: u64, stop: &AtomicBool) {
         let (id, balance) = (random.below(ROWS as u64) as i64, random.below(10_000) as i64);
         let mut transaction = session.begin(Isolation::Snapshot);
         if update(&mut transaction, table, &consistent(id, balance)).is_ok() {
-            if random.chance(0.1) { transaction.abort() } else { drop(transaction.commit_early().unwrap()) }
+            if random.chance(0.1) {
+                transaction.abort();
+            } else {
+                let _ = transaction.commit_early().unwrap();
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Ordered indexes side by side: ours, and what crates offer.
 
+mod chart;
 mod keys;
 mod structures;
 mod workload;
@@ -7,6 +8,7 @@ mod workload;
 use std::collections::BTreeMap;
 use std::sync::RwLock;
 
+pub use chart::charts;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;

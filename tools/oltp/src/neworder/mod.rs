@@ -247,20 +247,17 @@ fn summarise(report: &mut Report, chart: &mut ChartData, point: Point, measured:
             format!("tps_{workers}")
         }
     };
-    chart.point(key.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_'), workers as f64, rate);
+    chart.point(&key.replace(&format!("_{workers}"), ""), workers as f64, rate);
     report.summarise(key, rate);
+    measured.note_sharing(report, &format!("{workers} workers, {logs} logs, {}", point.how()));
 }
 
 fn ratios(report: &mut Report, options: &Options) {
     for workers in options.threads.iter().filter(|workers| **workers > 1) {
-        for (name, series) in [("scaling", "tps"), ("scaling_log_memory", "log_memory_tps")] {
+        for (series, suffix) in [("tps", ""), ("log_memory_tps", "_log_memory")] {
             let rate = |workers: usize| report.summary.get(&format!("{series}_{workers}")).copied();
             if let (Some(one), Some(many)) = (rate(1), rate(*workers)) {
-                let name = match name.strip_prefix("scaling") {
-                    Some(rest) => format!("scaling_{workers}{rest}"),
-                    None => continue,
-                };
-                report.summarise(name, many / one.max(1e-9));
+                report.summarise(format!("scaling_{workers}{suffix}"), many / one.max(1e-9));
             }
         }
     }

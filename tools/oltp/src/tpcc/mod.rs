@@ -162,6 +162,7 @@ fn summarise(report: &mut Report, chart: &mut ChartData, workers: usize, measure
     report.summarise(format!("tps_{workers}"), rate);
     report.summarise(format!("tpmc_{workers}"), 60.0 * measured.rate_of(0));
     report.summarise(format!("abort_share_{workers}"), measured.abort_share());
+    measured.note_sharing(report, &format!("{workers} workers"));
     // Of the most workers, which come last.
     report.summarise("tps_per_worker", report.summary.get("tps_1").copied().unwrap_or(rate / workers as f64));
     report.summarise("tps_total", rate);

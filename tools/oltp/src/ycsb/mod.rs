@@ -195,6 +195,7 @@ impl<'a> Bench<'a> {
         });
         report.row(joined(facts, measured.to_json()));
         summarise(report, chart, point, &measured, operations as f64);
+        measured.note_sharing(report, &what);
         Ok(())
     }
 
