@@ -35,7 +35,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// What is left of a piece and shorter is kept by no one.
 const LEFT_BYTES_MIN: usize = PIECE_BYTES / 16;
 /// Memory that the depot takes from the system at once.
-const REGION_BYTES: usize = 64 << 20;
+const REGION_BYTES: usize = if cfg!(miri) { 2 << 20 } else { 64 << 20 };
 /// Bytes in a batch, roughly.
 const BATCH_BYTES: usize = 32 << 10;
 

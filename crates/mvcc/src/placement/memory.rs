@@ -11,6 +11,7 @@
 //! system calls: `EPERM`) memory is mapped without, and one line in the log at level debug says so. Pinned workers that write
 //! their own memory first then still find it on their node.
 
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::fmt;
@@ -106,6 +107,13 @@ impl Mapping {
     fn reserve(bytes: usize) -> io::Result<Self> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let bytes = bytes.checked_next_multiple_of(MAPPING_BYTES).ok_or_else(too_large)?;
+        if cfg!(miri) {
+            // It has no system to map from.
+            let layout = Layout::from_size_align(bytes, MAPPING_BYTES).map_err(|_| too_large())?;
+            // SAFETY: not of size 0, being a multiple of a page that is asked for.
+            let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(too_large)?;
+            return Ok(Self { start, bytes, is_bound: false });
+        }
         let reserved = bytes.checked_add(MAPPING_BYTES).ok_or_else(too_large)?;
         // SAFETY: an anonymous private mapping at an address of the kernel's choice.
         let address = unsafe {
@@ -205,6 +213,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if cfg!(miri) {
+            // SAFETY: allocated so in `reserve`.
+            return unsafe {
+                dealloc(self.start.as_ptr(), Layout::from_size_align_unchecked(self.bytes, MAPPING_BYTES))
+            };
+        }
         // SAFETY: exactly the region that `reserve` left mapped.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }

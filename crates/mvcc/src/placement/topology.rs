@@ -59,6 +59,10 @@ impl Topology {
     /// The machine's, as the calling thread may use it. To be asked before threads are pinned: a pinned one sees its own core
     /// only. Never fails; see the module about what is made of a system that says nothing, or nonsense.
     pub fn detect() -> Self {
+        if cfg!(miri) {
+            // It has no such system calls.
+            return Self::uniform(1, 2);
+        }
         let allowed = affinity::allowed_cores().unwrap_or_else(|error| {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             tracing::warn!("the cores allowed to this process are not known ({error}): taken to be the first {cores}");
