@@ -88,7 +88,7 @@ fn plan(seed: u64, worker: usize, number: u64) -> Plan {
 type Encoded = (Vec<u8>, Vec<u8>);
 
 fn member(table: &Table, plan: &Plan, number: u64, member: u64) -> Encoded {
-    let tag = (number % 3 > 0).then_some((number % 7) as i64);
+    let tag = (!number.is_multiple_of(3)).then_some((number % 7) as i64);
     let name = format!("{}/{member}/{}", plan.group, number % 5);
     let note = "n".repeat(plan.note_bytes);
     let values = [
@@ -242,7 +242,7 @@ fn work(database: &Database, mut session: Session, place: &WorkerPlace, worker: 
     }
     let tables = tables(database).expect("the tables");
     for number in count.. {
-        let isolation = if number % 2 == 0 { Isolation::Serializable } else { Isolation::Snapshot };
+        let isolation = if number.is_multiple_of(2) { Isolation::Serializable } else { Isolation::Snapshot };
         let receipt = loop {
             let mut transaction = session.begin(isolation);
             let outcome = write(&mut transaction, &tables, (seed, worker, number));

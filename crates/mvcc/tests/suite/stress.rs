@@ -34,7 +34,7 @@ fn stress(
                     while !is_over.load(Ordering::Relaxed) {
                         work(&mut session, table, &mut random, thread);
                         rounds += 1;
-                        if rounds % 500 == 0 {
+                        if rounds.is_multiple_of(500) {
                             session.reclaim();
                         }
                     }
