@@ -88,7 +88,7 @@ fn plan(seed: u64, worker: usize, number: u64) -> Plan {
 type Encoded = (Vec<u8>, Vec<u8>);
 
 fn member(table: &Table, plan: &Plan, number: u64, member: u64) -> Encoded {
-    let tag = (number % 3 > 0).then_some((number % 7) as i64);
+    let tag = (!number.is_multiple_of(3)).then_some((number % 7) as i64);
     let name = format!("{}/{member}/{}", plan.group, number % 5);
     let note = "n".repeat(plan.note_bytes);
     let values = [
