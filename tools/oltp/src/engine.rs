@@ -80,7 +80,8 @@ impl Engine {
                 format!("{} MB of log read", bytes / 1_000_000)
             });
         };
-        let database = Database::open(&home.path, self.options(memory_ready_bytes), &report).map_err(|error| error.to_string())?;
+        let database =
+            Database::open(&home.path, self.options(memory_ready_bytes), &report).map_err(|error| error.to_string())?;
         progress.done();
         Ok(database)
     }
