@@ -1,5 +1,6 @@
 //! What the logs say about themselves.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::error::Damage;
@@ -39,6 +40,31 @@ pub struct RecoveryReport {
     pub ends: Vec<LogEnd>,
     /// Damage that cost no durable record.
     pub damages: Vec<Damage>,
+}
+
+/// ```text
+/// recovered through timestamp 310000: 310000 transactions of 166.0 MB in 0.72 s, 560 MB/s of log
+/// log 0 ends in segment 5, at byte 331874304: its last frame
+/// ```
+impl fmt::Display for RecoveryReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.duration.as_secs_f64();
+        let (payload, read) = (self.payload_bytes as f64 / 1e6, self.bytes_read as f64 / 1e6);
+        write!(
+            f,
+            "recovered through timestamp {}: {} transactions of {payload:.1} MB in {seconds:.2} s, {:.0} MB/s of log",
+            self.horizon,
+            self.records,
+            read / seconds.max(1e-6)
+        )?;
+        if let Some((first, last)) = self.lost {
+            write!(f, "\nlost: what was durable from timestamp {first} to {last}")?;
+        }
+        for LogEnd { log, segment, offset, reason } in &self.ends {
+            write!(f, "\nlog {log} ends in segment {segment}, at byte {offset}: {reason}")?;
+        }
+        self.damages.iter().try_for_each(|damage| write!(f, "\ndamage that cost nothing: {damage}"))
+    }
 }
 
 /// Where a log ended.

@@ -153,6 +153,9 @@ impl Database {
         }
         let (logs, report) =
             recovery::recover(devices, log_options, options.after, &tables, &epochs, first(&depots), progress)?;
+        if report.records > 0 || report.lost.is_some() {
+            tracing::info!("{report}");
+        }
         epochs.set(report.clock);
         let shared = Shared {
             epochs,

@@ -207,7 +207,13 @@ impl<'a> Runner<'a> {
             match end {
                 End::Committed(receipt) => {
                     self.tally.executed += 1;
-                    self.queue.push_back(Waiting { receipt, kind, drawn: now });
+                    let waiting = Waiting { receipt, kind, drawn: now };
+                    // One that only read need not wait for those that wrote before.
+                    if receipt.timestamp.is_none() && self.may_tell(receipt) {
+                        self.tell(waiting, after);
+                    } else {
+                        self.queue.push_back(waiting);
+                    }
                 }
                 End::RolledBack => self.tally.kinds[kind].rolled_back += 1,
             }
@@ -265,16 +271,26 @@ impl<'a> Runner<'a> {
 
     #[inline]
     fn acknowledge(&mut self, now: Instant) {
-        while let Some(first) = self.queue.front() {
-            if self.durability == Durability::Sync && !self.database.is_durable(first.receipt) {
+        while let Some(first) = self.queue.front().copied() {
+            if !self.may_tell(first.receipt) {
                 return;
             }
-            let Waiting { kind, drawn, .. } = *first;
             self.queue.pop_front();
-            let kind = &mut self.tally.kinds[kind];
-            kind.acknowledged += 1;
-            kind.latency.saturating_record(now.duration_since(drawn).as_nanos() as u64);
+            self.tell(first, now);
         }
+    }
+
+    /// Whether the client may be told.
+    #[inline]
+    fn may_tell(&self, receipt: Receipt) -> bool {
+        self.durability == Durability::Relaxed || self.database.is_durable(receipt)
+    }
+
+    #[inline]
+    fn tell(&mut self, told: Waiting, now: Instant) {
+        let kind = &mut self.tally.kinds[told.kind];
+        kind.acknowledged += 1;
+        kind.latency.saturating_record(now.duration_since(told.drawn).as_nanos() as u64);
     }
 }
 

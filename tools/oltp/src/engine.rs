@@ -14,6 +14,8 @@ use crate::progress::Progress;
 
 /// A device that memory backs, present on every Linux.
 const MEMORY: &str = "/dev/shm";
+/// Memory that a new database has ready for rows, so that what is measured is not how fast the system zeroes more.
+const READY_BYTES: usize = 2 << 30;
 /// Rows of one transaction when tables are filled.
 const ROWS_TOGETHER: u64 = 100;
 
@@ -40,10 +42,10 @@ impl Engine {
         })
     }
 
-    fn options(&self) -> saki_mvcc::Options {
+    fn options(&self, memory_ready_bytes: usize) -> saki_mvcc::Options {
         let placement = Placement::plan(&Topology::detect(), self.workers, Some(self.logs));
-        let mut options =
-            saki_mvcc::Options { placement, speculation: self.speculation, ..saki_mvcc::Options::default() };
+        let speculation = self.speculation;
+        let mut options = saki_mvcc::Options { placement, speculation, memory_ready_bytes, ..Default::default() };
         options.log.flush = !self.log_memory;
         options
     }
@@ -54,7 +56,7 @@ impl Engine {
     /// What the engine says.
     pub fn create(&self, common: &Common, name: &str) -> Result<(Database, Home), String> {
         let home = Home::new(common, name, self.log_memory)?;
-        let database = self.open(&home)?;
+        let database = self.open_with(&home, if common.small { 0 } else { READY_BYTES })?;
         Ok((database, home))
     }
 
@@ -63,6 +65,10 @@ impl Engine {
     /// # Errors
     /// What the engine says.
     pub fn open(&self, home: &Home) -> Result<Database, String> {
+        self.open_with(home, 0)
+    }
+
+    fn open_with(&self, home: &Home, memory_ready_bytes: usize) -> Result<Database, String> {
         let progress = Progress::new("recovery");
         let read = (0..self.logs.max(1)).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
         let report = |of: saki_mvcc::Progress| {
@@ -74,7 +80,8 @@ impl Engine {
                 format!("{} MB of log read", bytes / 1_000_000)
             });
         };
-        let database = Database::open(&home.path, self.options(), &report).map_err(|error| error.to_string())?;
+        let database =
+            Database::open(&home.path, self.options(memory_ready_bytes), &report).map_err(|error| error.to_string())?;
         progress.done();
         Ok(database)
     }

@@ -3,9 +3,11 @@
 use std::ptr::NonNull;
 
 use super::{Entries, RowId, Transaction, Write};
-use crate::chain::{Newest, Refused, Row, Version};
+use crate::chain::{Begin, NEVER, Newest, Refused, Row, Version};
+use crate::epoch::Pin;
 use crate::error::Error;
 use crate::index::Occupied;
+use crate::reclaim::Cleanup;
 use crate::sync::Backoff;
 use crate::table::{Secondary, Table};
 
@@ -156,7 +158,7 @@ impl Transaction<'_> {
         let row = Row::allocate(&mut self.session.arena, self.writer, key, body).map_err(no_memory)?;
         // SAFETY: just made.
         let row_ref: &'r Row = unsafe { row.as_ref() };
-        let pin = crate::epoch::Pin::of_announced(&self.session.participant);
+        let pin = Pin::of_announced(&self.session.participant);
         let changes = &mut self.session.buffers.changes;
         let inserted = table.inner().primary.insert(key, row_ref.address(), &pin, changes);
         self.reads.get_mut().own_insert(changes);
@@ -231,7 +233,7 @@ impl Transaction<'_> {
             let entries = self.writes[last].entries.as_ref().expect("counted above");
             let (index, entry) = &entries.made[position];
             let secondary = &table.inner().secondary[*index];
-            let pin = crate::epoch::Pin::of_announced(&self.session.participant);
+            let pin = Pin::of_announced(&self.session.participant);
             let changes = &mut self.session.buffers.changes;
             // An entry that is there already is the row's own, of an earlier version.
             let _ = secondary.entries.insert(entry, row.address(), &pin, changes);
@@ -277,11 +279,11 @@ impl Transaction<'_> {
         let mut is_pending = false;
         while let Some(version) = next {
             match version.begin(self.writer, self.epochs()) {
-                crate::chain::Begin::Own => {
+                Begin::Own => {
                     return if has_entry(version) { Err(duplicate(table, secondary)) } else { Ok(()) };
                 }
-                crate::chain::Begin::Committed(crate::chain::NEVER) => {}
-                crate::chain::Begin::Committed(begin) => {
+                Begin::Committed(NEVER) => {}
+                Begin::Committed(begin) => {
                     return match has_entry(version) {
                         false => Ok(()),
                         true if begin <= self.snapshot && !is_pending => {
@@ -366,7 +368,7 @@ impl Transaction<'_> {
         let (row, version) = unsafe { (write.row.as_ref(), write.version.as_ref()) };
         let session = &mut *self.session;
         let epochs = &session.shared.epochs;
-        let pin = crate::epoch::Pin::of_announced(&session.participant);
+        let pin = Pin::of_announced(&session.participant);
         let Entries { stale, made } = write.entries.map(|entries| *entries).unwrap_or_default();
         match write.before {
             None => {
@@ -396,7 +398,7 @@ impl Transaction<'_> {
                         row.add_work();
                     }
                     let at = epochs.retirement() + 1;
-                    session.reclaimer.cleanup(crate::reclaim::Cleanup { table, row: write.row, entries: made }, at);
+                    session.reclaimer.cleanup(Cleanup { table, row: write.row, entries: made }, at);
                 } else if is_announced {
                     row.end_work();
                 }
