@@ -32,6 +32,8 @@ const FINE_CLASSES: usize = FINE_BYTES_MAX / BLOCK_ALIGNMENT;
 const CLASSES: usize = FINE_CLASSES + 4 * (CLASS_BYTES_MAX / FINE_BYTES_MAX).ilog2() as usize;
 /// Fresh memory that an arena takes from the depot at once.
 const PIECE_BYTES: usize = 256 << 10;
+/// What is left of a piece and shorter is kept by no one.
+const LEFT_BYTES_MIN: usize = PIECE_BYTES / 16;
 /// Memory that the depot takes from the system at once.
 const REGION_BYTES: usize = 64 << 20;
 /// Bytes in a batch, roughly.
@@ -97,6 +99,8 @@ struct Fresh {
     mappings: Vec<Mapping>,
     /// Bytes of the last mapping that were given out.
     used: usize,
+    /// What arenas left of their pieces, [`LEFT_BYTES_MIN`] or more.
+    left: Vec<(NonNull<u8>, usize)>,
     /// Mappings written to ahead of their use.
     ready: Vec<Mapping>,
 }
@@ -133,9 +137,12 @@ impl Depot {
         Ok(())
     }
 
-    /// A piece of fresh memory.
-    fn piece(&self) -> io::Result<NonNull<u8>> {
+    /// A piece of fresh memory, whole or what another arena left of it, of at least `bytes`; and how long it is.
+    fn piece(&self, bytes: usize) -> io::Result<(NonNull<u8>, usize)> {
         let mut fresh = self.fresh.lock();
+        if let Some(at) = fresh.left.iter().rposition(|(_, left)| *left >= bytes) {
+            return Ok(fresh.left.swap_remove(at));
+        }
         if fresh.mappings.is_empty() || fresh.used == REGION_BYTES {
             let mapping = fresh.ready.pop().map_or_else(|| (self.map)(REGION_BYTES), Ok)?;
             fresh.mappings.push(mapping);
@@ -146,7 +153,7 @@ impl Depot {
         let piece = unsafe { start.add(fresh.used) };
         fresh.used += PIECE_BYTES;
         self.bytes.fetch_add(PIECE_BYTES, Ordering::Relaxed);
-        Ok(piece)
+        Ok((piece, PIECE_BYTES))
     }
 
     fn allocate_large(&self, bytes: usize) -> io::Result<NonNull<u8>> {
@@ -221,8 +228,8 @@ impl Arena {
         let bytes = class_bytes(class);
         if self.fresh_bytes < bytes {
             // What is left of the old piece is lost: less than one block of this class.
-            self.fresh = self.depot.piece()?.as_ptr();
-            self.fresh_bytes = PIECE_BYTES;
+            let (piece, piece_bytes) = self.depot.piece(bytes)?;
+            (self.fresh, self.fresh_bytes) = (piece.as_ptr(), piece_bytes);
         }
         let block = NonNull::new(self.fresh).expect("there is a piece");
         // SAFETY: `bytes` are left of the piece.
@@ -278,7 +285,9 @@ impl Drop for Arena {
                 self.give_back(class);
             }
         }
-        // What is left of the piece is kept by no one; it is less than PIECE_BYTES for each session that was ever open at once.
+        if let Some(fresh) = NonNull::new(self.fresh).filter(|_| self.fresh_bytes >= LEFT_BYTES_MIN) {
+            self.depot.fresh.lock().left.push((fresh, self.fresh_bytes));
+        }
     }
 }
 

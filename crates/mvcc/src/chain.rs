@@ -644,3 +644,7 @@ impl Row {
         }
     }
 }
+
+#[cfg(all(test, saki_loom))]
+#[path = "chain_loom.rs"]
+mod loom_tests;

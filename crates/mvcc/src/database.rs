@@ -143,8 +143,8 @@ impl Database {
         let mut log_options = options.log.clone();
         log_options.database = catalog.database();
         let tables = catalog.tables()?;
-        // Recovery has sessions of its own.
-        let epochs = Epochs::new(0, options.sessions_max + devices.len());
+        // Recovery has sessions of its own, which end before the others begin.
+        let epochs = Epochs::new(0, options.sessions_max.max(devices.len()));
         let depots = depots(&options.placement);
         for depot in depots.values() {
             let no_memory =
@@ -331,6 +331,13 @@ fn depots(placement: &Placement) -> HashMap<NodeId, Arc<Depot>> {
 
 fn first(depots: &HashMap<NodeId, Arc<Depot>>) -> &Arc<Depot> {
     depots.values().next().expect("a plan has a worker")
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // There are no sessions any more. Rows and versions go with the depots, nodes of indexes are of the whole process.
+        self.left.get_mut().iter_mut().for_each(|garbage| _ = garbage.nodes.collect(u64::MAX));
+    }
 }
 
 impl Shared {

@@ -194,6 +194,7 @@ fn retry_slowly<T>(attempt: &mut impl FnMut() -> Result<T, Restart>) -> T {
 
 impl Drop for Index {
     fn drop(&mut self) {
+        self.outgrown.get_mut().collect(u64::MAX);
         // Nobody is in an operation on this index, so nobody sees what was outgrown, whatever is pinned.
         self.outgrown.get_mut().collect(u64::MAX);
         // SAFETY: the root is a node; nobody else uses the index, and nodes retired before are no longer in the tree.

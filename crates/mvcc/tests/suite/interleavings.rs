@@ -101,7 +101,7 @@ fn that_a_row_is_gone_is_told_when_its_deletion_is_durable() {
     assert_eq!(get(&reader, &table, 1), None);
     let reading = reader.commit_early().unwrap();
     let told_early = database.is_durable(reading);
-    logs.hold(false);
+    logs.release(&database);
     assert!(reading.through >= deletion.through, "{reading:?} relies on {deletion:?}");
     assert!(!told_early);
     database.wait(reading).unwrap();

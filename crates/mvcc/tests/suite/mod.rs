@@ -1,8 +1,10 @@
 mod adya;
+mod faults;
 mod fixture;
 mod interleavings;
 mod isolation;
 mod model;
 mod pruning;
+mod stress;
 mod support;
 mod transactions;

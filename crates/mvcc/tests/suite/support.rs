@@ -29,7 +29,7 @@ pub fn options() -> Options {
 
 /// Logs in memory, which survive the database that is opened on them, and power losses.
 pub struct SimLogs {
-    catalog: Catalog,
+    pub catalog: Catalog,
     pub devices: Vec<Arc<SimDevice>>,
 }
 
@@ -54,6 +54,12 @@ impl SimLogs {
     /// While `true`, nothing that is written becomes durable.
     pub fn hold(&self, holding: bool) {
         self.devices.iter().for_each(|device| device.faults().hold(holding));
+    }
+
+    /// Lets through what was held, and wakes those who wait to write it.
+    pub fn release(&self, database: &Database) {
+        self.hold(false);
+        database.finish_cut(0);
     }
 
     /// What a power loss now would leave, of one moment: taken again if something became durable in between.

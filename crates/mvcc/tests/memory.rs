@@ -1,0 +1,291 @@
+//! Memory stays bounded whatever is done for however long: hours of updates in seconds. One test at a time, since the memory of index
+//! nodes is counted for the whole process.
+//!
+//! `SAKI_UPDATES` says how many transactions of each kind.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use saki_base::{Column, DataType, Random, ValueRef};
+use saki_io::SimOptions;
+use saki_mvcc::placement::{Placement, Topology};
+use saki_mvcc::{
+    Catalog, Database, Direction, Durability, IndexDefinition, Isolation, KeyRange, Options, Session, Table,
+    TableDefinition, Transaction,
+};
+
+static ALONE: Mutex<()> = Mutex::new(());
+const THREADS: u64 = 2;
+
+fn rows() -> TableDefinition {
+    let column = |name: &str, data_type| Column { name: name.into(), data_type, nullable: false };
+    let index = |name: &str, column| IndexDefinition { name: name.into(), columns: vec![column], unique: false };
+    TableDefinition {
+        name: "rows".into(),
+        columns: vec![column("id", DataType::Int8), column("group", DataType::Int8), column("note", DataType::Text)],
+        primary_key: vec![0],
+        indexes: vec![index("by_group", 1)],
+    }
+}
+
+/// A database whose logs cut themselves short: what was written is nowhere, which is all the same here.
+struct Subject {
+    database: Database,
+    table: Table,
+}
+
+impl Subject {
+    fn new() -> Self {
+        let mut catalog = Catalog::in_memory(1, 1);
+        catalog.add(rows()).expect("a table");
+        let placement = Placement::plan(&Topology::detect(), 2, Some(1));
+        let mut options = Options { sessions_max: 8, placement, ..Options::default() };
+        options.log.segment_bytes = 1 << 20;
+        options.log.flush = false;
+        let device = saki_io::SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() });
+        let database = Database::open_on(catalog, vec![device], options, &|_| {}).expect("a new log");
+        let table = database.table("rows").expect("the table");
+        Self { database, table }
+    }
+
+    fn encode(&self, id: u64, group: u64, note_bytes: u64) -> (Vec<u8>, Vec<u8>) {
+        let note = "x".repeat(note_bytes as usize);
+        let values = [ValueRef::Int8(id as i64), ValueRef::Int8(group as i64), ValueRef::Text(&note)];
+        let (mut key, mut body) = (Vec::new(), Vec::new());
+        self.table.encode(&values, &mut key, &mut body).expect("values of the table");
+        (key, body)
+    }
+
+    fn put(
+        &self,
+        transaction: &mut Transaction<'_>,
+        id: u64,
+        group: u64,
+        note_bytes: u64,
+    ) -> Result<(), saki_mvcc::Error> {
+        let (key, body) = self.encode(id, group, note_bytes);
+        transaction.put(&self.table, &key, &body).map(drop)
+    }
+
+    fn delete(&self, transaction: &mut Transaction<'_>, id: u64) -> Result<(), saki_mvcc::Error> {
+        let (key, _) = self.encode(id, 0, 0);
+        let Some(row) = transaction.get(&self.table, &key).map(|found| found.id) else { return Ok(()) };
+        transaction.delete(&self.table, row)
+    }
+
+    fn run(&self, session: &mut Session, body: impl Fn(&mut Transaction<'_>) -> Result<(), saki_mvcc::Error>) {
+        loop {
+            let mut transaction = session.begin_with(Isolation::Snapshot, Durability::Relaxed);
+            match body(&mut transaction).and_then(|()| transaction.commit().map(drop)) {
+                Ok(()) => return,
+                Err(error) if error.is_retryable() => std::thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Bytes of rows, and of index nodes.
+    fn bytes(&self) -> (usize, usize) {
+        (self.database.memory_bytes(), saki_mvcc::index::bytes_in_use())
+    }
+
+    /// Runs `update` from two threads, and looks at the memory after a quarter and at the end.
+    fn is_bounded(&self, update: impl Fn(&mut Session, &mut Random, u64, u64) + Sync) {
+        let updates: u64 = std::env::var("SAKI_UPDATES").map_or(60_000, |text| text.parse().expect("a number"));
+        let quarter = |quarter: u64| {
+            std::thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    let update = &update;
+                    scope.spawn(move || {
+                        let mut session = self.database.session().expect("a session");
+                        let mut random = Random::new(quarter * THREADS + thread);
+                        let each = updates / 4 / THREADS;
+                        for number in quarter * each..(quarter + 1) * each {
+                            update(&mut session, &mut random, thread, number);
+                            if number % 1_000 == 0 {
+                                self.database.finish_cut(self.database.begin_cut());
+                            }
+                        }
+                    });
+                }
+            });
+        };
+        quarter(0);
+        let warm = self.bytes();
+        (1..4).for_each(quarter);
+        let end = self.bytes();
+        // A few pieces of slack: how far one thread runs ahead of the other is not the same every time.
+        assert!(
+            end.0 <= warm.0 + warm.0 / 4 + (4 << 20),
+            "rows take {} bytes, after a quarter of the time {}",
+            end.0,
+            warm.0
+        );
+        assert!(
+            end.1 <= warm.1 + warm.1 / 4 + (1 << 20),
+            "index nodes take {} bytes, after a quarter {}",
+            end.1,
+            warm.1
+        );
+    }
+}
+
+/// Sizes that go through many size classes.
+fn note_bytes(random: &mut Random) -> u64 {
+    if random.chance(0.01) { random.below(5_000) } else { random.below(400) }
+}
+
+#[test]
+fn updates_of_one_key() {
+    let _alone = ALONE.lock();
+    let subject = Subject::new();
+    subject.is_bounded(|session, random, _, _| {
+        let bytes = note_bytes(random);
+        subject.run(session, |t| subject.put(t, 1, 1, bytes));
+    });
+}
+
+#[test]
+fn updates_of_all_keys_alike() {
+    let _alone = ALONE.lock();
+    let subject = Subject::new();
+    subject.is_bounded(|session, random, _, _| {
+        let (id, bytes) = (random.below(500), note_bytes(random));
+        subject.run(session, |t| subject.put(t, id, id % 7, bytes));
+    });
+}
+
+#[test]
+fn a_window_of_keys_that_moves() {
+    let _alone = ALONE.lock();
+    let subject = Subject::new();
+    subject.is_bounded(|session, random, thread, number| {
+        let bytes = note_bytes(random);
+        let id = |number: u64| number << 1 | thread;
+        subject.run(session, |t| {
+            subject.put(t, id(number), number % 100, bytes)?;
+            number.checked_sub(200).map_or(Ok(()), |old| subject.delete(t, id(old)))
+        });
+    });
+}
+
+#[test]
+fn indexed_columns_that_change_back_and_forth() {
+    let _alone = ALONE.lock();
+    let subject = Subject::new();
+    subject.is_bounded(|session, random, _, number| {
+        let (id, group, bytes) = (random.below(60), random.below(3) * number, note_bytes(random));
+        subject.run(session, |t| subject.put(t, id, group, bytes));
+        if random.chance(0.1) {
+            let mut transaction = session.begin(Isolation::Snapshot);
+            let _ = subject
+                .put(&mut transaction, id, number, bytes)
+                .and_then(|()| subject.put(&mut transaction, id, 1, bytes));
+            transaction.abort();
+        }
+    });
+}
+
+/// Sessions come and go, each for a few rows: what they leave behind is adopted, and the memory they had taken serves others.
+#[test]
+fn sessions_that_come_and_go() {
+    let _alone = ALONE.lock();
+    let subject = Subject::new();
+    subject.is_bounded(|_, random, _, number| {
+        if number % 20 == 0 {
+            let mut session = subject.database.session().expect("a session");
+            let (id, bytes) = (random.below(100), note_bytes(random));
+            subject.run(&mut session, |t| subject.put(t, id, number, bytes));
+        }
+    });
+    let (before, _) = subject.bytes();
+    for id in 0..2_000 {
+        let mut session = subject.database.session().expect("a session");
+        subject.run(&mut session, |t| subject.put(t, 1_000 + id, 1, 50));
+    }
+    let (after, _) = subject.bytes();
+    assert!(after - before < 4 << 20, "2000 small rows, each of a session of its own, take {} bytes", after - before);
+}
+
+/// An old snapshot holds things up for a while; after its end their memory serves again.
+#[test]
+fn an_old_snapshot_that_ends() {
+    let _alone = ALONE.lock();
+    let subject = Subject::new();
+    let mut idle = subject.database.session().expect("a session");
+    let mut session = subject.database.session().expect("a session");
+    (0..100).for_each(|id| subject.run(&mut session, |t| subject.put(t, id, id, 10)));
+    let mut sizes = Vec::new();
+    for _ in 0..3 {
+        let old = idle.begin(Isolation::Snapshot);
+        let sum = |old: &Transaction<'_>| {
+            let mut sum = 0;
+            old.scan(&subject.table, &KeyRange::all(), Direction::Forward, |row| {
+                sum += row.body.len();
+                ControlFlow::Continue(())
+            });
+            sum
+        };
+        let seen = sum(&old);
+        let mut random = Random::new(1);
+        for _ in 0..20_000 {
+            let (id, group, bytes) = (random.below(100), random.below(50), random.below(100));
+            subject.run(&mut session, |t| subject.put(t, id, group, bytes));
+        }
+        assert_eq!(sum(&old), seen, "a snapshot moves");
+        drop(old);
+        for _ in 0..2_000 {
+            subject.run(&mut session, |t| subject.put(t, 1, 1, 10));
+        }
+        sizes.push(subject.bytes());
+    }
+    assert!(sizes[2].0 <= sizes[0].0 + (2 << 20) && sizes[2].1 <= sizes[0].1 + (1 << 20), "it grows: {sizes:?}");
+}
+
+/// Nothing of a database stays behind in the memory that all databases share.
+#[test]
+fn databases_that_come_and_go() {
+    let _alone = ALONE.lock();
+    let mut sizes = Vec::new();
+    for _ in 0..20 {
+        let subject = Subject::new();
+        let mut session = subject.database.session().expect("a session");
+        for id in 0..1_000 {
+            subject.run(&mut session, |t| subject.put(t, id, id, 10));
+        }
+        for id in 0..1_000 {
+            subject.run(&mut session, |t| subject.delete(t, id));
+        }
+        drop((session, subject));
+        sizes.push(saki_mvcc::index::bytes_in_use());
+    }
+    assert!(sizes[19] <= sizes[4], "index nodes that nobody has: {sizes:?}");
+}
+
+/// Whoever stops another's progress is told by nobody, but does not let memory grow without end either: readers that overlap for ever.
+#[test]
+fn readers_that_overlap_without_end() {
+    let _alone = ALONE.lock();
+    let subject = Subject::new();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut sessions = [(); 2].map(|()| subject.database.session().expect("a session"));
+            let [one, two] = &mut sessions;
+            while !is_over.load(Ordering::Relaxed) {
+                let first = one.begin(Isolation::Snapshot);
+                std::thread::yield_now();
+                let second = two.begin(Isolation::Snapshot);
+                drop(first);
+                std::thread::yield_now();
+                drop(second);
+            }
+        });
+        subject.is_bounded(|session, random, _, _| {
+            let (id, bytes) = (random.below(50), note_bytes(random));
+            subject.run(session, |t| subject.put(t, id, id, bytes));
+        });
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
