@@ -1,7 +1,7 @@
 //! The consistency conditions, clause 3.3.2, looked at in one snapshot.
 //!
-//! One pass over each table gathers what the conditions are about, by warehouse, district and customer. Orders, new orders and order
-//! lines have the same key order, so that what belongs to one order comes together.
+//! One pass over each table gathers what the conditions are about, by warehouse, district and customer. Orders, new orders and
+//! order lines have the same key order, so that what belongs to one order comes together.
 
 use std::ops::ControlFlow;
 
