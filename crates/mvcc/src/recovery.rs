@@ -11,10 +11,12 @@
 //! memory overlap. Changes of one row are kept apart by a lock for its stripe of keys. What still waits at the end is against a version that no
 //! log has: the logs contradict themselves. Then the deletes go, and the secondary indexes are made.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use saki_base::checksum;
 use saki_io::Device;
@@ -29,6 +31,9 @@ use crate::record::{Change, Effect, MalformedRecord, Patch, changes};
 use crate::table::Table;
 
 const STRIPES: usize = 4096;
+/// Timestamps that one log may be applied ahead of another, before it waits, and how often it looks whether it still is.
+const AHEAD_MAX: u64 = 4096;
+const PATIENCE: u32 = 10;
 /// Rows that are looked up together.
 const LOOKUPS: usize = 16;
 /// Bytes of a small change, to guess how many there are in a record.
@@ -71,10 +76,12 @@ pub fn recover(
     depot: &Arc<Depot>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<(Logs, RecoveryReport), Error> {
-    let means = || {
+    let means = |log: usize| {
         let participant = epochs.join().expect("there are places for recovery");
         participant.announce(0);
         Mutex::new(Means {
+            log,
+            in_vain: None,
             participant,
             arena: Arena::new(Arc::clone(depot)),
             body: Vec::new(),
@@ -83,7 +90,8 @@ pub fn recover(
     };
     let replay = Replay {
         tables,
-        means: devices.iter().map(|_| means()).collect(),
+        progress: devices.iter().map(|_| AtomicU64::new(0)).collect(),
+        means: (0..devices.len()).map(means).collect(),
         stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
     };
     let range = Range { after, ..Range::default() };
@@ -95,12 +103,17 @@ pub fn recover(
 
 struct Replay<'a> {
     tables: &'a [Option<Table>],
+    /// How far each log has been applied.
+    progress: Vec<AtomicU64>,
     means: Vec<Mutex<Means>>,
     stripes: Vec<Mutex<Stripe>>,
 }
 
 /// What the thread of a log needs, its own.
 struct Means {
+    log: usize,
+    /// Where the last of the other logs stood when it was waited for in vain: it may have ended.
+    in_vain: Option<u64>,
     participant: Participant,
     arena: Arena,
     body: Vec<u8>,
@@ -117,13 +130,15 @@ struct Batch {
     changes: usize,
 }
 
-/// Patches that wait for the version they are against, by table and key.
+/// Patches that wait for the version they are against, by the hash of their row.
 #[derive(Default)]
 struct Stripe {
-    waiting: HashMap<(u32, Box<[u8]>), Vec<Waiting>>,
+    waiting: HashMap<u64, Vec<Waiting>>,
 }
 
 struct Waiting {
+    table: u32,
+    key: Box<[u8]>,
     timestamp: u64,
     base: u64,
     prefix: usize,
@@ -158,10 +173,28 @@ impl Replay<'_> {
         }
         self.apply_together(&together, means)?;
         let Batch { mut payloads, mut records, .. } = batch;
+        if let Some((timestamp, _)) = records.last() {
+            self.keep_pace(means, *timestamp);
+        }
         payloads.clear();
         records.clear();
         means.batch = Batch { payloads, records, changes: 0 };
         Ok(())
+    }
+
+    /// Lets the other logs come closer if this one is far ahead: its patches would have to wait for theirs. Not for long, since they
+    /// may in turn wait for what this one proves, and not again for one that does not move.
+    fn keep_pace(&self, means: &mut Means, timestamp: u64) {
+        self.progress[means.log].store(timestamp, Ordering::Relaxed);
+        let last = || self.progress.iter().map(|progress| progress.load(Ordering::Relaxed)).min().unwrap_or(timestamp);
+        for _ in 0..PATIENCE {
+            let last = last();
+            if last + AHEAD_MAX >= timestamp || means.in_vain == Some(last) {
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        means.in_vain = Some(last());
     }
 
     /// Applies changes in order, after their rows have been asked for all at once.
@@ -171,8 +204,9 @@ impl Replay<'_> {
             self.look_up(changes, &mut rows[..changes.len()], means)?;
         }
         for ((timestamp, change), row) in together.iter().zip(rows) {
-            let mut stripe = self.stripes[checksum(change.key) as usize % STRIPES].lock();
-            apply_change(self.table(change.table)?, change, row, *timestamp, means, &mut stripe)?;
+            let hash = hash_of(change);
+            let mut stripe = self.stripes[hash as usize % STRIPES].lock();
+            apply_change(self.table(change.table)?, change, hash, row, *timestamp, means, &mut stripe)?;
         }
         Ok(())
     }
@@ -208,8 +242,8 @@ impl Replay<'_> {
             self.apply_batch(&mut means.lock()).map_err(open)?;
         }
         for stripe in &self.stripes {
-            if let Some((table, _)) = stripe.lock().waiting.keys().next() {
-                let name = self.tables[*table as usize].as_ref().map_or("", Table::name).to_owned();
+            if let Some(waiting) = stripe.lock().waiting.values().flatten().next() {
+                let name = self.tables[waiting.table as usize].as_ref().map_or("", Table::name).to_owned();
                 let message = format!("the logs hold a change of a row of \"{name}\" without the row that it changes");
                 return Err(Error::Open { message });
             }
@@ -237,6 +271,7 @@ impl Replay<'_> {
 fn apply_change(
     table: &Table,
     change: &Change<'_>,
+    hash: u64,
     address: Option<u64>,
     timestamp: u64,
     means: &mut Means,
@@ -258,14 +293,14 @@ fn apply_change(
         Effect::Put(content) => Some(content),
         Effect::Patch(patch) => {
             let Some(base) = newest.filter(|newest| newest.begin == patch.base) else {
-                stripe.wait(change, timestamp, &patch);
+                stripe.wait(change, hash, timestamp, &patch);
                 return Ok(());
             };
             if base.body.is_some_and(|base| base.len() == patch.length()) {
                 let row = row.expect("it has a version");
                 // SAFETY: nobody but this thread looks at the row, as above.
                 unsafe { row.replay_in_place(timestamp, patch.prefix, patch.middle) };
-                return release(table, change, timestamp, means, stripe);
+                return release(table, change, hash, timestamp, means, stripe);
             }
             body.clear();
             let fits = base.body.is_some_and(|base| patch.apply(base, body));
@@ -289,39 +324,50 @@ fn apply_change(
                 .unwrap_or_else(|_| unreachable!("looked up under the lock"));
         }
     }
-    release(table, change, timestamp, means, stripe)
+    release(table, change, hash, timestamp, means, stripe)
 }
 
 /// Applies the patch that waited for the version of `timestamp`, if one did.
 fn release(
     table: &Table,
     change: &Change<'_>,
+    hash: u64,
     timestamp: u64,
     means: &mut Means,
     stripe: &mut Stripe,
 ) -> Result<(), ReplayError> {
-    if stripe.waiting.is_empty() {
-        return Ok(());
-    }
-    let Some((key, mut waiting)) = stripe.waiting.remove_entry(&(change.table, Box::from(change.key))) else {
-        return Ok(());
-    };
-    waiting.retain(|patch| patch.timestamp > timestamp);
-    let next = waiting.iter().position(|patch| patch.base == timestamp).map(|position| waiting.swap_remove(position));
-    if !waiting.is_empty() {
-        stripe.waiting.insert(key, waiting);
-    }
-    let Some(next) = next else { return Ok(()) };
+    let Some(next) = stripe.next(change, hash, timestamp) else { return Ok(()) };
     let patch = Patch { base: next.base, prefix: next.prefix, suffix: next.suffix, middle: &next.middle };
     let change = Change { effect: Effect::Patch(patch), ..*change };
-    apply_change(table, &change, None, next.timestamp, means, stripe)
+    apply_change(table, &change, hash, None, next.timestamp, means, stripe)
+}
+
+/// Which stripe a row belongs to, and how it is found there.
+fn hash_of(change: &Change<'_>) -> u64 {
+    checksum(change.key) ^ u64::from(change.table).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Stripe {
-    fn wait(&mut self, change: &Change<'_>, timestamp: u64, patch: &Patch<'_>) {
+    fn wait(&mut self, change: &Change<'_>, hash: u64, timestamp: u64, patch: &Patch<'_>) {
         let Patch { base, prefix, suffix, middle } = *patch;
-        let waiting = Waiting { timestamp, base, prefix, suffix, middle: middle.into() };
-        self.waiting.entry((change.table, change.key.into())).or_default().push(waiting);
+        let (table, key, middle) = (change.table, change.key.into(), middle.into());
+        self.waiting.entry(hash).or_default().push(Waiting { table, key, timestamp, base, prefix, suffix, middle });
+    }
+
+    /// Takes out the patch that waits for the row's version of `timestamp`, and forgets those that it has overtaken.
+    fn next(&mut self, change: &Change<'_>, hash: u64, timestamp: u64) -> Option<Waiting> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let waiting = self.waiting.get_mut(&hash)?;
+        let is_of_row = |patch: &Waiting| patch.table == change.table && *patch.key == *change.key;
+        waiting.retain(|patch| patch.timestamp > timestamp || !is_of_row(patch));
+        let next = waiting.iter().position(|patch| patch.base == timestamp && is_of_row(patch));
+        let next = next.map(|position| waiting.swap_remove(position));
+        if waiting.is_empty() {
+            self.waiting.remove(&hash);
+        }
+        next
     }
 }
 

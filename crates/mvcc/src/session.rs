@@ -96,8 +96,9 @@ impl Session {
 
     /// Frees what it can of the memory that its transactions no longer need. Commits do this by themselves.
     pub fn reclaim(&mut self) {
+        self.participant.announce(self.shared.newest());
+        // Only now: before the announcement was seen the horizon may have come further than it.
         let pinned = self.shared.newest();
-        self.participant.announce(pinned);
         self.collect(pinned);
         self.participant.withdraw();
     }

@@ -449,7 +449,8 @@ impl Measured {
             let of = |(number, kind): (usize, &Kind)| {
                 let rolled_back = self.sum(|worker| worker.kinds[number].rolled_back as f64);
                 let latency = percentiles(&self.latency(Some(number)));
-                let value = json!({ "acknowledged_per_s": self.rate_of(number), "rolled_back": rolled_back, "latency_ms": latency });
+                let rate = self.rate_of(number);
+                let value = json!({ "acknowledged_per_s": rate, "rolled_back": rolled_back, "latency_ms": latency });
                 (kind.name.to_owned(), value)
             };
             row["kinds"] = Value::Object(kinds.iter().enumerate().map(of).collect::<Map<_, _>>());

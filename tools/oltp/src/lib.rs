@@ -2,7 +2,7 @@
 //!
 //! | benchmark | what it runs | after |
 //! |---|---|---|
-//! | `neworder` | the loop of New-Order over three tables, workers and logs; hot rows with and without speculation | the measurement of MPDB |
+//! | `neworder` | the loop of New-Order over three tables; hot rows with and without speculation | the measurement of MPDB |
 //! | `tpcc` | all nine tables, all five transactions in the standard mix | TPC-C revision 5.11 |
 //! | `ycsb` | point reads, updates, scans and inserts, uniform and skewed | the Yahoo! Cloud Serving Benchmark |
 //! | `index` | the ordered index beside those of others | |

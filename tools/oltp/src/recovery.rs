@@ -125,7 +125,8 @@ impl Bench<'_> {
             let facts = json!({
                 "what": "recovery", "workload": self.workload.name(), "opening": opening, "seconds": seconds,
                 "cpu_seconds": cpu, "mb_per_cpu_second": bytes / 1e6 / cpu.max(1e-2),
-                "replay_seconds": recovery.duration.as_secs_f64(), "log_mb": bytes / 1e6, "read_mb": recovery.bytes_read as f64 / 1e6,
+                "replay_seconds": recovery.duration.as_secs_f64(), "log_mb": bytes / 1e6,
+                "read_mb": recovery.bytes_read as f64 / 1e6,
                 "payload_mb": recovery.payload_bytes as f64 / 1e6, "records": recovery.records,
                 "records_appended": records, "voids": recovery.voids, "changes_at_least": changes,
                 "mb_per_s": bytes / 1e6 / seconds, "mb_per_s_per_core": per_core,

@@ -1,7 +1,7 @@
 //! The consistency conditions, clause 3.3.2, looked at in one snapshot.
 //!
-//! One pass over each table gathers what the conditions are about, by warehouse, district and customer. Orders, new orders and order
-//! lines have the same key order, so that what belongs to one order comes together.
+//! One pass over each table gathers what the conditions are about, by warehouse, district and customer. Orders, new orders and
+//! order lines have the same key order, so that what belongs to one order comes together.
 
 use std::ops::ControlFlow;
 
@@ -74,15 +74,26 @@ pub fn check(
     report: &mut Report,
 ) -> Result<(), String> {
     let mut session = database.session().map_err(|error| error.to_string())?;
-    let transaction = session.begin(Isolation::Snapshot);
+    check_in(&session.begin(Isolation::Snapshot), tables, scale, delivered, what, report);
+    Ok(())
+}
+
+/// As one transaction sees it.
+fn check_in(
+    transaction: &Transaction<'_>,
+    tables: &Tables,
+    scale: Scale,
+    delivered: u64,
+    what: &str,
+    report: &mut Report,
+) {
     let mut gathered =
         Gathered { districts: vec![District::default(); scale.warehouses as usize * DISTRICTS as usize] };
-    let warehouses = gathered.all(&transaction, tables, scale);
+    let warehouses = gathered.all(transaction, tables, scale);
     let mut faults = Faults { report, what };
     totals(&mut faults, &gathered, &warehouses, scale);
     orders(&mut faults, &gathered, scale, delivered);
     customers(&mut faults, &gathered);
-    Ok(())
 }
 
 /// Conditions 1, 8 and 9: what warehouses and districts took in.
@@ -319,5 +330,127 @@ impl Gathered {
             order.amount += line.amount.read(found.body);
             ControlFlow::Continue(())
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use saki_mvcc::RowId;
+    use saki_report::Common;
+
+    use super::*;
+    use crate::engine::Engine;
+    use crate::tpcc::load::load;
+    use crate::tpcc::schema::{RowKey, district_key, numbered_key, order_line_key, warehouse_key};
+
+    /// A change that no transaction makes, and the conditions that it breaks.
+    type Harm = (&'static str, fn(&Tables, &mut Transaction<'_>), &'static [u32]);
+
+    const ORDER: i32 = 1;
+    /// The newest order of a small population, which is not delivered.
+    const NEW: i32 = 30;
+
+    fn find(transaction: &Transaction<'_>, table: &saki_mvcc::Table, key: RowKey) -> RowId {
+        transaction.get(table, key.as_ref()).expect("it was loaded").id
+    }
+
+    fn change(transaction: &mut Transaction<'_>, table: &saki_mvcc::Table, key: RowKey, with: impl FnOnce(&mut [u8])) {
+        let id = find(transaction, table, key);
+        transaction.modify(table, id, with).expect("nobody else is there");
+    }
+
+    fn delete(transaction: &mut Transaction<'_>, table: &saki_mvcc::Table, key: RowKey) {
+        let id = find(transaction, table, key);
+        transaction.delete(table, id).expect("nobody else is there");
+    }
+
+    const HARMS: [Harm; 9] = [
+        ("nothing", |_, _| {}, &[]),
+        (
+            "a payment that only the warehouse has",
+            |tables, transaction| {
+                change(transaction, &tables.warehouse, warehouse_key(1), |body| tables.w_ytd.write(body, 7))
+            },
+            &[1, 8],
+        ),
+        (
+            "a payment that only the district has",
+            |tables, transaction| {
+                change(transaction, &tables.district, district_key(1, 3), |body| tables.d_ytd.write(body, 7));
+            },
+            &[1, 9],
+        ),
+        (
+            "an order number that was skipped",
+            |tables, transaction| {
+                change(transaction, &tables.district, district_key(1, 3), |body| {
+                    tables.d_next_order.write(body, tables.d_next_order.read(body) + 1);
+                });
+            },
+            &[2],
+        ),
+        (
+            "a new order that is gone from the middle",
+            |tables, transaction| delete(transaction, &tables.new_order, numbered_key(1, 3, NEW - 1)),
+            &[3, 5, 11],
+        ),
+        (
+            "a line that is gone",
+            |tables, transaction| delete(transaction, &tables.order_line.table, order_line_key(1, 3, ORDER, 1)),
+            &[4, 6],
+        ),
+        (
+            "a line that was delivered alone",
+            |tables, transaction| {
+                let key = order_line_key(1, 3, NEW, 1);
+                change(transaction, &tables.order_line.table, key, |body| tables.order_line.delivery.write(body, 1));
+            },
+            &[7],
+        ),
+        (
+            "an order with a carrier that is still new",
+            |tables, transaction| {
+                let key = numbered_key(1, 3, NEW);
+                change(transaction, &tables.order.table, key, |body| tables.order.carrier.write(body, 1));
+            },
+            &[5, 7, 10, 12],
+        ),
+        (
+            "a balance that nobody paid for",
+            |tables, transaction| {
+                let of = &tables.customer;
+                change(transaction, &of.table, numbered_key(1, 3, 5), |body| of.balance.write(body, 1));
+            },
+            &[10, 12],
+        ),
+    ];
+
+    #[test]
+    fn each_condition_finds_what_breaks_it() {
+        let data = std::env::temp_dir().join(format!("saki-oltp-consistency-{}", std::process::id()));
+        let common = Common { json: None, plot: None, small: true, seed: 3, data: data.clone() };
+        let (database, home) = Engine::of(1).create(&common, "consistency").expect("a database");
+        let (tables, scale) = (Tables::of(&database).expect("tables"), Scale::small(1));
+        load(&database, &tables, scale, 3).expect("rows");
+        let mut session = database.session().expect("a session");
+        let mut found = BTreeSet::new();
+        for (what, harm, expected) in HARMS {
+            let mut transaction = session.begin(Isolation::Snapshot);
+            harm(&tables, &mut transaction);
+            let mut report = Report::new("test", &common);
+            check_in(&transaction, &tables, scale, 0, what, &mut report);
+            let number = |fault: &String| -> u32 {
+                let (_, rest) = fault.split_once("condition ").expect("it names the condition");
+                rest.split(':').next().and_then(|number| number.parse().ok()).expect("a number")
+            };
+            let broken: Vec<u32> = report.faults.iter().map(number).collect::<BTreeSet<_>>().into_iter().collect();
+            assert_eq!(broken, expected, "{what}: {:?}", report.faults);
+            found.extend(broken);
+        }
+        assert!(found.into_iter().eq(1..=12), "every condition is tried");
+        drop((session, tables, database, home));
+        std::fs::remove_dir_all(data).expect("it is empty");
     }
 }

@@ -4,8 +4,8 @@
 //! do: terminals, keying and think times. So the rates are no official result, and tpmC is only what the specification calls
 //! the rate of New-Order.
 //!
-//! All transactions are serializable. Each worker has warehouses of its own; what goes to others' (1 % of the order lines, 15 % of
-//! the payments) is where workers meet.
+//! All transactions are serializable. Each worker has warehouses of its own; what goes to others' (1 % of the order lines, 15 %
+//! of the payments) is where workers meet.
 
 pub mod consistency;
 mod context;
