@@ -151,6 +151,7 @@ impl Depot {
         let start = fresh.mappings.last().expect("one was just pushed, or is not used up").start();
         // SAFETY: `used` is a piece or more short of the mapping's end.
         let piece = unsafe { start.add(fresh.used) };
+        piece.as_ptr().expose_provenance();
         fresh.used += PIECE_BYTES;
         self.bytes.fetch_add(PIECE_BYTES, Ordering::Relaxed);
         Ok((piece, PIECE_BYTES))
@@ -160,6 +161,7 @@ impl Depot {
         let layout = Layout::from_size_align(bytes, BLOCK_ALIGNMENT).map_err(|_| io::ErrorKind::OutOfMemory)?;
         // SAFETY: the size is above CLASS_BYTES_MAX, so not zero.
         let block = NonNull::new(unsafe { alloc(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+        block.as_ptr().expose_provenance();
         self.large.lock().insert(block.as_ptr() as usize, layout);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(block)
@@ -169,7 +171,7 @@ impl Depot {
         let layout = self.large.lock().remove(&(block.as_ptr() as usize)).expect("a large block is freed once");
         self.bytes.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: allocated with this layout, and just removed from the blocks that are allocated.
-        unsafe { dealloc(block.as_ptr(), layout) };
+        unsafe { dealloc(own(block).as_ptr(), layout) };
     }
 }
 
@@ -180,6 +182,12 @@ impl Drop for Depot {
             unsafe { dealloc(ptr::with_exposed_provenance_mut(address), layout) };
         }
     }
+}
+
+/// The block as what it was allocated as: those who free it have come to it by shared references, through which nothing is written.
+#[inline]
+fn own(block: NonNull<u8>) -> NonNull<u8> {
+    NonNull::new(ptr::with_exposed_provenance_mut(block.as_ptr().addr())).expect("it is not null")
 }
 
 /// One session's blocks.
@@ -249,7 +257,7 @@ impl Arena {
         }
         let class = class_of(bytes);
         let list = &mut self.lists[class];
-        let block = block.cast::<FreeBlock>();
+        let block = own(block).cast::<FreeBlock>();
         // SAFETY: the block is ours again, aligned, and larger than a link.
         unsafe { block.write(FreeBlock { next: list.head }) };
         *list = List { head: block.as_ptr(), count: list.count + 1 };
