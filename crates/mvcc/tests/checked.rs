@@ -14,7 +14,7 @@ use saki_mvcc::{
     TableDefinition, Transaction,
 };
 
-const ROUNDS: u64 = if cfg!(miri) { 60 } else { 2_000 };
+const ROUNDS: u64 = if cfg!(miri) { 12 } else { 2_000 };
 
 fn definition() -> TableDefinition {
     let column = |name: &str, data_type| Column { name: name.into(), data_type, nullable: false };
