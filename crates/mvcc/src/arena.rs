@@ -88,8 +88,7 @@ impl List {
 pub struct Depot {
     batches: Box<[Mutex<Vec<List>>]>,
     fresh: Mutex<Fresh>,
-    /// Blocks above the classes, to free when the depot is dropped.
-    large: Mutex<HashMap<usize, Layout>>,
+    large: Arc<LargeBlocks>,
     bytes: AtomicUsize,
     map: Box<dyn Fn(usize) -> io::Result<Mapping> + Send + Sync>,
 }
@@ -112,11 +111,14 @@ unsafe impl Sync for Depot {}
 
 impl Depot {
     /// A depot whose memory comes from `map`, which says on which node it lies.
-    pub fn new(map: impl Fn(usize) -> io::Result<Mapping> + Send + Sync + 'static) -> Arc<Self> {
+    pub fn new(
+        large: Arc<LargeBlocks>,
+        map: impl Fn(usize) -> io::Result<Mapping> + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
             batches: (0..CLASSES).map(|_| Mutex::default()).collect(),
             fresh: Mutex::default(),
-            large: Mutex::default(),
+            large,
             bytes: AtomicUsize::new(0),
             map: Box::new(map),
         })
@@ -162,23 +164,27 @@ impl Depot {
         // SAFETY: the size is above CLASS_BYTES_MAX, so not zero.
         let block = NonNull::new(unsafe { alloc(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
         block.as_ptr().expose_provenance();
-        self.large.lock().insert(block.as_ptr() as usize, layout);
+        self.large.0.lock().insert(block.as_ptr() as usize, layout);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(block)
     }
 
     fn free_large(&self, block: NonNull<u8>) {
-        let layout = self.large.lock().remove(&(block.as_ptr() as usize)).expect("a large block is freed once");
+        let layout = self.large.0.lock().remove(&(block.as_ptr() as usize)).expect("a large block is freed once");
         self.bytes.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: allocated with this layout, and just removed from the blocks that are allocated.
         unsafe { dealloc(own(block).as_ptr(), layout) };
     }
 }
 
-impl Drop for Depot {
+/// Blocks above the classes, of all depots of a database: whoever frees one need not be on the node where it was made.
+#[derive(Default)]
+pub struct LargeBlocks(Mutex<HashMap<usize, Layout>>);
+
+impl Drop for LargeBlocks {
     fn drop(&mut self) {
-        for (address, layout) in self.large.get_mut().drain() {
-            // SAFETY: allocated with this layout and not freed yet; the arenas, which hold an `Arc` of the depot, are gone.
+        for (address, layout) in self.0.get_mut().drain() {
+            // SAFETY: allocated with this layout and not freed yet; the arenas, which hold the depots, which hold this, are gone.
             unsafe { dealloc(ptr::with_exposed_provenance_mut(address), layout) };
         }
     }
@@ -318,7 +324,7 @@ mod tests {
 
     #[test]
     fn memory_freed_by_one_session_serves_another() {
-        let depot = Depot::new(Mapping::new);
+        let depot = Depot::new(Arc::default(), Mapping::new);
         let mut maker = Arena::new(Arc::clone(&depot));
         let mut dropper = Arena::new(Arc::clone(&depot));
         let mut settled = 0;
@@ -337,7 +343,7 @@ mod tests {
 
     #[test]
     fn blocks_do_not_overlap() {
-        let depot = Depot::new(Mapping::new);
+        let depot = Depot::new(Arc::default(), Mapping::new);
         let mut arena = Arena::new(Arc::clone(&depot));
         let mut blocks = Vec::new();
         for (index, bytes) in
@@ -356,6 +362,6 @@ mod tests {
             // SAFETY: allocated for `bytes`, and not used any more.
             unsafe { arena.free(block, bytes) };
         }
-        assert_eq!(depot.large.lock().len(), 0);
+        assert_eq!(depot.large.0.lock().len(), 0);
     }
 }

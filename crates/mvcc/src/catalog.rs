@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use saki_base::TableId;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ const FORMAT: u32 = 1;
 /// The tables' definitions, by number, and where they are kept.
 #[derive(Debug)]
 pub struct Catalog {
+    /// Which of this process it is: its tables are good in the database opened with it, and no other.
+    instance: u32,
     content: Content,
     /// `None`: nowhere, for databases on devices that are not files.
     path: Option<PathBuf>,
@@ -47,7 +50,7 @@ impl Catalog {
                         &format!("it has format {}, and this program knows {FORMAT}", content.format),
                     ));
                 }
-                Ok(Self { content, path: Some(path) })
+                Ok(Self { instance: next_instance(), content, path: Some(path) })
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 fs::create_dir_all(directory).map_err(|error| fault(directory, &error))?;
@@ -62,12 +65,13 @@ impl Catalog {
 
     /// A catalog that is kept nowhere.
     pub fn in_memory(database: u64, logs: usize) -> Self {
-        Self { content: Content { format: FORMAT, database, logs, tables: Vec::new() }, path: None }
+        let content = Content { format: FORMAT, database, logs, tables: Vec::new() };
+        Self { instance: next_instance(), content, path: None }
     }
 
     /// The same again, as a restart would find it.
     pub fn reopened(&self) -> Self {
-        Self { content: self.content.clone(), path: self.path.clone() }
+        Self { instance: next_instance(), content: self.content.clone(), path: self.path.clone() }
     }
 
     /// Adds a table, to an in-memory catalog before it is opened.
@@ -79,13 +83,17 @@ impl Catalog {
             return Err(Error::Name { message: format!("there is a table \"{}\" already", definition.name) });
         }
         let id = TableId(self.content.tables.len() as u32);
-        let table = Table::new(id, definition.clone())?;
+        let table = Table::new(self.instance, id, definition.clone())?;
         self.content.tables.push(Some(definition));
         if let Err(error) = self.write() {
             self.content.tables.pop();
             return Err(error);
         }
         Ok(table)
+    }
+
+    pub(crate) fn instance(&self) -> u32 {
+        self.instance
     }
 
     pub fn database(&self) -> u64 {
@@ -99,7 +107,7 @@ impl Catalog {
     /// The tables, empty.
     pub(crate) fn tables(&self) -> Result<Vec<Option<Table>>, Error> {
         let make = |(id, definition): (u32, &Option<TableDefinition>)| {
-            definition.clone().map(|definition| Table::new(TableId(id), definition)).transpose()
+            definition.clone().map(|definition| Table::new(self.instance, TableId(id), definition)).transpose()
         };
         (0..).zip(&self.content.tables).map(make).collect()
     }
@@ -118,6 +126,11 @@ impl Catalog {
         };
         write().map_err(|error| fault(path, &error))
     }
+}
+
+fn next_instance() -> u32 {
+    static INSTANCES: AtomicU32 = AtomicU32::new(0);
+    INSTANCES.fetch_add(1, Ordering::Relaxed)
 }
 
 fn fault(path: &Path, error: &dyn std::fmt::Display) -> Error {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use saki_io::{Device, DeviceError, DeviceOptions};
 use saki_log::{LogStatistics, Logs, Progress, RecoveryReport};
 
-use crate::arena::{Arena, Depot};
+use crate::arena::{Arena, Depot, LargeBlocks};
 use crate::catalog::Catalog;
 use crate::chain::SLOTS_MAX;
 use crate::epoch::Epochs;
@@ -100,8 +100,6 @@ pub(crate) struct Shared {
     has_left: AtomicBool,
 }
 
-static INSTANCES: AtomicU32 = AtomicU32::new(0);
-
 impl Database {
     /// Opens the database of a directory, or makes one there, and replays its logs. `progress` is called now and then meanwhile,
     /// by several threads.
@@ -161,7 +159,7 @@ impl Database {
             epochs,
             logs,
             sessions_max: options.sessions_max,
-            instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
+            instance: catalog.instance(),
             sabotage: options.sabotage,
             speculation: options.speculation,
             placement: options.placement,
@@ -278,7 +276,7 @@ impl Database {
     }
 
     /// Begins to cut the logs: a timestamp M such that, once the rows as of M are durable elsewhere, [`finish_cut`](Self::finish_cut)
-    /// may be called with it.
+    /// may be called with it, and the database opened with [`Options::after`] M, but no longer without.
     pub fn begin_cut(&self) -> u64 {
         self.shared.begin_cut()
     }
@@ -325,9 +323,12 @@ const RELEASE_PAUSE: Duration = Duration::from_millis(5);
 /// A depot for each node that has workers.
 fn depots(placement: &Placement) -> HashMap<NodeId, Arc<Depot>> {
     let mut depots = HashMap::new();
+    let large = Arc::<LargeBlocks>::default();
     for place in placement.workers() {
         let binding = placement.binding(place.memory());
-        depots.entry(place.node).or_insert_with(|| Depot::new(move |bytes| Mapping::with(bytes, &binding)));
+        depots
+            .entry(place.node)
+            .or_insert_with(|| Depot::new(Arc::clone(&large), move |bytes| Mapping::with(bytes, &binding)));
     }
     depots
 }

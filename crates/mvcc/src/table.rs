@@ -39,6 +39,8 @@ pub struct IndexDefinition {
 pub struct Table(Arc<Inner>);
 
 pub(crate) struct Inner {
+    /// Which database of this process it is of.
+    pub instance: u32,
     pub id: TableId,
     pub definition: TableDefinition,
     pub key_layout: KeyLayout,
@@ -69,7 +71,7 @@ impl Table {
     ///
     /// # Errors
     /// `Name` for a definition that contradicts itself, `Memory`.
-    pub(crate) fn new(id: TableId, definition: TableDefinition) -> Result<Self, Error> {
+    pub(crate) fn new(instance: u32, id: TableId, definition: TableDefinition) -> Result<Self, Error> {
         check(&definition)?;
         let columns = &definition.columns;
         let is_key = |column: usize| definition.primary_key.iter().position(|key| *key == column);
@@ -94,7 +96,16 @@ impl Table {
             places: index.columns.iter().map(|column| places[*column]).collect(),
         });
         let secondary = secondary.collect();
-        Ok(Self(Arc::new(Inner { id, key_layout, row_layout, places, primary: Index::new(), secondary, definition })))
+        Ok(Self(Arc::new(Inner {
+            instance,
+            id,
+            key_layout,
+            row_layout,
+            places,
+            primary: Index::new(),
+            secondary,
+            definition,
+        })))
     }
 
     pub fn id(&self) -> TableId {

@@ -38,7 +38,7 @@ use crate::epoch::{Epochs, Pin};
 use crate::error::Error;
 use crate::index::LeafChange;
 use crate::session::Session;
-use crate::table::Table;
+use crate::table::{Inner, Table};
 use reads::Reads;
 use scan::ScanMemory;
 
@@ -99,6 +99,9 @@ pub struct Savepoint {
 }
 
 /// A transaction. Dropped, it is aborted.
+///
+/// # Panics
+/// Every operation, when it is given a table of another database.
 pub struct Transaction<'s> {
     session: &'s mut Session,
     isolation: Isolation,
@@ -206,11 +209,20 @@ impl<'s> Transaction<'s> {
         RowId { row: NonNull::from(row), table: table.id().0, instance, writer: self.writer }
     }
 
+    /// # Panics
+    /// If the table is another database's: its rows are not kept by this transaction's pin.
+    #[inline]
+    fn inner<'t>(&self, table: &'t Table) -> &'t Inner {
+        let inner = table.inner();
+        assert!(inner.instance == self.session.shared.instance, "a table is good only in the database it was got from");
+        inner
+    }
+
     /// The row of a handle, if the handle is this transaction's.
     #[inline]
     fn row_of<'r>(&self, table: &Table, id: RowId) -> Result<&'r Row, Error> {
         let is_own = id.writer == self.writer && id.instance == self.session.shared.instance;
-        if !is_own || id.table != table.id().0 {
+        if !is_own || id.table != self.inner(table).id.0 {
             return Err(Error::ForeignRow);
         }
         // SAFETY: the handle is of this transaction, so the row was reachable under its pin, which lasts.

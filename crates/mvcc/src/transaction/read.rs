@@ -35,7 +35,7 @@ impl Transaction<'_> {
             return None;
         }
         let pin = self.pin();
-        let primary = &table.inner().primary;
+        let primary = &self.inner(table).primary;
         if !self.is_serializable() {
             // SAFETY: out of the index under the transaction's pin.
             return self.see(table, unsafe { Row::at(primary.get(key, &pin)?) });
@@ -55,7 +55,7 @@ impl Transaction<'_> {
     pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K], mut found: impl FnMut(usize, Option<Found<'_>>)) {
         const TOGETHER: usize = 16;
         let pin = self.pin();
-        let primary = &table.inner().primary;
+        let primary = &self.inner(table).primary;
         for (chunk, first) in keys.chunks(TOGETHER).zip((0..).step_by(TOGETHER)) {
             let mut addresses = [None; TOGETHER];
             let mut slices = [&[] as &[u8]; TOGETHER];

@@ -62,7 +62,7 @@ impl Transaction<'_> {
         direction: Direction,
         mut visit: impl FnMut(Found<'t>) -> ControlFlow<()>,
     ) {
-        self.each_entry(&table.inner().primary, range, direction, |_, row| match self.see(table, row) {
+        self.each_entry(&self.inner(table).primary, range, direction, |_, row| match self.see(table, row) {
             Some(found) => visit(found),
             None => ControlFlow::Continue(()),
         });
@@ -78,7 +78,7 @@ impl Transaction<'_> {
         direction: Direction,
         mut visit: impl FnMut(&[u8], Found<'t>) -> ControlFlow<()>,
     ) {
-        let secondary = &table.inner().secondary[index.0];
+        let secondary = &self.inner(table).secondary[index.0];
         let mut made = Vec::new();
         self.each_entry(&secondary.entries, range, direction, |entry, row| match self.see(table, row) {
             Some(found) if !row.is_reindexed() || is_of(table, secondary, entry, &found, &mut made) => {

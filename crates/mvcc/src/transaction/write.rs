@@ -8,7 +8,7 @@ use crate::epoch::Pin;
 use crate::error::Error;
 use crate::index::Occupied;
 use crate::reclaim::Cleanup;
-use crate::sync::Backoff;
+use crate::sync::{Backoff, Ordering, fence};
 use crate::table::{Secondary, Table};
 
 impl Transaction<'_> {
@@ -159,8 +159,9 @@ impl Transaction<'_> {
         // SAFETY: just made.
         let row_ref: &'r Row = unsafe { row.as_ref() };
         let pin = Pin::of_announced(&self.session.participant);
+        let primary = &self.inner(table).primary;
         let changes = &mut self.session.buffers.changes;
-        let inserted = table.inner().primary.insert(key, row_ref.address(), &pin, changes);
+        let inserted = primary.insert(key, row_ref.address(), &pin, changes);
         self.reads.get_mut().own_insert(changes);
         if let Err(Occupied { existing }) = inserted {
             // SAFETY: nobody has seen the new row; the other came out of the index under the transaction's pin.
@@ -238,6 +239,8 @@ impl Transaction<'_> {
             // An entry that is there already is the row's own, of an earlier version.
             let _ = secondary.entries.insert(entry, row.address(), &pin, changes);
             self.reads.get_mut().own_insert(changes);
+            // The entry is there for all before others are looked for: a fence between a store and a load.
+            fence(Ordering::SeqCst);
             if secondary.definition.unique
                 && let Err(error) = self.check_unique(table, secondary, row, entry)
             {

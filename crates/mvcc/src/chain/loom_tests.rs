@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use loom::thread;
 
 use super::*;
-use crate::arena::Depot;
-use crate::epoch::Participant;
+use crate::arena::{Arena, Depot};
+use crate::epoch::{Epochs, Participant};
 use crate::placement::Mapping;
 
 /// Models are run thousands of times: they share the memory of rows.
 fn arena() -> Arena {
     static DEPOT: OnceLock<Arc<Depot>> = OnceLock::new();
-    Arena::new(Arc::clone(DEPOT.get_or_init(|| Depot::new(Mapping::new))))
+    Arena::new(Arc::clone(DEPOT.get_or_init(|| Depot::new(Arc::default(), Mapping::new))))
 }
 
 fn model(check: impl Fn() + Sync + Send + 'static) {

@@ -1,0 +1,57 @@
+//! Memory on its way out.
+
+use super::Epochs;
+
+/// Memory that is unlinked and waits for the pins of its time to end. Not shared: each participant's worker has its own.
+///
+/// Entries come in the order of their retirement.
+#[derive(Default)]
+pub struct Garbage {
+    entries: std::collections::VecDeque<Retired>,
+}
+
+/// What to do with `address` once nobody can see it.
+struct Retired {
+    at: u64,
+    address: *mut u8,
+    // SAFETY: sound once, for `address`, when nobody looks at it any more; `retire` was promised so.
+    free: unsafe fn(*mut u8),
+}
+
+// SAFETY: what is retired is reachable through this entry alone, by the contract of `retire`.
+unsafe impl Send for Garbage {}
+
+impl Garbage {
+    /// Frees `address` by `free` once no pin is as old as this call.
+    ///
+    /// # Safety
+    /// `address` has been unlinked: whoever pins from now on cannot reach it. `free(address)` is sound once, from any thread, when
+    /// nobody looks at it any more.
+    pub unsafe fn retire(&mut self, epochs: &Epochs, address: *mut u8, free: unsafe fn(*mut u8)) {
+        self.entries.push_back(Retired { at: epochs.retirement(), address, free });
+    }
+
+    /// Frees what was retired before `horizon`; how many there were.
+    pub fn collect(&mut self, horizon: u64) -> usize {
+        let ripe = self.entries.iter().take_while(|entry| entry.at < horizon).count();
+        for entry in self.entries.drain(..ripe) {
+            // SAFETY: every pin is later than `at`, so nobody sees the memory; `retire` was promised that `free` fits it.
+            unsafe { (entry.free)(entry.address) };
+        }
+        ripe
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Takes over what another left behind.
+    pub fn append(&mut self, other: &mut Self) {
+        self.entries.append(&mut other.entries);
+        self.entries.make_contiguous().sort_unstable_by_key(|entry| entry.at);
+    }
+}
