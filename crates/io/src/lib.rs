@@ -78,4 +78,5 @@ pub use modeled::ModeledDevice;
 pub use profile::{CalibrateOptions, CalibrateProgress, DeviceProfile, ProfilePoint, calibrate};
 pub use random::Random;
 pub use sim::{FaultRates, Faults, SimDevice, SimOptions, SimTiming};
+pub use system::give_way;
 pub use threads::THREADS_DEFAULT;

@@ -89,7 +89,11 @@ impl Logs {
 
     fn spawn(&self, log: usize, writer: Writer) -> Result<(), LogError> {
         let shared = Arc::clone(&self.handle.shared);
+        let niceness = shared.options.niceness;
         let body = move || {
+            if let Err(error) = saki_io::give_way(niceness) {
+                tracing::debug!("log {log}: its thread keeps its priority: {error}");
+            }
             // A callback's panic ends this thread, and must not leave others waiting for it.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| writer.run())) {
                 let text = panic.downcast_ref::<String>().cloned();

@@ -18,6 +18,10 @@ pub struct Options {
     pub write_bytes_max: usize,
     /// Writes of one log in flight at once, before their flush.
     pub writes_in_flight: usize,
+    /// How far the logs' threads give way to transactions where processors are scarce, from 0 to 19: the more, the larger the groups
+    /// that are written together, the fewer processor time that takes from transactions, and the longer a commit waits. Without
+    /// effect while a processor is idle.
+    pub niceness: u8,
     /// Whether a write counts as durable only after a flush. `false` is for devices that lose nothing (logs in memory, for
     /// benchmarks), and for those who accept to lose acknowledged commits with the power.
     pub flush: bool,
@@ -37,6 +41,7 @@ impl Options {
             record_bytes_max: 1 << 30,
             write_bytes_max: 1 << 20,
             writes_in_flight: 2,
+            niceness: 10,
             flush: true,
             window: 1 << 20,
             accept_loss: false,
@@ -68,6 +73,9 @@ impl Options {
         }
         if !(1..=64).contains(&self.writes_in_flight) {
             return wrong(format!("writes_in_flight is {}, not 1 to 64", self.writes_in_flight));
+        }
+        if self.niceness > 19 {
+            return wrong(format!("niceness is {}, not 0 to 19", self.niceness));
         }
         if !self.window.is_power_of_two() || !(64..=1 << 32).contains(&self.window) {
             return wrong(format!("window is {}, not a power of two from 64 to 2^32", self.window));

@@ -286,11 +286,14 @@ impl Stream {
         }
     }
 
-    /// Takes the oldest piece with records, if there is one; with `or_empty` the current one even without, if there is room on
-    /// disk for one more block than what is reserved.
-    pub fn take(&mut self, or_empty: bool) -> Option<Piece> {
+    /// Takes the oldest piece with records, if there is one and it is full or may be taken as it is; with `or_empty` the current one
+    /// even without, if there is room on disk for one more block than what is reserved.
+    pub fn take(&mut self, only_full: bool, or_empty: bool) -> Option<Piece> {
         if let Some(piece) = self.sealed.pop_front() {
             return Some(piece);
+        }
+        if only_full {
+            return None;
         }
         let block = BLOCK_BYTES as u64;
         let has_records = self.current.payload_bytes() > 0;
@@ -361,6 +364,11 @@ impl Stream {
     /// There is something to take.
     pub fn has_records(&self) -> bool {
         !self.sealed.is_empty() || self.current.payload_bytes() > 0
+    }
+
+    /// There is something to take as `take` does.
+    pub fn has_piece(&self, only_full: bool) -> bool {
+        !self.sealed.is_empty() || (!only_full && self.has_records())
     }
 
     pub fn unwritten_bytes(&self) -> u64 {
@@ -454,7 +462,7 @@ mod tests {
                         stream.release(claim);
                     }
                     Step::Take { or_empty } => {
-                        if let Some(piece) = stream.take(or_empty) {
+                        if let Some(piece) = stream.take(false, or_empty) {
                             prop_assert!(check(&piece) <= ready, "a frame goes where no segment is ready");
                             stream.written(piece.payload_bytes() as u64, piece.buffer);
                             stream.marked(piece.timestamps);

@@ -168,10 +168,11 @@ impl Writer {
         let mut stream = log.stream.lock();
         let wanted = stream.segments_wanted() > 0;
         let prepares = self.slots.next_sequence() <= stream.segments_due() && (wanted || !self.growth_refused);
-        if prepares || (can_take && stream.has_records()) {
+        if prepares || (can_take && stream.has_piece(self.is_busy())) {
             return Wait::No;
         }
-        stream.sleeping = can_take;
+        // While the device is busy, its completion is what wakes.
+        stream.sleeping = can_take && !self.is_busy();
         drop(stream);
         self.durable_before = self.shared.horizon.durable();
         let unsaid = !busy && self.has_unsaid(self.durable_before);
@@ -320,16 +321,22 @@ impl Writer {
 
     // Frames.
 
-    /// Hands over all there is, as far as there may be more in flight.
+    /// Hands over what there is. While the device is busy with this log, records gather to the next write, unless they fill one
+    /// already: what is written now would only wait for the next flush, and each write costs the processor as much as ten
+    /// transactions.
     fn submit_frames(&mut self) -> bool {
         let mut any = false;
         while self.writing < self.shared.options.writes_in_flight {
             let say = self.has_something_to_say();
-            let Some(piece) = self.log().stream.lock().take(say) else { break };
+            let Some(piece) = self.log().stream.lock().take(self.is_busy(), say) else { break };
             self.submit_frame(piece);
             any = true;
         }
         any
+    }
+
+    fn is_busy(&self) -> bool {
+        self.writing > 0 || self.flush.is_some()
     }
 
     /// Whether a frame without records is worth its block: the run's beginning; a cut; the end; and after a quiet time what is

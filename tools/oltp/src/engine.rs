@@ -27,18 +27,22 @@ pub struct Engine {
     /// Whether the logs are in memory, and not flushed.
     pub log_memory: bool,
     pub speculation: bool,
+    /// How far the logs' threads give way.
+    pub niceness: u8,
 }
 
 impl Engine {
     /// One log for each worker, on disk.
-    pub const fn of(workers: usize) -> Self {
-        Self { workers, logs: workers, log_memory: false, speculation: true }
+    pub fn of(workers: usize) -> Self {
+        let niceness = saki_log::Options::new(0).niceness;
+        Self { workers, logs: workers, log_memory: false, speculation: true, niceness }
     }
 
     /// For rows of a report.
     pub fn to_json(self) -> Value {
         json!({
             "workers": self.workers, "logs": self.logs, "log_memory": self.log_memory, "speculation": self.speculation,
+            "niceness": self.niceness,
         })
     }
 
@@ -47,6 +51,7 @@ impl Engine {
         let speculation = self.speculation;
         let mut options = saki_mvcc::Options { placement, speculation, memory_ready_bytes, ..Default::default() };
         options.log.flush = !self.log_memory;
+        options.log.niceness = self.niceness;
         options
     }
 

@@ -65,6 +65,9 @@ pub struct Options {
     /// How many hot rows there are
     #[arg(long, value_delimiter = ',', default_values_t = [8, 1])]
     pub hot_rows: Vec<u64>,
+    /// How far the logs' threads give way to the workers, 0 to 19
+    #[arg(long)]
+    pub niceness: Option<u8>,
     /// Leave out the measurement of hot rows
     #[arg(long)]
     pub no_hot: bool,
@@ -131,7 +134,11 @@ fn configure(report: &mut Report, options: &Options) {
 
 /// The main line first, then the baselines.
 fn points(common: &Common, options: &Options) -> Vec<Point> {
-    let engine = |workers: usize| Engine { logs: options.logs.unwrap_or(workers), ..Engine::of(workers) };
+    let engine = |workers: usize| {
+        let engine = Engine::of(workers);
+        let niceness = options.niceness.unwrap_or(engine.niceness);
+        Engine { logs: options.logs.unwrap_or(workers), niceness, ..engine }
+    };
     let main = |workers: usize| Point { engine: engine(workers), batched: options.batched, recover: common.small };
     let mut points: Vec<Point> = options.threads.iter().map(|workers| main(*workers)).collect();
     if let Some(last) = points.last_mut() {
@@ -232,7 +239,7 @@ impl Bench<'_> {
 }
 
 fn summarise(report: &mut Report, chart: &mut ChartData, point: Point, measured: &Measured) {
-    let Point { engine: Engine { workers, logs, log_memory, speculation }, batched, .. } = point;
+    let Point { engine: Engine { workers, logs, log_memory, speculation, .. }, batched, .. } = point;
     let is_main_batch = report.configuration["batched"] == json!(batched);
     let rate = measured.rate();
     let key = match (is_main_batch, log_memory, speculation) {
