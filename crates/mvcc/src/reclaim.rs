@@ -30,7 +30,7 @@ use crate::table::Table;
 const PATIENCE: usize = 64;
 /// Entries that wait for the horizon before pruned ones are looked for among them: so many that it is not just a thread that the
 /// system has stopped for a moment.
-const AGED_MIN: usize = if cfg!(debug_assertions) { 256 } else { 8192 };
+const AGED_MIN: usize = if cfg!(debug_assertions) { 256 } else { 1 << 16 };
 /// Entries that are looked through for pruned ones at a time: more than come, so that all are looked at again and again.
 const LOOKED_THROUGH: usize = 4 * PATIENCE;
 /// Pruned versions that are worth a barrier.
