@@ -19,4 +19,5 @@ pub fn prefetch_row(address: u64) {
     let row = std::ptr::with_exposed_provenance::<u8>(address as usize);
     prefetch(row);
     prefetch(row.wrapping_add(64));
+    prefetch(row.wrapping_add(128));
 }

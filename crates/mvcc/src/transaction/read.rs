@@ -37,10 +37,14 @@ impl Transaction<'_> {
         let pin = self.pin();
         let primary = &self.inner(table).primary;
         if !self.is_serializable() {
+            let address = primary.get(key, &pin)?;
+            prefetch_row(address);
             // SAFETY: out of the index under the transaction's pin.
-            return self.see(table, unsafe { Row::at(primary.get(key, &pin)?) });
+            return self.see(table, unsafe { Row::at(address) });
         }
         let (address, leaf) = primary.get_observed(key, &pin);
+        // The lines of a row that was written once lie side by side: one wait for all.
+        address.into_iter().for_each(prefetch_row);
         // SAFETY: as above.
         let found = address.and_then(|address| self.see(table, unsafe { Row::at(address) }));
         if found.is_none() {
