@@ -9,6 +9,10 @@ use super::*;
 const FREED: u64 = 0;
 
 /// Frees memory that is not there: the cell at `address` turns to what no reader may see.
+///
+/// # Safety
+/// `address` is that of a leaked cell.
+// SAFETY: what it owes to `retire`; the tests retire leaked cells only.
 unsafe fn poison(address: *mut u8) {
     // SAFETY: the tests retire addresses of leaked cells.
     unsafe { &*address.cast::<AtomicU64>() }.store(FREED, Ordering::Relaxed);
