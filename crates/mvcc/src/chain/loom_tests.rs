@@ -1,5 +1,6 @@
 //! Rows and versions as they are, in every interleaving of two threads: `loom` tries them all, up to three preemptions.
 
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use loom::thread;
@@ -8,6 +9,7 @@ use super::*;
 use crate::arena::{Arena, Depot};
 use crate::epoch::{Epochs, Participant};
 use crate::placement::Mapping;
+use crate::sync::Ordering;
 
 /// Models are run thousands of times: they share the memory of rows.
 fn arena() -> Arena {
