@@ -20,7 +20,13 @@ pub fn run(common: &Common, benchmark: &Benchmark) -> Result<Report, String> {
 
 fn drawn(data: &ChartData) -> Chart {
     let axis = |label: &str, is_log: bool| if is_log { Axis::log(label) } else { Axis::linear(label).from_zero() };
-    let chart = Chart::new(&data.title).x(axis(&data.x_label, data.x_log)).y(axis(&data.y_label, data.y_log));
+    let mut xs = data.series.iter().flat_map(|(_, points)| points.iter().map(|(x, _)| *x));
+    let x = if xs.all(|x| x.fract() == 0.0) {
+        axis(&data.x_label, data.x_log).whole()
+    } else {
+        axis(&data.x_label, data.x_log)
+    };
+    let chart = Chart::new(&data.title).x(x).y(axis(&data.y_label, data.y_log));
     data.series.iter().fold(chart, |chart, (name, points)| chart.series(Series::new(name, points.clone())))
 }
 
