@@ -220,9 +220,7 @@ impl Database {
             return Err(Error::Name { message });
         }
         let group = self.shared.placement.groups().get(log);
-        let depot =
-            group.and_then(|group| self.shared.depots.get(&group.node)).unwrap_or_else(|| first(&self.shared.depots));
-        Session::new(Arc::clone(&self.shared), log, Arena::new(Arc::clone(depot)))
+        self.session_with(log, group.map(|group| group.node))
     }
 
     /// The session of a worker: its log, and memory on its node.
@@ -230,8 +228,13 @@ impl Database {
     /// # Errors
     /// `TooManySessions`.
     pub fn session_at(&self, place: &WorkerPlace) -> Result<Session, Error> {
-        let depot = self.shared.depots.get(&place.node).unwrap_or_else(|| first(&self.shared.depots));
-        let log = place.log % self.shared.logs.count();
+        self.session_with(place.log % self.shared.logs.count(), Some(place.node))
+    }
+
+    /// A session with memory on a node, or on any if there is none of that.
+    fn session_with(&self, log: usize, node: Option<NodeId>) -> Result<Session, Error> {
+        let depots = &self.shared.depots;
+        let depot = node.and_then(|node| depots.get(&node)).unwrap_or_else(|| first(depots));
         Session::new(Arc::clone(&self.shared), log, Arena::new(Arc::clone(depot)))
     }
 

@@ -23,8 +23,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use crate::database::Database;
 use crate::error::Error;
 use crate::placement::{WorkerPlace, pin_current_thread};
-use crate::session::Session;
-use crate::sync::Backoff;
+use crate::session::{Session, until_undisturbed};
 use crate::transaction::{Isolation, Receipt, Transaction};
 
 /// What a procedure does: reads and writes by way of the transaction, an answer out of an argument. It may be run several times
@@ -205,24 +204,12 @@ fn work(database: &Database, mut session: Session, place: &WorkerPlace, index: u
         tracing::warn!("worker {index} stays where the system puts it: {error}");
     }
     while let Some(job) = queue.next() {
-        match run(&mut session, &job) {
+        match until_undisturbed(|| run_once(&mut session, &job)) {
             Ok((receipt, answer)) => {
                 let to = Arc::clone(&job.answer);
                 database.when_durable(receipt, move |outcome| to.give(outcome.map(|()| answer)));
             }
             Err(error) => job.answer.give(Err(error)),
-        }
-    }
-}
-
-/// Runs a job until nobody gets in its way.
-fn run(session: &mut Session, job: &Job) -> Result<(Receipt, Vec<u8>), Error> {
-    let mut backoff = Backoff::default();
-    loop {
-        let outcome = run_once(session, job);
-        match outcome {
-            Err(error) if error.is_retryable() => backoff.wait(),
-            outcome => return outcome,
         }
     }
 }

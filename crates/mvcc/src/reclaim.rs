@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 use crate::arena::Arena;
 use crate::chain::{Row, TooOld, Version};
 use crate::epoch::{Epochs, Garbage, Pin, Quiescence};
-use crate::table::Table;
+use crate::table::{NumberedEntry, Table};
 
 /// Entries that may pile up before the horizon is computed anew.
 const PATIENCE: usize = 64;
@@ -71,8 +71,7 @@ unsafe impl Send for Reclaimer {}
 pub struct Cleanup {
     pub table: Table,
     pub row: NonNull<Row>,
-    /// Which index, and the entry.
-    pub entries: Vec<(usize, Box<[u8]>)>,
+    pub entries: Vec<NumberedEntry>,
 }
 
 /// What freeing needs of a session.
@@ -127,8 +126,8 @@ impl Reclaimer {
             self.free(entry.what, means);
         }
         // Those that have to be done again come behind.
+        let ripe = means.horizon.min(means.durable);
         for _ in 0..self.cleanups.len() {
-            let ripe = means.horizon.min(means.durable);
             let Some(entry) = self.cleanups.pop_front_if(|entry| entry.at < ripe) else { break };
             self.free(entry.what, means);
         }
@@ -193,14 +192,12 @@ impl Reclaimer {
     fn clean(&mut self, mut cleanup: Cleanup, means: &mut Means<'_>) {
         // SAFETY: the row is allocated while a cleanup of it is counted.
         let row = unsafe { cleanup.row.as_ref() };
-        let participant = means.pin.participant();
-        let is_outer = participant.begin_visit();
-        self.clean_row(&mut cleanup, row, means).map(drop).unwrap_or_else(|| {
+        let pin = means.pin;
+        if pin.participant().visiting(|| self.clean_row(&mut cleanup, row, means)).is_none() {
             // Somebody writes the row, or an old snapshot still sees what it was: look again later.
-            let at = means.pin.epochs().retirement();
+            let at = pin.epochs().retirement();
             self.cleanups.push_back(Entry { at, what: What::Cleanup(Box::new(cleanup)) });
-        });
-        participant.end_visit(is_outer);
+        }
     }
 
     /// `None` if not all could be done.
@@ -248,13 +245,9 @@ fn remove_stale(
     nodes: &mut Garbage,
 ) -> Option<()> {
     let secondary = &table.inner().secondary[index];
-    let mut found = Vec::new();
+    let mut made = Vec::new();
     let mut has_entry = |version: &Version| {
-        found.clear();
-        let body = version.body();
-        body.is_some_and(|body| {
-            table.inner().secondary_entry(secondary, row.key(), body, &mut found).is_ok() && found == entry
-        })
+        version.body().is_some_and(|body| table.inner().has_entry(secondary, row.key(), body, entry, &mut made))
     };
     row.latched(means.horizon, means.pinned, |versions| {
         for version in versions {

@@ -152,7 +152,7 @@ impl Replay<'_> {
         let batch = &mut means.batch;
         batch.payloads.extend_from_slice(payload);
         batch.records.push((timestamp, batch.payloads.len()));
-        // A change takes this much or more.
+        // A guess; what counts is that the walks of some dozens overlap.
         batch.changes += payload.len().div_ceil(CHANGE_BYTES_USUAL);
         if batch.changes >= BATCH_CHANGES { self.apply_batch(means) } else { Ok(()) }
     }

@@ -8,6 +8,7 @@ use crate::database::Shared;
 use crate::epoch::{Participant, Pin, Snapshots};
 use crate::error::Error;
 use crate::reclaim::{Means, Reclaimer};
+use crate::sync::Backoff;
 use crate::table::Table;
 use crate::transaction::{Buffers, Durability, Isolation, Transaction};
 
@@ -80,18 +81,11 @@ impl Session {
         isolation: Isolation,
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let mut backoff = crate::sync::Backoff::default();
-        loop {
+        until_undisturbed(|| {
             let mut transaction = self.begin(isolation);
-            let outcome = match body(&mut transaction) {
-                Ok(value) => transaction.commit().map(|_| value),
-                Err(error) => Err(error),
-            };
-            match outcome {
-                Err(error) if error.is_retryable() => backoff.wait(),
-                outcome => return outcome,
-            }
-        }
+            let value = body(&mut transaction)?;
+            transaction.commit().map(|_| value)
+        })
     }
 
     /// Frees what it can of the memory that its transactions no longer need. Commits do this by themselves.
@@ -183,6 +177,17 @@ impl Drop for Session {
         let left = std::mem::take(&mut self.reclaimer);
         if !left.is_empty() {
             self.shared.leave(left);
+        }
+    }
+}
+
+/// Makes an attempt at a transaction, again and again while another gets in the way.
+pub(crate) fn until_undisturbed<T>(mut attempt: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let mut backoff = Backoff::default();
+    loop {
+        match attempt() {
+            Err(error) if error.is_retryable() => backoff.wait(),
+            outcome => return outcome,
         }
     }
 }

@@ -289,6 +289,25 @@ impl Inner {
         Ok(true)
     }
 
+    /// Whether a body of a row has this entry, which is made anew in `made` to compare it.
+    pub fn has_entry(&self, index: &Secondary, key: &[u8], body: &[u8], entry: &[u8], made: &mut Vec<u8>) -> bool {
+        made.clear();
+        self.secondary_entry(index, key, body, made).is_ok() && made == entry
+    }
+
+    /// The entries of a row in all secondary indexes, each with the number of its index.
+    ///
+    /// # Errors
+    /// As `secondary_entry`.
+    pub fn entries_of(&self, key: &[u8], body: &[u8]) -> Result<Vec<NumberedEntry>, Error> {
+        let entry = |(index, secondary): (usize, &Secondary)| {
+            let mut entry = Vec::new();
+            self.secondary_entry(secondary, key, body, &mut entry)?;
+            Ok((index, entry.into_boxed_slice()))
+        };
+        self.secondary.iter().enumerate().map(entry).collect()
+    }
+
     /// The index columns' part of an entry.
     ///
     /// # Errors
@@ -306,6 +325,9 @@ impl Inner {
         Ok(EntryPrefix { bytes, has_null })
     }
 }
+
+/// An entry of a secondary index, with the number of the index.
+pub(crate) type NumberedEntry = (usize, Box<[u8]>);
 
 /// The index columns' part of an entry.
 #[derive(Clone, Copy)]

@@ -6,6 +6,10 @@ use clap::Parser;
 use saki_oltp::{Benchmark, run};
 use saki_report::Common;
 
+/// The programs' allocator, for those whose structures take memory from it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 struct Arguments {
     #[command(flatten)]

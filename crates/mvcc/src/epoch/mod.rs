@@ -13,7 +13,7 @@
 //! Take a pin and a horizon computed elsewhere. Of their two fences one comes first. If it is the pin's, the horizon sees the
 //! announcement and is no later than it. If it is the horizon's, then the pin's snapshot, read after its fence, is no earlier than
 //! `bound`. Either way no snapshot is earlier than the horizon, and by the same argument a pin that is later than `r` has its
-//! fence after that of the retirement, so it does not see what was unlinked. (`tests` below check it under `loom`.)
+//! fence after that of the retirement, so it does not see what was unlinked. (`loom` checks it.)
 //!
 //! # Beside old snapshots
 //! One old snapshot holds the horizon back, but sees only one version of a row. Versions between it and the newest are freed all the
@@ -67,7 +67,7 @@ pub(crate) struct Slot {
     held: AtomicU64,
     /// Odd during a visit to a chain.
     visits: AtomicU64,
-    /// State of the participant's transaction: see `transaction::status`.
+    /// State of the participant's transaction: see `chain::Status`.
     pub(crate) status: AtomicU64,
     /// Its commit timestamp, once it has one.
     pub(crate) commit: AtomicU64,

@@ -19,11 +19,12 @@
 //! In an inner node the value is a child's address, and the key its lower bound; the first key counts as less than every other
 //! and is never looked at.
 
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use super::key::word_at;
 use super::latch::{Latch, Locked, Restart};
 use super::slab::{CLASSES, words_of};
+use crate::prefetch::prefetch;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Words before the prefix.
@@ -338,19 +339,6 @@ pub(crate) fn prefetch_node(address: u64, level: usize) {
     const LEAF_BYTES: u64 = 8 * words_of(super::LEAF_CLASS) as u64;
     const INNER_BYTES: u64 = 8 * words_of(super::INNER_CLASS) as u64 * 3 / 4;
     for line in (0..if level == 0 { LEAF_BYTES } else { INNER_BYTES }).step_by(64) {
-        prefetch(address + line);
+        prefetch(ptr::without_provenance::<u8>((address + line) as usize));
     }
-}
-
-/// Asks for a cache line; any address will do.
-#[inline(always)]
-pub(crate) fn prefetch(address: u64) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a hint that never faults.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance::<i8>(address as usize));
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
 }

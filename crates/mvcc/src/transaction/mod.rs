@@ -38,7 +38,7 @@ use crate::epoch::{Epochs, Pin};
 use crate::error::Error;
 use crate::index::LeafChange;
 use crate::session::Session;
-use crate::table::{Inner, Table};
+use crate::table::{Inner, NumberedEntry, Table};
 use reads::Reads;
 use scan::ScanMemory;
 
@@ -143,9 +143,9 @@ struct Write {
 #[derive(Default)]
 struct Entries {
     /// No longer right after a commit.
-    stale: Vec<(usize, Box<[u8]>)>,
+    stale: Vec<NumberedEntry>,
     /// Made for this version, wrong after an abort.
-    made: Vec<(usize, Box<[u8]>)>,
+    made: Vec<NumberedEntry>,
 }
 
 // SAFETY: the pointers are to rows and versions that the pin of the transaction keeps; buffers are empty between transactions.

@@ -6,7 +6,7 @@ use std::ptr;
 use super::{RowId, Transaction};
 use crate::chain::Row;
 use crate::error::Error;
-use crate::index::KEY_BYTES_MAX;
+use crate::index::{KEY_BYTES_MAX, LANES, Observed};
 use crate::prefetch::prefetch_row;
 use crate::table::Table;
 
@@ -34,47 +34,43 @@ impl Transaction<'_> {
         if key.len() > KEY_BYTES_MAX {
             return None;
         }
-        let pin = self.pin();
-        let primary = &self.inner(table).primary;
-        if !self.is_serializable() {
-            let address = primary.get(key, &pin)?;
-            prefetch_row(address);
-            // SAFETY: out of the index under the transaction's pin.
-            return self.see(table, unsafe { Row::at(address) });
-        }
-        let (address, leaf) = primary.get_observed(key, &pin);
+        let (address, leaf) = self.inner(table).primary.get_observed(key, &self.pin());
         // The lines of a row that was written once lie side by side: one wait for all.
         address.into_iter().for_each(prefetch_row);
-        // SAFETY: as above.
-        let found = address.and_then(|address| self.see(table, unsafe { Row::at(address) }));
-        if found.is_none() {
-            // Also where there is a row: it may be about to die, and the key may then come back with another.
-            self.reads.borrow_mut().absent(primary, key, leaf);
-        }
-        found
+        self.see_place(table, key, address, leaf)
     }
 
     /// The rows of many keys at once, which is faster than one after the other: the walks through the index and to the rows
     /// overlap. `found` is called for each key in turn, with its position.
     pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K], mut found: impl FnMut(usize, Option<Found<'_>>)) {
-        const TOGETHER: usize = 16;
         let pin = self.pin();
         let primary = &self.inner(table).primary;
-        for (chunk, first) in keys.chunks(TOGETHER).zip((0..).step_by(TOGETHER)) {
-            let mut addresses = [None; TOGETHER];
-            let mut slices = [&[] as &[u8]; TOGETHER];
-            slices.iter_mut().zip(chunk).for_each(|(slice, key)| *slice = key.as_ref());
-            primary.get_many(&slices[..chunk.len()], &mut addresses[..chunk.len()], &pin);
-            addresses.iter().flatten().for_each(|address| prefetch_row(*address));
+        for (keys, first) in keys.chunks(LANES).zip((0..).step_by(LANES)) {
+            let mut places = [None; LANES];
+            let place = |at: usize, address, leaf| places[at] = Some((address, leaf));
+            primary.get_many_observed(keys.len(), |at| keys[at].as_ref(), place, &pin);
+            let addresses = || places.iter().flatten().filter_map(|(address, _)| *address);
+            addresses().for_each(prefetch_row);
             // SAFETY: out of the index under the transaction's pin.
-            addresses.iter().flatten().for_each(|address| unsafe { Row::at(*address) }.prefetch_newest());
-            for (offset, address) in addresses[..chunk.len()].iter().enumerate() {
-                // SAFETY: out of the index under the transaction's pin.
-                let seen = address.and_then(|address| self.see(table, unsafe { Row::at(address) }));
-                // Looked up once more, to protect its absence.
-                found(first + offset, seen.or_else(|| self.get(table, slices[offset])));
+            addresses().for_each(|address| unsafe { Row::at(address) }.prefetch_newest());
+            for (offset, (key, place)) in keys.iter().zip(places).enumerate() {
+                let (address, leaf) = place.expect("every key is told of");
+                found(first + offset, self.see_place(table, key.as_ref(), address, leaf));
             }
         }
+    }
+
+    /// What the transaction sees at a key that was looked up; a serializable one remembers it if it is nothing.
+    #[inline]
+    fn see_place(&self, table: &Table, key: &[u8], address: Option<u64>, leaf: Observed) -> Option<Found<'_>> {
+        // SAFETY: out of the index under the transaction's pin.
+        let found = address.and_then(|address| self.see(table, unsafe { Row::at(address) }));
+        // Also where there is a row: it may be about to die, and the key may then come back with another. No row comes to a key
+        // that is too long.
+        if found.is_none() && self.is_serializable() && key.len() <= KEY_BYTES_MAX {
+            self.reads.borrow_mut().absent(&table.inner().primary, key, leaf);
+        }
+        found
     }
 
     /// The row of a handle, as this transaction sees it now: after its own update, the updated one.

@@ -9,7 +9,7 @@ use super::{Found, Transaction};
 use crate::chain::Row;
 use crate::index::{Cursor, Direction, Index, Observed, ScanBuffer};
 use crate::prefetch::prefetch_row;
-use crate::table::{IndexId, Secondary, Table};
+use crate::table::{IndexId, Table};
 
 /// Keys from one to another.
 #[derive(Clone, Debug)]
@@ -78,10 +78,14 @@ impl Transaction<'_> {
         direction: Direction,
         mut visit: impl FnMut(&[u8], Found<'t>) -> ControlFlow<()>,
     ) {
-        let secondary = &self.inner(table).secondary[index.0];
+        let inner = self.inner(table);
+        let secondary = &inner.secondary[index.0];
         let mut made = Vec::new();
         self.each_entry(&secondary.entries, range, direction, |entry, row| match self.see(table, row) {
-            Some(found) if !row.is_reindexed() || is_of(table, secondary, entry, &found, &mut made) => {
+            // A row whose indexed columns have changed may be found by the entry of another version than the one seen.
+            Some(found)
+                if !row.is_reindexed() || inner.has_entry(secondary, found.key, found.body, entry, &mut made) =>
+            {
                 visit(entry, found)
             }
             _ => ControlFlow::Continue(()),
@@ -167,10 +171,4 @@ impl Transaction<'_> {
 pub(super) struct ScanMemory {
     buffer: ScanBuffer,
     leaves: Vec<Observed>,
-}
-
-/// Whether what the transaction sees of a row has this entry, or only another version of it.
-fn is_of(table: &Table, secondary: &Secondary, entry: &[u8], found: &Found<'_>, made: &mut Vec<u8>) -> bool {
-    made.clear();
-    table.inner().secondary_entry(secondary, found.key, found.body, made).is_ok() && made == entry
 }

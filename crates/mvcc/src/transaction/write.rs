@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::index::Occupied;
 use crate::reclaim::Cleanup;
 use crate::sync::{Backoff, Ordering, fence};
-use crate::table::{Secondary, Table};
+use crate::table::{NumberedEntry, Secondary, Table};
 
 impl Transaction<'_> {
     /// Adds a row; its handle.
@@ -78,17 +78,11 @@ impl Transaction<'_> {
         let newest = self.writable(table, row)?;
         let Some(body) = newest.version.body() else { return Err(no_row(table)) };
         self.session.know(table);
-        let mut entries = Entries::default();
-        for (index, secondary) in table.inner().secondary.iter().enumerate() {
-            let mut entry = Vec::new();
-            table.inner().secondary_entry(secondary, row.key(), body, &mut entry)?;
-            entries.stale.push((index, entry.into_boxed_slice()));
-        }
+        let stale = table.inner().entries_of(row.key(), body)?;
         let version = self.allocate(None)?;
         self.install(table, row, &newest, version)?;
-        let made = !entries.stale.is_empty();
-        let write = self.writes.last_mut().expect("just installed");
-        write.entries = made.then(|| Box::new(entries));
+        let entries = (!stale.is_empty()).then(|| Box::new(Entries { stale, made: Vec::new() }));
+        self.writes.last_mut().expect("just installed").entries = entries;
         row.add_work();
         Ok(())
     }
@@ -191,14 +185,10 @@ impl Transaction<'_> {
             return Err(Refusal::Error(Error::Duplicate { table, index }));
         }
         let version = self.allocate(Some(body)).map_err(Refusal::Error)?;
-        let newest = Newest { version: newest.version, begin: newest.begin };
-        match self.install(table, row, &newest, version) {
-            Ok(()) => {}
-            Err(error) => {
-                self.discard(version);
-                // A row that died under our eyes looks like a conflict here; looking again finds which it was.
-                return Err(if row.head().is_none() { Refusal::Dead } else { Refusal::Error(error) });
-            }
+        if let Err(error) = self.install(table, row, &newest, version) {
+            self.discard(version);
+            // A row that died under our eyes looks like a conflict here; looking again finds which it was.
+            return Err(if row.head().is_none() { Refusal::Dead } else { Refusal::Error(error) });
         }
         row.set_reindexed();
         self.enter_insert(table, row, body).map_err(Refusal::Error)
@@ -209,20 +199,14 @@ impl Transaction<'_> {
         if table.inner().secondary.is_empty() {
             return Ok(());
         }
-        let mut entries = Box::<Entries>::default();
-        let mut fault = None;
-        for (index, secondary) in table.inner().secondary.iter().enumerate() {
-            let mut entry = Vec::new();
-            match table.inner().secondary_entry(secondary, row.key(), body, &mut entry) {
-                Ok(_) => entries.made.push((index, entry.into_boxed_slice())),
-                Err(error) => fault = Some(error),
+        let made = match table.inner().entries_of(row.key(), body) {
+            Ok(made) => made,
+            Err(error) => {
+                self.undo(self.writes.len() - 1);
+                return Err(error);
             }
-        }
-        if let Some(error) = fault {
-            self.undo(self.writes.len() - 1);
-            return Err(error);
-        }
-        self.writes.last_mut().expect("the insert").entries = Some(entries);
+        };
+        self.writes.last_mut().expect("the insert").entries = Some(Box::new(Entries { stale: Vec::new(), made }));
         self.enter_all(table, row)
     }
 
@@ -239,8 +223,6 @@ impl Transaction<'_> {
             // An entry that is there already is the row's own, of an earlier version.
             let _ = secondary.entries.insert(entry, row.address(), &pin, changes);
             self.reads.get_mut().own_insert(changes);
-            // The entry is there for all before others are looked for: a fence between a store and a load.
-            fence(Ordering::SeqCst);
             if secondary.definition.unique
                 && let Err(error) = self.check_unique(table, secondary, row, entry)
             {
@@ -259,6 +241,8 @@ impl Transaction<'_> {
         if prefix.has_null {
             return Ok(());
         }
+        // The entry is there for all before others are looked for: a fence between a store and a load.
+        fence(Ordering::SeqCst);
         let values = &entry[..prefix.bytes];
         let mut outcome = Ok(());
         self.each_entry_with_prefix(&secondary.entries, values, |other_entry, other| {
@@ -272,11 +256,9 @@ impl Transaction<'_> {
 
     /// Refuses if `other` has, or may get back, the entry.
     fn check_other(&self, table: &Table, secondary: &Secondary, other: &Row, entry: &[u8]) -> Result<(), Error> {
-        let has_entry = |version: &Version| {
-            let mut found = Vec::new();
-            version.body().is_some_and(|body| {
-                table.inner().secondary_entry(secondary, other.key(), body, &mut found).is_ok() && found == entry
-            })
+        let mut made = Vec::new();
+        let mut has_entry = |version: &Version| {
+            version.body().is_some_and(|body| table.inner().has_entry(secondary, other.key(), body, entry, &mut made))
         };
         let mut next = other.head();
         let mut is_pending = false;
@@ -413,7 +395,7 @@ impl Transaction<'_> {
 impl Write {
     /// Takes over the entries that a later write to its row had made and that was taken back: they go with this write, and are stale
     /// if it stays. `is_announced`: a cleanup is counted for them.
-    fn take_over(&mut self, row: &Row, made: Vec<(usize, Box<[u8]>)>, is_announced: bool) {
+    fn take_over(&mut self, row: &Row, made: Vec<NumberedEntry>, is_announced: bool) {
         // SAFETY: versions of this transaction's writes are kept by its pin.
         let is_delete = unsafe { self.version.as_ref() }.is_tombstone();
         let had_cleanup = is_delete || self.entries.as_ref().is_some_and(|entries| !entries.stale.is_empty());

@@ -1,9 +1,8 @@
 //! One worker's orders.
 
-use saki_base::{Random, ValueRef};
+use saki_base::Random;
 use saki_mvcc::{Database, Error, Isolation, RowId, Session, TableDefinition};
 
-use crate::codec::template;
 use crate::driver::{End, Work};
 use crate::engine::{fill, on_workers, settle, share};
 use crate::progress::Progress;
@@ -152,15 +151,6 @@ impl<'t> NewOrders<'t> {
     /// Those of worker `worker` of `workers`.
     pub fn new(tables: &'t Tables, scale: Scale, worker: usize, workers: usize, batched: bool, seed: u64) -> Self {
         let constants = Constants::draw(&mut Random::new(seed));
-        let info = "x".repeat(DISTRICT_INFO_BYTES);
-        let values = [
-            ValueRef::Int4(0),
-            ValueRef::Int4(0),
-            ValueRef::Null,
-            ValueRef::Int4(0),
-            ValueRef::Decimal(0),
-            ValueRef::Text(&info),
-        ];
         Self {
             tables,
             scale,
@@ -178,7 +168,7 @@ impl<'t> NewOrders<'t> {
                 item_keys: [RowKey::new(); LINES_MAX],
                 stock_keys: [RowKey::new(); LINES_MAX],
             },
-            line_body: template(&tables.order_line.table, &values),
+            line_body: tables.order_line.template(),
             ledger: Ledger::default(),
             brands: 0,
         }

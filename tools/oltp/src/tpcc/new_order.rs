@@ -54,15 +54,6 @@ const NO_LINE: Line = Line {
 impl NewOrder {
     pub fn new(tables: &Tables, batched: bool) -> Self {
         let order = [ValueRef::Int4(0), ValueRef::Timestamp(0), ValueRef::Null, ValueRef::Int4(0), ValueRef::Int4(0)];
-        let info = "x".repeat(DISTRICT_INFO_BYTES);
-        let line = [
-            ValueRef::Int4(0),
-            ValueRef::Int4(0),
-            ValueRef::Null,
-            ValueRef::Int4(0),
-            ValueRef::Decimal(0),
-            ValueRef::Text(&info),
-        ];
         Self {
             batched,
             district: 1,
@@ -73,7 +64,7 @@ impl NewOrder {
             item_keys: [RowKey::new(); LINES_MAX],
             stock_keys: [RowKey::new(); LINES_MAX],
             order_body: template(&tables.order.table, &order),
-            line_body: template(&tables.order_line.table, &line),
+            line_body: tables.order_line.template(),
             total: 0,
         }
     }

@@ -5,9 +5,10 @@
 //! name, orders by customer.
 
 use saki_base::DataType::{self, Char, Int2, Int4, Int8, Timestamp, Varchar};
+use saki_base::ValueRef;
 use saki_mvcc::{Database, IndexId, Table, TableDefinition};
 
-use crate::codec::{Key, NullablePlace, Place, Variable, column, define, indexed, nullable};
+use crate::codec::{Key, NullablePlace, Place, Variable, column, define, indexed, nullable, template};
 
 /// Districts of a warehouse.
 pub const DISTRICTS: i16 = 10;
@@ -305,6 +306,20 @@ impl OrderLine {
             amount: Place::of(&table, "ol_amount"),
             table,
         }
+    }
+
+    /// The body of an undelivered line, for [`write`](Self::write) to make others of.
+    pub fn template(&self) -> Vec<u8> {
+        let info = "x".repeat(DISTRICT_INFO_BYTES);
+        let values = [
+            ValueRef::Int4(0),
+            ValueRef::Int4(0),
+            ValueRef::Null,
+            ValueRef::Int4(0),
+            ValueRef::Decimal(0),
+            ValueRef::Text(&info),
+        ];
+        template(&self.table, &values)
     }
 
     /// Turns the body of an undelivered line into that of another.
