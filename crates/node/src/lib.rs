@@ -1,0 +1,1 @@
+//! A server: the PostgreSQL protocol over sessions, users, TLS, metrics.
