@@ -39,13 +39,15 @@ pub struct SqlError {
     pub message: String,
     pub position: Option<Position>,
     pub hint: Option<String>,
+    /// A PostgreSQL condition more exact than the kind's.
+    pub code: Option<&'static str>,
 }
 
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 
 impl SqlError {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), position: None, hint: None }
+        Self { kind, message: message.into(), position: None, hint: None, code: None }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -82,6 +84,13 @@ impl SqlError {
         self
     }
 
+    /// States the exact PostgreSQL condition, five characters.
+    #[must_use]
+    pub fn code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
+    }
+
     /// Keeps a position that is already known.
     #[must_use]
     pub fn at(mut self, position: Option<Position>) -> Self {
@@ -91,6 +100,9 @@ impl SqlError {
 
     /// The PostgreSQL condition this corresponds to.
     pub fn sqlstate(&self) -> &'static str {
+        if let Some(code) = self.code {
+            return code;
+        }
         match self.kind {
             ErrorKind::Syntax => "42601",
             ErrorKind::Invalid => "42000",
@@ -148,7 +160,7 @@ impl From<DataFusionError> for SqlError {
         };
         let message = clean(&root.to_string());
         let (message, stated) = take_position(&message);
-        Self { kind, message, position: position.or(stated), hint: None }
+        Self { kind, message, position: position.or(stated), hint: None, code: None }
     }
 }
 
@@ -162,7 +174,7 @@ impl From<datafusion::sql::sqlparser::parser::ParserError> for SqlError {
     fn from(error: datafusion::sql::sqlparser::parser::ParserError) -> Self {
         let text = clean(&error.to_string());
         let (message, position) = take_position(&text);
-        Self { kind: ErrorKind::Syntax, message, position, hint: None }
+        Self { kind: ErrorKind::Syntax, message, position, hint: None, code: None }
     }
 }
 

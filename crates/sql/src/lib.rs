@@ -81,7 +81,7 @@ pub use database::{
 pub use datafusion::execution::SendableRecordBatchStream;
 pub use error::{ErrorKind, Position, Result, SqlError};
 pub use load::LoadProgress;
-pub use session::{Session, StatementResult};
+pub use session::{Parsed, Session, StatementResult, TransactionStatus, parse};
 pub use settings::{AccessPath, IndexJoin, JoinOrder, Operators, Settings, parse_size};
 pub use snapshot::Snapshot;
 pub use statistics::{ColumnStatistics, TableStatistics};

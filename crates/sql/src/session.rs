@@ -63,6 +63,30 @@ impl StatementResult {
     }
 }
 
+/// Where a session is between two statements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TransactionStatus {
+    /// No transaction is open: each statement is one.
+    #[default]
+    Idle,
+    /// Between BEGIN and COMMIT.
+    Open,
+    /// A statement has failed: only ROLLBACK, or going back to a savepoint, is heard.
+    Failed,
+}
+
+/// A statement that was read and not run yet.
+#[derive(Clone, Debug)]
+pub struct Parsed(pub(crate) Statement);
+
+/// Cuts a text into statements.
+///
+/// # Errors
+/// `Syntax`, with the position.
+pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
+    Ok(statement::parse(sql)?.into_iter().map(Parsed).collect())
+}
+
 /// One user's conversation with a database.
 pub struct Session {
     pub(crate) db: Arc<Database>,
@@ -148,6 +172,16 @@ impl Session {
             }
             Ok(results)
         })
+    }
+
+    /// Runs one statement.
+    pub fn run(&self, parsed: Parsed) -> BoxFuture<'_, Result<StatementResult>> {
+        Box::pin(self.execute_statement(parsed.0))
+    }
+
+    /// Whether a transaction is open.
+    pub fn transaction_status(&self) -> TransactionStatus {
+        TransactionStatus::Idle
     }
 
     /// The plan of a query, as text.
