@@ -1,10 +1,11 @@
 //! A database: its device, volume, cache and reactors, and the snapshot that statements begin with.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use saki_base::PageSize;
 use saki_columns::{Codec, ColumnCache, ColumnsError};
 use saki_exec::{ExecError, Executor, ExecutorOptions, SegmentReader};
@@ -20,6 +21,7 @@ use saki_volume::{Volume, VolumeError, VolumeOptions};
 
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::cost::DeviceSpeed;
+use crate::delta::{Engine, log_directory};
 use crate::error::{Result, SqlError};
 use crate::memory;
 use crate::segments::SegmentTables;
@@ -56,6 +58,8 @@ pub struct OpenOptions {
     /// Threads that visit pages; `None`: one per core.
     pub reactors: Option<usize>,
     pub pin: bool,
+    /// Where the logs lie; `None`: in `<path>.log`. To be given where the database is a block device.
+    pub log_directory: Option<PathBuf>,
 }
 
 impl Default for OpenOptions {
@@ -71,6 +75,7 @@ impl Default for OpenOptions {
             direct: true,
             reactors: None,
             pin: false,
+            log_directory: None,
         }
     }
 }
@@ -100,8 +105,40 @@ pub struct Database {
     pub(crate) codec: Arc<dyn Codec>,
     pub(crate) segment_reader: Arc<SegmentReader>,
     pub(crate) options: OpenOptions,
+    /// Where the logs are, or will be.
+    pub(crate) log_directory: PathBuf,
+    /// Started by the first change that goes to a delta.
+    pub(crate) engine: OnceLock<Engine>,
+    /// Readers of trees that nobody uses just now.
+    readers: Arc<Mutex<Vec<TreeReader>>>,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
+}
+
+/// Something of a pool, to which it returns.
+pub(crate) struct Pooled<T> {
+    item: Option<T>,
+    pool: Arc<Mutex<Vec<T>>>,
+}
+
+impl<T> std::ops::Deref for Pooled<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.item.as_ref().expect("it goes back when dropped, not before")
+    }
+}
+
+impl<T> std::ops::DerefMut for Pooled<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.item.as_mut().expect("it goes back when dropped, not before")
+    }
+}
+
+impl<T> Drop for Pooled<T> {
+    fn drop(&mut self) {
+        self.pool.lock().extend(self.item.take());
+    }
 }
 
 impl Database {
@@ -110,17 +147,17 @@ impl Database {
         let device = open(path.as_ref(), &options.open, true)?;
         let volume =
             Volume::create(Arc::clone(&device), VolumeOptions::new(options.page_size)).map_err(volume_error)?;
-        Self::start(device, volume, options.open)
+        Self::start(path.as_ref(), device, volume, options.open)
     }
 
     /// Opens the database at `path` at its newest published generation.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<Self>> {
         let device = open(path.as_ref(), &options, false)?;
         let volume = Volume::open(Arc::clone(&device)).map_err(volume_error)?;
-        Self::start(device, volume, options)
+        Self::start(path.as_ref(), device, volume, options)
     }
 
-    fn start(device: Arc<dyn Device>, volume: Arc<Volume>, options: OpenOptions) -> Result<Arc<Self>> {
+    fn start(path: &Path, device: Arc<dyn Device>, volume: Arc<Volume>, options: OpenOptions) -> Result<Arc<Self>> {
         let page_bytes = volume.page_size().bytes();
         let frames = (options.cache_bytes / page_bytes).max(saki_page::FRAMES_MIN as usize);
         let frames = u32::try_from(frames).map_err(|_| {
@@ -141,15 +178,26 @@ impl Database {
         let guard = volume.snapshot();
         let catalog = read_catalog(&cache, &store, guard.root())?;
         let segment_tables = Arc::new(SegmentTables::new(&cache, &store));
+        let log_directory = options.log_directory.clone().unwrap_or_else(|| log_directory(path));
+        let engine = OnceLock::new();
+        let mut deltas = HashMap::new();
+        if catalog.logs.database.is_some() {
+            let recovered = Engine::recover(&log_directory, catalog.logs, &catalog, &|_| {})?;
+            deltas = recovered.deltas(&catalog)?;
+            let _ = engine.set(recovered);
+        }
         Ok(Arc::new(Self {
             volume,
             store,
             cache,
             executor,
-            current: RwLock::new(Arc::new(Snapshot { guard, catalog, segment_tables })),
+            current: RwLock::new(Arc::new(Snapshot { guard, catalog, segment_tables, deltas })),
             codec,
             segment_reader,
             options,
+            log_directory,
+            engine,
+            readers: Arc::default(),
             device,
             speed: RwLock::new(speed),
         }))
@@ -197,6 +245,13 @@ impl Database {
     /// A reader for one thread that may wait.
     pub(crate) fn tree_reader(&self) -> Result<TreeReader> {
         TreeReader::new(&self.cache, &self.store, &IoShare::new(u32::MAX)).map_err(tree_error)
+    }
+
+    /// A reader that goes back to the others when it is dropped.
+    pub(crate) fn base_reader(&self) -> Result<Pooled<TreeReader>> {
+        let idle = self.readers.lock().pop();
+        let reader = idle.map_or_else(|| self.tree_reader(), Ok)?;
+        Ok(Pooled { item: Some(reader), pool: Arc::clone(&self.readers) })
     }
 
     /// Refuses to change a database that was opened for reading.

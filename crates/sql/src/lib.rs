@@ -44,6 +44,8 @@ mod csv;
 mod data;
 mod database;
 mod ddl;
+mod delta;
+mod dml;
 mod entries;
 mod error;
 mod explain;
@@ -70,6 +72,7 @@ mod snapshot;
 mod statement;
 mod statistics;
 mod stream;
+mod transaction;
 mod types;
 mod writer;
 

@@ -11,6 +11,7 @@ use saki_volume::{PageWriter, Publication};
 
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::database::{Database, catalog_root, tree_error, volume_error};
+use crate::delta::Engine;
 use crate::entries::{key_error, row_error};
 use crate::error::Result;
 use crate::snapshot::Snapshot;
@@ -21,6 +22,10 @@ pub struct Writer<'d> {
     pub catalog: Catalog,
     pub(crate) publication: Publication,
     reader: TreeReader,
+    /// What the change began with.
+    before: Arc<Snapshot>,
+    /// An engine that begins with this change.
+    pub(crate) starting: Option<Engine>,
 }
 
 impl Database {
@@ -29,18 +34,23 @@ impl Database {
         self.writable()?;
         let publication = self.volume.begin();
         let before = self.snapshot();
-        let mut writer = Writer { db: self, catalog: before.catalog.clone(), publication, reader: self.tree_reader()? };
+        let (catalog, reader) = (before.catalog.clone(), self.tree_reader()?);
+        let mut writer = Writer { db: self, catalog, publication, reader, before, starting: None };
         let result = work(&mut writer)?;
-        writer.commit(before.guard.root())?;
+        writer.commit()?;
         Ok(result)
     }
 }
 
 impl Writer<'_> {
-    fn commit(mut self, before: &[u8]) -> Result<()> {
-        if !before.is_empty() {
-            self.free_tree(&catalog_root(before)?)?;
+    fn commit(mut self) -> Result<()> {
+        let before = Arc::clone(&self.before);
+        if !before.guard.root().is_empty() {
+            self.free_tree(&catalog_root(before.guard.root())?)?;
         }
+        self.renew_deltas();
+        let engine = self.starting.as_ref().or(self.db.engine.get());
+        let deltas = engine.map(|engine| engine.deltas(&self.catalog)).transpose()?.unwrap_or_default();
         let (key_layout, row_layout) = Catalog::entry_layout();
         let mut loader = self.trees().loader(CATALOG_TREE);
         let (mut key, mut row) = (Vec::new(), Vec::new());
@@ -55,9 +65,18 @@ impl Writer<'_> {
         self.publication.commit(&root.to_bytes()).map_err(volume_error)?;
         let segment_tables = Arc::clone(&self.db.snapshot().segment_tables);
         segment_tables.retain(&self.catalog);
-        let snapshot = Snapshot { guard: self.db.volume.snapshot(), catalog: self.catalog, segment_tables };
+        if let Some(engine) = self.starting {
+            let _ = self.db.engine.set(engine);
+        }
+        let snapshot = Snapshot { guard: self.db.volume.snapshot(), catalog: self.catalog, segment_tables, deltas };
         *self.db.current.write() = Arc::new(snapshot);
         Ok(())
+    }
+
+    /// A table that is laid out otherwise than before has a delta of its own.
+    pub(crate) fn renew_deltas(&mut self) {
+        let before = Arc::clone(&self.before);
+        self.catalog.renew_deltas(&before.catalog);
     }
 
     /// For threads that build trees side by side.
