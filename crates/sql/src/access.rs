@@ -53,6 +53,7 @@ impl TableAccess {
             columns: keys.chain(rows).collect(),
             key: layout.key,
             row: layout.row,
+            overlay: None,
         };
         Arc::new(Self {
             table: Arc::clone(table),

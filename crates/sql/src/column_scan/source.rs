@@ -79,6 +79,7 @@ impl Source {
             keys: keys.collect(),
             limit: *limit,
             snapshot: Arc::clone(&env.snapshot) as _,
+            overlay: None,
         };
         Ok(Chosen::Scan(env.segment_reader.run(scan, &env.settings.run_options(self.partitions))))
     }
