@@ -259,7 +259,7 @@ impl Table {
 
 /// A secondary index of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IndexId(pub(crate) usize);
+pub struct IndexId(pub usize);
 
 impl Inner {
     /// Whether a snapshot is too late to look into the table, since it was dropped. Whoever is told otherwise is waited for before the

@@ -20,7 +20,6 @@
 
 mod engine;
 mod overlay;
-mod segments;
 mod view;
 
 use std::ops::ControlFlow;
@@ -76,14 +75,15 @@ impl Delta {
 
 impl Drop for Delta {
     fn drop(&mut self) {
-        // No snapshot has it any more.
-        self.engine.drop_table(&self.rows);
+        // No snapshot has it any more. The engine keeps no file of its tables, so there is nothing to fail.
+        let _ = self.engine.drop_table(&self.rows);
     }
 }
 
 /// The highest hidden row id in a delta.
 fn newest_row_id(engine: &saki_mvcc::Database, rows: &saki_mvcc::Table) -> Result<Option<i64>> {
-    let layout = KeyLayout::new([KeyColumn { data_type: saki_base::DataType::Int8, nullable: false, descending: false }]);
+    let layout =
+        KeyLayout::new([KeyColumn { data_type: saki_base::DataType::Int8, nullable: false, descending: false }]);
     let reader = engine.view().and_then(|view| view.reader()).map_err(mvcc_error)?;
     let mut newest = None;
     reader.scan(rows, &KeyRange::all(), Direction::Reverse, |key, _, _| {
@@ -129,12 +129,12 @@ pub(crate) fn mvcc_error(error: saki_mvcc::Error) -> SqlError {
     let message = error.to_string();
     match error {
         Error::Duplicate { .. } => SqlError::constraint(message).code("23505"),
-        Error::Deadlock { .. } => {
-            SqlError::invalid("deadlock detected: transactions wait for each other's rows").code("40P01").hint("repeat the transaction")
-        }
-        error if error.is_retryable() => {
-            SqlError::invalid(format!("could not serialize access: {message}")).code("40001").hint("repeat the transaction")
-        }
+        Error::Deadlock => SqlError::invalid("deadlock detected: transactions wait for each other's rows")
+            .code("40P01")
+            .hint("repeat the transaction"),
+        error if error.is_retryable() => SqlError::invalid(format!("could not serialize access: {message}"))
+            .code("40001")
+            .hint("repeat the transaction"),
         Error::KeyTooLong { .. } | Error::RowTooLarge { .. } => SqlError::data(message).code("54000"),
         Error::TooManySessions { .. } => SqlError::invalid(message).code("53300"),
         Error::Memory { .. } => SqlError::storage(message).code("53200"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use saki_base::{KeyLayout, RowLayout, ValueRef};
 use saki_exec::{EntryKeys, ExecError, Overlay, OverlayReader};
-use saki_mvcc::{Direction, IndexId, KeyRange, Reader, View};
+use saki_mvcc::{Direction, IndexId, KeyRange, Reader, Seen, View};
 
 use super::Delta;
 use crate::catalog::{EntryLayout, Table};
@@ -20,9 +20,9 @@ pub struct TreeOverlay {
 }
 
 impl TreeOverlay {
-    pub fn new(table: Arc<Table>, delta: Arc<Delta>, moment: View, index: Option<usize>) -> Self {
+    pub fn new(table: &Table, delta: Arc<Delta>, moment: View, index: Option<usize>) -> Self {
         let name = table.name.clone();
-        let index = index.map(|index| Arc::new(IndexEntries::new(&table, index)));
+        let index = index.map(|index| Arc::new(IndexEntries::new(table, index)));
         Self { delta, moment, index, name }
     }
 }
@@ -51,6 +51,11 @@ impl Overlay for TreeOverlay {
     }
 }
 
+/// Whether a delta has something to say of a key.
+fn is_known(seen: Seen<&[u8]>) -> bool {
+    !matches!(seen, Seen::Absent)
+}
+
 fn range<'k>(low: Option<&'k [u8]>, high: Option<&'k [u8]>) -> KeyRange<'k> {
     KeyRange::between(low.map_or(Bound::Unbounded, Bound::Included), high.map_or(Bound::Unbounded, Bound::Excluded))
 }
@@ -70,7 +75,7 @@ impl OverlayReader for PrimaryReader {
         if !keys.are_neighbours() {
             for (index, hidden) in hidden.iter_mut().enumerate() {
                 keys.read(index, &mut self.key);
-                *hidden = self.reader.look(&self.delta.rows, &self.key).is_known();
+                *hidden = self.reader.look(&self.delta.rows, &self.key, is_known);
             }
             return Ok(());
         }
@@ -146,7 +151,9 @@ impl IndexEntries {
             let in_key = self.primary.key_columns.iter().position(|c| c == column);
             values.push(match (in_row, in_key) {
                 (Some(place), _) => view.value(place).map_err(|error| error.to_string())?,
-                (None, Some(place)) => self.primary.key.decode(key, place, scratch).map_err(|error| error.to_string())?,
+                (None, Some(place)) => {
+                    self.primary.key.decode(key, place, scratch).map_err(|error| error.to_string())?
+                }
                 (None, None) => return Err("an index carries a column that its table has not".into()),
             });
         }
@@ -170,7 +177,7 @@ impl OverlayReader for IndexReader {
             keys.read(index, &mut self.key);
             self.keys.clear();
             self.entries.primary_key(&self.key, &mut self.keys).map_err(ExecError::Overlay)?;
-            *hidden = self.reader.look(&self.delta.rows, &self.keys).is_known();
+            *hidden = self.reader.look(&self.delta.rows, &self.keys, is_known);
         }
         Ok(())
     }

@@ -8,11 +8,9 @@ use parking_lot::Mutex;
 use saki_base::TableId;
 use saki_mvcc::{Direction, KeyRange};
 
+use super::Delta;
 use super::overlay::TreeOverlay;
-use super::segments::SegmentOverlay;
-use super::{Delta, mvcc_error};
 use crate::catalog::Table;
-use crate::error::Result;
 use crate::snapshot::Snapshot;
 
 /// A snapshot: (timestamp, generation). Held by plans for as long as they run.
@@ -41,43 +39,32 @@ impl ReadView {
     }
 
     /// The delta of a table, if there is anything in it that this view sees.
-    pub fn delta(&self, table: &Table) -> Result<Option<(&saki_mvcc::View, &Arc<Delta>)>> {
-        let Some((moment, delta)) = self.moment.as_ref().zip(self.snapshot.delta(table)) else { return Ok(None) };
-        let known = self.is_changed.lock().get(&table.delta).copied();
-        let is_changed = match known {
-            Some(known) => known,
-            None => {
-                let found = has_entries(moment, delta)?;
-                self.is_changed.lock().insert(table.delta, found);
-                found
-            }
-        };
-        Ok(is_changed.then_some((moment, delta)))
+    pub fn delta(&self, table: &Table) -> Option<(&saki_mvcc::View, &Arc<Delta>)> {
+        let (moment, delta) = self.moment.as_ref().zip(self.snapshot.delta(table))?;
+        let mut known = self.is_changed.lock();
+        let is_changed = *known.entry(table.delta).or_insert_with(|| has_entries(moment, delta));
+        is_changed.then_some((moment, delta))
+    }
+
+    /// Tables whose deltas were asked for: those that what was planned depends on.
+    pub(crate) fn asked_for(&self) -> Vec<TableId> {
+        self.is_changed.lock().keys().copied().collect()
     }
 
     /// What lies over a tree of a table: the primary one, or that of an index.
-    pub fn tree_overlay(
-        self: &Arc<Self>,
-        table: &Arc<Table>,
-        index: Option<usize>,
-    ) -> Result<Option<Arc<dyn saki_exec::Overlay>>> {
-        let Some((moment, delta)) = self.delta(table)? else { return Ok(None) };
-        Ok(Some(Arc::new(TreeOverlay::new(Arc::clone(table), Arc::clone(delta), moment.clone(), index))))
-    }
-
-    /// What lies over the column segments of a table.
-    pub(crate) fn segment_overlay(self: &Arc<Self>, table: &Arc<Table>) -> Result<Option<Arc<SegmentOverlay>>> {
-        let Some((moment, delta)) = self.delta(table)? else { return Ok(None) };
-        Ok(Some(SegmentOverlay::new(Arc::clone(table), delta, moment.clone())))
+    pub fn tree_overlay(&self, table: &Arc<Table>, index: Option<usize>) -> Option<Arc<dyn saki_exec::Overlay>> {
+        let (moment, delta) = self.delta(table)?;
+        Some(Arc::new(TreeOverlay::new(table, Arc::clone(delta), moment.clone(), index)))
     }
 }
 
-fn has_entries(moment: &saki_mvcc::View, delta: &Delta) -> Result<bool> {
-    let reader = moment.reader().map_err(mvcc_error)?;
+/// Whether a moment sees anything in a delta. If that cannot be said, those who read it will meet the error.
+fn has_entries(moment: &saki_mvcc::View, delta: &Delta) -> bool {
+    let Ok(reader) = moment.reader() else { return true };
     let mut found = false;
     reader.scan(&delta.rows, &KeyRange::all(), Direction::Forward, |_, _, _| {
         found = true;
         ControlFlow::Break(())
     });
-    Ok(found)
+    found
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use arrow::compute::take_record_batch;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
-use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert,
-};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert};
 use saki_base::Value;
 
 use super::query::{StandIns, assignments, named, relation, select, stand_in, table_batch};
@@ -170,19 +168,19 @@ impl Session {
                 sort(&mut writer.finder, &reader, arbiter, entries, is_update)
             })
             .await?;
-        let new = take_record_batch(&rows, &UInt32Array::from(sorted.new))?;
+        let new = take_record_batch(&rows, &positions(sorted.new))?;
         let Some((assigned, selection)) = update else { return Ok(Resolved::all_new(new)) };
         if sorted.present.is_empty() {
             return Ok(Resolved::all_new(new));
         }
         let excluded =
-            take_record_batch(&rows, &sorted.present.iter().map(|(row, _)| *row).collect::<Vec<_>>().into())?;
+            take_record_batch(&rows, &positions(sorted.present.iter().map(|(row, _)| *row)))?;
         let entries: Vec<Entry> = sorted.present.into_iter().map(|(_, entry)| entry).collect();
         let existing = decoded(table, &entries)?;
         let found = self.evaluate(env, table, alias, &existing, &excluded, &assigned, selection).await?;
         let ordinals = found.column(0).as_any().downcast_ref::<Int64Array>();
         let ordinals: Vec<usize> = ordinals.into_iter().flat_map(|o| o.values().iter().map(|o| *o as usize)).collect();
-        let before = take_record_batch(&existing, &ordinals.iter().map(|o| *o as u32).collect::<Vec<_>>().into())?;
+        let before = take_record_batch(&existing, &positions(ordinals.iter().map(|o| *o as u32)))?;
         let before = table_batch(&before, table, 0)?;
         let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
         if columns.iter().any(|column| table.primary_key.contains(column)) {
@@ -209,7 +207,8 @@ impl Session {
         const ORDINAL: &str = "row ordinal";
         let alias = Ident::with_quote('"', alias);
         let excluded_alias = Ident::new("excluded");
-        let ordinal = |relation: &Ident| Expr::CompoundIdentifier(vec![relation.clone(), Ident::with_quote('"', ORDINAL)]);
+        let ordinal =
+            |relation: &Ident| Expr::CompoundIdentifier(vec![relation.clone(), Ident::with_quote('"', ORDINAL)]);
         let mut items = vec![named(ordinal(&alias), ORDINAL.into())];
         for (place, (column, value)) in assigned.iter().enumerate() {
             let value = match value {
@@ -239,6 +238,10 @@ impl Session {
         ]);
         self.rows_of(&env.with_stand_ins(stand_ins), select(items, relations, Some(condition))?).await
     }
+}
+
+fn positions(rows: impl IntoIterator<Item = u32>) -> UInt32Array {
+    UInt32Array::from_iter_values(rows)
 }
 
 /// Qualifies bare names of columns of the table.

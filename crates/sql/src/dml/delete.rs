@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, FromTable, SelectItem};
+use futures::future::BoxFuture;
 
 use super::query::{Target, named, select, table_batch};
 use super::{RowWriter, answer};
@@ -11,17 +12,31 @@ use crate::columns::ColumnReader;
 use crate::error::{Result, SqlError};
 use crate::query_env::QueryEnv;
 use crate::session::{Session, StatementResult};
-use crate::transaction::{Change, Work};
+use crate::transaction::{Change, ChangeStatement, Work};
+
+/// A DELETE and the table it is from.
+struct Deletion {
+    delete: ast::Delete,
+    target: Target,
+}
+
+impl ChangeStatement for Deletion {
+    fn plan<'a>(&'a self, session: &'a Session, env: &'a Arc<QueryEnv>) -> BoxFuture<'a, Result<Work>> {
+        Box::pin(session.plan_delete(env, &self.delete, &self.target))
+    }
+}
 
 impl Session {
     pub(crate) async fn delete(&self, delete: ast::Delete) -> Result<StatementResult> {
-        if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() || delete.output.is_some() {
+        if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() || delete.output.is_some()
+        {
             return Err(SqlError::unsupported("DELETE takes FROM, USING, WHERE and RETURNING"));
         }
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
         let [from] = &from[..] else { return Err(SqlError::unsupported("DELETE is from one table")) };
         let target = Target::read(from)?;
-        self.change(&[target.name.clone()], async |env| self.plan_delete(env, &delete, &target).await).await
+        let tables = [target.name.clone()];
+        self.change(&tables, &Deletion { delete, target }).await
     }
 
     async fn plan_delete(&self, env: &Arc<QueryEnv>, delete: &ast::Delete, target: &Target) -> Result<Work> {

@@ -30,17 +30,17 @@ pub trait Newest {
     fn keys(&self, rows: &saki_mvcc::Table, index: IndexId, prefix: &[u8]) -> Vec<Vec<u8>>;
 }
 
-fn known(seen: Seen<'_>) -> Known {
+fn known<R>(seen: Seen<R>, body: impl FnOnce(R) -> Vec<u8>) -> Known {
     match seen {
         Seen::Absent => Known::Absent,
         Seen::Deleted => Known::Deleted,
-        Seen::Row(found) => Known::Row(found.body.to_vec()),
+        Seen::Row(row) => Known::Row(body(row)),
     }
 }
 
 impl Newest for Transaction<'_> {
     fn look(&self, rows: &saki_mvcc::Table, key: &[u8]) -> Known {
-        known(self.look(rows, key))
+        known(self.look(rows, key), |found| found.body.to_vec())
     }
 
     fn keys(&self, rows: &saki_mvcc::Table, index: IndexId, prefix: &[u8]) -> Vec<Vec<u8>> {
@@ -55,7 +55,7 @@ impl Newest for Transaction<'_> {
 
 impl Newest for Reader {
     fn look(&self, rows: &saki_mvcc::Table, key: &[u8]) -> Known {
-        known(self.look(rows, key))
+        self.look(rows, key, |seen| known(seen, <[u8]>::to_vec))
     }
 
     fn keys(&self, rows: &saki_mvcc::Table, index: IndexId, prefix: &[u8]) -> Vec<Vec<u8>> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, TableObject};
+use futures::future::BoxFuture;
 
 use super::conflict::{OnConflict, Resolved};
 use super::query::is_default;
@@ -14,10 +15,25 @@ use crate::error::{Position, Result, SqlError};
 use crate::query_env::QueryEnv;
 use crate::session::{Session, StatementResult, TransactionStatus};
 use crate::statement::object_name;
-use crate::transaction::{Change, Work};
+use crate::transaction::{Change, ChangeStatement, Work};
 
 /// Rows written between two looks at whether the statement is still wanted.
 const PIECE_ROWS: usize = 8192;
+
+/// An INSERT, its table, and where that is named.
+struct Insertion {
+    insert: ast::Insert,
+    name: String,
+    position: Option<Position>,
+}
+
+impl ChangeStatement for Insertion {
+    fn plan<'a>(&'a self, session: &'a Session, env: &'a Arc<QueryEnv>) -> BoxFuture<'a, Result<Work>> {
+        Box::pin(async move {
+            session.plan_insert(env, &self.insert, &self.name).await.map_err(|error| error.at(self.position))
+        })
+    }
+}
 
 impl Session {
     pub(crate) async fn insert(&self, insert: ast::Insert) -> Result<StatementResult> {
@@ -29,8 +45,8 @@ impl Session {
         if self.is_bulk(&insert, &name) {
             return self.insert_in_bulk(&insert, &name, position).await;
         }
-        self.change(&[name.clone()], async |env| self.plan_insert(env, &insert, &name).await.map_err(|e| e.at(position)))
-            .await
+        let tables = [name.clone()];
+        self.change(&tables, &Insertion { insert, name, position }).await
     }
 
     /// Whether the rows may go straight to the base: many into a table without any, in a transaction by itself.
@@ -120,7 +136,9 @@ impl Source {
             columns = (0..table.columns.len()).collect();
         }
         let Some(query) = &insert.source else {
-            return Err(SqlError::unsupported("INSERT … DEFAULT VALUES is not supported").hint("give values or a query"));
+            return Err(
+                SqlError::unsupported("INSERT … DEFAULT VALUES is not supported").hint("give values or a query")
+            );
         };
         let mut query = query.as_ref().clone();
         if let SetExpr::Values(values) = query.body.as_mut() {

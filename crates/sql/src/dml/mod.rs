@@ -22,7 +22,7 @@ use arrow_array::RecordBatch;
 use crate::error::Result;
 use crate::session::StatementResult;
 
-pub(crate) use finder::{Finder, Known, Newest};
+pub(crate) use finder::Finder;
 pub(crate) use query::StandIns;
 pub(crate) use writer::RowWriter;
 

@@ -145,9 +145,9 @@ pub fn stand_in(batch: RecordBatch) -> Result<Arc<dyn TableProvider>> {
 impl Session {
     /// Runs a query to its end; its rows in one batch.
     pub(crate) async fn rows_of(&self, env: &Arc<QueryEnv>, query: Query) -> Result<RecordBatch> {
-        let statement = Statement::Statement(Box::new(datafusion::sql::sqlparser::ast::Statement::Query(Box::new(query))));
-        let (plan, context) =
-            self.plan_in(env, async |state| Ok(state.statement_to_plan(statement).await?)).await?;
+        let statement =
+            Statement::Statement(Box::new(datafusion::sql::sqlparser::ast::Statement::Query(Box::new(query))));
+        let (plan, context) = self.plan_in(env, async |state| Ok(state.statement_to_plan(statement).await?)).await?;
         let schema = plan.schema();
         let mut stream = execute_stream(plan, context)?;
         let mut batches = Vec::new();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::compute::take_record_batch;
 use arrow_array::{RecordBatch, UInt32Array};
 use datafusion::sql::sqlparser::ast::{self, Expr, UpdateTableFromKind};
+use futures::future::BoxFuture;
 
 use super::delete::{old_columns, old_readers};
 use super::query::{Target, assignments, named, select, table_batch};
@@ -17,7 +18,19 @@ use crate::convert::conform;
 use crate::error::{Result, SqlError};
 use crate::query_env::QueryEnv;
 use crate::session::{Session, StatementResult};
-use crate::transaction::{Change, Refusal, Work};
+use crate::transaction::{Change, ChangeStatement, Refusal, Work};
+
+/// An UPDATE and its table.
+struct Update {
+    update: ast::Update,
+    target: Target,
+}
+
+impl ChangeStatement for Update {
+    fn plan<'a>(&'a self, session: &'a Session, env: &'a Arc<QueryEnv>) -> BoxFuture<'a, Result<Work>> {
+        Box::pin(session.plan_update(env, &self.update, &self.target))
+    }
+}
 
 impl Session {
     pub(crate) async fn update(&self, update: ast::Update) -> Result<StatementResult> {
@@ -25,7 +38,8 @@ impl Session {
             return Err(SqlError::unsupported("UPDATE takes SET, FROM, WHERE and RETURNING"));
         }
         let target = Target::read(&update.table)?;
-        self.change(&[target.name.clone()], async |env| self.plan_update(env, &update, &target).await).await
+        let tables = [target.name.clone()];
+        self.change(&tables, &Update { update, target }).await
     }
 
     async fn plan_update(&self, env: &Arc<QueryEnv>, update: &ast::Update, target: &Target) -> Result<Work> {

@@ -107,8 +107,9 @@ impl RowWriter {
         let (table, index) = (&self.finder.table, self.finder.unique(unique).index);
         let mut encoder = EntryEncoder::new(table.index_layout(&table.indexes[index]));
         let mut decoder = crate::entries::EntryDecoder::new(self.finder.layout.clone());
-        let encoded =
-            decoder.decode(table, key, row, |values| encoder.encode(&mut Vec::new(), |column| values[column])).flatten();
+        let encoded = decoder
+            .decode(table, key, row, |values| encoder.encode(&mut Vec::new(), |column| values[column]))
+            .flatten();
         match encoded {
             Ok(()) => not_unique(table, index, &encoder.layout, &encoder.key),
             Err(error) => error,

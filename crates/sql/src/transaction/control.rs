@@ -1,8 +1,6 @@
 //! BEGIN, COMMIT, ROLLBACK, SAVEPOINT and SET TRANSACTION.
 
-use datafusion::sql::sqlparser::ast::{
-    self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
-};
+use datafusion::sql::sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 use saki_mvcc::Isolation;
 
 use super::{Open, Transactions};
@@ -48,7 +46,9 @@ impl Level {
     fn of(level: TransactionIsolationLevel) -> Self {
         match level {
             // Weaker than is asked for there is nothing.
-            TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted => Self::ReadCommitted,
+            TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted => {
+                Self::ReadCommitted
+            }
             TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => Self::RepeatableRead,
             TransactionIsolationLevel::Serializable => Self::Serializable,
         }
@@ -147,7 +147,9 @@ impl Transactions {
     fn in_block(&self, what: &str) -> Result<()> {
         match &self.open {
             Some(open) if open.is_explicit => Ok(()),
-            _ => Err(SqlError::invalid(format!("{what} can only be used in a transaction")).code("25P01").hint("BEGIN first")),
+            _ => Err(SqlError::invalid(format!("{what} can only be used in a transaction"))
+                .code("25P01")
+                .hint("BEGIN first")),
         }
     }
 }

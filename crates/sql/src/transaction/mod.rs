@@ -29,7 +29,7 @@ use crate::session::TransactionStatus;
 use crate::snapshot::Snapshot;
 
 pub use control::Level;
-pub(crate) use statement::{Change, Refusal};
+pub(crate) use statement::{Change, ChangeStatement, Refusal, Work};
 
 /// A session's transaction, if one is open, and the memory that its transactions use one after the other.
 #[derive(Default)]
@@ -116,7 +116,8 @@ impl Transactions {
 
     /// What a statement that only reads sees.
     pub fn read_view(&mut self, db: &Database) -> Result<Arc<ReadView>> {
-        let holds_snapshot = self.open.as_ref().is_some_and(|open| open.is_explicit && open.level != Level::ReadCommitted);
+        let holds_snapshot =
+            self.open.as_ref().is_some_and(|open| open.is_explicit && open.level != Level::ReadCommitted);
         if holds_snapshot || self.has_begun() {
             return self.statement_view(db);
         }

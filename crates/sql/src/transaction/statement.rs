@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use saki_base::TableId;
 use saki_mvcc::{Holder, Receipt, Transaction};
-use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio::sync::{OwnedMutexGuard, OwnedRwLockReadGuard, RwLock, oneshot};
 
 use super::{Level, Transactions};
 use crate::database::Database;
@@ -51,6 +52,12 @@ pub struct Change<'c, 't> {
 /// Makes the changes that were planned.
 pub type Work = Box<dyn FnOnce(&mut Change<'_, '_>) -> Result<StatementResult, Refusal> + Send>;
 
+/// A statement that changes rows, before it is known which.
+pub trait ChangeStatement: Send + Sync {
+    /// Reads what it needs as `env` says, and says what to change.
+    fn plan<'a>(&'a self, session: &'a Session, env: &'a Arc<QueryEnv>) -> BoxFuture<'a, Result<Work>>;
+}
+
 /// What an attempt came to.
 enum Attempt {
     Done(StatementResult, Option<Receipt>),
@@ -58,12 +65,8 @@ enum Attempt {
 }
 
 impl Session {
-    /// Runs a statement that changes rows of `tables`: `plan` reads what it needs in the statement's snapshot and says what to change.
-    pub(crate) async fn change(
-        &self,
-        tables: &[String],
-        plan: impl AsyncFn(&Arc<QueryEnv>) -> Result<Work>,
-    ) -> Result<StatementResult> {
+    /// Runs a statement that changes rows of `tables`.
+    pub(crate) async fn change(&self, tables: &[String], statement: &dyn ChangeStatement) -> Result<StatementResult> {
         self.db.writable()?;
         if self.db.engine.get().is_none() {
             self.blocking(|db| db.engine().map(drop)).await?;
@@ -72,7 +75,7 @@ impl Session {
             let mut transactions = Arc::clone(&self.transactions).lock_owned().await;
             transactions.settle()?;
             transactions.check()?;
-            match self.attempt(&mut Some(transactions), tables, &plan).await? {
+            match self.attempt(transactions, tables, statement).await? {
                 Attempt::Done(result, receipt) => {
                     self.acknowledge(receipt).await?;
                     return Ok(result);
@@ -85,24 +88,25 @@ impl Session {
 
     async fn attempt(
         &self,
-        held: &mut Option<OwnedMutexGuard<Transactions>>,
+        mut transactions: OwnedMutexGuard<Transactions>,
         tables: &[String],
-        plan: &impl AsyncFn(&Arc<QueryEnv>) -> Result<Work>,
+        statement: &dyn ChangeStatement,
     ) -> Result<Attempt> {
-        let gone = || SqlError::internal("a transaction was lost between two steps");
-        let transactions = held.as_mut().ok_or_else(gone)?;
         transactions.refuse_read_only()?;
         let mut gates = Vec::new();
         let snapshot = self.db.snapshot();
         for table in tables {
-            transactions.enter(&snapshot, table, &mut gates).await?;
+            if let Some((delta, gate)) = transactions.gate(&snapshot, table)? {
+                gates.push((delta, gate.read_owned().await));
+            }
         }
         let view = transactions.statement_view(&self.db)?;
         if !transactions.keep(gates, &view.snapshot, tables) {
             return transactions.conflict(None).map(Attempt::Again);
         }
         let savepoint = transactions.within(|transaction| transaction.savepoint())?;
-        let work = match plan(&self.env_of(Arc::clone(&view))).await {
+        let env = self.env_of(Arc::clone(&view));
+        let work = match statement.plan(self, &env).await {
             Ok(work) => work,
             Err(error) => {
                 transactions.fail();
@@ -110,10 +114,10 @@ impl Session {
             }
         };
         transactions.begin_work(savepoint);
-        let (db, mut moved) = (Arc::clone(&self.db), held.take().ok_or_else(gone)?);
+        let db = Arc::clone(&self.db);
         let worked = tokio::task::spawn_blocking(move || {
-            let worked = moved.within(|transaction| work(&mut Change { db: &db, view: &view, transaction }));
-            (worked, moved)
+            let worked = transactions.within(|transaction| work(&mut Change { db: &db, view: &view, transaction }));
+            (worked, transactions)
         });
         let (worked, mut transactions) =
             worked.await.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?;
@@ -172,34 +176,26 @@ impl Session {
 }
 
 impl Transactions {
-    /// Waits at the gate of a table, unless the transaction has passed it before.
-    async fn enter(
-        &self,
-        snapshot: &Snapshot,
-        table: &str,
-        gates: &mut Vec<(TableId, tokio::sync::OwnedRwLockReadGuard<()>)>,
-    ) -> Result<()> {
+    /// The gate of a table, unless the transaction has passed it before.
+    fn gate(&self, snapshot: &Snapshot, table: &str) -> Result<Option<(TableId, Arc<RwLock<()>>)>> {
         let table = snapshot.catalog.table(table)?;
         if self.open.as_ref().is_some_and(|open| open.gates.contains_key(&table.delta)) {
-            return Ok(());
+            return Ok(None);
         }
-        let Some(delta) = snapshot.delta(table) else { return Ok(()) };
-        gates.push((table.delta, Arc::clone(&delta.gate).read_owned().await));
-        Ok(())
+        Ok(snapshot.delta(table).map(|delta| (table.delta, Arc::clone(&delta.gate))))
     }
 
     /// Keeps gates passed; `false` if a table is another by now than the one whose gate was passed.
     fn keep(
         &mut self,
-        gates: Vec<(TableId, tokio::sync::OwnedRwLockReadGuard<()>)>,
+        gates: Vec<(TableId, OwnedRwLockReadGuard<()>)>,
         snapshot: &Snapshot,
         tables: &[String],
     ) -> bool {
         let Some(open) = &mut self.open else { return false };
         open.gates.extend(gates);
-        let is_kept = |table: &String| {
-            snapshot.catalog.get(table).is_some_and(|table| open.gates.contains_key(&table.delta))
-        };
+        let is_kept =
+            |table: &String| snapshot.catalog.get(table).is_some_and(|table| open.gates.contains_key(&table.delta));
         tables.iter().all(is_kept)
     }
 
