@@ -118,7 +118,7 @@ pub use error::Error;
 pub use index::KEY_BYTES_MAX;
 pub use procedure::{Call, Procedure, Workers};
 pub use release::Released;
-pub use saki_log::{LogError, LogStatistics, Progress, RecoveryReport};
+pub use saki_log::{LogError, LogStatistics, Options as LogOptions, Progress, RecoveryReport};
 pub use session::Session;
 pub use table::{BODY_BYTES_MAX, IndexDefinition, IndexId, Table, TableDefinition};
 pub use transaction::{

@@ -49,7 +49,7 @@ impl Database {
         batches: impl Iterator<Item = Result<RecordBatch>>,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<u64> {
-        self.write(|writer| {
+        self.write_alone(std::slice::from_ref(&seen.name), |writer| {
             let table = writer.catalog.table(&seen.name)?;
             if table.id != seen.id {
                 return Err(SqlError::invalid(format!("table {:?} was replaced meanwhile", seen.name))

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -21,7 +21,7 @@ use saki_volume::{Volume, VolumeError, VolumeOptions};
 
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::cost::DeviceSpeed;
-use crate::delta::{Engine, log_directory};
+use crate::delta::{Checkpointer, Engine, Release, log_directory};
 use crate::error::{Result, SqlError};
 use crate::memory;
 use crate::segments::SegmentTables;
@@ -33,6 +33,11 @@ pub const PAGE_BYTES_DEFAULT: u32 = 8 << 10;
 pub const CACHE_BYTES_DEFAULT: usize = 256 << 20;
 /// Memory of a bulk load's sorts unless told otherwise, in bytes.
 pub const LOAD_MEMORY_BYTES_DEFAULT: usize = 256 << 20;
+
+/// Memory of deltas unless told otherwise, in bytes.
+pub const DELTA_BYTES_DEFAULT: u64 = 64 << 20;
+/// Length of the logs unless told otherwise, in bytes.
+pub const LOG_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// How long opening waits for a device in use. The kernel lets go of a ring's files only some moments after the
 /// ring was closed, so a database closed just now is still locked.
@@ -60,6 +65,10 @@ pub struct OpenOptions {
     pub pin: bool,
     /// Where the logs lie; `None`: in `<path>.log`. To be given where the database is a block device.
     pub log_directory: Option<PathBuf>,
+    /// Deltas are merged when they take so much memory.
+    pub delta_bytes: u64,
+    /// Deltas are merged when the logs have grown so long.
+    pub log_bytes: u64,
 }
 
 impl Default for OpenOptions {
@@ -76,6 +85,8 @@ impl Default for OpenOptions {
             reactors: None,
             pin: false,
             log_directory: None,
+            delta_bytes: DELTA_BYTES_DEFAULT,
+            log_bytes: LOG_BYTES_DEFAULT,
         }
     }
 }
@@ -109,6 +120,12 @@ pub struct Database {
     pub(crate) log_directory: PathBuf,
     /// Started by the first change that goes to a delta.
     pub(crate) engine: OnceLock<Engine>,
+    /// Rows that are merged and still in memory. Held while a checkpoint goes on: there is one at a time.
+    pub(crate) checkpoints: Mutex<Vec<Release>>,
+    /// Snapshots that are no longer the newest.
+    past: Mutex<Vec<Weak<Snapshot>>>,
+    background: OnceLock<Checkpointer>,
+    me: Weak<Database>,
     /// Readers of trees that nobody uses just now.
     readers: Arc<Mutex<Vec<TreeReader>>>,
     device: Arc<dyn Device>,
@@ -186,7 +203,8 @@ impl Database {
             deltas = recovered.deltas(&catalog)?;
             let _ = engine.set(recovered);
         }
-        Ok(Arc::new(Self {
+        let is_started = engine.get().is_some();
+        let database = Arc::new_cyclic(|me| Self {
             volume,
             store,
             cache,
@@ -197,10 +215,39 @@ impl Database {
             options,
             log_directory,
             engine,
+            checkpoints: Mutex::default(),
+            past: Mutex::default(),
+            background: OnceLock::new(),
+            me: Weak::clone(me),
             readers: Arc::default(),
             device,
             speed: RwLock::new(speed),
-        }))
+        });
+        if is_started {
+            database.tend_in_background()?;
+        }
+        Ok(database)
+    }
+
+    /// Begins to merge deltas in the background, if that has not begun.
+    pub(crate) fn tend_in_background(&self) -> Result<()> {
+        if self.background.get().is_none() {
+            let _ = self.background.set(Checkpointer::start(Weak::clone(&self.me))?);
+        }
+        Ok(())
+    }
+
+    /// Makes a snapshot the newest.
+    pub(crate) fn succeed(&self, snapshot: Snapshot) {
+        let before = std::mem::replace(&mut *self.current.write(), Arc::new(snapshot));
+        let mut past = self.past.lock();
+        past.retain(|snapshot| snapshot.strong_count() > 0);
+        past.push(Arc::downgrade(&before));
+    }
+
+    /// Snapshots that somebody still reads, but for the newest.
+    pub(crate) fn older_snapshots(&self) -> Vec<Weak<Snapshot>> {
+        self.past.lock().iter().filter(|snapshot| snapshot.strong_count() > 0).map(Weak::clone).collect()
     }
 
     /// The newest published snapshot.

@@ -59,6 +59,7 @@ mod key_range;
 mod literals;
 mod load;
 mod memory;
+mod merge;
 mod native;
 mod path;
 mod pipeline_exec;
@@ -81,6 +82,7 @@ pub use check::{CheckFault, CheckProgress, CheckReport};
 pub use database::{
     CACHE_BYTES_DEFAULT, CreateOptions, Database, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
 };
+pub use delta::CheckpointReport;
 pub use datafusion::execution::SendableRecordBatchStream;
 pub use error::{ErrorKind, Position, Result, SqlError};
 pub use load::LoadProgress;

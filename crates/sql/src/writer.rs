@@ -69,7 +69,7 @@ impl Writer<'_> {
             let _ = self.db.engine.set(engine);
         }
         let snapshot = Snapshot { guard: self.db.volume.snapshot(), catalog: self.catalog, segment_tables, deltas };
-        *self.db.current.write() = Arc::new(snapshot);
+        self.db.succeed(snapshot);
         Ok(())
     }
 

@@ -38,6 +38,8 @@ pub struct Engine {
     deltas: Mutex<HashMap<TableId, Weak<Delta>>>,
     /// How many have been made.
     sessions: AtomicUsize,
+    /// Of a segment of a log.
+    pub segment_bytes: u64,
 }
 
 impl Engine {
@@ -84,8 +86,9 @@ impl Engine {
         }
         let devices = saki_mvcc::open_log_devices(directory, state.logs).map_err(mvcc_error)?;
         let options = saki_mvcc::Options { after: Some(state.merged_through), ..saki_mvcc::Options::default() };
+        let segment_bytes = options.log.segment_bytes as u64;
         let database = saki_mvcc::Database::open_on(known, devices, options, progress).map_err(mvcc_error)?;
-        Ok(Self { database, deltas: Mutex::default(), sessions: AtomicUsize::new(0) })
+        Ok(Self { database, deltas: Mutex::default(), sessions: AtomicUsize::new(0), segment_bytes })
     }
 
     pub fn recovery(&self) -> &RecoveryReport {
@@ -139,6 +142,7 @@ impl crate::database::Database {
             writer.catalog.logs = state;
             Ok(())
         })?;
+        self.tend_in_background()?;
         self.engine.get().ok_or_else(|| SqlError::internal("the engine did not start"))
     }
 }

@@ -18,6 +18,8 @@
 //! Logs lie in a directory beside the database. The catalog says whether there are any, so a database without its logs is
 //! refused, not opened with rows missing.
 
+mod background;
+mod checkpoint;
 mod engine;
 mod overlay;
 mod view;
@@ -33,6 +35,9 @@ use tokio::sync::RwLock as Gate;
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 
+pub(crate) use background::Checkpointer;
+pub use checkpoint::CheckpointReport;
+pub(crate) use checkpoint::Release;
 pub use engine::{Engine, LogState, log_directory};
 pub(crate) use overlay::IndexEntries;
 pub use view::ReadView;
