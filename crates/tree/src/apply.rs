@@ -53,6 +53,18 @@ pub struct Applied {
     pub removed: u64,
 }
 
+/// What becomes of a change that meets an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// The change takes effect.
+    Change,
+    /// The entry stays as it is; the change counts nowhere.
+    Keep,
+}
+
+/// Told the number of a change whose key is there, and the value it has, in ascending order; decides what becomes of it.
+pub type Met<'m> = dyn FnMut(usize, &[u8]) -> Effect + 'm;
+
 /// Applies changes in strictly ascending key order to a tree. The new pages can be read at once.
 ///
 /// # Errors
@@ -63,6 +75,21 @@ pub fn apply(
     writer: &mut PageWriter,
     tree: &TreeRoot,
     changes: &[Change<'_>],
+) -> Result<Applied, TreeError> {
+    apply_met(fetcher, writer, tree, changes, None)
+}
+
+/// As [`apply`], telling `met` of every entry that a change meets: whoever needs old values has them from the visit
+/// that replaces them, and need not look them up.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_met(
+    fetcher: &mut Fetcher,
+    writer: &mut PageWriter,
+    tree: &TreeRoot,
+    changes: &[Change<'_>],
+    met: Option<&mut Met<'_>>,
 ) -> Result<Applied, TreeError> {
     check(tree.id, changes, fetcher)?;
     let page_size = fetcher.page_size();
@@ -85,8 +112,18 @@ pub fn apply(
     let all = 0..changes.len();
     let ahead = Ahead::new(root, tree.height - 1, all.clone(), usize::MAX);
     let sink = PageSink::new(page_size);
-    let mut work =
-        Apply { changes, tree: tree.id, fetcher, writer, sink, ahead, applied: &mut applied, gone: Gone::default() };
+    let mut work = Apply {
+        changes,
+        tree: tree.id,
+        fetcher,
+        writer,
+        sink,
+        ahead,
+        met,
+        old: Vec::new(),
+        applied: &mut applied,
+        gone: Gone::default(),
+    };
     let replaced = work.children(tree.height - 1, vec![Child { separator: Vec::new(), page: root }], all, None)?;
     let mut upper = Upper::new(tree.id, page_size, tree.height - 1);
     for child in &replaced {
@@ -137,7 +174,7 @@ struct Gone {
     overflow_pages: u64,
 }
 
-struct Apply<'a, 'c> {
+struct Apply<'a, 'c, 'm> {
     changes: &'a [Change<'c>],
     tree: TreeId,
     fetcher: &'a mut Fetcher,
@@ -145,11 +182,14 @@ struct Apply<'a, 'c> {
     sink: PageSink,
     /// The leaves that changes lead to, in order, each with its changes.
     ahead: Ahead<Range<usize>>,
+    met: Option<&'a mut Met<'m>>,
+    /// A value out of overflow pages, for `met`.
+    old: Vec<u8>,
     applied: &'a mut Applied,
     gone: Gone,
 }
 
-impl Apply<'_, '_> {
+impl Apply<'_, '_, '_> {
     /// Applies the changes of `range` to the children of one page; `level` is theirs. Returns the children
     /// that the page has then. `high`: the separator of what comes after the last child; none at the tree's right end.
     fn children(
@@ -262,6 +302,18 @@ impl Apply<'_, '_> {
         next.map(drop).map_err(|error| error.of(tree, self.fetcher))
     }
 
+    /// What becomes of a change that meets an entry with this value.
+    fn meet(&mut self, change: usize, value: LeafValue<'_>) -> Result<Effect, TreeError> {
+        let Some(met) = &mut self.met else { return Ok(Effect::Change) };
+        Ok(match value {
+            LeafValue::Inline(value) => met(change, value),
+            LeafValue::Overflow(overflow) => {
+                overflow::read(self.fetcher, self.tree, overflow, &mut self.old)?;
+                met(change, &self.old)
+            }
+        })
+    }
+
     /// Counts the pages of a value as freed.
     fn free_overflow(&mut self, overflow: OverflowRef) -> Result<(), TreeError> {
         let before = self.applied.freed.len();
@@ -284,7 +336,7 @@ enum Loaded {
 trait Load: Group {
     fn load(
         &mut self,
-        apply: &mut Apply<'_, '_>,
+        apply: &mut Apply<'_, '_, '_>,
         level: u8,
         child: &Child,
         changes: Range<usize>,
@@ -295,7 +347,7 @@ trait Load: Group {
 impl Load for ChildGroup {
     fn load(
         &mut self,
-        apply: &mut Apply<'_, '_>,
+        apply: &mut Apply<'_, '_, '_>,
         level: u8,
         child: &Child,
         changes: Range<usize>,
@@ -348,7 +400,7 @@ fn children_of(view: &InnerView<'_>, first_separator: &[u8]) -> Vec<Child> {
 impl Load for LeafGroup {
     fn load(
         &mut self,
-        apply: &mut Apply<'_, '_>,
+        apply: &mut Apply<'_, '_, '_>,
         _level: u8,
         child: &Child,
         changes: Range<usize>,
@@ -375,12 +427,15 @@ impl Load for LeafGroup {
             && leaf.count() > 0
             && changes.clone().next().is_some_and(|first| leaf.compare(leaf.count() - 1, all[first].key).is_lt());
         let mut next = 0;
-        for change in &all[changes] {
+        for (number, change) in changes.clone().zip(&all[changes]) {
             let at = leaf.lower_bound(change.key).max(next);
             self.copy(&leaf, next..at);
             next = at;
             let old = (at < leaf.count() && leaf.compare(at, change.key).is_eq()).then(|| leaf.value(at));
             if let Some(old) = old {
+                if apply.meet(number, old)? == Effect::Keep {
+                    continue;
+                }
                 next = at + 1;
                 if let LeafValue::Overflow(overflow) = old {
                     apply.free_overflow(overflow)?;
