@@ -120,7 +120,7 @@ impl Database {
         Self::start(device, volume, options)
     }
 
-    fn start(device: Arc<dyn Device>, volume: Arc<Volume>, options: OpenOptions) -> Result<Arc<Self>> {
+    pub(crate) fn start(device: Arc<dyn Device>, volume: Arc<Volume>, options: OpenOptions) -> Result<Arc<Self>> {
         let page_bytes = volume.page_size().bytes();
         let frames = (options.cache_bytes / page_bytes).max(saki_page::FRAMES_MIN as usize);
         let frames = u32::try_from(frames).map_err(|_| {

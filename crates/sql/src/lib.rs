@@ -57,6 +57,7 @@ mod key_range;
 mod literals;
 mod load;
 mod memory;
+mod merge;
 mod native;
 mod path;
 mod pipeline_exec;
@@ -81,6 +82,7 @@ pub use database::{
 pub use datafusion::execution::SendableRecordBatchStream;
 pub use error::{ErrorKind, Position, Result, SqlError};
 pub use load::LoadProgress;
+pub use merge::{ChangeSource, KeyChange, MergeReport, Pace};
 pub use session::{Parsed, Session, StatementResult, TransactionStatus, parse};
 pub use settings::{AccessPath, IndexJoin, JoinOrder, Operators, Settings, parse_size};
 pub use snapshot::Snapshot;

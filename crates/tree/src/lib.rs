@@ -56,6 +56,7 @@ mod error;
 mod fetch;
 mod free;
 mod group;
+mod leaf;
 mod live;
 mod merge;
 mod overflow;
