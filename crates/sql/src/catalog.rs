@@ -104,6 +104,21 @@ impl Table {
         Column { name: ROW_ID.into(), data_type: DataType::Int8, nullable: false }
     }
 
+    /// Whether a row may be changed without a look at rules or at other tables.
+    pub(crate) fn is_free_of_rules(&self) -> bool {
+        true
+    }
+
+    /// Whether a column that is given no value has one.
+    pub(crate) fn has_default(&self, _: usize) -> bool {
+        false
+    }
+
+    /// Whether rows stay in memory when they have been merged.
+    pub(crate) fn is_resident(&self) -> bool {
+        false
+    }
+
     /// Columns of the primary tree's key.
     pub fn key_columns(&self) -> Vec<usize> {
         if self.primary_key.is_empty() { vec![self.row_id()] } else { self.primary_key.clone() }

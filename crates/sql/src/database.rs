@@ -174,7 +174,12 @@ impl Database {
         Self::start(path.as_ref(), device, volume, options)
     }
 
-    fn start(path: &Path, device: Arc<dyn Device>, volume: Arc<Volume>, options: OpenOptions) -> Result<Arc<Self>> {
+    pub(crate) fn start(
+        path: &Path,
+        device: Arc<dyn Device>,
+        volume: Arc<Volume>,
+        options: OpenOptions,
+    ) -> Result<Arc<Self>> {
         let page_bytes = volume.page_size().bytes();
         let frames = (options.cache_bytes / page_bytes).max(saki_page::FRAMES_MIN as usize);
         let frames = u32::try_from(frames).map_err(|_| {

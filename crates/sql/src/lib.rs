@@ -49,6 +49,7 @@ mod dml;
 mod entries;
 mod error;
 mod explain;
+mod fast;
 mod files;
 mod implied;
 mod index_join;
@@ -82,10 +83,12 @@ pub use check::{CheckFault, CheckProgress, CheckReport};
 pub use database::{
     CACHE_BYTES_DEFAULT, CreateOptions, Database, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
 };
-pub use delta::CheckpointReport;
 pub use datafusion::execution::SendableRecordBatchStream;
+pub use delta::CheckpointReport;
 pub use error::{ErrorKind, Position, Result, SqlError};
+pub use fast::{FastAnswer, FastPlan, RowSink};
 pub use load::LoadProgress;
+pub use merge::{ChangeSource, KeyChange, MergeReport, Pace};
 pub use session::{Parsed, Session, StatementResult, TransactionStatus, parse};
 pub use settings::{AccessPath, IndexJoin, JoinOrder, Operators, Settings, parse_size};
 pub use snapshot::Snapshot;

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use saki_base::{TreeId, ValueRef};
-use saki_tree::{BulkLoader, Change, Sorter, TreeReader, TreeRoot};
+use saki_base::{PageAddress, TreeId, ValueRef};
+use saki_tree::{BulkLoader, Sorter, TreeReader, TreeRoot};
 use saki_volume::{PageWriter, Publication};
 
 use crate::catalog::{CATALOG_TREE, Catalog};
@@ -84,18 +84,14 @@ impl Writer<'_> {
         Trees { db: self.db, publication: &self.publication }
     }
 
+    /// What [`Self::trees`] and [`Self::reader`] give, side by side.
+    pub fn parts(&mut self) -> (Trees<'_>, &mut TreeReader) {
+        (Trees { db: self.db, publication: &self.publication }, &mut self.reader)
+    }
+
     /// Reads trees, those just written included.
     pub fn reader(&mut self) -> &mut TreeReader {
         &mut self.reader
-    }
-
-    /// Replaces a tree by itself with changes, which ascend by key.
-    pub fn apply(&mut self, root: &TreeRoot, changes: &[Change<'_>]) -> Result<saki_tree::Applied> {
-        let mut pages = self.publication.writer();
-        let applied = saki_tree::apply(self.reader.fetcher(), &mut pages, root, changes).map_err(tree_error)?;
-        pages.finish().map_err(volume_error)?;
-        self.publication.free(&applied.freed);
-        Ok(applied)
     }
 
     /// Gives all pages of a tree back.
@@ -126,6 +122,11 @@ impl Trees<'_> {
     /// A writer of pages that are no tree.
     pub fn pages(self) -> PageWriter {
         self.publication.writer()
+    }
+
+    /// Counts pages as no longer referred to, each once.
+    pub fn free(self, pages: &[PageAddress]) {
+        self.publication.free(pages);
     }
 
     pub fn sorter(self, memory_bytes: usize) -> Sorter {

@@ -220,6 +220,6 @@ impl ChangeSource for DeltaChanges<'_> {
         }
         let change = self.taken.get(self.at);
         self.at += 1;
-        Ok(change.map(|(key, row)| KeyChange { key, row: row.as_deref() }))
+        Ok(change.map(|(key, row)| (key.as_slice(), row.as_deref())))
     }
 }

@@ -173,8 +173,7 @@ impl Session {
         if sorted.present.is_empty() {
             return Ok(Resolved::all_new(new));
         }
-        let excluded =
-            take_record_batch(&rows, &positions(sorted.present.iter().map(|(row, _)| *row)))?;
+        let excluded = take_record_batch(&rows, &positions(sorted.present.iter().map(|(row, _)| *row)))?;
         let entries: Vec<Entry> = sorted.present.into_iter().map(|(_, entry)| entry).collect();
         let existing = decoded(table, &entries)?;
         let found = self.evaluate(env, table, alias, &existing, &excluded, &assigned, selection).await?;

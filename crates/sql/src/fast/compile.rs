@@ -231,6 +231,9 @@ fn select(query: &ast::Query, catalog: &Catalog) -> Option<FastPlan> {
             _ => return None,
         }
     }
+    if output.iter().any(|(_, data_type)| !is_simple(*data_type)) {
+        return None;
+    }
     let key = compiler.key(select.selection.as_ref())?;
     compiler.finish(Operation::Select { key, columns }, output)
 }

@@ -39,11 +39,21 @@ pub struct FastPlan {
 #[derive(Debug)]
 enum Operation {
     /// Table columns of the answer.
-    Select { key: Vec<Expr>, columns: Vec<usize> },
-    Update { key: Vec<Expr>, assigned: Vec<(usize, Expr)> },
-    Delete { key: Vec<Expr> },
+    Select {
+        key: Vec<Expr>,
+        columns: Vec<usize>,
+    },
+    Update {
+        key: Vec<Expr>,
+        assigned: Vec<(usize, Expr)>,
+    },
+    Delete {
+        key: Vec<Expr>,
+    },
     /// A value for each column of the table.
-    Insert { values: Vec<Expr> },
+    Insert {
+        values: Vec<Expr>,
+    },
 }
 
 impl FastPlan {

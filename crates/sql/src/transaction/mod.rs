@@ -22,8 +22,9 @@ use saki_base::TableId;
 use saki_mvcc::{Receipt, Transaction};
 use tokio::sync::OwnedRwLockReadGuard;
 
+use crate::catalog::Table;
 use crate::database::Database;
-use crate::delta::{ReadView, mvcc_error};
+use crate::delta::{Delta, ReadView, mvcc_error};
 use crate::error::{Result, SqlError};
 use crate::session::TransactionStatus;
 use crate::snapshot::Snapshot;
@@ -129,7 +130,16 @@ impl Transactions {
 
     /// What the next statement of the open transaction sees, which begins one that ends with the statement if none is open.
     pub fn statement_view(&mut self, db: &Database) -> Result<Arc<ReadView>> {
-        let engine = db.engine()?;
+        db.engine()?;
+        let snapshot = self.begin_statement(db)?.ok_or_else(not_open)?;
+        let moment = self.within(|transaction| transaction.view())?.map_err(mvcc_error)?;
+        Ok(ReadView::new(snapshot, Some(moment)))
+    }
+
+    /// Begins a statement of the open transaction, or of one that ends with it: the generation that goes with its timestamp. `None`
+    /// if there is no engine yet.
+    pub fn begin_statement(&mut self, db: &Database) -> Result<Option<Arc<Snapshot>>> {
+        let Some(engine) = db.engine.get() else { return Ok(None) };
         let open = self.open.get_or_insert_with(|| Open::new(self.default_level, false));
         let session = match &mut self.session {
             Some(session) => session,
@@ -148,10 +158,35 @@ impl Transactions {
             transaction.refresh();
         }
         open.start.get_or_insert_with(|| transaction.savepoint());
-        let moment = transaction.view();
         transaction.suspend();
-        let snapshot = open.snapshot.clone().ok_or_else(not_open)?;
-        Ok(ReadView::new(snapshot, Some(moment.map_err(mvcc_error)?)))
+        Ok(open.snapshot.clone())
+    }
+
+    /// Ends a statement that has done nothing, and a transaction that was only for it.
+    pub fn give_up_statement(&mut self) {
+        if self.open.as_ref().is_some_and(|open| !open.is_explicit) {
+            self.abort();
+        }
+    }
+
+    /// Whether a statement that was changing rows was dropped before its end.
+    pub fn is_interrupted(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.under_way.is_some())
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.is_read_only)
+    }
+
+    /// Passes the gate of a table without waiting, if it has not been passed before.
+    pub fn pass_gate(&mut self, table: &Table, delta: &Delta) -> bool {
+        let Some(open) = &mut self.open else { return false };
+        if open.gates.contains_key(&table.delta) {
+            return true;
+        }
+        let Ok(gate) = Arc::clone(&delta.gate).try_read_owned() else { return false };
+        open.gates.insert(table.delta, gate);
+        true
     }
 
     /// Whether it has a timestamp.

@@ -141,7 +141,7 @@ impl Session {
     ///
     /// # Errors
     /// 40P01 if that one waits for this.
-    async fn wait_for(&self, holder: Holder) -> Result<()> {
+    pub(crate) async fn wait_for(&self, holder: Holder) -> Result<()> {
         let me = self.transactions.lock().await.holder();
         let (sender, receiver) = oneshot::channel();
         let engine = self.db.engine()?;
@@ -225,7 +225,7 @@ impl Transactions {
     }
 
     /// Commits what is a transaction by itself.
-    fn end_statement(&mut self) -> Result<Option<Receipt>, Refusal> {
+    pub(crate) fn end_statement(&mut self) -> Result<Option<Receipt>, Refusal> {
         match &self.open {
             Some(open) if open.is_explicit => Ok(None),
             _ => {
@@ -236,7 +236,7 @@ impl Transactions {
     }
 
     /// What to do about a refusal: whom to wait for before the statement runs again.
-    fn refused(&mut self, refusal: Refusal) -> Result<Option<Holder>> {
+    pub(crate) fn refused(&mut self, refusal: Refusal) -> Result<Option<Holder>> {
         match refusal {
             Refusal::Conflict(holder) => self.conflict(holder),
             Refusal::Error(error) if error.code == Some("40001") && !self.is_explicit() => {
