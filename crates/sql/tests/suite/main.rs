@@ -5,3 +5,4 @@ mod operators;
 mod plans;
 mod sql_logic;
 mod tpch;
+mod transactions;
