@@ -23,6 +23,9 @@ pub trait Overlay: Send + Sync + Debug {
     fn reader(&self) -> Result<Box<dyn OverlayReader>, ExecError>;
 }
 
+/// What is done with an entry: its key and its row. `Break` asks for no more.
+pub type VisitEntry<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
+
 /// Reads an overlay on one thread at a time.
 ///
 /// # Invariant
@@ -33,13 +36,9 @@ pub trait OverlayReader: Send {
     fn hide(&mut self, keys: &EntryKeys<'_>, hidden: &mut [bool]) -> Result<(), ExecError>;
 
     /// Visits the overlay's own entries (key, row) from `low` (inclusive) up to `high` (exclusive) in ascending order of
-    /// keys, until `visit` breaks. `None` is unbounded. Rows are whole, however long they are.
-    fn entries(
-        &mut self,
-        low: Option<&[u8]>,
-        high: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), ExecError>;
+    /// keys, until `visit` breaks. `None` is unbounded; `low` is less than `high`. Rows are whole, however long they are.
+    fn entries(&mut self, low: Option<&[u8]>, high: Option<&[u8]>, visit: &mut VisitEntry<'_>)
+    -> Result<(), ExecError>;
 }
 
 /// Keys that an overlay is asked about, ascending; neighbours may be equal.

@@ -23,6 +23,7 @@
 
 mod ahead;
 mod filter;
+mod locate;
 mod metrics;
 mod overlay;
 mod prune;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use saki_columns::SegmentTable;
 use saki_vector::{Expr, KeyFilter};
 
+pub use locate::{ListIds, Positions, SegmentKey, locate, locate_blocking};
 pub use metrics::ScanMetrics;
 pub use overlay::ColumnOverlay;
 pub use reader::SegmentReader;
