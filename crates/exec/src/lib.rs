@@ -17,7 +17,8 @@
 //! # Where things are
 //! [`plan`] what a pipeline is; `instance` in which order a partition works; `visit` what it does with a page;
 //! `probes` and `visits` its two data structures; `source` how partitions share key ranges; `entry` how columns are
-//! read; `stream` how rows leave; [`Executor`] the threads. [`columns`] is the other way to rows: scans over column segments.
+//! read; [`Overlay`] what lies over a tree, and `overlaid` how both
+//! are read as one; `stream` how rows leave; [`Executor`] the threads. [`columns`] is the other way to rows: scans over column segments.
 //!
 //! # Invariants
 //! - Nothing is allocated per probe in steady state: probes are ranges of sorted batches, visits live in slabs.

@@ -13,7 +13,7 @@
 //! found a match go no further. Reading an overlay is done in steps as short as a few pages, so that bounds on memory
 //! and output hold as they do for pages.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use saki_base::key::prefix_successor;
 use saki_page::LeafView;
@@ -21,16 +21,11 @@ use saki_page::LeafView;
 use crate::entry::EntryReader;
 use crate::error::ExecError;
 use crate::instance::Instance;
-use crate::overlay::{EntryKeys, OverlayReader};
+use crate::overlay::{Budget, EntryKeys, OverlayReader, visit_entries};
 use crate::plan::{JoinKind, Stage};
 use crate::run::Run;
 use crate::visit::{Row, entry_row, hit, malformed, range_at, read_into};
 use crate::visits::{Visit, Work};
-
-/// Entries of an overlay that are read in one step, at most.
-const ENTRIES_PER_STEP: usize = 1024;
-/// Bytes of their rows after which a step ends.
-const BYTES_PER_STEP: usize = 1 << 20;
 
 /// A batch of probes being looked up in the overlay.
 pub(crate) struct OverlaidBatch {
@@ -67,61 +62,6 @@ struct Scratch {
     entries: Vec<u32>,
     /// Whom they match: a probe, and a position in `entries`. A source's entries match the source.
     matches: Vec<(u32, u32)>,
-}
-
-/// What is left of a step.
-struct Budget {
-    entries: usize,
-    bytes: usize,
-}
-
-impl Budget {
-    fn new() -> Self {
-        Self { entries: ENTRIES_PER_STEP, bytes: BYTES_PER_STEP }
-    }
-
-    fn spend(&mut self, row: &[u8]) {
-        self.entries = self.entries.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(row.len());
-    }
-
-    fn is_spent(&self) -> bool {
-        self.entries == 0 || self.bytes == 0
-    }
-}
-
-/// What the overlay's entries of a range came to.
-struct Visited {
-    entries: usize,
-    /// The last entry seen, if the range was left before its end.
-    left_at: Option<Vec<u8>>,
-}
-
-/// Hands the entries of a range on while the budget lasts and `take` says that it wants more.
-fn visit_entries(
-    reader: &mut dyn OverlayReader,
-    low: Option<&[u8]>,
-    high: Option<&[u8]>,
-    budget: &mut Budget,
-    mut take: impl FnMut(&[u8], &[u8]) -> Result<bool, String>,
-) -> Result<Visited, ExecError> {
-    let mut visited = Visited { entries: 0, left_at: None };
-    if low.zip(high).is_some_and(|(low, high)| low >= high) {
-        return Ok(visited);
-    }
-    let mut failed = None;
-    reader.entries(low, high, &mut |key, row| {
-        visited.entries += 1;
-        budget.spend(row);
-        match take(key, row) {
-            Ok(true) if !budget.is_spent() => return ControlFlow::Continue(()),
-            Ok(true) => visited.left_at = Some(key.to_vec()),
-            Ok(false) => {}
-            Err(reason) => failed = Some(reason),
-        }
-        ControlFlow::Break(())
-    })?;
-    failed.map_or(Ok(visited), |reason| Err(ExecError::Overlay(reason)))
 }
 
 /// Probes by the whole key have one match at most, in the tree or over it.
