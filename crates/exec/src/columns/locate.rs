@@ -17,9 +17,9 @@ use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as ArrowType;
 use saki_base::value::compare;
 use saki_base::{DataType, KeyLayout, ValueRef};
@@ -217,25 +217,38 @@ fn equal_range(
     within: Range<usize>,
     value: ValueRef<'_>,
 ) -> Result<Range<usize>, ExecError> {
-    let order = |row: usize| {
-        let found = value_at(array, data_type, row).ok_or_else(|| {
-            ExecError::Internal(format!("a key column of {} where {data_type} is", array.data_type()))
-        })?;
-        let order = compare(found, value);
-        Ok(if descending { order.reverse() } else { order })
-    };
-    let first = first_row(within.clone(), |row| Ok(order(row)? != Ordering::Less))?;
-    let end = first_row(first..within.end, |row| Ok(order(row)? == Ordering::Greater))?;
-    Ok(first..end)
+    let plain = !descending && array.null_count() == 0;
+    // What keys mostly are is compared without a look at types.
+    Ok(match (array.data_type(), value) {
+        (ArrowType::Int64, ValueRef::Int8(value)) if plain => {
+            let values = array.as_primitive::<Int64Type>().values();
+            equal_rows(within, |row| values[row].cmp(&value))
+        }
+        (ArrowType::Int32, ValueRef::Int4(value)) if plain => {
+            let values = array.as_primitive::<Int32Type>().values();
+            equal_rows(within, |row| values[row].cmp(&value))
+        }
+        (found, _) if !within.is_empty() && value_at(array, data_type, within.start).is_none() => {
+            return Err(ExecError::Internal(format!("a key column of {found} where {data_type} is")));
+        }
+        _ => equal_rows(within, |row| {
+            let order = compare(value_at(array, data_type, row).unwrap_or(ValueRef::Null), value);
+            if descending { order.reverse() } else { order }
+        }),
+    })
+}
+
+fn equal_rows(within: Range<usize>, order: impl Fn(usize) -> Ordering) -> Range<usize> {
+    let first = first_row(within.clone(), |row| order(row).is_ge());
+    first..first_row(first..within.end, |row| order(row).is_gt())
 }
 
 /// The first row from which on `holds`; doubling steps first, since it is mostly near.
-fn first_row(within: Range<usize>, holds: impl Fn(usize) -> Result<bool, ExecError>) -> Result<usize, ExecError> {
-    let (mut low, mut step) = (within.start, 1);
-    let mut high = within.end;
+fn first_row(within: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high, mut step) = (within.start, within.end, 1);
     while low < within.end {
         let probe = (low + step - 1).min(within.end - 1);
-        if holds(probe)? {
+        if holds(probe) {
             high = probe;
             break;
         }
@@ -244,9 +257,9 @@ fn first_row(within: Range<usize>, holds: impl Fn(usize) -> Result<bool, ExecErr
     }
     while low < high {
         let middle = low.midpoint(high);
-        if holds(middle)? { high = middle } else { low = middle + 1 }
+        if holds(middle) { high = middle } else { low = middle + 1 }
     }
-    Ok(low)
+    low
 }
 
 fn value_at(array: &ArrayRef, data_type: DataType, row: usize) -> Option<ValueRef<'_>> {

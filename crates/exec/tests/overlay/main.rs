@@ -260,7 +260,7 @@ fn difference(found: &[String], expected: &[String]) -> Option<(usize, usize, Op
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn a_tree_and_its_overlay_are_read_as_one(
