@@ -99,8 +99,7 @@ impl SnapshotTable {
     fn choose(&self, wanted: &Wanted<'_>) -> Access {
         let (costs, setting) = (&self.env.costs, self.env.settings.access_path);
         let rows = Path::choose(wanted, costs, setting);
-        let is_changed = self.env.view.delta(&self.table).is_some();
-        let Some(segments) = self.segments.as_ref().filter(|_| setting != AccessPath::Rows && !is_changed) else {
+        let Some(segments) = self.segments.as_ref().filter(|_| setting != AccessPath::Rows) else {
             return Access::Rows(rows);
         };
         let columns = ColumnPath::new(wanted, segments, self.env.segment_reader.cache(), costs);

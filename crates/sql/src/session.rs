@@ -268,6 +268,7 @@ impl Session {
         Arc::new(QueryEnv {
             snapshot: Arc::clone(&view.snapshot),
             view,
+            db: Arc::clone(&self.db),
             row_id_of: None,
             stand_ins: StandIns::default(),
             settings,

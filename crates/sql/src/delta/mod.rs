@@ -22,6 +22,7 @@ mod background;
 mod checkpoint;
 mod engine;
 mod overlay;
+mod segments;
 mod view;
 
 use std::ops::ControlFlow;
@@ -40,6 +41,7 @@ pub use checkpoint::CheckpointReport;
 pub(crate) use checkpoint::Release;
 pub use engine::{Engine, LogState, log_directory};
 pub(crate) use overlay::IndexEntries;
+pub(crate) use segments::SegmentOverlay;
 pub use view::ReadView;
 
 /// The rows of one layout of a table that are newer than its base.
@@ -49,6 +51,7 @@ pub struct Delta {
     /// Held by transactions that have written here, shared; and alone by whoever changes the base without them.
     pub gate: Arc<Gate<()>>,
     next_row_id: AtomicI64,
+    last_overlay: segments::LastOverlay,
 }
 
 impl Delta {
@@ -59,7 +62,13 @@ impl Delta {
             false => None,
         };
         let next = newest.map_or(0, |id| id + 1).max(table.next_row_id);
-        Ok(Self { engine: engine.clone(), rows, gate: Arc::default(), next_row_id: AtomicI64::new(next) })
+        Ok(Self {
+            engine: engine.clone(),
+            rows,
+            gate: Arc::default(),
+            next_row_id: AtomicI64::new(next),
+            last_overlay: segments::LastOverlay::default(),
+        })
     }
 
     /// Takes `count` hidden row ids; the first of them.
@@ -70,11 +79,6 @@ impl Delta {
     /// The next hidden row id.
     pub fn next_row_id(&self) -> i64 {
         self.next_row_id.load(Ordering::Relaxed)
-    }
-
-    /// Row ids below `next` are in use.
-    pub fn raise_row_id(&self, next: i64) {
-        self.next_row_id.fetch_max(next, Ordering::Relaxed);
     }
 }
 

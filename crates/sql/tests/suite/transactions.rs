@@ -27,9 +27,8 @@ async fn run(session: &Session, sql: &str) -> String {
 
 /// Rows of a table drawn with lines: values by comma, rows by semicolon, sorted.
 fn values(drawn: &str) -> String {
-    let line = |line: &str| -> String {
-        line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().join(",")
-    };
+    let line =
+        |line: &str| -> String { line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().join(",") };
     let mut rows: Vec<String> = drawn.lines().filter(|l| l.starts_with('|')).skip(1).map(line).collect();
     rows.sort();
     rows.join(";")
@@ -46,7 +45,10 @@ async fn rows_are_changed_in_delta_and_in_base() {
     run(&session, "INSERT INTO t VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30)").await;
     assert_eq!(run(&session, all).await, "1,a,10;2,b,20;3,c,30");
     for round in 0..2 {
-        assert_eq!(run(&session, "UPDATE t SET n = n + 1, name = 'x' WHERE id = 2 RETURNING id, n").await, format!("2,{}", 21 + round));
+        assert_eq!(
+            run(&session, "UPDATE t SET n = n + 1, name = 'x' WHERE id = 2 RETURNING id, n").await,
+            format!("2,{}", 21 + round)
+        );
         assert_eq!(run(&session, "SELECT id FROM t WHERE name = 'x'").await, "2");
         assert_eq!(run(&session, "SELECT id FROM t WHERE name = 'b'").await, "");
         assert_eq!(run(&session, "SELECT name FROM t WHERE id = 2").await, "x");
@@ -178,11 +180,10 @@ async fn a_row_being_changed_is_waited_for() {
     run(&two, "BEGIN").await;
     run(&one, "UPDATE t SET n = 1 WHERE id = 1").await;
     run(&two, "UPDATE t SET n = 2 WHERE id = 2").await;
-    let (said_one, said_two) =
-        tokio::join!(run(&one, "UPDATE t SET n = 1 WHERE id = 2"), async {
-            let said = run(&two, "UPDATE t SET n = 2 WHERE id = 1").await;
-            run(&two, "ROLLBACK").await;
-            said
-        });
+    let (said_one, said_two) = tokio::join!(run(&one, "UPDATE t SET n = 1 WHERE id = 2"), async {
+        let said = run(&two, "UPDATE t SET n = 2 WHERE id = 1").await;
+        run(&two, "ROLLBACK").await;
+        said
+    });
     assert!(said_one.starts_with("40P01") || said_two.starts_with("40P01"), "{said_one:?} {said_two:?}");
 }
