@@ -195,7 +195,7 @@ fn rows_without_a_key_have_a_hidden_number() {
         ControlFlow::Continue(())
     });
     assert_eq!(entries, [(note(2, "").entry(77), key(77))]);
-    assert_eq!(reader.look(&table, &key(78), |seen| matches!(seen, Seen::Deleted)), true);
+    assert!(reader.look(&table, &key(78), |seen| matches!(seen, Seen::Deleted)));
     let mistaken = TableDefinition { primary_key: vec![], over_base: false, ..notes() };
     assert!(matches!(database.define_table(TableId(9), mistaken), Err(Error::Name { .. })));
     let _ = Note::decode;
