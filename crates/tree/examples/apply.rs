@@ -56,8 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut numbers: Vec<u64> = (0..count).map(|_| random.within(0..entries)).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    let changes: Vec<([u8; 12], usize)> =
-        numbers.iter().map(|number| (key(*number), length(&mut random))).collect();
+    let changes: Vec<([u8; 12], usize)> = numbers.iter().map(|number| (key(*number), length(&mut random))).collect();
     // One in ten is a removal.
     let changes: Vec<Change<'_>> = changes
         .iter()

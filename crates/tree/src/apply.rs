@@ -385,7 +385,12 @@ impl Load for ChildGroup {
 }
 
 /// Checks that a page keeps within its parents' separators: what is built from its content relies on the order.
-pub(crate) fn within(kind: PageKind, above_low: bool, last: Option<&[u8]>, high: Option<&[u8]>) -> Result<(), FormatError> {
+pub(crate) fn within(
+    kind: PageKind,
+    above_low: bool,
+    last: Option<&[u8]>,
+    high: Option<&[u8]>,
+) -> Result<(), FormatError> {
     let below_high = last.is_none_or(|last| high.is_none_or(|high| last < high));
     if above_low && below_high {
         return Ok(());

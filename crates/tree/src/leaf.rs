@@ -122,8 +122,10 @@ fn patch(apply: &mut Apply<'_, '_, '_>, leaf: &LeafView<'_>, found: &[Found]) ->
     if !found.iter().all(inline) {
         return Ok(None);
     }
-    let edit = |Found { change, at, present }: &Found| {
-        Edit { at: *at, removes: *present, puts: all[*change].value.map(|value| (all[*change].key, value)) }
+    let edit = |Found { change, at, present }: &Found| Edit {
+        at: *at,
+        removes: *present,
+        puts: all[*change].value.map(|value| (all[*change].key, value)),
     };
     let edits: Vec<Edit<'_>> = found.iter().map(edit).collect();
     let page = apply.sink.patched(apply.writer, |page| {

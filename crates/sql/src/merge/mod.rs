@@ -27,8 +27,8 @@ use saki_columns::SegmentsRoot;
 use saki_page::IoShare;
 use saki_tree::TreeReader;
 
-pub use self::chunk::{Chunk, KeyChange, RowChange};
 use self::chunk::Changes;
+pub use self::chunk::{Chunk, KeyChange, RowChange};
 use self::index::{IndexMerge, IndexMerged};
 pub use self::pace::{Pace, Pacer};
 use self::primary::{Primary, merge_primary};
@@ -102,12 +102,7 @@ impl Database {
 ///
 /// # Errors
 /// Of the source, of storage, and of rows that are not of the table. The publication is to be dropped then.
-pub fn merge(
-    writer: &mut Writer<'_>,
-    table: &str,
-    changes: &mut dyn ChangeSource,
-    pace: &Pace,
-) -> Result<MergeReport> {
+pub fn merge(writer: &mut Writer<'_>, table: &str, changes: &mut dyn ChangeSource, pace: &Pace) -> Result<MergeReport> {
     merge_by(writer, table, changes, pace, Rules { on_conflict: OnConflict::Replace, check_unique: false })
 }
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use saki_base::{PageSize, Random, ValueRef};
-use saki_io::{Device, SimDevice, SimOptions};
-use saki_io::sim::FaultRates;
+use saki_io::{Device, FaultRates, SimDevice, SimOptions};
 use saki_volume::{Volume, VolumeOptions};
 
 use super::{ChangeSource, KeyChange, MergeReport, Pace};
@@ -115,9 +114,9 @@ fn check(database: &Database, rows: &Rows) {
     }
 }
 
-const CREATE: &str = "CREATE TABLE t (a bigint, b text, n integer, d numeric(12,2), s text, f boolean, PRIMARY KEY (a, b))";
-const INDEXES: [&str; 2] =
-    ["CREATE INDEX t_n ON t (n DESC) INCLUDE (s)", "CREATE INDEX t_s ON t (s, d)"];
+const CREATE: &str =
+    "CREATE TABLE t (a bigint, b text, n integer, d numeric(12,2), s text, f boolean, PRIMARY KEY (a, b))";
+const INDEXES: [&str; 2] = ["CREATE INDEX t_n ON t (n DESC) INCLUDE (s)", "CREATE INDEX t_s ON t (s, d)"];
 
 /// An entry of `t` with key number `key` of a few, its values drawn; of `narrow` rows, column `n` alone.
 fn entry(encoder: &mut EntryEncoder, key: u64, random: &mut Random, narrow: bool) -> (Vec<u8>, Vec<u8>) {

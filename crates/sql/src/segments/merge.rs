@@ -182,7 +182,11 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
     /// Ends the current segment.
     fn complete(&mut self) -> Result<()> {
         let untouched = self.gathered.is_empty() && self.open.is_none();
-        let rows_stay = || self.gathered.iter().all(|(chunk, index)| chunk.get(*index).is_some_and(|c| c.old.is_some() && c.new.is_some()));
+        let rows_stay = || {
+            self.gathered
+                .iter()
+                .all(|(chunk, index)| chunk.get(*index).is_some_and(|c| c.old.is_some() && c.new.is_some()))
+        };
         if let Some(segment) = self.segments.get(self.current)
             && (untouched || self.open.is_none() && rows_stay())
         {
