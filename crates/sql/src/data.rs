@@ -129,7 +129,7 @@ impl Session {
         Ok(StatementResult::done("INSERT", inserted))
     }
 
-    fn stored_table(&self, name: &str) -> Result<Arc<Table>> {
+    pub(crate) fn stored_table(&self, name: &str) -> Result<Arc<Table>> {
         if self.public.is_external(name) {
             return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
         }
@@ -137,7 +137,7 @@ impl Session {
     }
 
     /// Runs a query here while a thread writes its rows.
-    async fn write_stream(
+    pub(crate) async fn write_stream(
         &self,
         mut stream: SendableRecordBatchStream,
         table: Arc<Table>,
