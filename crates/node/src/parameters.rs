@@ -43,8 +43,7 @@ const fn reported(name: &'static str, default: &'static str, takes: Takes) -> De
 /// A version that drivers can read, and who it is.
 const SERVER_VERSION: &str = concat!("15.0 (Sakigake ", env!("CARGO_PKG_VERSION"), ")");
 
-const ISOLATION: Takes =
-    Takes::Choice(&["serializable", "repeatable read", "read committed", "read uncommitted"]);
+const ISOLATION: Takes = Takes::Choice(&["serializable", "repeatable read", "read committed", "read uncommitted"]);
 
 const DEFINITIONS: [Definition; 30] = [
     reported("application_name", "", Takes::Any),

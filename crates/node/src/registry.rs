@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::failure::{Failure, Result};
 use crate::scram::random;
@@ -34,9 +35,9 @@ impl Interrupt {
         }
     }
 
-    /// Ends when the statement shall stop.
-    pub async fn requested(&self) {
-        self.notify.notified().await;
+    /// Ends when the statement shall stop. To be taken before [`Self::running`], or a request may be missed.
+    pub fn requested(&self) -> Notified<'_> {
+        self.notify.notified()
     }
 }
 
@@ -102,10 +103,6 @@ impl Registry {
         {
             interrupt.request();
         }
-    }
-
-    pub fn connections(&self) -> usize {
-        self.entries.lock().by_process.len()
     }
 }
 

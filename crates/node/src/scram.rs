@@ -49,12 +49,7 @@ impl Verifier {
     fn salted(password: &str, salt: Vec<u8>) -> Self {
         let salted = gen_salted_password(password, &salt, ITERATIONS as usize);
         let client_key = hmac(&salted, b"Client Key");
-        Self {
-            iterations: ITERATIONS,
-            salt,
-            stored_key: hash(&client_key),
-            server_key: hmac(&salted, b"Server Key"),
-        }
+        Self { iterations: ITERATIONS, salt, stored_key: hash(&client_key), server_key: hmac(&salted, b"Server Key") }
     }
 
     /// For a user who is not there: no password fits, and the salt is the same each time, so that the
@@ -209,18 +204,12 @@ mod tests {
         let nonce = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let (exchange, answer) =
             Exchange::begin_with(verifier.clone(), b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO", nonce).unwrap();
-        assert_eq!(
-            answer,
-            "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-        );
+        assert_eq!(answer, "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096");
         let proof = b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
         assert_eq!(exchange.finish(proof, "user").unwrap(), "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
-        let (exchange, _) = Exchange::begin_with(
-            Verifier::of_nobody("user", &[1; 32]),
-            b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
-            nonce,
-        )
-        .unwrap();
+        let (exchange, _) =
+            Exchange::begin_with(Verifier::of_nobody("user", &[1; 32]), b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO", nonce)
+                .unwrap();
         assert_eq!(exchange.finish(proof, "user").unwrap_err().code, "28P01");
     }
 }

@@ -122,10 +122,7 @@ pub fn parameter_description(out: &mut BytesMut, types: impl ExactSizeIterator<I
 }
 
 /// Names, types and formats of a result's columns.
-pub fn row_description<'a>(
-    out: &mut BytesMut,
-    columns: impl ExactSizeIterator<Item = (&'a str, WireType, Format)>,
-) {
+pub fn row_description<'a>(out: &mut BytesMut, columns: impl ExactSizeIterator<Item = (&'a str, WireType, Format)>) {
     message(out, b'T', |out| {
         out.put_u16(columns.len() as u16);
         for (name, wire, format) in columns {

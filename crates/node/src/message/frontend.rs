@@ -56,9 +56,15 @@ fn complete(have: usize, length: u32, before: usize, max: usize) -> Result<Optio
 pub enum Opening<'a> {
     Ssl,
     Gss,
-    Cancel { process: i32, secret: &'a [u8] },
+    Cancel {
+        process: i32,
+        secret: &'a [u8],
+    },
     /// Names and values; the version's minor number.
-    Startup { minor: u16, parameters: Vec<(&'a str, &'a str)> },
+    Startup {
+        minor: u16,
+        parameters: Vec<(&'a str, &'a str)>,
+    },
 }
 
 impl<'a> Opening<'a> {
@@ -99,11 +105,24 @@ pub enum Target<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Frontend<'a> {
     Query(&'a str),
-    Parse { name: &'a str, sql: &'a str, types: Numbers<'a, 4> },
-    Bind { portal: &'a str, statement: &'a str, formats: Numbers<'a, 2>, values: Values<'a>, results: Numbers<'a, 2> },
+    Parse {
+        name: &'a str,
+        sql: &'a str,
+        types: Numbers<'a, 4>,
+    },
+    Bind {
+        portal: &'a str,
+        statement: &'a str,
+        formats: Numbers<'a, 2>,
+        values: Values<'a>,
+        results: Numbers<'a, 2>,
+    },
     Describe(Target<'a>),
     /// At most `limit` rows; 0 for all.
-    Execute { portal: &'a str, limit: u32 },
+    Execute {
+        portal: &'a str,
+        limit: u32,
+    },
     Close(Target<'a>),
     Flush,
     Sync,

@@ -61,9 +61,8 @@ fn of_text(data_type: &DataType, text: &str) -> Result<ScalarValue> {
         }
         DataType::List(field) => {
             let elements = text::elements(text).ok_or_else(|| invalid(&"not an array of one dimension"))?;
-            let read = |element: Option<String>| {
-                value(field.data_type(), Format::Text, element.as_deref().map(str::as_bytes))
-            };
+            let read =
+                |element: Option<String>| value(field.data_type(), Format::Text, element.as_deref().map(str::as_bytes));
             list(field, elements.into_iter().map(read).collect::<Result<_>>()?)
                 .ok_or_else(|| invalid(&"elements of several types"))
         }

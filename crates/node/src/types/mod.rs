@@ -2,7 +2,7 @@
 
 pub mod decode;
 pub mod encode;
-mod numeric;
+pub mod numeric;
 mod text;
 
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};

@@ -72,7 +72,8 @@ pub fn decode(bytes: &[u8]) -> Option<String> {
     let word = |index: usize| Some(u16::from_be_bytes(bytes.get(index * 2..index * 2 + 2)?.try_into().ok()?));
     let (count, weight) = (usize::from(word(0)?), i32::from(word(1)? as i16));
     let (sign, scale) = (word(2)?, usize::from(word(3)?));
-    if bytes.len() != 8 + count * 2 || scale > SCALE_MAX || matches!(sign, NAN | POSITIVE_INFINITY | NEGATIVE_INFINITY) {
+    if bytes.len() != 8 + count * 2 || scale > SCALE_MAX || matches!(sign, NAN | POSITIVE_INFINITY | NEGATIVE_INFINITY)
+    {
         return None;
     }
     let group = |place: i32| -> Option<u16> {
@@ -131,8 +132,19 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for text in [
-            "0", "0.00", "1", "-1", "9999", "10000", "12345678.9", "-0.0001", "0.00001", "100000000000000000000",
-            "99999999999999999999999999999999999999.99999999999999999999999999999999999999", "10000.0001", "-123.4560",
+            "0",
+            "0.00",
+            "1",
+            "-1",
+            "9999",
+            "10000",
+            "12345678.9",
+            "-0.0001",
+            "0.00001",
+            "100000000000000000000",
+            "99999999999999999999999999999999999999.99999999999999999999999999999999999999",
+            "10000.0001",
+            "-123.4560",
         ] {
             let mut out = BytesMut::new();
             encode(text, &mut out);
