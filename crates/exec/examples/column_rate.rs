@@ -60,6 +60,7 @@ fn main() -> Outcome<()> {
             keys: Vec::new(),
             limit: None,
             snapshot: volume.snapshot(),
+            overlay: None,
         };
         reader.run(scan, &RunOptions { partitions, ..RunOptions::default() })
     };

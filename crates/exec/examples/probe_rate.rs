@@ -67,6 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             key: key.clone(),
             row: row.clone(),
             columns,
+            overlay: None,
         })
     };
     let outer = access(&outer, "outer", &narrow, vec![column("id", DataType::Int8, Place::Key(0))]);

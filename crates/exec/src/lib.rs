@@ -39,6 +39,7 @@ mod error;
 mod instance;
 mod large;
 mod metrics;
+mod overlay;
 pub mod plan;
 pub mod predicate;
 mod probes;
@@ -51,9 +52,10 @@ mod visit;
 mod visits;
 
 pub use column::{array_value, arrow_type};
-pub use columns::{ColumnScan, ColumnScanRun, ColumnStream, ScanMetrics, SegmentReader};
+pub use columns::{ColumnOverlay, ColumnScan, ColumnScanRun, ColumnStream, ScanMetrics, SegmentReader};
 pub use error::ExecError;
 pub use metrics::{DEPTH_BUCKETS, RunMetrics, StageMetrics};
+pub use overlay::{EntryKeys, Overlay, OverlayReader};
 pub use plan::{
     AccessColumn, BatchFilter, Execution, JoinKind, KeyRange, KeySource, Pipeline, Place, RunOptions, Source, Stage,
     TreeAccess,

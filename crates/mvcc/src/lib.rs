@@ -29,6 +29,7 @@
 //!     columns: vec![column("id", DataType::Int8), column("balance", DataType::Int8)],
 //!     primary_key: vec![0],
 //!     indexes: vec![],
+//!     ..Default::default()
 //! })?;
 //!
 //! let mut session = database.session()?;
@@ -82,6 +83,7 @@ mod arena;
 mod catalog;
 #[allow(unsafe_code)]
 mod chain;
+mod counters;
 mod database;
 #[allow(unsafe_code)]
 pub mod epoch;
@@ -98,21 +100,28 @@ mod reclaim;
 pub mod record;
 #[allow(unsafe_code)]
 mod recovery;
+#[allow(unsafe_code)]
+mod release;
 mod session;
 mod sync;
 #[allow(unsafe_code)]
 mod table;
 #[allow(unsafe_code)]
 mod transaction;
+mod waiting;
 
 pub use catalog::Catalog;
 #[doc(hidden)]
 pub use database::Sabotage;
-pub use database::{Database, Options};
+pub use database::{Database, Options, open_log_devices};
 pub use error::Error;
 pub use index::KEY_BYTES_MAX;
 pub use procedure::{Call, Procedure, Workers};
-pub use saki_log::{LogError, LogStatistics, Progress, RecoveryReport};
+pub use release::Released;
+pub use saki_log::{LogError, LogStatistics, Options as LogOptions, Progress, RecoveryReport};
 pub use session::Session;
 pub use table::{BODY_BYTES_MAX, IndexDefinition, IndexId, Table, TableDefinition};
-pub use transaction::{Direction, Durability, Found, Isolation, KeyRange, Receipt, RowId, Savepoint, Transaction};
+pub use transaction::{
+    Direction, Durability, Found, Isolation, KeyRange, Reader, Receipt, RowId, Savepoint, Seen, Transaction, View,
+};
+pub use waiting::{Holder, Wait};

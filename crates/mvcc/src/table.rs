@@ -2,34 +2,45 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use saki_base::key::encode_column;
-use saki_base::{Column, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, Value, ValueRef};
+use saki_base::{Column, DataType, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, Value, ValueRef};
 use serde::{Deserialize, Serialize};
 
-use crate::chain::Row;
+use crate::chain::{Row, Writer};
+use crate::counters::Counters;
 use crate::epoch::Pin;
 use crate::error::Error;
 use crate::index::{Direction, Index, KEY_BYTES_MAX, ScanBuffer};
+use crate::waiting::Holder;
 
 /// Largest body of a row, in bytes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
 
 /// What a table is made of.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct TableDefinition {
     pub name: String,
     pub columns: Vec<Column>,
-    /// Columns of the primary key, in key order; none may be nullable.
+    /// Columns of the primary key, in key order; none may be nullable. Of a table over a base it may be empty: then rows have a hidden
+    /// number of type `Int8` as their key.
     pub primary_key: Vec<usize>,
     pub indexes: Vec<IndexDefinition>,
+    /// The table is the newer part of another one, its base. That a key is not here says nothing, and a delete is information: it
+    /// stays until it is released ([`Database::release`](crate::Database::release)).
+    #[serde(default)]
+    pub over_base: bool,
 }
 
 /// A secondary index.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct IndexDefinition {
     pub name: String,
     pub columns: Vec<usize>,
+    /// Which of the columns are in descending order; empty: none.
+    #[serde(default)]
+    pub descending: Vec<bool>,
     /// No two rows may have the same values, unless one of them is NULL.
     pub unique: bool,
 }
@@ -49,6 +60,9 @@ pub(crate) struct Inner {
     /// Key to row.
     pub primary: Index,
     pub secondary: Vec<Secondary>,
+    pub counters: Counters,
+    /// Snapshots later than this do not look into it.
+    dropped_at: AtomicU64,
 }
 
 /// Where a column's value is.
@@ -58,13 +72,18 @@ enum Place {
     Body(usize),
 }
 
-/// A secondary index: its entry is the index columns and then the primary key, to the row.
+/// A secondary index: its entry is the index columns and then those of the primary key that are not among them, to the row.
 pub(crate) struct Secondary {
     pub definition: IndexDefinition,
     pub entries: Index,
     key_layout: KeyLayout,
     places: Vec<Place>,
+    /// Columns of the primary key that follow, by their places in it; `None`: all.
+    rest: Option<Vec<usize>>,
 }
+
+/// The key of a table without a primary key.
+const HIDDEN_KEY: KeyColumn = KeyColumn { data_type: DataType::Int8, nullable: false, descending: false };
 
 impl Table {
     /// An empty table.
@@ -79,21 +98,30 @@ impl Table {
         let places = (0..columns.len())
             .map(|column| is_key(column).map_or_else(|| Place::Body(bodies.next().unwrap_or_default()), Place::Key))
             .collect::<Vec<_>>();
-        let key_column = |column: &usize| KeyColumn {
-            data_type: columns[*column].data_type,
-            nullable: columns[*column].nullable,
-            descending: false,
+        let key_column = |column: usize, descending: bool| KeyColumn {
+            data_type: columns[column].data_type,
+            nullable: columns[column].nullable,
+            descending,
         };
-        let key_layout = KeyLayout::new(definition.primary_key.iter().map(key_column));
+        let primary_key = definition.primary_key.iter().map(|column| key_column(*column, false));
+        let hidden_key = definition.primary_key.is_empty().then_some(HIDDEN_KEY);
+        let key_layout = KeyLayout::new(primary_key.chain(hidden_key));
         let body_columns = columns.iter().enumerate().filter(|(column, _)| is_key(*column).is_none());
         let row_layout = RowLayout::new(
             body_columns.map(|(_, column)| RowColumn { data_type: column.data_type, nullable: column.nullable }),
         );
-        let secondary = definition.indexes.iter().map(|index| Secondary {
-            definition: index.clone(),
-            entries: Index::new(),
-            key_layout: KeyLayout::new(index.columns.iter().map(key_column)),
-            places: index.columns.iter().map(|column| places[*column]).collect(),
+        let secondary = definition.indexes.iter().map(|index| {
+            let descending = index.descending.iter().copied().chain(std::iter::repeat(false));
+            let key = definition.primary_key.iter();
+            let rest = (0..).zip(key).filter(|(_, column)| !index.columns.contains(column)).map(|(place, _)| place);
+            let rest: Vec<usize> = rest.collect();
+            Secondary {
+                definition: index.clone(),
+                entries: Index::new(),
+                key_layout: KeyLayout::new(index.columns.iter().zip(descending).map(|(c, d)| key_column(*c, d))),
+                places: index.columns.iter().map(|column| places[*column]).collect(),
+                rest: (rest.len() < definition.primary_key.len()).then_some(rest),
+            }
         });
         let secondary = secondary.collect();
         Ok(Self(Arc::new(Inner {
@@ -105,6 +133,8 @@ impl Table {
             primary: Index::new(),
             secondary,
             definition,
+            counters: Counters::default(),
+            dropped_at: AtomicU64::new(u64::MAX),
         })))
     }
 
@@ -118,6 +148,25 @@ impl Table {
 
     pub fn definition(&self) -> &TableDefinition {
         &self.0.definition
+    }
+
+    /// Whether it is the newer part of another table.
+    pub fn is_over_base(&self) -> bool {
+        self.0.definition.over_base
+    }
+
+    /// Rows in memory, deletes included, about: those that are being committed may be missing.
+    pub fn rows(&self) -> u64 {
+        self.0.counters.rows()
+    }
+
+    /// Bytes that these take with their newest versions, about. Indexes come on top of it, and versions for older snapshots.
+    pub fn bytes(&self) -> u64 {
+        self.0.counters.bytes()
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.0.dropped_at.load(Ordering::Acquire) != u64::MAX
     }
 
     /// How primary keys are encoded.
@@ -192,8 +241,14 @@ impl Table {
     }
 
     #[cold]
-    pub(crate) fn conflict(&self) -> Error {
-        Error::Conflict { table: self.name().into() }
+    pub(crate) fn conflict(&self, holder: Option<Writer>) -> Error {
+        let holder = holder.map(|writer| Holder { writer, instance: self.0.instance });
+        Error::Conflict { table: self.name().into(), holder }
+    }
+
+    #[cold]
+    pub(crate) fn gone(&self) -> Error {
+        Error::Name { message: format!("table \"{}\" was dropped", self.name()) }
     }
 
     #[cold]
@@ -204,9 +259,20 @@ impl Table {
 
 /// A secondary index of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IndexId(pub(crate) usize);
+pub struct IndexId(pub usize);
 
 impl Inner {
+    /// Whether a snapshot is too late to look into the table, since it was dropped. Whoever is told otherwise is waited for before the
+    /// rows go: either its snapshot was announced before the drop, or else it has to have seen the mark (`epoch` has the argument).
+    #[inline]
+    pub fn is_gone(&self, snapshot: u64) -> bool {
+        self.dropped_at.load(Ordering::Acquire) < snapshot
+    }
+
+    pub fn set_dropped(&self, at: u64) {
+        self.dropped_at.store(at, Ordering::Release);
+    }
+
     fn value<T>(
         &self,
         place: Place,
@@ -260,13 +326,32 @@ impl Inner {
                 .map_err(|error| Error::Malformed { table: self.definition.name.clone(), reason: error.to_string() })?;
         }
         let prefix = EntryPrefix { bytes: out.len() - start, has_null };
-        out.extend_from_slice(key);
+        self.append_rest(index, key, out)?;
         let bytes = out.len() - start;
         if bytes > KEY_BYTES_MAX {
             out.truncate(start);
             return Err(Error::KeyTooLong { table: self.definition.name.clone(), bytes, limit: KEY_BYTES_MAX });
         }
         Ok(prefix)
+    }
+}
+
+impl Inner {
+    /// Appends the columns of a primary key that an index does not have itself.
+    #[inline]
+    fn append_rest(&self, index: &Secondary, key: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        let Some(rest) = &index.rest else {
+            out.extend_from_slice(key);
+            return Ok(());
+        };
+        let malformed = |reason: String| Error::Malformed { table: self.definition.name.clone(), reason };
+        for column in rest {
+            let at = self.key_layout.offset(key, *column).map_err(|error| malformed(error.to_string()))?;
+            let from = key.get(at..).ok_or_else(|| malformed(format!("a key ends before its column {column}")))?;
+            let width = self.key_layout.column_width(*column, from).map_err(|error| malformed(error.to_string()))?;
+            out.extend_from_slice(&from[..width]);
+        }
+        Ok(())
     }
 }
 
@@ -343,8 +428,15 @@ fn check(definition: &TableDefinition) -> Result<(), Error> {
     if let Some(column) = indexes.chain([&definition.primary_key]).flatten().find(|column| **column >= count) {
         return fault(format!("a key names column {column}, but there are {count} columns"));
     }
-    if definition.primary_key.is_empty() {
+    if definition.primary_key.is_empty() && !definition.over_base {
         return fault("it needs a primary key".into());
+    }
+    let is_odd = |index: &&IndexDefinition| ![0, index.columns.len()].contains(&index.descending.len());
+    if let Some(index) = definition.indexes.iter().find(is_odd) {
+        return fault(format!(
+            "index \"{}\" says of other columns than it has whether they are descending",
+            index.name
+        ));
     }
     if let Some(column) = definition.primary_key.iter().find(|column| definition.columns[**column].nullable) {
         return fault(format!("column \"{}\" of the primary key is nullable", definition.columns[*column].name));

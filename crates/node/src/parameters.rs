@@ -53,7 +53,7 @@ const DEFINITIONS: [Definition; 30] = [
     parameter("client_min_messages", "notice", Takes::Any),
     reported("DateStyle", "ISO, MDY", Takes::OneOf(&["ISO, MDY", "ISO", "ISO,MDY", "ISO, DMY", "ISO, YMD"])),
     reported("default_transaction_read_only", "off", Takes::Switch),
-    parameter("default_transaction_isolation", "serializable", ISOLATION),
+    parameter("default_transaction_isolation", "read committed", ISOLATION),
     parameter("extra_float_digits", "1", Takes::Integer),
     parameter("idle_in_transaction_session_timeout", "0", Takes::Duration),
     parameter("idle_session_timeout", "0", Takes::Duration),
@@ -74,7 +74,7 @@ const DEFINITIONS: [Definition; 30] = [
     parameter("statement_timeout", "0", Takes::Duration),
     parameter("synchronous_commit", "on", Takes::Any),
     reported("TimeZone", "UTC", Takes::Any),
-    parameter("transaction_isolation", "serializable", Takes::Fixed),
+    parameter("transaction_isolation", "read committed", ISOLATION),
     parameter("xmloption", "content", Takes::Any),
 ];
 

@@ -33,6 +33,7 @@ pub mod store;
 
 pub use cache::{CacheReader, FRAMES_MIN, PageCache, PageGuard};
 pub use format::{
+    Edit,
     FormatError, InnerBuilder, InnerView, LeafBuilder, LeafValue, LeafView, OverflowDataView, OverflowIndexBuilder,
     OverflowIndexView, OverflowLayout, OverflowRef, PageExpectation, PageKind, inline_value_bytes_max, key_bytes_max,
     shortest_separator, write_overflow_data,

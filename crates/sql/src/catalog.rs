@@ -14,6 +14,7 @@ use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 use serde::{Deserialize, Serialize};
 
+use crate::delta::{LogState, same_layout};
 use crate::error::{Result, SqlError};
 use crate::statistics::TableStatistics;
 
@@ -39,6 +40,17 @@ pub struct Table {
     #[serde(default)]
     pub bloom: Vec<usize>,
     pub statistics: Option<TableStatistics>,
+    /// Which delta is the table's: another one for each layout that its rows have had.
+    #[serde(default = "no_delta")]
+    pub delta: TableId,
+    /// The base has every transaction on the table up to this timestamp.
+    #[serde(default)]
+    pub merged_through: u64,
+}
+
+/// No table has this number.
+fn no_delta() -> TableId {
+    TableId(0)
 }
 
 /// A secondary index.
@@ -85,6 +97,26 @@ impl Table {
             Some(column) => (&column.name, column.data_type, column.nullable),
             None => (ROW_ID, DataType::Int8, false),
         }
+    }
+
+    /// The hidden row id as a column.
+    pub fn row_id_column(&self) -> Column {
+        Column { name: ROW_ID.into(), data_type: DataType::Int8, nullable: false }
+    }
+
+    /// Whether a row may be changed without a look at rules or at other tables.
+    pub(crate) fn is_free_of_rules(&self) -> bool {
+        true
+    }
+
+    /// Whether a column that is given no value has one.
+    pub(crate) fn has_default(&self, _: usize) -> bool {
+        false
+    }
+
+    /// Whether rows stay in memory when they have been merged.
+    pub(crate) fn is_resident(&self) -> bool {
+        false
     }
 
     /// Columns of the primary tree's key.
@@ -149,7 +181,11 @@ pub struct Catalog {
     tables: BTreeMap<String, Arc<Table>>,
     next_table: u32,
     next_tree: u32,
+    pub logs: LogState,
 }
+
+/// The document about the logs.
+const LOGS: &str = "logs";
 
 /// The catalog's own tree.
 pub const CATALOG_TREE: TreeId = TreeId(0);
@@ -181,6 +217,20 @@ impl Catalog {
         self.tables.values().find_map(|t| t.indexes.iter().position(|i| i.name == name).map(|position| (t, position)))
     }
 
+    /// Gives every table whose rows are laid out otherwise than in `before`, or that is new, a delta of its own.
+    pub(crate) fn renew_deltas(&mut self, before: &Self) {
+        let is_kept = |table: &Table| {
+            table.delta != no_delta()
+                && before.tables.values().any(|old| old.delta == table.delta && same_layout(old, table))
+        };
+        let changed: Vec<Table> =
+            self.tables.values().filter(|table| !is_kept(table)).map(|table| Table::clone(table)).collect();
+        for mut table in changed {
+            table.delta = self.new_table_id();
+            self.put(table);
+        }
+    }
+
     pub fn new_table_id(&mut self) -> TableId {
         self.next_table += 1;
         TableId(self.next_table)
@@ -210,7 +260,8 @@ impl Catalog {
     pub fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let encode = |error: serde_json::Error| SqlError::internal(format!("catalog: {error}"));
         let counters = serde_json::to_vec(&(self.next_table, self.next_tree)).map_err(encode)?;
-        let mut documents = vec![(String::new(), counters)];
+        let logs = serde_json::to_vec(&self.logs).map_err(encode)?;
+        let mut documents = vec![(String::new(), counters), (LOGS.to_owned(), logs)];
         for (name, table) in &self.tables {
             documents.push((format!("table {name}"), serde_json::to_vec(table.as_ref()).map_err(encode)?));
         }
@@ -223,7 +274,9 @@ impl Catalog {
         let mut catalog = Self::default();
         for (name, bytes) in documents {
             let corrupt = |error: serde_json::Error| SqlError::corrupt(format!("catalog entry {name:?}: {error}"));
-            if name.is_empty() {
+            if name == LOGS {
+                catalog.logs = serde_json::from_slice(&bytes).map_err(corrupt)?;
+            } else if name.is_empty() {
                 (catalog.next_table, catalog.next_tree) = serde_json::from_slice(&bytes).map_err(corrupt)?;
             } else {
                 catalog.put(serde_json::from_slice(&bytes).map_err(corrupt)?);

@@ -16,7 +16,7 @@ use crate::types::storage_type;
 pub enum Command {
     /// The session runs it.
     Run,
-    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like: the session runs it, and it takes no planning.
+    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION and their like: the session runs it, and it takes no planning.
     Transaction,
     /// `value` is `None` for DEFAULT; `local` ends with the transaction.
     Set {
@@ -172,17 +172,7 @@ fn set_command(set: &Set) -> Result<Command> {
         Set::SetTimeZone { local, value } => assigned("timezone", setting_text(value), *local),
         Set::SetNames { charset_name, .. } => assigned("client_encoding", Some(name_of(charset_name)), false),
         Set::SetNamesDefault {} => assigned("client_encoding", None, false),
-        Set::SetTransaction { modes, session: true, .. } => match modes[..] {
-            [ast::TransactionMode::IsolationLevel(level)] => {
-                assigned("default_transaction_isolation", Some(level.to_string().to_lowercase()), false)
-            }
-            [ast::TransactionMode::AccessMode(mode)] => {
-                let read_only = matches!(mode, ast::TransactionAccessMode::ReadOnly);
-                let value = if read_only { "on" } else { "off" };
-                assigned("default_transaction_read_only", Some(value.into()), false)
-            }
-            _ => return Err(SqlError::unsupported(format!("{set} is not supported")).hint("set one mode at a time")),
-        },
+        Set::SetTransaction { .. } => Command::Transaction,
         _ => Command::Run,
     })
 }
@@ -325,11 +315,6 @@ mod tests {
             ("SET NAMES 'utf8'", "client_encoding", Some("utf8")),
             ("SET search_path TO public, other", "search_path", Some("public, other")),
             ("SET extra_float_digits TO DEFAULT", "extra_float_digits", None),
-            (
-                "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-                "default_transaction_isolation",
-                Some("serializable"),
-            ),
         ] {
             match command(sql).unwrap() {
                 Command::Set { name: n, value: v, .. } => assert_eq!((&*n, v.as_deref()), (name, value), "{sql}"),

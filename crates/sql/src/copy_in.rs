@@ -11,7 +11,6 @@ use saki_base::Column;
 
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::statement::insert::OnConflict;
 
 /// What a COPY fills, in the order in which a row has them.
 #[derive(Clone, Debug)]
@@ -48,7 +47,7 @@ impl Session {
             let schema = self.copy_target(table, columns)?.schema;
             let batches = batches.map_err(datafusion::common::DataFusionError::from).boxed();
             let stream = Box::pin(RecordBatchStreamAdapter::new(schema, batches));
-            self.write_stream(stream, definition, places, OnConflict::Refuse).await
+            self.write_stream(stream, definition, places).await
         })
     }
 

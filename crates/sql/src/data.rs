@@ -20,7 +20,7 @@ use crate::files::{CsvBatches, write_file};
 use crate::load::{LoadProgress, load};
 use crate::session::{Session, StatementResult};
 use crate::statement::copy::{Copy, FileFormat, Source};
-use crate::statement::insert::{self, NewRows, OnConflict};
+use crate::statement::insert::OnConflict;
 use crate::statement::{name_of, parse, position_of};
 use crate::statistics::{Collector, TableStatistics};
 
@@ -39,7 +39,7 @@ impl Database {
     ) -> Result<u64> {
         let definition = Arc::clone(self.snapshot().catalog.table(table)?);
         let columns: Vec<usize> = (0..definition.columns.len()).collect();
-        self.add_rows(&definition, conforming(Arc::clone(&definition), columns, batches), OnConflict::Refuse, progress)
+        self.add_rows(&definition, conforming(Arc::clone(&definition), columns, batches), progress)
     }
 
     /// Adds batches of the table's own types. The table must still be what the caller saw.
@@ -47,19 +47,18 @@ impl Database {
         &self,
         seen: &Table,
         batches: impl Iterator<Item = Result<RecordBatch>>,
-        on_conflict: OnConflict,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<u64> {
-        self.write(|writer| {
+        self.write_alone(std::slice::from_ref(&seen.name), |writer| {
             let table = writer.catalog.table(&seen.name)?;
             if table.id != seen.id {
                 return Err(SqlError::invalid(format!("table {:?} was replaced meanwhile", seen.name))
                     .hint("repeat the statement"));
             }
-            if table.root.is_empty() && on_conflict == OnConflict::Refuse {
+            if table.root.is_empty() {
                 load(writer, &seen.name, batches, progress)
             } else {
-                append(writer, &seen.name, batches, on_conflict)
+                append(writer, &seen.name, batches, OnConflict::Refuse)
             }
         })
     }
@@ -107,28 +106,6 @@ enum Passed {
 }
 
 impl Session {
-    pub(crate) async fn insert(&self, insert: ast::Insert) -> Result<StatementResult> {
-        let (name, position) = insert::table_name(&insert)?;
-        let table = self.stored_table(&name).map_err(|error| error.at(position))?;
-        let rows = NewRows::read(&insert, &table)?;
-        let query = ast::Statement::Query(Box::new(rows.query));
-        let (plan, context) = self.plan(query).await?;
-        let found = plan.schema().fields().len();
-        // As in PostgreSQL, fewer values than columns fill the first ones, if no columns are named.
-        let columns = match insert.columns.is_empty() {
-            true if found < rows.columns.len() => rows.columns[..found].to_vec(),
-            _ => rows.columns,
-        };
-        if found != columns.len() {
-            return Err(
-                SqlError::invalid(format!("{found} values for {} columns of table {name}", columns.len())).at(position)
-            );
-        }
-        let stream = execute_stream(plan, context)?;
-        let inserted = self.write_stream(stream, table, columns, rows.on_conflict).await?;
-        Ok(StatementResult::done("INSERT", inserted))
-    }
-
     pub(crate) fn stored_table(&self, name: &str) -> Result<Arc<Table>> {
         if self.public.is_external(name) {
             return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
@@ -142,7 +119,6 @@ impl Session {
         mut stream: SendableRecordBatchStream,
         table: Arc<Table>,
         columns: Vec<usize>,
-        on_conflict: OnConflict,
     ) -> Result<u64> {
         let (sender, mut receiver) = mpsc::channel(QUEUE);
         let written = self.blocking(move |db| {
@@ -159,7 +135,7 @@ impl Session {
                     Some(Err(SqlError::invalid("the statement was cancelled; nothing was changed")))
                 }
             });
-            db.add_rows(&table, conforming(Arc::clone(&table), columns, batches), on_conflict, &mut |_| {})
+            db.add_rows(&table, conforming(Arc::clone(&table), columns, batches), &mut |_| {})
         });
         let fed = async move {
             while let Some(batch) = stream.next().await {
@@ -210,7 +186,7 @@ impl Session {
                 let batches = CsvBatches::open(&copy.path, copy.csv.clone(), Arc::clone(&table), columns.clone())?;
                 self.blocking(move |db| {
                     let batches = conforming(Arc::clone(&table), columns, batches);
-                    db.add_rows(&table, batches, OnConflict::Refuse, &mut |_| {})
+                    db.add_rows(&table, batches, &mut |_| {})
                 })
                 .await
             }
@@ -238,7 +214,7 @@ impl Session {
                     )));
                 }
                 let stream = frame.execute_stream().await?;
-                self.write_stream(stream, table, columns, OnConflict::Refuse).await
+                self.write_stream(stream, table, columns).await
             }
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::sql::parser::CreateExternalTable;
 use datafusion::sql::sqlparser::ast;
+use saki_base::TableId;
 use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 
@@ -93,6 +94,8 @@ impl Database {
                 segments,
                 bloom: new.bloom,
                 statistics: None,
+                delta: TableId(0),
+                merged_through: 0,
             });
             Ok(())
         })

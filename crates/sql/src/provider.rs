@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -18,7 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::RwLock;
 use saki_columns::SegmentTable;
 
-use crate::catalog::Table;
+use crate::catalog::{ROW_ID, Table};
 use crate::chain::ChainFilter;
 use crate::column_scan::{ColumnPath, ColumnScanExec, ColumnScanParts};
 use crate::column_test::{self, ColumnTest};
@@ -52,7 +52,13 @@ impl SnapshotTable {
         // The primary tree holds one entry per key, so the constraint holds for every snapshot.
         let primary_key = (!table.primary_key.is_empty()).then(|| Constraint::PrimaryKey(table.primary_key.clone()));
         let constraints = Constraints::new_unverified(primary_key.into_iter().collect());
-        Ok(Self { schema: table.schema(), env, table, segments, constraints })
+        let shows_row_id = env.row_id_of.as_deref() == Some(table.name.as_str());
+        let mut fields: Vec<_> = table.schema().fields().iter().map(Arc::clone).collect();
+        if shows_row_id {
+            fields.push(Arc::new(Field::new(ROW_ID, arrow_schema::DataType::Int64, false)));
+        }
+        let segments = segments.filter(|_| !shows_row_id);
+        Ok(Self { schema: Arc::new(Schema::new(fields)), env, table, segments, constraints })
     }
 
     /// Splits planner conditions into column tests and the rest, both over table columns.
@@ -64,7 +70,7 @@ impl SnapshotTable {
         let df_schema = DFSchema::try_from(self.schema.as_ref().clone())?;
         let properties = ExecutionProps::new();
         let planning = PhysicalPlanningContext::default();
-        let type_of = |column: usize| self.table.columns.get(column).map(|c| c.data_type);
+        let type_of = |column: usize| (column < self.schema.fields().len()).then(|| self.table.column_type(column).1);
         for filter in filters {
             let filter = unqualified(filter)?;
             let condition = create_physical_expr(&filter, &df_schema, &properties, &planning)?;
@@ -93,7 +99,8 @@ impl SnapshotTable {
     fn choose(&self, wanted: &Wanted<'_>) -> Access {
         let (costs, setting) = (&self.env.costs, self.env.settings.access_path);
         let rows = Path::choose(wanted, costs, setting);
-        let Some(segments) = self.segments.as_ref().filter(|_| setting != AccessPath::Rows) else {
+        let is_changed = self.env.view.delta(&self.table).is_some();
+        let Some(segments) = self.segments.as_ref().filter(|_| setting != AccessPath::Rows && !is_changed) else {
             return Access::Rows(rows);
         };
         let columns = ColumnPath::new(wanted, segments, self.env.segment_reader.cache(), costs);
@@ -116,7 +123,7 @@ impl SnapshotTable {
         let (tests, rest) = self.split_conditions(filters)?;
         let columns: Vec<usize> = match projection {
             Some(projection) => projection.clone(),
-            None => (0..self.table.columns.len()).collect(),
+            None => (0..self.schema.fields().len()).collect(),
         };
         let mut needed = columns.clone();
         for condition in &rest {
@@ -148,14 +155,14 @@ impl SnapshotTable {
                 return Ok(Arc::new(ColumnScanExec::new(parts)?));
             }
         };
-        let (mut chain, map) = path.chain(&wanted, Arc::clone(&self.env.snapshot) as _);
+        let (mut chain, map) = path.chain(&wanted, Arc::clone(&self.env.view) as _);
         let find = |column: &usize| {
             map.find(*column)
                 .ok_or_else(|| DataFusionError::Internal(format!("{} has no column {column}", self.table.name)))
         };
         let output = columns.iter().map(find).collect::<Result<Vec<_>>>()?;
         for condition in &rest {
-            let all = (0..self.table.columns.len()).map(|column| {
+            let all = (0..self.schema.fields().len()).map(|column| {
                 // A column outside of a covering index is not named by the condition, or the path would fetch it.
                 map.find(column).unwrap_or(crate::chain::ColumnRef { depth: 0, column: usize::MAX })
             });
@@ -249,7 +256,12 @@ impl TableProvider for SnapshotTable {
 
     fn statistics(&self) -> Option<Statistics> {
         let mut statistics = Statistics::new_unknown(&self.schema);
-        statistics.num_rows = Precision::Exact(self.table.root.entries as usize);
+        let base = self.table.root.entries as usize;
+        // How many rows of the base a delta hides is not known before it is read.
+        statistics.num_rows = match self.env.view.delta(&self.table) {
+            None => Precision::Exact(base),
+            Some(_) => Precision::Inexact(base),
+        };
         Some(statistics)
     }
 }
@@ -306,10 +318,14 @@ impl SchemaProvider for PublicSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let env = self.env.read().clone();
+        if let Some(stand_in) = env.as_ref().and_then(|env| env.stand_ins.get(name)) {
+            return Ok(Some(Arc::clone(stand_in)));
+        }
         if let Some(external) = self.external.read().get(name) {
             return Ok(Some(Arc::clone(external)));
         }
-        let Some(env) = self.env.read().clone() else { return Ok(None) };
+        let Some(env) = env else { return Ok(None) };
         let Some(table) = env.snapshot.catalog.get(name).map(Arc::clone) else { return Ok(None) };
         Ok(Some(Arc::new(SnapshotTable::new(env, table)?) as Arc<dyn TableProvider>))
     }
@@ -323,7 +339,9 @@ impl SchemaProvider for PublicSchema {
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.is_external(name) || self.env.read().as_ref().is_some_and(|env| env.snapshot.catalog.get(name).is_some())
+        let is_there =
+            |env: &Arc<QueryEnv>| env.stand_ins.contains_key(name) || env.snapshot.catalog.get(name).is_some();
+        self.is_external(name) || self.env.read().as_ref().is_some_and(is_there)
     }
 }
 

@@ -27,6 +27,8 @@ use parking_lot::RwLock;
 
 use crate::cost::CostModel;
 use crate::database::Database;
+use crate::delta::ReadView;
+use crate::dml::StandIns;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::explain::plan_text;
 use crate::implied::ImpliedConditions;
@@ -38,6 +40,7 @@ use crate::provider::{PublicSchema, SakiCatalog};
 use crate::query_env::QueryEnv;
 use crate::settings::Settings;
 use crate::statement::{self, object_name, setting_text};
+use crate::transaction::Transactions;
 
 /// What a statement gave.
 pub enum StatementResult {
@@ -45,6 +48,8 @@ pub enum StatementResult {
     Rows { schema: SchemaRef, stream: SendableRecordBatchStream },
     /// The command's name, and how many rows it concerned.
     Done { tag: String, rows: u64 },
+    /// A command that was asked to say something of the rows it concerned.
+    Returning { tag: String, rows: u64, batch: RecordBatch },
 }
 
 impl StatementResult {
@@ -52,9 +57,17 @@ impl StatementResult {
         Self::Done { tag: tag.into(), rows }
     }
 
+    pub(crate) fn returning(tag: impl Into<String>, rows: u64, batch: RecordBatch) -> Self {
+        Self::Returning { tag: tag.into(), rows, batch }
+    }
+
     /// All rows at once; none for commands.
     pub async fn collect(self) -> Result<Vec<RecordBatch>> {
-        let Self::Rows { mut stream, .. } = self else { return Ok(Vec::new()) };
+        let mut stream = match self {
+            Self::Rows { stream, .. } => stream,
+            Self::Returning { batch, .. } => return Ok(vec![batch]),
+            Self::Done { .. } => return Ok(Vec::new()),
+        };
         let mut batches = Vec::new();
         while let Some(batch) = stream.next().await {
             batches.push(batch?);
@@ -95,6 +108,7 @@ pub struct Session {
     pub(crate) context: SessionContext,
     /// Names mean the tables of one statement's snapshot while it is planned.
     planning: tokio::sync::Mutex<()>,
+    pub(crate) transactions: Arc<tokio::sync::Mutex<Transactions>>,
 }
 
 impl Database {
@@ -109,6 +123,7 @@ impl Database {
             public,
             context,
             planning: tokio::sync::Mutex::new(()),
+            transactions: Arc::default(),
         }
     }
 }
@@ -179,11 +194,6 @@ impl Session {
         Box::pin(self.execute_statement(parsed.0))
     }
 
-    /// Whether a transaction is open.
-    pub fn transaction_status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
-    }
-
     /// The plan of a query, as text.
     pub fn explain<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<String>> {
         Box::pin(async move {
@@ -196,11 +206,22 @@ impl Session {
     }
 
     async fn execute_statement(&self, parsed: Statement) -> Result<StatementResult> {
-        match parsed {
+        if let Statement::Statement(parsed) = &parsed
+            && let Some(done) = self.control(parsed).await?
+        {
+            return Ok(done);
+        }
+        self.transactions.lock().await.settle()?;
+        self.transactions.lock().await.check()?;
+        let outcome = match parsed {
             Statement::Statement(parsed) => self.execute_sql(*parsed).await,
             Statement::CreateExternalTable(create) => self.create_external_table(create).await,
             other => Err(SqlError::unsupported(format!("{other} is not supported"))),
+        };
+        if outcome.is_err() {
+            self.transactions.lock().await.fail();
         }
+        outcome
     }
 
     async fn execute_sql(&self, parsed: ast::Statement) -> Result<StatementResult> {
@@ -224,16 +245,8 @@ impl Session {
                 let name = variable.iter().map(statement::name_of).collect::<Vec<_>>().join(".");
                 self.show(&name)
             }
-            Sql::Update(_) | Sql::Delete(_) | Sql::Merge(_) | Sql::Truncate(_) => {
-                let text = parsed.to_string();
-                let verb = text.split(' ').next().unwrap_or_default().to_owned();
-                Err(SqlError::unsupported(format!("{verb} is not supported yet"))
-                    .hint("INSERT … ON CONFLICT DO UPDATE replaces rows; DROP TABLE and COPY load a table anew"))
-            }
-            Sql::StartTransaction { .. } | Sql::Commit { .. } | Sql::Rollback { .. } | Sql::Savepoint { .. } => {
-                Err(SqlError::unsupported("transactions of several statements are not supported yet")
-                    .hint("each statement is atomic"))
-            }
+            Sql::Update(update) => self.update(update).await,
+            Sql::Delete(delete) => self.delete(delete).await,
             other => {
                 let text = other.to_string();
                 let verb = text.split(' ').take(2).collect::<Vec<_>>().join(" ");
@@ -242,12 +255,21 @@ impl Session {
         }
     }
 
-    /// What a statement that begins now works with.
-    pub(crate) fn env(&self) -> Arc<QueryEnv> {
+    /// What a query that begins now works with.
+    async fn env(&self) -> Result<Arc<QueryEnv>> {
+        let view = self.transactions.lock().await.read_view(&self.db)?;
+        Ok(self.env_of(view))
+    }
+
+    /// What a statement works with that reads `view`.
+    pub(crate) fn env_of(&self, view: Arc<ReadView>) -> Arc<QueryEnv> {
         let settings = self.settings();
         let costs = CostModel::new(self.db.speed(), self.db.page_size().bytes(), &settings);
         Arc::new(QueryEnv {
-            snapshot: self.db.snapshot(),
+            snapshot: Arc::clone(&view.snapshot),
+            view,
+            row_id_of: None,
+            stand_ins: StandIns::default(),
             settings,
             costs,
             executor: Arc::clone(&self.db.executor),
@@ -276,7 +298,17 @@ impl Session {
         &self,
         logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
-        self.analyze_with(async |state| {
+        let env = self.env().await?;
+        self.plan_in(&env, logical).await
+    }
+
+    /// The same with names as they are in `env`.
+    pub(crate) async fn plan_in(
+        &self,
+        env: &Arc<QueryEnv>,
+        logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
+    ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        self.analyze_in(env, async |state| {
             let logical = logical(state).await?;
             refuse_changes(&logical)?;
             Ok((state.create_physical_plan(&logical).await?, state.task_ctx()))
@@ -286,10 +318,18 @@ impl Session {
 
     /// What `work` makes of names in the newest snapshot.
     pub(crate) async fn analyze_with<T>(&self, work: impl AsyncFnOnce(&SessionState) -> Result<T>) -> Result<T> {
+        let env = self.env().await?;
+        self.analyze_in(&env, work).await
+    }
+
+    async fn analyze_in<T>(
+        &self,
+        env: &Arc<QueryEnv>,
+        work: impl AsyncFnOnce(&SessionState) -> Result<T>,
+    ) -> Result<T> {
         let _planning = self.planning.lock().await;
-        let env = self.env();
         let state = self.state(&env.settings);
-        self.public.enter(&env);
+        self.public.enter(env);
         let made = work(&state).await;
         self.public.leave();
         made

@@ -24,6 +24,7 @@
 mod ahead;
 mod filter;
 mod metrics;
+mod overlay;
 mod prune;
 mod reader;
 mod run;
@@ -38,6 +39,7 @@ use saki_columns::SegmentTable;
 use saki_vector::{Expr, KeyFilter};
 
 pub use metrics::ScanMetrics;
+pub use overlay::ColumnOverlay;
 pub use reader::SegmentReader;
 pub use run::ColumnScanRun;
 pub use stream::ColumnStream;
@@ -46,6 +48,8 @@ pub use stream::ColumnStream;
 #[derive(Clone)]
 pub struct ColumnScan {
     pub table: Arc<SegmentTable>,
+    /// What lies over the segments; `None`: nothing.
+    pub overlay: Option<Arc<dyn ColumnOverlay>>,
     /// Columns of the table, in the order in which batches have them.
     pub output: Vec<usize>,
     /// Conditions that all must hold; column indices are the table's.

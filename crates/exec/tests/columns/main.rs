@@ -168,6 +168,7 @@ fn scan(fixture: &Fixture, output: &[usize], filter: &[Condition], limit: Option
         keys: Vec::new(),
         limit,
         snapshot: fixture.volume.snapshot(),
+        overlay: None,
     }
 }
 

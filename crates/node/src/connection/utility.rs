@@ -36,7 +36,11 @@ impl Connection {
             return Err(Failure::new("25P02", message));
         }
         match command {
-            Command::Set { name, value, local } if self.is_own(&name) => self.set(&name, value.as_deref(), local),
+            Command::Set { name, value, local } if self.is_own(&name) => {
+                let outcome = self.set(&name, value.as_deref(), local)?;
+                self.apply_isolation(&name, sql).await?;
+                Ok(outcome)
+            }
             Command::Reset(Some(name)) if self.is_own(&name) => {
                 self.set(&name, None, false)?;
                 Ok(done("RESET"))
@@ -92,6 +96,27 @@ impl Connection {
         Ok(done("SET"))
     }
 
+    /// Tells the session of an isolation level that was set as a parameter.
+    async fn apply_isolation(&mut self, name: &str, sql: &Arc<str>) -> Result<()> {
+        let scope = match name {
+            "transaction_isolation" => "TRANSACTION",
+            "default_transaction_isolation" => "SESSION CHARACTERISTICS AS TRANSACTION",
+            _ => return Ok(()),
+        };
+        let text = format!("SET {scope} ISOLATION LEVEL {}", self.parameters.show(name)?);
+        for parsed in saki_sql::parse(&text)? {
+            self.execute(Work::Statement(parsed), Shape::Rows { describe: false }, 0, sql, true).await?;
+        }
+        Ok(())
+    }
+
+    /// A parameter's value; the session knows the isolation level.
+    fn value_of(&self, name: &str) -> Result<String> {
+        let shown = self.parameters.show(name)?;
+        let isolation = matches!(name, "transaction_isolation" | "default_transaction_isolation");
+        Ok(self.session.isolation().filter(|_| isolation).unwrap_or(shown).to_owned())
+    }
+
     fn report_all(&mut self) {
         for (name, value) in self.parameters.reported() {
             backend::parameter_status(&mut self.writer.buffer, name, value);
@@ -104,7 +129,7 @@ impl Connection {
                 self.parameters.all().map(|(name, value)| (name.to_owned(), value.to_owned())).unzip();
             (["name", "setting"], names, values)
         } else {
-            (["", name], Vec::new(), vec![self.parameters.show(name)?.to_owned()])
+            (["", name], Vec::new(), vec![self.value_of(name)?])
         };
         let column = |values: &Vec<String>| Arc::new(StringArray::from_iter_values(values)) as ArrayRef;
         let all = columns.into_iter().zip([&names, &values]).filter(|(_, values)| !values.is_empty());

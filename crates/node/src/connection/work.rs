@@ -139,6 +139,15 @@ pub async fn run(
     };
     match result {
         StatementResult::Done { tag, rows } => Ok(Outcome::Done { tag, rows }),
+        StatementResult::Returning { tag, rows, batch } => {
+            let describe = matches!(shape, Shape::Rows { describe: true });
+            let batch = match &described {
+                Some(schema) => as_described(batch, schema)?,
+                None => batch,
+            };
+            table(sink.buffer(), &batch, &formats, describe)?;
+            Ok(Outcome::Done { tag, rows })
+        }
         StatementResult::Rows { schema, stream } => {
             let formats = match shape {
                 Shape::Copy(writer) => vec![writer.values()],

@@ -87,7 +87,9 @@ async fn parameters_of_drivers() {
     let client = server.client().await;
     client.batch_execute("SET extra_float_digits = 3; SET application_name TO 'x'; SET TIME ZONE 'UTC'").await.unwrap();
     assert_eq!(rows(&client.simple_query("SHOW application_name").await.unwrap()), ["x"]);
-    assert_eq!(rows(&client.simple_query("SHOW transaction isolation level").await.unwrap()), ["serializable"]);
+    assert_eq!(rows(&client.simple_query("SHOW transaction isolation level").await.unwrap()), ["read committed"]);
+    client.batch_execute("SET default_transaction_isolation = 'serializable'").await.unwrap();
+    assert_eq!(rows(&client.simple_query("SHOW transaction_isolation").await.unwrap()), ["serializable"]);
     assert_eq!(client.query_one("SHOW server_version_num", &[]).await.unwrap().get::<_, String>(0), "150000");
     assert_eq!(code(client.simple_query("SET nonsense = 1").await), "42704");
     assert_eq!(code(client.simple_query("SET client_encoding = 'LATIN1'").await), "22023");

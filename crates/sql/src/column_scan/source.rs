@@ -78,7 +78,8 @@ impl Source {
             filter: self.filter.clone(),
             keys: keys.collect(),
             limit: *limit,
-            snapshot: Arc::clone(&env.snapshot) as _,
+            snapshot: Arc::clone(&env.view) as _,
+            overlay: None,
         };
         Ok(Chosen::Scan(env.segment_reader.run(scan, &env.settings.run_options(self.partitions))))
     }
