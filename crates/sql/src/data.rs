@@ -106,7 +106,7 @@ enum Passed {
 }
 
 impl Session {
-    fn stored_table(&self, name: &str) -> Result<Arc<Table>> {
+    pub(crate) fn stored_table(&self, name: &str) -> Result<Arc<Table>> {
         if self.public.is_external(name) {
             return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
         }

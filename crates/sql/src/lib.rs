@@ -32,13 +32,16 @@
 
 mod access;
 mod append;
+mod bind;
 mod catalog;
 mod chain;
 mod check;
 mod column_scan;
 mod column_test;
 mod columns;
+mod command;
 mod convert;
+mod copy_in;
 mod cost;
 mod csv;
 mod data;
@@ -64,6 +67,7 @@ mod merge;
 mod native;
 mod path;
 mod pipeline_exec;
+mod prepared;
 mod provider;
 mod query_env;
 mod relation;
@@ -80,15 +84,19 @@ mod writer;
 
 pub use catalog::{Catalog, Index, IndexColumn, Table};
 pub use check::{CheckFault, CheckProgress, CheckReport};
+pub use command::{Command, CopyFormat, CopyKind};
+pub use copy_in::CopyTarget;
 pub use database::{
     CACHE_BYTES_DEFAULT, CreateOptions, Database, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
 };
+pub use datafusion::common::ScalarValue;
 pub use datafusion::execution::SendableRecordBatchStream;
 pub use delta::CheckpointReport;
 pub use error::{ErrorKind, Position, Result, SqlError};
 pub use fast::{FastAnswer, FastPlan, RowSink};
 pub use load::LoadProgress;
 pub use merge::{ChangeSource, KeyChange, MergeReport, Pace};
+pub use prepared::Prepared;
 pub use session::{Parsed, Session, StatementResult, TransactionStatus, parse};
 pub use settings::{AccessPath, IndexJoin, JoinOrder, Operators, Settings, parse_size};
 pub use snapshot::Snapshot;

@@ -309,17 +309,31 @@ impl Session {
         env: &Arc<QueryEnv>,
         logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        self.analyze_in(env, async |state| {
+            let logical = logical(state).await?;
+            refuse_changes(&logical)?;
+            Ok((state.create_physical_plan(&logical).await?, state.task_ctx()))
+        })
+        .await
+    }
+
+    /// What `work` makes of names in the newest snapshot.
+    pub(crate) async fn analyze_with<T>(&self, work: impl AsyncFnOnce(&SessionState) -> Result<T>) -> Result<T> {
+        let env = self.env().await?;
+        self.analyze_in(&env, work).await
+    }
+
+    async fn analyze_in<T>(
+        &self,
+        env: &Arc<QueryEnv>,
+        work: impl AsyncFnOnce(&SessionState) -> Result<T>,
+    ) -> Result<T> {
         let _planning = self.planning.lock().await;
         let state = self.state(&env.settings);
         self.public.enter(env);
-        let planned = async {
-            let logical = logical(&state).await?;
-            refuse_changes(&logical)?;
-            Ok::<_, SqlError>(state.create_physical_plan(&logical).await?)
-        }
-        .await;
+        let made = work(&state).await;
         self.public.leave();
-        Ok((planned?, state.task_ctx()))
+        made
     }
 
     async fn query(&self, query: ast::Statement) -> Result<StatementResult> {

@@ -2,6 +2,7 @@
 //! not end has changed nothing.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -56,7 +57,9 @@ impl Bench {
         let device = SimDevice::new(SimOptions { seed, length_bytes: 0, ..SimOptions::default() });
         let page_size = PageSize::new(4096).expect("valid");
         let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, VolumeOptions::new(page_size));
-        let database = Database::start(Arc::clone(&device) as _, volume.expect("created"), options()).expect("started");
+        let database =
+            Database::start(Path::new("merge.saki"), Arc::clone(&device) as _, volume.expect("created"), options())
+                .expect("started");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("started");
         let session = database.session();
         for sql in statements {
@@ -220,7 +223,7 @@ proptest! {
 
 fn reopened(device: &Arc<SimDevice>) -> Arc<Database> {
     let volume = Volume::open(Arc::clone(device) as Arc<dyn Device>).expect("opened");
-    Database::start(Arc::clone(device) as _, volume, options()).expect("started")
+    Database::start(Path::new("merge.saki"), Arc::clone(device) as _, volume, options()).expect("started")
 }
 
 #[test]

@@ -161,6 +161,11 @@ impl Session {
         self.transactions.try_lock().map_or(TransactionStatus::Open, |transactions| transactions.status())
     }
 
+    /// The isolation level of the open transaction, or of the next, as SQL names it. `None` while a statement runs.
+    pub fn isolation(&self) -> Option<&'static str> {
+        self.transactions.try_lock().ok().map(|transactions| transactions.level().name())
+    }
+
     /// Carries out a statement about the transaction; `None` if it is about something else.
     pub(crate) async fn control(&self, statement: &ast::Statement) -> Result<Option<StatementResult>> {
         use ast::Statement as Sql;
