@@ -22,6 +22,7 @@ use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::cost::DeviceSpeed;
 use crate::error::{Result, SqlError};
 use crate::memory;
+use crate::pg_catalog::SystemViews;
 use crate::segments::SegmentTables;
 use crate::snapshot::Snapshot;
 
@@ -102,6 +103,7 @@ pub struct Database {
     pub(crate) options: OpenOptions,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
+    system_views: SystemViews,
 }
 
 impl Database {
@@ -152,7 +154,13 @@ impl Database {
             options,
             device,
             speed: RwLock::new(speed),
+            system_views: SystemViews::default(),
         }))
+    }
+
+    /// The views of schema `saki`, for whoever has rows for one.
+    pub fn system_views(&self) -> &SystemViews {
+        &self.system_views
     }
 
     /// The newest published snapshot.

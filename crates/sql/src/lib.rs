@@ -59,6 +59,7 @@ mod load;
 mod memory;
 mod native;
 mod path;
+mod pg_catalog;
 mod pipeline_exec;
 mod provider;
 mod query_env;
@@ -81,6 +82,7 @@ pub use database::{
 pub use datafusion::execution::SendableRecordBatchStream;
 pub use error::{ErrorKind, Position, Result, SqlError};
 pub use load::LoadProgress;
+pub use pg_catalog::{PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use session::{Parsed, Session, StatementResult, TransactionStatus, parse};
 pub use settings::{AccessPath, IndexJoin, JoinOrder, Operators, Settings, parse_size};
 pub use snapshot::Snapshot;
