@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 /// The key of a field's metadata that says which PostgreSQL type a column has where Arrow's says less
-/// (`oid`, `name`, `char`, `int2vector`…).
+/// (`oid`, `name`, `int2vector`…).
 pub const PG_TYPE: &str = "pg_type";
 
 /// A relation of `pg_catalog` or `information_schema`.
@@ -54,8 +54,11 @@ fn parse(line: &'static str) -> Option<Definition> {
     let kind = words.next()?;
     let columns: Vec<ColumnDefinition> = words.filter_map(parse_column).collect();
     let fields = columns.iter().map(|column| {
-        let metadata = [(PG_TYPE.to_owned(), column.type_name.to_owned())].into();
-        Field::new(column.name, arrow_type(column.type_name), !column.not_null).with_metadata(metadata)
+        let field = Field::new(column.name, arrow_type(column.type_name), !column.not_null);
+        if !says_more(column.type_name) {
+            return field;
+        }
+        field.with_metadata([(PG_TYPE.to_owned(), column.type_name.to_owned())].into())
     });
     let arrow = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     Some(Definition { schema, name, oid, kind, columns, arrow })
@@ -65,6 +68,11 @@ fn parse_column(word: &'static str) -> Option<ColumnDefinition> {
     let (name, type_name) = word.split_once(':')?;
     let not_null = type_name.ends_with('!');
     Some(ColumnDefinition { name, type_name: type_name.trim_end_matches('!'), not_null })
+}
+
+/// Whether a type's name says more than how its values are represented.
+fn says_more(name: &str) -> bool {
+    matches!(name, "oid" | "name" | "xid" | "int2vector" | "oidvector") || name.starts_with("reg")
 }
 
 /// How values of a PostgreSQL type are represented.

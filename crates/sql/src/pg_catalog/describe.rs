@@ -85,7 +85,7 @@ impl Relation {
 }
 
 /// The CREATE INDEX of an index, or of one of its columns only if that is stated.
-pub fn index(objects: &Objects, relation: &Relation, column: i64) -> Option<String> {
+pub fn index(objects: &Objects, relation: &Relation, column: i64, pretty: bool) -> Option<String> {
     let Detail::Index(index) = &relation.detail else { return None };
     let table = objects.relation(index.table)?;
     if column > 0 {
@@ -95,7 +95,7 @@ pub fn index(objects: &Objects, relation: &Relation, column: i64) -> Option<Stri
     Some(format!(
         "CREATE {unique}INDEX {} ON {} USING btree {}",
         quote_ident(&relation.name),
-        table.qualified_name(),
+        if pretty { table.visible_name() } else { table.qualified_name() },
         index_columns(table, index)
     ))
 }

@@ -58,6 +58,7 @@ pub static ALL: &[Parameter] = &[
     user("client_encoding", "UTF8", "string", LOCALE, "The client's character set encoding."),
     user("client_min_messages", "notice", "enum", CONNECTION, "Message levels that are sent to the client."),
     user("DateStyle", "ISO, MDY", "string", LOCALE, "Display format for date and time values."),
+    user("default_table_access_method", "heap", "string", CONNECTION, "Default access method of tables."),
     user("default_tablespace", "", "string", CONNECTION, "Default tablespace to create tables and indexes in."),
     user("default_transaction_deferrable", "off", "bool", CONNECTION, "Default deferrable status of transactions."),
     user("default_transaction_isolation", "read committed", "enum", CONNECTION, "Isolation of new transactions."),

@@ -15,7 +15,7 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
                     ("schemaname", relation.schema.as_str().into()),
                     ("tablename", table.into()),
                     ("indexname", relation.name.as_str().into()),
-                    ("indexdef", describe::index(source.objects, relation, 0).into()),
+                    ("indexdef", describe::index(source.objects, relation, 0, false).into()),
                 ]);
             }
             ("pg_views", _) if relation.kind == 'v' => rows.push([

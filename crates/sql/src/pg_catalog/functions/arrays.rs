@@ -62,6 +62,7 @@ pub const FUNCTIONS: &[Definition] = &[
         ))
     }),
     lax("format", Returns::Text, format),
+    lax("json_build_object", Returns::Text, json_object),
     strict("pg_char", Returns::Text, |_, args| Ok(text(args.text(0).map(|text| text.chars().take(1).collect())))),
 ];
 
@@ -163,4 +164,17 @@ fn format(_: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
         next += 1;
     }
     Ok(text(Some(out)))
+}
+
+/// Names and values in turn, as PostgreSQL writes an object.
+fn json_object(_: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
+    let value = |value: &ScalarValue| match value {
+        value if value.is_null() => "null".to_owned(),
+        ScalarValue::Boolean(Some(truth)) => truth.to_string(),
+        value if value.data_type().is_numeric() => value.to_string(),
+        value => serde_json::Value::String(value.to_string()).to_string(),
+    };
+    let name = |name: &ScalarValue| serde_json::Value::String(name.to_string()).to_string();
+    let pairs = (0..args.len()).step_by(2).map(|at| format!("{} : {}", name(args.get(at)), value(args.get(at + 1))));
+    Ok(text(Some(format!("{{{}}}", pairs.collect::<Vec<_>>().join(", ")))))
 }

@@ -12,7 +12,7 @@ pub const FUNCTIONS: &[Definition] = &[
         let objects = system.objects();
         let column = args.integer(1).unwrap_or(0);
         let relation = args.integer(0).and_then(|oid| objects.relation(oid));
-        Ok(text(relation.and_then(|relation| describe::index(&objects, relation, column))))
+        Ok(text(relation.and_then(|relation| describe::index(&objects, relation, column, args.truth(2)))))
     }),
     strict("pg_get_constraintdef", Returns::Text, |system, args| {
         let objects = system.objects();

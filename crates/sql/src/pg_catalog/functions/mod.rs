@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 use super::SystemCatalog;
 
 pub use self::arrays::UNNESTED;
-pub use self::names::{REG_OID, REG_TEXT};
+pub use self::names::{REG_FIND, REG_OID, REG_TEXT};
 pub use self::session::WORDS;
 
 /// What a function gives for one row.

@@ -11,10 +11,16 @@ use crate::error::SqlError;
 /// The functions that casts to `regclass` and its like become.
 pub const REG_OID: &str = "pg_reg_oid";
 pub const REG_TEXT: &str = "pg_reg_text";
+/// As [`REG_OID`], but NULL for a name that means nothing: what `to_regclass` and its like become.
+pub const REG_FIND: &str = "pg_reg_find";
 
 pub const FUNCTIONS: &[Definition] = &[
     strict(REG_OID, Returns::Int8, |system, args| reg_oid(system, args)),
     strict(REG_TEXT, Returns::Text, reg_text),
+    strict(REG_FIND, Returns::Int8, |system, args| {
+        let (kind, name) = (args.text(0).unwrap_or_default(), args.text(1).unwrap_or_default());
+        Ok(ScalarValue::Int64(lookup(system, &system.objects(), kind, name)))
+    }),
     strict("to_regclass", Returns::Text, |system, args| to_reg(system, "regclass", args)),
     strict("to_regtype", Returns::Text, |system, args| to_reg(system, "regtype", args)),
     strict("to_regnamespace", Returns::Text, |system, args| to_reg(system, "regnamespace", args)),
@@ -37,6 +43,12 @@ pub const FUNCTIONS: &[Definition] = &[
     strict("pg_ts_dict_is_visible", Returns::Bool, yes),
     strict("pg_ts_parser_is_visible", Returns::Bool, yes),
     strict("pg_ts_template_is_visible", Returns::Bool, yes),
+    strict("like_escape", Returns::Text, |_, args| {
+        Ok(text(Some(like_escape(args.text(0).unwrap_or_default(), args.text(1).unwrap_or_default()))))
+    }),
+    strict("parse_ident", Returns::TextList, |_, args| {
+        Ok(super::arrays::text_list(parts(args.text(0).unwrap_or_default())))
+    }),
     strict("quote_ident", Returns::Text, |_, args| Ok(text(args.text(0).map(describe::quote_ident)))),
     strict("quote_literal", Returns::Text, |_, args| {
         Ok(text(Some(describe::quote_literal(&args.text(0).map_or_else(|| args.get(0).to_string(), str::to_owned)))))
@@ -47,6 +59,23 @@ pub const FUNCTIONS: &[Definition] = &[
         Ok(text(Some(quoted.unwrap_or_else(|| "NULL".to_owned()))))
     }),
 ];
+
+/// A pattern with a backslash where it has another escape character.
+fn like_escape(pattern: &str, escape: &str) -> String {
+    let escape = escape.chars().next();
+    let (mut out, mut letters) = (String::new(), pattern.chars());
+    while let Some(letter) = letters.next() {
+        if Some(letter) == escape {
+            out.push('\\');
+            out.extend(letters.next());
+        } else if letter == '\\' {
+            out.push_str("\\\\");
+        } else {
+            out.push(letter);
+        }
+    }
+    out
+}
 
 fn yes(_: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
     Ok(ScalarValue::Boolean(Some(true)))
@@ -178,5 +207,12 @@ mod tests {
         assert_eq!(parts("Public.Book"), ["public", "book"]);
         assert_eq!(parts("public.\"My.\"\"Book\""), ["public", "My.\"Book"]);
         assert_eq!(parts(" a "), ["a"]);
+    }
+
+    #[test]
+    fn patterns_are_escaped_by_backslashes() {
+        assert_eq!(like_escape("pg/_%", "/"), "pg\\_%");
+        assert_eq!(like_escape("a\\b", "!"), "a\\\\b");
+        assert_eq!(like_escape("a//", "/"), "a\\/");
     }
 }

@@ -26,6 +26,8 @@ pub const FUNCTIONS: &[Definition] = &[
         Ok(bytes(Some(system.objects().relations.iter().map(|relation| relation.bytes).sum())))
     }),
     strict("pg_size_pretty", Returns::Text, |_, args| Ok(text(args.integer(0).map(pretty)))),
+    // Index scans are not counted.
+    strict("pg_stat_get_numscans", Returns::Int8, |_, _| Ok(ScalarValue::Int64(Some(0)))),
     strict("pg_tablespace_location", Returns::Text, |_, _| Ok(text(Some(String::new())))),
     strict("pg_relation_filenode", Returns::Int8, |_, args| Ok(ScalarValue::Int64(args.integer(0)))),
     strict("pg_relation_is_publishable", Returns::Bool, |_, _| Ok(ScalarValue::Boolean(Some(false)))),

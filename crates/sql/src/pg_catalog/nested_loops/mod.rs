@@ -32,13 +32,20 @@ pub fn nested_loops(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPl
     loops.replace(plan)
 }
 
-/// Whether any subquery refers to columns outside of it.
+/// Whether any subquery refers to columns outside of it, or is a truth that is no condition.
 fn has_correlation(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         found |= matches!(node, LogicalPlan::Subquery(subquery) if !subquery.outer_ref_columns.is_empty());
+        let conditional = matches!(node, LogicalPlan::Filter(_));
         node.apply_expressions(|expr| {
-            found |= expr.exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(..))))?;
+            found |= expr.exists(|expr| {
+                Ok(match expr {
+                    Expr::OuterReferenceColumn(..) => true,
+                    Expr::Exists(_) | Expr::InSubquery(_) => !conditional,
+                    _ => false,
+                })
+            })?;
             Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
@@ -74,7 +81,15 @@ struct Loops {
 
 impl Loops {
     fn replace(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
-        Ok(plan.transform_up(|node| self.replace_node(node))?.data)
+        let replaced = plan.transform_up(|node| self.replace_node(node))?.data;
+        // A lateral query that refers to nothing beside it is an ordinary one.
+        let ordinary = replaced.transform_up(|node| {
+            Ok(match node {
+                LogicalPlan::Subquery(subquery) => Transformed::yes(Arc::unwrap_or_clone(subquery.subquery)),
+                other => Transformed::no(other),
+            })
+        })?;
+        Ok(ordinary.data)
     }
 
     fn replace_node(&self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
@@ -89,26 +104,27 @@ impl Loops {
         for input in node.inputs() {
             schema.merge(input.schema());
         }
+        let conditional = matches!(node, LogicalPlan::Filter(_));
         let names = NamePreserver::new(&node);
         let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let replaced = expr.transform_up(|expr| self.replace_expr(expr, &schema))?;
+            let replaced = expr.transform_up(|expr| self.replace_expr(expr, (&schema, conditional)))?;
             Ok(replaced.update_data(|expr| name.restore(expr)))
         })?;
         if changed.transformed { Ok(Transformed::yes(changed.data.recompute_schema()?)) } else { Ok(changed) }
     }
 
-    fn replace_expr(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    fn replace_expr(&self, expr: Expr, place: (&DFSchema, bool)) -> Result<Transformed<Expr>> {
         let call = match &expr {
-            Expr::ScalarSubquery(subquery) => self.call(subquery, schema, Form::Value, None)?,
+            Expr::ScalarSubquery(subquery) => self.call(subquery, place, Form::Value, None)?,
             Expr::Exists(exists) => {
-                self.call(&exists.subquery, schema, Form::Exists, None)?.map(|call| negate(call, exists.negated))
+                self.call(&exists.subquery, place, Form::Exists, None)?.map(|call| negate(call, exists.negated))
             }
             Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-                self.call(subquery, schema, Form::Contains, Some(expr))?.map(|call| negate(call, *negated))
+                self.call(subquery, place, Form::Contains, Some(expr))?.map(|call| negate(call, *negated))
             }
             Expr::SetComparison(SetComparison { expr, subquery, op: Operator::Eq, quantifier: SetQuantifier::Any }) => {
-                self.call(subquery, schema, Form::Contains, Some(expr))?
+                self.call(subquery, place, Form::Contains, Some(expr))?
             }
             _ => None,
         };
@@ -116,10 +132,17 @@ impl Loops {
     }
 
     /// The subquery as a function of what it refers to outside; `None`: it refers to nothing.
-    fn call(&self, subquery: &Subquery, schema: &DFSchema, form: Form, needle: Option<&Expr>) -> Result<Option<Expr>> {
+    fn call(
+        &self,
+        subquery: &Subquery,
+        (schema, conditional): (&DFSchema, bool),
+        form: Form,
+        needle: Option<&Expr>,
+    ) -> Result<Option<Expr>> {
         let plan = self.replace(subquery.subquery.as_ref().clone())?;
         let (plan, arguments) = parameterized(plan, schema)?;
-        if arguments.is_empty() {
+        // Without references the planner knows what to do, but for truths that are not conditions.
+        if arguments.is_empty() && (conditional || form == Form::Value) {
             return Ok(None);
         }
         let needle = needle.map(|needle| cast(needle.clone(), plan.schema().field(0).data_type().clone()));

@@ -60,6 +60,7 @@ impl Visitor for Signs {
             }
             Expr::Identifier(ident) => words::is_word(ident),
             Expr::Collate { .. } => true,
+            Expr::Like { escape_char, .. } | Expr::ILike { escape_char, .. } => escape_char.is_some(),
             Expr::BinaryOp { op: BinaryOperator::PGCustomBinaryOperator(_), .. } => true,
             Expr::Cast { data_type, .. } => references::kind(data_type).is_some(),
             _ => false,

@@ -9,6 +9,7 @@ mod projections;
 mod references;
 mod sets;
 mod type_names;
+mod wildcards;
 mod words;
 
 use std::ops::ControlFlow;
@@ -32,6 +33,7 @@ pub fn rewrite(statement: &mut Statement) -> Result<()> {
     if !concern::is_about_system(statement) {
         return Ok(());
     }
+    pass(statement, &mut wildcards::Wildcards)?;
     // Columns are called after what was written, not after what it becomes.
     pass(statement, &mut projections::Projections)?;
     let defined = names::defined(statement);
@@ -177,6 +179,12 @@ mod tests {
                 "SELECT pg_catalog.format_type(a, NULL), 1, 1 FROM pg_catalog.pg_type",
                 "SELECT format_type(a, NULL) AS \"format_type\", 1 AS \"?column?\", 1 AS \"?column?_1\" \
                  FROM pg_catalog.pg_type",
+            ),
+            ("SELECT a, t.* FROM pg_range r, mine t", "SELECT a, t.* FROM pg_catalog.pg_range r, mine t"),
+            (
+                "SELECT i.inhrelid, i.* FROM pg_inherits i",
+                "SELECT i.inhrelid, i.inhrelid AS \"inhrelid_1\", i.inhparent, i.inhseqno, i.inhdetachpending \
+                 FROM pg_catalog.pg_inherits i",
             ),
             ("SELECT current_user", "SELECT current_user() AS \"current_user\""),
             (

@@ -1,10 +1,11 @@
-//! `OPERATOR(schema.op)` is the operator; there is one collation, so COLLATE says nothing.
+//! `OPERATOR(schema.op)` is the operator; there is one collation, so COLLATE says nothing; patterns are escaped by
+//! backslashes.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, VisitorMut};
 
-use super::take;
+use super::{call, take};
 use crate::error::SqlError;
 
 pub struct Operators;
@@ -20,6 +21,11 @@ impl VisitorMut for Operators {
                     && let Some(known) = parts.last().and_then(|spelled| operator(spelled))
                 {
                     *op = known;
+                }
+            }
+            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+                if let Some(escape) = escape_char.take() {
+                    **pattern = call("like_escape", vec![take(pattern), Expr::value(escape)]);
                 }
             }
             _ => {}

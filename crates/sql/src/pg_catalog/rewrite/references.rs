@@ -8,8 +8,8 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator as Op, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, VisitorMut,
 };
 
-use super::super::functions::{REG_OID, REG_TEXT};
-use super::{call, function_name, string, system_name, take};
+use super::super::functions::{REG_FIND, REG_OID, REG_TEXT};
+use super::{arguments, call, function_name, string, system_name, take};
 use crate::error::SqlError;
 
 const KINDS: [&str; 10] = [
@@ -95,6 +95,15 @@ fn asks_about_oids(function: &str) -> bool {
 fn as_oid(expr: &mut Expr) {
     match expr {
         Expr::Nested(inner) => as_oid(inner),
+        Expr::Function(function) => {
+            let found = function_name(function).and_then(|name| {
+                let kind = name.strip_prefix("to_").and_then(|kind| KINDS.into_iter().find(|known| *known == kind))?;
+                Some(call(REG_FIND, vec![string(kind), (*arguments(function).first()?).clone()]))
+            });
+            if let Some(found) = found {
+                *expr = found;
+            }
+        }
         _ => become_call(expr, REG_OID),
     }
 }
