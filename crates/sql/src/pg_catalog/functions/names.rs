@@ -15,7 +15,7 @@ pub const REG_TEXT: &str = "pg_reg_text";
 pub const REG_FIND: &str = "pg_reg_find";
 
 pub const FUNCTIONS: &[Definition] = &[
-    strict(REG_OID, Returns::Int8, |system, args| reg_oid(system, args)),
+    strict(REG_OID, Returns::Int8, reg_oid),
     strict(REG_TEXT, Returns::Text, reg_text),
     strict(REG_FIND, Returns::Int8, |system, args| {
         let (kind, name) = (args.text(0).unwrap_or_default(), args.text(1).unwrap_or_default());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::execution::context::SessionState;
-use datafusion::logical_expr::expr::{InSubquery, Placeholder, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr::{Exists, InSubquery, Placeholder, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Subquery, cast};
 
@@ -108,47 +108,65 @@ impl Loops {
         let names = NamePreserver::new(&node);
         let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let replaced = expr.transform_up(|expr| self.replace_expr(expr, (&schema, conditional)))?;
+            let replaced = expr.transform_up(|expr| self.replace_expr(expr, Place { schema: &schema, conditional }))?;
             Ok(replaced.update_data(|expr| name.restore(expr)))
         })?;
         if changed.transformed { Ok(Transformed::yes(changed.data.recompute_schema()?)) } else { Ok(changed) }
     }
 
-    fn replace_expr(&self, expr: Expr, place: (&DFSchema, bool)) -> Result<Transformed<Expr>> {
-        let call = match &expr {
-            Expr::ScalarSubquery(subquery) => self.call(subquery, place, Form::Value, None)?,
-            Expr::Exists(exists) => {
-                self.call(&exists.subquery, place, Form::Exists, None)?.map(|call| negate(call, exists.negated))
-            }
+    fn replace_expr(&self, expr: Expr, place: Place<'_>) -> Result<Transformed<Expr>> {
+        let replaced = match expr {
+            Expr::ScalarSubquery(subquery) => match self.call(subquery, place, Form::Value, None)? {
+                Called::Loop(call) => call,
+                Called::Plain(subquery) => Expr::ScalarSubquery(subquery),
+            },
+            Expr::Exists(Exists { subquery, negated }) => match self.call(subquery, place, Form::Exists, None)? {
+                Called::Loop(call) => negate(call, negated),
+                Called::Plain(subquery) => Expr::Exists(Exists { subquery, negated }),
+            },
             Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-                self.call(subquery, place, Form::Contains, Some(expr))?.map(|call| negate(call, *negated))
+                match self.call(subquery, place, Form::Contains, Some(&expr))? {
+                    Called::Loop(call) => negate(call, negated),
+                    Called::Plain(subquery) => Expr::InSubquery(InSubquery { expr, subquery, negated }),
+                }
             }
             Expr::SetComparison(SetComparison { expr, subquery, op: Operator::Eq, quantifier: SetQuantifier::Any }) => {
-                self.call(subquery, place, Form::Contains, Some(expr))?
+                match self.call(subquery, place, Form::Contains, Some(&expr))? {
+                    Called::Loop(call) => call,
+                    Called::Plain(subquery) => Expr::InSubquery(InSubquery { expr, subquery, negated: false }),
+                }
             }
-            _ => None,
+            other => return Ok(Transformed::no(other)),
         };
-        Ok(call.map_or_else(|| Transformed::no(expr), Transformed::yes))
+        Ok(Transformed::yes(replaced))
     }
 
-    /// The subquery as a function of what it refers to outside; `None`: it refers to nothing.
-    fn call(
-        &self,
-        subquery: &Subquery,
-        (schema, conditional): (&DFSchema, bool),
-        form: Form,
-        needle: Option<&Expr>,
-    ) -> Result<Option<Expr>> {
-        let plan = self.replace(subquery.subquery.as_ref().clone())?;
-        let (plan, arguments) = parameterized(plan, schema)?;
+    /// The subquery as a function of what it refers to outside.
+    fn call(&self, subquery: Subquery, place: Place<'_>, form: Form, needle: Option<&Expr>) -> Result<Called> {
+        let plan = self.replace(Arc::unwrap_or_clone(subquery.subquery))?;
+        let (plan, arguments) = parameterized(plan, place.schema)?;
         // Without references the planner knows what to do, but for truths that are not conditions.
-        if arguments.is_empty() && (conditional || form == Form::Value) {
-            return Ok(None);
+        if arguments.is_empty() && (place.conditional || form == Form::Value) {
+            return Ok(Called::Plain(Subquery { subquery: Arc::new(plan), ..subquery }));
         }
         let needle = needle.map(|needle| cast(needle.clone(), plan.schema().field(0).data_type().clone()));
         let arguments = needle.into_iter().chain(arguments).collect();
-        Ok(Some(NestedLoop::new(form, plan, Arc::clone(&self.state))?.call(arguments)))
+        Ok(Called::Loop(NestedLoop::new(form, plan, Arc::clone(&self.state))?.call(arguments)))
     }
+}
+
+/// Where a subquery stands: columns that are there, and whether truths there are conditions on rows.
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    schema: &'s DFSchema,
+    conditional: bool,
+}
+
+/// What became of a subquery.
+enum Called {
+    Loop(Expr),
+    /// It refers to nothing outside.
+    Plain(Subquery),
 }
 
 fn negate(expr: Expr, negated: bool) -> Expr {

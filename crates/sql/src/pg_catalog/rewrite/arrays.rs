@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, DataType, Expr, FunctionArguments, OrderByKind, Query, SelectItem, SetExpr,
-    Subscript, Value, VisitorMut,
+    Subscript, UnaryOperator, Value, VisitorMut,
 };
 
 use super::{call, column_name, flow, function_name, literal, number, query, string, take};
@@ -39,21 +39,19 @@ fn rewrite(expr: &mut Expr) -> Result<()> {
                 **inner = array;
             }
         }
-        Expr::Cast { expr: inner, data_type, .. } if is_text(data_type) => {
-            if column_name(inner).is_some_and(|column| is_vector(&column)) {
-                *expr = call("pg_vector_text", vec![take(inner)]);
-            }
+        Expr::Cast { expr: inner, data_type, .. }
+            if is_text(data_type) && column_name(inner).is_some_and(|column| is_vector(&column)) =>
+        {
+            *expr = call("pg_vector_text", vec![take(inner)]);
         }
-        Expr::BinaryOp { left, op, right } if matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) => {
-            if literal(right).is_some_and(|text| text.starts_with('{') && text.ends_with('}')) {
-                let equal = call("pg_list_equals", vec![take(left), take(right)]);
-                *expr = match op {
-                    BinaryOperator::Eq => equal,
-                    _ => {
-                        Expr::UnaryOp { op: datafusion::sql::sqlparser::ast::UnaryOperator::Not, expr: Box::new(equal) }
-                    }
-                };
-            }
+        Expr::BinaryOp { left, op: op @ (BinaryOperator::Eq | BinaryOperator::NotEq), right }
+            if literal(right).is_some_and(|text| text.starts_with('{') && text.ends_with('}')) =>
+        {
+            let equal = call("pg_list_equals", vec![take(left), take(right)]);
+            *expr = match op {
+                BinaryOperator::Eq => equal,
+                _ => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(equal) },
+            };
         }
         Expr::CompoundFieldAccess { root, access_chain } => fields(root, access_chain),
         Expr::Function(function) => {
