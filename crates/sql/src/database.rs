@@ -24,6 +24,7 @@ use crate::cost::DeviceSpeed;
 use crate::delta::{Checkpointer, Engine, Release, log_directory};
 use crate::error::{Result, SqlError};
 use crate::memory;
+use crate::pg_catalog::SystemViews;
 use crate::segments::SegmentTables;
 use crate::snapshot::Snapshot;
 
@@ -130,6 +131,7 @@ pub struct Database {
     readers: Arc<Mutex<Vec<TreeReader>>>,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
+    system_views: SystemViews,
 }
 
 /// Something of a pool, to which it returns.
@@ -227,6 +229,7 @@ impl Database {
             readers: Arc::default(),
             device,
             speed: RwLock::new(speed),
+            system_views: SystemViews::default(),
         });
         if is_started {
             database.tend_in_background()?;
@@ -253,6 +256,11 @@ impl Database {
     /// Snapshots that somebody still reads, but for the newest.
     pub(crate) fn older_snapshots(&self) -> Vec<Weak<Snapshot>> {
         self.past.lock().iter().filter(|snapshot| snapshot.strong_count() > 0).map(Weak::clone).collect()
+    }
+
+    /// The views of schema `saki`, for whoever has rows for one.
+    pub fn system_views(&self) -> &SystemViews {
+        &self.system_views
     }
 
     /// The newest published snapshot.

@@ -24,6 +24,7 @@ use crate::column_scan::{ColumnPath, ColumnScanExec, ColumnScanParts};
 use crate::column_test::{self, ColumnTest};
 use crate::explain;
 use crate::path::{Path, Wanted};
+use crate::pg_catalog::{SystemCatalog, SystemSchema};
 use crate::pipeline_exec::{PipelineExec, PipelineParts, ScanInfo, only_used};
 use crate::query_env::QueryEnv;
 use crate::settings::AccessPath;
@@ -344,18 +345,19 @@ impl SchemaProvider for PublicSchema {
     }
 }
 
-/// The catalog `saki` with its one schema.
+/// The catalog `saki`: the schema of the tables, and those about them.
 #[derive(Debug)]
 pub struct SakiCatalog {
     pub public: Arc<PublicSchema>,
+    pub system: Arc<SystemCatalog>,
 }
 
 impl CatalogProvider for SakiCatalog {
     fn schema_names(&self) -> Vec<String> {
-        vec!["public".into()]
+        std::iter::once("public").chain(SystemSchema::names()).map(str::to_owned).collect()
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        (name == "public").then(|| Arc::clone(&self.public) as _)
+        if name == "public" { Some(Arc::clone(&self.public) as _) } else { SystemSchema::find(name, &self.system) }
     }
 }

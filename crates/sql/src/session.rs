@@ -36,6 +36,7 @@ use crate::index_join::IndexJoinRule;
 use crate::join_order::OrderedPlanner;
 use crate::literals::TypedLiterals;
 use crate::native::NativeRule;
+use crate::pg_catalog::{self, SessionFacts, SystemCatalog};
 use crate::provider::{PublicSchema, SakiCatalog};
 use crate::query_env::QueryEnv;
 use crate::settings::Settings;
@@ -106,6 +107,7 @@ pub struct Session {
     settings: RwLock<Settings>,
     pub(crate) public: Arc<PublicSchema>,
     pub(crate) context: SessionContext,
+    pub(crate) system: Arc<SystemCatalog>,
     /// Names mean the tables of one statement's snapshot while it is planned.
     planning: tokio::sync::Mutex<()>,
     pub(crate) transactions: Arc<tokio::sync::Mutex<Transactions>>,
@@ -116,12 +118,16 @@ impl Database {
     pub fn session(self: &Arc<Self>) -> Session {
         let public = Arc::new(PublicSchema::default());
         let context = SessionContext::new_with_state(session_state());
-        context.register_catalog("saki", Arc::new(SakiCatalog { public: Arc::clone(&public) }));
+        let system = SystemCatalog::new(self);
+        system.register(&context);
+        let catalog = SakiCatalog { public: Arc::clone(&public), system: Arc::clone(&system) };
+        context.register_catalog("saki", Arc::new(catalog));
         Session {
             db: Arc::clone(self),
             settings: RwLock::default(),
             public,
             context,
+            system,
             planning: tokio::sync::Mutex::new(()),
             transactions: Arc::default(),
         }
@@ -132,7 +138,8 @@ fn session_state() -> SessionState {
     let mut config = SessionConfig::new()
         .with_default_catalog_and_schema("saki", "public")
         .with_create_default_catalog_and_schema(false)
-        .with_information_schema(true);
+        // Ours has what PostgreSQL's has.
+        .with_information_schema(false);
     let options = config.options_mut();
     options.sql_parser.dialect = Dialect::PostgreSQL;
     // 0.06 + 0.01 is 0.07 in SQL.
@@ -154,6 +161,7 @@ fn session_state() -> SessionState {
         .with_config(config)
         .with_default_features()
         .with_expr_planners(planners)
+        .with_type_planner(Arc::new(pg_catalog::TypeNames))
         .with_optimizer_rules(logical_rules)
         .with_physical_optimizer_rules(rules)
         .with_query_planner(Arc::new(OrderedPlanner))
@@ -167,6 +175,11 @@ impl Session {
 
     pub fn settings(&self) -> Settings {
         self.settings.read().clone()
+    }
+
+    /// States who the session is: what `current_user`, `current_setting()` and their like answer.
+    pub fn state_facts(&self, change: impl FnOnce(&mut SessionFacts)) {
+        self.system.state_session(change);
     }
 
     /// Sets one setting, without the prefix `saki.`.
@@ -289,7 +302,8 @@ impl Session {
     }
 
     /// The plan of a query over the newest snapshot, and how to run it.
-    pub(crate) async fn plan(&self, query: ast::Statement) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+    pub(crate) async fn plan(&self, mut query: ast::Statement) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        pg_catalog::rewrite(&mut query)?;
         let statement = Statement::Statement(Box::new(query));
         self.plan_with(async |state| Ok(state.statement_to_plan(statement).await?)).await
     }
@@ -310,7 +324,7 @@ impl Session {
         logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
         self.analyze_in(env, async |state| {
-            let logical = logical(state).await?;
+            let logical = pg_catalog::nested_loops(logical(state).await?, state)?;
             refuse_changes(&logical)?;
             Ok((state.create_physical_plan(&logical).await?, state.task_ctx()))
         })

@@ -1,5 +1,6 @@
 //! Everything that is tested through SQL, in one binary.
 
+mod clients;
 mod column_scans;
 mod operators;
 mod plans;
