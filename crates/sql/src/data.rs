@@ -8,7 +8,6 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use tokio::sync::mpsc;
 
 use crate::append::append;
 use crate::catalog::Table;
@@ -23,9 +22,6 @@ use crate::statement::copy::{Copy, FileFormat, Source};
 use crate::statement::insert::{self, NewRows, OnConflict};
 use crate::statement::{name_of, parse, position_of};
 use crate::statistics::{Collector, TableStatistics};
-
-/// Batches that wait between a query and the thread that writes its rows.
-const QUEUE: usize = 4;
 
 impl Database {
     /// Adds `batches` to a table, in one publication: all or nothing. Columns are those of the table, in order; their types
@@ -99,13 +95,6 @@ fn conforming(
     })
 }
 
-/// What passes from a query to the thread that writes.
-enum Passed {
-    Batch(Result<RecordBatch>),
-    /// The query has ended. Without this, it was cancelled and nothing may be published.
-    End,
-}
-
 impl Session {
     pub(crate) async fn insert(&self, insert: ast::Insert) -> Result<StatementResult> {
         let (name, position) = insert::table_name(&insert)?;
@@ -139,40 +128,15 @@ impl Session {
     /// Runs a query here while a thread writes its rows.
     async fn write_stream(
         &self,
-        mut stream: SendableRecordBatchStream,
+        stream: SendableRecordBatchStream,
         table: Arc<Table>,
         columns: Vec<usize>,
         on_conflict: OnConflict,
     ) -> Result<u64> {
-        let (sender, mut receiver) = mpsc::channel(QUEUE);
-        let written = self.blocking(move |db| {
-            let mut ended = false;
-            let batches = std::iter::from_fn(|| match receiver.blocking_recv() {
-                _ if ended => None,
-                Some(Passed::Batch(batch)) => Some(batch),
-                Some(Passed::End) => {
-                    ended = true;
-                    None
-                }
-                None => {
-                    ended = true;
-                    Some(Err(SqlError::invalid("the statement was cancelled; nothing was changed")))
-                }
-            });
+        self.feed(stream, move |db, batches| {
             db.add_rows(&table, conforming(Arc::clone(&table), columns, batches), on_conflict, &mut |_| {})
-        });
-        let fed = async move {
-            while let Some(batch) = stream.next().await {
-                let failed = batch.is_err();
-                // A writer that has gone says why itself.
-                if sender.send(Passed::Batch(batch.map_err(SqlError::from))).await.is_err() || failed {
-                    return;
-                }
-            }
-            let _ = sender.send(Passed::End).await;
-        };
-        let ((), written) = tokio::join!(fed, written);
-        written
+        })
+        .await
     }
 
     pub(crate) async fn copy(&self, statement: ast::Statement) -> Result<StatementResult> {

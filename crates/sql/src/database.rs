@@ -23,6 +23,7 @@ use crate::cost::DeviceSpeed;
 use crate::error::{Result, SqlError};
 use crate::memory;
 use crate::segments::SegmentTables;
+use crate::sequence::Sequences;
 use crate::snapshot::Snapshot;
 
 /// Page size of a new database, in bytes, unless told otherwise.
@@ -100,6 +101,7 @@ pub struct Database {
     pub(crate) codec: Arc<dyn Codec>,
     pub(crate) segment_reader: Arc<SegmentReader>,
     pub(crate) options: OpenOptions,
+    pub(crate) sequences: Sequences,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
 }
@@ -150,6 +152,7 @@ impl Database {
             codec,
             segment_reader,
             options,
+            sequences: Sequences::default(),
             device,
             speed: RwLock::new(speed),
         }))

@@ -38,6 +38,7 @@ mod check;
 mod column_scan;
 mod column_test;
 mod columns;
+mod constraint;
 mod convert;
 mod cost;
 mod csv;
@@ -47,6 +48,7 @@ mod ddl;
 mod entries;
 mod error;
 mod explain;
+mod feed;
 mod files;
 mod implied;
 mod index_join;
@@ -64,6 +66,7 @@ mod provider;
 mod query_env;
 mod relation;
 mod segments;
+mod sequence;
 mod session;
 mod settings;
 mod snapshot;
@@ -71,9 +74,13 @@ mod statement;
 mod statistics;
 mod stream;
 mod types;
+mod view;
 mod writer;
 
-pub use catalog::{Catalog, Index, IndexColumn, Table};
+pub use catalog::{
+    Catalog, Check, ColumnDetail, ForeignKey, Identity, Index, IndexColumn, ReferentialAction, Sequence, Table, View,
+};
+pub use constraint::{Consequence, Defaults, ForeignKeys, Keys, NewValue, RowChecks};
 pub use check::{CheckFault, CheckProgress, CheckReport};
 pub use database::{
     CACHE_BYTES_DEFAULT, CreateOptions, Database, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,

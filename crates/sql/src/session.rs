@@ -20,7 +20,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, ObjectType, Set};
+use datafusion::sql::sqlparser::ast::{self, Set};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
@@ -36,6 +36,7 @@ use crate::literals::TypedLiterals;
 use crate::native::NativeRule;
 use crate::provider::{PublicSchema, SakiCatalog};
 use crate::query_env::QueryEnv;
+use crate::sequence::{self, SessionSequences};
 use crate::settings::Settings;
 use crate::statement::{self, object_name, setting_text};
 
@@ -93,6 +94,7 @@ pub struct Session {
     settings: RwLock<Settings>,
     pub(crate) public: Arc<PublicSchema>,
     pub(crate) context: SessionContext,
+    pub(crate) sequences: Arc<SessionSequences>,
     /// Names mean the tables of one statement's snapshot while it is planned.
     planning: tokio::sync::Mutex<()>,
 }
@@ -102,12 +104,16 @@ impl Database {
     pub fn session(self: &Arc<Self>) -> Session {
         let public = Arc::new(PublicSchema::default());
         let context = SessionContext::new_with_state(session_state());
+        let sequences = SessionSequences::new(Arc::clone(self));
+        sequence::register(&context, &sequences);
+        public.plan_views_by(context.state_weak_ref());
         context.register_catalog("saki", Arc::new(SakiCatalog { public: Arc::clone(&public) }));
         Session {
             db: Arc::clone(self),
             settings: RwLock::default(),
             public,
             context,
+            sequences,
             planning: tokio::sync::Mutex::new(()),
         }
     }
@@ -211,7 +217,22 @@ impl Session {
             Sql::CreateTable(create) => self.create_table(&create).await,
             Sql::AlterTable(alter) => self.alter_table(&alter).await,
             Sql::CreateIndex(create) => self.create_index(create).await,
-            Sql::Drop { object_type, if_exists, names, .. } => self.drop_objects(object_type, if_exists, &names).await,
+            Sql::Drop { object_type, if_exists, names, cascade, .. } => {
+                self.drop_objects(object_type, if_exists, cascade, &names).await
+            }
+            Sql::AlterIndex { name, operation: ast::AlterIndexOperation::RenameIndex { index_name } } => {
+                self.alter_index_name(&name, &index_name).await
+            }
+            Sql::CreateView(create) => self.create_view(&create).await,
+            Sql::CreateSequence { .. } => self.create_sequence(parsed).await,
+            Sql::CreateSchema { schema_name, if_not_exists, .. } => {
+                self.create_schema(&schema_name, if_not_exists).await
+            }
+            Sql::Truncate(truncate) => self.truncate(&truncate).await,
+            Sql::Comment { object_type, object_name, comment, .. } => {
+                self.comment(object_type, object_name, comment).await
+            }
+            Sql::Vacuum(vacuum) => self.vacuum(&vacuum).await,
             Sql::Insert(insert) => self.insert(insert).await,
             Sql::Copy { .. } => self.copy(parsed).await,
             Sql::Analyze(analyze) => {
@@ -224,7 +245,7 @@ impl Session {
                 let name = variable.iter().map(statement::name_of).collect::<Vec<_>>().join(".");
                 self.show(&name)
             }
-            Sql::Update(_) | Sql::Delete(_) | Sql::Merge(_) | Sql::Truncate(_) => {
+            Sql::Update(_) | Sql::Delete(_) | Sql::Merge(_) => {
                 let text = parsed.to_string();
                 let verb = text.split(' ').next().unwrap_or_default().to_owned();
                 Err(SqlError::unsupported(format!("{verb} is not supported yet"))
@@ -269,6 +290,17 @@ impl Session {
     pub(crate) async fn plan(&self, query: ast::Statement) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
         let statement = Statement::Statement(Box::new(query));
         self.plan_with(async |state| Ok(state.statement_to_plan(statement).await?)).await
+    }
+
+    /// The logical plan of a statement over the newest snapshot.
+    pub(crate) async fn logical_plan(&self, statement: Statement) -> Result<LogicalPlan> {
+        let _planning = self.planning.lock().await;
+        let env = self.env();
+        let state = self.state(&env.settings);
+        self.public.enter(&env);
+        let planned = state.statement_to_plan(statement).await;
+        self.public.leave();
+        Ok(planned?)
     }
 
     /// Plans what `logical` makes of names in the newest snapshot.
@@ -321,32 +353,6 @@ impl Session {
             );
         }
         text_rows("plan", plan_text(&plan, false).lines())
-    }
-
-    async fn drop_objects(
-        &self,
-        kind: ObjectType,
-        if_exists: bool,
-        names: &[ast::ObjectName],
-    ) -> Result<StatementResult> {
-        let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
-        let tag = match kind {
-            ObjectType::Table => "DROP TABLE",
-            ObjectType::Index => "DROP INDEX",
-            other => return Err(SqlError::unsupported(format!("DROP {other} is not supported"))),
-        };
-        let mut stored = Vec::new();
-        for (name, position) in names {
-            if kind == ObjectType::Table && self.public.is_external(&name) {
-                datafusion::catalog::SchemaProvider::deregister_table(self.public.as_ref(), &name)?;
-            } else {
-                stored.push((name, position));
-            }
-        }
-        if !stored.is_empty() {
-            self.blocking(move |db| db.drop_objects(kind == ObjectType::Table, if_exists, &stored)).await?;
-        }
-        Ok(StatementResult::done(tag, 0))
     }
 
     fn execute_set(&self, set: &Set) -> Result<StatementResult> {

@@ -41,6 +41,7 @@ impl Writer<'_> {
         if !before.is_empty() {
             self.free_tree(&catalog_root(before)?)?;
         }
+        self.db.sequences.store(&mut self.catalog);
         let (key_layout, row_layout) = Catalog::entry_layout();
         let mut loader = self.trees().loader(CATALOG_TREE);
         let (mut key, mut row) = (Vec::new(), Vec::new());
