@@ -80,8 +80,8 @@ mod writer;
 pub use catalog::{
     Catalog, Check, ColumnDetail, ForeignKey, Identity, Index, IndexColumn, ReferentialAction, Sequence, Table, View,
 };
-pub use constraint::{Consequence, Defaults, ForeignKeys, Keys, NewValue, RowChecks};
 pub use check::{CheckFault, CheckProgress, CheckReport};
+pub use constraint::{Consequence, Defaults, ForeignKeys, Keys, NewValue, RowChecks};
 pub use database::{
     CACHE_BYTES_DEFAULT, CreateOptions, Database, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
 };

@@ -175,8 +175,7 @@ pub fn find(catalog: &Catalog, name: &str) -> Result<Arc<Sequence>> {
 }
 
 fn exhausted(sequence: &Sequence) -> SqlError {
-    let (bound, value) =
-        if sequence.increment > 0 { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
+    let (bound, value) = if sequence.increment > 0 { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
     SqlError::data(format!("nextval: reached {bound} value of sequence {:?} ({value})", sequence.bare_name()))
         .code("2200H")
 }
@@ -220,7 +219,20 @@ mod tests {
         let (id, name, schema) = (TableId(1), "s".to_owned(), "public".to_owned());
         let data_type = DataType::Int8;
         Sequence {
-            id, name, schema, data_type, start, increment, min, max, cycle, cache: 1, owner: None, position, version: 0, comment: None,
+            id,
+            name,
+            schema,
+            data_type,
+            start,
+            increment,
+            min,
+            max,
+            cycle,
+            cache: 1,
+            owner: None,
+            position,
+            version: 0,
+            comment: None,
         }
     }
 

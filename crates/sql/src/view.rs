@@ -31,11 +31,13 @@ pub async fn plan(view: &View, planner: &PlannerState) -> Result<ViewTable> {
         // By name: the query's `*` may have become more than it was.
         let position = plan.schema().fields().iter().position(|field| *field.name() == column.source);
         let Some(position) = position else {
-            return Err(DataFusionError::Plan(format!("view {}: its query has no column {}", view.name, column.source)));
+            return Err(DataFusionError::Plan(format!(
+                "view {}: its query has no column {}",
+                view.name, column.source
+            )));
         };
         columns.push(Expr::Column(Column::from(plan.schema().qualified_field(position))).alias(&column.name));
     }
     let plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
     Ok(ViewTable::new(plan, Some(view.sql.clone())))
 }
-

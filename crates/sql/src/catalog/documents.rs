@@ -1,9 +1,8 @@
 //! The catalog as named documents of its tree, and back; documents of earlier versions included.
 
-
 use saki_base::{DataType, KeyColumn, KeyLayout, RowColumn, RowLayout};
-use serde::de::DeserializeOwned;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::{Catalog, ColumnDetail, Table};
 use crate::error::{Result, SqlError};

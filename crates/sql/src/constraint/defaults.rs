@@ -154,7 +154,8 @@ fn check_width(values: usize, columns: usize) -> Result<()> {
 
 /// The rows of a query that is a bare VALUES list.
 fn values_of(query: &mut Query) -> Option<&mut Values> {
-    let bare = query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    let bare =
+        query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
     match query.body.as_mut() {
         SetExpr::Values(values) if bare => Some(values),
         _ => None,

@@ -119,12 +119,7 @@ impl ForeignKeys {
     ///
     /// # Errors
     /// 23503 where a RESTRICT stands against it.
-    pub fn consequences(
-        &self,
-        old: &[Value],
-        new: Option<&[Value]>,
-        keys: &mut dyn Keys,
-    ) -> Result<Vec<Consequence>> {
+    pub fn consequences(&self, old: &[Value], new: Option<&[Value]>, keys: &mut dyn Keys) -> Result<Vec<Consequence>> {
         let mut consequences = Vec::new();
         for reference in &self.incoming {
             let Some(key) = key_of(old, &reference.referenced) else { continue };
@@ -132,8 +127,7 @@ impl ForeignKeys {
             if new_key.as_ref() == Some(&key) {
                 continue;
             }
-            let Some(values) =
-                convert(&key, &reference.to, &reference.referenced, &reference.from, &reference.columns)
+            let Some(values) = convert(&key, &reference.to, &reference.referenced, &reference.from, &reference.columns)
             else {
                 // No row can have it.
                 continue;
@@ -178,8 +172,11 @@ impl Reference {
                     let (from, to) = (self.to.columns[*referenced].data_type, self.from.columns[*column].data_type);
                     let value = converted(value, from, to).ok_or_else(|| {
                         let name = &self.from.columns[*column].name;
-                        SqlError::data(format!("{} is out of range for column {name:?} of type {to}", show(value, from)))
-                            .code("22003")
+                        SqlError::data(format!(
+                            "{} is out of range for column {name:?} of type {to}",
+                            show(value, from)
+                        ))
+                        .code("22003")
                     })?;
                     set.push((*column, NewValue::Value(value)));
                 }

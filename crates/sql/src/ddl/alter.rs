@@ -71,7 +71,11 @@ impl Session {
         Ok(StatementResult::done("ALTER TABLE", 0))
     }
 
-    pub(crate) async fn alter_index_name(&self, from: &ast::ObjectName, to: &ast::ObjectName) -> Result<StatementResult> {
+    pub(crate) async fn alter_index_name(
+        &self,
+        from: &ast::ObjectName,
+        to: &ast::ObjectName,
+    ) -> Result<StatementResult> {
         let name = RelationName::read(from)?;
         let to = new_name(to, &name)?;
         let alter = AlterTable { name, if_exists: false, actions: vec![Action::Rename(to)] };

@@ -79,7 +79,9 @@ impl Alteration {
                 Ok(())
             }
             Action::DropNotNull(column) => drop_not_null(table, column),
-            Action::SetType { column, data_type, using } => self.set_type(catalog, column, *data_type, using.as_deref()),
+            Action::SetType { column, data_type, using } => {
+                self.set_type(catalog, column, *data_type, using.as_deref())
+            }
             Action::AddIdentity(column, generated) => {
                 let position = find(table, column)?;
                 refuse_identity(table, position)?;
@@ -233,10 +235,7 @@ fn drop_not_null(table: &mut Table, column: &ColumnName) -> Result<()> {
 fn casts_by_itself(from: DataType, to: DataType) -> bool {
     use DataType as Type;
     let number = |data_type| {
-        matches!(
-            data_type,
-            Type::Int2 | Type::Int4 | Type::Int8 | Type::Float4 | Type::Float8 | Type::Decimal { .. }
-        )
+        matches!(data_type, Type::Int2 | Type::Int4 | Type::Int8 | Type::Float4 | Type::Float8 | Type::Decimal { .. })
     };
     let time = |data_type| matches!(data_type, Type::Date | Type::Timestamp | Type::Timestamptz);
     let text = |data_type| matches!(data_type, Type::Text | Type::Varchar(_) | Type::Char(_));

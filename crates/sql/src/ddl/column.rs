@@ -39,8 +39,10 @@ pub fn add_sequence(catalog: &mut Catalog, table: &mut Table, position: usize, g
     let data_type = match column.data_type {
         fits @ (DataType::Int2 | DataType::Int4 | DataType::Int8) => fits,
         other => {
-            return Err(SqlError::invalid(format!("identity column type must be smallint, integer, or bigint, not {other}"))
-                .code("22023"));
+            return Err(SqlError::invalid(format!(
+                "identity column type must be smallint, integer, or bigint, not {other}"
+            ))
+            .code("22023"));
         }
     };
     let base = format!("{}_{}_seq", table.bare_name(), column.name);

@@ -46,12 +46,7 @@ pub fn add(catalog: &mut Catalog, table: &mut Table, new: &NewConstraint) -> Res
     added.map_err(|error| error.at(new.position))
 }
 
-fn add_primary_key(
-    catalog: &Catalog,
-    table: &mut Table,
-    name: Option<&str>,
-    columns: &[ColumnName],
-) -> Result<Added> {
+fn add_primary_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, columns: &[ColumnName]) -> Result<Added> {
     if !table.primary_key.is_empty() {
         return Err(SqlError::invalid(format!(
             "multiple primary keys for table {:?} are not allowed",
@@ -71,12 +66,7 @@ fn add_primary_key(
     Ok(Added::PrimaryKey(positions))
 }
 
-fn add_unique(
-    catalog: &mut Catalog,
-    table: &mut Table,
-    name: Option<&str>,
-    columns: &[ColumnName],
-) -> Result<Added> {
+fn add_unique(catalog: &mut Catalog, table: &mut Table, name: Option<&str>, columns: &[ColumnName]) -> Result<Added> {
     let positions = positions(table, columns)?;
     let name = match name {
         Some(name) => qualified(&table.schema, name),
@@ -102,12 +92,7 @@ fn add_unique(
     Ok(Added::Unique)
 }
 
-fn add_foreign_key(
-    catalog: &Catalog,
-    table: &mut Table,
-    name: Option<&str>,
-    key: &NewForeignKey,
-) -> Result<Added> {
+fn add_foreign_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, key: &NewForeignKey) -> Result<Added> {
     let columns = positions(table, &key.columns)?;
     // A table may refer to itself, and is not in the catalog while it is made.
     let referenced = if key.table.name == table.name {
@@ -134,8 +119,9 @@ fn add_foreign_key(
         positions(referenced, &key.referenced)?
     };
     if keys.len() != columns.len() {
-        return Err(SqlError::invalid("number of referencing and referenced columns for foreign key disagree")
-            .code("42830"));
+        return Err(
+            SqlError::invalid("number of referencing and referenced columns for foreign key disagree").code("42830")
+        );
     }
     if !referenced.is_unique_by(&keys) {
         return Err(SqlError::invalid(format!(
@@ -207,7 +193,9 @@ pub fn positions(table: &Table, columns: &[ColumnName]) -> Result<Vec<usize>> {
                 .at(*position)
         })?;
         if positions.contains(&found) {
-            return Err(SqlError::invalid(format!("column {name:?} appears twice in the key")).code("42701").at(*position));
+            return Err(SqlError::invalid(format!("column {name:?} appears twice in the key"))
+                .code("42701")
+                .at(*position));
         }
         positions.push(found);
     }

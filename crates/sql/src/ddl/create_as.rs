@@ -55,7 +55,8 @@ fn make(catalog: &mut Catalog, new: &NewTableAs, columns: &[Column]) -> Result<O
     let Some(mut table) = empty_table(catalog, &new.name, new.if_not_exists)? else { return Ok(None) };
     for column in columns {
         let position = new.name.position;
-        let column = NewColumn { column: column.clone(), position, default: None, generated: None, constraints: Vec::new() };
+        let column =
+            NewColumn { column: column.clone(), position, default: None, generated: None, constraints: Vec::new() };
         column::add(catalog, &mut table, &column)?;
     }
     set_options(catalog, &mut table, &new.options)?;

@@ -112,8 +112,11 @@ impl Drop {
             None if self.if_exists => return Ok(()),
             None => return Err(SqlError::invalid(format!("{what} {name:?} does not exist")).code("42P01")),
             Some(kind) if kind != wanted => {
-                return Err(SqlError::invalid(format!("{name:?} is not a{} {what}", if what == "index" { "n" } else { "" }))
-                    .code("42809"));
+                return Err(SqlError::invalid(format!(
+                    "{name:?} is not a{} {what}",
+                    if what == "index" { "n" } else { "" }
+                ))
+                .code("42809"));
             }
             Some(_) => {}
         }
@@ -179,9 +182,15 @@ pub enum Subject {
     Sequence(String),
     Index(String),
     /// A foreign key of a table that stays.
-    ForeignKey { table: String, name: String },
+    ForeignKey {
+        table: String,
+        name: String,
+    },
     /// The default of a column that stays.
-    Default { table: String, column: usize },
+    Default {
+        table: String,
+        column: usize,
+    },
 }
 
 impl Subject {
@@ -319,7 +328,8 @@ pub fn keys_resting_on(catalog: &Catalog, table: &Table, index: usize) -> Vec<Su
 
 /// Foreign keys that refer to columns of a table that are not unique in what is to become of it.
 pub fn keys_lost(catalog: &Catalog, table: TableId, after: &Table) -> Vec<Subject> {
-    let lost = |referenced: &[u32]| match referenced.iter().map(|id| after.position_of(*id)).collect::<Option<Vec<_>>>() {
+    let lost = |referenced: &[u32]| match referenced.iter().map(|id| after.position_of(*id)).collect::<Option<Vec<_>>>()
+    {
         Some(columns) => !after.is_unique_by(&columns),
         None => true,
     };

@@ -57,7 +57,8 @@ impl Database {
         self.write(|writer| {
             for action in &alter.actions {
                 let name = &alter.name;
-                let found = writer.catalog.sequence(&name.name).ok_or_else(|| undefined(&name.name).at(name.position))?;
+                let found =
+                    writer.catalog.sequence(&name.name).ok_or_else(|| undefined(&name.name).at(name.position))?;
                 let sequence = Sequence::clone(found);
                 match action {
                     Action::SetSequence(options) => {
@@ -90,7 +91,11 @@ fn set_owner(catalog: &Catalog, sequence: &mut Sequence, options: &SequenceOptio
         sequence.owner = None;
         return Ok(());
     }
-    let invalid = || SqlError::invalid("invalid OWNED BY option").code("42601").hint("Specify OWNED BY table.column or OWNED BY NONE.");
+    let invalid = || {
+        SqlError::invalid("invalid OWNED BY option")
+            .code("42601")
+            .hint("Specify OWNED BY table.column or OWNED BY NONE.")
+    };
     let mut parts = crate::statement::parse_name(owner)?.0;
     let column = parts.pop().and_then(|part| part.as_ident().map(name_of)).ok_or_else(invalid)?;
     if parts.is_empty() {

@@ -71,15 +71,11 @@ impl Truncation {
                     continue;
                 }
                 if !self.cascade {
-                    return Err(SqlError::unsupported("cannot truncate a table referenced in a foreign key constraint")
-                        .detail(format!(
-                            "Table {:?} references {:?} by constraint {:?}.",
-                            other.name, table.name, key.name
-                        ))
-                        .hint(format!(
-                            "Truncate table {:?} at the same time, or use TRUNCATE ... CASCADE.",
-                            other.name
-                        )));
+                    return Err(SqlError::unsupported(
+                        "cannot truncate a table referenced in a foreign key constraint",
+                    )
+                    .detail(format!("Table {:?} references {:?} by constraint {:?}.", other.name, table.name, key.name))
+                    .hint(format!("Truncate table {:?} at the same time, or use TRUNCATE ... CASCADE.", other.name)));
                 }
                 names.insert(other.name.clone());
                 pending.push(other);

@@ -38,7 +38,9 @@ impl Database {
                     rebuild(writer, &table, |index| index == name)
                 }
                 Some(RelationKind::Table) => rebuild(writer, &name, |_| true),
-                Some(_) => Err(SqlError::invalid(format!("{name:?} is not a table or index")).code("42809").at(position)),
+                Some(_) => {
+                    Err(SqlError::invalid(format!("{name:?} is not a table or index")).code("42809").at(position))
+                }
                 None => Err(crate::catalog::undefined(&name).at(position)),
             }
         })

@@ -27,7 +27,11 @@ impl Session {
         let rows = format!("({}) AS {}", new_rows(catalog, alteration), quoted(after.bare_name()));
         for position in alteration.new_not_null() {
             let column = &after.columns[position].name;
-            if self.first_row(&format!("SELECT 1 FROM {rows} WHERE {} IS NULL LIMIT 1", quoted(column))).await?.is_some() {
+            if self
+                .first_row(&format!("SELECT 1 FROM {rows} WHERE {} IS NULL LIMIT 1", quoted(column)))
+                .await?
+                .is_some()
+            {
                 return Err(SqlError::constraint(format!(
                     "column {column:?} of relation {:?} contains null values",
                     after.bare_name()
@@ -57,8 +61,11 @@ impl Session {
         let Some(referenced) = (if own { Some(table) } else { catalog.table_of(key.table).map(Arc::as_ref) }) else {
             return Err(SqlError::internal(format!("foreign key {:?} refers to nothing", key.name)));
         };
-        let keys: Vec<&str> =
-            key.referenced.iter().filter_map(|id| Some(&*referenced.columns[referenced.position_of(*id)?].name)).collect();
+        let keys: Vec<&str> = key
+            .referenced
+            .iter()
+            .filter_map(|id| Some(&*referenced.columns[referenced.position_of(*id)?].name))
+            .collect();
         let columns: Vec<&str> = key.columns.iter().map(|position| &*table.columns[*position].name).collect();
         let others = match own {
             true => rows.rsplit_once(" AS ").map_or(rows, |(query, _)| query).to_owned(),
@@ -69,7 +76,8 @@ impl Session {
         for column in &columns {
             let _ = write!(query, "{} IS NOT NULL AND ", quoted(column));
         }
-        let equal = |(column, key): (&&str, &&str)| format!("\"referenced row\".{} = {this}.{}", quoted(key), quoted(column));
+        let equal =
+            |(column, key): (&&str, &&str)| format!("\"referenced row\".{} = {this}.{}", quoted(key), quoted(column));
         let equal: Vec<String> = columns.iter().zip(&keys).map(equal).collect();
         let _ = write!(
             query,

@@ -74,8 +74,11 @@ impl SessionSequences {
         let name = parse_relation(text)?.name;
         let sequence = find(&self.db.snapshot().catalog, &name)?;
         self.known.lock().values.get(&sequence.id).copied().ok_or_else(|| {
-            SqlError::invalid(format!("currval of sequence {:?} is not yet defined in this session", sequence.bare_name()))
-                .code("55000")
+            SqlError::invalid(format!(
+                "currval of sequence {:?} is not yet defined in this session",
+                sequence.bare_name()
+            ))
+            .code("55000")
         })
     }
 

@@ -24,20 +24,41 @@ pub struct AlterTable {
 
 #[derive(Debug)]
 pub enum Action {
-    AddColumn { column: Box<NewColumn>, if_not_exists: bool },
-    DropColumn { column: ColumnName, if_exists: bool, cascade: bool },
-    RenameColumn { column: ColumnName, to: ColumnName },
+    AddColumn {
+        column: Box<NewColumn>,
+        if_not_exists: bool,
+    },
+    DropColumn {
+        column: ColumnName,
+        if_exists: bool,
+        cascade: bool,
+    },
+    RenameColumn {
+        column: ColumnName,
+        to: ColumnName,
+    },
     /// To a name in the same schema.
     Rename(ColumnName),
     SetDefault(ColumnName, Box<Expr>),
     DropDefault(ColumnName),
     SetNotNull(ColumnName),
     DropNotNull(ColumnName),
-    SetType { column: ColumnName, data_type: DataType, using: Option<Box<Expr>> },
+    SetType {
+        column: ColumnName,
+        data_type: DataType,
+        using: Option<Box<Expr>>,
+    },
     AddIdentity(ColumnName, Generated),
     AddConstraint(Box<NewConstraint>),
-    DropConstraint { name: ColumnName, if_exists: bool, cascade: bool },
-    RenameConstraint { name: ColumnName, to: ColumnName },
+    DropConstraint {
+        name: ColumnName,
+        if_exists: bool,
+        cascade: bool,
+    },
+    RenameConstraint {
+        name: ColumnName,
+        to: ColumnName,
+    },
     SetOptions(TableOptions),
     /// ALTER SEQUENCE.
     SetSequence(SequenceOptions),
@@ -107,11 +128,9 @@ fn read_column(column: ColumnName, operation: &AlterColumnOperation) -> Result<A
         AlterColumnOperation::DropNotNull => Action::DropNotNull(column),
         AlterColumnOperation::SetDefault { value } => Action::SetDefault(column, Box::new(value.clone())),
         AlterColumnOperation::DropDefault => Action::DropDefault(column),
-        AlterColumnOperation::SetDataType { data_type, using, .. } => Action::SetType {
-            column,
-            data_type: storage_type(data_type)?,
-            using: using.clone().map(Box::new),
-        },
+        AlterColumnOperation::SetDataType { data_type, using, .. } => {
+            Action::SetType { column, data_type: storage_type(data_type)?, using: using.clone().map(Box::new) }
+        }
         AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
             let identity = match generated_as {
                 Some(GeneratedAs::Always) => Identity::Always,
@@ -138,7 +157,9 @@ pub fn new_name(name: &ObjectName, relation: &RelationName) -> Result<ColumnName
             let (name, position) = ident.unwrap_or_default();
             Ok(ColumnName { name, position })
         }
-        _ => Err(SqlError::invalid(format!("{} stays in its schema: its new name is one word", relation.name))
-            .code("42601")),
+        _ => {
+            Err(SqlError::invalid(format!("{} stays in its schema: its new name is one word", relation.name))
+                .code("42601"))
+        }
     }
 }

@@ -97,7 +97,11 @@ impl NewColumn {
             // The collation of bytes is the only one, under the names that PostgreSQL has for it.
             ColumnOption::Collation(collation)
                 if ["default", "c", "posix", "ucs_basic"].iter().any(|known| {
-                    collation.0.last().and_then(|part| part.as_ident()).is_some_and(|i| i.value.eq_ignore_ascii_case(known))
+                    collation
+                        .0
+                        .last()
+                        .and_then(|part| part.as_ident())
+                        .is_some_and(|i| i.value.eq_ignore_ascii_case(known))
                 }) => {}
             other => return Err(unsupported(&self.column.name, other)),
         }
@@ -106,9 +110,7 @@ impl NewColumn {
 
     fn make_identity(&mut self, identity: Identity, options: SequenceOptions) -> Result<()> {
         if !matches!(self.column.data_type, DataType::Int2 | DataType::Int4 | DataType::Int8) {
-            return Err(
-                SqlError::invalid("identity column type must be smallint, integer, or bigint").code("22023")
-            );
+            return Err(SqlError::invalid("identity column type must be smallint, integer, or bigint").code("22023"));
         }
         self.column.nullable = false;
         if self.generated.replace(Generated { identity: Some(identity), options }).is_some() {

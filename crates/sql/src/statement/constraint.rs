@@ -127,9 +127,8 @@ fn key_columns(columns: &[IndexColumn], of: Option<&Ident>, what: &str) -> Resul
     let mut names: Vec<ColumnName> = Vec::with_capacity(columns.len());
     for column in columns {
         let Expr::Identifier(ident) = &column.column.expr else {
-            return Err(
-                SqlError::unsupported(format!("{what} over {} is not supported", column.column.expr)).hint("name columns")
-            );
+            return Err(SqlError::unsupported(format!("{what} over {} is not supported", column.column.expr))
+                .hint("name columns"));
         };
         if column.column.options.asc == Some(false) {
             return Err(SqlError::unsupported(format!("{what} with a descending column is not supported"))

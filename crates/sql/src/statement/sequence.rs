@@ -180,7 +180,6 @@ fn number(expression: &Expr) -> Result<i64> {
         Expr::UnaryOp { op: UnaryOperator::Plus, expr } => digits(expr),
         other => digits(other),
     };
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| {
-        SqlError::invalid(format!("{expression} is not a whole number of 64 bits")).code("22023")
-    })
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| SqlError::invalid(format!("{expression} is not a whole number of 64 bits")).code("22023"))
 }
