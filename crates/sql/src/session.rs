@@ -342,7 +342,9 @@ impl Session {
         logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
         let env = self.env().await?;
-        self.plan_in(&env, logical).await
+        let planned = self.plan_in(&env, logical).await?;
+        self.transactions.lock().await.track(&env.view)?;
+        Ok(planned)
     }
 
     /// The same with names as they are in `env`.

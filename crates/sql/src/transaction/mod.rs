@@ -16,10 +16,11 @@ mod control;
 mod statement;
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use saki_base::TableId;
-use saki_mvcc::{Receipt, Transaction};
+use saki_mvcc::{Direction, KeyRange, Receipt, Transaction};
 use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::catalog::Table;
@@ -187,6 +188,20 @@ impl Transactions {
         let Ok(gate) = Arc::clone(&delta.gate).try_read_owned() else { return false };
         open.gates.insert(table.delta, gate);
         true
+    }
+
+    /// Answers for what a view is read of, if the transaction is serializable: all that lies in the deltas of the tables that a plan over
+    /// the view asked for. Bases need no watching: what changes is in deltas.
+    pub fn track(&mut self, view: &ReadView) -> Result<()> {
+        if self.open.as_ref().is_none_or(|open| open.level != Level::Serializable || open.snapshot.is_none()) {
+            return Ok(());
+        }
+        let deltas: Vec<&Arc<Delta>> = view.asked_for().iter().filter_map(|id| view.snapshot.deltas.get(id)).collect();
+        self.within(|transaction| {
+            for delta in deltas {
+                transaction.scan_all(&delta.rows, &KeyRange::all(), Direction::Forward, |_, _| ControlFlow::Continue(()));
+            }
+        })
     }
 
     /// Whether it has a timestamp.

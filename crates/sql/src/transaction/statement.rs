@@ -113,6 +113,7 @@ impl Session {
                 return Err(error);
             }
         };
+        transactions.track(&view)?;
         transactions.begin_work(savepoint);
         let db = Arc::clone(&self.db);
         let worked = tokio::task::spawn_blocking(move || {
