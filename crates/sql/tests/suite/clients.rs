@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use arrow_schema::{DataType, Field};
-use saki_sql::{CreateOptions, Database, PG_TYPE, Session};
+use arrow_array::{Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use saki_sql::{CreateOptions, Database, PG_TYPE, Session, SystemView};
 
 const TABLES: &str = "
     CREATE TABLE author (id bigint PRIMARY KEY, name varchar(40) NOT NULL, born date);
@@ -118,4 +119,59 @@ fn clients_see_what_postgresql_would_show_them() {
         failures
     });
     assert!(failures.is_empty(), "{failures}");
+}
+
+/// A view whose one row says how often it was read.
+#[derive(Debug, Default)]
+struct Reads(std::sync::atomic::AtomicI64);
+
+impl SystemView for Reads {
+    fn name(&self) -> &str {
+        "reads"
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(vec![Field::new("count", DataType::Int64, false)]))
+    }
+
+    fn rows(&self) -> datafusion::common::Result<RecordBatch> {
+        let count = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        Ok(RecordBatch::try_new(self.schema(), vec![Arc::new(Int64Array::from(vec![count]))])?)
+    }
+}
+
+#[test]
+fn the_engine_shows_itself_and_who_is_asking() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::create(directory.path().join("database"), CreateOptions::default()).unwrap();
+    database.system_views().register(Arc::new(Reads::default()));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let session = database.session();
+        session.execute(TABLES).await.unwrap();
+        session.execute("INSERT INTO note VALUES ('a'), ('b')").await.unwrap();
+        session.state_facts(|facts| facts.user = "ann".to_owned());
+        for (sql, expected) in [
+            (
+                "SELECT name, base_rows, indexes FROM saki.tables ORDER BY name",
+                "author\t0\t0\nbook\t0\t2\nnote\t2\t0\n",
+            ),
+            ("SELECT name FROM saki.indexes WHERE is_unique AND NOT is_primary", "book_author\n"),
+            ("SELECT count FROM saki.reads", "1\n"),
+            ("SELECT count FROM saki.reads", "2\n"),
+            ("SELECT current_user, count(*) FROM note", "ann\t2\n"),
+            ("SELECT rolname FROM pg_roles WHERE rolname = current_user", "ann\n"),
+            ("SELECT reltuples FROM pg_class WHERE oid = 'note'::regclass", "2.0\n"),
+        ] {
+            assert_eq!(answer(&session, sql).await.unwrap(), expected, "{sql}");
+        }
+        for (sql, message) in [
+            ("SELECT 'nothing'::regclass", "relation \"nothing\" does not exist"),
+            ("SELECT current_setting('nothing')", "unrecognized configuration parameter \"nothing\""),
+            ("SELECT (SELECT attname FROM pg_attribute WHERE attrelid = c.oid) FROM pg_class c", "more than one row"),
+        ] {
+            let error = answer(&session, sql).await.unwrap_err();
+            assert!(error.contains(message), "{sql}: {error}");
+        }
+    });
 }

@@ -62,11 +62,20 @@ fn unique(name: String, taken: &mut HashSet<String>) -> String {
 /// What PostgreSQL calls the column of an expression; `None`: `?column?`.
 fn called(expr: &Expr) -> Option<String> {
     match expr {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => column_name(expr),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => called(inner),
+        Expr::Cast { expr, data_type, .. } => own_name(expr).or_else(|| type_name(data_type)),
+        Expr::Case { .. } => own_name(expr).or_else(|| Some("case".to_owned())),
+        _ => own_name(expr),
+    }
+}
+
+/// A name that a cast around the expression keeps.
+fn own_name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => column_name(expr),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } | Expr::Cast { expr: inner, .. } => own_name(inner),
         Expr::Function(function) => function.name.0.last()?.as_ident().map(name_of),
-        Expr::Cast { expr, data_type, .. } => called(expr).or_else(|| type_name(data_type)),
-        Expr::Case { else_result, .. } => else_result.as_deref().and_then(called).or_else(|| Some("case".to_owned())),
+        Expr::Case { else_result, .. } => else_result.as_deref().and_then(own_name),
         Expr::Array(_) => Some("array".to_owned()),
         Expr::Exists { .. } => Some("exists".to_owned()),
         Expr::Subquery(query) => only_column(query),
@@ -75,7 +84,7 @@ fn called(expr: &Expr) -> Option<String> {
                 AccessExpr::Dot(Expr::Identifier(ident)) => Some(name_of(ident)),
                 _ => None,
             });
-            named.or_else(|| called(root))
+            named.or_else(|| own_name(root))
         }
         _ => None,
     }
