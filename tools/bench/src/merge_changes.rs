@@ -1,5 +1,7 @@
 //! Changes of lineitem at uniform keys, in the format of its primary tree.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Date32Type, Decimal128Type, Int32Type, Int64Type};
 use saki_base::{DataType, ValueRef};
@@ -36,7 +38,7 @@ impl ChangeSource for Changes {
 impl Changes {
     /// Draws about `rows` of the table's rows, others for another `round`, and changes each. So the rows there are
     /// are those that the table has now.
-    pub fn draw(database: &Database, runtime: &Runtime, rows: u64, round: u32) -> Result<Self, String> {
+    pub fn draw(database: &Arc<Database>, runtime: &Runtime, rows: u64, round: u32) -> Result<Self, String> {
         let snapshot = database.snapshot();
         let table = snapshot.catalog.table("lineitem").map_err(text)?;
         let one_of = (table.root.entries / rows.max(1)).max(1);
@@ -90,7 +92,7 @@ impl Changes {
 
 /// A row's values, of the types that lineitem has.
 fn values<'b>(table: &Table, batch: &'b RecordBatch, row: usize) -> Result<Vec<ValueRef<'b>>, String> {
-    let value = |(column, array): (&saki_base::Column, &'b std::sync::Arc<dyn Array>)| {
+    let value = |(column, array): (&saki_base::Column, &'b Arc<dyn Array>)| {
         Ok(match column.data_type {
             DataType::Int4 => ValueRef::Int4(array.as_primitive::<Int32Type>().value(row)),
             DataType::Int8 => ValueRef::Int8(array.as_primitive::<Int64Type>().value(row)),

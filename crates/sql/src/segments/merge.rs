@@ -43,7 +43,7 @@ pub struct SegmentMerge<'m, 'w> {
 /// Segments with all changes in them, but for the directory.
 pub enum SegmentsMerged<'w> {
     Spliced {
-        builder: SegmentBuilder<'w>,
+        builder: Box<SegmentBuilder<'w>>,
         /// Runs of the old segments that the new ones do not use.
         freed: Vec<PageAddress>,
         before: SegmentsRoot,
@@ -102,7 +102,7 @@ impl SegmentsMerged<'_> {
             Self::Spliced { freed, before, pages_read, mut builder } => {
                 builder.flush().map_err(columns_error)?;
                 let runs = builder.pages();
-                let root = finish(trees, builder, &before)?;
+                let root = finish(trees, *builder, &before)?;
                 free_directory(trees, &before)?;
                 trees.free(&freed);
                 Ok((root, Totals { pages_read, pages_written: runs + root.directory.pages(), ..Totals::default() }))
@@ -306,7 +306,7 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
         self.cut(self.rows_max, self.held_rows)?;
         self.builder.settle().map_err(columns_error)?;
         let Self { builder, freed, before, runs, .. } = self;
-        Ok(SegmentsMerged::Spliced { builder, freed, before, pages_read: runs.pages_read })
+        Ok(SegmentsMerged::Spliced { builder: Box::new(builder), freed, before, pages_read: runs.pages_read })
     }
 }
 
