@@ -180,9 +180,9 @@ def add_arguments(parser) -> None:
                         help="where databases go; on the disk that is to be measured")
 
 
-def new_server(name: str, arguments, durable: bool = True) -> Server:
-    """A server with an empty database, instead of what an earlier one has left."""
-    directory = arguments.data / name
+def new_server(name: str, arguments, durable: bool = True, label: str | None = None) -> Server:
+    """A server with an empty database, instead of what an earlier one of that label (else name) has left."""
+    directory = arguments.data / (label or name)
     shutil.rmtree(directory, ignore_errors=True)
     return SERVERS[name](directory, arguments.saki, durable)
 
