@@ -150,8 +150,9 @@ class PostgreSQL(Server):
             self.account = {"user": "postgres", "group": "postgres", "extra_groups": []}
             for path in (self.directory, self.certificate, self.key, password):
                 shutil.chown(path, "postgres", "postgres")
-        call([programs() / "initdb", "--pgdata", self.cluster, "--username", USER, "--pwfile", password, "--no-locale",
-              "--encoding", "UTF8", "--auth-host", "scram-sha-256"], **self.account)
+        # Text is ordered by its bytes, and upper case goes by Unicode.
+        call([programs() / "initdb", "--pgdata", self.cluster, "--username", USER, "--pwfile", password, "--encoding", "UTF8",
+              "--locale", "C.UTF-8", "--lc-collate", "C", "--auth-host", "scram-sha-256"], **self.account)
         settings = {
             "port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": self.directory,
             "ssl": "on", "ssl_cert_file": self.certificate, "ssl_key_file": self.key,
@@ -195,10 +196,15 @@ def programs() -> pathlib.Path:
 
 
 def call(command: list, **how) -> str:
-    done = subprocess.run(list(map(str, command)), text=True, cwd="/", capture_output=True,
-                          **({"stdin": subprocess.DEVNULL} if "input" not in how else {}), **how)
+    words = list(map(str, command))
+    if "input" not in how:
+        how["stdin"] = subprocess.DEVNULL
+    try:
+        done = subprocess.run(words, text=True, cwd="/", capture_output=True, **how)
+    except OSError as error:
+        raise Failed(f"{words[0]}: {error.strerror}; build or install it") from error
     if done.returncode != 0:
-        raise Failed(f"{' '.join(map(str, command))}\n  exit status {done.returncode}: {done.stderr.strip()}")
+        raise Failed(f"{' '.join(words)}\n  exit status {done.returncode}: {done.stderr.strip()}")
     return done.stdout
 
 

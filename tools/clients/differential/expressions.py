@@ -66,7 +66,7 @@ class Expressions:
     def make(self, kind: str, columns: dict[str, str], depth: int = 3) -> Sql:
         """An expression of a type over columns (name to type), nested at most `depth` times."""
         chance = self.source.random()
-        if depth > 0 and chance < 0.08:
+        if depth > 0 and chance < 0.04:
             return self._subquery(kind, columns, depth)
         if depth > 0 and kind == "bool" and chance < 0.45:
             type = self.source.choice(TYPES)
@@ -90,7 +90,9 @@ class Expressions:
         table = self.source.choice(list(TABLES))
         alias = f"s{self.source.randint(0, 999)}"
         own = {f"{alias}.{name}": type for name, type in TABLES[table].items()}
-        where = self.make("bool", columns | own, min(depth - 1, 1))
+        # Half of them look at the outer row.
+        outer = columns if self.source.random() < 0.5 else {}
+        where = self.make("bool", outer | own, min(depth - 1, 1))
         if kind == "bool":
             shape = self.source.choice(["EXISTS", "NOT EXISTS", "IN"])
             if shape != "IN":

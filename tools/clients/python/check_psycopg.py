@@ -352,6 +352,8 @@ def metadata():
         cursor = connection.execute("SELECT * FROM py_metadata")
         equal([(column.name, column.type_display) for column in cursor.description],
               [("id", "int4"), ("v", "varchar(7)"), ("n", "numeric(10,2)")])
+        cursor = connection.execute("SELECT 1, count(*), upper('x'), 1 AS one, max(id), id::text FROM py_metadata GROUP BY id")
+        equal([column.name for column in cursor.description], ["?column?", "count", "upper", "one", "max", "id"])
         rows = connection.execute(
             "SELECT column_name, data_type, is_nullable FROM information_schema.columns"
             " WHERE table_name = 'py_metadata' AND table_schema = 'public' ORDER BY ordinal_position").fetchall()
