@@ -140,7 +140,8 @@ impl<'c> SegmentBuilder<'c> {
     pub fn keep_with(&mut self, mut segment: Segment, changed: &[(usize, Column)]) -> Result<(), ColumnsError> {
         self.flush()?;
         let parts: Vec<Parts<'_>> = changed.iter().map(|(index, column)| (*index, vec![column])).collect();
-        for ((index, _), encoded) in parts.iter().zip(encode_columns(self.codec, &self.columns, &parts, &self.options)?) {
+        for ((index, _), encoded) in parts.iter().zip(encode_columns(self.codec, &self.columns, &parts, &self.options)?)
+        {
             segment.columns[*index] = self.append(encoded)?;
         }
         self.segments.push(segment);

@@ -17,11 +17,19 @@ use saki_page::LeafView;
 
 use crate::error::ExecError;
 
+/// Entries of an overlay that are read in one step, at most.
+const ENTRIES_PER_STEP: usize = 1024;
+/// Bytes of their rows after which a step ends.
+const BYTES_PER_STEP: usize = 1 << 20;
+
 /// Entries over those of a tree, in the formats of its [`crate::TreeAccess`]. It must not change while a run reads it.
 pub trait Overlay: Send + Sync + Debug {
     /// A reader for one partition of a run; it is dropped with the partition.
     fn reader(&self) -> Result<Box<dyn OverlayReader>, ExecError>;
 }
+
+/// What is done with an entry: its key and its row. `Break` asks for no more.
+pub type VisitEntry<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
 /// Reads an overlay on one thread at a time.
 ///
@@ -33,13 +41,9 @@ pub trait OverlayReader: Send {
     fn hide(&mut self, keys: &EntryKeys<'_>, hidden: &mut [bool]) -> Result<(), ExecError>;
 
     /// Visits the overlay's own entries (key, row) from `low` (inclusive) up to `high` (exclusive) in ascending order of
-    /// keys, until `visit` breaks. `None` is unbounded. Rows are whole, however long they are.
-    fn entries(
-        &mut self,
-        low: Option<&[u8]>,
-        high: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), ExecError>;
+    /// keys, until `visit` breaks. `None` is unbounded; `low` is less than `high`. Rows are whole, however long they are.
+    fn entries(&mut self, low: Option<&[u8]>, high: Option<&[u8]>, visit: &mut VisitEntry<'_>)
+    -> Result<(), ExecError>;
 }
 
 /// Keys that an overlay is asked about, ascending; neighbours may be equal.
@@ -119,6 +123,61 @@ impl<'k> EntryKeys<'k> {
 fn in_list<'k>(bytes: &'k [u8], ends: &[u32], index: usize) -> &'k [u8] {
     let start = if index == 0 { 0 } else { ends[index - 1] as usize };
     &bytes[start..ends[index] as usize]
+}
+
+/// What is left of a step.
+pub(crate) struct Budget {
+    entries: usize,
+    bytes: usize,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Self {
+        Self { entries: ENTRIES_PER_STEP, bytes: BYTES_PER_STEP }
+    }
+
+    fn spend(&mut self, row: &[u8]) {
+        self.entries = self.entries.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(row.len());
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.entries == 0 || self.bytes == 0
+    }
+}
+
+/// What the overlay's entries of a range came to.
+pub(crate) struct Visited {
+    pub entries: usize,
+    /// The last entry seen, if the range was left before its end.
+    pub left_at: Option<Vec<u8>>,
+}
+
+/// Hands the entries of a range on while the budget lasts and `take` says that it wants more.
+pub(crate) fn visit_entries(
+    reader: &mut dyn OverlayReader,
+    low: Option<&[u8]>,
+    high: Option<&[u8]>,
+    budget: &mut Budget,
+    mut take: impl FnMut(&[u8], &[u8]) -> Result<bool, String>,
+) -> Result<Visited, ExecError> {
+    let mut visited = Visited { entries: 0, left_at: None };
+    if low.zip(high).is_some_and(|(low, high)| low >= high) {
+        return Ok(visited);
+    }
+    let mut failed = None;
+    reader.entries(low, high, &mut |key, row| {
+        visited.entries += 1;
+        budget.spend(row);
+        match take(key, row) {
+            Ok(true) if !budget.is_spent() => return ControlFlow::Continue(()),
+            Ok(true) => visited.left_at = Some(key.to_vec()),
+            Ok(false) => {}
+            Err(reason) => failed = Some(reason),
+        }
+        ControlFlow::Break(())
+    })?;
+    failed.map_or(Ok(visited), |reason| Err(ExecError::Overlay(reason)))
 }
 
 #[cfg(test)]

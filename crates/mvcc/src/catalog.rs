@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use saki_base::TableId;
 use serde::{Deserialize, Serialize};
 
+use crate::definition::TableDefinition;
 use crate::error::Error;
-use crate::table::{Table, TableDefinition};
+use crate::table::Table;
 
 const FILE_NAME: &str = "catalog.json";
 const FORMAT: u32 = 1;

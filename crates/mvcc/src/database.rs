@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, RwLock};
 use saki_base::TableId;
-use saki_io::{Device, DeviceError, DeviceOptions};
+use saki_io::Device;
 use saki_log::{LogStatistics, Logs, Progress, RecoveryReport};
 
 use crate::arena::{Arena, Depot, LargeBlocks};
 use crate::catalog::Catalog;
 use crate::chain::SLOTS_MAX;
+use crate::definition::TableDefinition;
+use crate::devices::open_log_devices;
 use crate::epoch::Epochs;
 use crate::error::Error;
 use crate::placement::{Mapping, NodeId, Placement, Topology, WorkerPlace};
@@ -22,7 +23,7 @@ use crate::reclaim::Reclaimer;
 use crate::recovery;
 use crate::release::Dropped;
 use crate::session::Session;
-use crate::table::{Table, TableDefinition};
+use crate::table::Table;
 use crate::transaction::Receipt;
 use crate::waiting::Waiters;
 
@@ -348,34 +349,6 @@ impl Database {
         Ok(self.shared.logs.clone().close()?)
     }
 }
-
-/// Opens the files of the logs in a directory, `log-0` and so on, and makes those that are missing.
-///
-/// # Errors
-/// `Open`, naming the file.
-pub fn open_log_devices(directory: &Path, logs: usize) -> Result<Vec<Arc<dyn Device>>, Error> {
-    let device = |log: usize| {
-        let path = directory.join(format!("log-{log}"));
-        let options = DeviceOptions { create: true, ..Default::default() };
-        open_released(&path, &options).map_err(|error| Error::Open { message: error.to_string() })
-    };
-    (0..logs).map(device).collect()
-}
-
-/// Opens a device. The system may take a moment to end what a killed process has left in flight, and its lock on the file until then.
-fn open_released(path: &Path, options: &DeviceOptions) -> Result<Arc<dyn Device>, DeviceError> {
-    let started = Instant::now();
-    loop {
-        match saki_io::open_device(path, options.clone()) {
-            Err(DeviceError::InUse { .. }) if started.elapsed() < RELEASE_PATIENCE => std::thread::sleep(RELEASE_PAUSE),
-            opened => return opened,
-        }
-    }
-}
-
-/// How long a log may be in use before it is taken to be in use by a process that lives.
-const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
-const RELEASE_PAUSE: Duration = Duration::from_millis(5);
 
 /// A depot for each node that has workers.
 fn depots(placement: &Placement) -> HashMap<NodeId, Arc<Depot>> {

@@ -5,6 +5,10 @@
 //! publish replaces tables, indexes and catalog together. In memory it is a value: a
 //! statement works on the one it began with, a writer changes a copy.
 
+mod constraint;
+mod documents;
+mod objects;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,6 +18,10 @@ use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 use serde::{Deserialize, Serialize};
 
+pub use self::constraint::{Check, ColumnDetail, ForeignKey, Identity, ReferentialAction};
+pub use self::objects::{
+    PUBLIC, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified,
+};
 use crate::delta::{LogState, same_layout};
 use crate::error::{Result, SqlError};
 use crate::statistics::TableStatistics;
@@ -25,10 +33,34 @@ pub const ROW_ID: &str = "row id";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Table {
     pub id: TableId,
+    /// What statements call it: behind its schema's name, unless that is `public`.
     pub name: String,
+    #[serde(default = "public")]
+    pub schema: String,
     pub columns: Vec<Column>,
+    /// One for each of `columns`.
+    #[serde(default)]
+    pub details: Vec<ColumnDetail>,
+    /// The next [`ColumnDetail::id`].
+    #[serde(default)]
+    pub next_column_id: u32,
+    /// Grows whenever keys or rows get another layout: entries encoded before are not this table's any more.
+    #[serde(default)]
+    pub layout_version: u32,
     /// Positions in `columns`; empty: entries are keyed by a hidden row id.
     pub primary_key: Vec<usize>,
+    /// `None`: the table's name with `_pkey`.
+    #[serde(default)]
+    pub primary_key_constraint: Option<String>,
+    #[serde(default)]
+    pub checks: Vec<Check>,
+    #[serde(default)]
+    pub foreign_keys: Vec<ForeignKey>,
+    /// Whether rows stay in memory after a merge.
+    #[serde(default)]
+    pub resident: bool,
+    #[serde(default)]
+    pub comment: Option<String>,
     /// The next hidden row id.
     pub next_row_id: i64,
     pub root: TreeRoot,
@@ -56,12 +88,25 @@ fn no_delta() -> TableId {
 /// A secondary index.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Index {
+    /// As [`Table::name`].
     pub name: String,
+    /// Its table's.
+    #[serde(default = "public")]
+    pub schema: String,
     pub columns: Vec<IndexColumn>,
     pub unique: bool,
     /// Columns carried along, for lookups that need no more.
     pub include: Vec<usize>,
+    /// Whether it is a UNIQUE constraint: it goes by DROP CONSTRAINT.
+    #[serde(default)]
+    pub constraint: bool,
+    #[serde(default)]
+    pub comment: Option<String>,
     pub root: TreeRoot,
+}
+
+fn public() -> String {
+    PUBLIC.to_owned()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -105,18 +150,18 @@ impl Table {
     }
 
     /// Whether a row may be changed without a look at rules or at other tables.
-    pub(crate) fn is_free_of_rules(&self) -> bool {
-        true
+    pub(crate) fn is_free_of_rules(&self, catalog: &Catalog) -> bool {
+        self.checks.is_empty() && self.foreign_keys.is_empty() && catalog.referencing(self.id).next().is_none()
+    }
+
+    /// Whether its rows refer to rows of other tables.
+    pub(crate) fn is_free_of_references(&self) -> bool {
+        self.foreign_keys.is_empty()
     }
 
     /// Whether a column that is given no value has one.
-    pub(crate) fn has_default(&self, _: usize) -> bool {
-        false
-    }
-
-    /// Whether rows stay in memory when they have been merged.
-    pub(crate) fn is_resident(&self) -> bool {
-        false
+    pub(crate) fn has_default(&self, column: usize) -> bool {
+        self.details.get(column).is_some_and(|detail| detail.default.is_some() || detail.identity.is_some())
     }
 
     /// Columns of the primary tree's key.
@@ -171,24 +216,46 @@ impl Table {
 
     /// What a message calls the constraint that the primary key is.
     pub fn primary_key_name(&self) -> String {
-        format!("{}_pkey", self.name)
+        self.primary_key_constraint.clone().unwrap_or_else(|| format!("{}_pkey", self.bare_name()))
+    }
+
+    /// The name within its schema.
+    pub fn bare_name(&self) -> &str {
+        bare(&self.schema, &self.name)
     }
 }
 
-/// All tables of one snapshot.
+impl Index {
+    /// The name within its schema.
+    pub fn bare_name(&self) -> &str {
+        bare(&self.schema, &self.name)
+    }
+}
+
+/// All relations of one snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     tables: BTreeMap<String, Arc<Table>>,
+    views: BTreeMap<String, Arc<View>>,
+    sequences: BTreeMap<String, Arc<Sequence>>,
+    /// All but `public`.
+    schemas: BTreeMap<String, SchemaEntry>,
     next_table: u32,
     next_tree: u32,
     pub logs: LogState,
 }
 
-/// The document about the logs.
-const LOGS: &str = "logs";
-
 /// The catalog's own tree.
 pub const CATALOG_TREE: TreeId = TreeId(0);
+
+/// What a name stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RelationKind {
+    Table,
+    Index,
+    View,
+    Sequence,
+}
 
 impl Catalog {
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
@@ -202,14 +269,25 @@ impl Catalog {
     /// The table, or an error that names those there are.
     pub fn table(&self, name: &str) -> Result<&Arc<Table>> {
         self.get(name).ok_or_else(|| {
+            if let Some(kind) = self.kind_of(name) {
+                return SqlError::invalid(format!("{name:?} is not a table")).code("42809").hint(match kind {
+                    RelationKind::Index => "it is an index",
+                    RelationKind::Sequence => "it is a sequence",
+                    _ => "it is a view",
+                });
+            }
             let names = self.tables.keys().take(20).cloned().collect::<Vec<_>>().join(", ");
-            let error = SqlError::invalid(format!("there is no table {name:?}"));
+            let error = undefined(name);
             if names.is_empty() {
                 error.hint("the database has no tables yet")
             } else {
                 error.hint(format!("tables are: {names}"))
             }
         })
+    }
+
+    pub fn table_of(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.tables.values().find(|table| table.id == id)
     }
 
     /// The table an index belongs to, and its position there.
@@ -231,6 +309,62 @@ impl Catalog {
         }
     }
 
+    pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.views.values()
+    }
+
+    pub fn view(&self, name: &str) -> Option<&Arc<View>> {
+        self.views.get(name)
+    }
+
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.sequences.values()
+    }
+
+    pub fn sequence(&self, name: &str) -> Option<&Arc<Sequence>> {
+        self.sequences.get(name)
+    }
+
+    /// The sequence that belongs to a column: a serial's or an identity's.
+    pub fn owned_sequence(&self, table: TableId, column: u32) -> Option<&Arc<Sequence>> {
+        self.sequences.values().find(|sequence| sequence.owner == Some(SequenceOwner { table, column }))
+    }
+
+    /// Names of all schemas, `public` among them.
+    pub fn schema_names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(PUBLIC).chain(self.schemas.keys().map(String::as_str))
+    }
+
+    /// All schemas but `public`.
+    pub fn schemas(&self) -> impl Iterator<Item = &SchemaEntry> {
+        self.schemas.values()
+    }
+
+    pub fn has_schema(&self, name: &str) -> bool {
+        name == PUBLIC || self.schemas.contains_key(name)
+    }
+
+    /// Tables, indexes, views and sequences share their names.
+    pub fn kind_of(&self, name: &str) -> Option<RelationKind> {
+        if self.tables.contains_key(name) {
+            Some(RelationKind::Table)
+        } else if self.views.contains_key(name) {
+            Some(RelationKind::View)
+        } else if self.sequences.contains_key(name) {
+            Some(RelationKind::Sequence)
+        } else {
+            self.index(name).map(|_| RelationKind::Index)
+        }
+    }
+
+    /// Refuses a name that a relation has.
+    pub fn refuse_taken(&self, name: &str) -> Result<()> {
+        match self.kind_of(name) {
+            None => Ok(()),
+            Some(_) => Err(SqlError::invalid(format!("relation {name:?} already exists")).code("42P07")),
+        }
+    }
+
     pub fn new_table_id(&mut self) -> TableId {
         self.next_table += 1;
         TableId(self.next_table)
@@ -249,39 +383,40 @@ impl Catalog {
         self.tables.remove(name)
     }
 
-    /// Key and row layouts of the catalog tree: a document's name, and its JSON.
-    pub fn entry_layout() -> (KeyLayout, RowLayout) {
-        let key = KeyColumn { data_type: DataType::Text, nullable: false, descending: false };
-        let row = RowColumn { data_type: DataType::Bytea, nullable: false };
-        (KeyLayout::new([key]), RowLayout::new([row]))
+    pub fn put_view(&mut self, view: View) {
+        self.views.insert(view.name.clone(), Arc::new(view));
     }
 
-    /// Named documents to store: one for the counters, one for each table.
-    pub fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
-        let encode = |error: serde_json::Error| SqlError::internal(format!("catalog: {error}"));
-        let counters = serde_json::to_vec(&(self.next_table, self.next_tree)).map_err(encode)?;
-        let logs = serde_json::to_vec(&self.logs).map_err(encode)?;
-        let mut documents = vec![(String::new(), counters), (LOGS.to_owned(), logs)];
-        for (name, table) in &self.tables {
-            documents.push((format!("table {name}"), serde_json::to_vec(table.as_ref()).map_err(encode)?));
-        }
-        documents.sort();
-        Ok(documents)
+    pub fn remove_view(&mut self, name: &str) -> Option<Arc<View>> {
+        self.views.remove(name)
     }
 
-    /// The inverse of [`Self::documents`].
-    pub fn from_documents(documents: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Self> {
-        let mut catalog = Self::default();
-        for (name, bytes) in documents {
-            let corrupt = |error: serde_json::Error| SqlError::corrupt(format!("catalog entry {name:?}: {error}"));
-            if name == LOGS {
-                catalog.logs = serde_json::from_slice(&bytes).map_err(corrupt)?;
-            } else if name.is_empty() {
-                (catalog.next_table, catalog.next_tree) = serde_json::from_slice(&bytes).map_err(corrupt)?;
-            } else {
-                catalog.put(serde_json::from_slice(&bytes).map_err(corrupt)?);
-            }
-        }
-        Ok(catalog)
+    pub fn put_sequence(&mut self, sequence: Sequence) {
+        self.sequences.insert(sequence.name.clone(), Arc::new(sequence));
     }
+
+    pub fn remove_sequence(&mut self, name: &str) -> Option<Arc<Sequence>> {
+        self.sequences.remove(name)
+    }
+
+    pub fn put_schema(&mut self, schema: SchemaEntry) {
+        self.schemas.insert(schema.name.clone(), schema);
+    }
+
+    pub fn remove_schema(&mut self, name: &str) -> Option<SchemaEntry> {
+        self.schemas.remove(name)
+    }
+}
+
+/// The error for a name that no relation has.
+pub fn undefined(name: &str) -> SqlError {
+    SqlError::invalid(format!("relation {name:?} does not exist")).code("42P01")
+}
+
+/// The error for a name that no column of the table has.
+pub fn undefined_column(table: &Table, name: &str) -> SqlError {
+    let names = table.columns.iter().take(20).map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
+    SqlError::invalid(format!("column {name:?} of relation {:?} does not exist", table.bare_name()))
+        .code("42703")
+        .hint(format!("its columns are: {names}"))
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use datafusion::execution::SendableRecordBatchStream;
+use arrow_schema::Schema;
+use datafusion::common::DataFusionError;
 use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use tokio::sync::mpsc;
 
 use crate::append::append;
 use crate::catalog::Table;
@@ -23,9 +24,6 @@ use crate::statement::copy::{Copy, FileFormat, Source};
 use crate::statement::insert::OnConflict;
 use crate::statement::{name_of, parse, position_of};
 use crate::statistics::{Collector, TableStatistics};
-
-/// Batches that wait between a query and the thread that writes its rows.
-const QUEUE: usize = 4;
 
 impl Database {
     /// Adds `batches` to a table, in one publication: all or nothing. Columns are those of the table, in order; their types
@@ -43,13 +41,13 @@ impl Database {
     }
 
     /// Adds batches of the table's own types. The table must still be what the caller saw.
-    fn add_rows(
+    pub(crate) fn add_rows(
         &self,
         seen: &Table,
         batches: impl Iterator<Item = Result<RecordBatch>>,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<u64> {
-        self.write_alone(std::slice::from_ref(&seen.name), |writer| {
+        self.write(|writer| {
             let table = writer.catalog.table(&seen.name)?;
             if table.id != seen.id {
                 return Err(SqlError::invalid(format!("table {:?} was replaced meanwhile", seen.name))
@@ -76,7 +74,7 @@ impl Database {
 }
 
 /// Batches of a source as batches of a table.
-fn conforming(
+pub(crate) fn conforming(
     table: Arc<Table>,
     columns: Vec<usize>,
     batches: impl Iterator<Item = Result<RecordBatch>>,
@@ -98,57 +96,12 @@ fn conforming(
     })
 }
 
-/// What passes from a query to the thread that writes.
-enum Passed {
-    Batch(Result<RecordBatch>),
-    /// The query has ended. Without this, it was cancelled and nothing may be published.
-    End,
-}
-
 impl Session {
     pub(crate) fn stored_table(&self, name: &str) -> Result<Arc<Table>> {
         if self.public.is_external(name) {
             return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
         }
         Ok(Arc::clone(self.db.snapshot().catalog.table(name)?))
-    }
-
-    /// Runs a query here while a thread writes its rows.
-    pub(crate) async fn write_stream(
-        &self,
-        mut stream: SendableRecordBatchStream,
-        table: Arc<Table>,
-        columns: Vec<usize>,
-    ) -> Result<u64> {
-        let (sender, mut receiver) = mpsc::channel(QUEUE);
-        let written = self.blocking(move |db| {
-            let mut ended = false;
-            let batches = std::iter::from_fn(|| match receiver.blocking_recv() {
-                _ if ended => None,
-                Some(Passed::Batch(batch)) => Some(batch),
-                Some(Passed::End) => {
-                    ended = true;
-                    None
-                }
-                None => {
-                    ended = true;
-                    Some(Err(SqlError::invalid("the statement was cancelled; nothing was changed")))
-                }
-            });
-            db.add_rows(&table, conforming(Arc::clone(&table), columns, batches), &mut |_| {})
-        });
-        let fed = async move {
-            while let Some(batch) = stream.next().await {
-                let failed = batch.is_err();
-                // A writer that has gone says why itself.
-                if sender.send(Passed::Batch(batch.map_err(SqlError::from))).await.is_err() || failed {
-                    return;
-                }
-            }
-            let _ = sender.send(Passed::End).await;
-        };
-        let ((), written) = tokio::join!(fed, written);
-        written
     }
 
     pub(crate) async fn copy(&self, statement: ast::Statement) -> Result<StatementResult> {
@@ -184,11 +137,10 @@ impl Session {
         match copy.format {
             FileFormat::Csv => {
                 let batches = CsvBatches::open(&copy.path, copy.csv.clone(), Arc::clone(&table), columns.clone())?;
-                self.blocking(move |db| {
-                    let batches = conforming(Arc::clone(&table), columns, batches);
-                    db.add_rows(&table, batches, &mut |_| {})
-                })
-                .await
+                let fields: Vec<_> = columns.iter().map(|column| table.schema().field(*column).clone()).collect();
+                let schema = Arc::new(Schema::new(fields));
+                let batches = futures::stream::iter(batches.map(|batch| batch.map_err(DataFusionError::from)));
+                self.write_stream(Box::pin(RecordBatchStreamAdapter::new(schema, batches)), table, columns).await
             }
             FileFormat::Parquet => {
                 let options = datafusion::prelude::ParquetReadOptions::default();

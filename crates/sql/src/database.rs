@@ -21,10 +21,12 @@ use saki_volume::{Volume, VolumeError, VolumeOptions};
 
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::cost::DeviceSpeed;
-use crate::delta::{Checkpointer, Engine, Release, log_directory};
+use crate::delta::{Checkpointer, Engine, Gates, Release, log_directory};
 use crate::error::{Result, SqlError};
 use crate::memory;
+use crate::pg_catalog::SystemViews;
 use crate::segments::SegmentTables;
+use crate::sequence::Sequences;
 use crate::snapshot::Snapshot;
 
 /// Page size of a new database, in bytes, unless told otherwise.
@@ -118,6 +120,7 @@ pub struct Database {
     pub(crate) options: OpenOptions,
     /// Where the logs are, or will be.
     pub(crate) log_directory: PathBuf,
+    pub(crate) gates: Arc<Gates>,
     /// Started by the first change that goes to a delta.
     pub(crate) engine: OnceLock<Engine>,
     /// Rows that are merged and still in memory. Held while a checkpoint goes on: there is one at a time.
@@ -128,8 +131,10 @@ pub struct Database {
     me: Weak<Database>,
     /// Readers of trees that nobody uses just now.
     readers: Arc<Mutex<Vec<TreeReader>>>,
+    pub(crate) sequences: Sequences,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
+    system_views: SystemViews,
 }
 
 /// Something of a pool, to which it returns.
@@ -201,10 +206,11 @@ impl Database {
         let catalog = read_catalog(&cache, &store, guard.root())?;
         let segment_tables = Arc::new(SegmentTables::new(&cache, &store));
         let log_directory = options.log_directory.clone().unwrap_or_else(|| log_directory(path));
+        let gates = Arc::<Gates>::default();
         let engine = OnceLock::new();
         let mut deltas = HashMap::new();
         if catalog.logs.database.is_some() {
-            let recovered = Engine::recover(&log_directory, catalog.logs, &catalog, &|_| {})?;
+            let recovered = Engine::recover(&log_directory, catalog.logs, &catalog, Arc::clone(&gates), &|_| {})?;
             deltas = recovered.deltas(&catalog)?;
             let _ = engine.set(recovered);
         }
@@ -219,14 +225,17 @@ impl Database {
             segment_reader,
             options,
             log_directory,
+            gates,
             engine,
             checkpoints: Mutex::default(),
             past: Mutex::default(),
             background: OnceLock::new(),
             me: Weak::clone(me),
             readers: Arc::default(),
+            sequences: Sequences::default(),
             device,
             speed: RwLock::new(speed),
+            system_views: SystemViews::default(),
         });
         if is_started {
             database.tend_in_background()?;
@@ -253,6 +262,11 @@ impl Database {
     /// Snapshots that somebody still reads, but for the newest.
     pub(crate) fn older_snapshots(&self) -> Vec<Weak<Snapshot>> {
         self.past.lock().iter().filter(|snapshot| snapshot.strong_count() > 0).map(Weak::clone).collect()
+    }
+
+    /// The views of schema `saki`, for whoever has rows for one.
+    pub fn system_views(&self) -> &SystemViews {
+        &self.system_views
     }
 
     /// The newest published snapshot.

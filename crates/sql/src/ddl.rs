@@ -1,44 +1,75 @@
-//! Tables and indexes coming and going.
+//! Tables, indexes and what else there is coming and going.
+//!
+//! ```text
+//!   statement ─► plain change of a catalog (constraint, column, alter, …)
+//!                  ├─ tried on the snapshot's catalog: what it asks of rows is checked by queries (validate)
+//!                  └─ made on the writer's catalog, with trees built or given back, in one publication
+//! ```
 
-use std::sync::Arc;
+pub mod alter;
+mod alteration;
+mod column;
+mod comment;
+mod constraint;
+mod create_as;
+mod dependents;
+mod drop;
+mod rename;
+mod schema;
+mod sequence;
+mod truncate;
+mod vacuum;
+mod validate;
+mod view;
+
+use std::ops::ControlFlow;
 
 use datafusion::sql::parser::CreateExternalTable;
-use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::ast::{self, Expr, visit_expressions, visit_expressions_mut};
 use saki_base::TableId;
 use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 
-use crate::catalog::{Index, Table};
+use crate::catalog::{Catalog, Index, Table};
+use crate::constraint::{Defaults, RowChecks};
 use crate::database::{Database, tree_error, volume_error};
 use crate::entries::{EntryDecoder, EntryEncoder};
-use crate::error::{Position, Result, SqlError};
+use crate::error::{Result, SqlError};
 use crate::load::build_index;
 use crate::segments;
 use crate::session::{Session, StatementResult};
-use crate::statement::alter_table::AlterTable;
 use crate::statement::copy::FileFormat;
 use crate::statement::create_index::{self, NewIndex};
-use crate::statement::create_table::NewTable;
-use crate::statement::object_name;
+use crate::statement::create_table::{NewTable, NewTableAs};
+use crate::statement::table_options::TableOptions;
+use crate::statement::{RelationName, name_of, object_name};
 use crate::writer::Writer;
 
 impl Session {
     pub(crate) async fn create_table(&self, create: &ast::CreateTable) -> Result<StatementResult> {
-        let new = NewTable::read(create)?;
-        if self.public.is_external(&new.name) {
-            return Err(SqlError::invalid(format!("table {:?} is there already", new.name)).at(new.position));
+        if let Some(query) = &create.query {
+            return self.create_table_as(NewTableAs::read(create, query)?).await;
         }
-        self.blocking(move |db| db.create_table(new)).await?;
+        let new = NewTable::read(create)?;
+        self.refuse_external(&new.name)?;
+        let mut catalog = self.db.snapshot().catalog.clone();
+        if let Some(table) = make_table(&mut catalog, &new)? {
+            self.check_expressions(&catalog, &table)?;
+        }
+        self.blocking(move |db| db.create_table(&new)).await?;
         Ok(StatementResult::done("CREATE TABLE", 0))
     }
 
-    pub(crate) async fn alter_table(&self, alter: &ast::AlterTable) -> Result<StatementResult> {
-        let change = AlterTable::read(alter)?;
-        self.blocking(move |db| db.alter_table(&change)).await?;
-        Ok(StatementResult::done("ALTER TABLE", 0))
+    /// Reads every default and condition of a table, so that none is stored that cannot be.
+    fn check_expressions(&self, catalog: &Catalog, table: &Table) -> Result<()> {
+        let state = self.context.state();
+        RowChecks::new(&state, table)?;
+        Defaults::check_all(&state, catalog, table)
     }
 
     pub(crate) async fn create_index(&self, create: ast::CreateIndex) -> Result<StatementResult> {
+        let (table, _) = create_index::table_name(&create)?;
+        let _alone = self.alone(vec![table]).await?;
         self.blocking(move |db| db.create_index(&create)).await?;
         Ok(StatementResult::done("CREATE INDEX", 0))
     }
@@ -46,11 +77,11 @@ impl Session {
     /// CREATE EXTERNAL TABLE: a name for files, in this session.
     pub(crate) async fn create_external_table(&self, create: CreateExternalTable) -> Result<StatementResult> {
         let (name, position) = object_name(&create.name)?;
-        if self.public.is_external(&name) || self.db.snapshot().catalog.get(&name).is_some() {
+        if self.public.is_external(&name) || self.db.snapshot().catalog.kind_of(&name).is_some() {
             if create.if_not_exists {
                 return Ok(StatementResult::done("CREATE EXTERNAL TABLE", 0));
             }
-            return Err(SqlError::invalid(format!("table {name:?} is there already")).at(position));
+            return Err(taken(&name).at(position));
         }
         let [location] = &create.locations[..] else {
             return Err(SqlError::unsupported("an external table has one LOCATION").at(position));
@@ -67,36 +98,22 @@ impl Session {
         self.register_file(&name, location, format, &csv).await?;
         Ok(StatementResult::done("CREATE EXTERNAL TABLE", 0))
     }
+
+    /// Refuses the name of a file that this session calls a table.
+    fn refuse_external(&self, name: &RelationName) -> Result<()> {
+        match self.public.is_external(&name.name) {
+            true => Err(taken(&name.name).at(name.position)),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Database {
-    fn create_table(&self, new: NewTable) -> Result<()> {
+    fn create_table(&self, new: &NewTable) -> Result<()> {
         self.write(|writer| {
-            if writer.catalog.get(&new.name).is_some() || writer.catalog.index(&new.name).is_some() {
-                if new.if_not_exists {
-                    return Ok(());
-                }
-                return Err(SqlError::invalid(format!("{:?} is there already", new.name))
-                    .hint("CREATE TABLE IF NOT EXISTS leaves it as it is")
-                    .at(new.position));
+            if let Some(table) = make_table(&mut writer.catalog, new)? {
+                writer.catalog.put(table);
             }
-            let id = writer.catalog.new_table_id();
-            let tree = writer.catalog.new_tree_id();
-            let segments = new.segments.then(|| SegmentsRoot::empty(writer.catalog.new_tree_id()));
-            writer.catalog.put(Table {
-                id,
-                name: new.name,
-                columns: new.columns,
-                primary_key: new.primary_key,
-                next_row_id: 0,
-                root: TreeRoot::empty(tree),
-                indexes: Vec::new(),
-                segments,
-                bloom: new.bloom,
-                statistics: None,
-                delta: TableId(0),
-                merged_through: 0,
-            });
             Ok(())
         })
     }
@@ -106,18 +123,25 @@ impl Database {
         self.write(|writer| {
             let mut table = Table::clone(writer.catalog.table(&table_name).map_err(|error| error.at(position))?);
             let new = NewIndex::read(create, &table)?;
-            if writer.catalog.index(&new.name).is_some() || writer.catalog.get(&new.name).is_some() {
+            let name = match new.named {
+                true => new.name,
+                false => constraint::free_name(&writer.catalog, &table, &table.schema, unqualified(&table, &new.name)),
+            };
+            if writer.catalog.kind_of(&name).is_some() {
                 if new.if_not_exists {
                     return Ok(());
                 }
-                return Err(SqlError::invalid(format!("{:?} is there already", new.name)).at(new.position));
+                return Err(taken(&name).at(new.position));
             }
             let tree = writer.catalog.new_tree_id();
             table.indexes.push(Index {
-                name: new.name,
+                name,
+                schema: table.schema.clone(),
                 columns: new.columns,
                 unique: new.unique,
                 include: new.include,
+                constraint: false,
+                comment: None,
                 root: TreeRoot::empty(tree),
             });
             let index = table.indexes.len() - 1;
@@ -126,54 +150,74 @@ impl Database {
             Ok(())
         })
     }
+}
 
-    fn alter_table(&self, change: &AlterTable) -> Result<()> {
-        self.write(|writer| {
-            let found = writer.catalog.get(&change.name).cloned();
-            let Some(found) = found else {
-                return match change.if_exists {
-                    true => Ok(()),
-                    false => writer.catalog.table(&change.name).map(drop).map_err(|error| error.at(change.position)),
-                };
-            };
-            let mut table = Table::clone(&found);
-            let on = change.options.columns.unwrap_or(table.segments.is_some());
-            table.bloom = change.options.bloom_columns(&table.columns, on, &table.bloom)?;
-            if on == table.segments.is_some() && table.bloom == found.bloom {
-                return Ok(());
-            }
-            table.segments = match on {
-                true => {
-                    let before = table.segments.unwrap_or_else(|| SegmentsRoot::empty(writer.catalog.new_tree_id()));
-                    Some(segments::build(writer.trees(), &table, &before)?)
-                }
-                false => None,
-            };
-            if let Some(before) = &found.segments {
-                segments::free(writer, &found, before)?;
-            }
-            writer.catalog.put(table);
-            Ok(())
-        })
-    }
+fn unqualified<'n>(table: &Table, name: &'n str) -> &'n str {
+    crate::catalog::bare(&table.schema, name)
+}
 
-    pub(crate) fn drop_objects(
-        &self,
-        tables: bool,
-        if_exists: bool,
-        names: &[(String, Option<Position>)],
-    ) -> Result<()> {
-        self.write(|writer| {
-            for (name, position) in names {
-                let dropped = if tables { drop_table(writer, name)? } else { drop_index(writer, name)? };
-                if !dropped && !if_exists {
-                    let kind = if tables { "table" } else { "index" };
-                    return Err(SqlError::invalid(format!("there is no {kind} {name:?}")).at(*position));
-                }
-            }
-            Ok(())
-        })
+/// The table a statement asks for, with its sequences in the catalog; `None`: it is there and may be.
+fn make_table(catalog: &mut Catalog, new: &NewTable) -> Result<Option<Table>> {
+    let Some(mut table) = empty_table(catalog, &new.name, new.if_not_exists)? else { return Ok(None) };
+    for column in &new.columns {
+        column::add(catalog, &mut table, column)?;
     }
+    // Keys first: a foreign key of the table may refer to it.
+    let constraints = || new.columns.iter().flat_map(|column| &column.constraints).chain(&new.constraints);
+    let is_key = |new: &crate::statement::constraint::NewConstraint| {
+        use crate::statement::constraint::NewConstraintKind::{PrimaryKey, Unique};
+        matches!(new.kind, PrimaryKey(_) | Unique(_))
+    };
+    for constraint in constraints().filter(|new| is_key(new)).chain(constraints().filter(|new| !is_key(new))) {
+        constraint::add(catalog, &mut table, constraint)?;
+    }
+    set_options(catalog, &mut table, &new.options)?;
+    Ok(Some(table))
+}
+
+/// A table without columns, which has its name to itself; `None`: there is one and there may be.
+fn empty_table(catalog: &mut Catalog, name: &RelationName, if_not_exists: bool) -> Result<Option<Table>> {
+    if !catalog.has_schema(&name.schema) {
+        return Err(schema::undefined(&name.schema).at(name.position));
+    }
+    if catalog.kind_of(&name.name).is_some() {
+        return match if_not_exists {
+            true => Ok(None),
+            false => Err(taken(&name.name).hint("CREATE TABLE IF NOT EXISTS leaves it as it is").at(name.position)),
+        };
+    }
+    Ok(Some(Table {
+        id: catalog.new_table_id(),
+        name: name.name.clone(),
+        schema: name.schema.clone(),
+        columns: Vec::new(),
+        details: Vec::new(),
+        next_column_id: 0,
+        layout_version: 0,
+        primary_key: Vec::new(),
+        primary_key_constraint: None,
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        resident: false,
+        comment: None,
+        next_row_id: 0,
+        root: TreeRoot::empty(catalog.new_tree_id()),
+        indexes: Vec::new(),
+        segments: None,
+        bloom: Vec::new(),
+        statistics: None,
+        delta: TableId(0),
+        merged_through: 0,
+    }))
+}
+
+/// Options of a table that is empty.
+fn set_options(catalog: &mut Catalog, table: &mut Table, options: &TableOptions) -> Result<()> {
+    let on = options.columns.unwrap_or(true);
+    table.segments = on.then(|| SegmentsRoot::empty(catalog.new_tree_id()));
+    table.bloom = options.bloom_columns(&table.columns, on, &[])?;
+    table.resident = options.resident.unwrap_or(false);
+    Ok(())
 }
 
 /// Builds an index from the rows that are there.
@@ -189,23 +233,73 @@ fn index_rows(writer: &mut Writer<'_>, table: &Table, index: usize) -> Result<Tr
     build_index(writer.trees(), table, index, sorter)
 }
 
-fn drop_table(writer: &mut Writer<'_>, name: &str) -> Result<bool> {
-    let Some(table) = writer.catalog.remove(name) else { return Ok(false) };
+/// Gives all trees and segments of a table back.
+fn free_table(writer: &mut Writer<'_>, table: &Table) -> Result<()> {
     writer.free_tree(&table.root)?;
     for index in &table.indexes {
         writer.free_tree(&index.root)?;
     }
     if let Some(root) = &table.segments {
-        segments::free(writer, &table, root)?;
+        segments::free(writer, table, root)?;
     }
-    Ok(true)
+    Ok(())
 }
 
-fn drop_index(writer: &mut Writer<'_>, name: &str) -> Result<bool> {
-    let Some((table, position)) = writer.catalog.index(name) else { return Ok(false) };
-    let mut table = Table::clone(&Arc::clone(table));
-    let index = table.indexes.remove(position);
-    writer.free_tree(&index.root)?;
-    writer.catalog.put(table);
-    Ok(true)
+/// Gives a table new trees without entries; the old ones are to be given back by who has the table as it was.
+fn clear_table(catalog: &mut Catalog, table: &mut Table) {
+    table.root = TreeRoot::empty(catalog.new_tree_id());
+    for index in &mut table.indexes {
+        index.root = TreeRoot::empty(catalog.new_tree_id());
+    }
+    table.segments = table.segments.map(|_| SegmentsRoot::empty(catalog.new_tree_id()));
+    table.next_row_id = 0;
+    table.statistics = None;
+    table.layout_version += 1;
+}
+
+fn taken(name: &str) -> SqlError {
+    SqlError::invalid(format!("relation {name:?} already exists")).code("42P07")
+}
+
+/// An expression as the catalog keeps it. A name needs no cast to `regclass`.
+fn stored_text(expression: &Expr) -> String {
+    let mut expression = expression.clone();
+    let _ = visit_expressions_mut(&mut expression, |node: &mut Expr| {
+        if let Expr::Cast { expr, data_type, .. } = node
+            && data_type.to_string().eq_ignore_ascii_case("regclass")
+        {
+            *node = expr.as_ref().clone();
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    expression.to_string()
+}
+
+/// Positions of a table's columns that an expression names, each once.
+fn columns_named(table: &Table, expression: &Expr) -> Vec<usize> {
+    let mut named = Vec::new();
+    let _ = visit_expressions(expression, |node: &Expr| {
+        let ident = match node {
+            Expr::Identifier(ident) => Some(ident),
+            Expr::CompoundIdentifier(parts) => parts.last(),
+            _ => None,
+        };
+        if let Some(position) = ident.and_then(|ident| table.column(&name_of(ident)))
+            && !named.contains(&position)
+        {
+            named.push(position);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    named
+}
+
+/// An identifier as a statement has to spell it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A relation's name as a statement has to spell it.
+fn quoted_relation(schema: &str, bare: &str) -> String {
+    format!("{}.{}", quoted(schema), quoted(bare))
 }

@@ -38,6 +38,8 @@ pub struct SqlError {
     pub kind: ErrorKind,
     pub message: String,
     pub position: Option<Position>,
+    /// What exactly it was about: the row, the key, the objects.
+    pub detail: Option<String>,
     pub hint: Option<String>,
     /// A PostgreSQL condition more exact than the kind's.
     pub code: Option<&'static str>,
@@ -47,7 +49,7 @@ pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 
 impl SqlError {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), position: None, hint: None, code: None }
+        Self { kind, message: message.into(), position: None, detail: None, hint: None, code: None }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -81,6 +83,12 @@ impl SqlError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
         self
     }
 
@@ -122,6 +130,9 @@ impl fmt::Display for SqlError {
             write!(f, "line {line}, column {column}: ")?;
         }
         f.write_str(&self.message)?;
+        if let Some(detail) = &self.detail {
+            write!(f, "\ndetail: {detail}")?;
+        }
         if let Some(hint) = &self.hint {
             write!(f, "\nhint: {hint}")?;
         }
@@ -160,7 +171,7 @@ impl From<DataFusionError> for SqlError {
         };
         let message = clean(&root.to_string());
         let (message, stated) = take_position(&message);
-        Self { kind, message, position: position.or(stated), hint: None, code: None }
+        Self { kind, message, position: position.or(stated), detail: None, hint: None, code: None }
     }
 }
 
@@ -174,7 +185,7 @@ impl From<datafusion::sql::sqlparser::parser::ParserError> for SqlError {
     fn from(error: datafusion::sql::sqlparser::parser::ParserError) -> Self {
         let text = clean(&error.to_string());
         let (message, position) = take_position(&text);
-        Self { kind: ErrorKind::Syntax, message, position, hint: None, code: None }
+        Self { kind: ErrorKind::Syntax, message, position, detail: None, hint: None, code: None }
     }
 }
 

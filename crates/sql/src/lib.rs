@@ -40,6 +40,7 @@ mod column_scan;
 mod column_test;
 mod columns;
 mod command;
+mod constraint;
 mod convert;
 mod copy_in;
 mod cost;
@@ -53,6 +54,7 @@ mod entries;
 mod error;
 mod explain;
 mod fast;
+mod feed;
 mod files;
 mod implied;
 mod index_join;
@@ -66,12 +68,14 @@ mod memory;
 mod merge;
 mod native;
 mod path;
+mod pg_catalog;
 mod pipeline_exec;
 mod prepared;
 mod provider;
 mod query_env;
 mod relation;
 mod segments;
+mod sequence;
 mod session;
 mod settings;
 mod snapshot;
@@ -80,11 +84,15 @@ mod statistics;
 mod stream;
 mod transaction;
 mod types;
+mod view;
 mod writer;
 
-pub use catalog::{Catalog, Index, IndexColumn, Table};
+pub use catalog::{
+    Catalog, Check, ColumnDetail, ForeignKey, Identity, Index, IndexColumn, ReferentialAction, Sequence, Table, View,
+};
 pub use check::{CheckFault, CheckProgress, CheckReport};
 pub use command::{Command, CopyFormat, CopyKind};
+pub use constraint::{Consequence, Defaults, ForeignKeys, Keys, NewValue, RowChecks};
 pub use copy_in::CopyTarget;
 pub use database::{
     CACHE_BYTES_DEFAULT, CreateOptions, Database, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
@@ -96,6 +104,7 @@ pub use error::{ErrorKind, Position, Result, SqlError};
 pub use fast::{FastAnswer, FastPlan, RowSink};
 pub use load::LoadProgress;
 pub use merge::{ChangeSource, KeyChange, MergeReport, Pace};
+pub use pg_catalog::{PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use prepared::Prepared;
 pub use session::{Parsed, Session, StatementResult, TransactionStatus, parse};
 pub use settings::{AccessPath, IndexJoin, JoinOrder, Operators, Settings, parse_size};

@@ -18,15 +18,17 @@ use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::RwLock;
 use saki_columns::SegmentTable;
 
-use crate::catalog::{ROW_ID, Table};
+use crate::catalog::{PUBLIC, ROW_ID, RelationKind, Table, qualified};
 use crate::chain::ChainFilter;
 use crate::column_scan::{ColumnPath, ColumnScanExec, ColumnScanParts};
 use crate::column_test::{self, ColumnTest};
 use crate::explain;
 use crate::path::{Path, Wanted};
+use crate::pg_catalog::{SystemCatalog, SystemSchema};
 use crate::pipeline_exec::{PipelineExec, PipelineParts, ScanInfo, only_used};
 use crate::query_env::QueryEnv;
 use crate::settings::AccessPath;
+use crate::view;
 
 /// Share of rows that a condition which is no column test is taken to leave.
 const OTHER_CONDITION_SELECTIVITY: f64 = 0.33;
@@ -99,8 +101,7 @@ impl SnapshotTable {
     fn choose(&self, wanted: &Wanted<'_>) -> Access {
         let (costs, setting) = (&self.env.costs, self.env.settings.access_path);
         let rows = Path::choose(wanted, costs, setting);
-        let is_changed = self.env.view.delta(&self.table).is_some();
-        let Some(segments) = self.segments.as_ref().filter(|_| setting != AccessPath::Rows && !is_changed) else {
+        let Some(segments) = self.segments.as_ref().filter(|_| setting != AccessPath::Rows) else {
             return Access::Rows(rows);
         };
         let columns = ColumnPath::new(wanted, segments, self.env.segment_reader.cache(), costs);
@@ -284,10 +285,12 @@ pub fn contains_subquery(filter: &Expr) -> bool {
         .unwrap_or(true)
 }
 
-/// The schema `public`: the snapshot's tables, and the session's external ones.
+/// The schema `public`: the snapshot's relations, and the session's external tables. Under their catalog names it has those of other
+/// schemas too.
 #[derive(Debug, Default)]
 pub struct PublicSchema {
     env: RwLock<Option<Arc<QueryEnv>>>,
+    planner: RwLock<view::PlannerState>,
     external: RwLock<BTreeMap<String, Arc<dyn TableProvider>>>,
 }
 
@@ -302,6 +305,11 @@ impl PublicSchema {
         *self.env.write() = None;
     }
 
+    /// Whose functions and settings the queries of views are planned with.
+    pub fn plan_views_by(&self, planner: view::PlannerState) {
+        *self.planner.write() = planner;
+    }
+
     pub fn is_external(&self, name: &str) -> bool {
         self.external.read().contains_key(name)
     }
@@ -312,7 +320,9 @@ impl SchemaProvider for PublicSchema {
     fn table_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.external.read().keys().cloned().collect();
         if let Some(env) = self.env.read().as_ref() {
-            names.extend(env.snapshot.catalog.tables().map(|table| table.name.clone()));
+            let catalog = &env.snapshot.catalog;
+            names.extend(catalog.tables().filter(|t| t.schema == PUBLIC).map(|table| table.name.clone()));
+            names.extend(catalog.views().filter(|v| v.schema == PUBLIC).map(|view| view.name.clone()));
         }
         names
     }
@@ -326,6 +336,10 @@ impl SchemaProvider for PublicSchema {
             return Ok(Some(Arc::clone(external)));
         }
         let Some(env) = env else { return Ok(None) };
+        if let Some(view) = env.snapshot.catalog.view(name) {
+            let planner = self.planner.read().clone();
+            return Ok(Some(Arc::new(view::plan(view, &planner).await?)));
+        }
         let Some(table) = env.snapshot.catalog.get(name).map(Arc::clone) else { return Ok(None) };
         Ok(Some(Arc::new(SnapshotTable::new(env, table)?) as Arc<dyn TableProvider>))
     }
@@ -339,24 +353,65 @@ impl SchemaProvider for PublicSchema {
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        let is_there =
-            |env: &Arc<QueryEnv>| env.stand_ins.contains_key(name) || env.snapshot.catalog.get(name).is_some();
-        self.is_external(name) || self.env.read().as_ref().is_some_and(is_there)
+        let named = |env: &Arc<QueryEnv>| {
+            env.stand_ins.contains_key(name)
+                || matches!(env.snapshot.catalog.kind_of(name), Some(RelationKind::Table | RelationKind::View))
+        };
+        self.is_external(name) || self.env.read().as_ref().is_some_and(named)
     }
 }
 
-/// The catalog `saki` with its one schema.
+/// A schema other than `public`.
+#[derive(Debug)]
+struct OtherSchema {
+    name: String,
+    public: Arc<PublicSchema>,
+}
+
+#[async_trait]
+impl SchemaProvider for OtherSchema {
+    fn table_names(&self) -> Vec<String> {
+        let env = self.public.env.read();
+        let Some(env) = env.as_ref() else { return Vec::new() };
+        let catalog = &env.snapshot.catalog;
+        let tables = catalog.tables().filter(|table| table.schema == self.name).map(|table| table.bare_name());
+        let views = catalog.views().filter(|view| view.schema == self.name).map(|view| view.bare_name());
+        tables.chain(views).map(str::to_owned).collect()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        self.public.table(&qualified(&self.name, name)).await
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.public.table_exist(&qualified(&self.name, name))
+    }
+}
+
+/// The catalog `saki` with its schemas.
 #[derive(Debug)]
 pub struct SakiCatalog {
     pub public: Arc<PublicSchema>,
+    pub system: Arc<SystemCatalog>,
 }
 
 impl CatalogProvider for SakiCatalog {
     fn schema_names(&self) -> Vec<String> {
-        vec!["public".into()]
+        let of_users = match self.public.env.read().as_ref() {
+            Some(env) => env.snapshot.catalog.schema_names().map(str::to_owned).collect(),
+            None => vec![PUBLIC.to_owned()],
+        };
+        of_users.into_iter().chain(SystemSchema::names().map(str::to_owned)).collect()
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        (name == "public").then(|| Arc::clone(&self.public) as _)
+        if name == PUBLIC {
+            return Some(Arc::clone(&self.public) as _);
+        }
+        let is_there = self.public.env.read().as_ref().is_some_and(|env| env.snapshot.catalog.has_schema(name));
+        match is_there {
+            true => Some(Arc::new(OtherSchema { name: name.to_owned(), public: Arc::clone(&self.public) }) as _),
+            false => SystemSchema::find(name, &self.system),
+        }
     }
 }

@@ -7,6 +7,7 @@ use saki_exec::{Executor, SegmentReader};
 
 use crate::catalog::Table;
 use crate::cost::CostModel;
+use crate::database::Database;
 use crate::delta::ReadView;
 use crate::dml::StandIns;
 use crate::settings::Settings;
@@ -17,6 +18,7 @@ pub struct QueryEnv {
     /// What is read, deltas included.
     pub view: Arc<ReadView>,
     pub snapshot: Arc<Snapshot>,
+    pub db: Arc<Database>,
     pub settings: Settings,
     pub costs: CostModel,
     pub executor: Arc<Executor>,
@@ -46,6 +48,7 @@ impl QueryEnv {
         Self {
             view: Arc::clone(&self.view),
             snapshot: Arc::clone(&self.snapshot),
+            db: Arc::clone(&self.db),
             settings: self.settings.clone(),
             costs: self.costs.clone(),
             executor: Arc::clone(&self.executor),

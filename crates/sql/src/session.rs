@@ -20,7 +20,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, ObjectType, Set};
+use datafusion::sql::sqlparser::ast::{self, Set};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
@@ -36,8 +36,10 @@ use crate::index_join::IndexJoinRule;
 use crate::join_order::OrderedPlanner;
 use crate::literals::TypedLiterals;
 use crate::native::NativeRule;
+use crate::pg_catalog::{self, SessionFacts, SystemCatalog};
 use crate::provider::{PublicSchema, SakiCatalog};
 use crate::query_env::QueryEnv;
+use crate::sequence::{self, SessionSequences};
 use crate::settings::Settings;
 use crate::statement::{self, object_name, setting_text};
 use crate::transaction::Transactions;
@@ -106,6 +108,8 @@ pub struct Session {
     settings: RwLock<Settings>,
     pub(crate) public: Arc<PublicSchema>,
     pub(crate) context: SessionContext,
+    pub(crate) system: Arc<SystemCatalog>,
+    pub(crate) sequences: Arc<SessionSequences>,
     /// Names mean the tables of one statement's snapshot while it is planned.
     planning: tokio::sync::Mutex<()>,
     pub(crate) transactions: Arc<tokio::sync::Mutex<Transactions>>,
@@ -116,12 +120,20 @@ impl Database {
     pub fn session(self: &Arc<Self>) -> Session {
         let public = Arc::new(PublicSchema::default());
         let context = SessionContext::new_with_state(session_state());
-        context.register_catalog("saki", Arc::new(SakiCatalog { public: Arc::clone(&public) }));
+        let system = SystemCatalog::new(self);
+        system.register(&context);
+        let catalog = SakiCatalog { public: Arc::clone(&public), system: Arc::clone(&system) };
+        context.register_catalog("saki", Arc::new(catalog));
+        let sequences = SessionSequences::new(Arc::clone(self));
+        sequence::register(&context, &sequences);
+        public.plan_views_by(context.state_weak_ref());
         Session {
             db: Arc::clone(self),
             settings: RwLock::default(),
             public,
             context,
+            system,
+            sequences,
             planning: tokio::sync::Mutex::new(()),
             transactions: Arc::default(),
         }
@@ -132,7 +144,8 @@ fn session_state() -> SessionState {
     let mut config = SessionConfig::new()
         .with_default_catalog_and_schema("saki", "public")
         .with_create_default_catalog_and_schema(false)
-        .with_information_schema(true);
+        // Ours has what PostgreSQL's has.
+        .with_information_schema(false);
     let options = config.options_mut();
     options.sql_parser.dialect = Dialect::PostgreSQL;
     // 0.06 + 0.01 is 0.07 in SQL.
@@ -154,6 +167,7 @@ fn session_state() -> SessionState {
         .with_config(config)
         .with_default_features()
         .with_expr_planners(planners)
+        .with_type_planner(Arc::new(pg_catalog::TypeNames))
         .with_optimizer_rules(logical_rules)
         .with_physical_optimizer_rules(rules)
         .with_query_planner(Arc::new(OrderedPlanner))
@@ -167,6 +181,11 @@ impl Session {
 
     pub fn settings(&self) -> Settings {
         self.settings.read().clone()
+    }
+
+    /// States who the session is: what `current_user`, `current_setting()` and their like answer.
+    pub fn state_facts(&self, change: impl FnOnce(&mut SessionFacts)) {
+        self.system.state_session(change);
     }
 
     /// Sets one setting, without the prefix `saki.`.
@@ -232,7 +251,22 @@ impl Session {
             Sql::CreateTable(create) => self.create_table(&create).await,
             Sql::AlterTable(alter) => self.alter_table(&alter).await,
             Sql::CreateIndex(create) => self.create_index(create).await,
-            Sql::Drop { object_type, if_exists, names, .. } => self.drop_objects(object_type, if_exists, &names).await,
+            Sql::Drop { object_type, if_exists, names, cascade, .. } => {
+                self.drop_objects(object_type, if_exists, cascade, &names).await
+            }
+            Sql::AlterIndex { name, operation: ast::AlterIndexOperation::RenameIndex { index_name } } => {
+                self.alter_index_name(&name, &index_name).await
+            }
+            Sql::CreateView(create) => self.create_view(&create).await,
+            Sql::CreateSequence { .. } => self.create_sequence(parsed).await,
+            Sql::CreateSchema { schema_name, if_not_exists, .. } => {
+                self.create_schema(&schema_name, if_not_exists).await
+            }
+            Sql::Truncate(truncate) => self.truncate(&truncate).await,
+            Sql::Comment { object_type, object_name, comment, .. } => {
+                self.comment(object_type, object_name, comment).await
+            }
+            Sql::Vacuum(vacuum) => self.vacuum(&vacuum).await,
             Sql::Insert(insert) => self.insert(insert).await,
             Sql::Copy { .. } => self.copy(parsed).await,
             Sql::Analyze(analyze) => {
@@ -247,6 +281,8 @@ impl Session {
             }
             Sql::Update(update) => self.update(update).await,
             Sql::Delete(delete) => self.delete(delete).await,
+            Sql::Merge(_) => Err(SqlError::unsupported("MERGE is not supported")
+                .hint("INSERT … ON CONFLICT DO UPDATE, UPDATE and DELETE are")),
             other => {
                 let text = other.to_string();
                 let verb = text.split(' ').take(2).collect::<Vec<_>>().join(" ");
@@ -256,7 +292,7 @@ impl Session {
     }
 
     /// What a query that begins now works with.
-    async fn env(&self) -> Result<Arc<QueryEnv>> {
+    pub(crate) async fn env(&self) -> Result<Arc<QueryEnv>> {
         let view = self.transactions.lock().await.read_view(&self.db)?;
         Ok(self.env_of(view))
     }
@@ -268,6 +304,7 @@ impl Session {
         Arc::new(QueryEnv {
             snapshot: Arc::clone(&view.snapshot),
             view,
+            db: Arc::clone(&self.db),
             row_id_of: None,
             stand_ins: StandIns::default(),
             settings,
@@ -288,9 +325,15 @@ impl Session {
     }
 
     /// The plan of a query over the newest snapshot, and how to run it.
-    pub(crate) async fn plan(&self, query: ast::Statement) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+    pub(crate) async fn plan(&self, mut query: ast::Statement) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        pg_catalog::rewrite(&mut query)?;
         let statement = Statement::Statement(Box::new(query));
         self.plan_with(async |state| Ok(state.statement_to_plan(statement).await?)).await
+    }
+
+    /// The logical plan of a statement over the newest snapshot.
+    pub(crate) async fn logical_plan(&self, statement: Statement) -> Result<LogicalPlan> {
+        self.analyze_with(async |state| Ok(state.statement_to_plan(statement).await?)).await
     }
 
     /// Plans what `logical` makes of names in the newest snapshot.
@@ -309,7 +352,7 @@ impl Session {
         logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
         self.analyze_in(env, async |state| {
-            let logical = logical(state).await?;
+            let logical = pg_catalog::nested_loops(logical(state).await?, state)?;
             refuse_changes(&logical)?;
             Ok((state.create_physical_plan(&logical).await?, state.task_ctx()))
         })
@@ -366,32 +409,6 @@ impl Session {
             );
         }
         text_rows("plan", plan_text(&plan, false).lines())
-    }
-
-    async fn drop_objects(
-        &self,
-        kind: ObjectType,
-        if_exists: bool,
-        names: &[ast::ObjectName],
-    ) -> Result<StatementResult> {
-        let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
-        let tag = match kind {
-            ObjectType::Table => "DROP TABLE",
-            ObjectType::Index => "DROP INDEX",
-            other => return Err(SqlError::unsupported(format!("DROP {other} is not supported"))),
-        };
-        let mut stored = Vec::new();
-        for (name, position) in names {
-            if kind == ObjectType::Table && self.public.is_external(&name) {
-                datafusion::catalog::SchemaProvider::deregister_table(self.public.as_ref(), &name)?;
-            } else {
-                stored.push((name, position));
-            }
-        }
-        if !stored.is_empty() {
-            self.blocking(move |db| db.drop_objects(kind == ObjectType::Table, if_exists, &stored)).await?;
-        }
-        Ok(StatementResult::done(tag, 0))
     }
 
     fn execute_set(&self, set: &Set) -> Result<StatementResult> {

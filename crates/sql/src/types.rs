@@ -68,6 +68,31 @@ fn characters(spelled: &ast::DataType, length: &Option<CharacterLength>) -> Resu
     }
 }
 
+/// The type of a table's column for values of an Arrow type; `None`: there is none.
+pub fn stored_as(arrow: &arrow_schema::DataType) -> Option<DataType> {
+    use arrow_schema::DataType as Arrow;
+    Some(match arrow {
+        Arrow::Boolean => DataType::Bool,
+        Arrow::Int8 | Arrow::Int16 | Arrow::UInt8 => DataType::Int2,
+        Arrow::Int32 | Arrow::UInt16 => DataType::Int4,
+        Arrow::Int64 | Arrow::UInt32 => DataType::Int8,
+        Arrow::UInt64 => DataType::Decimal { precision: 20, scale: 0 },
+        Arrow::Float16 | Arrow::Float32 => DataType::Float4,
+        Arrow::Float64 => DataType::Float8,
+        Arrow::Decimal128(precision, scale) if *scale >= 0 => {
+            DataType::Decimal { precision: *precision, scale: *scale as u8 }
+        }
+        // As PostgreSQL: what has no type of its own is text.
+        Arrow::Utf8 | Arrow::Utf8View | Arrow::LargeUtf8 | Arrow::Null => DataType::Text,
+        Arrow::Binary | Arrow::BinaryView | Arrow::LargeBinary => DataType::Bytea,
+        Arrow::FixedSizeBinary(16) => DataType::Uuid,
+        Arrow::Date32 => DataType::Date,
+        Arrow::Timestamp(_, None) | Arrow::Date64 => DataType::Timestamp,
+        Arrow::Timestamp(_, Some(_)) => DataType::Timestamptz,
+        _ => return None,
+    })
+}
+
 /// The storage value of a literal that has exactly the column's Arrow type (text of any kind counts as the same).
 pub fn value_of(literal: &ScalarValue, column: DataType) -> Option<Value> {
     Some(match (literal, column) {

@@ -48,6 +48,7 @@ impl Writer<'_> {
         if !before.guard.root().is_empty() {
             self.free_tree(&catalog_root(before.guard.root())?)?;
         }
+        self.db.sequences.store(&mut self.catalog);
         self.renew_deltas();
         let engine = self.starting.as_ref().or(self.db.engine.get());
         let deltas = engine.map(|engine| engine.deltas(&self.catalog)).transpose()?.unwrap_or_default();

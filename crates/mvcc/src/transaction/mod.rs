@@ -31,6 +31,7 @@ mod reader;
 mod reads;
 mod scan;
 mod suspend;
+mod undo;
 mod view;
 mod write;
 

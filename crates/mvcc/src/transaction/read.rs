@@ -12,7 +12,7 @@ use crate::prefetch::prefetch_row;
 use crate::table::Table;
 
 /// A row that a transaction sees: its body, and the handle to write to it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found<'a> {
     pub id: RowId,
     /// The columns that are not of the primary key, in the row format.

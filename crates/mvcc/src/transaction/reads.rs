@@ -33,7 +33,7 @@ struct RowRead {
     version: *const Version,
 }
 
-/// A range of keys of an index; indexes live as long as their database.
+/// A range of keys of an index; that of a table that is dropped meanwhile is kept until the transaction has ended.
 struct RangeRead {
     index: NonNull<Index>,
     lower: Bound<Range<usize>>,
@@ -133,7 +133,7 @@ impl Reads {
     fn range_holds(&self, range: &RangeRead, seen: &HashSet<RowRead>, view: Viewpoint<'_>) -> bool {
         let key = |bound: &Bound<Range<usize>>| bound.clone().map(|key| &self.keys[key]);
         let mut buffer = ScanBuffer::default();
-        // SAFETY: indexes live as long as their database, and the transaction keeps that.
+        // SAFETY: indexes live as long as their tables, which the database keeps, and a dropped one as long as transactions of before.
         let index = unsafe { range.index.as_ref() };
         let mut cursor =
             index.cursor((key(&range.lower), key(&range.upper)), Direction::Forward, &mut buffer, view.pin);

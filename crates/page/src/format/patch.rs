@@ -9,11 +9,11 @@
 //! It works as long as the new entries are of the shape that the page's header says of all of them. Otherwise, and where the page would
 //! get too full, it is built anew. The prefix is kept: one that all keys have in common, if no longer the longest.
 
+use super::LeafView;
 use super::header::{Header, write_u16};
 use super::run::{
     FIXED_LENGTH_AT, FLAG_SLOTTED, KeyLength, PREFIX_LENGTH_AT, RunView, SLOT_BYTES, SLOT_WRAP, STRIDE_AT, WRAP_AT,
 };
-use super::LeafView;
 
 /// One change of a page's entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,9 +13,11 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use saki_base::TableId;
 use saki_mvcc::{Direction, KeyRange, Reader, Receipt};
-use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::OwnedRwLockWriteGuard;
 
+use super::gates::close;
 use super::{Delta, Engine, mvcc_error};
 use crate::catalog::Table;
 use crate::database::Database;
@@ -26,9 +28,6 @@ use crate::writer::Writer;
 
 /// Changes taken out of a delta at a time.
 const CHANGES: usize = 4096;
-/// How long a statement that changes a table's layout waits for the transactions that have written there.
-const GATE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
-
 /// What a checkpoint did.
 #[derive(Clone, Debug, Default)]
 pub struct CheckpointReport {
@@ -86,7 +85,7 @@ impl Database {
         while releases.first().is_some_and(|release| !is_held(release)) {
             let release = releases.remove(0);
             let snapshot = self.snapshot();
-            for table in snapshot.catalog.tables().filter(|table| !table.is_resident()) {
+            for table in snapshot.catalog.tables().filter(|table| !table.resident) {
                 if let Some(delta) = snapshot.delta(table) {
                     engine.database.release(&delta.rows, release.through).map_err(mvcc_error)?;
                 }
@@ -95,70 +94,63 @@ impl Database {
         Ok(())
     }
 
-    /// Changes some tables otherwise than by transactions: waits until those that have written there have ended, keeps others
-    /// out, and merges what their deltas have; their deltas begin anew. Waits, so it belongs on a thread that may.
-    pub(crate) fn write_alone<T>(
-        &self,
-        tables: &[String],
-        work: impl FnOnce(&mut Writer<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let Some(engine) = self.engine.get() else { return self.write(work) };
-        let _gates = self.close_gates(tables)?;
+    /// Keeps transactions from writing to some tables, and merges what their deltas have: from here on what they are is their base.
+    /// Waits, so it belongs on a thread that may.
+    ///
+    /// # Errors
+    /// 55P03 if a transaction that has written there does not end; of storage.
+    pub(crate) fn alone(&self, tables: &[String]) -> Result<Alone> {
+        let alone = self.close_gates(tables)?;
+        let Some(engine) = self.engine.get() else { return Ok(alone) };
+        let current = self.snapshot();
         let moment = engine.database.view().map_err(mvcc_error)?;
+        let mut changed = Vec::new();
+        for table in tables.iter().filter_map(|name| current.catalog.get(name)) {
+            let Some(delta) = current.delta(table) else { continue };
+            let reader = moment.reader().map_err(mvcc_error)?;
+            let is_changed = DeltaChanges::new(&reader, delta, 0).next()?.is_some();
+            if is_changed {
+                changed.push((Arc::clone(table), delta, reader));
+            }
+        }
+        if changed.is_empty() {
+            return Ok(alone);
+        }
         wait_durable(engine, moment.timestamp())?;
         self.write(|writer| {
-            let current = self.snapshot();
-            for name in tables {
-                let Some(table) = writer.catalog.get(name).map(Arc::clone) else { continue };
-                let Some(delta) = current.delta(&table) else { continue };
-                let reader = moment.reader().map_err(mvcc_error)?;
-                let is_changed = DeltaChanges::new(&reader, delta, 0).next()?.is_some();
-                if is_changed {
-                    merge_table(writer, &table, delta, reader, moment.timestamp(), &Pace::full())?;
-                    let mut table = Table::clone(writer.catalog.table(name)?);
-                    table.delta = writer.catalog.new_table_id();
-                    writer.catalog.put(table);
-                }
+            for (table, delta, reader) in changed {
+                merge_table(writer, &table, delta, reader, moment.timestamp(), &Pace::full())?;
+                // What is in the delta still would hide what comes to be in the base.
+                let mut table = Table::clone(writer.catalog.table(&table.name)?);
+                table.delta = writer.catalog.new_table_id();
+                writer.catalog.put(table);
             }
-            work(writer)
-        })
+            Ok(())
+        })?;
+        Ok(alone)
     }
 
-    fn close_gates(&self, tables: &[String]) -> Result<Vec<OwnedRwLockWriteGuard<()>>> {
-        let mut gates = Vec::new();
-        let mut sorted: Vec<&String> = tables.iter().collect();
-        sorted.sort_unstable();
-        for name in sorted {
-            loop {
-                let snapshot = self.snapshot();
-                let Some(delta) = snapshot.catalog.get(name).and_then(|table| snapshot.delta(table)) else { break };
-                let gate = close(&delta.gate).ok_or_else(|| {
-                    SqlError::invalid(format!("table {name:?} is being written by a transaction that does not end"))
-                        .code("55P03")
-                        .hint("end transactions that wrote to it, then repeat the statement")
-                })?;
-                // While waiting, somebody else may have given the table another delta.
-                let now = self.snapshot();
-                if now.catalog.get(name).and_then(|table| now.delta(table)).is_some_and(|now| Arc::ptr_eq(now, delta)) {
-                    gates.push(gate);
-                    break;
-                }
-            }
+    fn close_gates(&self, tables: &[String]) -> Result<Alone> {
+        let snapshot = self.snapshot();
+        // In one order, so that two statements do not wait for each other.
+        let mut ids: Vec<(TableId, &String)> =
+            tables.iter().filter_map(|name| Some((snapshot.catalog.get(name)?.id, name))).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut closed = Vec::with_capacity(ids.len());
+        for (id, name) in ids {
+            closed.push(close(self.gates.of(id)).ok_or_else(|| {
+                SqlError::invalid(format!("table {name:?} is being written by a transaction that does not end"))
+                    .code("55P03")
+                    .hint("end transactions that wrote to it, then repeat the statement")
+            })?);
         }
-        Ok(gates)
+        Ok(Alone(closed))
     }
 }
 
-fn close(gate: &Arc<RwLock<()>>) -> Option<OwnedRwLockWriteGuard<()>> {
-    let began = Instant::now();
-    loop {
-        match Arc::clone(gate).try_write_owned() {
-            Ok(guard) => return Some(guard),
-            Err(_) if began.elapsed() > GATE_PATIENCE => return None,
-            Err(_) => std::thread::sleep(std::time::Duration::from_millis(1)),
-        }
-    }
-}
+/// Keeps transactions from writing to some tables for as long as it lives.
+pub(crate) struct Alone(#[expect(dead_code, reason = "held")] Vec<OwnedRwLockWriteGuard<()>>);
 
 fn wait_durable(engine: &Engine, timestamp: u64) -> Result<()> {
     engine.database.wait(Receipt { timestamp: None, through: timestamp }).map_err(mvcc_error)

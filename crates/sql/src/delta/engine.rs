@@ -11,7 +11,7 @@ use saki_base::TableId;
 use saki_mvcc::RecoveryReport;
 use serde::{Deserialize, Serialize};
 
-use super::{Delta, definition, mvcc_error};
+use super::{Delta, Gates, definition, mvcc_error};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Result, SqlError};
 
@@ -40,6 +40,7 @@ pub struct Engine {
     sessions: AtomicUsize,
     /// Of a segment of a log.
     pub segment_bytes: u64,
+    gates: Arc<Gates>,
 }
 
 impl Engine {
@@ -48,6 +49,7 @@ impl Engine {
         directory: &Path,
         state: LogState,
         catalog: &Catalog,
+        gates: Arc<Gates>,
         progress: &(dyn Fn(saki_mvcc::Progress) + Sync),
     ) -> Result<Self> {
         let database = state.database.ok_or_else(|| SqlError::internal("logs without an identity"))?;
@@ -58,11 +60,11 @@ impl Engine {
             ))
             .hint("a database is moved together with its directory of logs"));
         }
-        Self::open(directory, database, state, catalog, progress)
+        Self::open(directory, database, state, catalog, gates, progress)
     }
 
     /// Makes new logs, which begin behind what has been merged.
-    pub fn create(directory: &Path, state: LogState, catalog: &Catalog) -> Result<Self> {
+    pub fn create(directory: &Path, state: LogState, catalog: &Catalog, gates: Arc<Gates>) -> Result<Self> {
         let failed = |error: std::io::Error| SqlError::storage(format!("{}: {error}", directory.display()));
         if directory.exists() {
             // Of a time before the base became all there is.
@@ -70,7 +72,7 @@ impl Engine {
         }
         std::fs::create_dir_all(directory).map_err(failed)?;
         let database = state.database.ok_or_else(|| SqlError::internal("logs without an identity"))?;
-        Self::open(directory, database, state, catalog, &|_| {})
+        Self::open(directory, database, state, catalog, gates, &|_| {})
     }
 
     fn open(
@@ -78,6 +80,7 @@ impl Engine {
         database: u64,
         state: LogState,
         catalog: &Catalog,
+        gates: Arc<Gates>,
         progress: &(dyn Fn(saki_mvcc::Progress) + Sync),
     ) -> Result<Self> {
         let mut known = saki_mvcc::Catalog::in_memory(database, state.logs);
@@ -88,7 +91,7 @@ impl Engine {
         let options = saki_mvcc::Options { after: Some(state.merged_through), ..saki_mvcc::Options::default() };
         let segment_bytes = options.log.segment_bytes as u64;
         let database = saki_mvcc::Database::open_on(known, devices, options, progress).map_err(mvcc_error)?;
-        Ok(Self { database, deltas: Mutex::default(), sessions: AtomicUsize::new(0), segment_bytes })
+        Ok(Self { database, deltas: Mutex::default(), sessions: AtomicUsize::new(0), segment_bytes, gates })
     }
 
     pub fn recovery(&self) -> &RecoveryReport {
@@ -115,7 +118,7 @@ impl Engine {
             Some(rows) => rows,
             None => self.database.define_table(table.delta, definition(table)).map_err(mvcc_error)?,
         };
-        let delta = Arc::new(Delta::new(&self.database, rows, table)?);
+        let delta = Arc::new(Delta::new(&self.database, rows, table, self.gates.of(table.id))?);
         deltas.retain(|_, delta| delta.strong_count() > 0);
         deltas.insert(table.delta, Arc::downgrade(&delta));
         Ok(delta)
@@ -138,7 +141,8 @@ impl crate::database::Database {
                 logs: saki_mvcc::Options::default().placement.logs(),
                 merged_through: writer.catalog.logs.merged_through,
             };
-            writer.starting = Some(Engine::create(&self.log_directory, state, &writer.catalog)?);
+            writer.starting =
+                Some(Engine::create(&self.log_directory, state, &writer.catalog, Arc::clone(&self.gates))?);
             writer.catalog.logs = state;
             Ok(())
         })?;

@@ -21,7 +21,9 @@
 mod background;
 mod checkpoint;
 mod engine;
+mod gates;
 mod overlay;
+mod segments;
 mod view;
 
 use std::ops::ControlFlow;
@@ -30,36 +32,44 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use saki_base::{KeyColumn, KeyLayout, ValueRef};
 use saki_mvcc::{Direction, IndexDefinition, KeyRange, TableDefinition};
-use tokio::sync::RwLock as Gate;
 
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 
 pub(crate) use background::Checkpointer;
 pub use checkpoint::CheckpointReport;
-pub(crate) use checkpoint::Release;
+pub(crate) use checkpoint::{Alone, Release};
 pub use engine::{Engine, LogState, log_directory};
+pub(crate) use gates::{Gate, Gates};
 pub(crate) use overlay::IndexEntries;
+pub(crate) use segments::SegmentOverlay;
 pub use view::ReadView;
 
 /// The rows of one layout of a table that are newer than its base.
 pub struct Delta {
     engine: saki_mvcc::Database,
     pub rows: saki_mvcc::Table,
-    /// Held by transactions that have written here, shared; and alone by whoever changes the base without them.
-    pub gate: Arc<Gate<()>>,
+    /// Its table's.
+    pub gate: Arc<Gate>,
     next_row_id: AtomicI64,
+    last_overlay: segments::LastOverlay,
 }
 
 impl Delta {
     /// Of a table that the engine knows; `table` is what the catalog says of it.
-    fn new(engine: &saki_mvcc::Database, rows: saki_mvcc::Table, table: &Table) -> Result<Self> {
+    fn new(engine: &saki_mvcc::Database, rows: saki_mvcc::Table, table: &Table, gate: Arc<Gate>) -> Result<Self> {
         let newest = match table.primary_key.is_empty() {
             true => newest_row_id(engine, &rows)?,
             false => None,
         };
         let next = newest.map_or(0, |id| id + 1).max(table.next_row_id);
-        Ok(Self { engine: engine.clone(), rows, gate: Arc::default(), next_row_id: AtomicI64::new(next) })
+        Ok(Self {
+            engine: engine.clone(),
+            rows,
+            gate,
+            next_row_id: AtomicI64::new(next),
+            last_overlay: segments::LastOverlay::default(),
+        })
     }
 
     /// Takes `count` hidden row ids; the first of them.
@@ -70,11 +80,6 @@ impl Delta {
     /// The next hidden row id.
     pub fn next_row_id(&self) -> i64 {
         self.next_row_id.load(Ordering::Relaxed)
-    }
-
-    /// Row ids below `next` are in use.
-    pub fn raise_row_id(&self, next: i64) {
-        self.next_row_id.fetch_max(next, Ordering::Relaxed);
     }
 }
 
@@ -125,7 +130,10 @@ pub(crate) fn definition(table: &Table) -> TableDefinition {
 pub(crate) fn same_layout(left: &Table, right: &Table) -> bool {
     let types = |table: &Table| -> Vec<_> { table.columns.iter().map(|c| (c.data_type, c.nullable)).collect() };
     let indexes = |table: &Table| -> Vec<_> { table.indexes.iter().map(|i| (i.columns.clone(), i.unique)).collect() };
-    types(left) == types(right) && left.primary_key == right.primary_key && indexes(left) == indexes(right)
+    left.layout_version == right.layout_version
+        && types(left) == types(right)
+        && left.primary_key == right.primary_key
+        && indexes(left) == indexes(right)
 }
 
 /// An error of the engine as a statement's.

@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use saki_base::{KeyLayout, RowLayout, ValueRef};
-use saki_exec::{EntryKeys, ExecError, Overlay, OverlayReader};
+use saki_exec::{EntryKeys, ExecError, Overlay, OverlayReader, VisitEntry};
 use saki_mvcc::{Direction, IndexId, KeyRange, Reader, Seen, View};
 
 use super::Delta;
@@ -94,7 +94,7 @@ impl OverlayReader for PrimaryReader {
         &mut self,
         low: Option<&[u8]>,
         high: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut VisitEntry<'_>,
     ) -> Result<(), ExecError> {
         self.reader.scan(&self.delta.rows, &range(low, high), Direction::Forward, |key, body, _| match body {
             Some(body) => visit(key, body),
@@ -186,7 +186,7 @@ impl OverlayReader for IndexReader {
         &mut self,
         low: Option<&[u8]>,
         high: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut VisitEntry<'_>,
     ) -> Result<(), ExecError> {
         let (entries, row) = (&self.entries, &mut self.row);
         let mut outcome = Ok(());

@@ -18,6 +18,8 @@ pub struct ReadView {
     pub snapshot: Arc<Snapshot>,
     /// `None`: no table has ever had a delta.
     moment: Option<saki_mvcc::View>,
+    /// It sees what one transaction has written and nobody else may see.
+    pub(super) is_private: bool,
     /// Which tables have something in their delta, of those that were asked for.
     is_changed: Mutex<HashMap<TableId, bool>>,
 }
@@ -25,12 +27,12 @@ pub struct ReadView {
 impl ReadView {
     /// `snapshot` was taken before `moment`.
     pub fn new(snapshot: Arc<Snapshot>, moment: Option<saki_mvcc::View>) -> Arc<Self> {
-        Arc::new(Self { snapshot, moment, is_changed: Mutex::default() })
+        Arc::new(Self { snapshot, moment, is_private: false, is_changed: Mutex::default() })
     }
 
-    /// The timestamp; `None` where there is nothing but base.
-    pub fn timestamp(&self) -> Option<u64> {
-        self.moment.as_ref().map(saki_mvcc::View::timestamp)
+    /// What a transaction sees, with its own writes.
+    pub fn of_transaction(snapshot: Arc<Snapshot>, moment: saki_mvcc::View) -> Arc<Self> {
+        Arc::new(Self { snapshot, moment: Some(moment), is_private: true, is_changed: Mutex::default() })
     }
 
     /// The moment at which deltas are seen; `None` where there is nothing but base.

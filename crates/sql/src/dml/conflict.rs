@@ -186,6 +186,7 @@ impl Session {
             return Err(SqlError::unsupported("ON CONFLICT DO UPDATE of the primary key is not supported"));
         }
         let changed = updated(&before, &found, 1, table, &columns)?;
+        self.row_checks(table)?.check(&changed)?;
         check_batch(&changed, table, 1)?;
         let pairs = pairs(table, &entries, &ordinals, &changed)?;
         Ok(Resolved { new, updated: pairs, changed })
@@ -213,7 +214,7 @@ impl Session {
             let value = match value {
                 // A bare name means the row that is there, though the new one has the column too.
                 Some(value) => qualified(value.clone(), table, &alias),
-                None => self.default_of(table, *column)?,
+                None => self.default_of(env, table, *column)?,
             };
             items.push(named(value, format!("new {place}")));
         }

@@ -7,17 +7,17 @@ use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, TableObject};
 use futures::future::BoxFuture;
 
 use super::conflict::{OnConflict, Resolved};
-use super::query::is_default;
 use super::{RowWriter, answer};
 use crate::catalog::Table;
+use crate::constraint::Defaults;
 use crate::convert::conform;
 use crate::error::{Position, Result, SqlError};
 use crate::query_env::QueryEnv;
 use crate::session::{Session, StatementResult, TransactionStatus};
 use crate::statement::object_name;
-use crate::transaction::{Change, ChangeStatement, Work};
+use crate::transaction::{Change, ChangeStatement, Refusal, Work};
 
-/// Rows written between two looks at whether the statement is still wanted.
+/// Rows encoded at a time.
 const PIECE_ROWS: usize = 8192;
 
 /// An INSERT, its table, and where that is named.
@@ -67,23 +67,24 @@ impl Session {
         position: Option<Position>,
     ) -> Result<StatementResult> {
         let table = Arc::clone(self.db.snapshot().catalog.table(name)?);
-        let source = Source::read(self, insert, &table)?;
+        let env = self.env().await?;
+        let source = Source::read(self, &env, insert, &table).await?;
         let statement = ast::Statement::Query(Box::new(source.query));
         let (plan, context) = self.plan(statement).await?;
-        let columns = target_columns(plan.schema().fields().len(), &source.columns, insert, &table)
-            .map_err(|error| error.at(position))?;
+        fit(plan.schema().fields().len(), &source.columns, &table).map_err(|error| error.at(position))?;
         let stream = datafusion::physical_plan::execute_stream(plan, context)?;
-        let inserted = self.write_stream(stream, table, columns).await?;
+        let inserted = self.write_stream(stream, table, source.columns).await?;
         Ok(StatementResult::done("INSERT", inserted))
     }
 
     async fn plan_insert(&self, env: &Arc<QueryEnv>, insert: &ast::Insert, name: &str) -> Result<Work> {
         let table = Arc::clone(env.snapshot.catalog.table(name)?);
         let on_conflict = OnConflict::read(insert.on.as_ref(), &table)?;
-        let source = Source::read(self, insert, &table)?;
+        let source = Source::read(self, env, insert, &table).await?;
         let found = self.rows_of(env, source.query).await?;
-        let columns = target_columns(found.num_columns(), &source.columns, insert, &table)?;
-        let rows = conform(&found, &table, &columns, 1)?;
+        fit(found.num_columns(), &source.columns, &table)?;
+        let rows = conform(&found, &table, &source.columns, 1)?;
+        self.row_checks(&table)?.check(&rows)?;
         let alias = insert.table_alias.as_ref().map_or_else(|| name.to_owned(), |alias| alias.alias.value.clone());
         let resolved = match on_conflict {
             OnConflict::Refuse => Resolved::all_new(rows),
@@ -95,14 +96,7 @@ impl Session {
         };
         Ok(Box::new(move |change: &mut Change<'_, '_>| {
             let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
-            let mut first = 1;
-            while first <= resolved.new.num_rows() {
-                let length = PIECE_ROWS.min(resolved.new.num_rows() + 1 - first);
-                for (key, row) in writer.encode(&resolved.new.slice(first - 1, length), first as u64)? {
-                    writer.insert(change.transaction, &key, &row)?;
-                }
-                first += length;
-            }
+            add(&mut writer, change, &resolved.new, 1)?;
             let updated = resolved.updated.iter().map(|pair| (&pair.before, &pair.after));
             for (before, after) in updated {
                 writer.update(change.transaction, &after.0, &before.1, &after.1)?;
@@ -110,6 +104,24 @@ impl Session {
             Ok(answer("INSERT", resolved.new.num_rows() + resolved.updated.len(), returned)?)
         }))
     }
+}
+
+/// Adds rows of the table's own types; `first_row` counts them for messages.
+pub(super) fn add(
+    writer: &mut RowWriter,
+    change: &mut Change<'_, '_>,
+    rows: &RecordBatch,
+    first_row: u64,
+) -> Result<(), Refusal> {
+    let mut start = 0;
+    while start < rows.num_rows() {
+        let length = PIECE_ROWS.min(rows.num_rows() - start);
+        for (key, row) in writer.encode(&rows.slice(start, length), first_row + start as u64)? {
+            writer.insert(change.transaction, &key, &row)?;
+        }
+        start += length;
+    }
+    Ok(())
 }
 
 /// Where the rows of an INSERT come from.
@@ -120,7 +132,7 @@ struct Source {
 }
 
 impl Source {
-    fn read(session: &Session, insert: &ast::Insert, table: &Table) -> Result<Self> {
+    async fn read(session: &Session, env: &Arc<QueryEnv>, insert: &ast::Insert, table: &Table) -> Result<Self> {
         let mut columns = Vec::with_capacity(insert.columns.len());
         for name in &insert.columns {
             let (name, position) = object_name(name)?;
@@ -132,39 +144,34 @@ impl Source {
             }
             columns.push(column);
         }
-        if columns.is_empty() {
-            columns = (0..table.columns.len()).collect();
-        }
+        let defaults = Defaults::new(&env.snapshot.catalog, table);
         let Some(query) = &insert.source else {
-            return Err(
-                SqlError::unsupported("INSERT … DEFAULT VALUES is not supported").hint("give values or a query")
-            );
+            let (query, columns) = defaults.row()?;
+            return Ok(Self { query, columns });
         };
-        let mut query = query.as_ref().clone();
-        if let SetExpr::Values(values) = query.body.as_mut() {
-            for row in &mut values.rows {
-                for (value, column) in row.iter_mut().zip(&columns) {
-                    if is_default(value) {
-                        *value = session.default_of(table, *column)?;
-                    }
-                }
+        if columns.is_empty() {
+            // As in PostgreSQL, fewer values than columns fill the first ones, if no columns are named.
+            let width = match Defaults::width(query) {
+                Some(width) => width,
+                None => session.width_of(env, query).await?,
+            };
+            if width > table.columns.len() {
+                return Err(SqlError::invalid("INSERT has more expressions than target columns").code("42601"));
             }
+            columns = (0..width).collect();
         }
+        let (query, columns) = defaults.complete(query.as_ref().clone(), &columns)?;
         Ok(Self { query, columns })
     }
 }
 
-/// As in PostgreSQL, fewer values than columns fill the first ones, if no columns are named.
-fn target_columns(found: usize, columns: &[usize], insert: &ast::Insert, table: &Table) -> Result<Vec<usize>> {
-    let columns = match insert.columns.is_empty() {
-        true if found < columns.len() => &columns[..found],
-        _ => columns,
-    };
+/// A source must have a value for each column.
+fn fit(found: usize, columns: &[usize], table: &Table) -> Result<()> {
     if found != columns.len() {
         return Err(SqlError::invalid(format!("{found} values for {} columns of table {}", columns.len(), table.name))
             .code("42601"));
     }
-    Ok(columns.to_vec())
+    Ok(())
 }
 
 fn table_name(insert: &ast::Insert) -> Result<(String, Option<Position>)> {

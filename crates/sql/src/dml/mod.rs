@@ -10,6 +10,7 @@
 //! on the new rows before they are written; if another transaction gets in the way, all of it is done again.
 
 mod conflict;
+mod copy;
 mod delete;
 mod finder;
 mod insert;

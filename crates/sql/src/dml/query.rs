@@ -157,6 +157,14 @@ impl Session {
         Ok(concat_batches(&schema, &batches)?)
     }
 
+    /// How many columns a query gives.
+    pub(super) async fn width_of(&self, env: &Arc<QueryEnv>, query: &Query) -> Result<usize> {
+        let query = Box::new(query.clone());
+        let statement = Statement::Statement(Box::new(datafusion::sql::sqlparser::ast::Statement::Query(query)));
+        let (plan, _) = self.plan_in(env, async |state| Ok(state.statement_to_plan(statement).await?)).await?;
+        Ok(plan.schema().fields().len())
+    }
+
     /// What RETURNING says of rows of a table, which has this name in it.
     pub(crate) async fn returning(
         &self,

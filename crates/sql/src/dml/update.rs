@@ -14,6 +14,7 @@ use super::writer::Entry;
 use super::{RowWriter, answer};
 use crate::catalog::Table;
 use crate::columns::{ColumnReader, check_batch};
+use crate::constraint::{Defaults, RowChecks};
 use crate::convert::conform;
 use crate::error::{Result, SqlError};
 use crate::query_env::QueryEnv;
@@ -49,8 +50,11 @@ impl Session {
         let first_new = items.len();
         for (place, (column, value)) in assigned.iter().enumerate() {
             let value = match value {
-                Some(value) => value.clone(),
-                None => self.default_of(&table, *column)?,
+                Some(value) => {
+                    Defaults::check_update(&table, *column, value)?;
+                    value.clone()
+                }
+                None => self.default_of(env, &table, *column)?,
             };
             items.push(named(value, format!("new {place}")));
         }
@@ -67,6 +71,7 @@ impl Session {
         let before = table_batch(&found, &table, 0)?;
         let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
         let after = updated(&before, &found, first_new, &table, &columns)?;
+        self.row_checks(&table)?.check(&after)?;
         check_batch(&after, &table, 1)?;
         let returned = match &update.returning {
             None => None,
@@ -82,9 +87,14 @@ impl Session {
     }
 
     /// What a column is without a value.
-    pub(crate) fn default_of(&self, table: &Table, column: usize) -> Result<Expr> {
-        let _ = (table, column);
-        Ok(Expr::value(ast::Value::Null))
+    pub(super) fn default_of(&self, env: &QueryEnv, table: &Table, column: usize) -> Result<Expr> {
+        let default = Defaults::new(&env.snapshot.catalog, table).expression(column)?;
+        Ok(default.unwrap_or_else(|| Expr::value(ast::Value::Null)))
+    }
+
+    /// What NOT NULL and CHECK say of rows of a table.
+    pub(super) fn row_checks(&self, table: &Table) -> Result<RowChecks> {
+        RowChecks::new(&self.context.state(), table)
     }
 }
 

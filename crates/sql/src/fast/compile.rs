@@ -249,7 +249,7 @@ fn compile_update(update: &ast::Update, catalog: &Catalog) -> Option<FastPlan> {
         return None;
     }
     let mut compiler = Compiler::new(catalog, &update.table)?;
-    if !compiler.table.is_free_of_rules() {
+    if !compiler.table.is_free_of_rules(catalog) {
         return None;
     }
     let mut assigned: Vec<(usize, Expr)> = Vec::new();
@@ -280,7 +280,7 @@ fn compile_delete(delete: &ast::Delete, catalog: &Catalog) -> Option<FastPlan> {
         return None;
     }
     let mut compiler = Compiler::new(catalog, from)?;
-    if !compiler.table.is_free_of_rules() {
+    if !compiler.table.is_free_of_rules(catalog) {
         return None;
     }
     let key = compiler.key(delete.selection.as_ref())?;
@@ -307,7 +307,7 @@ fn compile_insert(insert: &ast::Insert, catalog: &Catalog) -> Option<FastPlan> {
     }
     let (name, _) = object_name(name).ok()?;
     let table = catalog.get(&name)?;
-    if !table.is_free_of_rules() {
+    if !table.is_free_of_rules(catalog) {
         return None;
     }
     let mut compiler = Compiler { table, alias: name, parameters: Vec::new() };

@@ -175,7 +175,8 @@ impl Job<'_> {
     }
 
     fn index<'m>(&'m self, trees: Trees<'m>, index: usize) -> IndexMerge<'m> {
-        let memory_bytes = trees.db.options.load_memory_bytes / (self.table.indexes.len() + 1);
+        // The other half is whoever makes the changes'.
+        let memory_bytes = trees.db.options.load_memory_bytes / 2 / self.table.indexes.len().max(1);
         IndexMerge { trees, table: self.table, index, rules: self.rules, memory_bytes }
     }
 

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use saki_base::{PageSize, Random, ValueRef};
-use saki_io::sim::FaultRates;
-use saki_io::{Device, SimDevice, SimOptions};
+use saki_io::{Device, FaultRates, SimDevice, SimOptions};
 use saki_volume::{Volume, VolumeOptions};
 
 use super::{ChangeSource, KeyChange, MergeReport, Pace};
@@ -120,7 +119,7 @@ fn check(database: &Database, rows: &Rows) {
 
 const CREATE: &str =
     "CREATE TABLE t (a bigint, b text, n integer, d numeric(12,2), s text, f boolean, PRIMARY KEY (a, b))";
-const INDEXES: [&str; 2] = ["CREATE INDEX t_n ON t (n DESC) INCLUDE (s)", "CREATE INDEX t_s ON t (s, d)"];
+const INDEXES: [&str; 2] = ["CREATE INDEX t_n ON t (n DESC) INCLUDE (s)", "CREATE INDEX t_d ON t (d, f)"];
 
 /// An entry of `t` with key number `key` of a few, its values drawn; of `narrow` rows, column `n` alone.
 fn entry(encoder: &mut EntryEncoder, key: u64, random: &mut Random, narrow: bool) -> (Vec<u8>, Vec<u8>) {
@@ -150,7 +149,7 @@ fn changes(bench: &Bench, random: &mut Random, space: u64, count: u64, deletes: 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
     #[test]
     fn merged_tables_are_maps(seed in any::<u64>(), indexed in any::<bool>(), columns in any::<bool>()) {
@@ -186,7 +185,7 @@ proptest! {
         let mut bench = Bench::new(seed, &[CREATE, INDEXES[0], INDEXES[1]]);
         let loaded = changes(&bench, random, 6000, 5000, 0.0, false);
         bench.apply(&loaded);
-        for _ in 0..4 {
+        for _ in 0..3 {
             let changed = changes(&bench, random, 6000, 3000, 0.2, false);
             // Power is lost while changes are taken, and after an error.
             let mut crashed = Vec::new();
@@ -240,7 +239,7 @@ fn a_full_disk_ends_a_merge_with_one_error_and_its_space_comes_back() {
         let error = bench.merge(&changed, &mut |index| device.faults().set_full(index >= full_at));
         bench.device.faults().set_full(false);
         let error = error.expect_err("the disk is full");
-        assert!(error.message.contains("full"), "{}", error.message);
+        assert!(error.message.contains("no space left"), "{}", error.message);
         bench.check();
         let stats = bench.database.volume.stats();
         assert_eq!(stats.live_pages, before.live_pages);

@@ -1,15 +1,17 @@
 //! CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON table (column [ASC | DESC], …) [INCLUDE (column, …)].
 
-use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, IndexType};
+use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, Ident, IndexType};
 
-use super::{name_of, object_name, position_of};
-use crate::catalog::{IndexColumn, Table};
+use super::{RelationName, name_of, object_name, position_of};
+use crate::catalog::{IndexColumn, Table, qualified, undefined_column};
 use crate::error::{Position, Result, SqlError};
 
 /// An index to be made.
 #[derive(Debug)]
 pub struct NewIndex {
     pub name: String,
+    /// Whether the statement says the name.
+    pub named: bool,
     pub position: Option<Position>,
     pub if_not_exists: bool,
     pub columns: Vec<IndexColumn>,
@@ -55,33 +57,30 @@ impl NewIndex {
             }
         }
         let (name, position) = match &create.name {
-            Some(name) => object_name(name)?,
+            // An index is in its table's schema.
+            Some(name) => {
+                let named = RelationName::read(name)?;
+                (qualified(&table.schema, named.bare()), named.position)
+            }
             None => {
                 let columns: Vec<&str> = columns.iter().map(|c| table.column_type(c.column).0).collect();
-                (format!("{}_{}_idx", table.name, columns.join("_")), None)
+                (qualified(&table.schema, &format!("{}_{}_idx", table.bare_name(), columns.join("_"))), None)
             }
         };
-        Ok(Self { name, position, if_not_exists: create.if_not_exists, columns, unique: create.unique, include })
+        let named = create.name.is_some();
+        Ok(Self { name, named, position, if_not_exists: create.if_not_exists, columns, unique: create.unique, include })
     }
 }
 
-fn find(table: &Table, ident: &datafusion::sql::sqlparser::ast::Ident) -> Result<usize> {
+fn find(table: &Table, ident: &Ident) -> Result<usize> {
     let name = name_of(ident);
-    table.column(&name).ok_or_else(|| {
-        let names = table.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
-        SqlError::invalid(format!("table {} has no column {name:?}", table.name))
-            .hint(format!("its columns are: {names}"))
-            .at(position_of(ident))
-    })
+    table.column(&name).ok_or_else(|| undefined_column(table, &name).at(position_of(ident)))
 }
 
 fn refuse_other_clauses(create: &CreateIndex) -> Result<()> {
-    let refused = if create.concurrently {
-        "CONCURRENTLY"
-    } else if create.predicate.is_some() {
+    // CONCURRENTLY says how much others may wait, and they may read while any index is built.
+    let refused = if create.predicate.is_some() {
         "WHERE"
-    } else if !create.with.is_empty() {
-        "WITH"
     } else if create.nulls_distinct == Some(false) {
         "NULLS NOT DISTINCT"
     } else if !create.index_options.is_empty() || !create.alter_options.is_empty() {

@@ -1,115 +1,88 @@
-//! CREATE TABLE: columns, types, NOT NULL, the primary key and options; everything else is refused by name.
+//! CREATE TABLE: columns, constraints, options, and the query of CREATE TABLE AS; everything else is refused by name.
 
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
-use datafusion::sql::sqlparser::ast::{
-    ColumnOption, CreateTable, CreateTableOptions, Expr, IndexColumn, TableConstraint,
-};
-use saki_base::Column;
+use datafusion::sql::sqlparser::ast::{CreateTable, CreateTableOptions, DataType as SqlType, Ident, Query};
 
+use super::column::NewColumn;
+use super::constraint::NewConstraint;
 use super::table_options::TableOptions;
-use super::{beyond, name_of, object_name, position_of};
-use crate::error::{Position, Result, SqlError};
-use crate::types::storage_type;
+use super::{RelationName, beyond, name_of, position_of};
+use crate::error::{Result, SqlError};
 
 /// Columns of a table at most.
-const COLUMNS_MAX: usize = 1600;
+pub const COLUMNS_MAX: usize = 1600;
 
 /// A table to be made.
 #[derive(Debug)]
 pub struct NewTable {
-    pub name: String,
-    pub position: Option<Position>,
+    pub name: RelationName,
     pub if_not_exists: bool,
-    pub columns: Vec<Column>,
-    pub primary_key: Vec<usize>,
-    /// Whether the rows are stored column by column too.
-    pub segments: bool,
-    /// Columns with Bloom filters.
-    pub bloom: Vec<usize>,
+    pub columns: Vec<NewColumn>,
+    /// Of the table; columns have theirs.
+    pub constraints: Vec<NewConstraint>,
+    pub options: TableOptions,
+}
+
+/// A table to be made of a query's rows.
+#[derive(Debug)]
+pub struct NewTableAs {
+    pub name: RelationName,
+    pub if_not_exists: bool,
+    /// Names for the query's first columns.
+    pub columns: Vec<Ident>,
+    pub options: TableOptions,
+    pub query: Box<Query>,
 }
 
 impl NewTable {
     pub fn read(create: &CreateTable) -> Result<Self> {
-        let (name, position) = object_name(&create.name)?;
+        let name = RelationName::read(&create.name)?;
         refuse_other_clauses(create)?;
-        let mut columns: Vec<Column> = Vec::with_capacity(create.columns.len());
-        let mut primary_key: Option<Vec<usize>> = None;
+        let mut columns: Vec<NewColumn> = Vec::with_capacity(create.columns.len());
         for definition in &create.columns {
-            let column_name = name_of(&definition.name);
-            let at = position_of(&definition.name);
-            if columns.iter().any(|column| column.name == column_name) {
-                return Err(SqlError::invalid(format!("column {column_name:?} is there twice")).at(at));
+            let (column_name, at) = (name_of(&definition.name), position_of(&definition.name));
+            if columns.iter().any(|new| new.column.name == column_name) {
+                return Err(SqlError::invalid(format!("column {column_name:?} specified more than once"))
+                    .code("42701")
+                    .at(at));
             }
-            let data_type = storage_type(&definition.data_type).map_err(|error| error.at(at))?;
-            let mut nullable = true;
-            for option in &definition.options {
-                match &option.option {
-                    ColumnOption::Null => {}
-                    ColumnOption::NotNull => nullable = false,
-                    ColumnOption::PrimaryKey(_) => {
-                        if primary_key.replace(vec![columns.len()]).is_some() {
-                            return Err(SqlError::invalid("a table has one primary key").at(at));
-                        }
-                    }
-                    other => {
-                        return Err(
-                            SqlError::unsupported(format!("column {column_name:?}: {other} is not supported")).at(at)
-                        );
-                    }
-                }
-            }
-            columns.push(Column { name: column_name, data_type, nullable });
-        }
-        for constraint in &create.constraints {
-            let TableConstraint::PrimaryKey(key) = constraint else {
-                return Err(SqlError::unsupported(format!("{constraint} is not supported"))
-                    .hint("PRIMARY KEY is; uniqueness can be had by CREATE UNIQUE INDEX"));
-            };
-            let named = key.columns.iter().map(|column| key_column(column, &columns)).collect::<Result<Vec<_>>>()?;
-            if primary_key.replace(named).is_some() {
-                return Err(SqlError::invalid("a table has one primary key"));
-            }
+            columns.push(NewColumn::read(definition)?);
         }
         if columns.is_empty() {
-            return Err(SqlError::invalid(format!("table {name:?} has no columns")).at(position));
+            return Err(SqlError::unsupported(format!("table {:?} has no columns", name.name)).at(name.position));
         }
         if columns.len() > COLUMNS_MAX {
-            return Err(SqlError::invalid(format!("a table has at most {COLUMNS_MAX} columns")).at(position));
+            return Err(SqlError::invalid(format!("a table has at most {COLUMNS_MAX} columns"))
+                .code("54011")
+                .at(name.position));
         }
-        let primary_key = primary_key.unwrap_or_default();
-        for (place, column) in primary_key.iter().enumerate() {
-            if primary_key[..place].contains(column) {
-                return Err(SqlError::invalid(format!(
-                    "column {:?} is twice in the primary key",
-                    columns[*column].name
-                )));
-            }
-            columns[*column].nullable = false;
-        }
-        let options = match &create.table_options {
-            CreateTableOptions::With(options) => TableOptions::read(options)?,
-            _ => TableOptions::default(),
-        };
-        let segments = options.columns.unwrap_or(true);
-        let bloom = options.bloom_columns(&columns, segments, &[])?;
-        Ok(Self { name, position, if_not_exists: create.if_not_exists, columns, primary_key, segments, bloom })
+        let constraints = create.constraints.iter().map(NewConstraint::read).collect::<Result<_>>()?;
+        Ok(Self { name, if_not_exists: create.if_not_exists, columns, constraints, options: options(create)? })
     }
 }
 
-fn key_column(column: &IndexColumn, columns: &[Column]) -> Result<usize> {
-    let Expr::Identifier(ident) = &column.column.expr else {
-        return Err(SqlError::unsupported(format!("primary key over {} is not supported", column.column.expr))
-            .hint("name columns"));
-    };
-    if column.column.options.asc == Some(false) {
-        return Err(SqlError::unsupported("a descending primary key is not supported")
-            .hint("make an index with the descending column"));
+impl NewTableAs {
+    pub fn read(create: &CreateTable, query: &Query) -> Result<Self> {
+        refuse_other_clauses(create)?;
+        let typed = create.columns.iter().any(|c| c.data_type != SqlType::Unspecified || !c.options.is_empty());
+        if typed || !create.constraints.is_empty() {
+            return Err(SqlError::invalid("CREATE TABLE AS names columns; their types are the query's").code("42601"));
+        }
+        Ok(Self {
+            name: RelationName::read(&create.name)?,
+            if_not_exists: create.if_not_exists,
+            columns: create.columns.iter().map(|column| column.name.clone()).collect(),
+            options: options(create)?,
+            query: Box::new(query.clone()),
+        })
     }
-    let name = name_of(ident);
-    columns
-        .iter()
-        .position(|column| column.name == name)
-        .ok_or_else(|| SqlError::invalid(format!("the primary key names no column: {name:?}")).at(position_of(ident)))
+}
+
+fn options(create: &CreateTable) -> Result<TableOptions> {
+    match &create.table_options {
+        CreateTableOptions::With(options) => TableOptions::read(options),
+        _ => Ok(TableOptions::default()),
+    }
 }
 
 fn refuse_other_clauses(create: &CreateTable) -> Result<()> {
@@ -119,6 +92,7 @@ fn refuse_other_clauses(create: &CreateTable) -> Result<()> {
         .constraints(create.constraints.clone())
         .hive_distribution(create.hive_distribution.clone())
         .hive_formats(create.hive_formats.clone())
+        .query(create.query.clone())
         .table_options(match &create.table_options {
             CreateTableOptions::With(options) => CreateTableOptions::With(options.clone()),
             _ => CreateTableOptions::None,

@@ -1,18 +1,24 @@
 //! Statements that are ours: what they say is read here, one file per statement; the session carries them out.
 
 pub mod alter_table;
+pub mod column;
+pub mod constraint;
 pub mod copy;
 pub mod create_index;
 pub mod create_table;
 pub mod insert;
+pub mod sequence;
 pub mod table_options;
+mod utility;
 
 use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Value};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use crate::catalog::{PUBLIC, bare, qualified};
 use crate::error::{ErrorKind, Position, Result, SqlError};
 
 /// Cuts a text into statements.
@@ -33,6 +39,8 @@ pub fn parse(sql: &str) -> Result<Vec<Statement>> {
         let external = at(0) == Keyword::CREATE && (1..4).any(|offset| at(offset) == Keyword::EXTERNAL);
         statements.push(if external {
             parser.parse_statement()?
+        } else if let Some(utility) = utility::parse(&mut parser.parser)? {
+            Statement::Statement(Box::new(utility))
         } else {
             Statement::Statement(Box::new(parser.parser.parse_statement()?))
         });
@@ -47,6 +55,31 @@ pub fn parse(sql: &str) -> Result<Vec<Statement>> {
     }
 }
 
+/// Reads an expression that the catalog keeps as text.
+pub fn parse_expression(text: &str) -> Result<Expr> {
+    Ok(Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_expr()?)
+}
+
+/// Reads a query that the catalog keeps, or that a statement is carried out by.
+pub fn parse_query(text: &str) -> Result<Box<Query>> {
+    Ok(Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_query()?)
+}
+
+/// Reads a name as functions take it: text, perhaps with quotes and a schema.
+pub fn parse_name(text: &str) -> Result<ObjectName> {
+    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?;
+    let name = parser.parse_object_name(false)?;
+    match parser.peek_token().token {
+        Token::EOF => Ok(name),
+        _ => Err(SqlError::invalid(format!("invalid name syntax: {text:?}")).code("42602")),
+    }
+}
+
+/// [`parse_name`] of a relation.
+pub fn parse_relation(text: &str) -> Result<RelationName> {
+    RelationName::read(&parse_name(text)?)
+}
+
 /// An identifier as the catalog spells it: lower case unless quoted.
 pub fn name_of(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
@@ -58,19 +91,46 @@ pub fn position_of(ident: &Ident) -> Option<Position> {
     (start.line > 0).then_some(Position { line: start.line, column: start.column })
 }
 
-/// The last part of a name; what is before it must be `public` or `saki.public`.
-pub fn object_name(name: &ObjectName) -> Result<(String, Option<Position>)> {
-    let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
-    let Some((last, before)) = parts.split_last() else {
-        return Err(SqlError::invalid(format!("{name} is not a name")));
-    };
-    let before: Vec<String> = before.iter().map(|ident| name_of(ident)).collect();
-    match before.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] | ["public"] | ["saki", "public"] => Ok((name_of(last), position_of(last))),
-        _ => Err(SqlError::invalid(format!("there is no schema {:?}", before.join(".")))
-            .hint("all tables are in the schema public")
-            .at(position_of(last))),
+/// The name of a relation in a statement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RelationName {
+    pub schema: String,
+    /// As the catalog has it: behind the schema's name, unless that is `public`.
+    pub name: String,
+    pub position: Option<Position>,
+}
+
+impl RelationName {
+    pub fn read(name: &ObjectName) -> Result<Self> {
+        let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
+        let Some((last, before)) = parts.split_last() else {
+            return Err(SqlError::invalid(format!("{name} is not a name")).code("42602"));
+        };
+        let position = position_of(last);
+        let before: Vec<String> = before.iter().map(|ident| name_of(ident)).collect();
+        let schema = match before.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] => PUBLIC,
+            [schema] | ["saki", schema] => schema,
+            [database, _] => {
+                let message = format!("cross-database references are not implemented: {name}");
+                let hint = format!("this database is called saki, not {database}");
+                return Err(SqlError::unsupported(message).hint(hint).at(position));
+            }
+            _ => return Err(SqlError::invalid(format!("{name} has too many parts")).code("42601").at(position)),
+        };
+        Ok(Self { schema: schema.to_owned(), name: qualified(schema, &name_of(last)), position })
     }
+
+    /// The name within its schema.
+    pub fn bare(&self) -> &str {
+        bare(&self.schema, &self.name)
+    }
+}
+
+/// The catalog's name of a relation, and where it stands.
+pub fn object_name(name: &ObjectName) -> Result<(String, Option<Position>)> {
+    let RelationName { name, position, .. } = RelationName::read(name)?;
+    Ok((name, position))
 }
 
 /// A setting's value as text; `None` for DEFAULT.

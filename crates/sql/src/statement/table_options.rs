@@ -1,4 +1,4 @@
-//! Options of tables: `WITH (columns = on | off, bloom = 'column, …')` in CREATE TABLE, `SET (…)` in ALTER TABLE.
+//! Options of tables: `WITH (columns = on | off, bloom = 'column, …', resident = on | off)` in CREATE TABLE, `SET (…)` in ALTER TABLE.
 
 use datafusion::sql::sqlparser::ast::{Expr, SqlOption};
 use saki_base::{Column, DataType};
@@ -13,6 +13,8 @@ pub struct TableOptions {
     pub columns: Option<bool>,
     /// Which columns have Bloom filters.
     bloom: Option<NamedColumns>,
+    /// Whether rows stay in memory after a merge.
+    pub resident: Option<bool>,
 }
 
 /// Columns by their names, and where they are named.
@@ -31,11 +33,14 @@ impl TableOptions {
             };
             let (name, at) = (name_of(key), position_of(key));
             let twice = match name.as_str() {
-                "columns" => read.columns.replace(switch(value).map_err(|error| error.at(at))?).is_some(),
+                "columns" => read.columns.replace(switch(&name, value).map_err(|error| error.at(at))?).is_some(),
                 "bloom" => {
                     let names = names(value).map_err(|error| error.at(at))?;
                     read.bloom.replace(NamedColumns { names, position: at }).is_some()
                 }
+                "resident" => read.resident.replace(switch(&name, value).map_err(|error| error.at(at))?).is_some(),
+                // How PostgreSQL's own storage is to be laid out and cleaned.
+                name if POSTGRES.contains(&name) || name.starts_with("autovacuum_") => false,
                 _ => return Err(SqlError::unsupported(format!("there is no table option {name:?}")).hint(HINT).at(at)),
             };
             if twice {
@@ -88,11 +93,11 @@ fn position_to_filter(name: &str, columns: &[Column]) -> Result<usize> {
     Ok(position)
 }
 
-fn switch(value: &Expr) -> Result<bool> {
+fn switch(name: &str, value: &Expr) -> Result<bool> {
     match setting_text(value).as_deref().map(str::to_lowercase).as_deref() {
         Some("on" | "true") => Ok(true),
         Some("off" | "false") => Ok(false),
-        _ => Err(SqlError::invalid(format!("columns = {value}: it is on or off"))),
+        _ => Err(SqlError::invalid(format!("{name} = {value}: it is on or off")).code("22023")),
     }
 }
 
@@ -113,4 +118,14 @@ fn names(value: &Expr) -> Result<Vec<String>> {
     text.split(',').map(name).collect()
 }
 
-const HINT: &str = "options are: columns = on | off, bloom = 'column, …'";
+const HINT: &str = "options are: columns = on | off, bloom = 'column, …', resident = on | off";
+
+const POSTGRES: [&str; 7] = [
+    "fillfactor",
+    "parallel_workers",
+    "toast_tuple_target",
+    "vacuum_index_cleanup",
+    "vacuum_truncate",
+    "log_autovacuum_min_duration",
+    "user_catalog_table",
+];

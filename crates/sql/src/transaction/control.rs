@@ -4,6 +4,8 @@ use datafusion::sql::sqlparser::ast::{self, TransactionAccessMode, TransactionIs
 use saki_mvcc::Isolation;
 
 use super::{Open, Transactions};
+use crate::catalog::Table;
+use crate::delta::Alone;
 use crate::error::{Result, SqlError};
 use crate::session::{Session, StatementResult, TransactionStatus};
 use crate::statement::name_of;
@@ -90,6 +92,10 @@ impl Transactions {
         Ok(())
     }
 
+    fn has_written(&self, table: &Table) -> bool {
+        self.open.as_ref().is_some_and(|open| open.gates.contains_key(&table.delta))
+    }
+
     /// The isolation level of the open transaction, or of the next.
     pub fn level(&self) -> Level {
         self.open.as_ref().map_or(self.default_level, |open| open.level)
@@ -155,6 +161,25 @@ impl Transactions {
 }
 
 impl Session {
+    /// Begins a statement that changes some tables otherwise than by a transaction.
+    ///
+    /// # Errors
+    /// 55006 if the session's own transaction has written there; as [`crate::database::Database::alone`].
+    pub(crate) async fn alone(&self, tables: Vec<String>) -> Result<Alone> {
+        let snapshot = self.db.snapshot();
+        let transactions = self.transactions.lock().await;
+        let is_own = |name: &&String| snapshot.catalog.get(name).is_some_and(|table| transactions.has_written(table));
+        if let Some(own) = tables.iter().find(is_own) {
+            return Err(SqlError::invalid(format!("table {own:?} has been written by this transaction"))
+                .code("55006")
+                .hint(
+                    "COMMIT or ROLLBACK first: such a statement takes effect at once, and ROLLBACK does not undo it",
+                ));
+        }
+        drop(transactions);
+        self.blocking(move |db| db.alone(&tables)).await
+    }
+
     /// Where the session is between two statements.
     pub fn transaction_status(&self) -> TransactionStatus {
         // Held by a statement: the one that runs decides what comes after it.

@@ -133,7 +133,7 @@ impl Transactions {
         db.engine()?;
         let snapshot = self.begin_statement(db)?.ok_or_else(not_open)?;
         let moment = self.within(|transaction| transaction.view())?.map_err(mvcc_error)?;
-        Ok(ReadView::new(snapshot, Some(moment)))
+        Ok(ReadView::of_transaction(snapshot, moment))
     }
 
     /// Begins a statement of the open transaction, or of one that ends with it: the generation that goes with its timestamp. `None`

@@ -99,9 +99,13 @@ impl AsyncDB for Connection {
         match results.pop() {
             None => Ok(DBOutput::StatementComplete(0)),
             Some(StatementResult::Done { rows, .. }) => Ok(DBOutput::StatementComplete(rows)),
-            Some(rows @ StatementResult::Rows { .. }) => {
-                let StatementResult::Rows { schema, .. } = &rows else { unreachable!() };
-                let types = vec![DefaultColumnType::Any; schema.fields().len()];
+            Some(rows) => {
+                let columns = match &rows {
+                    StatementResult::Rows { schema, .. } => schema.fields().len(),
+                    StatementResult::Returning { batch, .. } => batch.num_columns(),
+                    StatementResult::Done { .. } => 0,
+                };
+                let types = vec![DefaultColumnType::Any; columns];
                 Ok(DBOutput::Rows { types, rows: text_rows(rows).await? })
             }
         }

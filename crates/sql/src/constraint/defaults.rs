@@ -1,0 +1,163 @@
+//! What fills the columns that an INSERT leaves out or says DEFAULT for: its query, completed.
+
+use std::cmp::Ordering;
+
+use datafusion::common::DFSchema;
+use datafusion::execution::context::SessionState;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Value, Values};
+
+use crate::catalog::{Catalog, Identity, Table};
+use crate::error::{Result, SqlError};
+use crate::statement::{name_of, parse_expression, parse_query};
+
+/// A table's defaults and identities, for its INSERTs.
+pub struct Defaults<'t> {
+    catalog: &'t Catalog,
+    table: &'t Table,
+}
+
+impl<'t> Defaults<'t> {
+    pub fn new(catalog: &'t Catalog, table: &'t Table) -> Self {
+        Self { catalog, table }
+    }
+
+    /// The source of an INSERT, and the table columns of its columns. `given` are those that the statement gives values for, in
+    /// the order of the query's columns; a VALUES list may say DEFAULT for any. Columns that are neither given nor have a default
+    /// stay out: they are NULL.
+    ///
+    /// # Errors
+    /// 428C9 for a value for a GENERATED ALWAYS column.
+    pub fn complete(&self, mut query: Query, given: &[usize]) -> Result<(Query, Vec<usize>)> {
+        let mut columns = given.to_vec();
+        let mut added = Vec::new();
+        for position in 0..self.table.columns.len() {
+            if given.contains(&position) {
+                continue;
+            }
+            if let Some(expression) = self.expression(position)? {
+                columns.push(position);
+                added.push(expression);
+            }
+        }
+        if let Some(values) = values_of(&mut query) {
+            for row in &mut values.rows {
+                check_width(row.content.len(), given.len())?;
+                self.complete_row(&mut row.content, given)?;
+                row.content.extend(added.iter().cloned());
+            }
+            return Ok((query, columns));
+        }
+        if let Some(position) = given.iter().find(|position| self.refuses_values(**position)) {
+            return Err(self.refused(*position));
+        }
+        if added.is_empty() {
+            return Ok((query, columns));
+        }
+        // Columns of the query get names of their own: it may have several of one name.
+        let names: Vec<String> = (0..given.len()).map(|number| format!("given {number}")).collect();
+        let quoted = |name: &String| format!("\"{name}\"");
+        let mut list: Vec<String> = names.iter().map(quoted).collect();
+        list.extend(added.iter().map(ToString::to_string));
+        let names = names.iter().map(quoted).collect::<Vec<_>>().join(", ");
+        let completed = format!("SELECT {} FROM ({query}) AS \"source\" ({names})", list.join(", "));
+        Ok((*parse_query(&completed)?, columns))
+    }
+
+    /// Values of each row of a query that is a bare VALUES list: an INSERT that names no columns fills so many.
+    pub fn width(query: &Query) -> Option<usize> {
+        values_of(&mut query.clone()).and_then(|values| values.rows.first().map(|row| row.content.len()))
+    }
+
+    /// INSERT … DEFAULT VALUES: a row of defaults.
+    pub fn row(&self) -> Result<(Query, Vec<usize>)> {
+        let all: Vec<usize> = (0..self.table.columns.len()).collect();
+        let row = all.iter().map(|_| "DEFAULT").collect::<Vec<_>>().join(", ");
+        self.complete(*parse_query(&format!("VALUES ({row})"))?, &all)
+    }
+
+    /// What fills a column.
+    pub fn expression(&self, position: usize) -> Result<Option<Expr>> {
+        self.table.default_of(self.catalog, position).map(|text| parse_expression(&text)).transpose()
+    }
+
+    /// Replaces DEFAULT.
+    fn complete_row(&self, row: &mut [Expr], given: &[usize]) -> Result<()> {
+        for (expression, position) in row.iter_mut().zip(given) {
+            let is_default = matches!(expression, Expr::Identifier(ident) if is_default(ident));
+            if is_default {
+                *expression = self.expression(*position)?.unwrap_or_else(|| Expr::Value(Value::Null.into()));
+            } else if self.refuses_values(*position) {
+                return Err(self.refused(*position));
+            }
+        }
+        Ok(())
+    }
+
+    fn refuses_values(&self, position: usize) -> bool {
+        self.table.details[position].identity == Some(Identity::Always)
+    }
+
+    fn refused(&self, position: usize) -> SqlError {
+        let name = &self.table.columns[position].name;
+        SqlError::invalid(format!("cannot insert a non-DEFAULT value into column {name:?}"))
+            .code("428C9")
+            .detail(format!("Column {name:?} is an identity column defined as GENERATED ALWAYS."))
+            .hint("say DEFAULT, or leave the column out")
+    }
+
+    /// Refuses a value for a GENERATED ALWAYS column in UPDATE … SET.
+    pub fn check_update(table: &Table, position: usize, value: &Expr) -> Result<()> {
+        let is_default = matches!(value, Expr::Identifier(ident) if is_default(ident));
+        if is_default || table.details[position].identity != Some(Identity::Always) {
+            return Ok(());
+        }
+        let name = &table.columns[position].name;
+        Err(SqlError::invalid(format!("column {name:?} can only be updated to DEFAULT"))
+            .code("428C9")
+            .detail(format!("Column {name:?} is an identity column defined as GENERATED ALWAYS.")))
+    }
+
+    /// Plans every default of a table: none may name a column or hold a subquery.
+    pub fn check_all(state: &SessionState, catalog: &Catalog, table: &Table) -> Result<()> {
+        let nothing = DFSchema::empty();
+        for position in 0..table.columns.len() {
+            let Some(text) = table.default_of(catalog, position) else { continue };
+            let named = parse_expression(&text)?;
+            if matches!(&named, Expr::Identifier(ident) if ident.quote_style.is_none() && is_column(table, ident)) {
+                return Err(SqlError::unsupported("cannot use column reference in DEFAULT expression"));
+            }
+            let planned = state.create_logical_expr(&text, &nothing)?;
+            if crate::provider::contains_subquery(&planned) {
+                return Err(SqlError::unsupported("cannot use subquery in DEFAULT expression"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_column(table: &Table, ident: &Ident) -> bool {
+    table.column(&name_of(ident)).is_some()
+}
+
+fn is_default(ident: &Ident) -> bool {
+    ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default")
+}
+
+fn check_width(values: usize, columns: usize) -> Result<()> {
+    let message = match values.cmp(&columns) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Greater => "INSERT has more expressions than target columns",
+        Ordering::Less => "INSERT has more target columns than expressions",
+    };
+    Err(SqlError::invalid(message).code("42601"))
+}
+
+/// The rows of a query that is a bare VALUES list.
+fn values_of(query: &mut Query) -> Option<&mut Values> {
+    let bare =
+        query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    match query.body.as_mut() {
+        SetExpr::Values(values) if bare => Some(values),
+        _ => None,
+    }
+}

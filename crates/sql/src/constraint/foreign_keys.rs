@@ -1,0 +1,267 @@
+//! Foreign keys of one table, both ways: what its rows refer to, and what refers to its rows.
+//!
+//! Look-ups go through [`Keys`], which a transaction answers with what it sees, its own changes included. Checks belong at the end of the
+//! statement: a row may refer to one that the same statement puts in.
+
+use std::sync::Arc;
+
+use saki_base::{DataType, Value, ValueRef};
+
+use super::row_checks::shown;
+use crate::catalog::{Catalog, ReferentialAction, Table};
+use crate::error::{Result, SqlError};
+
+/// Look-ups by the values of columns; none of them is NULL, and each is of its column's type.
+pub trait Keys {
+    /// Whether a table has a row with these values; columns are the primary key's or a unique index's, in any order. A transaction must
+    /// fail if the row has gone when it commits.
+    fn exists(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<bool>;
+
+    /// All rows of a table with these values, whole.
+    fn rows(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<Vec<Vec<Value>>>;
+}
+
+/// The foreign keys that a table has, and those that refer to it.
+pub struct ForeignKeys {
+    outgoing: Vec<Reference>,
+    incoming: Vec<Reference>,
+}
+
+/// One foreign key with both of its tables.
+#[derive(Clone, Debug)]
+struct Reference {
+    name: String,
+    from: Arc<Table>,
+    columns: Vec<usize>,
+    to: Arc<Table>,
+    referenced: Vec<usize>,
+    on_delete: ReferentialAction,
+    on_update: ReferentialAction,
+}
+
+/// What a change of a row has to bring about, beside itself.
+#[derive(Debug)]
+pub enum Consequence {
+    /// A row that referred to it goes.
+    Delete { table: Arc<Table>, row: Vec<Value> },
+    /// Columns of a row that referred to it change.
+    Update { table: Arc<Table>, row: Vec<Value>, set: Vec<(usize, NewValue)> },
+    /// To be [verified](Verification::verify) when the statement has done all else.
+    Verify(Verification),
+}
+
+/// A column's value after a referential action.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NewValue {
+    Value(Value),
+    /// The column's DEFAULT.
+    Default,
+}
+
+/// A key that is gone, and must not be missed.
+#[derive(Debug)]
+pub struct Verification {
+    reference: Reference,
+    /// In the types of the referenced columns, and of the referencing ones.
+    key: Vec<Value>,
+    values: Vec<Value>,
+}
+
+impl ForeignKeys {
+    /// The foreign keys of a table in its catalog.
+    pub fn new(catalog: &Catalog, table: &Arc<Table>) -> Result<Self> {
+        let reference = |from: &Arc<Table>, key: &crate::catalog::ForeignKey| {
+            let (to, referenced) = catalog.referenced(key)?;
+            Ok(Reference {
+                name: key.name.clone(),
+                from: Arc::clone(from),
+                columns: key.columns.clone(),
+                to: Arc::clone(to),
+                referenced,
+                on_delete: key.on_delete,
+                on_update: key.on_update,
+            })
+        };
+        Ok(Self {
+            outgoing: table.foreign_keys.iter().map(|key| reference(table, key)).collect::<Result<_>>()?,
+            incoming: catalog.referencing(table.id).map(|(from, key)| reference(from, key)).collect::<Result<_>>()?,
+        })
+    }
+
+    /// Whether a change of the table's rows needs nothing of this.
+    pub fn is_empty(&self) -> bool {
+        self.outgoing.is_empty() && self.incoming.is_empty()
+    }
+
+    /// Checks that what a new or changed row refers to is there. `old`: the row before, whose references hold.
+    ///
+    /// # Errors
+    /// 23503 with the key that is missing.
+    pub fn check(&self, old: Option<&[Value]>, new: &[Value], keys: &mut dyn Keys) -> Result<()> {
+        for reference in &self.outgoing {
+            let Some(values) = key_of(new, &reference.columns) else { continue };
+            if old.is_some_and(|old| key_of(old, &reference.columns).is_some_and(|before| before == values)) {
+                continue;
+            }
+            let key = convert(&values, &reference.from, &reference.columns, &reference.to, &reference.referenced);
+            let there = match key {
+                Some(key) => keys.exists(&reference.to, &reference.referenced, &key)?,
+                None => false,
+            };
+            if !there {
+                return Err(reference.missing(&values));
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows from a row's going (`new`: `None`) or changing.
+    ///
+    /// # Errors
+    /// 23503 where a RESTRICT stands against it.
+    pub fn consequences(&self, old: &[Value], new: Option<&[Value]>, keys: &mut dyn Keys) -> Result<Vec<Consequence>> {
+        let mut consequences = Vec::new();
+        for reference in &self.incoming {
+            let Some(key) = key_of(old, &reference.referenced) else { continue };
+            let new_key = new.map(|new| reference.referenced.iter().map(|at| new[*at].clone()).collect::<Vec<_>>());
+            if new_key.as_ref() == Some(&key) {
+                continue;
+            }
+            let Some(values) = convert(&key, &reference.to, &reference.referenced, &reference.from, &reference.columns)
+            else {
+                // No row can have it.
+                continue;
+            };
+            let action = if new.is_some() { reference.on_update } else { reference.on_delete };
+            if action == ReferentialAction::NoAction {
+                let reference = reference.clone();
+                consequences.push(Consequence::Verify(Verification { reference, key, values }));
+                continue;
+            }
+            for row in keys.rows(&reference.from, &reference.columns, &values)? {
+                // A row that refers to itself goes with itself.
+                if new.is_none() && reference.from.id == reference.to.id && row == old {
+                    continue;
+                }
+                consequences.push(reference.follow(action, &key, new_key.as_deref(), row)?);
+            }
+        }
+        Ok(consequences)
+    }
+}
+
+impl Reference {
+    /// What becomes of a referencing row.
+    fn follow(
+        &self,
+        action: ReferentialAction,
+        key: &[Value],
+        new_key: Option<&[Value]>,
+        row: Vec<Value>,
+    ) -> Result<Consequence> {
+        let table = Arc::clone(&self.from);
+        let all = |value: NewValue| self.columns.iter().map(|column| (*column, value.clone())).collect();
+        let set = match (action, new_key) {
+            (ReferentialAction::NoAction | ReferentialAction::Restrict, _) => return Err(self.referenced_still(key)),
+            (ReferentialAction::SetNull, _) => all(NewValue::Value(Value::Null)),
+            (ReferentialAction::SetDefault, _) => all(NewValue::Default),
+            (ReferentialAction::Cascade, None) => return Ok(Consequence::Delete { table, row }),
+            (ReferentialAction::Cascade, Some(new_key)) => {
+                let mut set = Vec::with_capacity(self.columns.len());
+                for ((column, referenced), value) in self.columns.iter().zip(&self.referenced).zip(new_key) {
+                    let (from, to) = (self.to.columns[*referenced].data_type, self.from.columns[*column].data_type);
+                    let value = converted(value, from, to).ok_or_else(|| {
+                        let name = &self.from.columns[*column].name;
+                        SqlError::data(format!(
+                            "{} is out of range for column {name:?} of type {to}",
+                            show(value, from)
+                        ))
+                        .code("22003")
+                    })?;
+                    set.push((*column, NewValue::Value(value)));
+                }
+                set
+            }
+        };
+        Ok(Consequence::Update { table, row, set })
+    }
+
+    fn missing(&self, values: &[Value]) -> SqlError {
+        SqlError::constraint(format!(
+            "insert or update on table {:?} violates foreign key constraint {:?}",
+            self.from.bare_name(),
+            self.name
+        ))
+        .code("23503")
+        .detail(format!(
+            "{} is not present in table {:?}.",
+            described(&self.from, &self.columns, values),
+            self.to.bare_name()
+        ))
+    }
+
+    fn referenced_still(&self, key: &[Value]) -> SqlError {
+        SqlError::constraint(format!(
+            "update or delete on table {:?} violates foreign key constraint {:?} on table {:?}",
+            self.to.bare_name(),
+            self.name,
+            self.from.bare_name()
+        ))
+        .code("23503")
+        .detail(format!(
+            "{} is still referenced from table {:?}.",
+            described(&self.to, &self.referenced, key),
+            self.from.bare_name()
+        ))
+    }
+}
+
+impl Verification {
+    /// Checks that no row refers to the key, or that it is there again.
+    ///
+    /// # Errors
+    /// 23503 with the key.
+    pub fn verify(&self, keys: &mut dyn Keys) -> Result<()> {
+        let Reference { from, columns, to, referenced, .. } = &self.reference;
+        if keys.rows(from, columns, &self.values)?.is_empty() || keys.exists(to, referenced, &self.key)? {
+            return Ok(());
+        }
+        Err(self.reference.referenced_still(&self.key))
+    }
+}
+
+/// The values of columns; `None`: one of them is NULL, so they refer to nothing.
+fn key_of(row: &[Value], columns: &[usize]) -> Option<Vec<Value>> {
+    columns.iter().map(|column| Some(row[*column].clone()).filter(|value| *value != Value::Null)).collect()
+}
+
+/// Values of one table's columns in the types of another's; `None`: a value is none of that type.
+fn convert(values: &[Value], from: &Table, columns: &[usize], to: &Table, others: &[usize]) -> Option<Vec<Value>> {
+    let types = columns.iter().zip(others).map(|(a, b)| (from.columns[*a].data_type, to.columns[*b].data_type));
+    values.iter().zip(types).map(|(value, (from, to))| converted(value, from, to)).collect()
+}
+
+fn converted(value: &Value, from: DataType, to: DataType) -> Option<Value> {
+    if from == to || *value == Value::Null {
+        return Some(value.clone());
+    }
+    let text = saki_base::display(value.as_ref(), from).to_string();
+    // `1.00` is the integer 1: zeros behind the point say nothing.
+    let whole = matches!(to, DataType::Int2 | DataType::Int4 | DataType::Int8) && text.contains('.');
+    let text = if whole { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let parsed = Value::parse(to, text).ok()?;
+    // Digits that were cut off made another value of it.
+    let back = Value::parse(from, &saki_base::display(parsed.as_ref(), to).to_string()).ok()?;
+    (back == *value).then_some(parsed)
+}
+
+fn described(table: &Table, columns: &[usize], values: &[Value]) -> String {
+    let show = |(column, value): (&usize, &Value)| show(value, table.columns[*column].data_type);
+    let values: Vec<String> = columns.iter().zip(values).map(show).collect();
+    format!("Key ({})=({})", table.names(columns), values.join(", "))
+}
+
+fn show(value: &Value, data_type: DataType) -> String {
+    let value: ValueRef<'_> = value.as_ref();
+    shown(value, data_type)
+}

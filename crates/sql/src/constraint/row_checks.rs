@@ -1,0 +1,104 @@
+//! NOT NULL and CHECK over batches of new rows.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, BooleanArray, RecordBatch};
+use datafusion::common::DFSchema;
+use datafusion::execution::context::SessionState;
+use datafusion::physical_expr::PhysicalExpr;
+use saki_base::{Column, DataType, ValueRef};
+
+use crate::catalog::Table;
+use crate::columns::ColumnReader;
+use crate::error::{Result, SqlError};
+
+/// A table's conditions, ready to be evaluated.
+pub struct RowChecks {
+    table: String,
+    columns: Vec<Column>,
+    checks: Vec<(String, Arc<dyn PhysicalExpr>)>,
+}
+
+impl RowChecks {
+    /// Plans the CHECK constraints of a table. Conditions see the row only: subqueries and aggregates are refused.
+    ///
+    /// # Errors
+    /// When a condition is none over the table's columns.
+    pub fn new(state: &SessionState, table: &Table) -> Result<Self> {
+        let mut checks = Vec::with_capacity(table.checks.len());
+        let fields: Vec<_> = table.schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+        let schema = DFSchema::from_unqualified_fields(fields.into(), std::collections::HashMap::new())?;
+        // Conditions may put the table's name before a column's.
+        let schema = schema.replace_qualifier(table.bare_name().to_owned());
+        for check in &table.checks {
+            let condition = state.create_logical_expr(&check.expression, &schema)?;
+            if crate::provider::contains_subquery(&condition) {
+                return Err(SqlError::unsupported("cannot use subquery in check constraint"));
+            }
+            let condition = state.create_physical_expr(condition, &schema)?;
+            if condition.data_type(schema.as_arrow())? != arrow_schema::DataType::Boolean {
+                return Err(SqlError::invalid("argument of CHECK must be type boolean").code("42804"));
+            }
+            checks.push((check.name.clone(), condition));
+        }
+        // As PostgreSQL: in the order of their names.
+        checks.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(Self { table: table.bare_name().to_owned(), columns: table.columns.clone(), checks })
+    }
+
+    /// Checks new rows: all columns of the table, in order, of its Arrow types.
+    ///
+    /// # Errors
+    /// `Constraint`: 23502 for a NULL, 23514 for a condition that is false; the first row that fails is shown.
+    pub fn check(&self, rows: &RecordBatch) -> Result<()> {
+        for (position, column) in self.columns.iter().enumerate().filter(|(_, column)| !column.nullable) {
+            let array = rows.column(position);
+            if array.null_count() > 0 {
+                let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
+                let message = format!("null value in column {:?} of relation {:?}", column.name, self.table);
+                return Err(SqlError::constraint(format!("{message} violates not-null constraint"))
+                    .code("23502")
+                    .detail(self.failing(rows, row)?));
+            }
+        }
+        for (name, condition) in &self.checks {
+            let Some(row) = first_false(condition.as_ref(), rows)? else { continue };
+            return Err(SqlError::constraint(format!(
+                "new row for relation {:?} violates check constraint {name:?}",
+                self.table
+            ))
+            .code("23514")
+            .detail(self.failing(rows, row)?));
+        }
+        Ok(())
+    }
+
+    /// A row in PostgreSQL's words.
+    fn failing(&self, rows: &RecordBatch, row: usize) -> Result<String> {
+        let mut values = Vec::with_capacity(self.columns.len());
+        for (array, column) in rows.columns().iter().zip(&self.columns) {
+            let reader = ColumnReader::new(array, column)?;
+            values.push(shown(reader.value(row), column.data_type));
+        }
+        Ok(format!("Failing row contains ({}).", values.join(", ")))
+    }
+}
+
+/// A value as messages of constraints show it.
+pub fn shown(value: ValueRef<'_>, data_type: DataType) -> String {
+    match value {
+        ValueRef::Null => "null".to_owned(),
+        value => saki_base::display(value, data_type).to_string(),
+    }
+}
+
+/// The first row for which a condition is false; NULL passes.
+fn first_false(condition: &dyn PhysicalExpr, rows: &RecordBatch) -> Result<Option<usize>> {
+    let result = condition.evaluate(rows)?.into_array(rows.num_rows())?;
+    let failed: &BooleanArray = result.as_boolean();
+    if failed.false_count() == 0 {
+        return Ok(None);
+    }
+    Ok((0..failed.len()).find(|row| failed.is_valid(*row) && !failed.value(*row)))
+}

@@ -1,0 +1,99 @@
+//! COMMENT ON: words about a relation or a column.
+
+use datafusion::sql::sqlparser::ast::{CommentObject, ObjectName};
+
+use super::schema;
+use crate::catalog::{Catalog, SchemaEntry, Sequence, Table, View, undefined, undefined_column};
+use crate::database::Database;
+use crate::error::{Result, SqlError};
+use crate::session::{Session, StatementResult};
+use crate::statement::{name_of, object_name};
+
+impl Session {
+    pub(crate) async fn comment(
+        &self,
+        kind: CommentObject,
+        name: ObjectName,
+        comment: Option<String>,
+    ) -> Result<StatementResult> {
+        // An empty comment is none, as in PostgreSQL.
+        let comment = comment.filter(|text| !text.is_empty());
+        self.blocking(move |db| db.comment(kind, &name, comment)).await?;
+        Ok(StatementResult::done("COMMENT", 0))
+    }
+}
+
+impl Database {
+    fn comment(&self, kind: CommentObject, name: &ObjectName, comment: Option<String>) -> Result<()> {
+        self.write(|writer| {
+            let catalog = &mut writer.catalog;
+            match kind {
+                CommentObject::Column => comment_on_column(catalog, name, comment),
+                CommentObject::Schema => comment_on_schema(catalog, name, comment),
+                CommentObject::Table | CommentObject::View | CommentObject::Sequence | CommentObject::Index => {
+                    comment_on_relation(catalog, kind, name, comment)
+                }
+                // Said of the database as a whole or of what everybody has, it is heard and not kept.
+                CommentObject::Database | CommentObject::Extension | CommentObject::Role => Ok(()),
+                other => Err(SqlError::unsupported(format!("COMMENT ON {other} is not supported"))),
+            }
+        })
+    }
+}
+
+fn comment_on_relation(
+    catalog: &mut Catalog,
+    kind: CommentObject,
+    name: &ObjectName,
+    comment: Option<String>,
+) -> Result<()> {
+    let (name, position) = object_name(name)?;
+    let absent = || undefined(&name).at(position);
+    match kind {
+        CommentObject::Table => {
+            let table = Table::clone(catalog.table(&name).map_err(|error| error.at(position))?);
+            catalog.put(Table { comment, ..table });
+        }
+        CommentObject::View => {
+            let view = View::clone(catalog.view(&name).ok_or_else(absent)?);
+            catalog.put_view(View { comment, ..view });
+        }
+        CommentObject::Sequence => {
+            let sequence = Sequence::clone(catalog.sequence(&name).ok_or_else(absent)?);
+            catalog.put_sequence(Sequence { comment, ..sequence });
+        }
+        _ => {
+            let (table, index) = catalog.index(&name).ok_or_else(absent)?;
+            let mut table = Table::clone(table);
+            table.indexes[index].comment = comment;
+            catalog.put(table);
+        }
+    }
+    Ok(())
+}
+
+fn comment_on_column(catalog: &mut Catalog, name: &ObjectName, comment: Option<String>) -> Result<()> {
+    let mut relation = name.clone();
+    let column = relation.0.pop().and_then(|part| part.as_ident().map(name_of));
+    let (Some(column), false) = (column, relation.0.is_empty()) else {
+        return Err(SqlError::invalid("column name must be qualified").code("42601"));
+    };
+    let (relation, position) = object_name(&relation)?;
+    let mut table = Table::clone(catalog.table(&relation).map_err(|error| error.at(position))?);
+    let found = table.column(&column).ok_or_else(|| undefined_column(&table, &column).at(position))?;
+    table.details[found].comment = comment;
+    catalog.put(table);
+    Ok(())
+}
+
+fn comment_on_schema(catalog: &mut Catalog, name: &ObjectName, comment: Option<String>) -> Result<()> {
+    let (name, position) = schema::schema_name(name)?;
+    if !catalog.has_schema(&name) {
+        return Err(schema::undefined(&name).at(position));
+    }
+    // `public` has no entry of its own.
+    if let Some(entry) = catalog.remove_schema(&name) {
+        catalog.put_schema(SchemaEntry { comment, ..entry });
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! Which relations depend on a table, a column or a view.
+
+use std::sync::Arc;
+
+use saki_base::TableId;
+
+use crate::catalog::{Catalog, Sequence, Table, View};
+
+/// Views that name a relation.
+pub fn views_of<'c>(catalog: &'c Catalog, relation: &'c str) -> impl Iterator<Item = &'c Arc<View>> {
+    catalog.views().filter(move |view| view.relations.iter().any(|name| name == relation))
+}
+
+/// Views that need a column, directly or by way of other views.
+pub fn views_using(catalog: &Catalog, table: TableId, column: u32) -> impl Iterator<Item = &Arc<View>> {
+    catalog.views().filter(move |view| view.uses.get(&table.0).is_some_and(|columns| columns.contains(&column)))
+}
+
+/// Sequences that belong to columns of a table.
+pub fn owned_sequences(catalog: &Catalog, table: TableId) -> impl Iterator<Item = &Arc<Sequence>> {
+    catalog.sequences().filter(move |sequence| sequence.owner.is_some_and(|owner| owner.table == table))
+}
+
+/// Columns whose default draws from a sequence that is not theirs.
+pub fn columns_drawing<'c>(
+    catalog: &'c Catalog,
+    sequence: &'c Sequence,
+) -> impl Iterator<Item = (&'c Arc<Table>, usize)> {
+    let text = super::column::nextval(&sequence.name);
+    catalog.tables().flat_map(move |table| {
+        let text = text.clone();
+        let drawing = move |detail: &crate::catalog::ColumnDetail| detail.default.as_deref() == Some(&text);
+        let positions: Vec<usize> = (0..table.details.len()).filter(|at| drawing(&table.details[*at])).collect();
+        positions.into_iter().map(move |position| (table, position))
+    })
+}

@@ -1,0 +1,361 @@
+//! DROP TABLE, INDEX, VIEW, SEQUENCE and SCHEMA, with what depends on them.
+//!
+//! First it is found, over the catalog alone, what goes and what depends on it: views over a table and over such
+//! views, foreign keys that refer to it, defaults that draw from a sequence. Without CASCADE any of them refuses the statement.
+
+use std::collections::BTreeSet;
+
+use datafusion::catalog::SchemaProvider;
+use datafusion::sql::sqlparser::ast::{ObjectName, ObjectType};
+use saki_base::TableId;
+
+use super::dependents::{columns_drawing, owned_sequences, views_of};
+use super::{free_table, schema};
+use crate::catalog::{Catalog, RelationKind, SequenceOwner, Table};
+use crate::database::Database;
+use crate::error::{Position, Result, SqlError};
+use crate::session::{Session, StatementResult};
+use crate::statement::object_name;
+use crate::writer::Writer;
+
+/// A DROP statement.
+#[derive(Debug)]
+pub struct Drop {
+    pub kind: ObjectType,
+    pub if_exists: bool,
+    pub cascade: bool,
+    names: Vec<(String, Option<Position>)>,
+}
+
+impl Session {
+    pub(crate) async fn drop_objects(
+        &self,
+        kind: ObjectType,
+        if_exists: bool,
+        cascade: bool,
+        names: &[ObjectName],
+    ) -> Result<StatementResult> {
+        let tag = match kind {
+            ObjectType::Table => "DROP TABLE",
+            ObjectType::Index => "DROP INDEX",
+            ObjectType::View => "DROP VIEW",
+            ObjectType::Sequence => "DROP SEQUENCE",
+            ObjectType::Schema => "DROP SCHEMA",
+            other => return Err(SqlError::unsupported(format!("DROP {other} is not supported"))),
+        };
+        let mut stored = Vec::new();
+        for name in names {
+            let (name, position) = match kind {
+                ObjectType::Schema => schema::schema_name(name)?,
+                _ => object_name(name)?,
+            };
+            if kind == ObjectType::Table && self.public.is_external(&name) {
+                self.public.deregister_table(&name)?;
+            } else {
+                stored.push((name, position));
+            }
+        }
+        if !stored.is_empty() {
+            let statement = Drop { kind, if_exists, cascade, names: stored };
+            let tables = statement.tables(&self.db.snapshot().catalog);
+            let _alone = self.alone(tables).await?;
+            self.blocking(move |db| db.drop_objects(&statement)).await?;
+        }
+        Ok(StatementResult::done(tag, 0))
+    }
+}
+
+impl Database {
+    fn drop_objects(&self, statement: &Drop) -> Result<()> {
+        self.write(|writer| {
+            let dropping = statement.find(&writer.catalog)?;
+            dropping.carry_out(writer)
+        })
+    }
+}
+
+impl Drop {
+    /// Tables that go, or lose an index.
+    fn tables(&self, catalog: &Catalog) -> Vec<String> {
+        let of = |(name, _): &(String, Option<Position>)| match self.kind {
+            ObjectType::Index => catalog.index(name).map(|(table, _)| table.name.clone()),
+            _ => catalog.get(name).map(|table| table.name.clone()),
+        };
+        self.names.iter().filter_map(of).collect()
+    }
+
+    /// What goes.
+    fn find(&self, catalog: &Catalog) -> Result<Dropping> {
+        let mut dropping = Dropping::default();
+        for (name, position) in &self.names {
+            let found = match self.kind {
+                ObjectType::Schema => {
+                    if self.if_exists && !catalog.has_schema(name) {
+                        continue;
+                    }
+                    schema::drop(catalog, name, &mut dropping)
+                }
+                _ => self.find_relation(catalog, name, &mut dropping),
+            };
+            found.map_err(|error| error.at(*position))?;
+        }
+        dropping.settle();
+        if dropping.dependents.is_empty() || self.cascade {
+            return Ok(dropping);
+        }
+        let kind = self.kind.to_string().to_lowercase();
+        let names = self.names.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let message = match self.names.len() {
+            1 => format!("cannot drop {kind} {names} because other objects depend on it"),
+            _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
+        };
+        Err(depended_on(message, &dropping.dependents))
+    }
+
+    fn find_relation(&self, catalog: &Catalog, name: &str, dropping: &mut Dropping) -> Result<()> {
+        let (wanted, what) = match self.kind {
+            ObjectType::Table => (RelationKind::Table, "table"),
+            ObjectType::View => (RelationKind::View, "view"),
+            ObjectType::Sequence => (RelationKind::Sequence, "sequence"),
+            _ => (RelationKind::Index, "index"),
+        };
+        match catalog.kind_of(name) {
+            None if self.if_exists => return Ok(()),
+            None => return Err(SqlError::invalid(format!("{what} {name:?} does not exist")).code("42P01")),
+            Some(kind) if kind != wanted => {
+                return Err(SqlError::invalid(format!(
+                    "{name:?} is not a{} {what}",
+                    if what == "index" { "n" } else { "" }
+                ))
+                .code("42809"));
+            }
+            Some(_) => {}
+        }
+        let subject = match wanted {
+            RelationKind::Table => Subject::Table(name.to_owned()),
+            RelationKind::View => Subject::View(name.to_owned()),
+            RelationKind::Sequence => {
+                refuse_owned(catalog, name)?;
+                Subject::Sequence(name.to_owned())
+            }
+            RelationKind::Index => {
+                refuse_constraint(catalog, name)?;
+                Subject::Index(name.to_owned())
+            }
+        };
+        dropping.named.insert(subject.clone());
+        dropping.add(catalog, subject);
+        Ok(())
+    }
+}
+
+/// The error for a drop that other objects stand against.
+pub fn depended_on(message: String, dependents: &[String]) -> SqlError {
+    SqlError::invalid(message)
+        .code("2BP01")
+        .detail(dependents.iter().map(|text| format!("{text}.")).collect::<Vec<_>>().join("\n"))
+        .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+}
+
+/// An identity's sequence goes with the column only.
+fn refuse_owned(catalog: &Catalog, name: &str) -> Result<()> {
+    let owner = catalog.sequence(name).and_then(|sequence| sequence.owner);
+    let Some(SequenceOwner { table, column }) = owner else { return Ok(()) };
+    let Some((table, position)) = catalog.table_of(table).and_then(|t| Some((t, t.position_of(column)?))) else {
+        return Ok(());
+    };
+    if table.details[position].identity.is_none() {
+        return Ok(());
+    }
+    let column = format!("column {} of table {}", table.columns[position].name, table.name);
+    Err(SqlError::invalid(format!("cannot drop sequence {name} because {column} requires it"))
+        .code("2BP01")
+        .hint(format!("You can drop {column} instead.")))
+}
+
+/// A constraint's index goes with the constraint only.
+fn refuse_constraint(catalog: &Catalog, name: &str) -> Result<()> {
+    let Some((table, position)) = catalog.index(name) else { return Ok(()) };
+    if !table.indexes[position].constraint {
+        return Ok(());
+    }
+    let constraint = format!("constraint {} on table {}", table.indexes[position].bare_name(), table.name);
+    Err(SqlError::invalid(format!("cannot drop index {name} because {constraint} requires it"))
+        .code("2BP01")
+        .hint(format!("You can drop {constraint} instead.")))
+}
+
+/// Something that goes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Subject {
+    Table(String),
+    View(String),
+    Sequence(String),
+    Index(String),
+    /// A foreign key of a table that stays.
+    ForeignKey {
+        table: String,
+        name: String,
+    },
+    /// The default of a column that stays.
+    Default {
+        table: String,
+        column: usize,
+    },
+}
+
+impl Subject {
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Table(name) => format!("table {name}"),
+            Self::View(name) => format!("view {name}"),
+            Self::Sequence(name) => format!("sequence {name}"),
+            Self::Index(name) => format!("index {name}"),
+            Self::ForeignKey { table, name } => format!("constraint {name} on table {table}"),
+            Self::Default { table, .. } => format!("default value of a column of table {table}"),
+        }
+    }
+}
+
+/// What goes, found before anything has gone.
+#[derive(Debug, Default)]
+pub struct Dropping {
+    /// Those that the statement names: they are nobody's dependents.
+    named: BTreeSet<Subject>,
+    subjects: BTreeSet<Subject>,
+    pub schemas: Vec<String>,
+    /// What depends on those, in words, and which subject each is about.
+    found: Vec<(Option<Subject>, String)>,
+    pub dependents: Vec<String>,
+}
+
+impl Dropping {
+    /// Notes that something depends on what goes.
+    pub fn depends(&mut self, text: String) {
+        self.found.push((None, text));
+    }
+
+    /// Adds a subject and all that depends on it.
+    pub fn add(&mut self, catalog: &Catalog, subject: Subject) {
+        if !self.subjects.insert(subject.clone()) {
+            return;
+        }
+        match &subject {
+            Subject::Table(name) => {
+                let Some(table) = catalog.get(name) else { return };
+                for sequence in owned_sequences(catalog, table.id) {
+                    self.subjects.insert(Subject::Sequence(sequence.name.clone()));
+                }
+                self.add_views(catalog, &subject, name);
+                for (other, key) in catalog.referencing(table.id).filter(|(other, _)| other.id != table.id) {
+                    let key = Subject::ForeignKey { table: other.name.clone(), name: key.name.clone() };
+                    self.add_dependent(catalog, key, &subject);
+                }
+            }
+            Subject::View(name) => self.add_views(catalog, &subject, name),
+            Subject::Sequence(name) => {
+                let Some(sequence) = catalog.sequence(name) else { return };
+                for (table, column) in columns_drawing(catalog, sequence) {
+                    self.add_dependent(catalog, Subject::Default { table: table.name.clone(), column }, &subject);
+                }
+            }
+            Subject::Index(name) => {
+                let Some((table, position)) = catalog.index(name) else { return };
+                for key in keys_resting_on(catalog, table, position) {
+                    self.add_dependent(catalog, key, &subject);
+                }
+            }
+            Subject::ForeignKey { .. } | Subject::Default { .. } => {}
+        }
+    }
+
+    fn add_views(&mut self, catalog: &Catalog, of: &Subject, name: &str) {
+        for view in views_of(catalog, name) {
+            self.add_dependent(catalog, Subject::View(view.name.clone()), of);
+        }
+    }
+
+    fn add_dependent(&mut self, catalog: &Catalog, dependent: Subject, of: &Subject) {
+        self.found.push((Some(dependent.clone()), format!("{} depends on {}", dependent.shown(), of.shown())));
+        self.add(catalog, dependent);
+    }
+
+    /// Leaves out what the statement itself names, and what belongs to a table that goes.
+    fn settle(&mut self) {
+        let found = std::mem::take(&mut self.found);
+        let of_table = |table: &String| self.named.contains(&Subject::Table(table.clone()));
+        self.dependents = found
+            .into_iter()
+            .filter(|(subject, _)| match subject {
+                None => true,
+                Some(Subject::ForeignKey { table, .. } | Subject::Default { table, .. }) => !of_table(table),
+                Some(subject) => !self.named.contains(subject),
+            })
+            .map(|(_, text)| text)
+            .collect();
+    }
+
+    pub fn carry_out(&self, writer: &mut Writer<'_>) -> Result<()> {
+        for subject in &self.subjects {
+            match subject {
+                Subject::Table(name) => {
+                    if let Some(table) = writer.catalog.remove(name) {
+                        free_table(writer, &table)?;
+                    }
+                }
+                Subject::View(name) => drop(writer.catalog.remove_view(name)),
+                Subject::Sequence(name) => drop(writer.catalog.remove_sequence(name)),
+                Subject::Index(name) => drop_index(writer, name)?,
+                Subject::ForeignKey { table, name } => {
+                    change(&mut writer.catalog, table, |table| table.foreign_keys.retain(|key| key.name != *name));
+                }
+                Subject::Default { table, column } => {
+                    change(&mut writer.catalog, table, |table| table.details[*column].default = None);
+                }
+            }
+        }
+        for schema in &self.schemas {
+            writer.catalog.remove_schema(schema);
+        }
+        Ok(())
+    }
+}
+
+/// Changes a table, if it is there still.
+pub fn change(catalog: &mut Catalog, name: &str, change: impl FnOnce(&mut Table)) {
+    if let Some(table) = catalog.get(name) {
+        let mut table = Table::clone(table);
+        change(&mut table);
+        catalog.put(table);
+    }
+}
+
+/// Foreign keys that would refer to columns that are unique no more, were the index not there.
+pub fn keys_resting_on(catalog: &Catalog, table: &Table, index: usize) -> Vec<Subject> {
+    let mut without = table.clone();
+    without.indexes.remove(index);
+    keys_lost(catalog, table.id, &without)
+}
+
+/// Foreign keys that refer to columns of a table that are not unique in what is to become of it.
+pub fn keys_lost(catalog: &Catalog, table: TableId, after: &Table) -> Vec<Subject> {
+    let lost = |referenced: &[u32]| match referenced.iter().map(|id| after.position_of(*id)).collect::<Option<Vec<_>>>()
+    {
+        Some(columns) => !after.is_unique_by(&columns),
+        None => true,
+    };
+    catalog
+        .referencing(table)
+        .filter(|(_, key)| lost(&key.referenced))
+        .map(|(other, key)| Subject::ForeignKey { table: other.name.clone(), name: key.name.clone() })
+        .collect()
+}
+
+fn drop_index(writer: &mut Writer<'_>, name: &str) -> Result<()> {
+    let Some((table, position)) = writer.catalog.index(name) else { return Ok(()) };
+    let mut table = Table::clone(table);
+    let index = table.indexes.remove(position);
+    writer.free_tree(&index.root)?;
+    writer.catalog.put(table);
+    Ok(())
+}

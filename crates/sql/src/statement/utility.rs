@@ -1,0 +1,240 @@
+//! Statements of PostgreSQL that the SQL parser does not know, read into those of its tree that say the same:
+//!
+//! | text | tree |
+//! |---|---|
+//! | `CREATE SEQUENCE`, options in any order | `CreateSequence` |
+//! | `ALTER SEQUENCE s options` | `ALTER TABLE s SET TBLPROPERTIES (option = value, …)` |
+//! | `ALTER SEQUENCE s RENAME TO t`, `OWNER TO` | `ALTER TABLE s …`, as PostgreSQL takes it too |
+//! | `ALTER VIEW v RENAME TO w`, `OWNER TO` | the same |
+//! | `VACUUM [(options)] [t]` | `Vacuum`, with `ANALYZE` `Analyze` |
+//! | `REINDEX kind name` | `VACUUM REINDEX name` |
+
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, Ident, ObjectName, SequenceOptions, SqlOption, Statement, VacuumStatement, Value,
+};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+type Parsed<T> = Result<T, ParserError>;
+
+/// Reads one of these statements, if it is one.
+pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
+    let keyword = |offset: usize| match parser.peek_nth_token(offset).token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let word = match parser.peek_token().token {
+        Token::Word(word) => word.value.to_lowercase(),
+        _ => return Ok(None),
+    };
+    Ok(Some(match (word.as_str(), keyword(1)) {
+        ("create", Keyword::SEQUENCE) => create_sequence(parser)?,
+        ("alter", Keyword::SEQUENCE) => alter_sequence(parser)?,
+        ("alter", Keyword::VIEW) => match alter_view(parser)? {
+            Some(statement) => statement,
+            None => return Ok(None),
+        },
+        ("vacuum", _) => vacuum(parser)?,
+        ("reindex", _) => reindex(parser)?,
+        _ => return Ok(None),
+    }))
+}
+
+fn create_sequence(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    parser.expect_keywords(&[Keyword::CREATE, Keyword::SEQUENCE])?;
+    let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+    let name = parser.parse_object_name(false)?;
+    let (mut data_type, mut sequence_options, mut owned_by) = (None, Vec::new(), None);
+    while let Some(option) = sequence_option(parser)? {
+        match option {
+            SequenceOption::Type(said) => data_type = Some(said),
+            SequenceOption::OwnedBy(column) => owned_by = Some(column),
+            SequenceOption::Restart(_) => return parser.expected("an option of CREATE SEQUENCE", parser.peek_token()),
+            SequenceOption::Other(option) => sequence_options.push(option),
+        }
+    }
+    Ok(Statement::CreateSequence { temporary: false, if_not_exists, name, data_type, sequence_options, owned_by })
+}
+
+fn alter_sequence(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    parser.expect_keywords(&[Keyword::ALTER, Keyword::SEQUENCE])?;
+    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    let name = parser.parse_object_name(false)?;
+    let mut table_properties = Vec::new();
+    while let Some(option) = sequence_option(parser)? {
+        table_properties.push(property(option));
+    }
+    let operation = match table_properties.is_empty() {
+        true => parser.parse_alter_table_operation()?,
+        false => ast::AlterTableOperation::SetTblProperties { table_properties },
+    };
+    Ok(altered(name, if_exists, operation))
+}
+
+/// `ALTER VIEW v AS query` is left to the parser.
+fn alter_view(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
+    let before = parser.index();
+    parser.expect_keywords(&[Keyword::ALTER, Keyword::VIEW])?;
+    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    let name = parser.parse_object_name(false)?;
+    if !parser.peek_keyword(Keyword::RENAME) && !parser.peek_keyword(Keyword::OWNER) {
+        while parser.index() > before {
+            parser.prev_token();
+        }
+        return Ok(None);
+    }
+    let operation = parser.parse_alter_table_operation()?;
+    Ok(Some(altered(name, if_exists, operation)))
+}
+
+fn altered(name: ObjectName, if_exists: bool, operation: ast::AlterTableOperation) -> Statement {
+    Statement::AlterTable(ast::AlterTable {
+        name,
+        if_exists,
+        only: false,
+        operations: vec![operation],
+        location: None,
+        on_cluster: None,
+        table_type: None,
+        end_token: ast::helpers::attached_token::AttachedToken::empty(),
+    })
+}
+
+enum SequenceOption {
+    Type(ast::DataType),
+    OwnedBy(ObjectName),
+    Restart(Option<Expr>),
+    Other(SequenceOptions),
+}
+
+fn sequence_option(parser: &mut Parser<'_>) -> Parsed<Option<SequenceOption>> {
+    use SequenceOption::Other;
+    let option = if parser.parse_keyword(Keyword::AS) {
+        SequenceOption::Type(parser.parse_data_type()?)
+    } else if parser.parse_keyword(Keyword::INCREMENT) {
+        let by = parser.parse_keyword(Keyword::BY);
+        Other(SequenceOptions::IncrementBy(signed(parser)?, by))
+    } else if parser.parse_keyword(Keyword::MINVALUE) {
+        Other(SequenceOptions::MinValue(Some(signed(parser)?)))
+    } else if parser.parse_keyword(Keyword::MAXVALUE) {
+        Other(SequenceOptions::MaxValue(Some(signed(parser)?)))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MINVALUE]) {
+        Other(SequenceOptions::MinValue(None))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MAXVALUE]) {
+        Other(SequenceOptions::MaxValue(None))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::CYCLE]) {
+        Other(SequenceOptions::Cycle(true))
+    } else if parser.parse_keyword(Keyword::CYCLE) {
+        Other(SequenceOptions::Cycle(false))
+    } else if parser.parse_keyword(Keyword::START) {
+        let with = parser.parse_keyword(Keyword::WITH);
+        Other(SequenceOptions::StartWith(signed(parser)?, with))
+    } else if parser.parse_keyword(Keyword::CACHE) {
+        Other(SequenceOptions::Cache(signed(parser)?))
+    } else if parser.parse_keyword(Keyword::RESTART) {
+        let with = parser.parse_keyword(Keyword::WITH);
+        let follows = matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
+        SequenceOption::Restart(if with || follows { Some(signed(parser)?) } else { None })
+    } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
+        SequenceOption::OwnedBy(parser.parse_object_name(false)?)
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(option))
+}
+
+fn signed(parser: &mut Parser<'_>) -> Parsed<Expr> {
+    parser.parse_number()
+}
+
+/// A sequence's option as a property of a table; DEFAULT where there is no value.
+fn property(option: SequenceOption) -> SqlOption {
+    let default = || Expr::Identifier(Ident::new("default"));
+    let text = |text: String| Expr::Value(Value::SingleQuotedString(text).into());
+    let (key, value) = match option {
+        SequenceOption::Type(data_type) => ("as", text(data_type.to_string())),
+        SequenceOption::OwnedBy(column) => ("owned by", text(column.to_string())),
+        SequenceOption::Restart(value) => ("restart", value.unwrap_or_else(default)),
+        SequenceOption::Other(SequenceOptions::IncrementBy(value, _)) => ("increment", value),
+        SequenceOption::Other(SequenceOptions::MinValue(value)) => ("minvalue", value.unwrap_or_else(default)),
+        SequenceOption::Other(SequenceOptions::MaxValue(value)) => ("maxvalue", value.unwrap_or_else(default)),
+        SequenceOption::Other(SequenceOptions::StartWith(value, _)) => ("start", value),
+        SequenceOption::Other(SequenceOptions::Cache(value)) => ("cache", value),
+        SequenceOption::Other(SequenceOptions::Cycle(no)) => ("cycle", text((!no).to_string())),
+    };
+    SqlOption::KeyValue { key: Ident::new(key), value }
+}
+
+fn vacuum(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    parser.expect_keyword(Keyword::VACUUM)?;
+    let mut analyze = false;
+    if parser.consume_token(&Token::LParen) {
+        // Options say how PostgreSQL's storage is to be cleaned; a name, perhaps a value.
+        loop {
+            let option = parser.parse_identifier()?;
+            let value = match parser.peek_token().token {
+                Token::Comma | Token::RParen => None,
+                _ => Some(parser.next_token().to_string().to_lowercase()),
+            };
+            let off = matches!(value.as_deref(), Some("false" | "off" | "0"));
+            analyze |= option.value.eq_ignore_ascii_case("analyze") && !off;
+            if !parser.consume_token(&Token::Comma) {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+    } else {
+        while let Token::Word(word) = parser.peek_token().token {
+            match word.value.to_lowercase().as_str() {
+                "analyze" => analyze = true,
+                "full" | "freeze" | "verbose" if word.quote_style.is_none() => {}
+                _ => break,
+            }
+            parser.next_token();
+        }
+    }
+    let at_end = matches!(parser.peek_token().token, Token::EOF | Token::SemiColon);
+    let table_name = if at_end { None } else { Some(parser.parse_object_name(false)?) };
+    if analyze {
+        let columns = Vec::new();
+        return Ok(Statement::Analyze(ast::Analyze {
+            table_name,
+            partitions: None,
+            for_columns: false,
+            columns,
+            cache_metadata: false,
+            noscan: false,
+            compute_statistics: false,
+            has_table_keyword: false,
+        }));
+    }
+    Ok(Statement::Vacuum(plain_vacuum(table_name, false)))
+}
+
+fn reindex(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    // REINDEX is no keyword of the parser's in every position.
+    parser.next_token();
+    let kind = parser.parse_identifier()?.value.to_lowercase();
+    if !matches!(kind.as_str(), "table" | "index" | "schema" | "database" | "system") {
+        return parser.expected("TABLE, INDEX, SCHEMA, DATABASE or SYSTEM after REINDEX", parser.peek_token());
+    }
+    let _concurrently = parser.parse_keyword(Keyword::CONCURRENTLY);
+    let name = parser.parse_object_name(false)?;
+    // All trees of a schema or of the database.
+    let name = matches!(kind.as_str(), "table" | "index").then_some(name);
+    Ok(Statement::Vacuum(plain_vacuum(name, true)))
+}
+
+fn plain_vacuum(table_name: Option<ObjectName>, reindex: bool) -> VacuumStatement {
+    VacuumStatement {
+        full: false,
+        sort_only: false,
+        delete_only: false,
+        reindex,
+        recluster: false,
+        table_name,
+        threshold: None,
+        boost: false,
+    }
+}
