@@ -125,8 +125,11 @@ fn runtime(name: &str, threads: Option<usize>) -> Result<Runtime> {
 }
 
 fn listen(runtime: &Runtime, address: SocketAddr) -> Result<TcpListener> {
-    let failed = |error| Failure::fatal("08006", format!("cannot listen on {address}: {error}"));
-    runtime.block_on(TcpListener::bind(address)).map_err(failed)
+    let _entered = runtime.enter();
+    let listener = std::net::TcpListener::bind(address)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .and_then(TcpListener::from_std);
+    listener.map_err(|error| Failure::fatal("08006", format!("cannot listen on {address}: {error}")))
 }
 
 /// Accepts until the server stops, then waits for the connections to end.

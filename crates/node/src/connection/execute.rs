@@ -82,7 +82,10 @@ impl Connection {
             Err(why) => {
                 // A query that waits for room must not wait for ever.
                 drop(chunks);
-                task.stop().await;
+                // One that ends with its connection is not waited for.
+                if !why.is_fatal() {
+                    task.stop().await;
+                }
                 Err(why)
             }
         }

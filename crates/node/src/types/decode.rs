@@ -66,6 +66,9 @@ fn of_text(data_type: &DataType, text: &str) -> Result<ScalarValue> {
             list(field, elements.into_iter().map(read).collect::<Result<_>>()?)
                 .ok_or_else(|| invalid(&"elements of several types"))
         }
+        DataType::Interval(_) => text::parse_interval(text)
+            .map(|value| ScalarValue::IntervalMonthDayNano(Some(value)))
+            .ok_or_else(|| invalid(&"not an interval")),
         other => {
             let array: arrow_array::ArrayRef = Arc::new(StringArray::from(vec![text]));
             let options = CastOptions { safe: false, ..CastOptions::default() };

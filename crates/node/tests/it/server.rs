@@ -12,7 +12,8 @@ use tokio_postgres::{Client, Config, NoTls};
 pub struct TestServer {
     server: Option<Server>,
     pub users: Users,
-    pub directory: TempDir,
+    /// Goes with the server.
+    _directory: TempDir,
 }
 
 impl TestServer {
@@ -31,7 +32,7 @@ impl TestServer {
         let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap(), users.clone());
         change(&mut options, directory.path());
         let server = Server::start(database, options).unwrap();
-        Self { server: Some(server), users, directory }
+        Self { server: Some(server), users, _directory: directory }
     }
 
     pub fn address(&self) -> SocketAddr {
