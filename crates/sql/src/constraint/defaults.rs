@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Value, Values
 
 use crate::catalog::{Catalog, Identity, Table};
 use crate::error::{Result, SqlError};
-use crate::statement::{name_of, parse_expression, parse_query};
+use crate::statement::{has_subquery, name_of, parse_expression, parse_query};
 
 /// A table's defaults and identities, for its INSERTs.
 pub struct Defaults<'t> {
@@ -126,10 +126,10 @@ impl<'t> Defaults<'t> {
             if matches!(&named, Expr::Identifier(ident) if ident.quote_style.is_none() && is_column(table, ident)) {
                 return Err(SqlError::unsupported("cannot use column reference in DEFAULT expression"));
             }
-            let planned = state.create_logical_expr(&text, &nothing)?;
-            if crate::provider::contains_subquery(&planned) {
+            if has_subquery(&named) {
                 return Err(SqlError::unsupported("cannot use subquery in DEFAULT expression"));
             }
+            state.create_logical_expr(&text, &nothing)?;
         }
         Ok(())
     }

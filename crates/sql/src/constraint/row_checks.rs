@@ -12,6 +12,7 @@ use saki_base::{Column, DataType, ValueRef};
 use crate::catalog::Table;
 use crate::columns::ColumnReader;
 use crate::error::{Result, SqlError};
+use crate::statement::{has_subquery, parse_expression};
 
 /// A table's conditions, ready to be evaluated.
 pub struct RowChecks {
@@ -32,10 +33,10 @@ impl RowChecks {
         // Conditions may put the table's name before a column's.
         let schema = schema.replace_qualifier(table.bare_name().to_owned());
         for check in &table.checks {
-            let condition = state.create_logical_expr(&check.expression, &schema)?;
-            if crate::provider::contains_subquery(&condition) {
+            if has_subquery(&parse_expression(&check.expression)?) {
                 return Err(SqlError::unsupported("cannot use subquery in check constraint"));
             }
+            let condition = state.create_logical_expr(&check.expression, &schema)?;
             let condition = state.create_physical_expr(condition, &schema)?;
             if condition.data_type(schema.as_arrow())? != arrow_schema::DataType::Boolean {
                 return Err(SqlError::invalid("argument of CHECK must be type boolean").code("42804"));

@@ -37,7 +37,8 @@ pub struct Publishing<'s>(&'s SessionSequences);
 impl Drop for Publishing<'_> {
     fn drop(&mut self) {
         if self.0.publishing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.known.lock().blocks.clear();
+            let blocks = std::mem::take(&mut self.0.known.lock().blocks);
+            blocks.into_values().flatten().for_each(|block| self.0.db.sequences.give_back(block));
         }
     }
 }

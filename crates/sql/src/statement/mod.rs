@@ -6,13 +6,16 @@ pub mod constraint;
 pub mod copy;
 pub mod create_index;
 pub mod create_table;
+mod identity;
 pub mod insert;
 pub mod sequence;
 pub mod table_options;
 mod utility;
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Value};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Value, visit_expressions};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -25,6 +28,9 @@ use crate::error::{ErrorKind, Position, Result, SqlError};
 pub fn parse(sql: &str) -> Result<Vec<Statement>> {
     let dialect = PostgreSqlDialect {};
     let mut parser = DFParserBuilder::new(sql).with_dialect(&dialect).build()?;
+    if let Some(tokens) = identity::in_order(sql, &dialect)? {
+        parser.parser = parser.parser.with_tokens_with_locations(tokens);
+    }
     let mut statements = Vec::new();
     loop {
         while parser.parser.consume_token(&Token::SemiColon) {}
@@ -58,6 +64,15 @@ pub fn parse(sql: &str) -> Result<Vec<Statement>> {
 /// Reads an expression that the catalog keeps as text.
 pub fn parse_expression(text: &str) -> Result<Expr> {
     Ok(Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_expr()?)
+}
+
+/// Whether an expression holds a query.
+pub fn has_subquery(expression: &Expr) -> bool {
+    let found = visit_expressions(expression, |node: &Expr| match node {
+        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// Reads a query that the catalog keeps, or that a statement is carried out by.
