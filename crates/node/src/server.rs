@@ -42,6 +42,7 @@ impl Server {
     /// # Errors
     /// If an address is taken, a certificate cannot be read, or threads cannot be started.
     pub fn start(database: Arc<Database>, mut options: ServerOptions) -> Result<Self> {
+        database.start_engine().map_err(|error| Failure::of_statement(error, ""))?;
         options.message_bytes_max = options.message_bytes_max.min(MESSAGE_BYTES_MAX);
         if options.tls_required && options.tls.is_none() {
             return Err(Failure::fatal("F0000", "TLS is required, but there is no certificate")

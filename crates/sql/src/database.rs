@@ -67,6 +67,8 @@ pub struct OpenOptions {
     pub pin: bool,
     /// Where the logs lie; `None`: in `<path>.log`. To be given where the database is a block device.
     pub log_directory: Option<PathBuf>,
+    /// With `read_only`: what is in the logs and not merged yet is left out. For looking at what is stored.
+    pub base_only: bool,
     /// Deltas are merged when they take so much memory.
     pub delta_bytes: u64,
     /// Deltas are merged when the logs have grown so long.
@@ -87,6 +89,7 @@ impl Default for OpenOptions {
             reactors: None,
             pin: false,
             log_directory: None,
+            base_only: false,
             delta_bytes: DELTA_BYTES_DEFAULT,
             log_bytes: LOG_BYTES_DEFAULT,
         }
@@ -209,7 +212,14 @@ impl Database {
         let gates = Arc::<Gates>::default();
         let engine = OnceLock::new();
         let mut deltas = HashMap::new();
-        if catalog.logs.database.is_some() {
+        if options.read_only && catalog.logs.database.is_some() && !options.base_only {
+            return Err(SqlError::invalid(
+                "the database has changes in its logs, which are merged when it is opened for writing",
+            )
+            .code("25006")
+            .hint("end the server that has it open, or open it once without read-only"));
+        }
+        if catalog.logs.database.is_some() && !options.read_only {
             let recovered = Engine::recover(&log_directory, catalog.logs, &catalog, Arc::clone(&gates), &|_| {})?;
             deltas = recovered.deltas(&catalog)?;
             let _ = engine.set(recovered);

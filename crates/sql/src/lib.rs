@@ -106,6 +106,7 @@ pub use load::LoadProgress;
 pub use merge::{ChangeSource, KeyChange, MergeReport, Pace};
 pub use pg_catalog::{PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use prepared::Prepared;
+pub use saki_base::ValueRef;
 pub use session::{Parsed, Session, StatementResult, TransactionStatus, parse};
 pub use settings::{AccessPath, IndexJoin, JoinOrder, Operators, Settings, parse_size};
 pub use snapshot::Snapshot;

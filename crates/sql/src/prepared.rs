@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
@@ -20,6 +21,7 @@ use futures::future::BoxFuture;
 use crate::bind::literal;
 use crate::command::Command;
 use crate::error::{Result, SqlError};
+use crate::fast::FastPlan;
 use crate::session::{Parsed, Session, StatementResult};
 use crate::statement::{name_of, object_name, parse};
 
@@ -35,6 +37,8 @@ pub struct Prepared {
     pub parameters: Vec<DataType>,
     /// Columns of the result; `None`: it gives no rows.
     pub schema: Option<SchemaRef>,
+    /// The statement compiled to operations on single rows, if it is about these.
+    pub fast: Option<Arc<FastPlan>>,
 }
 
 impl Session {
@@ -53,9 +57,25 @@ impl Session {
             }
             match statements.pop() {
                 Some(parsed) => self.prepare_parsed(parsed, declared).await,
-                None => Ok(Prepared { statement: None, parameters: Vec::new(), schema: None }),
+                None => Ok(Prepared { statement: None, parameters: Vec::new(), schema: None, fast: None }),
             }
         })
+    }
+
+    /// The same without a query planner, at once; `None` if it takes one.
+    pub fn prepare_fast(&self, sql: &str, declared: &[Option<DataType>]) -> Option<Prepared> {
+        let mut statements = crate::session::parse(sql).ok()?;
+        let parsed = statements.pop().filter(|_| statements.is_empty())?;
+        let Parsed(Statement::Statement(statement)) = &parsed else { return None };
+        let fast = FastPlan::compile(statement, &self.db.snapshot().catalog)?;
+        let parameters: Vec<DataType> = fast.parameters.iter().map(|found| saki_exec::arrow_type(*found)).collect();
+        let is_as_declared = declared.len() <= parameters.len()
+            && declared.iter().zip(&parameters).all(|(stated, found)| stated.as_ref().is_none_or(|s| s == found));
+        if !is_as_declared {
+            return None;
+        }
+        let schema = fast.schema();
+        Some(Prepared { statement: Some(parsed), parameters, schema, fast: Some(Arc::new(fast)) })
     }
 
     /// As [`Self::prepare`], of a statement that was read already.
@@ -84,7 +104,7 @@ impl Session {
                 })
                 .collect();
             let schema = self.schema_of(&parsed, &parameters).await?;
-            Ok(Prepared { statement: Some(parsed), parameters, schema })
+            Ok(Prepared { statement: Some(parsed), parameters, schema, fast: None })
         })
     }
 

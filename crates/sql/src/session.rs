@@ -35,6 +35,7 @@ use crate::implied::ImpliedConditions;
 use crate::index_join::IndexJoinRule;
 use crate::join_order::OrderedPlanner;
 use crate::literals::TypedLiterals;
+use crate::merge::Pace;
 use crate::native::NativeRule;
 use crate::pg_catalog::{self, SessionFacts, SystemCatalog};
 use crate::provider::{PublicSchema, SakiCatalog};
@@ -232,6 +233,11 @@ impl Session {
         }
         self.transactions.lock().await.settle()?;
         self.transactions.lock().await.check()?;
+        if let Statement::Statement(statement) = &parsed
+            && let Some(done) = self.execute_compiled(statement).await?
+        {
+            return Ok(done);
+        }
         let outcome = match parsed {
             Statement::Statement(parsed) => self.execute_sql(*parsed).await,
             Statement::CreateExternalTable(create) => self.create_external_table(create).await,
@@ -262,6 +268,20 @@ impl Session {
             Sql::CreateSchema { schema_name, if_not_exists, .. } => {
                 self.create_schema(&schema_name, if_not_exists).await
             }
+            // Within a transaction ROLLBACK has to bring the rows back.
+            Sql::Truncate(truncate) if self.transaction_status() == TransactionStatus::Open => {
+                for target in &truncate.table_names {
+                    let sql = format!("DELETE FROM {}", target.name);
+                    for parsed in statement::parse(&sql)? {
+                        if let Statement::Statement(delete) = parsed
+                            && let Sql::Delete(delete) = *delete
+                        {
+                            self.delete(delete).await?;
+                        }
+                    }
+                }
+                Ok(StatementResult::done("TRUNCATE TABLE", 0))
+            }
             Sql::Truncate(truncate) => self.truncate(&truncate).await,
             Sql::Comment { object_type, object_name, comment, .. } => {
                 self.comment(object_type, object_name, comment).await
@@ -278,6 +298,10 @@ impl Session {
             Sql::ShowVariable { variable } => {
                 let name = variable.iter().map(statement::name_of).collect::<Vec<_>>().join(".");
                 self.show(&name)
+            }
+            Sql::Call(call) if call.name.to_string().eq_ignore_ascii_case(statement::CHECKPOINT) => {
+                self.blocking(|db| db.checkpoint(&Pace::full()).map(drop)).await?;
+                Ok(StatementResult::done("CHECKPOINT", 0))
             }
             Sql::Update(update) => self.update(update).await,
             Sql::Delete(delete) => self.delete(delete).await,

@@ -131,7 +131,7 @@ async fn pass_on(chunks: &mut mpsc::Receiver<bytes::BytesMut>, writer: &mut Writ
 ///
 /// # Errors
 /// What stopped it.
-async fn until_stopped<T>(
+pub async fn until_stopped<T>(
     place: &Place,
     parameters: &Parameters,
     reader: &mut Reader,

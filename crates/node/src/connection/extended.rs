@@ -50,6 +50,10 @@ impl Connection {
             return Err(Failure::new("42P05", format!("prepared statement {name:?} already exists")));
         }
         let declared: Vec<_> = stated.iter().map(|oid| arrow_type(*oid)).collect();
+        if let Some(prepared) = self.session.prepare_fast(sql, &declared) {
+            self.statements.insert(name.to_owned(), Arc::new(Statement::new(sql, prepared, stated)));
+            return Ok(());
+        }
         let (session, text) = (Arc::clone(&self.session), sql.to_owned());
         let prepared = self.spawn(async move { session.prepare(&text, &declared).await });
         let prepared = self.supervise(prepared).await?.map_err(|error| Failure::of_statement(error, sql))?;
@@ -160,6 +164,12 @@ impl Connection {
         let command = parsed.command().map_err(|error| Failure::of_statement(error, &statement.sql))?;
         match command {
             Command::Run | Command::Transaction => {
+                if limit == 0
+                    && let Some(fast) = &statement.prepared.fast
+                    && let Some(outcome) = self.execute_fast(fast, &values, &formats, &statement.sql).await?
+                {
+                    return Ok(outcome);
+                }
                 let short = matches!(command, Command::Transaction);
                 let work = Work::Prepared { prepared: Arc::clone(&statement.prepared), values, formats };
                 self.execute(work, Shape::Rows { describe: false }, limit.into(), &statement.sql, short).await

@@ -9,6 +9,7 @@
 mod copy;
 mod execute;
 mod extended;
+mod fast;
 mod formats;
 mod simple;
 mod startup;

@@ -122,15 +122,11 @@ impl Column {
             Values::Text(array) => out.put_slice(array.value(row).as_bytes()),
             Values::Bytea(array) => out.put_slice(array.value(row)),
             Values::Uuid(array) => out.put_slice(array.value(row)),
-            Values::Date(array) => out.put_i32(match array.value(row) {
-                infinite @ (i32::MAX | i32::MIN) => infinite,
-                days => days.saturating_sub(EPOCH_DAYS),
-            }),
+            Values::Date(array) => out.put_i32(since_epoch_days(array.value(row))),
             Values::Time(array) => out.put_i64(array.value(row)),
-            Values::Timestamp(array) | Values::Timestamptz(array) => out.put_i64(match array.value(row) {
-                infinite @ (i64::MAX | i64::MIN) => infinite,
-                micros => micros.saturating_sub(EPOCH_MICROS),
-            }),
+            Values::Timestamp(array) | Values::Timestamptz(array) => {
+                out.put_i64(since_epoch_micros(array.value(row)));
+            }
             Values::Interval(array) => {
                 let value = array.value(row);
                 out.put_i64(value.nanoseconds / 1_000);
@@ -237,6 +233,52 @@ fn formatted(array: &ArrayRef) -> Result<ArrayRef> {
 
 fn unsendable(error: arrow_schema::ArrowError) -> Failure {
     Failure::new("22000", format!("a value cannot be sent: {error}"))
+}
+
+/// Appends a value of a type that is sent as it is stored, with its length; -1 for NULL.
+pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, out: &mut BytesMut) {
+    if value == ValueRef::Null {
+        out.put_i32(-1);
+        return;
+    }
+    sized(out, false, |out| match (format, value) {
+        (_, ValueRef::Text(text)) => out.put_slice(text.as_bytes()),
+        (Format::Text, ValueRef::Bool(value)) => out.put_slice(if value { b"t" } else { b"f" }),
+        (Format::Text, value) => drop(write!(out, "{}", display(value, data_type))),
+        (Format::Binary, value) => binary(value, out),
+    });
+}
+
+fn binary(value: ValueRef<'_>, out: &mut BytesMut) {
+    match value {
+        ValueRef::Null => {}
+        ValueRef::Bool(value) => out.put_u8(value.into()),
+        ValueRef::Int2(value) => out.put_i16(value),
+        ValueRef::Int4(value) => out.put_i32(value),
+        ValueRef::Int8(value) => out.put_i64(value),
+        ValueRef::Float4(value) => out.put_f32(value),
+        ValueRef::Float8(value) => out.put_f64(value),
+        ValueRef::Decimal(value) => numeric::encode(&value.to_string(), out),
+        ValueRef::Text(value) => out.put_slice(value.as_bytes()),
+        ValueRef::Bytea(value) => out.put_slice(value),
+        ValueRef::Uuid(value) => out.put_slice(&value),
+        ValueRef::Date(value) => out.put_i32(since_epoch_days(value)),
+        ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) => out.put_i64(since_epoch_micros(value)),
+    }
+}
+
+fn since_epoch_days(days: i32) -> i32 {
+    match days {
+        infinite @ (i32::MAX | i32::MIN) => infinite,
+        days => days.saturating_sub(EPOCH_DAYS),
+    }
+}
+
+fn since_epoch_micros(micros: i64) -> i64 {
+    match micros {
+        infinite @ (i64::MAX | i64::MIN) => infinite,
+        micros => micros.saturating_sub(EPOCH_MICROS),
+    }
 }
 
 /// All columns of a batch; `formats` has one per column.

@@ -29,6 +29,8 @@ impl Session {
         let (plan, context) = self.plan(query).await?;
         let columns = columns(&new, &plan.schema())?;
         let plan: Arc<dyn ExecutionPlan> = plan;
+        // Parts of the plan run from here on: none of them may wait for the publication that waits for it.
+        let _publishing = self.sequences.publishing();
         let stream = execute_stream(plan, context)?;
         let rows = self
             .feed(stream, move |db, batches| {

@@ -94,10 +94,6 @@ impl Engine {
         Ok(Self { database, deltas: Mutex::default(), sessions: AtomicUsize::new(0), segment_bytes, gates })
     }
 
-    pub fn recovery(&self) -> &RecoveryReport {
-        self.database.recovery()
-    }
-
     /// Transactions of one SQL session. Sessions take turns with the logs.
     pub fn session(&self) -> Result<saki_mvcc::Session> {
         let log = self.sessions.fetch_add(1, Ordering::Relaxed) % self.database.logs();
@@ -126,6 +122,19 @@ impl Engine {
 }
 
 impl crate::database::Database {
+    /// Makes ready for changes by transactions: logs are made if there are none. Waits.
+    ///
+    /// # Errors
+    /// Of storage; if the database was opened for reading only.
+    pub fn start_engine(&self) -> Result<()> {
+        self.engine().map(drop)
+    }
+
+    /// What was brought back from the logs when the database was opened; `None` if there were none.
+    pub fn recovery(&self) -> Option<RecoveryReport> {
+        self.engine.get().map(|engine| engine.database.recovery().clone())
+    }
+
     /// The engine; starts it if this is the first change that goes to a delta. Waits, so it belongs on a thread that may.
     pub(crate) fn engine(&self) -> Result<&Engine> {
         if let Some(engine) = self.engine.get() {

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::sqlparser::ast::SelectItem;
 use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
 
 use super::insert::add;
+use super::query::{StandIns, relation, select, stand_in};
 use super::{RowWriter, answer};
 use crate::catalog::Table;
+use crate::constraint::Defaults;
 use crate::convert::conform;
 use crate::data::conforming;
 use crate::error::{Result, SqlError};
@@ -32,12 +35,7 @@ impl ChangeStatement for Addition {
     fn plan<'a>(&'a self, session: &'a Session, env: &'a Arc<QueryEnv>) -> BoxFuture<'a, Result<Work>> {
         Box::pin(async move {
             let table = Arc::clone(env.snapshot.catalog.table(&self.table)?);
-            let mut first = 1;
-            let mut batches = Vec::with_capacity(self.batches.len());
-            for batch in &self.batches {
-                batches.push(conform(batch, &table, &self.columns, first)?);
-                first += batch.num_rows() as u64;
-            }
+            let batches = session.completed(env, &table, &self.batches, &self.columns).await?;
             let checks = session.row_checks(&table)?;
             Ok(Box::new(move |change: &mut Change<'_, '_>| {
                 let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
@@ -54,6 +52,33 @@ impl ChangeStatement for Addition {
 }
 
 impl Session {
+    /// Batches of some columns of a table as batches of all, the others at their defaults.
+    async fn completed(
+        &self,
+        env: &Arc<QueryEnv>,
+        table: &Table,
+        batches: &[RecordBatch],
+        columns: &[usize],
+    ) -> Result<Vec<RecordBatch>> {
+        const COPIED: &str = "copied rows";
+        let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(Vec::new()) };
+        let is_default = |column: usize| !columns.contains(&column) && table.has_default(column);
+        if !(0..table.columns.len()).any(is_default) {
+            let mut first = 1;
+            let mut conformed = Vec::with_capacity(batches.len());
+            for batch in batches {
+                conformed.push(conform(batch, table, columns, first)?);
+                first += batch.num_rows() as u64;
+            }
+            return Ok(conformed);
+        }
+        let copied = stand_in(arrow::compute::concat_batches(&schema, batches)?)?;
+        let all = select(vec![SelectItem::Wildcard(Default::default())], vec![relation(COPIED, None)?], None)?;
+        let (query, columns) = Defaults::new(&env.snapshot.catalog, table).complete(all, columns)?;
+        let rows = self.rows_of(&env.with_stand_ins(StandIns::from([(COPIED.to_owned(), copied)])), query).await?;
+        Ok(vec![conform(&rows, table, &columns, 1)?])
+    }
+
     /// Adds what a stream gives to columns of a table: all of it, or nothing. The number of rows.
     pub(crate) async fn write_stream(
         &self,
@@ -61,11 +86,14 @@ impl Session {
         table: Arc<Table>,
         columns: Vec<usize>,
     ) -> Result<u64> {
-        let keeps_order = self.transaction_status() != TransactionStatus::Idle || !table.is_free_of_references();
+        let is_given = |column: &usize| columns.contains(column);
+        let has_defaults = (0..table.columns.len()).any(|column| !is_given(&column) && table.has_default(column));
+        let is_whole =
+            has_defaults || !table.is_free_of_references() || self.transaction_status() != TransactionStatus::Idle;
         let mut batches = Vec::new();
         let mut count = 0;
         let mut is_over = false;
-        while keeps_order || count < MANY_ROWS {
+        while is_whole || count < MANY_ROWS {
             match rows.next().await {
                 Some(batch) => {
                     let batch = batch?;
@@ -93,7 +121,7 @@ impl Session {
     }
 
     /// The same into the base, with transactions kept out.
-    async fn load_stream(
+    pub(super) async fn load_stream(
         &self,
         rows: SendableRecordBatchStream,
         table: Arc<Table>,

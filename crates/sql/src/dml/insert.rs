@@ -72,8 +72,10 @@ impl Session {
         let statement = ast::Statement::Query(Box::new(source.query));
         let (plan, context) = self.plan(statement).await?;
         fit(plan.schema().fields().len(), &source.columns, &table).map_err(|error| error.at(position))?;
+        // Parts of the plan run from here on: none of them may wait for the publication that waits for it.
+        let _publishing = self.sequences.publishing();
         let stream = datafusion::physical_plan::execute_stream(plan, context)?;
-        let inserted = self.write_stream(stream, table, source.columns).await?;
+        let inserted = self.load_stream(stream, table, source.columns).await?;
         Ok(StatementResult::done("INSERT", inserted))
     }
 

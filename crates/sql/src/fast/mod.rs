@@ -17,6 +17,7 @@ mod run;
 
 use std::sync::Arc;
 
+use arrow_schema::{Field, Schema, SchemaRef};
 use saki_base::{DataType, TableId, ValueRef};
 
 use expr::Expr;
@@ -57,18 +58,24 @@ enum Operation {
 }
 
 impl FastPlan {
+    /// Its command.
+    pub fn verb(&self) -> &'static str {
+        match self.operation {
+            Operation::Select { .. } => "SELECT",
+            Operation::Update { .. } => "UPDATE",
+            Operation::Delete { .. } => "DELETE",
+            Operation::Insert { .. } => "INSERT",
+        }
+    }
+
+    /// The answer's columns, as a query plan would name them; `None` for changes.
+    pub fn schema(&self) -> Option<SchemaRef> {
+        let field = |(name, data_type): &(String, DataType)| Field::new(name, saki_exec::arrow_type(*data_type), true);
+        (!self.is_change()).then(|| Arc::new(Schema::new(self.output.iter().map(field).collect::<Vec<_>>())))
+    }
+
     /// Whether it changes rows.
     pub fn is_change(&self) -> bool {
         !matches!(self.operation, Operation::Select { .. })
     }
 }
-
-/// A row of an answer on its way out.
-impl<F: FnMut(&[ValueRef<'_>])> RowSink for F {
-    fn row(&mut self, values: &[ValueRef<'_>]) {
-        self(values);
-    }
-}
-
-/// Shared by the statements of one text.
-pub type SharedPlan = Arc<FastPlan>;

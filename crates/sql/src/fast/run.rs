@@ -3,19 +3,24 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use datafusion::common::ScalarValue;
-use saki_base::ValueRef;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::sqlparser::ast;
+use saki_base::{DataType, Value, ValueRef};
 use saki_mvcc::{Holder, Receipt, Seen, Transaction};
 
 use super::expr::{Expr, Inputs};
 use super::{FastPlan, Operation};
 use crate::catalog::{EntryLayout, Table};
+use crate::convert::array_of;
 use crate::database::{Database, tree_error};
 use crate::delta::Delta;
 use crate::dml::RowWriter;
 use crate::entries::{EntryDecoder, EntryEncoder};
 use crate::error::Result;
-use crate::session::Session;
+use crate::session::{Session, StatementResult};
 use crate::snapshot::Snapshot;
 use crate::transaction::{Refusal, Transactions};
 
@@ -317,4 +322,47 @@ impl Running<'_> {
 /// Microseconds since 1970.
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Rows kept as values.
+#[derive(Default)]
+struct Kept(Vec<Vec<Value>>);
+
+impl RowSink for Kept {
+    fn row(&mut self, values: &[ValueRef<'_>]) {
+        self.0.push(values.iter().map(|value| Value::from(*value)).collect());
+    }
+}
+
+impl Session {
+    /// Runs a statement that was read just now, if it can be compiled.
+    pub(crate) async fn execute_compiled(&self, statement: &ast::Statement) -> Result<Option<StatementResult>> {
+        if self.db.engine.get().is_none() {
+            return Ok(None);
+        }
+        let Some(plan) = FastPlan::compile(statement, &self.db.snapshot().catalog) else { return Ok(None) };
+        if !plan.parameters.is_empty() {
+            return Ok(None);
+        }
+        let mut kept = Kept::default();
+        match self.execute_fast(&plan, &[], &mut kept).await? {
+            FastAnswer::Ordinary => Ok(None),
+            FastAnswer::Done(rows) => Ok(Some(match plan.schema() {
+                None => StatementResult::done(plan.verb(), rows),
+                Some(schema) => kept.result(&plan, schema)?,
+            })),
+        }
+    }
+}
+
+impl Kept {
+    fn result(self, plan: &FastPlan, schema: SchemaRef) -> Result<StatementResult> {
+        let column = |(place, (_, data_type)): (usize, &(String, DataType))| {
+            array_of(*data_type, &self.0.iter().map(|row| row[place].clone()).collect::<Vec<_>>())
+        };
+        let arrays = plan.output.iter().enumerate().map(column).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+        let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
+        Ok(StatementResult::Rows { schema, stream: Box::pin(stream) })
+    }
 }

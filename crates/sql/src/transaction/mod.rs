@@ -199,7 +199,8 @@ impl Transactions {
         let deltas: Vec<&Arc<Delta>> = view.asked_for().iter().filter_map(|id| view.snapshot.deltas.get(id)).collect();
         self.within(|transaction| {
             for delta in deltas {
-                transaction.scan_all(&delta.rows, &KeyRange::all(), Direction::Forward, |_, _| ControlFlow::Continue(()));
+                transaction
+                    .scan_all(&delta.rows, &KeyRange::all(), Direction::Forward, |_, _| ControlFlow::Continue(()));
             }
         })
     }
