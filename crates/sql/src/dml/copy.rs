@@ -107,7 +107,7 @@ impl Session {
             }
         }
         if is_over {
-            let tables = [table.name.clone()];
+            let tables = self.related_tables(&table.name);
             let addition = Addition { batches, table: table.name.clone(), columns };
             return match self.change(&tables, &addition).await? {
                 StatementResult::Done { rows, .. } => Ok(rows),

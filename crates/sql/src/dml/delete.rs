@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{self, FromTable, SelectItem};
 use futures::future::BoxFuture;
 
 use super::query::{Target, named, select, table_batch};
+use super::references::see_to;
 use super::{RowWriter, answer};
 use crate::catalog::{ROW_ID, Table};
 use crate::columns::ColumnReader;
@@ -35,7 +36,7 @@ impl Session {
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
         let [from] = &from[..] else { return Err(SqlError::unsupported("DELETE is from one table")) };
         let target = Target::read(from)?;
-        let tables = [target.name.clone()];
+        let tables = self.related_tables(&target.name);
         self.change(&tables, &Deletion { delete, target }).await
     }
 
@@ -59,6 +60,8 @@ impl Session {
             for (key, _) in &entries {
                 writer.delete(change.transaction, key)?;
             }
+            drop(writer);
+            see_to(change, &table, &mut entries.iter().map(|entry| (Some(entry), None)))?;
             Ok(answer("DELETE", entries.len(), returned)?)
         }))
     }

@@ -73,7 +73,7 @@ pub struct Finder {
     pub table: Arc<Table>,
     pub delta: Arc<Delta>,
     pub layout: EntryLayout,
-    base: Pooled<TreeReader>,
+    pub base: Pooled<TreeReader>,
     uniques: Vec<Unique>,
 }
 

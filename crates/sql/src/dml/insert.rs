@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, TableObject};
 use futures::future::BoxFuture;
 
 use super::conflict::{OnConflict, Resolved};
+use super::references::see_to;
 use super::{RowWriter, answer};
 use crate::catalog::Table;
 use crate::constraint::Defaults;
@@ -45,7 +46,7 @@ impl Session {
         if self.is_bulk(&insert, &name) {
             return self.insert_in_bulk(&insert, &name, position).await;
         }
-        let tables = [name.clone()];
+        let tables = self.related_tables(&name);
         self.change(&tables, &Insertion { insert, name, position }).await
     }
 
@@ -103,6 +104,8 @@ impl Session {
             for (before, after) in updated {
                 writer.update(change.transaction, &after.0, &before.1, &after.1)?;
             }
+            drop(writer);
+            see_to(change, &table, &mut resolved.updated.iter().map(|pair| (Some(&pair.before), Some(&pair.after))))?;
             Ok(answer("INSERT", resolved.new.num_rows() + resolved.updated.len(), returned)?)
         }))
     }
@@ -115,15 +118,20 @@ pub(super) fn add(
     rows: &RecordBatch,
     first_row: u64,
 ) -> Result<(), Refusal> {
+    let has_references = !writer.finder.table.is_free_of_references();
+    let mut added = Vec::new();
     let mut start = 0;
     while start < rows.num_rows() {
         let length = PIECE_ROWS.min(rows.num_rows() - start);
-        for (key, row) in writer.encode(&rows.slice(start, length), first_row + start as u64)? {
-            writer.insert(change.transaction, &key, &row)?;
+        let entries = writer.encode(&rows.slice(start, length), first_row + start as u64)?;
+        for (key, row) in &entries {
+            writer.insert(change.transaction, key, row)?;
         }
+        added.extend(entries.into_iter().filter(|_| has_references));
         start += length;
     }
-    Ok(())
+    let table = Arc::clone(&writer.finder.table);
+    see_to(change, &table, &mut added.iter().map(|entry| (None, Some(entry))))
 }
 
 /// Where the rows of an INSERT come from.

@@ -15,6 +15,7 @@ mod delete;
 mod finder;
 mod insert;
 mod query;
+mod references;
 mod update;
 mod writer;
 

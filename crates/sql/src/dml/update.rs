@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 
 use super::delete::{old_columns, old_readers};
 use super::query::{Target, assignments, named, select, table_batch};
+use super::references::{related, see_to};
 use super::writer::Entry;
 use super::{RowWriter, answer};
 use crate::catalog::Table;
@@ -39,7 +40,7 @@ impl Session {
             return Err(SqlError::unsupported("UPDATE takes SET, FROM, WHERE and RETURNING"));
         }
         let target = Target::read(&update.table)?;
-        let tables = [target.name.clone()];
+        let tables = self.related_tables(&target.name);
         self.change(&tables, &Update { update, target }).await
     }
 
@@ -82,8 +83,16 @@ impl Session {
             let before = writer.entries(&old_readers(&before, &found, &table)?, after.num_rows())?;
             let after = writer.entries(&old_readers(&after, &found, &table)?, after.num_rows())?;
             replace(&mut writer, change, &before, &after)?;
+            drop(writer);
+            see_to(change, &table, &mut before.iter().zip(&after).map(|(old, new)| (Some(old), Some(new))))?;
             Ok(answer("UPDATE", after.len(), returned)?)
         }))
+    }
+
+    /// Tables that a change of rows of one may look at or change.
+    pub(super) fn related_tables(&self, table: &str) -> Vec<String> {
+        let catalog = &self.db.snapshot().catalog;
+        catalog.get(table).map_or_else(|| vec![table.to_owned()], |table| related(catalog, table))
     }
 
     /// What a column is without a value.
