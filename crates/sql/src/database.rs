@@ -140,29 +140,32 @@ pub struct Database {
     system_views: SystemViews,
 }
 
-/// Something of a pool, to which it returns.
-pub(crate) struct Pooled<T> {
-    item: Option<T>,
-    pool: Arc<Mutex<Vec<T>>>,
+/// A reader of a pool, to which it returns.
+pub(crate) struct PooledReader {
+    reader: Option<TreeReader>,
+    pool: Arc<Mutex<Vec<TreeReader>>>,
 }
 
-impl<T> std::ops::Deref for Pooled<T> {
-    type Target = T;
+impl std::ops::Deref for PooledReader {
+    type Target = TreeReader;
 
-    fn deref(&self) -> &T {
-        self.item.as_ref().expect("it goes back when dropped, not before")
+    fn deref(&self) -> &TreeReader {
+        self.reader.as_ref().expect("it goes back when dropped, not before")
     }
 }
 
-impl<T> std::ops::DerefMut for Pooled<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        self.item.as_mut().expect("it goes back when dropped, not before")
+impl std::ops::DerefMut for PooledReader {
+    fn deref_mut(&mut self) -> &mut TreeReader {
+        self.reader.as_mut().expect("it goes back when dropped, not before")
     }
 }
 
-impl<T> Drop for Pooled<T> {
+impl Drop for PooledReader {
     fn drop(&mut self) {
-        self.pool.lock().extend(self.item.take());
+        if let Some(mut reader) = self.reader.take() {
+            reader.fetcher().settle();
+            self.pool.lock().push(reader);
+        }
     }
 }
 
@@ -324,10 +327,10 @@ impl Database {
     }
 
     /// A reader that goes back to the others when it is dropped.
-    pub(crate) fn base_reader(&self) -> Result<Pooled<TreeReader>> {
+    pub(crate) fn base_reader(&self) -> Result<PooledReader> {
         let idle = self.readers.lock().pop();
         let reader = idle.map_or_else(|| self.tree_reader(), Ok)?;
-        Ok(Pooled { item: Some(reader), pool: Arc::clone(&self.readers) })
+        Ok(PooledReader { reader: Some(reader), pool: Arc::clone(&self.readers) })
     }
 
     /// Refuses to change a database that was opened for reading.

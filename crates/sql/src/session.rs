@@ -300,7 +300,11 @@ impl Session {
                 self.show(&name)
             }
             Sql::Call(call) if call.name.to_string().eq_ignore_ascii_case(statement::CHECKPOINT) => {
-                self.blocking(|db| db.checkpoint(&Pace::full()).map(drop)).await?;
+                self.blocking(|db| {
+                    db.checkpoint(&Pace::full())?;
+                    db.release_merged()
+                })
+                .await?;
                 Ok(StatementResult::done("CHECKPOINT", 0))
             }
             Sql::Update(update) => self.update(update).await,

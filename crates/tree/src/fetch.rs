@@ -47,6 +47,11 @@ impl Fetcher {
         self.page_size
     }
 
+    /// Waits until nothing that was asked for ahead is under way: before it is left idle, since others may wait for the same pages.
+    pub fn settle(&mut self) {
+        self.port.settle();
+    }
+
     pub(crate) fn expectation(&self, tree: TreeId) -> PageExpectation {
         PageExpectation { page_size: self.page_size, tree }
     }

@@ -71,6 +71,7 @@ impl Database {
             writer.catalog.logs.merged_through = through;
             Ok(())
         })?;
+        drop(before);
         engine.database.finish_cut(through);
         releases.push(Release { through, older: self.older_snapshots() });
         report.seconds = began.elapsed().as_secs_f64();

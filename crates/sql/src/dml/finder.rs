@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use saki_base::key::prefix_successor;
 use saki_mvcc::{Direction, IndexId, KeyRange, Reader, Seen, Transaction};
-use saki_tree::TreeReader;
 
 use crate::catalog::{EntryLayout, Table};
-use crate::database::{Pooled, tree_error};
+use crate::database::{PooledReader, tree_error};
 use crate::delta::{Delta, IndexEntries};
 use crate::entries::{EntryDecoder, EntryEncoder, has_null};
 use crate::error::Result;
@@ -73,7 +72,7 @@ pub struct Finder {
     pub table: Arc<Table>,
     pub delta: Arc<Delta>,
     pub layout: EntryLayout,
-    pub base: Pooled<TreeReader>,
+    pub base: PooledReader,
     uniques: Vec<Unique>,
 }
 
@@ -87,7 +86,7 @@ pub struct Unique {
 }
 
 impl Finder {
-    pub fn new(table: &Arc<Table>, delta: &Arc<Delta>, base: Pooled<TreeReader>) -> Self {
+    pub fn new(table: &Arc<Table>, delta: &Arc<Delta>, base: PooledReader) -> Self {
         let unique = |index: usize| {
             let definition = &table.indexes[index];
             let entries = IndexEntries::new(table, index);

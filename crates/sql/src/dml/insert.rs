@@ -43,6 +43,7 @@ impl Session {
         if self.public.is_external(&name) {
             return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
         }
+        self.db.snapshot().catalog.table(&name).map_err(|error| error.at(position))?;
         if self.is_bulk(&insert, &name) {
             return self.insert_in_bulk(&insert, &name, position).await;
         }

@@ -188,6 +188,7 @@ fn what_is_committed_is_there_after_reopening() {
         {
             let database = create(directory.path(), "latency=10us");
             fill(&database.session()).await;
+            database.close().unwrap();
         }
         let options = OpenOptions { read_only: true, ..OpenOptions::default() };
         let database = Database::open(directory.path().join("database"), options).unwrap();
