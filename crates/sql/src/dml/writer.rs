@@ -9,7 +9,7 @@ use super::finder::Finder;
 use crate::catalog::Table;
 use crate::columns::{ColumnReader, check_batch};
 use crate::database::Database;
-use crate::entries::{EntryEncoder, describe_key};
+use crate::entries::EntryEncoder;
 use crate::error::{Result, SqlError};
 use crate::load::{duplicate, not_unique};
 use crate::snapshot::Snapshot;
@@ -114,10 +114,5 @@ impl RowWriter {
             Ok(()) => not_unique(table, index, &encoder.layout, &encoder.key),
             Err(error) => error,
         }
-    }
-
-    /// A key in words.
-    pub fn describe(&self, key: &[u8]) -> String {
-        describe_key(&self.finder.table, &self.finder.layout, key, self.finder.layout.key_columns.len())
     }
 }
