@@ -113,8 +113,8 @@ impl Session {
                 SqlError::invalid(format!("{found} values for {} columns of table {name}", columns.len())).at(position)
             );
         }
-        let stream = execute_stream(plan, context)?;
-        let inserted = self.write_stream(stream, table, columns, rows.on_conflict).await?;
+        let begin = || Ok(execute_stream(plan, context)?);
+        let inserted = self.write_stream(begin, table, columns, rows.on_conflict).await?;
         Ok(StatementResult::done("INSERT", inserted))
     }
 
@@ -128,12 +128,12 @@ impl Session {
     /// Runs a query here while a thread writes its rows.
     async fn write_stream(
         &self,
-        stream: SendableRecordBatchStream,
+        begin: impl FnOnce() -> Result<SendableRecordBatchStream>,
         table: Arc<Table>,
         columns: Vec<usize>,
         on_conflict: OnConflict,
     ) -> Result<u64> {
-        self.feed(stream, move |db, batches| {
+        self.feed(begin, move |db, batches| {
             db.add_rows(&table, conforming(Arc::clone(&table), columns, batches), on_conflict, &mut |_| {})
         })
         .await
@@ -202,7 +202,7 @@ impl Session {
                     )));
                 }
                 let stream = frame.execute_stream().await?;
-                self.write_stream(stream, table, columns, OnConflict::Refuse).await
+                self.write_stream(|| Ok(stream), table, columns, OnConflict::Refuse).await
             }
         }
     }

@@ -66,8 +66,8 @@ impl Session {
         }
         let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
         let (plan, context) = self.plan(query).await?;
-        let stream = execute_stream(plan, context)?;
-        self.feed(stream, move |db, batches| db.alter(&before, &alter.actions, Some(batches))).await?;
+        let begin = || Ok(execute_stream(plan, context)?);
+        self.feed(begin, move |db, batches| db.alter(&before, &alter.actions, Some(batches))).await?;
         Ok(StatementResult::done("ALTER TABLE", 0))
     }
 

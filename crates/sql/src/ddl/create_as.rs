@@ -1,9 +1,7 @@
 //! CREATE TABLE … AS query: the table is the query's columns, filled as any empty table is, in the same publication.
 
-use std::sync::Arc;
-
 use arrow_schema::SchemaRef;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::execute_stream;
 use datafusion::sql::sqlparser::ast;
 use saki_base::Column;
 
@@ -28,10 +26,9 @@ impl Session {
         let query = ast::Statement::Query(new.query.clone());
         let (plan, context) = self.plan(query).await?;
         let columns = columns(&new, &plan.schema())?;
-        let plan: Arc<dyn ExecutionPlan> = plan;
-        let stream = execute_stream(plan, context)?;
+        let begin = || Ok(execute_stream(plan, context)?);
         let rows = self
-            .feed(stream, move |db, batches| {
+            .feed(begin, move |db, batches| {
                 db.write(|writer| {
                     let Some(table) = make(&mut writer.catalog, &new, &columns)? else { return Ok(0) };
                     writer.catalog.put(table.clone());
