@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use saki_base::PageSize;
 use saki_columns::{Codec, ColumnCache, ColumnsError};
 use saki_exec::{ExecError, Executor, ExecutorOptions, SegmentReader};
@@ -102,6 +102,8 @@ pub struct Database {
     pub(crate) segment_reader: Arc<SegmentReader>,
     pub(crate) options: OpenOptions,
     pub(crate) sequences: Sequences,
+    /// Held from a change's beginning until its snapshot is the current one.
+    pub(crate) writing: Mutex<()>,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
 }
@@ -153,6 +155,7 @@ impl Database {
             segment_reader,
             options,
             sequences: Sequences::default(),
+            writing: Mutex::new(()),
             device,
             speed: RwLock::new(speed),
         }))
