@@ -12,7 +12,7 @@ SAKI_BENCH = target/debug/saki-bench
 # Small enough for an unoptimised build, large enough for several levels of tree.
 SMALL_SCALE = 0.01
 
-.PHONY: test lint build-all models unit small-benches small-demo peers bench demo clean-data
+.PHONY: test lint build-all models unit small-benches small-demo peers clients bench demo clean-data
 
 # One after the other, the tests last, so that their result lines end the output.
 .NOTPARALLEL:
@@ -55,6 +55,13 @@ small-demo: build-all
 
 peers: build-all
 	tools/peers/peers --saki $(SAKI) --data $(DATA)/small/peers tpch --scale $(SMALL_SCALE) --page-sizes 4096,16384,131072
+
+# The server through the drivers and programs that people use, under crashes, and beside PostgreSQL.
+clients: build-all
+	tools/clients/run --quiet --saki $(SAKI) --data $(DATA)/clients
+	tools/clients/pgbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/pgbench.json
+	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
+	tools/clients/differ --small --saki $(SAKI) --data $(DATA)/clients --report $(DATA)/clients/differences.txt
 
 bench:
 	$(CARGO) build --release --workspace

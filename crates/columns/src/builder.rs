@@ -135,21 +135,44 @@ impl<'c> SegmentBuilder<'c> {
         Ok(())
     }
 
+    /// Takes a segment that is written already, but with other values in some of its columns: as many as it has rows, and in their
+    /// order. What is pending goes before it. The runs that are replaced are the caller's to free.
+    pub fn keep_with(&mut self, mut segment: Segment, changed: &[(usize, Column)]) -> Result<(), ColumnsError> {
+        self.flush()?;
+        let parts: Vec<Parts<'_>> = changed.iter().map(|(index, column)| (*index, vec![column])).collect();
+        for ((index, _), encoded) in parts.iter().zip(encode_columns(self.codec, &self.columns, &parts, &self.options)?)
+        {
+            segment.columns[*index] = self.append(encoded)?;
+        }
+        self.segments.push(segment);
+        Ok(())
+    }
+
     /// Makes a segment of what is pending.
     pub fn flush(&mut self) -> Result<(), ColumnsError> {
         let Pending { first_key, batches, rows, .. } = std::mem::take(&mut self.pending);
         if rows == 0 {
             return Ok(());
         }
-        let mut columns = Vec::with_capacity(self.columns.len());
-        for (blob, zone) in encode_columns(self.codec, &self.columns, &batches, &self.options)? {
-            let bytes = u32::try_from(blob.len())
-                .map_err(|_| ColumnsError::Unsupported(format!("a column of {} bytes in one segment", blob.len())))?;
-            let run = self.writer.append_run(&blob)?;
-            columns.push(ColumnRun { first_page: run.first, bytes, checksum: run.checksum, zone });
-        }
+        let parts = |index| (index, batches.iter().map(|batch| &batch.columns[index]).collect());
+        let parts: Vec<Parts<'_>> = (0..self.columns.len()).map(parts).collect();
+        let encoded = encode_columns(self.codec, &self.columns, &parts, &self.options)?;
+        let columns = encoded.into_iter().map(|encoded| self.append(encoded)).collect::<Result<_, _>>()?;
         self.segments.push(Segment { first_key, rows: rows as u32, columns });
         Ok(())
+    }
+
+    /// Writes a run.
+    fn append(&mut self, (blob, zone): Encoded) -> Result<ColumnRun, ColumnsError> {
+        let bytes = u32::try_from(blob.len())
+            .map_err(|_| ColumnsError::Unsupported(format!("a column of {} bytes in one segment", blob.len())))?;
+        let run = self.writer.append_run(&blob)?;
+        Ok(ColumnRun { first_page: run.first, bytes, checksum: run.checksum, zone })
+    }
+
+    /// Pages written so far.
+    pub fn pages(&self) -> u64 {
+        self.writer.pages()
     }
 
     /// Makes segments of all that is pending and waits until they can be read. Then another thread may go on.
@@ -171,45 +194,45 @@ impl<'c> SegmentBuilder<'c> {
 
 /// A column's blob and zone.
 type Encoded = (Vec<u8>, Zone);
+/// A table's column, and the pieces of it that are a segment's, in order.
+type Parts<'c> = (usize, Vec<&'c Column>);
 
-/// Encodes every column, each on whichever thread is free.
+/// Encodes columns, each on whichever thread is free.
 fn encode_columns(
     codec: &dyn Codec,
     columns: &[ColumnType],
-    batches: &[Batch],
+    parts: &[Parts<'_>],
     options: &BuildOptions,
 ) -> Result<Vec<Encoded>, ColumnsError> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(column) = columns.get(index) else { return done };
-            let filtered = options.bloom.contains(&index);
-            done.push((index, encode_column(codec, column, index, batches, filtered)));
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            let Some((index, parts)) = parts.get(position) else { return done };
+            let filtered = options.bloom.contains(index);
+            done.push((position, encode_column(codec, &columns[*index], parts, filtered)));
         }
     };
     let mut encoded = thread::scope(|scope| {
-        let others: Vec<_> = (1..options.threads.min(columns.len())).map(|_| scope.spawn(work)).collect();
+        let others: Vec<_> = (1..options.threads.min(parts.len())).map(|_| scope.spawn(work)).collect();
         let mut encoded = work();
         for other in others {
             encoded.extend(other.join().map_err(|_| ColumnsError::Internal("an encoding thread panicked".into()))?);
         }
         Ok::<_, ColumnsError>(encoded)
     })?;
-    encoded.sort_unstable_by_key(|(index, _)| *index);
+    encoded.sort_unstable_by_key(|(position, _)| *position);
     encoded.into_iter().map(|(_, column)| column).collect()
 }
 
 fn encode_column(
     codec: &dyn Codec,
     column: &ColumnType,
-    index: usize,
-    batches: &[Batch],
+    parts: &[&Column],
     filtered: bool,
 ) -> Result<Encoded, ColumnsError> {
-    let parts: Vec<&Column> = batches.iter().map(|batch| &batch.columns[index]).collect();
-    let whole = Column::concat(&parts).map_err(|error| ColumnsError::Internal(error.to_string()))?;
+    let whole = Column::concat(parts).map_err(|error| ColumnsError::Internal(error.to_string()))?;
     let mut zone = survey(&whole, column.data_type)?;
     // Values that are listed decide more than a filter could.
     if filtered && zone.values.is_none() {

@@ -1,6 +1,7 @@
 //! TPC-H query 6 over columns like lineitem's, without SQL above: rows a second and core from memory, and bytes a second from the
 //! device beside what it gives to large reads alone.
-//! `cargo run --release -p saki-exec --example column_rate -- FILE [ROWS] [PARTITIONS]`.
+//! `cargo run --release -p saki-exec --example column_rate -- FILE [ROWS] [PARTITIONS] [HIDDEN]`: of every so many rows, one is hidden
+//! (0, as if not said: none).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +14,7 @@ use arrow_schema::DataType as ArrowType;
 use saki_base::value::Value;
 use saki_base::{AlignedBuffer, Buffer, DataType, PageSize, TreeId};
 use saki_columns::{BuildOptions, ColumnCache, ColumnType, SegmentBuilder, SegmentTable, codec};
-use saki_exec::{ColumnScan, ColumnScanRun, RunOptions, SegmentReader};
+use saki_exec::{ColumnOverlay, ColumnScan, ColumnScanRun, ExecError, RunOptions, SegmentReader};
 use saki_io::{Device, DeviceOptions, Operation, Random, Wait, open_device};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::TreeReader;
@@ -38,6 +39,7 @@ fn main() -> Outcome<()> {
     let path = arguments.get(1).cloned().unwrap_or_else(|| "/tmp/column_rate.saki".into());
     let rows: usize = arguments.get(2).map_or(Ok(6_000_000), |text| text.parse())?;
     let partitions: usize = arguments.get(3).map_or(Ok(2), |text| text.parse())?;
+    let hidden: u32 = arguments.get(4).map_or(Ok(0), |text| text.parse())?;
     let _ = std::fs::remove_file(&path);
     let device = open_device(std::path::Path::new(&path), DeviceOptions { create: true, ..DeviceOptions::default() })?;
     let volume = Volume::create(Arc::clone(&device), VolumeOptions::new(PageSize::new(8192)?))?;
@@ -52,6 +54,9 @@ fn main() -> Outcome<()> {
     );
 
     let reader = SegmentReader::start(&volume, ColumnCache::new(4 << 30), codec())?;
+    let positions = |rows: u32| (0..rows).step_by(hidden.max(1) as usize).collect::<Arc<[u32]>>();
+    let masks = table.segments.iter().map(|segment| positions(segment.rows)).collect();
+    let overlay = (hidden > 0).then(|| Arc::new(Hidden(masks)) as Arc<dyn ColumnOverlay>);
     let query = |partitions: usize| {
         let scan = ColumnScan {
             table: Arc::clone(&table),
@@ -60,6 +65,7 @@ fn main() -> Outcome<()> {
             keys: Vec::new(),
             limit: None,
             snapshot: volume.snapshot(),
+            overlay: overlay.clone(),
         };
         reader.run(scan, &RunOptions { partitions, ..RunOptions::default() })
     };
@@ -82,6 +88,24 @@ fn main() -> Outcome<()> {
     println!("device: {:.0} MB/s in reads of 1 MiB", sequential(&*device, volume.stats().used_bytes)? / 1e6);
     std::fs::remove_file(&path)?;
     Ok(())
+}
+
+/// Positions of hidden rows, by segment; no rows instead of them.
+#[derive(Debug)]
+struct Hidden(Vec<Arc<[u32]>>);
+
+impl ColumnOverlay for Hidden {
+    fn hidden(&self, segment: usize) -> Result<Option<Arc<[u32]>>, ExecError> {
+        Ok(self.0.get(segment).cloned())
+    }
+
+    fn parts(&self) -> usize {
+        0
+    }
+
+    fn rows(&self, part: usize, _columns: &[usize]) -> Result<Batch, ExecError> {
+        Err(ExecError::Internal(format!("part {part} of none")))
+    }
 }
 
 /// The best of some runs: time, time on the processor, sum.

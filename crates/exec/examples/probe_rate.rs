@@ -1,6 +1,9 @@
 //! How fast pipelines look scattered keys up in a tree on a real file, and scan it, without SQL above:
-//! `cargo run --release -p saki-exec --example probe_rate -- FILE [ROWS] [PROBES] [REACTORS]`.
+//! `cargo run --release -p saki-exec --example probe_rate -- FILE [ROWS] [PROBES] [REACTORS] [CHANGED]`: of every so many rows, one has
+//! been replaced by what lies over the tree (0, as if not said: none).
 
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rows: u64 = arguments.get(2).map_or(Ok(8_000_000), |text| text.parse())?;
     let probes: u64 = arguments.get(3).map_or(Ok(80_000), |text| text.parse())?;
     let reactors: usize = arguments.get(4).map_or(Ok(2), |text| text.parse())?;
+    let changed: usize = arguments.get(5).map_or(Ok(0), |text| text.parse())?;
     let page_size = PageSize::new(4096)?;
     let _ = std::fs::remove_file(&path);
     let device = open_device(std::path::Path::new(&path), DeviceOptions { create: true, ..DeviceOptions::default() })?;
@@ -57,7 +61,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cache = PageCache::new(page_size, 64 << 10)?;
     let executor = Executor::start(Arc::clone(&cache), store, ExecutorOptions { reactors, pin: false })?;
     let column = |name: &str, data_type, place| AccessColumn { name: name.into(), data_type, nullable: false, place };
-    let access = |root: &TreeRoot, name: &str, row: &RowLayout, columns| {
+    let mut replaced = BTreeMap::new();
+    for i in (0..rows).step_by(changed.max(1)).filter(|_| changed > 0) {
+        let (mut k, mut r) = (Vec::new(), Vec::new());
+        key.encode(&[ValueRef::Int8(i as i64)], &mut k)?;
+        wide.encode(&[ValueRef::Int8(i as i64), ValueRef::Decimal(i as i128), ValueRef::Text("new")], &mut r)?;
+        replaced.insert(k, r);
+    }
+    let overlay = (changed > 0).then(|| Arc::new(Replaced(Arc::new(replaced))) as Arc<dyn Overlay>);
+    let access = |root: &TreeRoot, name: &str, row: &RowLayout, columns, overlay| {
         Arc::new(TreeAccess {
             tree: root.id,
             name: name.into(),
@@ -67,15 +79,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             key: key.clone(),
             row: row.clone(),
             columns,
+            overlay,
         })
     };
-    let outer = access(&outer, "outer", &narrow, vec![column("id", DataType::Int8, Place::Key(0))]);
+    let outer = access(&outer, "outer", &narrow, vec![column("id", DataType::Int8, Place::Key(0))], None);
     let decimal = DataType::Decimal { precision: 15, scale: 2 };
     let inner = access(
         &inner,
         "inner",
         &wide,
         vec![column("id", DataType::Int8, Place::Key(0)), column("q", decimal, Place::Row(1))],
+        overlay,
     );
     let inner_access = Arc::clone(&inner);
     let pipeline = Arc::new(Pipeline {
@@ -153,4 +167,56 @@ fn cpu_seconds() -> (f64, f64) {
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
     let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0) / 100.0;
     (ticks(11), ticks(12))
+}
+
+/// Rows that replace those of a tree.
+#[derive(Debug)]
+struct Replaced(Arc<BTreeMap<Vec<u8>, Vec<u8>>>);
+
+impl Overlay for Replaced {
+    fn reader(&self) -> Result<Box<dyn OverlayReader>, ExecError> {
+        Ok(Box::new(Reader { rows: Arc::clone(&self.0), low: Vec::new(), high: Vec::new() }))
+    }
+}
+
+struct Reader {
+    rows: Arc<BTreeMap<Vec<u8>, Vec<u8>>>,
+    low: Vec<u8>,
+    high: Vec<u8>,
+}
+
+impl OverlayReader for Reader {
+    fn hide(&mut self, keys: &EntryKeys<'_>, hidden: &mut [bool]) -> Result<(), ExecError> {
+        let Self { rows, low, high } = self;
+        if !keys.are_neighbours() {
+            for (index, hidden) in hidden.iter_mut().enumerate() {
+                keys.read(index, low);
+                *hidden = rows.contains_key(low.as_slice());
+            }
+            return Ok(());
+        }
+        keys.read(0, low);
+        keys.read(keys.len() - 1, high);
+        let between = (Bound::Included(low.as_slice()), Bound::Included(high.as_slice()));
+        for (key, _) in rows.range::<[u8], _>(between) {
+            hidden[keys.positions(key)].fill(true);
+        }
+        Ok(())
+    }
+
+    fn entries(
+        &mut self,
+        low: Option<&[u8]>,
+        high: Option<&[u8]>,
+        visit: &mut VisitEntry<'_>,
+    ) -> Result<(), ExecError> {
+        let low = low.map_or(Bound::Unbounded, Bound::Included);
+        let high = high.map_or(Bound::Unbounded, Bound::Excluded);
+        for (key, row) in self.rows.range::<[u8], _>((low, high)) {
+            if visit(key, row) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
 }

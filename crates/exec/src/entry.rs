@@ -90,6 +90,12 @@ impl EntryReader {
         self.needs_row
     }
 
+    /// Whether there are predicates.
+    #[inline]
+    pub(crate) fn has_tests(&self) -> bool {
+        !self.tests.is_empty()
+    }
+
     /// Whether every predicate holds.
     #[inline]
     pub(crate) fn matches(&self, key: &[u8], row: &[u8], scratch: &mut Vec<u8>) -> Result<bool, Malformed> {

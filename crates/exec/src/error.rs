@@ -26,6 +26,8 @@ pub enum ExecError {
     Input(String),
     /// The run was cancelled, or the executor is shutting down.
     Cancelled,
+    /// What lies over a tree or over segments could not be read.
+    Overlay(String),
     /// A broken invariant of ours; the run ends, the process goes on.
     Internal(String),
 }
@@ -46,6 +48,7 @@ impl fmt::Display for ExecError {
             Self::Thread(reason) => write!(f, "cannot start a reactor: {reason}"),
             Self::Input(reason) => write!(f, "input of a pipeline: {reason}"),
             Self::Cancelled => f.write_str("query cancelled"),
+            Self::Overlay(reason) => write!(f, "rows newer than the published ones: {reason}"),
             Self::Internal(reason) => write!(f, "internal error in execution: {reason}; please report it"),
         }
     }

@@ -34,6 +34,7 @@ use saki_page::{Arrival, CacheReader, PagePort, Request};
 use crate::error::ExecError;
 use crate::large::LargeRows;
 use crate::metrics::StageCounts;
+use crate::overlaid::{Overlaid, OverlaidBatch};
 use crate::plan::{BatchFilter, Execution, Source};
 use crate::probes::{ProbeBatch, ProbeScratch};
 use crate::run::Run;
@@ -96,6 +97,8 @@ pub(crate) struct Depth {
     pub wanted: VecDeque<u32>,
     pub arrived: VecDeque<u32>,
     pub expansions: Vec<ProbeExpansion>,
+    /// Batches that are being looked up in what lies over the tree.
+    pub overlaid: Vec<OverlaidBatch>,
     /// Rows that left this depth and wait for the next.
     pub forming: SlotBatch,
     /// Probe batches at this depth.
@@ -130,10 +133,11 @@ pub(crate) struct Instance {
     /// Emptied batches by depth, for their memory.
     spare: Vec<Vec<ProbeBatch>>,
     pub(crate) large: LargeRows,
+    pub(crate) overlaid: Overlaid,
     taken: Taken,
     source_ended: bool,
-    /// The upper pages of the stages' trees have been asked for.
-    ahead: bool,
+    /// Overlays are open, and the upper pages of the stages' trees have been asked for.
+    started: bool,
     /// Inner pages of the source that this partition owes an expansion for.
     pub(crate) inner_claims: usize,
     in_flight: usize,
@@ -155,6 +159,7 @@ impl Instance {
             wanted: VecDeque::new(),
             arrived: VecDeque::new(),
             expansions: Vec::new(),
+            overlaid: Vec::new(),
             forming: SlotBatch::new(slots, outer),
             batches: 0,
             counts: StageCounts::default(),
@@ -169,9 +174,10 @@ impl Instance {
             batches: Vec::new(),
             vacant_batches: Vec::new(),
             large: LargeRows::default(),
+            overlaid: Overlaid::default(),
             taken: Taken::default(),
             source_ended: false,
-            ahead: false,
+            started: false,
             inner_claims: 0,
             in_flight: 0,
             window: 0,
@@ -241,7 +247,8 @@ impl Instance {
             return Ok(Turn::Done);
         }
         self.window = self.window_now(reader);
-        if !std::mem::replace(&mut self.ahead, true) {
+        if !std::mem::replace(&mut self.started, true) {
+            self.open_overlays()?;
             self.fetch_ahead();
         }
         for _ in 0..ARRIVALS_PER_TURN {
@@ -379,7 +386,7 @@ impl Instance {
             if let Some(visit) = self.depths[depth].wanted.pop_front() {
                 return self.ask(depth, visit, port, reader);
             }
-            if self.expand_probe(depth) {
+            if self.look_over(depth)? || self.expand_probe(depth) {
                 return Ok(Step::Worked);
             }
             if depth > 0 && !self.depths[depth - 1].forming.is_empty() {
@@ -464,7 +471,7 @@ impl Instance {
         self.start_batch(depth, batch)
     }
 
-    /// Sends a batch's probes to the root.
+    /// Makes probes of a batch's rows, and sends them on their way.
     fn start_batch(&mut self, depth: usize, mut batch: ProbeBatch) -> Result<(), ExecError> {
         let run = Arc::clone(&self.run);
         let stage = &run.pipeline.stages[depth - 1];
@@ -485,12 +492,23 @@ impl Instance {
                 (self.batches.len() - 1) as u32
             }
         };
+        if self.is_overlaid(depth) {
+            self.depths[depth].overlaid.push(OverlaidBatch::new(index));
+        } else {
+            self.enter_tree(depth, index);
+        }
+        Ok(())
+    }
+
+    /// Sends a batch's probes to the root.
+    pub(crate) fn enter_tree(&mut self, depth: usize, index: u32) {
+        let access = &self.run.pipeline.stages[depth - 1].access;
+        let probes = self.batches[index as usize].as_ref().expect("nothing of it has been done").probes();
         let all = Work::Probes { batch: index, start: 0, end: probes };
-        if let (Some(root), true) = (stage.access.root, probes > 0) {
-            self.want(depth, root, stage.access.height.saturating_sub(1), false, all);
+        if let (Some(root), true) = (access.root, probes > 0) {
+            self.want(depth, root, access.height.saturating_sub(1), false, all);
         }
         self.work_done(depth, all);
-        Ok(())
     }
 
     /// Keeps an emptied batch's memory.
@@ -522,11 +540,11 @@ impl Instance {
                 }
                 Popped::Failed(reason) => Err(ExecError::Input(reason)),
             },
-            None => Ok(self.feed_range()),
+            None => self.feed_range(),
         }
     }
 
-    fn feed_range(&mut self) -> Step {
+    fn feed_range(&mut self) -> Result<Step, ExecError> {
         if self.taken.next == self.taken.children.len() {
             self.taken.children.clear();
             self.taken.next = 0;
@@ -537,10 +555,12 @@ impl Instance {
                         self.inner_claims += self.taken.children.len();
                     }
                 }
-                Take::Wait => return Step::Nothing,
+                // Nothing else is to be done: what lies over the tree needs no page.
+                Take::Wait | Take::End if self.read_source_overlay()? => return Ok(Step::Worked),
+                Take::Wait => return Ok(Step::Nothing),
                 Take::End => {
                     self.source_ended = true;
-                    return Step::Worked;
+                    return Ok(Step::Worked);
                 }
             }
         }
@@ -548,7 +568,7 @@ impl Instance {
         self.taken.next += 1;
         self.depths[0].counts.probes += 1;
         self.want(0, page, self.taken.level, false, Work::Range(self.taken.range));
-        Step::Worked
+        Ok(Step::Worked)
     }
 
     /// Makes probes of a batch of outer rows.

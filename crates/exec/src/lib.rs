@@ -17,7 +17,8 @@
 //! # Where things are
 //! [`plan`] what a pipeline is; `instance` in which order a partition works; `visit` what it does with a page;
 //! `probes` and `visits` its two data structures; `source` how partitions share key ranges; `entry` how columns are
-//! read; `stream` how rows leave; [`Executor`] the threads. [`columns`] is the other way to rows: scans over column segments.
+//! read; [`Overlay`] what lies over a tree, and `overlaid` how both
+//! are read as one; `stream` how rows leave; [`Executor`] the threads. [`columns`] is the other way to rows: scans over column segments.
 //!
 //! # Invariants
 //! - Nothing is allocated per probe in steady state: probes are ranges of sorted batches, visits live in slabs.
@@ -39,6 +40,8 @@ mod error;
 mod instance;
 mod large;
 mod metrics;
+mod overlaid;
+mod overlay;
 pub mod plan;
 pub mod predicate;
 mod probes;
@@ -51,9 +54,10 @@ mod visit;
 mod visits;
 
 pub use column::{array_value, arrow_type};
-pub use columns::{ColumnScan, ColumnScanRun, ColumnStream, ScanMetrics, SegmentReader};
+pub use columns::{ColumnOverlay, ColumnScan, ColumnScanRun, ColumnStream, ScanMetrics, SegmentReader};
 pub use error::ExecError;
 pub use metrics::{DEPTH_BUCKETS, RunMetrics, StageMetrics};
+pub use overlay::{EntryKeys, Overlay, OverlayReader, VisitEntry};
 pub use plan::{
     AccessColumn, BatchFilter, Execution, JoinKind, KeyRange, KeySource, Pipeline, Place, RunOptions, Source, Stage,
     TreeAccess,

@@ -19,6 +19,9 @@ pub struct StageMetrics {
     /// In flight for another partition or query already.
     pub pages_shared: AtomicU64,
     pub bytes_read: AtomicU64,
+    /// Entries read of what lies over the tree, and those of the tree (or, of probes by the whole key, keys) that it hid.
+    pub overlay_entries: AtomicU64,
+    pub hidden: AtomicU64,
     /// Rows handed on.
     pub rows: AtomicU64,
 }
@@ -32,6 +35,8 @@ pub(crate) struct StageCounts {
     pub pages_cached: u64,
     pub pages_shared: u64,
     pub bytes_read: u64,
+    pub overlay_entries: u64,
+    pub hidden: u64,
     pub rows: u64,
 }
 
@@ -49,6 +54,8 @@ impl StageMetrics {
         add(&self.pages_cached, counts.pages_cached);
         add(&self.pages_shared, counts.pages_shared);
         add(&self.bytes_read, counts.bytes_read);
+        add(&self.overlay_entries, counts.overlay_entries);
+        add(&self.hidden, counts.hidden);
         add(&self.rows, counts.rows);
     }
 }
@@ -125,6 +132,10 @@ impl fmt::Display for RunMetrics {
                 get(&stage.bytes_read),
                 get(&stage.rows),
             )?;
+            let (entries, hidden) = (get(&stage.overlay_entries), get(&stage.hidden));
+            if entries + hidden > 0 {
+                write!(f, " (newer={entries} hidden={hidden})")?;
+            }
         }
         let milliseconds = |nanos: &AtomicU64| nanos.load(Ordering::Relaxed) as f64 / 1e6;
         write!(

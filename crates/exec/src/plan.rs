@@ -20,6 +20,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 use saki_base::{DataType, KeyLayout, PageRef, RowLayout, TreeId};
 
+use crate::overlay::Overlay;
 use crate::predicate::Predicate;
 
 /// Where a logical column of a tree lies: entries are (key, row) pairs and no column is in both.
@@ -55,6 +56,8 @@ pub struct TreeAccess {
     pub key: KeyLayout,
     pub row: RowLayout,
     pub columns: Vec<AccessColumn>,
+    /// What lies over the tree; `None`: nothing.
+    pub overlay: Option<Arc<dyn Overlay>>,
 }
 
 /// Keys from `low` (inclusive) up to `high` (exclusive), encoded. `None` is unbounded.

@@ -5,6 +5,7 @@ use saki_base::key::{KeyLayout, encode_column};
 
 use crate::column::array_value;
 use crate::error::ExecError;
+use crate::overlay::EntryKeys;
 use crate::plan::{JoinKind, KeySource, Stage};
 use crate::slots::SlotBatch;
 
@@ -85,6 +86,30 @@ impl ProbeBatch {
             self.keys.extend_from_slice(key(probe));
             self.ends.push(self.keys.len() as u32);
         }
+    }
+
+    /// Drops the probes for which `keep` (of probe, its row, and which rows have matched) is false.
+    pub(crate) fn retain(&mut self, keep: impl Fn(usize, usize, &[bool]) -> bool) {
+        let (mut kept, mut bytes, mut start) = (0, 0, 0);
+        for probe in 0..self.order.len() {
+            let end = self.ends[probe] as usize;
+            if keep(probe, self.order[probe] as usize, &self.matched) {
+                self.order[kept] = self.order[probe];
+                self.keys.copy_within(start..end, bytes);
+                bytes += end - start;
+                self.ends[kept] = bytes as u32;
+                kept += 1;
+            }
+            start = end;
+        }
+        self.order.truncate(kept);
+        self.ends.truncate(kept);
+        self.keys.truncate(bytes);
+    }
+
+    /// The probes' keys.
+    pub(crate) fn entry_keys(&self) -> EntryKeys<'_> {
+        EntryKeys::of_list(&self.keys, &self.ends)
     }
 
     pub(crate) fn probes(&self) -> u32 {

@@ -11,7 +11,7 @@ use crate::entry::EntryReader;
 use crate::error::ExecError;
 use crate::instance::Instance;
 use crate::metrics::RunMetrics;
-use crate::plan::{Execution, Pipeline, RunOptions, Source};
+use crate::plan::{Execution, Pipeline, RunOptions, Source, TreeAccess};
 use crate::reactor::Executor;
 use crate::slots::{Slot, slot_schema, slots_at};
 use crate::source::RangeSource;
@@ -141,11 +141,21 @@ impl Run {
         ExecError::Page { tree: self.tree_name(depth), error }
     }
 
-    pub(crate) fn tree_name(&self, depth: usize) -> String {
+    /// Reads the entries of a depth's tree.
+    pub(crate) fn entry_reader(&self, depth: usize) -> &EntryReader {
+        self.readers[depth].as_ref().expect("a depth with pages reads entries")
+    }
+
+    /// The tree of a depth; `None` for outer rows.
+    pub(crate) fn tree_access(&self, depth: usize) -> Option<&TreeAccess> {
         match (depth, &self.pipeline.source) {
-            (0, Source::Ranges { access, .. }) => access.name.clone(),
-            (0, Source::Rows { .. }) => "outer rows".into(),
-            (depth, _) => self.pipeline.stages[depth - 1].access.name.clone(),
+            (0, Source::Ranges { access, .. }) => Some(access),
+            (0, Source::Rows { .. }) => None,
+            (depth, _) => Some(&self.pipeline.stages[depth - 1].access),
         }
+    }
+
+    pub(crate) fn tree_name(&self, depth: usize) -> String {
+        self.tree_access(depth).map_or("outer rows".into(), |access| access.name.clone())
     }
 }

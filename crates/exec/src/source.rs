@@ -29,6 +29,8 @@ struct State {
     stack: Vec<Expansion>,
     /// Inner pages being visited: they may still add to the stack.
     inner_visits: usize,
+    /// Ranges whose entries of an overlay somebody has claimed.
+    overlay_claims: usize,
     wakers: Vec<Arc<dyn PageWaker>>,
 }
 
@@ -45,6 +47,7 @@ pub(crate) enum Take {
 
 pub(crate) struct RangeSource {
     state: Mutex<State>,
+    ranges: usize,
     partitions: usize,
 }
 
@@ -53,7 +56,7 @@ impl RangeSource {
     pub(crate) fn new(root: Option<PageRef>, level: u16, ranges: usize, partitions: usize) -> Self {
         let start = |range| Expansion { children: root.into_iter().collect(), next: 0, level, range: range as u32 };
         let stack = if root.is_some() { (0..ranges).rev().map(start).collect() } else { Vec::new() };
-        Self { state: Mutex::new(State { stack, ..State::default() }), partitions }
+        Self { state: Mutex::new(State { stack, ..State::default() }), ranges, partitions }
     }
 
     /// Registers somebody to be woken when the stack grows or ends.
@@ -79,6 +82,14 @@ impl RangeSource {
             state.inner_visits += count;
         }
         Take::Children { level, range }
+    }
+
+    /// Claims the overlay's entries of a range for one partition; `None` once all are.
+    pub(crate) fn claim_overlay(&self) -> Option<u32> {
+        let mut state = self.state.lock();
+        let range = state.overlay_claims;
+        state.overlay_claims += usize::from(range < self.ranges);
+        (range < self.ranges).then_some(range as u32)
     }
 
     /// An inner page has been visited: these are the children it yields.

@@ -139,8 +139,14 @@ impl Instance {
         view: &LeafView<'_>,
         work: &[Work],
     ) -> Result<(), ExecError> {
-        let reader = run.readers[depth].as_ref().expect("a depth with pages reads entries");
+        let reader = run.entry_reader(depth);
+        let overlaid = self.hides_entries(depth);
         for &piece in work {
+            if overlaid {
+                self.answer_overlaid(run, depth, visit, view, piece)?;
+                self.work_done(depth, piece);
+                continue;
+            }
             let answered = match piece {
                 Work::Probes { batch, start, end } => self.answer(run, depth, view, reader, batch, start..end),
                 Work::Range(range) => self.scan(run, view, reader, range),
@@ -221,7 +227,7 @@ impl Instance {
     /// A large row of the source or of a probe has been put together.
     pub(crate) fn large_row(&mut self, depth: usize, work: Work, key: &[u8], bytes: &[u8]) -> Result<(), String> {
         let run = std::sync::Arc::clone(&self.run);
-        let reader = run.readers[depth].as_ref().expect("a depth with pages reads entries");
+        let reader = run.entry_reader(depth);
         let Self { batches, depths, text, .. } = &mut *self;
         match work {
             Work::Probes { batch, start, .. } => {
@@ -258,7 +264,7 @@ impl Instance {
     }
 }
 
-fn entry_row<'p>(view: &LeafView<'p>, entry: usize, reader: &EntryReader) -> Row<'p> {
+pub(crate) fn entry_row<'p>(view: &LeafView<'p>, entry: usize, reader: &EntryReader) -> Row<'p> {
     if !reader.needs_row() {
         return Row::Here(&[]);
     }
@@ -269,7 +275,7 @@ fn entry_row<'p>(view: &LeafView<'p>, entry: usize, reader: &EntryReader) -> Row
 }
 
 /// An entry of the source: tested, and its columns appended.
-fn read_into(
+pub(crate) fn read_into(
     reader: &EntryReader,
     key: &[u8],
     bytes: &[u8],
@@ -285,7 +291,7 @@ fn read_into(
 
 /// An entry matches an outer row.
 #[allow(clippy::too_many_arguments)]
-fn hit(
+pub(crate) fn hit(
     stage: &Stage,
     reader: &EntryReader,
     batch: &mut ProbeBatch,
@@ -323,7 +329,7 @@ fn keep(stage: &Stage, batch: &ProbeBatch, row: usize, depth: &mut Depth) {
     forming.rows += 1;
 }
 
-fn range_at(run: &Run, range: u32) -> &KeyRange {
+pub(crate) fn range_at(run: &Run, range: u32) -> &KeyRange {
     match &run.pipeline.source {
         Source::Ranges { ranges, .. } => &ranges[range as usize],
         Source::Rows { .. } => unreachable!("only range sources have ranges"),
@@ -331,11 +337,7 @@ fn range_at(run: &Run, range: u32) -> &KeyRange {
 }
 
 pub(crate) fn tree_at(run: &Run, depth: usize) -> &TreeAccess {
-    match (depth, &run.pipeline.source) {
-        (0, Source::Ranges { access, .. }) => access,
-        (0, Source::Rows { .. }) => unreachable!("outer rows have no pages"),
-        (depth, _) => &run.pipeline.stages[depth - 1].access,
-    }
+    run.tree_access(depth).expect("outer rows have no pages")
 }
 
 pub(crate) fn malformed(run: &Run, depth: usize, page: PageRef, reason: impl ToString) -> ExecError {

@@ -56,6 +56,7 @@ fn access(pages: &mut Pages, id: u32, rows: u64, stride: u64) -> Arc<TreeAccess>
         key,
         row,
         columns: vec![column],
+        overlay: None,
     })
 }
 

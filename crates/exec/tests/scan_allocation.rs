@@ -46,6 +46,7 @@ fn scanned(reader: &Arc<saki_exec::SegmentReader>, fixture: &Fixture, filter: Ve
         keys: Vec::new(),
         limit: None,
         snapshot: fixture.volume.snapshot(),
+        overlay: None,
     };
     let before = (ALLOCATIONS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
     let mut stream = reader.run(scan, &RunOptions { partitions: 1, ..RunOptions::default() }).open(0);

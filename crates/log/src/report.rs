@@ -32,6 +32,8 @@ pub struct RecoveryReport {
     pub voids: u64,
     /// Records after the horizon, which are void from now on.
     pub dropped: u64,
+    /// Changes in the records applied that were of no table any more, or of rows that are elsewhere.
+    pub passed_by: u64,
     pub bytes_read: u64,
     pub duration: Duration,
     /// With `accept_loss`: the first timestamp that was durable and is lost, and the last one known to have been durable.

@@ -43,7 +43,12 @@ fn column(name: &str, data_type: DataType, nullable: bool) -> Column {
 }
 
 fn members() -> TableDefinition {
-    let index = |name: &str, column, unique| IndexDefinition { name: name.into(), columns: vec![column], unique };
+    let index = |name: &str, column, unique| IndexDefinition {
+        name: name.into(),
+        columns: vec![column],
+        unique,
+        ..Default::default()
+    };
     TableDefinition {
         name: "members".into(),
         columns: vec![
@@ -56,6 +61,7 @@ fn members() -> TableDefinition {
         ],
         primary_key: vec![0, 1],
         indexes: vec![index("by_tag", 3, false), index("by_name", 4, true)],
+        ..Default::default()
     }
 }
 
@@ -65,6 +71,7 @@ fn counts() -> TableDefinition {
         columns: vec![column("id", DataType::Int8, false), column("count", DataType::Int8, false)],
         primary_key: vec![0],
         indexes: Vec::new(),
+        ..Default::default()
     }
 }
 

@@ -1,34 +1,38 @@
 //! A database in memory: tables, sessions, logs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, RwLock};
-use saki_io::{Device, DeviceError, DeviceOptions};
+use saki_base::TableId;
+use saki_io::Device;
 use saki_log::{LogStatistics, Logs, Progress, RecoveryReport};
 
 use crate::arena::{Arena, Depot, LargeBlocks};
 use crate::catalog::Catalog;
 use crate::chain::SLOTS_MAX;
+use crate::definition::TableDefinition;
+use crate::devices::open_log_devices;
 use crate::epoch::Epochs;
 use crate::error::Error;
 use crate::placement::{Mapping, NodeId, Placement, Topology, WorkerPlace};
 use crate::reclaim::Reclaimer;
 use crate::recovery;
+use crate::release::Dropped;
 use crate::session::Session;
-use crate::table::{Table, TableDefinition};
+use crate::table::Table;
 use crate::transaction::Receipt;
+use crate::waiting::Waiters;
 
 /// How a database is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Workers, logs and memory. The number of logs is for a new database: an existing one keeps its own.
     pub placement: Placement,
-    /// Sessions open at once, at most.
+    /// Sessions, views and readers open at once, at most: each takes a cache line or two.
     pub sessions_max: usize,
     /// Whether commits are visible before they are durable. Without, a snapshot is taken of what is durable: the baseline that
     /// speculation is measured against.
@@ -57,7 +61,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             placement: Placement::plan(&Topology::detect(), cores(), None),
-            sessions_max: 1024,
+            sessions_max: 8192,
             speculation: true,
             log: saki_log::Options::new(0),
             memory_ready_bytes: 0,
@@ -94,7 +98,11 @@ pub(crate) struct Shared {
     /// Memory of rows, by node.
     depots: HashMap<NodeId, Arc<Depot>>,
     catalog: Mutex<Catalog>,
-    tables: RwLock<Vec<Option<Table>>>,
+    tables: RwLock<BTreeMap<u32, Table>>,
+    /// Tables that were dropped and hold rows still.
+    pub dropped: Mutex<VecDeque<Dropped>>,
+    pub has_dropped: AtomicBool,
+    pub waiters: Waiters,
     /// Garbage of sessions that ended.
     left: Mutex<Vec<Reclaimer>>,
     has_left: AtomicBool,
@@ -114,16 +122,12 @@ impl Database {
     ) -> Result<Self, Error> {
         let directory = directory.as_ref();
         let catalog = Catalog::open(directory, options.placement.logs())?;
-        let device = |log: usize| {
-            let path = directory.join(format!("log-{log}"));
-            let options = DeviceOptions { create: true, ..Default::default() };
-            open_released(&path, &options).map_err(|error| Error::Open { message: error.to_string() })
-        };
-        let devices = (0..catalog.logs()).map(device).collect::<Result<Vec<_>, _>>()?;
+        let devices = open_log_devices(directory, catalog.logs())?;
         Self::open_on(catalog, devices, options, progress)
     }
 
-    /// Opens a database whose logs are on the given devices.
+    /// Opens a database whose logs are on the given devices, with a catalog that may be kept by the caller
+    /// ([`Catalog::in_memory`], [`Catalog::define`]).
     ///
     /// # Errors
     /// As `open`.
@@ -140,7 +144,6 @@ impl Database {
         }
         let mut log_options = options.log.clone();
         log_options.database = catalog.database();
-        let tables = catalog.tables()?;
         // Recovery has sessions of its own, which end before the others begin.
         let epochs = Epochs::new(0, options.sessions_max.max(devices.len()));
         let depots = depots(&options.placement);
@@ -149,8 +152,8 @@ impl Database {
                 |error| Error::Memory { message: format!("the system does not give that much memory: {error}") };
             depot.prepare(options.memory_ready_bytes).map_err(no_memory)?;
         }
-        let (logs, report) =
-            recovery::recover(devices, log_options, options.after, &tables, &epochs, first(&depots), progress)?;
+        let (logs, tables, report) =
+            recovery::recover(devices, log_options, options.after, &catalog, &epochs, first(&depots), progress)?;
         if report.records > 0 || report.lost.is_some() {
             tracing::info!("{report}");
         }
@@ -168,6 +171,9 @@ impl Database {
             depots,
             catalog: Mutex::new(catalog),
             tables: RwLock::new(tables),
+            dropped: Mutex::default(),
+            has_dropped: AtomicBool::new(false),
+            waiters: Waiters::default(),
             left: Mutex::default(),
             has_left: AtomicBool::new(false),
         };
@@ -186,20 +192,52 @@ impl Database {
     pub fn create_table(&self, definition: TableDefinition) -> Result<Table, Error> {
         let mut catalog = self.shared.catalog.lock();
         let table = catalog.add(definition)?;
-        let mut tables = self.shared.tables.write();
-        debug_assert_eq!(tables.len(), table.id().0 as usize);
-        tables.push(Some(table.clone()));
+        self.shared.tables.write().insert(table.id().0, table.clone());
         Ok(table)
     }
 
-    /// The table of that name.
-    pub fn table(&self, name: &str) -> Option<Table> {
-        self.shared.tables.read().iter().flatten().find(|table| table.name() == name).cloned()
+    /// Makes a table whose number the caller chooses and whose definition it keeps.
+    ///
+    /// # Errors
+    /// As [`Catalog::define`].
+    pub fn define_table(&self, id: TableId, definition: TableDefinition) -> Result<Table, Error> {
+        let mut catalog = self.shared.catalog.lock();
+        let table = catalog.define(id, definition, 0)?;
+        self.shared.tables.write().insert(id.0, table.clone());
+        Ok(table)
     }
 
-    /// All tables.
+    /// Takes a table away. Whose snapshot is of before may go on with it; to all others it is empty, and refuses to be written. Its
+    /// memory is given back when nobody can look into it any more.
+    ///
+    /// # Errors
+    /// `Open` if there is a catalog file and it cannot be written: nothing has happened.
+    ///
+    /// # Panics
+    /// If the table is another database's.
+    pub fn drop_table(&self, table: &Table) -> Result<(), Error> {
+        assert!(table.inner().instance == self.shared.instance, "a table is good only in the database it was got from");
+        let mut catalog = self.shared.catalog.lock();
+        catalog.remove(table.id())?;
+        if let Some(table) = self.shared.tables.write().remove(&table.id().0) {
+            self.shared.bury(table);
+        }
+        Ok(())
+    }
+
+    /// The table of that name; if there are several, the one of the lowest number.
+    pub fn table(&self, name: &str) -> Option<Table> {
+        self.shared.tables.read().values().find(|table| table.name() == name).cloned()
+    }
+
+    /// The table of that number.
+    pub fn table_of(&self, id: TableId) -> Option<Table> {
+        self.shared.tables.read().get(&id.0).cloned()
+    }
+
+    /// All tables, by their numbers.
     pub fn tables(&self) -> Vec<Table> {
-        self.shared.tables.read().iter().flatten().cloned().collect()
+        self.shared.tables.read().values().cloned().collect()
     }
 
     /// A session whose transactions go to the first log.
@@ -236,6 +274,10 @@ impl Database {
         let depots = &self.shared.depots;
         let depot = node.and_then(|node| depots.get(&node)).unwrap_or_else(|| first(depots));
         Session::new(Arc::clone(&self.shared), log, Arena::new(Arc::clone(depot)))
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Where workers run.
@@ -307,21 +349,6 @@ impl Database {
         Ok(self.shared.logs.clone().close()?)
     }
 }
-
-/// Opens a device. The system may take a moment to end what a killed process has left in flight, and its lock on the file until then.
-fn open_released(path: &Path, options: &DeviceOptions) -> Result<Arc<dyn Device>, DeviceError> {
-    let started = Instant::now();
-    loop {
-        match saki_io::open_device(path, options.clone()) {
-            Err(DeviceError::InUse { .. }) if started.elapsed() < RELEASE_PATIENCE => std::thread::sleep(RELEASE_PAUSE),
-            opened => return opened,
-        }
-    }
-}
-
-/// How long a log may be in use before it is taken to be in use by a process that lives.
-const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
-const RELEASE_PAUSE: Duration = Duration::from_millis(5);
 
 /// A depot for each node that has workers.
 fn depots(placement: &Placement) -> HashMap<NodeId, Arc<Depot>> {

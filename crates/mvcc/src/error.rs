@@ -4,13 +4,20 @@ use std::fmt;
 
 use saki_log::LogError;
 
+use crate::waiting::Holder;
+
 /// Everything an operation of this crate may fail with.
 #[derive(Clone, Debug)]
 pub enum Error {
     /// Another transaction changed or is changing the row. Run the transaction again.
     Conflict {
         table: String,
+        /// Who is changing it, if it has not ended yet: whom to wait for ([`Database::when_ended`](crate::Database::when_ended)).
+        holder: Option<Holder>,
     },
+    /// To wait for that transaction would be to wait for oneself: it waits, by way of others perhaps, for the one that asks. Abort
+    /// the transaction, and run it again.
+    Deadlock,
     /// What a serializable transaction read has changed before it could commit. Run the transaction again.
     Serialization,
     /// The key, or the columns of a unique index, are there already.
@@ -71,20 +78,23 @@ pub enum Error {
 impl Error {
     /// Whether the same transaction may succeed when it is run again: it has had no effect.
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Conflict { .. } | Self::Serialization)
+        matches!(self, Self::Conflict { .. } | Self::Serialization | Self::Deadlock)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Conflict { table } => write!(
+            Self::Conflict { table, .. } => write!(
                 f,
                 "could not serialize access due to a concurrent update of a row of \"{table}\"; run the transaction again"
             ),
             Self::Serialization => f.write_str(
                 "could not serialize access: what the transaction read was changed by another; run the transaction again",
             ),
+            Self::Deadlock => {
+                f.write_str("deadlock detected: transactions wait for each other's rows; run the transaction again")
+            }
             Self::Duplicate { table, index } => {
                 write!(f, "duplicate key value violates unique constraint \"{index}\" of table \"{table}\"")
             }

@@ -1,5 +1,5 @@
 //! The in-memory engine: rows as chains of versions, ordered indexes, transactions that commit speculatively, workers that run them.
-//! Durable by the logs of `saki-log`. Usable by itself, embedded in a program; later every table's delta.
+//! Durable by the logs of `saki-log`. Usable by itself, embedded in a program, and as the delta of tables that have a base elsewhere.
 //!
 //! ```text
 //!   Session (one thread)            shared, read by all                          written when
@@ -29,6 +29,7 @@
 //!     columns: vec![column("id", DataType::Int8), column("balance", DataType::Int8)],
 //!     primary_key: vec![0],
 //!     indexes: vec![],
+//!     ..Default::default()
 //! })?;
 //!
 //! let mut session = database.session()?;
@@ -47,12 +48,13 @@
 //! - **timestamp**: the place of a commit in the one order of all commits. **snapshot**: the timestamp that a transaction reads at.
 //! - **speculative**: visible to all, and not yet durable. **acknowledged**: the client has been told, so it must be durable.
 //! - **horizon**: no snapshot is earlier. **participant**: whoever may look at shared memory. **pin**: for how long it does.
+//! - **holder**: a transaction as others meet it, by its pending versions. **view**: a snapshot for any threads. **reader**: one of them.
 //! - **session**: runs transactions one after the other, with memory of its own. **worker**: a pinned thread with a session.
 //!
 //! # Parts
 //! `transaction` is what users do; `chain` what a row is and who sees what of it; `index` where rows are; `epoch` who may still look,
 //! `reclaim` what may be freed, `arena` where it goes; `record` and `recovery` what is left in the log and made of it again; `catalog`
-//! which tables there are; `procedure` workers, `placement` their cores and memory.
+//! which tables there are; `release` how rows leave that are in the base, `waiting` who waits for whom; `procedure` workers, `placement` their cores and memory.
 //!
 //! # Invariants
 //! - A version does not change once it is stamped, but for the pointer behind it, when what lay there was seen by nobody.
@@ -68,7 +70,7 @@
 //! opened (`saki-log` says which log, segment and byte). A full disk refuses commits and lets reads go on; a failed log ends
 //! acknowledgements for good. Procedures may panic: theirs is the transaction that is aborted. Bodies that are no rows give errors
 //! when they are read. The logs are the only copy: they grow until someone keeps the rows elsewhere and cuts them
-//! ([`Database::begin_cut`]).
+//! ([`Database::begin_cut`]); rows of tables over a base may then leave memory ([`Database::release`]).
 //!
 //! # Where the proofs are
 //! Random histories against a serial model, and a checker that looks for the anomalies that Adya defines, in `tests`; crashes of a
@@ -82,7 +84,10 @@ mod arena;
 mod catalog;
 #[allow(unsafe_code)]
 mod chain;
+mod counters;
 mod database;
+mod definition;
+mod devices;
 #[allow(unsafe_code)]
 pub mod epoch;
 mod error;
@@ -98,21 +103,30 @@ mod reclaim;
 pub mod record;
 #[allow(unsafe_code)]
 mod recovery;
+#[allow(unsafe_code)]
+mod release;
 mod session;
 mod sync;
 #[allow(unsafe_code)]
 mod table;
 #[allow(unsafe_code)]
 mod transaction;
+mod waiting;
 
 pub use catalog::Catalog;
 #[doc(hidden)]
 pub use database::Sabotage;
 pub use database::{Database, Options};
+pub use definition::{IndexDefinition, TableDefinition};
+pub use devices::open_log_devices;
 pub use error::Error;
 pub use index::KEY_BYTES_MAX;
 pub use procedure::{Call, Procedure, Workers};
-pub use saki_log::{LogError, LogStatistics, Progress, RecoveryReport};
+pub use release::Released;
+pub use saki_log::{LogError, LogStatistics, Options as LogOptions, Progress, RecoveryReport};
 pub use session::Session;
-pub use table::{BODY_BYTES_MAX, IndexDefinition, IndexId, Table, TableDefinition};
-pub use transaction::{Direction, Durability, Found, Isolation, KeyRange, Receipt, RowId, Savepoint, Transaction};
+pub use table::{BODY_BYTES_MAX, IndexId, Table};
+pub use transaction::{
+    Direction, Durability, Found, Isolation, KeyRange, Reader, Receipt, RowId, Savepoint, Seen, Transaction, View,
+};
+pub use waiting::{Holder, Wait};

@@ -16,13 +16,15 @@
 //! were going on have ended.
 //!
 //! A cleanup removes entries from secondary indexes that no reachable version has any more. The last cleanup of a row whose newest
-//! version is a delete that everyone sees kills the row: it leaves the primary index and becomes a block to free.
+//! version is a delete that everyone sees kills the row: it leaves the primary index and becomes a block to free. Not so in a table
+//! over a base, where the delete hides what is there: rows of such tables leave by `release`.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
 use crate::arena::Arena;
 use crate::chain::{Row, TooOld, Version};
+use crate::counters::Growth;
 use crate::epoch::{Epochs, Garbage, Pin, Quiescence};
 use crate::table::{NumberedEntry, Table};
 
@@ -209,15 +211,27 @@ impl Reclaimer {
         if !row.end_work() {
             return Some(());
         }
-        if let Some(tombstone) = row.kill(means.horizon) {
-            let epochs = means.pin.epochs();
-            cleanup.table.inner().primary.remove(row.key(), row.address(), means.pin, &mut self.nodes);
-            // SAFETY: the caller is pinned, so both are allocated still.
-            let (version_bytes, row_bytes) = unsafe { (tombstone.as_ref().block_bytes(), row.block_bytes()) };
-            self.unlinked(tombstone.cast(), version_bytes, epochs);
-            self.unlinked(cleanup.row.cast(), row_bytes, epochs);
+        let inner = cleanup.table.inner();
+        if !inner.definition.over_base
+            && let Some(tombstone) = row.kill(means.horizon)
+        {
+            inner.primary.remove(row.key(), row.address(), means.pin, &mut self.nodes);
+            let growth = self.dead_row(cleanup.row, tombstone, means.pin.epochs());
+            inner.counters.grow(means.pin.participant().slot(), growth);
         }
         Some(())
+    }
+
+    /// Queues the memory of a row that has just been made dead and left its indexes; by how much the table's memory grows thereby.
+    pub fn dead_row(&mut self, row: NonNull<Row>, newest: NonNull<Version>, epochs: &Epochs) -> Growth {
+        // SAFETY: the caller is pinned since before it was dead, so both are allocated still.
+        let (row_ref, version) = unsafe { (row.as_ref(), newest.as_ref()) };
+        let bytes = row_ref.bytes_with(version);
+        if !version.is_inline() {
+            self.unlinked(newest.cast(), version.block_bytes(), epochs);
+        }
+        self.unlinked(row.cast(), row_ref.block_bytes(), epochs);
+        Growth { rows: -1, bytes: -(bytes as i64) }
     }
 
     /// Takes over what another session left behind.

@@ -11,6 +11,7 @@
 //! memory overlap. Changes of one row are kept apart by a lock for its stripe of keys. What still waits at the end is against a version that no
 //! log has: the logs contradict themselves. Then the deletes go, and the secondary indexes are made.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,9 @@ use saki_io::Device;
 use saki_log::{Logs, Progress, Range, RecoveryReport};
 
 use crate::arena::{Arena, Depot};
+use crate::catalog::Catalog;
 use crate::chain::Row;
+use crate::counters::Growth;
 use crate::epoch::{Epochs, Garbage, Participant, Pin};
 use crate::error::Error;
 use crate::prefetch::prefetch_row;
@@ -66,16 +69,18 @@ impl fmt::Display for ReplayError {
 
 impl std::error::Error for ReplayError {}
 
-/// Opens the logs and replays them into `tables`.
+/// Opens the logs and replays them into the tables of the catalog.
 pub fn recover(
     devices: Vec<Arc<dyn Device>>,
     options: saki_log::Options,
     after: Option<u64>,
-    tables: &[Option<Table>],
+    catalog: &Catalog,
     epochs: &Arc<Epochs>,
     depot: &Arc<Depot>,
     progress: &(dyn Fn(Progress) + Sync),
-) -> Result<(Logs, RecoveryReport), Error> {
+) -> Result<(Logs, BTreeMap<u32, Table>, RecoveryReport), Error> {
+    let tables: HashMap<u32, (Table, u64)> =
+        catalog.tables()?.into_iter().map(|(table, after)| (table.id().0, (table, after))).collect();
     let means = |log: usize| {
         let participant = epochs.join().expect("there are places for recovery");
         participant.announce(0);
@@ -89,20 +94,26 @@ pub fn recover(
         })
     };
     let replay = Replay {
-        tables,
+        tables: &tables,
+        catalog,
+        passed_by: AtomicU64::new(0),
         progress: devices.iter().map(|_| AtomicU64::new(0)).collect(),
         means: (0..devices.len()).map(means).collect(),
         stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
     };
     let range = Range { after, ..Range::default() };
     let apply = |log: usize, timestamp: u64, payload: &[u8]| replay.apply(log, timestamp, payload);
-    let (logs, report) = Logs::recover(devices, options, range, progress, &apply)?;
-    replay.finish()?;
-    Ok((logs, report))
+    let (logs, mut report) = Logs::recover(devices, options, range, progress, &apply)?;
+    report.passed_by = replay.finish()?;
+    Ok((logs, tables.into_iter().map(|(id, (table, _))| (id, table)).collect(), report))
 }
 
 struct Replay<'a> {
-    tables: &'a [Option<Table>],
+    /// By number, each with the timestamp through which its rows are elsewhere.
+    tables: &'a HashMap<u32, (Table, u64)>,
+    catalog: &'a Catalog,
+    /// Changes of tables that were dropped, and of rows that are elsewhere.
+    passed_by: AtomicU64,
     /// How far each log has been applied.
     progress: Vec<AtomicU64>,
     means: Vec<Mutex<Means>>,
@@ -163,7 +174,12 @@ impl Replay<'_> {
         let mut start = 0;
         for (timestamp, end) in &batch.records {
             for change in changes(&batch.payloads[start..*end]) {
-                together.push((*timestamp, change.map_err(ReplayError::Malformed)?));
+                let change = change.map_err(ReplayError::Malformed)?;
+                if !self.is_wanted(&change, *timestamp)? {
+                    self.passed_by.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+                together.push((*timestamp, change));
                 if together.len() == BATCH_CHANGES {
                     self.apply_together(&together, means)?;
                     together.clear();
@@ -231,39 +247,49 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn table(&self, id: u32) -> Result<&Table, ReplayError> {
-        self.tables.get(id as usize).and_then(Option::as_ref).ok_or(ReplayError::NoTable(id))
+    /// Whether a change is of a table that there is, and of a row that is not elsewhere.
+    fn is_wanted(&self, change: &Change<'_>, timestamp: u64) -> Result<bool, ReplayError> {
+        match self.tables.get(&change.table) {
+            Some((_, after)) => Ok(timestamp > *after),
+            None if self.catalog.may_have_had(change.table) => Ok(false),
+            None => Err(ReplayError::NoTable(change.table)),
+        }
     }
 
-    /// What is left to do when all records are applied.
-    fn finish(self) -> Result<(), Error> {
+    fn table(&self, id: u32) -> Result<&Table, ReplayError> {
+        self.tables.get(&id).map(|(table, _)| table).ok_or(ReplayError::NoTable(id))
+    }
+
+    /// What is left to do when all records are applied; how many changes were passed by.
+    fn finish(self) -> Result<u64, Error> {
         for means in &self.means {
             let open = |error: ReplayError| Error::Open { message: format!("the logs cannot be applied: {error}") };
             self.apply_batch(&mut means.lock()).map_err(open)?;
         }
         for stripe in &self.stripes {
             if let Some(waiting) = stripe.lock().waiting.values().flatten().next() {
-                let name = self.tables[waiting.table as usize].as_ref().map_or("", Table::name).to_owned();
+                let name = self.table(waiting.table).map_or("", Table::name).to_owned();
                 let message = format!("the logs hold a change of a row of \"{name}\" without the row that it changes");
                 return Err(Error::Open { message });
             }
         }
         let mut means: Vec<_> = self.means.into_iter().map(Mutex::into_inner).collect();
-        let next = Mutex::new(self.tables.iter().flatten());
-        std::thread::scope(|scope| {
+        let next = Mutex::new(self.tables.values());
+        std::thread::scope(|scope| -> Result<(), Error> {
             let threads: Vec<_> = means
                 .iter_mut()
                 .map(|means| {
                     scope.spawn(|| {
                         loop {
-                            let Some(table) = next.lock().next() else { return Ok(()) };
+                            let Some((table, _)) = next.lock().next() else { return Ok(()) };
                             complete(table, means)?;
                         }
                     })
                 })
                 .collect();
             threads.into_iter().try_for_each(|thread| thread.join().expect("completing a table does not panic"))
-        })
+        })?;
+        Ok(self.passed_by.into_inner())
     }
 }
 
@@ -371,17 +397,24 @@ impl Stripe {
     }
 }
 
-/// Takes out the rows that were deleted in the end, and makes the entries of the others.
+/// Takes out the rows that were deleted in the end, unless that is information, and makes the entries of the others.
 fn complete(table: &Table, means: &mut Means) -> Result<(), Error> {
     let pin = Pin::of_announced(&means.participant);
     let inner = table.inner();
     let mut dead = Vec::new();
     let mut outcome = Ok(());
+    let (mut growth, mut last_commit) = (Growth::default(), 0);
     inner.each_row(&pin, |row| {
-        let Some(body) = row.replayed().and_then(|newest| newest.body) else {
+        let newest = row.replayed();
+        last_commit = newest.map_or(0, |newest| newest.begin).max(last_commit);
+        let body = newest.and_then(|newest| newest.body);
+        if body.is_none() && !inner.definition.over_base {
             dead.push(row);
             return;
-        };
+        }
+        let bytes = row.head().map_or(0, |newest| row.bytes_with(newest));
+        growth = Growth { rows: growth.rows + 1, bytes: growth.bytes + bytes as i64 };
+        let Some(body) = body else { return };
         for secondary in &inner.secondary {
             let mut entry = Vec::new();
             match inner.secondary_entry(secondary, row.key(), body, &mut entry) {
@@ -391,6 +424,8 @@ fn complete(table: &Table, means: &mut Means) -> Result<(), Error> {
             }
         }
     });
+    inner.counters.grow(means.participant.slot(), growth);
+    inner.counters.note_commit(means.participant.slot(), last_commit);
     let mut nodes = Garbage::default();
     for row in dead {
         inner.primary.remove(row.key(), row.address(), &pin, &mut nodes);

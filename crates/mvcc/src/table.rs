@@ -2,37 +2,21 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use saki_base::key::encode_column;
-use saki_base::{Column, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, Value, ValueRef};
-use serde::{Deserialize, Serialize};
+use saki_base::{DataType, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, Value, ValueRef};
 
-use crate::chain::Row;
+use crate::chain::{Row, Writer};
+use crate::counters::Counters;
+use crate::definition::{IndexDefinition, TableDefinition};
 use crate::epoch::Pin;
 use crate::error::Error;
 use crate::index::{Direction, Index, KEY_BYTES_MAX, ScanBuffer};
+use crate::waiting::Holder;
 
 /// Largest body of a row, in bytes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
-
-/// What a table is made of.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct TableDefinition {
-    pub name: String,
-    pub columns: Vec<Column>,
-    /// Columns of the primary key, in key order; none may be nullable.
-    pub primary_key: Vec<usize>,
-    pub indexes: Vec<IndexDefinition>,
-}
-
-/// A secondary index.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct IndexDefinition {
-    pub name: String,
-    pub columns: Vec<usize>,
-    /// No two rows may have the same values, unless one of them is NULL.
-    pub unique: bool,
-}
 
 /// A table. Clones share it.
 #[derive(Clone)]
@@ -49,6 +33,9 @@ pub(crate) struct Inner {
     /// Key to row.
     pub primary: Index,
     pub secondary: Vec<Secondary>,
+    pub counters: Counters,
+    /// Snapshots later than this do not look into it.
+    dropped_at: AtomicU64,
 }
 
 /// Where a column's value is.
@@ -58,13 +45,18 @@ enum Place {
     Body(usize),
 }
 
-/// A secondary index: its entry is the index columns and then the primary key, to the row.
+/// A secondary index: its entry is the index columns and then those of the primary key that are not among them, to the row.
 pub(crate) struct Secondary {
     pub definition: IndexDefinition,
     pub entries: Index,
     key_layout: KeyLayout,
     places: Vec<Place>,
+    /// Columns of the primary key that follow, by their places in it; `None`: all.
+    rest: Option<Vec<usize>>,
 }
+
+/// The key of a table without a primary key.
+const HIDDEN_KEY: KeyColumn = KeyColumn { data_type: DataType::Int8, nullable: false, descending: false };
 
 impl Table {
     /// An empty table.
@@ -72,28 +64,37 @@ impl Table {
     /// # Errors
     /// `Name` for a definition that contradicts itself, `Memory`.
     pub(crate) fn new(instance: u32, id: TableId, definition: TableDefinition) -> Result<Self, Error> {
-        check(&definition)?;
+        definition.check()?;
         let columns = &definition.columns;
         let is_key = |column: usize| definition.primary_key.iter().position(|key| *key == column);
         let mut bodies = 0..;
         let places = (0..columns.len())
             .map(|column| is_key(column).map_or_else(|| Place::Body(bodies.next().unwrap_or_default()), Place::Key))
             .collect::<Vec<_>>();
-        let key_column = |column: &usize| KeyColumn {
-            data_type: columns[*column].data_type,
-            nullable: columns[*column].nullable,
-            descending: false,
+        let key_column = |column: usize, descending: bool| KeyColumn {
+            data_type: columns[column].data_type,
+            nullable: columns[column].nullable,
+            descending,
         };
-        let key_layout = KeyLayout::new(definition.primary_key.iter().map(key_column));
+        let primary_key = definition.primary_key.iter().map(|column| key_column(*column, false));
+        let hidden_key = definition.primary_key.is_empty().then_some(HIDDEN_KEY);
+        let key_layout = KeyLayout::new(primary_key.chain(hidden_key));
         let body_columns = columns.iter().enumerate().filter(|(column, _)| is_key(*column).is_none());
         let row_layout = RowLayout::new(
             body_columns.map(|(_, column)| RowColumn { data_type: column.data_type, nullable: column.nullable }),
         );
-        let secondary = definition.indexes.iter().map(|index| Secondary {
-            definition: index.clone(),
-            entries: Index::new(),
-            key_layout: KeyLayout::new(index.columns.iter().map(key_column)),
-            places: index.columns.iter().map(|column| places[*column]).collect(),
+        let secondary = definition.indexes.iter().map(|index| {
+            let descending = index.descending.iter().copied().chain(std::iter::repeat(false));
+            let key = definition.primary_key.iter();
+            let rest = (0..).zip(key).filter(|(_, column)| !index.columns.contains(column)).map(|(place, _)| place);
+            let rest: Vec<usize> = rest.collect();
+            Secondary {
+                definition: index.clone(),
+                entries: Index::new(),
+                key_layout: KeyLayout::new(index.columns.iter().zip(descending).map(|(c, d)| key_column(*c, d))),
+                places: index.columns.iter().map(|column| places[*column]).collect(),
+                rest: (rest.len() < definition.primary_key.len()).then_some(rest),
+            }
         });
         let secondary = secondary.collect();
         Ok(Self(Arc::new(Inner {
@@ -105,6 +106,8 @@ impl Table {
             primary: Index::new(),
             secondary,
             definition,
+            counters: Counters::default(),
+            dropped_at: AtomicU64::new(u64::MAX),
         })))
     }
 
@@ -118,6 +121,25 @@ impl Table {
 
     pub fn definition(&self) -> &TableDefinition {
         &self.0.definition
+    }
+
+    /// Whether it is the newer part of another table.
+    pub fn is_over_base(&self) -> bool {
+        self.0.definition.over_base
+    }
+
+    /// Rows in memory, deletes included, about: those that are being committed may be missing.
+    pub fn rows(&self) -> u64 {
+        self.0.counters.rows()
+    }
+
+    /// Bytes that these take with their newest versions, about. Indexes come on top of it, and versions for older snapshots.
+    pub fn bytes(&self) -> u64 {
+        self.0.counters.bytes()
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.0.dropped_at.load(Ordering::Acquire) != u64::MAX
     }
 
     /// How primary keys are encoded.
@@ -192,8 +214,14 @@ impl Table {
     }
 
     #[cold]
-    pub(crate) fn conflict(&self) -> Error {
-        Error::Conflict { table: self.name().into() }
+    pub(crate) fn conflict(&self, holder: Option<Writer>) -> Error {
+        let holder = holder.map(|writer| Holder { writer, instance: self.0.instance });
+        Error::Conflict { table: self.name().into(), holder }
+    }
+
+    #[cold]
+    pub(crate) fn gone(&self) -> Error {
+        Error::Name { message: format!("table \"{}\" was dropped", self.name()) }
     }
 
     #[cold]
@@ -204,9 +232,20 @@ impl Table {
 
 /// A secondary index of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IndexId(pub(crate) usize);
+pub struct IndexId(pub usize);
 
 impl Inner {
+    /// Whether a snapshot is too late to look into the table, since it was dropped. Whoever is told otherwise is waited for before the
+    /// rows go: either its snapshot was announced before the drop, or else it has to have seen the mark (`epoch` has the argument).
+    #[inline]
+    pub fn is_gone(&self, snapshot: u64) -> bool {
+        self.dropped_at.load(Ordering::Acquire) < snapshot
+    }
+
+    pub fn set_dropped(&self, at: u64) {
+        self.dropped_at.store(at, Ordering::Release);
+    }
+
     fn value<T>(
         &self,
         place: Place,
@@ -260,13 +299,32 @@ impl Inner {
                 .map_err(|error| Error::Malformed { table: self.definition.name.clone(), reason: error.to_string() })?;
         }
         let prefix = EntryPrefix { bytes: out.len() - start, has_null };
-        out.extend_from_slice(key);
+        self.append_rest(index, key, out)?;
         let bytes = out.len() - start;
         if bytes > KEY_BYTES_MAX {
             out.truncate(start);
             return Err(Error::KeyTooLong { table: self.definition.name.clone(), bytes, limit: KEY_BYTES_MAX });
         }
         Ok(prefix)
+    }
+}
+
+impl Inner {
+    /// Appends the columns of a primary key that an index does not have itself.
+    #[inline]
+    fn append_rest(&self, index: &Secondary, key: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        let Some(rest) = &index.rest else {
+            out.extend_from_slice(key);
+            return Ok(());
+        };
+        let malformed = |reason: String| Error::Malformed { table: self.definition.name.clone(), reason };
+        for column in rest {
+            let at = self.key_layout.offset(key, *column).map_err(|error| malformed(error.to_string()))?;
+            let from = key.get(at..).ok_or_else(|| malformed(format!("a key ends before its column {column}")))?;
+            let width = self.key_layout.column_width(*column, from).map_err(|error| malformed(error.to_string()))?;
+            out.extend_from_slice(&from[..width]);
+        }
+        Ok(())
     }
 }
 
@@ -334,30 +392,4 @@ pub(crate) type NumberedEntry = (usize, Box<[u8]>);
 pub(crate) struct EntryPrefix {
     pub bytes: usize,
     pub has_null: bool,
-}
-
-fn check(definition: &TableDefinition) -> Result<(), Error> {
-    let fault = |message: String| Err(Error::Name { message: format!("table \"{}\": {message}", definition.name) });
-    let count = definition.columns.len();
-    let indexes = definition.indexes.iter().map(|index| &index.columns);
-    if let Some(column) = indexes.chain([&definition.primary_key]).flatten().find(|column| **column >= count) {
-        return fault(format!("a key names column {column}, but there are {count} columns"));
-    }
-    if definition.primary_key.is_empty() {
-        return fault("it needs a primary key".into());
-    }
-    if let Some(column) = definition.primary_key.iter().find(|column| definition.columns[**column].nullable) {
-        return fault(format!("column \"{}\" of the primary key is nullable", definition.columns[*column].name));
-    }
-    let mut keys = definition.primary_key.clone();
-    keys.sort_unstable();
-    if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-        return fault("a column occurs twice in the primary key".into());
-    }
-    let mut names: Vec<_> = definition.indexes.iter().map(|index| &index.name).collect();
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => fault(format!("two indexes are named \"{}\"", pair[0])),
-        None => Ok(()),
-    }
 }

@@ -22,7 +22,13 @@ fn definition() -> TableDefinition {
         name: "rows".into(),
         columns: vec![column("id", DataType::Int8), column("group", DataType::Int8), column("note", DataType::Text)],
         primary_key: vec![0],
-        indexes: vec![IndexDefinition { name: "by_group".into(), columns: vec![1], unique: false }],
+        indexes: vec![IndexDefinition {
+            name: "by_group".into(),
+            columns: vec![1],
+            unique: false,
+            ..Default::default()
+        }],
+        ..Default::default()
     }
 }
 

@@ -20,12 +20,18 @@ const THREADS: u64 = 2;
 
 fn rows() -> TableDefinition {
     let column = |name: &str, data_type| Column { name: name.into(), data_type, nullable: false };
-    let index = |name: &str, column| IndexDefinition { name: name.into(), columns: vec![column], unique: false };
+    let index = |name: &str, column| IndexDefinition {
+        name: name.into(),
+        columns: vec![column],
+        unique: false,
+        ..Default::default()
+    };
     TableDefinition {
         name: "rows".into(),
         columns: vec![column("id", DataType::Int8), column("group", DataType::Int8), column("note", DataType::Text)],
         primary_key: vec![0],
         indexes: vec![index("by_group", 1)],
+        ..Default::default()
     }
 }
 

@@ -1,1 +1,48 @@
-//! A server: the PostgreSQL protocol over sessions, users, TLS, metrics.
+//! A server for a database: PostgreSQL's protocol over sessions of `saki_sql`, users, TLS, metrics.
+//!
+//! ```text
+//!   sockets ─► network threads: connection ─► message (borrowed from the read buffer)
+//!                                  │  ▲
+//!                  statement, values  chunks of encoded rows, a bounded queue
+//!                                  ▼  │
+//!              query threads:    work ─► Session ─► batches ─► types, copy
+//! ```
+//!
+//! # Words
+//! - *work*: what a statement does, run where it does not hold up the network.
+//! - *chunk*: whole messages, encoded; the unit that passes from work to connection.
+//! - *parameter*: what a client sets with SET and the connection keeps; *setting*: what the session keeps (`saki.…`).
+//! - *canonical*: the one Arrow type in which values of an SQL type are written.
+//!
+//! # Invariants
+//! - Nothing that a client sends makes this panic or allocate more than it has sent, up to the limit of a message.
+//! - Replies are written when the connection is about to wait, or much has gathered: one write per turn of a small statement.
+//! - A statement ends with its client: dropping the connection stops it. So do a cancel request and the time limit.
+//! - Before a client has logged in it holds a socket, a small buffer and, once it has said who it is, a place.
+//!
+//! # Failure model
+//! An error of a statement leaves the connection; bytes that are not the protocol end it. When the server stops, statements
+//! may finish for a while; what is stopped then changes nothing.
+#![forbid(unsafe_code)]
+
+mod admin;
+mod base64;
+mod connection;
+mod copy;
+mod failure;
+pub mod message;
+mod metrics;
+mod options;
+mod parameters;
+mod registry;
+mod scram;
+mod server;
+mod tls;
+pub mod types;
+mod users;
+
+pub use failure::{Failure, Severity};
+pub use options::{MESSAGE_BYTES_DEFAULT, MESSAGE_BYTES_MAX, ServerOptions, TlsFiles};
+pub use parameters::duration;
+pub use server::Server;
+pub use users::Users;

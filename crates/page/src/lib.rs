@@ -33,9 +33,9 @@ pub mod store;
 
 pub use cache::{CacheReader, FRAMES_MIN, PageCache, PageGuard};
 pub use format::{
-    FormatError, InnerBuilder, InnerView, LeafBuilder, LeafValue, LeafView, OverflowDataView, OverflowIndexBuilder,
-    OverflowIndexView, OverflowLayout, OverflowRef, PageExpectation, PageKind, inline_value_bytes_max, key_bytes_max,
-    shortest_separator, write_overflow_data,
+    Edit, FormatError, InnerBuilder, InnerView, LeafBuilder, LeafValue, LeafView, OverflowDataView,
+    OverflowIndexBuilder, OverflowIndexView, OverflowLayout, OverflowRef, PageExpectation, PageKind,
+    inline_value_bytes_max, key_bytes_max, shortest_separator, write_overflow_data,
 };
 pub use port::{Arrival, PageError, PagePort, Request};
 pub use store::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};

@@ -7,6 +7,7 @@ use saki_exec::plan::{AccessColumn, Place, TreeAccess};
 use saki_tree::TreeRoot;
 
 use crate::catalog::{EntryLayout, Index, Table};
+use crate::delta::ReadView;
 
 /// One tree of a table.
 #[derive(Clone, Debug)]
@@ -53,6 +54,7 @@ impl TableAccess {
             columns: keys.chain(rows).collect(),
             key: layout.key,
             row: layout.row,
+            overlay: None,
         };
         Arc::new(Self {
             table: Arc::clone(table),
@@ -61,6 +63,14 @@ impl TableAccess {
             columns: layout.key_columns.into_iter().chain(layout.row_columns).collect(),
             key_width,
         })
+    }
+
+    /// The tree with what lies over it in a view.
+    pub fn seen_by(&self, view: &ReadView) -> Arc<TreeAccess> {
+        match view.tree_overlay(&self.table, self.index) {
+            None => Arc::clone(&self.tree),
+            overlay => Arc::new(TreeAccess { overlay, ..TreeAccess::clone(&self.tree) }),
+        }
     }
 
     /// Its name, in words: `orders by primary key`.

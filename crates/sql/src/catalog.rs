@@ -22,6 +22,7 @@ pub use self::constraint::{Check, ColumnDetail, ForeignKey, Identity, Referentia
 pub use self::objects::{
     PUBLIC, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified,
 };
+use crate::delta::{LogState, same_layout};
 use crate::error::{Result, SqlError};
 use crate::statistics::TableStatistics;
 
@@ -71,6 +72,17 @@ pub struct Table {
     #[serde(default)]
     pub bloom: Vec<usize>,
     pub statistics: Option<TableStatistics>,
+    /// Which delta is the table's: another one for each layout that its rows have had.
+    #[serde(default = "no_delta")]
+    pub delta: TableId,
+    /// The base has every transaction on the table up to this timestamp.
+    #[serde(default)]
+    pub merged_through: u64,
+}
+
+/// No table has this number.
+fn no_delta() -> TableId {
+    TableId(0)
 }
 
 /// A secondary index.
@@ -130,6 +142,26 @@ impl Table {
             Some(column) => (&column.name, column.data_type, column.nullable),
             None => (ROW_ID, DataType::Int8, false),
         }
+    }
+
+    /// The hidden row id as a column.
+    pub fn row_id_column(&self) -> Column {
+        Column { name: ROW_ID.into(), data_type: DataType::Int8, nullable: false }
+    }
+
+    /// Whether a row may be changed without a look at rules or at other tables.
+    pub(crate) fn is_free_of_rules(&self, catalog: &Catalog) -> bool {
+        self.checks.is_empty() && self.foreign_keys.is_empty() && catalog.referencing(self.id).next().is_none()
+    }
+
+    /// Whether its rows refer to rows of other tables.
+    pub(crate) fn is_free_of_references(&self) -> bool {
+        self.foreign_keys.is_empty()
+    }
+
+    /// Whether a column that is given no value has one.
+    pub(crate) fn has_default(&self, column: usize) -> bool {
+        self.details.get(column).is_some_and(|detail| detail.default.is_some() || detail.identity.is_some())
     }
 
     /// Columns of the primary tree's key.
@@ -210,6 +242,7 @@ pub struct Catalog {
     schemas: BTreeMap<String, SchemaEntry>,
     next_table: u32,
     next_tree: u32,
+    pub logs: LogState,
 }
 
 /// The catalog's own tree.
@@ -260,6 +293,20 @@ impl Catalog {
     /// The table an index belongs to, and its position there.
     pub fn index(&self, name: &str) -> Option<(&Arc<Table>, usize)> {
         self.tables.values().find_map(|t| t.indexes.iter().position(|i| i.name == name).map(|position| (t, position)))
+    }
+
+    /// Gives every table whose rows are laid out otherwise than in `before`, or that is new, a delta of its own.
+    pub(crate) fn renew_deltas(&mut self, before: &Self) {
+        let is_kept = |table: &Table| {
+            table.delta != no_delta()
+                && before.tables.values().any(|old| old.delta == table.delta && same_layout(old, table))
+        };
+        let changed: Vec<Table> =
+            self.tables.values().filter(|table| !is_kept(table)).map(|table| Table::clone(table)).collect();
+        for mut table in changed {
+            table.delta = self.new_table_id();
+            self.put(table);
+        }
     }
 
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {

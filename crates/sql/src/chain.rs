@@ -18,6 +18,7 @@ use saki_exec::plan::{BatchFilter, JoinKind, KeyRange, KeySource, Pipeline, Sour
 use saki_exec::predicate::Predicate;
 
 use crate::access::TableAccess;
+use crate::delta::ReadView;
 
 /// A column of one tree of the chain: depth 0 is the origin, depth n the nth link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -144,12 +145,12 @@ impl Chain {
         live
     }
 
-    /// The pipeline that yields `output`.
-    pub fn lower(&self, output: &[ColumnRef]) -> Lowered {
+    /// The pipeline that yields `output`, as `view` sees the tables.
+    pub fn lower(&self, output: &[ColumnRef], view: &ReadView) -> Lowered {
         let mut slots = self.live(0, output);
         let source = match &self.origin {
             Origin::Ranges { access, ranges, predicates } => Source::Ranges {
-                access: Arc::clone(&access.tree),
+                access: access.seen_by(view),
                 ranges: ranges.clone(),
                 predicates: predicates.clone(),
                 fetch: slots.iter().map(|c| c.column).collect(),
@@ -178,7 +179,7 @@ impl Chain {
             slots = kept;
             slots.extend(fetched);
             stages.push(Stage {
-                access: Arc::clone(&link.access.tree),
+                access: link.access.seen_by(view),
                 kind: link.kind,
                 key,
                 unique: link.unique,

@@ -142,7 +142,8 @@ pub fn check_batch(batch: &RecordBatch, table: &Table, first_row: u64) -> Result
                 first_row + row as u64,
                 column.name,
                 table.name
-            )));
+            ))
+            .code("23502"));
         }
         let (DataType::Varchar(limit) | DataType::Char(limit)) = column.data_type else { continue };
         let reader = ColumnReader::new(array, column)?;
@@ -156,11 +157,29 @@ pub fn check_batch(batch: &RecordBatch, table: &Table, first_row: u64) -> Result
                     column.name,
                     column.data_type,
                     text.chars().count()
-                )));
+                ))
+                .code("22001"));
             }
         }
     }
     Ok(())
+}
+
+/// The same of one value.
+pub fn check_value(value: ValueRef<'_>, column: &Column, table: &str) -> Result<()> {
+    match (value, column.data_type) {
+        (ValueRef::Null, _) if !column.nullable => Err(SqlError::constraint(format!(
+            "null value in column {:?} of relation {table:?} violates not-null constraint",
+            column.name
+        ))
+        .code("23502")),
+        (ValueRef::Text(text), DataType::Varchar(limit))
+            if text.len() > limit as usize && text.chars().count() > limit as usize =>
+        {
+            Err(SqlError::data(format!("value too long for type {}", column.data_type)).code("22001"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A value as SQL writes it, for messages and EXPLAIN.

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use datafusion::execution::SendableRecordBatchStream;
+use arrow_schema::Schema;
+use datafusion::common::DataFusionError;
 use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
@@ -19,7 +21,7 @@ use crate::files::{CsvBatches, write_file};
 use crate::load::{LoadProgress, load};
 use crate::session::{Session, StatementResult};
 use crate::statement::copy::{Copy, FileFormat, Source};
-use crate::statement::insert::{self, NewRows, OnConflict};
+use crate::statement::insert::OnConflict;
 use crate::statement::{name_of, parse, position_of};
 use crate::statistics::{Collector, TableStatistics};
 
@@ -35,15 +37,14 @@ impl Database {
     ) -> Result<u64> {
         let definition = Arc::clone(self.snapshot().catalog.table(table)?);
         let columns: Vec<usize> = (0..definition.columns.len()).collect();
-        self.add_rows(&definition, conforming(Arc::clone(&definition), columns, batches), OnConflict::Refuse, progress)
+        self.add_rows(&definition, conforming(Arc::clone(&definition), columns, batches), progress)
     }
 
     /// Adds batches of the table's own types. The table must still be what the caller saw.
-    fn add_rows(
+    pub(crate) fn add_rows(
         &self,
         seen: &Table,
         batches: impl Iterator<Item = Result<RecordBatch>>,
-        on_conflict: OnConflict,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<u64> {
         self.write(|writer| {
@@ -52,10 +53,10 @@ impl Database {
                 return Err(SqlError::invalid(format!("table {:?} was replaced meanwhile", seen.name))
                     .hint("repeat the statement"));
             }
-            if table.root.is_empty() && on_conflict == OnConflict::Refuse {
+            if table.root.is_empty() {
                 load(writer, &seen.name, batches, progress)
             } else {
-                append(writer, &seen.name, batches, on_conflict)
+                append(writer, &seen.name, batches, OnConflict::Refuse)
             }
         })
     }
@@ -73,7 +74,7 @@ impl Database {
 }
 
 /// Batches of a source as batches of a table.
-fn conforming(
+pub(crate) fn conforming(
     table: Arc<Table>,
     columns: Vec<usize>,
     batches: impl Iterator<Item = Result<RecordBatch>>,
@@ -96,47 +97,11 @@ fn conforming(
 }
 
 impl Session {
-    pub(crate) async fn insert(&self, insert: ast::Insert) -> Result<StatementResult> {
-        let (name, position) = insert::table_name(&insert)?;
-        let table = self.stored_table(&name).map_err(|error| error.at(position))?;
-        let rows = NewRows::read(&insert, &table)?;
-        let query = ast::Statement::Query(Box::new(rows.query));
-        let (plan, context) = self.plan(query).await?;
-        let found = plan.schema().fields().len();
-        // As in PostgreSQL, fewer values than columns fill the first ones, if no columns are named.
-        let columns = match insert.columns.is_empty() {
-            true if found < rows.columns.len() => rows.columns[..found].to_vec(),
-            _ => rows.columns,
-        };
-        if found != columns.len() {
-            return Err(
-                SqlError::invalid(format!("{found} values for {} columns of table {name}", columns.len())).at(position)
-            );
-        }
-        let begin = || Ok(execute_stream(plan, context)?);
-        let inserted = self.write_stream(begin, table, columns, rows.on_conflict).await?;
-        Ok(StatementResult::done("INSERT", inserted))
-    }
-
-    fn stored_table(&self, name: &str) -> Result<Arc<Table>> {
+    pub(crate) fn stored_table(&self, name: &str) -> Result<Arc<Table>> {
         if self.public.is_external(name) {
             return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
         }
         Ok(Arc::clone(self.db.snapshot().catalog.table(name)?))
-    }
-
-    /// Runs a query here while a thread writes its rows.
-    async fn write_stream(
-        &self,
-        begin: impl FnOnce() -> Result<SendableRecordBatchStream>,
-        table: Arc<Table>,
-        columns: Vec<usize>,
-        on_conflict: OnConflict,
-    ) -> Result<u64> {
-        self.feed(begin, move |db, batches| {
-            db.add_rows(&table, conforming(Arc::clone(&table), columns, batches), on_conflict, &mut |_| {})
-        })
-        .await
     }
 
     pub(crate) async fn copy(&self, statement: ast::Statement) -> Result<StatementResult> {
@@ -172,11 +137,10 @@ impl Session {
         match copy.format {
             FileFormat::Csv => {
                 let batches = CsvBatches::open(&copy.path, copy.csv.clone(), Arc::clone(&table), columns.clone())?;
-                self.blocking(move |db| {
-                    let batches = conforming(Arc::clone(&table), columns, batches);
-                    db.add_rows(&table, batches, OnConflict::Refuse, &mut |_| {})
-                })
-                .await
+                let fields: Vec<_> = columns.iter().map(|column| table.schema().field(*column).clone()).collect();
+                let schema = Arc::new(Schema::new(fields));
+                let batches = futures::stream::iter(batches.map(|batch| batch.map_err(DataFusionError::from)));
+                self.write_stream(Box::pin(RecordBatchStreamAdapter::new(schema, batches)), table, columns).await
             }
             FileFormat::Parquet => {
                 let options = datafusion::prelude::ParquetReadOptions::default();
@@ -202,7 +166,7 @@ impl Session {
                     )));
                 }
                 let stream = frame.execute_stream().await?;
-                self.write_stream(|| Ok(stream), table, columns, OnConflict::Refuse).await
+                self.write_stream(stream, table, columns).await
             }
         }
     }

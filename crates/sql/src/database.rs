@@ -1,7 +1,8 @@
 //! A database: its device, volume, cache and reactors, and the snapshot that statements begin with.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -20,8 +21,10 @@ use saki_volume::{Volume, VolumeError, VolumeOptions};
 
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::cost::DeviceSpeed;
+use crate::delta::{Checkpointer, Engine, Gates, Release, log_directory};
 use crate::error::{Result, SqlError};
 use crate::memory;
+use crate::pg_catalog::SystemViews;
 use crate::segments::SegmentTables;
 use crate::sequence::Sequences;
 use crate::snapshot::Snapshot;
@@ -32,6 +35,11 @@ pub const PAGE_BYTES_DEFAULT: u32 = 8 << 10;
 pub const CACHE_BYTES_DEFAULT: usize = 256 << 20;
 /// Memory of a bulk load's sorts unless told otherwise, in bytes.
 pub const LOAD_MEMORY_BYTES_DEFAULT: usize = 256 << 20;
+
+/// Memory of deltas unless told otherwise, in bytes.
+pub const DELTA_BYTES_DEFAULT: u64 = 64 << 20;
+/// Length of the logs unless told otherwise, in bytes.
+pub const LOG_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// How long opening waits for a device in use. The kernel lets go of a ring's files only some moments after the
 /// ring was closed, so a database closed just now is still locked.
@@ -57,6 +65,14 @@ pub struct OpenOptions {
     /// Threads that visit pages; `None`: one per core.
     pub reactors: Option<usize>,
     pub pin: bool,
+    /// Where the logs lie; `None`: in `<path>.log`. To be given where the database is a block device.
+    pub log_directory: Option<PathBuf>,
+    /// With `read_only`: what is in the logs and not merged yet is left out. For looking at what is stored.
+    pub base_only: bool,
+    /// Deltas are merged when they take so much memory.
+    pub delta_bytes: u64,
+    /// Deltas are merged when the logs have grown so long.
+    pub log_bytes: u64,
 }
 
 impl Default for OpenOptions {
@@ -72,6 +88,10 @@ impl Default for OpenOptions {
             direct: true,
             reactors: None,
             pin: false,
+            log_directory: None,
+            base_only: false,
+            delta_bytes: DELTA_BYTES_DEFAULT,
+            log_bytes: LOG_BYTES_DEFAULT,
         }
     }
 }
@@ -101,11 +121,51 @@ pub struct Database {
     pub(crate) codec: Arc<dyn Codec>,
     pub(crate) segment_reader: Arc<SegmentReader>,
     pub(crate) options: OpenOptions,
+    /// Where the logs are, or will be.
+    pub(crate) log_directory: PathBuf,
+    pub(crate) gates: Arc<Gates>,
+    /// Started by the first change that goes to a delta.
+    pub(crate) engine: OnceLock<Engine>,
+    /// Rows that are merged and still in memory. Held while a checkpoint goes on: there is one at a time.
+    pub(crate) checkpoints: Mutex<Vec<Release>>,
+    /// Snapshots that are no longer the newest.
+    past: Mutex<Vec<Weak<Snapshot>>>,
+    background: OnceLock<Checkpointer>,
+    me: Weak<Database>,
+    /// Readers of trees that nobody uses just now.
+    readers: Arc<Mutex<Vec<TreeReader>>>,
     pub(crate) sequences: Sequences,
     /// Held from a change's beginning until its snapshot is the current one.
     pub(crate) writing: Mutex<()>,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
+    system_views: SystemViews,
+}
+
+/// Something of a pool, to which it returns.
+pub(crate) struct Pooled<T> {
+    item: Option<T>,
+    pool: Arc<Mutex<Vec<T>>>,
+}
+
+impl<T> std::ops::Deref for Pooled<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.item.as_ref().expect("it goes back when dropped, not before")
+    }
+}
+
+impl<T> std::ops::DerefMut for Pooled<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.item.as_mut().expect("it goes back when dropped, not before")
+    }
+}
+
+impl<T> Drop for Pooled<T> {
+    fn drop(&mut self) {
+        self.pool.lock().extend(self.item.take());
+    }
 }
 
 impl Database {
@@ -114,17 +174,22 @@ impl Database {
         let device = open(path.as_ref(), &options.open, true)?;
         let volume =
             Volume::create(Arc::clone(&device), VolumeOptions::new(options.page_size)).map_err(volume_error)?;
-        Self::start(device, volume, options.open)
+        Self::start(path.as_ref(), device, volume, options.open)
     }
 
     /// Opens the database at `path` at its newest published generation.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<Self>> {
         let device = open(path.as_ref(), &options, false)?;
         let volume = Volume::open(Arc::clone(&device)).map_err(volume_error)?;
-        Self::start(device, volume, options)
+        Self::start(path.as_ref(), device, volume, options)
     }
 
-    fn start(device: Arc<dyn Device>, volume: Arc<Volume>, options: OpenOptions) -> Result<Arc<Self>> {
+    pub(crate) fn start(
+        path: &Path,
+        device: Arc<dyn Device>,
+        volume: Arc<Volume>,
+        options: OpenOptions,
+    ) -> Result<Arc<Self>> {
         let page_bytes = volume.page_size().bytes();
         let frames = (options.cache_bytes / page_bytes).max(saki_page::FRAMES_MIN as usize);
         let frames = u32::try_from(frames).map_err(|_| {
@@ -145,20 +210,76 @@ impl Database {
         let guard = volume.snapshot();
         let catalog = read_catalog(&cache, &store, guard.root())?;
         let segment_tables = Arc::new(SegmentTables::new(&cache, &store));
-        Ok(Arc::new(Self {
+        let log_directory = options.log_directory.clone().unwrap_or_else(|| log_directory(path));
+        let gates = Arc::<Gates>::default();
+        let engine = OnceLock::new();
+        let mut deltas = HashMap::new();
+        if options.read_only && catalog.logs.database.is_some() && !options.base_only {
+            return Err(SqlError::invalid(
+                "the database has changes in its logs, which are merged when it is opened for writing",
+            )
+            .code("25006")
+            .hint("end the server that has it open, or open it once without read-only"));
+        }
+        if catalog.logs.database.is_some() && !options.read_only {
+            let recovered = Engine::recover(&log_directory, catalog.logs, &catalog, Arc::clone(&gates), &|_| {})?;
+            deltas = recovered.deltas(&catalog)?;
+            let _ = engine.set(recovered);
+        }
+        let is_started = engine.get().is_some();
+        let database = Arc::new_cyclic(|me| Self {
             volume,
             store,
             cache,
             executor,
-            current: RwLock::new(Arc::new(Snapshot { guard, catalog, segment_tables })),
+            current: RwLock::new(Arc::new(Snapshot { guard, catalog, segment_tables, deltas })),
             codec,
             segment_reader,
             options,
+            log_directory,
+            gates,
+            engine,
+            checkpoints: Mutex::default(),
+            past: Mutex::default(),
+            background: OnceLock::new(),
+            me: Weak::clone(me),
+            readers: Arc::default(),
             sequences: Sequences::default(),
             writing: Mutex::new(()),
             device,
             speed: RwLock::new(speed),
-        }))
+            system_views: SystemViews::default(),
+        });
+        if is_started {
+            database.tend_in_background()?;
+        }
+        Ok(database)
+    }
+
+    /// Begins to merge deltas in the background, if that has not begun.
+    pub(crate) fn tend_in_background(&self) -> Result<()> {
+        if self.background.get().is_none() {
+            let _ = self.background.set(Checkpointer::start(Weak::clone(&self.me))?);
+        }
+        Ok(())
+    }
+
+    /// Makes a snapshot the newest.
+    pub(crate) fn succeed(&self, snapshot: Snapshot) {
+        let before = std::mem::replace(&mut *self.current.write(), Arc::new(snapshot));
+        let mut past = self.past.lock();
+        past.retain(|snapshot| snapshot.strong_count() > 0);
+        past.push(Arc::downgrade(&before));
+    }
+
+    /// Snapshots that somebody still reads, but for the newest.
+    pub(crate) fn older_snapshots(&self) -> Vec<Weak<Snapshot>> {
+        self.past.lock().iter().filter(|snapshot| snapshot.strong_count() > 0).map(Weak::clone).collect()
+    }
+
+    /// The views of schema `saki`, for whoever has rows for one.
+    pub fn system_views(&self) -> &SystemViews {
+        &self.system_views
     }
 
     /// The newest published snapshot.
@@ -203,6 +324,13 @@ impl Database {
     /// A reader for one thread that may wait.
     pub(crate) fn tree_reader(&self) -> Result<TreeReader> {
         TreeReader::new(&self.cache, &self.store, &IoShare::new(u32::MAX)).map_err(tree_error)
+    }
+
+    /// A reader that goes back to the others when it is dropped.
+    pub(crate) fn base_reader(&self) -> Result<Pooled<TreeReader>> {
+        let idle = self.readers.lock().pop();
+        let reader = idle.map_or_else(|| self.tree_reader(), Ok)?;
+        Ok(Pooled { item: Some(reader), pool: Arc::clone(&self.readers) })
     }
 
     /// Refuses to change a database that was opened for reading.

@@ -26,6 +26,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::CreateExternalTable;
 use datafusion::sql::sqlparser::ast::{self, Expr, visit_expressions, visit_expressions_mut};
+use saki_base::TableId;
 use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 
@@ -67,6 +68,8 @@ impl Session {
     }
 
     pub(crate) async fn create_index(&self, create: ast::CreateIndex) -> Result<StatementResult> {
+        let (table, _) = create_index::table_name(&create)?;
+        let _alone = self.alone(vec![table]).await?;
         self.blocking(move |db| db.create_index(&create)).await?;
         Ok(StatementResult::done("CREATE INDEX", 0))
     }
@@ -203,6 +206,8 @@ fn empty_table(catalog: &mut Catalog, name: &RelationName, if_not_exists: bool) 
         segments: None,
         bloom: Vec::new(),
         statistics: None,
+        delta: TableId(0),
+        merged_through: 0,
     }))
 }
 

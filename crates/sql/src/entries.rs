@@ -76,6 +76,13 @@ impl EntryDecoder {
     }
 }
 
+impl EntryDecoder {
+    /// Encodes the entry of another tree for the same row.
+    pub fn encode(&mut self, table: &Table, key: &[u8], row: &[u8], into: &mut EntryEncoder) -> Result<()> {
+        self.decode(table, key, row, |values| into.encode(&mut Vec::new(), |column| values[column]))?
+    }
+}
+
 /// A key in words: `(l_orderkey, l_linenumber) = (7, 1)`; `width` columns of it.
 pub fn describe_key(table: &Table, layout: &EntryLayout, key: &[u8], width: usize) -> String {
     let mut values = Vec::with_capacity(width);

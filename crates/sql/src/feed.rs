@@ -20,16 +20,14 @@ enum Passed {
 }
 
 impl Session {
-    /// Runs a query here while `work`, on a thread that may wait, takes its batches and publishes what it makes of them. The query must not
-    /// have begun before: parts of it run ahead of the stream, and must know by then whose publication their rows go into.
+    /// Runs a query here while `work`, on a thread that may wait, takes its batches and publishes what it makes of them.
     pub(crate) async fn feed<T: Send + 'static>(
         &self,
-        begin: impl FnOnce() -> Result<SendableRecordBatchStream>,
+        mut stream: SendableRecordBatchStream,
         work: impl FnOnce(&Database, &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (sender, mut receiver) = mpsc::channel(QUEUE);
         let _publishing = self.sequences.publishing();
-        let mut stream = begin()?;
         let written = self.blocking(move |db| {
             let mut ended = false;
             let mut batches = std::iter::from_fn(|| match receiver.blocking_recv() {

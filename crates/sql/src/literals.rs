@@ -1,4 +1,4 @@
-//! Text compared with a uuid or bytea column means a value of that type, as in PostgreSQL.
+//! Text compared with a uuid, bytea or boolean column means a value of that type, as in PostgreSQL.
 
 use arrow_schema::DataType as Arrow;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -38,6 +38,10 @@ fn typed(literal: &Expr, other: &Expr, schema: &DFSchema) -> Result<Option<Expr>
         },
         Arrow::Binary => match parse(DataType::Bytea)? {
             Value::Bytea(bytes) => ScalarValue::Binary(Some(bytes)),
+            _ => return Ok(None),
+        },
+        Arrow::Boolean => match parse(DataType::Bool)? {
+            Value::Bool(truth) => ScalarValue::Boolean(Some(truth)),
             _ => return Ok(None),
         },
         _ => return Ok(None),

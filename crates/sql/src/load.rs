@@ -335,6 +335,7 @@ pub fn unique_prefix<'k>(layout: &EntryLayout, key: &'k [u8], width: usize) -> R
 pub fn duplicate(table: &Table, layout: &EntryLayout, key: &[u8]) -> SqlError {
     let key = describe_key(table, layout, key, layout.key_columns.len());
     SqlError::constraint(format!("duplicate key violates primary key {:?}: {key}", table.primary_key_name()))
+        .code("23505")
         .hint("ON CONFLICT DO NOTHING keeps the row that is there, ON CONFLICT (…) DO UPDATE replaces it")
 }
 
@@ -346,6 +347,7 @@ pub fn not_unique(table: &Table, index: usize, layout: &EntryLayout, key: &[u8])
         "duplicate key violates unique index {:?} of table {}: {key}",
         definition.name, table.name
     ))
+    .code("23505")
 }
 
 fn collect(table: &Table, input: &Receiver<Piece>) -> Result<TableStatistics> {

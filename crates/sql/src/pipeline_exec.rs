@@ -89,7 +89,7 @@ pub struct PipelineParts {
 impl PipelineExec {
     pub fn new(parts: PipelineParts) -> Self {
         let PipelineParts { env, chain, output, schema, child, estimate, scan, path } = parts;
-        let lowered = chain.lower(&output);
+        let lowered = chain.lower(&output, &env.view);
         let partitions = match (&child, &chain.origin) {
             (Some(child), _) => child.properties().output_partitioning().partition_count(),
             (None, Origin::Ranges { access, ranges, .. }) => {
@@ -269,7 +269,9 @@ impl ExecutionPlan for PipelineExec {
         let rows = self.estimate.rows / share;
         let num_rows = match &self.scan {
             // The tree's root counts its entries.
-            Some(scan) if args.partition().is_none() && untouched(scan) => {
+            Some(scan)
+                if args.partition().is_none() && untouched(scan) && self.env.view.delta(&scan.table).is_none() =>
+            {
                 Precision::Exact(scan.table.root.entries as usize)
             }
             _ => Precision::Inexact(rows.ceil() as usize),

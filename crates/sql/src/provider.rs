@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -18,12 +18,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::RwLock;
 use saki_columns::SegmentTable;
 
-use crate::catalog::{PUBLIC, RelationKind, Table, qualified};
+use crate::catalog::{PUBLIC, ROW_ID, RelationKind, Table, qualified};
 use crate::chain::ChainFilter;
 use crate::column_scan::{ColumnPath, ColumnScanExec, ColumnScanParts};
 use crate::column_test::{self, ColumnTest};
 use crate::explain;
 use crate::path::{Path, Wanted};
+use crate::pg_catalog::{SystemCatalog, SystemSchema};
 use crate::pipeline_exec::{PipelineExec, PipelineParts, ScanInfo, only_used};
 use crate::query_env::QueryEnv;
 use crate::settings::AccessPath;
@@ -53,7 +54,13 @@ impl SnapshotTable {
         // The primary tree holds one entry per key, so the constraint holds for every snapshot.
         let primary_key = (!table.primary_key.is_empty()).then(|| Constraint::PrimaryKey(table.primary_key.clone()));
         let constraints = Constraints::new_unverified(primary_key.into_iter().collect());
-        Ok(Self { schema: table.schema(), env, table, segments, constraints })
+        let shows_row_id = env.row_id_of.as_deref() == Some(table.name.as_str());
+        let mut fields: Vec<_> = table.schema().fields().iter().map(Arc::clone).collect();
+        if shows_row_id {
+            fields.push(Arc::new(Field::new(ROW_ID, arrow_schema::DataType::Int64, false)));
+        }
+        let segments = segments.filter(|_| !shows_row_id);
+        Ok(Self { schema: Arc::new(Schema::new(fields)), env, table, segments, constraints })
     }
 
     /// Splits planner conditions into column tests and the rest, both over table columns.
@@ -65,7 +72,7 @@ impl SnapshotTable {
         let df_schema = DFSchema::try_from(self.schema.as_ref().clone())?;
         let properties = ExecutionProps::new();
         let planning = PhysicalPlanningContext::default();
-        let type_of = |column: usize| self.table.columns.get(column).map(|c| c.data_type);
+        let type_of = |column: usize| (column < self.schema.fields().len()).then(|| self.table.column_type(column).1);
         for filter in filters {
             let filter = unqualified(filter)?;
             let condition = create_physical_expr(&filter, &df_schema, &properties, &planning)?;
@@ -117,7 +124,7 @@ impl SnapshotTable {
         let (tests, rest) = self.split_conditions(filters)?;
         let columns: Vec<usize> = match projection {
             Some(projection) => projection.clone(),
-            None => (0..self.table.columns.len()).collect(),
+            None => (0..self.schema.fields().len()).collect(),
         };
         let mut needed = columns.clone();
         for condition in &rest {
@@ -149,14 +156,14 @@ impl SnapshotTable {
                 return Ok(Arc::new(ColumnScanExec::new(parts)?));
             }
         };
-        let (mut chain, map) = path.chain(&wanted, Arc::clone(&self.env.snapshot) as _);
+        let (mut chain, map) = path.chain(&wanted, Arc::clone(&self.env.view) as _);
         let find = |column: &usize| {
             map.find(*column)
                 .ok_or_else(|| DataFusionError::Internal(format!("{} has no column {column}", self.table.name)))
         };
         let output = columns.iter().map(find).collect::<Result<Vec<_>>>()?;
         for condition in &rest {
-            let all = (0..self.table.columns.len()).map(|column| {
+            let all = (0..self.schema.fields().len()).map(|column| {
                 // A column outside of a covering index is not named by the condition, or the path would fetch it.
                 map.find(column).unwrap_or(crate::chain::ColumnRef { depth: 0, column: usize::MAX })
             });
@@ -250,7 +257,12 @@ impl TableProvider for SnapshotTable {
 
     fn statistics(&self) -> Option<Statistics> {
         let mut statistics = Statistics::new_unknown(&self.schema);
-        statistics.num_rows = Precision::Exact(self.table.root.entries as usize);
+        let base = self.table.root.entries as usize;
+        // How many rows of the base a delta hides is not known before it is read.
+        statistics.num_rows = match self.env.view.delta(&self.table) {
+            None => Precision::Exact(base),
+            Some(_) => Precision::Inexact(base),
+        };
         Some(statistics)
     }
 }
@@ -316,10 +328,14 @@ impl SchemaProvider for PublicSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let env = self.env.read().clone();
+        if let Some(stand_in) = env.as_ref().and_then(|env| env.stand_ins.get(name)) {
+            return Ok(Some(Arc::clone(stand_in)));
+        }
         if let Some(external) = self.external.read().get(name) {
             return Ok(Some(Arc::clone(external)));
         }
-        let Some(env) = self.env.read().clone() else { return Ok(None) };
+        let Some(env) = env else { return Ok(None) };
         if let Some(view) = env.snapshot.catalog.view(name) {
             let planner = self.planner.read().clone();
             return Ok(Some(Arc::new(view::plan(view, &planner).await?)));
@@ -338,7 +354,8 @@ impl SchemaProvider for PublicSchema {
 
     fn table_exist(&self, name: &str) -> bool {
         let named = |env: &Arc<QueryEnv>| {
-            matches!(env.snapshot.catalog.kind_of(name), Some(RelationKind::Table | RelationKind::View))
+            env.stand_ins.contains_key(name)
+                || matches!(env.snapshot.catalog.kind_of(name), Some(RelationKind::Table | RelationKind::View))
         };
         self.is_external(name) || self.env.read().as_ref().is_some_and(named)
     }
@@ -375,21 +392,26 @@ impl SchemaProvider for OtherSchema {
 #[derive(Debug)]
 pub struct SakiCatalog {
     pub public: Arc<PublicSchema>,
+    pub system: Arc<SystemCatalog>,
 }
 
 impl CatalogProvider for SakiCatalog {
     fn schema_names(&self) -> Vec<String> {
-        match self.public.env.read().as_ref() {
+        let of_users = match self.public.env.read().as_ref() {
             Some(env) => env.snapshot.catalog.schema_names().map(str::to_owned).collect(),
-            None => vec![PUBLIC.into()],
-        }
+            None => vec![PUBLIC.to_owned()],
+        };
+        of_users.into_iter().chain(SystemSchema::names().map(str::to_owned)).collect()
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         if name == PUBLIC {
             return Some(Arc::clone(&self.public) as _);
         }
-        let there = self.public.env.read().as_ref().is_some_and(|env| env.snapshot.catalog.has_schema(name));
-        there.then(|| Arc::new(OtherSchema { name: name.to_owned(), public: Arc::clone(&self.public) }) as _)
+        let is_there = self.public.env.read().as_ref().is_some_and(|env| env.snapshot.catalog.has_schema(name));
+        match is_there {
+            true => Some(Arc::new(OtherSchema { name: name.to_owned(), public: Arc::clone(&self.public) }) as _),
+            false => SystemSchema::find(name, &self.system),
+        }
     }
 }

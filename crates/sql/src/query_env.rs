@@ -5,17 +5,58 @@ use std::sync::Arc;
 
 use saki_exec::{Executor, SegmentReader};
 
+use crate::catalog::Table;
 use crate::cost::CostModel;
+use crate::database::Database;
+use crate::delta::ReadView;
+use crate::dml::StandIns;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 
 /// Shared by all nodes of a statement's plan.
 pub struct QueryEnv {
+    /// What is read, deltas included.
+    pub view: Arc<ReadView>,
     pub snapshot: Arc<Snapshot>,
+    pub db: Arc<Database>,
     pub settings: Settings,
     pub costs: CostModel,
     pub executor: Arc<Executor>,
     pub segment_reader: Arc<SegmentReader>,
+    /// The table whose hidden row id is a column like others.
+    pub row_id_of: Option<String>,
+    /// Tables that stand in for those of the same name.
+    pub stand_ins: StandIns,
+}
+
+impl QueryEnv {
+    /// The same with the row ids of a table to be seen, if it has any. Segments do not have them.
+    pub fn with_row_id(&self, table: &Table) -> Arc<Self> {
+        let mut env = self.copy();
+        if table.primary_key.is_empty() {
+            env.row_id_of = Some(table.name.clone());
+        }
+        Arc::new(env)
+    }
+
+    /// The same with other tables under some names.
+    pub fn with_stand_ins(&self, stand_ins: StandIns) -> Arc<Self> {
+        Arc::new(Self { stand_ins, ..self.copy() })
+    }
+
+    fn copy(&self) -> Self {
+        Self {
+            view: Arc::clone(&self.view),
+            snapshot: Arc::clone(&self.snapshot),
+            db: Arc::clone(&self.db),
+            settings: self.settings.clone(),
+            costs: self.costs.clone(),
+            executor: Arc::clone(&self.executor),
+            segment_reader: Arc::clone(&self.segment_reader),
+            row_id_of: self.row_id_of.clone(),
+            stand_ins: self.stand_ins.clone(),
+        }
+    }
 }
 
 impl fmt::Debug for QueryEnv {

@@ -27,18 +27,23 @@ use parking_lot::RwLock;
 
 use crate::cost::CostModel;
 use crate::database::Database;
+use crate::delta::ReadView;
+use crate::dml::StandIns;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::explain::plan_text;
 use crate::implied::ImpliedConditions;
 use crate::index_join::IndexJoinRule;
 use crate::join_order::OrderedPlanner;
 use crate::literals::TypedLiterals;
+use crate::merge::Pace;
 use crate::native::NativeRule;
+use crate::pg_catalog::{self, SessionFacts, SystemCatalog};
 use crate::provider::{PublicSchema, SakiCatalog};
 use crate::query_env::QueryEnv;
 use crate::sequence::{self, SessionSequences};
 use crate::settings::Settings;
 use crate::statement::{self, object_name, setting_text};
+use crate::transaction::Transactions;
 
 /// What a statement gave.
 pub enum StatementResult {
@@ -46,6 +51,8 @@ pub enum StatementResult {
     Rows { schema: SchemaRef, stream: SendableRecordBatchStream },
     /// The command's name, and how many rows it concerned.
     Done { tag: String, rows: u64 },
+    /// A command that was asked to say something of the rows it concerned.
+    Returning { tag: String, rows: u64, batch: RecordBatch },
 }
 
 impl StatementResult {
@@ -53,9 +60,17 @@ impl StatementResult {
         Self::Done { tag: tag.into(), rows }
     }
 
+    pub(crate) fn returning(tag: impl Into<String>, rows: u64, batch: RecordBatch) -> Self {
+        Self::Returning { tag: tag.into(), rows, batch }
+    }
+
     /// All rows at once; none for commands.
     pub async fn collect(self) -> Result<Vec<RecordBatch>> {
-        let Self::Rows { mut stream, .. } = self else { return Ok(Vec::new()) };
+        let mut stream = match self {
+            Self::Rows { stream, .. } => stream,
+            Self::Returning { batch, .. } => return Ok(vec![batch]),
+            Self::Done { .. } => return Ok(Vec::new()),
+        };
         let mut batches = Vec::new();
         while let Some(batch) = stream.next().await {
             batches.push(batch?);
@@ -94,9 +109,11 @@ pub struct Session {
     settings: RwLock<Settings>,
     pub(crate) public: Arc<PublicSchema>,
     pub(crate) context: SessionContext,
+    pub(crate) system: Arc<SystemCatalog>,
     pub(crate) sequences: Arc<SessionSequences>,
     /// Names mean the tables of one statement's snapshot while it is planned.
     planning: tokio::sync::Mutex<()>,
+    pub(crate) transactions: Arc<tokio::sync::Mutex<Transactions>>,
 }
 
 impl Database {
@@ -104,17 +121,22 @@ impl Database {
     pub fn session(self: &Arc<Self>) -> Session {
         let public = Arc::new(PublicSchema::default());
         let context = SessionContext::new_with_state(session_state());
+        let system = SystemCatalog::new(self);
+        system.register(&context);
+        let catalog = SakiCatalog { public: Arc::clone(&public), system: Arc::clone(&system) };
+        context.register_catalog("saki", Arc::new(catalog));
         let sequences = SessionSequences::new(Arc::clone(self));
         sequence::register(&context, &sequences);
         public.plan_views_by(context.state_weak_ref());
-        context.register_catalog("saki", Arc::new(SakiCatalog { public: Arc::clone(&public) }));
         Session {
             db: Arc::clone(self),
             settings: RwLock::default(),
             public,
             context,
+            system,
             sequences,
             planning: tokio::sync::Mutex::new(()),
+            transactions: Arc::default(),
         }
     }
 }
@@ -123,7 +145,8 @@ fn session_state() -> SessionState {
     let mut config = SessionConfig::new()
         .with_default_catalog_and_schema("saki", "public")
         .with_create_default_catalog_and_schema(false)
-        .with_information_schema(true);
+        // Ours has what PostgreSQL's has.
+        .with_information_schema(false);
     let options = config.options_mut();
     options.sql_parser.dialect = Dialect::PostgreSQL;
     // 0.06 + 0.01 is 0.07 in SQL.
@@ -145,6 +168,7 @@ fn session_state() -> SessionState {
         .with_config(config)
         .with_default_features()
         .with_expr_planners(planners)
+        .with_type_planner(Arc::new(pg_catalog::TypeNames))
         .with_optimizer_rules(logical_rules)
         .with_physical_optimizer_rules(rules)
         .with_query_planner(Arc::new(OrderedPlanner))
@@ -158,6 +182,11 @@ impl Session {
 
     pub fn settings(&self) -> Settings {
         self.settings.read().clone()
+    }
+
+    /// States who the session is: what `current_user`, `current_setting()` and their like answer.
+    pub fn state_facts(&self, change: impl FnOnce(&mut SessionFacts)) {
+        self.system.state_session(change);
     }
 
     /// Sets one setting, without the prefix `saki.`.
@@ -185,11 +214,6 @@ impl Session {
         Box::pin(self.execute_statement(parsed.0))
     }
 
-    /// Whether a transaction is open.
-    pub fn transaction_status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
-    }
-
     /// The plan of a query, as text.
     pub fn explain<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<String>> {
         Box::pin(async move {
@@ -202,11 +226,27 @@ impl Session {
     }
 
     async fn execute_statement(&self, parsed: Statement) -> Result<StatementResult> {
-        match parsed {
+        if let Statement::Statement(parsed) = &parsed
+            && let Some(done) = self.control(parsed).await?
+        {
+            return Ok(done);
+        }
+        self.transactions.lock().await.settle()?;
+        self.transactions.lock().await.check()?;
+        if let Statement::Statement(statement) = &parsed
+            && let Some(done) = self.execute_compiled(statement).await?
+        {
+            return Ok(done);
+        }
+        let outcome = match parsed {
             Statement::Statement(parsed) => self.execute_sql(*parsed).await,
             Statement::CreateExternalTable(create) => self.create_external_table(create).await,
             other => Err(SqlError::unsupported(format!("{other} is not supported"))),
+        };
+        if outcome.is_err() {
+            self.transactions.lock().await.fail();
         }
+        outcome
     }
 
     async fn execute_sql(&self, parsed: ast::Statement) -> Result<StatementResult> {
@@ -228,6 +268,20 @@ impl Session {
             Sql::CreateSchema { schema_name, if_not_exists, .. } => {
                 self.create_schema(&schema_name, if_not_exists).await
             }
+            // Within a transaction ROLLBACK has to bring the rows back.
+            Sql::Truncate(truncate) if self.transaction_status() == TransactionStatus::Open => {
+                for target in &truncate.table_names {
+                    let sql = format!("DELETE FROM {}", target.name);
+                    for parsed in statement::parse(&sql)? {
+                        if let Statement::Statement(delete) = parsed
+                            && let Sql::Delete(delete) = *delete
+                        {
+                            self.delete(delete).await?;
+                        }
+                    }
+                }
+                Ok(StatementResult::done("TRUNCATE TABLE", 0))
+            }
             Sql::Truncate(truncate) => self.truncate(&truncate).await,
             Sql::Comment { object_type, object_name, comment, .. } => {
                 self.comment(object_type, object_name, comment).await
@@ -245,16 +299,14 @@ impl Session {
                 let name = variable.iter().map(statement::name_of).collect::<Vec<_>>().join(".");
                 self.show(&name)
             }
-            Sql::Update(_) | Sql::Delete(_) | Sql::Merge(_) => {
-                let text = parsed.to_string();
-                let verb = text.split(' ').next().unwrap_or_default().to_owned();
-                Err(SqlError::unsupported(format!("{verb} is not supported yet"))
-                    .hint("INSERT … ON CONFLICT DO UPDATE replaces rows; DROP TABLE and COPY load a table anew"))
+            Sql::Call(call) if call.name.to_string().eq_ignore_ascii_case(statement::CHECKPOINT) => {
+                self.blocking(|db| db.checkpoint(&Pace::full()).map(drop)).await?;
+                Ok(StatementResult::done("CHECKPOINT", 0))
             }
-            Sql::StartTransaction { .. } | Sql::Commit { .. } | Sql::Rollback { .. } | Sql::Savepoint { .. } => {
-                Err(SqlError::unsupported("transactions of several statements are not supported yet")
-                    .hint("each statement is atomic"))
-            }
+            Sql::Update(update) => self.update(update).await,
+            Sql::Delete(delete) => self.delete(delete).await,
+            Sql::Merge(_) => Err(SqlError::unsupported("MERGE is not supported")
+                .hint("INSERT … ON CONFLICT DO UPDATE, UPDATE and DELETE are")),
             other => {
                 let text = other.to_string();
                 let verb = text.split(' ').take(2).collect::<Vec<_>>().join(" ");
@@ -263,12 +315,22 @@ impl Session {
         }
     }
 
-    /// What a statement that begins now works with.
-    pub(crate) fn env(&self) -> Arc<QueryEnv> {
+    /// What a query that begins now works with.
+    pub(crate) async fn env(&self) -> Result<Arc<QueryEnv>> {
+        let view = self.transactions.lock().await.read_view(&self.db)?;
+        Ok(self.env_of(view))
+    }
+
+    /// What a statement works with that reads `view`.
+    pub(crate) fn env_of(&self, view: Arc<ReadView>) -> Arc<QueryEnv> {
         let settings = self.settings();
         let costs = CostModel::new(self.db.speed(), self.db.page_size().bytes(), &settings);
         Arc::new(QueryEnv {
-            snapshot: self.db.snapshot(),
+            snapshot: Arc::clone(&view.snapshot),
+            view,
+            db: Arc::clone(&self.db),
+            row_id_of: None,
+            stand_ins: StandIns::default(),
             settings,
             costs,
             executor: Arc::clone(&self.db.executor),
@@ -287,20 +349,15 @@ impl Session {
     }
 
     /// The plan of a query over the newest snapshot, and how to run it.
-    pub(crate) async fn plan(&self, query: ast::Statement) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+    pub(crate) async fn plan(&self, mut query: ast::Statement) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        pg_catalog::rewrite(&mut query)?;
         let statement = Statement::Statement(Box::new(query));
         self.plan_with(async |state| Ok(state.statement_to_plan(statement).await?)).await
     }
 
     /// The logical plan of a statement over the newest snapshot.
     pub(crate) async fn logical_plan(&self, statement: Statement) -> Result<LogicalPlan> {
-        let _planning = self.planning.lock().await;
-        let env = self.env();
-        let state = self.state(&env.settings);
-        self.public.enter(&env);
-        let planned = state.statement_to_plan(statement).await;
-        self.public.leave();
-        Ok(planned?)
+        self.analyze_with(async |state| Ok(state.statement_to_plan(statement).await?)).await
     }
 
     /// Plans what `logical` makes of names in the newest snapshot.
@@ -308,18 +365,43 @@ impl Session {
         &self,
         logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
-        let _planning = self.planning.lock().await;
-        let env = self.env();
-        let state = self.state(&env.settings);
-        self.public.enter(&env);
-        let planned = async {
-            let logical = logical(&state).await?;
+        let env = self.env().await?;
+        let planned = self.plan_in(&env, logical).await?;
+        self.transactions.lock().await.track(&env.view)?;
+        Ok(planned)
+    }
+
+    /// The same with names as they are in `env`.
+    pub(crate) async fn plan_in(
+        &self,
+        env: &Arc<QueryEnv>,
+        logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
+    ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        self.analyze_in(env, async |state| {
+            let logical = pg_catalog::nested_loops(logical(state).await?, state)?;
             refuse_changes(&logical)?;
-            Ok::<_, SqlError>(state.create_physical_plan(&logical).await?)
-        }
-        .await;
+            Ok((state.create_physical_plan(&logical).await?, state.task_ctx()))
+        })
+        .await
+    }
+
+    /// What `work` makes of names in the newest snapshot.
+    pub(crate) async fn analyze_with<T>(&self, work: impl AsyncFnOnce(&SessionState) -> Result<T>) -> Result<T> {
+        let env = self.env().await?;
+        self.analyze_in(&env, work).await
+    }
+
+    async fn analyze_in<T>(
+        &self,
+        env: &Arc<QueryEnv>,
+        work: impl AsyncFnOnce(&SessionState) -> Result<T>,
+    ) -> Result<T> {
+        let _planning = self.planning.lock().await;
+        let state = self.state(&env.settings);
+        self.public.enter(env);
+        let made = work(&state).await;
         self.public.leave();
-        Ok((planned?, state.task_ctx()))
+        made
     }
 
     async fn query(&self, query: ast::Statement) -> Result<StatementResult> {

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use saki_base::{TreeId, ValueRef};
-use saki_tree::{BulkLoader, Change, Sorter, TreeReader, TreeRoot};
+use saki_base::{PageAddress, TreeId, ValueRef};
+use saki_tree::{BulkLoader, Sorter, TreeReader, TreeRoot};
 use saki_volume::{PageWriter, Publication};
 
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::database::{Database, catalog_root, tree_error, volume_error};
+use crate::delta::Engine;
 use crate::entries::{key_error, row_error};
 use crate::error::Result;
 use crate::snapshot::Snapshot;
@@ -21,6 +22,10 @@ pub struct Writer<'d> {
     pub catalog: Catalog,
     pub(crate) publication: Publication,
     reader: TreeReader,
+    /// What the change began with.
+    before: Arc<Snapshot>,
+    /// An engine that begins with this change.
+    pub(crate) starting: Option<Engine>,
 }
 
 impl Database {
@@ -31,19 +36,24 @@ impl Database {
         let _writing = self.writing.lock();
         let publication = self.volume.begin();
         let before = self.snapshot();
-        let mut writer = Writer { db: self, catalog: before.catalog.clone(), publication, reader: self.tree_reader()? };
+        let (catalog, reader) = (before.catalog.clone(), self.tree_reader()?);
+        let mut writer = Writer { db: self, catalog, publication, reader, before, starting: None };
         let result = work(&mut writer)?;
-        writer.commit(before.guard.root())?;
+        writer.commit()?;
         Ok(result)
     }
 }
 
 impl Writer<'_> {
-    fn commit(mut self, before: &[u8]) -> Result<()> {
-        if !before.is_empty() {
-            self.free_tree(&catalog_root(before)?)?;
+    fn commit(mut self) -> Result<()> {
+        let before = Arc::clone(&self.before);
+        if !before.guard.root().is_empty() {
+            self.free_tree(&catalog_root(before.guard.root())?)?;
         }
         self.db.sequences.store(&mut self.catalog);
+        self.renew_deltas();
+        let engine = self.starting.as_ref().or(self.db.engine.get());
+        let deltas = engine.map(|engine| engine.deltas(&self.catalog)).transpose()?.unwrap_or_default();
         let (key_layout, row_layout) = Catalog::entry_layout();
         let mut loader = self.trees().loader(CATALOG_TREE);
         let (mut key, mut row) = (Vec::new(), Vec::new());
@@ -58,9 +68,18 @@ impl Writer<'_> {
         self.publication.commit(&root.to_bytes()).map_err(volume_error)?;
         let segment_tables = Arc::clone(&self.db.snapshot().segment_tables);
         segment_tables.retain(&self.catalog);
-        let snapshot = Snapshot { guard: self.db.volume.snapshot(), catalog: self.catalog, segment_tables };
-        *self.db.current.write() = Arc::new(snapshot);
+        if let Some(engine) = self.starting {
+            let _ = self.db.engine.set(engine);
+        }
+        let snapshot = Snapshot { guard: self.db.volume.snapshot(), catalog: self.catalog, segment_tables, deltas };
+        self.db.succeed(snapshot);
         Ok(())
+    }
+
+    /// A table that is laid out otherwise than before has a delta of its own.
+    pub(crate) fn renew_deltas(&mut self) {
+        let before = Arc::clone(&self.before);
+        self.catalog.renew_deltas(&before.catalog);
     }
 
     /// For threads that build trees side by side.
@@ -68,18 +87,14 @@ impl Writer<'_> {
         Trees { db: self.db, publication: &self.publication }
     }
 
+    /// What [`Self::trees`] and [`Self::reader`] give, side by side.
+    pub fn parts(&mut self) -> (Trees<'_>, &mut TreeReader) {
+        (Trees { db: self.db, publication: &self.publication }, &mut self.reader)
+    }
+
     /// Reads trees, those just written included.
     pub fn reader(&mut self) -> &mut TreeReader {
         &mut self.reader
-    }
-
-    /// Replaces a tree by itself with changes, which ascend by key.
-    pub fn apply(&mut self, root: &TreeRoot, changes: &[Change<'_>]) -> Result<saki_tree::Applied> {
-        let mut pages = self.publication.writer();
-        let applied = saki_tree::apply(self.reader.fetcher(), &mut pages, root, changes).map_err(tree_error)?;
-        pages.finish().map_err(volume_error)?;
-        self.publication.free(&applied.freed);
-        Ok(applied)
     }
 
     /// Gives all pages of a tree back.
@@ -110,6 +125,11 @@ impl Trees<'_> {
     /// A writer of pages that are no tree.
     pub fn pages(self) -> PageWriter {
         self.publication.writer()
+    }
+
+    /// Counts pages as no longer referred to, each once.
+    pub fn free(self, pages: &[PageAddress]) {
+        self.publication.free(pages);
     }
 
     pub fn sorter(self, memory_bytes: usize) -> Sorter {

@@ -20,7 +20,7 @@
 use std::ops::Range;
 
 use saki_base::{PageAddress, PageRef, TreeId};
-use saki_page::{FormatError, InnerView, LeafValue, LeafView, OverflowRef, PageKind, key_bytes_max};
+use saki_page::{FormatError, InnerView, LeafValue, OverflowRef, PageKind, key_bytes_max};
 use saki_volume::PageWriter;
 
 use crate::build::{Build, PageSink, Upper, too_long};
@@ -53,6 +53,18 @@ pub struct Applied {
     pub removed: u64,
 }
 
+/// What becomes of a change that meets an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// The change takes effect.
+    Change,
+    /// The entry stays as it is; the change counts nowhere.
+    Keep,
+}
+
+/// Told the number of a change whose key is there, and the value it has, in ascending order; decides what becomes of it.
+pub type Met<'m> = dyn FnMut(usize, &[u8]) -> Effect + 'm;
+
 /// Applies changes in strictly ascending key order to a tree. The new pages can be read at once.
 ///
 /// # Errors
@@ -63,6 +75,21 @@ pub fn apply(
     writer: &mut PageWriter,
     tree: &TreeRoot,
     changes: &[Change<'_>],
+) -> Result<Applied, TreeError> {
+    apply_met(fetcher, writer, tree, changes, None)
+}
+
+/// As [`apply`], telling `met` of every entry that a change meets: whoever needs old values has them from the visit
+/// that replaces them, and need not look them up.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_met(
+    fetcher: &mut Fetcher,
+    writer: &mut PageWriter,
+    tree: &TreeRoot,
+    changes: &[Change<'_>],
+    met: Option<&mut Met<'_>>,
 ) -> Result<Applied, TreeError> {
     check(tree.id, changes, fetcher)?;
     let page_size = fetcher.page_size();
@@ -85,8 +112,18 @@ pub fn apply(
     let all = 0..changes.len();
     let ahead = Ahead::new(root, tree.height - 1, all.clone(), usize::MAX);
     let sink = PageSink::new(page_size);
-    let mut work =
-        Apply { changes, tree: tree.id, fetcher, writer, sink, ahead, applied: &mut applied, gone: Gone::default() };
+    let mut work = Apply {
+        changes,
+        tree: tree.id,
+        fetcher,
+        writer,
+        sink,
+        ahead,
+        met,
+        old: Vec::new(),
+        applied: &mut applied,
+        gone: Gone::default(),
+    };
     let replaced = work.children(tree.height - 1, vec![Child { separator: Vec::new(), page: root }], all, None)?;
     let mut upper = Upper::new(tree.id, page_size, tree.height - 1);
     for child in &replaced {
@@ -131,25 +168,28 @@ fn check(tree: TreeId, changes: &[Change<'_>], fetcher: &Fetcher) -> Result<(), 
 
 /// Pages of the old tree that the new one does not use.
 #[derive(Default)]
-struct Gone {
+pub(crate) struct Gone {
     leaf_pages: u64,
     inner_pages: u64,
     overflow_pages: u64,
 }
 
-struct Apply<'a, 'c> {
-    changes: &'a [Change<'c>],
-    tree: TreeId,
-    fetcher: &'a mut Fetcher,
-    writer: &'a mut PageWriter,
-    sink: PageSink,
+pub(crate) struct Apply<'a, 'c, 'm> {
+    pub changes: &'a [Change<'c>],
+    pub tree: TreeId,
+    pub fetcher: &'a mut Fetcher,
+    pub writer: &'a mut PageWriter,
+    pub sink: PageSink,
     /// The leaves that changes lead to, in order, each with its changes.
     ahead: Ahead<Range<usize>>,
-    applied: &'a mut Applied,
+    met: Option<&'a mut Met<'m>>,
+    /// A value out of overflow pages, for `met`.
+    old: Vec<u8>,
+    pub applied: &'a mut Applied,
     gone: Gone,
 }
 
-impl Apply<'_, '_> {
+impl Apply<'_, '_, '_> {
     /// Applies the changes of `range` to the children of one page; `level` is theirs. Returns the children
     /// that the page has then. `high`: the separator of what comes after the last child; none at the tree's right end.
     fn children(
@@ -196,6 +236,12 @@ impl Apply<'_, '_> {
             let last = children.peek().is_none();
             let bound = children.peek().map_or(high, |next| Some(&next.separator));
             let loaded = group.load(self, level, &child, mine, bound)?;
+            if let Loaded::Replaced(page) = loaded {
+                self.applied.freed.push(child.page.address);
+                self.gone.leaf_pages += 1;
+                replaced.push(Child { separator: child.separator, page });
+                continue;
+            }
             if alone && loaded == Loaded::Unchanged {
                 // Removals of absent keys only.
                 group.clear();
@@ -238,7 +284,7 @@ impl Apply<'_, '_> {
     }
 
     /// Waits for the next leaf that changes lead to; those behind it are asked for.
-    fn await_leaf(&mut self) -> Result<(), TreeError> {
+    pub(crate) fn await_leaf(&mut self) -> Result<(), TreeError> {
         let (changes, tree) = (self.changes, self.tree);
         let expected = self.fetcher.expectation(tree);
         let mut separator = Vec::new();
@@ -262,8 +308,20 @@ impl Apply<'_, '_> {
         next.map(drop).map_err(|error| error.of(tree, self.fetcher))
     }
 
+    /// What becomes of a change that meets an entry with this value.
+    pub(crate) fn meet(&mut self, change: usize, value: LeafValue<'_>) -> Result<Effect, TreeError> {
+        let Some(met) = &mut self.met else { return Ok(Effect::Change) };
+        Ok(match value {
+            LeafValue::Inline(value) => met(change, value),
+            LeafValue::Overflow(overflow) => {
+                overflow::read(self.fetcher, self.tree, overflow, &mut self.old)?;
+                met(change, &self.old)
+            }
+        })
+    }
+
     /// Counts the pages of a value as freed.
-    fn free_overflow(&mut self, overflow: OverflowRef) -> Result<(), TreeError> {
+    pub(crate) fn free_overflow(&mut self, overflow: OverflowRef) -> Result<(), TreeError> {
         let before = self.applied.freed.len();
         overflow::list(self.fetcher, self.tree, overflow, &mut self.applied.freed)?;
         self.gone.overflow_pages += (self.applied.freed.len() - before) as u64;
@@ -273,18 +331,20 @@ impl Apply<'_, '_> {
 
 /// What loading a child into a group found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Loaded {
+pub(crate) enum Loaded {
     Unchanged,
     Changed,
     /// Everything new comes after everything old, at the tree's right end.
     Appended,
+    /// The group is as it was: another leaf, written already, takes the child's place.
+    Replaced(PageRef),
 }
 
 /// Groups that can take in a child's content, with changes applied.
-trait Load: Group {
+pub(crate) trait Load: Group {
     fn load(
         &mut self,
-        apply: &mut Apply<'_, '_>,
+        apply: &mut Apply<'_, '_, '_>,
         level: u8,
         child: &Child,
         changes: Range<usize>,
@@ -295,7 +355,7 @@ trait Load: Group {
 impl Load for ChildGroup {
     fn load(
         &mut self,
-        apply: &mut Apply<'_, '_>,
+        apply: &mut Apply<'_, '_, '_>,
         level: u8,
         child: &Child,
         changes: Range<usize>,
@@ -325,7 +385,12 @@ impl Load for ChildGroup {
 }
 
 /// Checks that a page keeps within its parents' separators: what is built from its content relies on the order.
-fn within(kind: PageKind, above_low: bool, last: Option<&[u8]>, high: Option<&[u8]>) -> Result<(), FormatError> {
+pub(crate) fn within(
+    kind: PageKind,
+    above_low: bool,
+    last: Option<&[u8]>,
+    high: Option<&[u8]>,
+) -> Result<(), FormatError> {
     let below_high = last.is_none_or(|last| high.is_none_or(|high| last < high));
     if above_low && below_high {
         return Ok(());
@@ -343,67 +408,4 @@ fn children_of(view: &InnerView<'_>, first_separator: &[u8]) -> Vec<Child> {
         Child { separator, page: view.child(index) }
     };
     (0..view.count()).map(child).collect()
-}
-
-impl Load for LeafGroup {
-    fn load(
-        &mut self,
-        apply: &mut Apply<'_, '_>,
-        _level: u8,
-        child: &Child,
-        changes: Range<usize>,
-        high: Option<&[u8]>,
-    ) -> Result<Loaded, TreeError> {
-        if !changes.is_empty() {
-            apply.await_leaf()?;
-        }
-        // A copy, so that no frame is held while overflow values are read and written.
-        let page = descend(apply.fetcher, apply.tree, child.page, |bytes, expected| {
-            let leaf = LeafView::open(bytes, expected)?;
-            leaf.verify()?;
-            let mut last = Vec::new();
-            if leaf.count() > 0 {
-                leaf.key_into(leaf.count() - 1, &mut last);
-                within(PageKind::Leaf, leaf.compare(0, &child.separator).is_ge(), Some(&last), high)?;
-            }
-            Ok(bytes.to_vec())
-        })?;
-        let leaf = LeafView::open(&page, apply.fetcher.expectation(apply.tree)).expect("opened when it was copied");
-        let before = (apply.applied.inserted, apply.applied.replaced, apply.applied.removed);
-        let all = apply.changes;
-        let appended = high.is_none()
-            && leaf.count() > 0
-            && changes.clone().next().is_some_and(|first| leaf.compare(leaf.count() - 1, all[first].key).is_lt());
-        let mut next = 0;
-        for change in &all[changes] {
-            let at = leaf.lower_bound(change.key).max(next);
-            self.copy(&leaf, next..at);
-            next = at;
-            let old = (at < leaf.count() && leaf.compare(at, change.key).is_eq()).then(|| leaf.value(at));
-            if let Some(old) = old {
-                next = at + 1;
-                if let LeafValue::Overflow(overflow) = old {
-                    apply.free_overflow(overflow)?;
-                }
-            }
-            match (old, change.value) {
-                (None, None) => {}
-                (Some(_), None) => apply.applied.removed += 1,
-                (old, Some(value)) => {
-                    self.push(change.key, value, &mut apply.sink, apply.writer)?;
-                    match old {
-                        None => apply.applied.inserted += 1,
-                        Some(_) => apply.applied.replaced += 1,
-                    }
-                }
-            }
-        }
-        self.copy(&leaf, next..leaf.count());
-        let after = (apply.applied.inserted, apply.applied.replaced, apply.applied.removed);
-        Ok(match before == after {
-            true => Loaded::Unchanged,
-            false if appended => Loaded::Appended,
-            false => Loaded::Changed,
-        })
-    }
 }

@@ -35,6 +35,19 @@ impl PageSink {
         Ok(writer.append(&self.page)?)
     }
 
+    /// Writes a leaf that `fill` makes of another one; none if it cannot.
+    pub fn patched(
+        &mut self,
+        writer: &mut PageWriter,
+        fill: impl FnOnce(&mut [u8]) -> bool,
+    ) -> Result<Option<PageRef>, TreeError> {
+        if !fill(&mut self.page) {
+            return Ok(None);
+        }
+        self.leaf_pages += 1;
+        Ok(Some(writer.append(&self.page)?))
+    }
+
     /// Writes the inner page and empties the builder.
     pub fn inner(&mut self, writer: &mut PageWriter, inner: &mut InnerBuilder) -> Result<PageRef, TreeError> {
         inner.finish_into(&mut self.page);

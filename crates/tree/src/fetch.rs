@@ -61,6 +61,12 @@ impl Fetcher {
         self.port.read(&self.share, &self.reader, page).map(|guard| look(&guard))
     }
 
+    /// Calls `look` with one page if it is in memory.
+    #[inline]
+    pub(crate) fn peek<R>(&self, page: PageRef, look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, PageError> {
+        Ok(self.reader.find(page)?.map(|guard| look(&guard)))
+    }
+
     /// Visits pages in whatever order they arrive, with many in flight. `visit` gets a page's bytes, or why it cannot
     /// be had, and may add further pages to `work` (a stack: deeper pages go first, so it stays small).
     /// An error of `visit` ends the walk.
@@ -213,8 +219,10 @@ pub(crate) struct Ahead<T> {
     queue: VecDeque<Upcoming<T>>,
     /// Pages of the queue's front that have been asked for.
     asked: usize,
-    /// How many may be; doubles with each leaf, up to the fetcher's window.
+    /// How many may be; doubles with each time of asking, up to the fetcher's window.
     reach: usize,
+    /// More are asked for once no more than so many are left: in batches, whose neighbours the device reads together.
+    refill_at: usize,
     children: Vec<(PageRef, T)>,
 }
 
@@ -230,7 +238,8 @@ const AHEAD_TOKEN: u64 = u64::MAX - 1;
 impl<T: Clone> Ahead<T> {
     /// Begins at a tree's topmost page; `reach` leaves are asked for at first.
     pub fn new(page: PageRef, level: u8, what: T, reach: usize) -> Self {
-        Self { queue: VecDeque::from([Upcoming { page, level, what }]), asked: 0, reach, children: Vec::new() }
+        let queue = VecDeque::from([Upcoming { page, level, what }]);
+        Self { queue, asked: 0, reach, refill_at: 0, children: Vec::new() }
     }
 
     /// The next leaf; `expand` lists the wanted children of an inner page, in order. The leaf and
@@ -243,13 +252,16 @@ impl<T: Clone> Ahead<T> {
         loop {
             let Some(front) = self.queue.front() else { return Ok(None) };
             if front.level == 0 {
-                self.ask(fetcher, &mut expand);
+                if self.asked <= self.refill_at {
+                    self.ask(fetcher, &mut expand);
+                    self.refill_at = self.asked / 2;
+                }
                 let front = self.queue.pop_front().expect("just seen");
                 self.asked = self.asked.saturating_sub(1);
                 return Ok(Some((front.page, front.what)));
             }
             let Upcoming { page, level, what } = self.queue.pop_front().expect("just seen");
-            self.asked = 0;
+            (self.asked, self.refill_at) = (0, 0);
             let children = &mut self.children;
             fetcher.read(page, |bytes| expand(bytes, page, level, &what, children))??;
             for (page, what) in self.children.drain(..).rev() {

@@ -25,6 +25,11 @@ const UNDER_FULL_PART: usize = 3;
 /// What an item costs beside its bytes, roughly.
 const ITEM_BYTES: usize = 6;
 
+/// Whether content of so many bytes takes in its neighbour.
+pub(crate) fn is_under_full(bytes: usize, page_bytes: usize) -> bool {
+    bytes < page_bytes / UNDER_FULL_PART
+}
+
 /// Items in key order, and the builder of the pages they go to.
 pub(crate) trait Group {
     fn len(&self) -> usize;
@@ -44,7 +49,7 @@ pub(crate) trait Group {
     }
 
     fn is_under_full(&self) -> bool {
-        (0..self.len()).map(|item| self.weight(item)).sum::<usize>() < self.page_bytes() / UNDER_FULL_PART
+        is_under_full((0..self.len()).map(|item| self.weight(item)).sum(), self.page_bytes())
     }
 
     /// Fills the open page with items from `from` on until it weighs `target`; returns the first item that is not in it.
@@ -155,6 +160,8 @@ pub(crate) struct LeafGroup {
     page_size: PageSize,
     tree: TreeId,
     key: Vec<u8>,
+    /// The page being loaded; its memory is kept.
+    pub page: Vec<u8>,
 }
 
 struct Entry {
@@ -170,7 +177,7 @@ enum Value {
 impl LeafGroup {
     pub fn new(page_size: PageSize, tree: TreeId) -> Self {
         let open = LeafBuilder::new(page_size, tree);
-        Self { arena: Vec::new(), entries: Vec::new(), open, page_size, tree, key: Vec::new() }
+        Self { arena: Vec::new(), entries: Vec::new(), open, page_size, tree, key: Vec::new(), page: Vec::new() }
     }
 
     /// Takes over entries of a leaf as they are.

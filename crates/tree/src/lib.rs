@@ -56,6 +56,7 @@ mod error;
 mod fetch;
 mod free;
 mod group;
+mod leaf;
 mod live;
 mod merge;
 mod overflow;
@@ -64,7 +65,7 @@ mod root;
 mod sort;
 mod verify;
 
-pub use apply::{Applied, Change, apply};
+pub use apply::{Applied, Change, Effect, Met, apply, apply_met};
 pub use build::BulkLoader;
 pub use error::TreeError;
 pub use fetch::Fetcher;

@@ -71,6 +71,40 @@ impl TreeReader {
         Ok(self.get_into(tree, key, &mut value)?.then_some(value))
     }
 
+    /// The same, without waiting: `None` if a page on the way is not in memory.
+    pub fn get_cached(&mut self, tree: &TreeRoot, key: &[u8], value: &mut Vec<u8>) -> Result<Option<bool>, TreeError> {
+        let Some(mut page) = tree.root else { return Ok(Some(false)) };
+        let expected = self.fetcher.expectation(tree.id);
+        for level in (1..tree.height).rev() {
+            let step = self.fetcher.peek(page, |bytes| {
+                let view = open_inner(bytes, expected, level)?;
+                Ok(view.child(view.child_for(key)))
+            });
+            match self.looked(tree.id, page, step)? {
+                Some(child) => page = child,
+                None => return Ok(None),
+            }
+        }
+        let step = self.fetcher.peek(page, |bytes| look_up(bytes, expected, key, value));
+        match self.looked(tree.id, page, step)? {
+            None => Ok(None),
+            Some(Found::Absent) => Ok(Some(false)),
+            Some(Found::Inline) => Ok(Some(true)),
+            // Long values are rare: they are worth a wait.
+            Some(Found::Overflow(_)) => self.get_into(tree, key, value).map(Some),
+        }
+    }
+
+    fn looked<R>(
+        &self,
+        tree: TreeId,
+        page: PageRef,
+        step: Result<Option<Result<R, saki_page::FormatError>>, PageError>,
+    ) -> Result<Option<R>, TreeError> {
+        let step = step.map_err(|error| TreeError::Page { tree, error })?.transpose();
+        step.map_err(|error| TreeError::malformed(tree, page, self.fetcher.describe(page), error))
+    }
+
     /// Replaces `value` by the value of a key; `false` if there is none.
     pub fn get_into(&mut self, tree: &TreeRoot, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         let Some(mut page) = tree.root else { return Ok(false) };
@@ -80,21 +114,7 @@ impl TreeReader {
                 Ok(view.child(view.child_for(key)))
             })?;
         }
-        let found = descend(&mut self.fetcher, tree.id, page, |bytes, expected| {
-            let leaf = LeafView::open(bytes, expected)?;
-            let index = leaf.lower_bound(key);
-            if index == leaf.count() || leaf.compare(index, key).is_ne() {
-                return Ok(Found::Absent);
-            }
-            Ok(match leaf.value(index) {
-                LeafValue::Overflow(overflow) => Found::Overflow(overflow),
-                LeafValue::Inline(bytes) => {
-                    value.clear();
-                    value.extend_from_slice(bytes);
-                    Found::Inline
-                }
-            })
-        })?;
+        let found = descend(&mut self.fetcher, tree.id, page, |bytes, expected| look_up(bytes, expected, key, value))?;
         match found {
             Found::Absent => Ok(false),
             Found::Inline => Ok(true),
@@ -130,6 +150,28 @@ impl TreeReader {
     pub fn fetcher(&mut self) -> &mut Fetcher {
         &mut self.fetcher
     }
+}
+
+/// Replaces `value` by what a leaf has of a key, if it lies there.
+fn look_up(
+    bytes: &[u8],
+    expected: PageExpectation,
+    key: &[u8],
+    value: &mut Vec<u8>,
+) -> Result<Found, saki_page::FormatError> {
+    let leaf = LeafView::open(bytes, expected)?;
+    let index = leaf.lower_bound(key);
+    if index == leaf.count() || leaf.compare(index, key).is_ne() {
+        return Ok(Found::Absent);
+    }
+    Ok(match leaf.value(index) {
+        LeafValue::Overflow(overflow) => Found::Overflow(overflow),
+        LeafValue::Inline(bytes) => {
+            value.clear();
+            value.extend_from_slice(bytes);
+            Found::Inline
+        }
+    })
 }
 
 struct Bounds {

@@ -70,6 +70,11 @@ impl PageWriter {
         self.page_bytes
     }
 
+    /// Pages appended so far.
+    pub fn pages(&self) -> u64 {
+        self.written.iter().map(|(_, pages)| u64::from(*pages)).sum()
+    }
+
     /// Appends one page, whole. It can be read once [`settle`](Self::settle) or `finish` has returned.
     pub fn append(&mut self, page: &[u8]) -> Result<PageRef, VolumeError> {
         if page.len() != self.page_bytes {

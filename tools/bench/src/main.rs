@@ -14,6 +14,8 @@ mod io;
 mod join;
 mod join_summary;
 mod load;
+mod merge;
+mod merge_changes;
 mod oltp;
 mod ooo;
 mod ooo_counts;
@@ -57,6 +59,8 @@ enum Benchmark {
     /// One load in this process, for `load`
     #[command(hide = true)]
     LoadOne(load::OneOptions),
+    /// Changed rows into a table's trees, indexes and segments; what queries notice of it
+    Merge(merge::Options),
     /// The 22 queries of TPC-H, cold or hot, against DuckDB
     Tpch(tpch::Options),
     /// The three-table join over selectivities, against DuckDB and PostgreSQL
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Benchmark::Ooo(options) => ooo::run(&common, &options),
         Benchmark::Load(options) => load::run(&common, &options),
         Benchmark::LoadOne(options) => return exit(load::run_one(&options)),
+        Benchmark::Merge(options) => merge::run(&common, &options),
         Benchmark::Tpch(options) => tpch::run(&common, &options),
         Benchmark::Join(options) => join::run(&common, &options),
         Benchmark::Operators(options) => operators::run(&common, &options),

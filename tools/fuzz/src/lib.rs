@@ -14,6 +14,7 @@
 //! | [`segments::entry`] | columns of a table, and an entry of its segments' directory | no panic; what is read, written and read again is the same |
 //! | [`logs::log`] | edits of a log's device | no record comes out that was not put in, and there is no gap |
 //! | [`logs::record`] | a transaction's record | no panic; what is read, written and read again is the same |
+//! | [`messages::frontend`] | what a client of the server sends | no panic; no message reaches beyond its bytes |
 //! | [`values::text`] | a value as text | no panic; what is read is printed and read again |
 //!
 //! Nothing here allocates or runs without a bound: a target that only grows slow hides its faults.
@@ -24,6 +25,7 @@ pub mod columns;
 mod damage;
 mod input;
 pub mod logs;
+pub mod messages;
 pub mod mutate;
 pub mod pages;
 pub mod segments;
@@ -38,7 +40,7 @@ pub struct Target {
 }
 
 /// All targets; `fuzz/fuzz_targets` has a file for each.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "leaf", body: pages::leaf, seeds: pages::leaf_seeds },
     Target { name: "inner", body: pages::inner, seeds: pages::inner_seeds },
     Target { name: "overflow", body: pages::overflow, seeds: pages::overflow_seeds },
@@ -49,5 +51,6 @@ pub const TARGETS: [Target; 11] = [
     Target { name: "segment", body: segments::entry, seeds: segments::entry_seeds },
     Target { name: "log", body: logs::log, seeds: logs::log_seeds },
     Target { name: "record", body: logs::record, seeds: logs::record_seeds },
+    Target { name: "frontend", body: messages::frontend, seeds: messages::frontend_seeds },
     Target { name: "text", body: values::text, seeds: values::text_seeds },
 ];

@@ -62,5 +62,6 @@ targets! {
     key 30_000,
     column 1_500,
     segment 30_000,
+    frontend 30_000,
     text 30_000,
 }

@@ -283,6 +283,7 @@ pub fn define(name: &str, key: usize, columns: &[(&str, DataType, bool)]) -> Tab
         columns: columns.collect(),
         primary_key: (0..key).collect(),
         indexes: Vec::new(),
+        ..Default::default()
     }
 }
 
@@ -293,7 +294,7 @@ pub fn indexed(mut definition: TableDefinition, name: &str, columns: &[&str]) ->
         position.unwrap_or_else(|| panic!("there is no column {wanted} to index"))
     };
     let columns = columns.iter().map(position).collect();
-    definition.indexes.push(IndexDefinition { name: name.into(), columns, unique: false });
+    definition.indexes.push(IndexDefinition { name: name.into(), columns, unique: false, ..Default::default() });
     definition
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::filter::Verdict;
 use super::metrics::ScanCounts;
 use super::run::ColumnScanRun;
-use super::segment::ScanSegment;
+use super::segment::{Origin, ScanSegment};
 
 /// Segments in the queue at most.
 const SEGMENTS_MAX: usize = 64;
@@ -25,8 +25,9 @@ const HERE_PER_PARTITION: usize = 2;
 #[derive(Default)]
 pub(super) struct Ahead {
     queue: VecDeque<ScanSegment>,
-    /// The next segment of the table to look at.
+    /// The next segment of the table to look at, and then the next part of what lies over it.
     next: usize,
+    next_part: usize,
 }
 
 impl Ahead {
@@ -48,7 +49,8 @@ impl Ahead {
             && here < HERE_PER_PARTITION * partitions
             && (loading < run.ahead_bytes() || self.queue.is_empty())
         {
-            let Some(mut segment) = self.next_segment(run, counts) else { break };
+            let segment = self.next_segment(run, counts).or_else(|| self.next_part(run));
+            let Some(mut segment) = segment else { break };
             for position in run.asked_ahead(&segment) {
                 segment.ask(run, position, &mut requests, counts);
             }
@@ -78,11 +80,20 @@ impl Ahead {
                 None if segment.rows == 0 => counts.segments_pruned += 1,
                 None => {
                     counts.rows_in += u64::from(segment.rows);
-                    return Some(ScanSegment::new(index, left, run.columns.len()));
+                    return Some(ScanSegment::new(Origin::Segment(index), left, run.columns.len()));
                 }
                 Some((_, condition)) if condition.is_keys() => counts.segments_pruned_by_keys += 1,
                 Some(_) => counts.segments_pruned += 1,
             }
         }
+    }
+
+    /// The next part of what lies over the segments: zones know nothing of it.
+    fn next_part(&mut self, run: &ColumnScanRun) -> Option<ScanSegment> {
+        let part = self.next_part;
+        let parts = run.scan.overlay.as_ref().map_or(0, |overlay| overlay.parts());
+        self.next_part += usize::from(part < parts);
+        let conditions = (0..run.conditions.len()).collect();
+        (part < parts).then(|| ScanSegment::new(Origin::Overlay(part), conditions, run.columns.len()))
     }
 }

@@ -76,6 +76,11 @@ impl Condition {
         matches!(self.kind, Kind::Keys(..))
     }
 
+    /// Whether it may be an error, of rows that are not to be seen too.
+    pub fn is_fallible(&self) -> bool {
+        self.fallible
+    }
+
     pub fn verdict(&self, segment: &Segment) -> Verdict {
         let (may, all) = match (&self.kind, &self.zones) {
             (Kind::Keys(column, keys), _) => (may_have_partner(segment, *column, keys), false),

@@ -45,8 +45,12 @@ metrics! {
     runs_cached,
     /// Bytes of the runs read.
     bytes_read,
-    /// Rows of the segments that were not ruled out.
+    /// Rows of the segments that were not ruled out, and of what lies over them.
     rows_in,
+    /// Of these, rows that lie over the segments.
+    overlay_rows,
+    /// Rows of segments that what lies over them hides, as far as that was asked.
+    hidden,
     /// Rows handed on.
     rows,
     /// Nanoseconds spent decoding.
@@ -75,6 +79,10 @@ impl fmt::Display for ScanMetrics {
             get(&self.rows),
             milliseconds(&self.decode_nanos),
             milliseconds(&self.wait_nanos),
-        )
+        )?;
+        match (get(&self.overlay_rows), get(&self.hidden)) {
+            (0, 0) => Ok(()),
+            (rows, hidden) => write!(f, " newer={rows} hidden={hidden}"),
+        }
     }
 }

@@ -17,13 +17,19 @@
 //! passes, and otherwise only once a segment has one; meanwhile the partition filters the next segment. Conditions run in the order of
 //! what they cost and how many rows they have ruled out so far in this partition.
 //!
+//! # Newer rows
+//! A [`ColumnOverlay`] hides rows of segments and has rows of its own. These pass through the same conditions, in parts that queue behind
+//! the segments. [`locate`] finds the rows that primary keys hide.
+//!
 //! # Bounds
 //! Bytes asked for ahead stay below [`crate::RunOptions::memory_bytes`]; the requests at the device are the governor's
 //! matter. In-order runs have one partition, which asks for one run at a time.
 
 mod ahead;
 mod filter;
+mod locate;
 mod metrics;
+mod overlay;
 mod prune;
 mod reader;
 mod run;
@@ -37,7 +43,9 @@ use std::sync::Arc;
 use saki_columns::SegmentTable;
 use saki_vector::{Expr, KeyFilter};
 
+pub use locate::{ListIds, Positions, SegmentKey, locate, locate_blocking};
 pub use metrics::ScanMetrics;
+pub use overlay::ColumnOverlay;
 pub use reader::SegmentReader;
 pub use run::ColumnScanRun;
 pub use stream::ColumnStream;
@@ -46,6 +54,8 @@ pub use stream::ColumnStream;
 #[derive(Clone)]
 pub struct ColumnScan {
     pub table: Arc<SegmentTable>,
+    /// What lies over the segments; `None`: nothing.
+    pub overlay: Option<Arc<dyn ColumnOverlay>>,
     /// Columns of the table, in the order in which batches have them.
     pub output: Vec<usize>,
     /// Conditions that all must hold; column indices are the table's.

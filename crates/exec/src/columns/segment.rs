@@ -6,16 +6,24 @@ use std::time::Instant;
 
 use arrow_array::BooleanArray;
 use saki_columns::{ColumnsError, Fetch, Load, Resident, RunContent, Segment, Test};
-use saki_vector::Column;
+use saki_vector::{Batch, Column};
 
 use super::metrics::ScanCounts;
 use super::reader::Request;
 use super::run::ColumnScanRun;
 use crate::error::ExecError;
 
+/// Where rows come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    Segment(usize),
+    /// A part of what lies over the segments: in memory, and made when somebody works on it.
+    Overlay(usize),
+}
+
 /// A segment that may have a row, and its columns, as far as they have been asked for.
 pub(super) struct ScanSegment {
-    pub index: usize,
+    pub origin: Origin,
     /// Conditions that zones have not decided.
     pub conditions: Vec<usize>,
     /// By position in the scan's columns.
@@ -32,13 +40,32 @@ enum Slot {
 }
 
 impl ScanSegment {
-    pub fn new(index: usize, conditions: Vec<usize>, columns: usize) -> Self {
+    pub fn new(origin: Origin, conditions: Vec<usize>, columns: usize) -> Self {
         let slots = (0..columns).map(|_| Slot::Unasked).collect();
-        Self { index, conditions, slots, loading_bytes: 0 }
+        Self { origin, conditions, slots, loading_bytes: 0 }
     }
 
-    pub fn segment<'a>(&self, run: &'a ColumnScanRun) -> &'a Segment {
-        &run.scan.table.segments[self.index]
+    /// How many rows there are. Those of an overlay are made.
+    pub fn open(&mut self, run: &ColumnScanRun) -> Result<usize, ExecError> {
+        let part = match self.origin {
+            Origin::Segment(index) => return Ok(run.scan.table.segments[index].rows as usize),
+            Origin::Overlay(part) => part,
+        };
+        let overlay = run.scan.overlay.as_ref();
+        let overlay = overlay.ok_or_else(|| ExecError::Internal("a part of no overlay".into()))?;
+        let Batch { columns, rows } = overlay.rows(part, &run.columns)?;
+        if columns.len() != run.columns.len() || columns.iter().any(|column| column.len() != rows) {
+            return Err(ExecError::Overlay("not the columns that were asked for".into()));
+        }
+        self.slots = columns.into_iter().map(Slot::Decoded).collect();
+        Ok(rows)
+    }
+
+    fn segment<'a>(&self, run: &'a ColumnScanRun) -> Option<&'a Segment> {
+        match self.origin {
+            Origin::Segment(index) => run.scan.table.segments.get(index),
+            Origin::Overlay(_) => None,
+        }
     }
 
     /// Asks for a column, unless that has been done; what has to be read for it is added to `requests`.
@@ -52,7 +79,8 @@ impl ScanSegment {
         if !matches!(self.slots[position], Slot::Unasked) {
             return;
         }
-        let pages = &self.segment(run).columns[run.columns[position]];
+        let Some(segment) = self.segment(run) else { return };
+        let pages = &segment.columns[run.columns[position]];
         self.slots[position] = match run.reader.cache.fetch(pages.first_page) {
             Fetch::Resident(resident) => {
                 counts.runs_cached += 1;
@@ -112,7 +140,7 @@ impl ScanSegment {
             }
         };
         let begun = (!resident.is_decoded()).then(Instant::now);
-        let column = run.reader.cache.column(resident, &self.content(run, position));
+        let column = run.reader.cache.column(resident, &self.content(run, position)?);
         counts.decode_nanos += begun.map_or(0, |begun| begun.elapsed().as_nanos() as u64);
         let column = column.map_err(|error| self.error(run, position, error))?;
         self.slots[position] = Slot::Decoded(column.clone());
@@ -122,26 +150,28 @@ impl ScanSegment {
     /// The rows that pass a test of a column that has come, if its encoded bytes tell.
     pub fn select(&self, run: &ColumnScanRun, position: usize, test: &Test) -> Result<Option<BooleanArray>, ExecError> {
         let Slot::Resident(resident) = &self.slots[position] else { return Ok(None) };
-        let rows = run.reader.cache.select(resident, &self.content(run, position), test);
+        let rows = run.reader.cache.select(resident, &self.content(run, position)?, test);
         rows.map_err(|error| self.error(run, position, error))
     }
 
-    fn content<'a>(&self, run: &'a ColumnScanRun, position: usize) -> RunContent<'a> {
+    fn content<'a>(&self, run: &'a ColumnScanRun, position: usize) -> Result<RunContent<'a>, ExecError> {
         let column = run.columns[position];
-        let segment = self.segment(run);
-        RunContent {
+        let segment = self.segment(run).ok_or_else(|| ExecError::Internal("a run outside of segments".into()))?;
+        Ok(RunContent {
             run: &segment.columns[column],
             data_type: run.scan.table.columns[column].data_type,
             rows: segment.rows as usize,
             codec: &*run.reader.codec,
-        }
+        })
     }
 
     fn error(&self, run: &ColumnScanRun, position: usize, error: ColumnsError) -> ExecError {
         let table = &run.scan.table;
         ExecError::Segment {
             table: table.name.clone(),
-            segment: self.index,
+            segment: match self.origin {
+                Origin::Segment(index) | Origin::Overlay(index) => index,
+            },
             column: table.columns[run.columns[position]].name.clone(),
             error: Box::new(error),
         }

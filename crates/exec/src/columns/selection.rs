@@ -119,6 +119,23 @@ impl Selection {
         }
     }
 
+    /// Leaves the rows at `positions`, which ascend, out.
+    pub fn leave_out(&mut self, positions: &[u32]) {
+        let mut left = positions;
+        while let Some(&first) = left.first()
+            && (first as usize) < self.rows
+        {
+            let index = first as usize / BATCH_ROWS;
+            let (start, rows) = self.range(index);
+            let here = left.partition_point(|position| (*position as usize) < start + rows);
+            let mut bits = BooleanBufferBuilder::new(rows);
+            bits.append_n(rows, true);
+            left[..here].iter().for_each(|position| bits.set_bit(*position as usize - start, false));
+            self.slices[index] = self.slices[index].and(Slice::of(bits.finish()));
+            left = &left[here..];
+        }
+    }
+
     /// The next slices from `*slice` on that make a batch of at least `wanted` rows, if there are so many, and at most [`BATCH_ROWS`].
     pub fn next_part(&self, slice: &mut usize, wanted: usize) -> Option<Part> {
         while matches!(self.slices.get(*slice)?, Slice::None) {

@@ -17,7 +17,7 @@ use saki_vector::{Batch, Column};
 use super::filter::{Observations, apply};
 use super::metrics::ScanCounts;
 use super::run::ColumnScanRun;
-use super::segment::ScanSegment;
+use super::segment::{Origin, ScanSegment};
 use super::selection::{Part, Selection};
 use crate::blocking::wait_for;
 use crate::error::ExecError;
@@ -169,13 +169,26 @@ impl ColumnStream {
 
     /// Applies the conditions, and asks for the output's columns if a row is left.
     fn filter(&mut self, mut segment: ScanSegment) -> Result<(), ExecError> {
-        let mut selection = Selection::all(segment.segment(&self.run).rows as usize);
+        let rows = segment.open(&self.run)?;
+        if let Origin::Overlay(_) = segment.origin {
+            self.counts.rows_in += rows as u64;
+            self.counts.overlay_rows += rows as u64;
+        }
+        let mut selection = Selection::all(rows);
+        let mut hides = self.run.scan.overlay.is_some();
         for index in self.observations.order(&self.run.conditions, &segment.conditions) {
+            // Errors of hidden rows are none of the query's.
+            if self.run.conditions[index].is_fallible() && std::mem::take(&mut hides) {
+                self.hide(segment.origin, &mut selection)?;
+            }
             if selection.is_empty() {
                 break;
             }
             let (tested, passed) = self.apply(index, &mut segment, &mut selection)?;
             self.observations.note(index, tested, passed);
+        }
+        if hides {
+            self.hide(segment.origin, &mut selection)?;
         }
         if !segment.conditions.is_empty() {
             self.run.note_filtered(!selection.is_empty());
@@ -196,6 +209,19 @@ impl ColumnStream {
             return self.begin_emitting(segment, selection);
         }
         self.parked.push_back((segment, selection));
+        Ok(())
+    }
+
+    /// Leaves the rows out that what lies over the segments hides; nobody asks where no row is left.
+    fn hide(&mut self, origin: Origin, selection: &mut Selection) -> Result<(), ExecError> {
+        let (Some(overlay), Origin::Segment(segment), false) = (&self.run.scan.overlay, origin, selection.is_empty())
+        else {
+            return Ok(());
+        };
+        if let Some(positions) = overlay.hidden(segment)? {
+            self.counts.hidden += positions.len() as u64;
+            selection.leave_out(&positions);
+        }
         Ok(())
     }
 

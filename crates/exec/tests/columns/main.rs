@@ -1,5 +1,6 @@
 //! Scans of segments against a naive filter over the same rows, under every way of running.
 
+mod overlay;
 mod table;
 
 use std::sync::Arc;
@@ -168,6 +169,7 @@ fn scan(fixture: &Fixture, output: &[usize], filter: &[Condition], limit: Option
         keys: Vec::new(),
         limit,
         snapshot: fixture.volume.snapshot(),
+        overlay: None,
     }
 }
 

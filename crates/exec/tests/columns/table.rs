@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Int64Array};
-use saki_base::{AlignedBuffer, Buffer, DataType, PageSize, TreeId};
+use saki_base::{AlignedBuffer, Buffer, DataType, KeyColumn, KeyLayout, PageSize, TreeId, ValueRef};
 use saki_columns::{BuildOptions, ColumnCache, ColumnType, SegmentBuilder, SegmentTable, codec};
 use saki_exec::SegmentReader;
 use saki_io::{Device, Operation, Random, SimDevice, SimOptions, SimTiming, Wait};
@@ -74,7 +74,8 @@ pub fn column_types() -> Vec<ColumnType> {
     ]
 }
 
-fn batch(rows: &[Row]) -> Batch {
+/// Rows in the form that segments give.
+pub fn batch(rows: &[Row]) -> Batch {
     let mut names = StringViewBuilder::new();
     rows.iter().for_each(|row| names.append_option(row.name.as_ref()));
     let mut comments = StringViewBuilder::new();
@@ -88,6 +89,17 @@ fn batch(rows: &[Row]) -> Batch {
         Arc::new(rows.iter().map(|row| row.flag).collect::<BooleanArray>()),
     ];
     Batch::new(arrays.into_iter().map(Column::new).collect(), rows.len())
+}
+
+/// The primary key: the id.
+pub fn key_layout() -> KeyLayout {
+    KeyLayout::new([KeyColumn { data_type: DataType::Int8, nullable: false, descending: false }])
+}
+
+pub fn key(id: i64) -> Vec<u8> {
+    let mut key = Vec::new();
+    key_layout().encode(&[ValueRef::Int8(id)], &mut key).unwrap();
+    key
 }
 
 /// A table and what it lies on.
@@ -109,7 +121,7 @@ impl Fixture {
         let codec = codec();
         let options = BuildOptions { rows: segment_rows as u32, threads: 1, ..BuildOptions::default() };
         let mut builder = SegmentBuilder::new(&*codec, column_types(), publication.writer(), options);
-        builder.push(&batch(rows), &mut |row| Ok((row as u64).to_be_bytes().to_vec())).unwrap();
+        builder.push(&batch(rows), &mut |row| Ok(key(rows[row].id))).unwrap();
         let (root, writer) = builder.finish(page_size, TreeId(1)).unwrap();
         writer.finish().unwrap();
         publication.commit(b"root").unwrap();

@@ -77,7 +77,17 @@ fn build(model: &Model) -> Database {
     let text = (DataType::Text, false);
     let access = |pages: &mut Pages, id, name: &str, key, row, columns, entries: Vec<(Vec<u8>, Vec<u8>)>| {
         let (root, height, leaf_pages): (Option<PageRef>, u16, u64) = pages.tree(TreeId(id), &entries);
-        Arc::new(TreeAccess { tree: TreeId(id), name: name.into(), root, height, leaf_pages, key, row, columns })
+        Arc::new(TreeAccess {
+            tree: TreeId(id),
+            name: name.into(),
+            root,
+            height,
+            leaf_pages,
+            key,
+            row,
+            columns,
+            overlay: None,
+        })
     };
     let encode = |key: &KeyLayout, row: &RowLayout, keys: &[ValueRef<'_>], values: &[ValueRef<'_>]| {
         let (mut k, mut r) = (Vec::new(), Vec::new());

@@ -211,6 +211,7 @@ impl Read {
             payload_bytes: sum(|replayed| replayed.payload_bytes),
             voids: sum(|replayed| replayed.voids),
             dropped: sum(|replayed| replayed.dropped),
+            passed_by: 0,
             bytes_read: sum(|replayed| replayed.bytes_read),
             duration: std::time::Duration::ZERO,
             lost: None,

@@ -29,12 +29,7 @@ impl Row {
         key: &[u8],
         body: Option<&[u8]>,
     ) -> io::Result<NonNull<Self>> {
-        let row = Self::allocate(arena, Writer(timestamp), key, body.unwrap_or_default())?;
-        if body.is_none() {
-            // SAFETY: just made, and nobody else's.
-            unsafe { (*row.as_ref().head.load(Ordering::Relaxed)).length = TOMBSTONE };
-        }
-        Ok(row)
+        Self::allocate(arena, Writer(timestamp), key, body)
     }
 
     /// Gives the row a newer version in place of the one it has.

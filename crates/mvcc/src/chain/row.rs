@@ -34,8 +34,8 @@ pub struct TooOld;
 /// Why a version could not become the newest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// Another transaction writes the row, or wrote it after the snapshot.
-    Conflict,
+    /// Another transaction writes the row, or wrote it after the snapshot; which one, if it still does.
+    Conflict(Option<Writer>),
     /// The row is dead: look its key up again.
     Dead,
 }
@@ -48,14 +48,15 @@ pub struct Newest<'a> {
 }
 
 impl Row {
-    /// A row whose first version is pending and has `body`. Nobody else can see it before it is in an index.
-    pub fn allocate(arena: &mut Arena, writer: Writer, key: &[u8], body: &[u8]) -> io::Result<NonNull<Self>> {
+    /// A row whose first version is pending and has `body`, or is a delete. Nobody else can see it before it is in an index.
+    pub fn allocate(arena: &mut Arena, writer: Writer, key: &[u8], body: Option<&[u8]>) -> io::Result<NonNull<Self>> {
         let inline_at = Self::inline_at(key.len());
-        let row = arena.allocate(inline_at + VERSION_BYTES + body.len())?.cast::<Self>();
+        let room = body.map_or(0, <[u8]>::len);
+        let row = arena.allocate(inline_at + VERSION_BYTES + room)?.cast::<Self>();
         // SAFETY: a block of at least that size, aligned, and nobody else's; the first version is within it, aligned by 8.
         unsafe {
             let version = row.byte_add(inline_at).cast::<Version>();
-            Version::write(version, writer, Some(body), body.len() as u32 | INLINE);
+            Version::write(version, writer, body, room as u32 | INLINE);
             row.write(Self {
                 head: AtomicPtr::new(version.as_ptr()),
                 work: AtomicU32::new(0),
@@ -95,6 +96,11 @@ impl Row {
     fn first(&self) -> &Version {
         // SAFETY: it is part of the row's block, and stays so.
         unsafe { &*ptr::from_ref(self).byte_add(Self::inline_at(usize::from(self.key_length))).cast() }
+    }
+
+    /// Bytes of its block and of the newest version, where that lies apart.
+    pub fn bytes_with(&self, newest: &Version) -> usize {
+        self.block_bytes() + if newest.is_inline() { 0 } else { newest.block_bytes() }
     }
 
     /// Bytes of its block.
@@ -143,7 +149,7 @@ impl Row {
         while let Some(version) = next {
             match version.begin(me, epochs) {
                 Begin::Committed(begin) if begin < timestamp => return Ok(Some(version)),
-                Begin::Committing(earlier) if earlier < timestamp => return Err(Refused::Conflict),
+                Begin::Committing(earlier) if earlier < timestamp => return Err(Refused::Conflict(None)),
                 Begin::Committed(_) | Begin::Committing(_) | Begin::Own | Begin::Running => next = version.older(),
             }
         }
@@ -161,7 +167,7 @@ impl Row {
                 version.wait_for_writer(epochs, me);
                 self.writable(snapshot, me, epochs)
             }
-            _ => Err(Refused::Conflict),
+            _ => Err(Refused::Conflict(version.pending_writer())),
         }
     }
 
@@ -178,7 +184,7 @@ impl Row {
                 Ok(_) => return Ok(()),
                 Err(found) if found.addr() == expected.addr() | LATCHED => backoff.wait(),
                 Err(found) if found.is_null() => return Err(Refused::Dead),
-                Err(_) => return Err(Refused::Conflict),
+                Err(_) => return Err(Refused::Conflict(self.head().and_then(Version::pending_writer))),
             }
         }
     }
@@ -272,6 +278,32 @@ impl Row {
         let outcome = change(&mut reachable);
         self.head.store(head, Ordering::Release);
         Some(outcome)
+    }
+
+    /// Takes the row out of use if all see its newest version, begun at or before `through`, and no cleanup refers to the row: has
+    /// `before_death` called while nobody can become its writer, and makes it dead. The caller takes it out of the primary index.
+    /// For a pinned caller.
+    pub fn release(&self, through: u64, before_death: impl FnOnce(&Version)) -> Option<NonNull<Version>> {
+        let head = self.head.load(Ordering::Acquire);
+        if head.is_null() || head.addr() & LATCHED != 0 {
+            return None;
+        }
+        // SAFETY: as in `head`.
+        let version = unsafe { &*head };
+        let begin = version.begin.load(Ordering::Acquire);
+        if begin & PENDING != 0 || begin > through {
+            return None;
+        }
+        let latched = head.map_addr(|address| address | LATCHED);
+        self.head.compare_exchange(head, latched, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        // Who was the row's writer until now has announced its cleanups before it went.
+        if self.work.load(Ordering::Acquire) & !REINDEXED != 0 {
+            self.head.store(head, Ordering::Release);
+            return None;
+        }
+        before_death(version);
+        self.head.store(ptr::null_mut(), Ordering::Release);
+        NonNull::new(head)
     }
 
     /// Whether its versions may have different secondary keys.

@@ -23,7 +23,7 @@ pub(super) const PRUNED: u32 = 1 << 30;
 const CAPACITY_MASK: u32 = PRUNED - 1;
 
 /// How a transaction marks what it has not committed yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Writer(pub(super) u64);
 
 /// Where a participant's transaction stands, as others read it in its slot: sequence and phase.
@@ -52,12 +52,23 @@ impl Writer {
         Self(PENDING | (slot as u64) << SEQUENCE_BITS | sequence & SEQUENCE_MASK)
     }
 
-    const fn slot(self) -> u32 {
+    pub const fn slot(self) -> u32 {
         (self.0 >> SEQUENCE_BITS) as u32 & (SLOTS_MAX as u32 - 1)
     }
 
-    const fn sequence(self) -> u64 {
+    pub const fn sequence(self) -> u64 {
         self.0 & SEQUENCE_MASK
+    }
+}
+
+impl Status {
+    /// Whether it is that of a participant at its transaction of this sequence, which has not ended.
+    pub const fn is_of(self, sequence: u64) -> bool {
+        self.0 >> 1 == sequence
+    }
+
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
     }
 }
 
@@ -175,6 +186,12 @@ impl Version {
     pub fn stamp(&self, timestamp: u64) {
         // Release: who sees the timestamp sees the body and all else its transaction wrote before.
         self.begin.store(timestamp, Ordering::Release);
+    }
+
+    /// Who is about to commit it, unless that has been decided.
+    pub fn pending_writer(&self) -> Option<Writer> {
+        let begin = self.begin.load(Ordering::Acquire);
+        (begin & PENDING != 0).then_some(Writer(begin))
     }
 
     /// What its begin says to `me`.

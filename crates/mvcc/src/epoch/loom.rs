@@ -83,6 +83,45 @@ fn loom_commits_of_others_do_not_free_too_early() {
     });
 }
 
+/// A snapshot that another participant takes over keeps what it sees, also while the slots are being looked through.
+#[test]
+fn loom_snapshots_are_taken_over() {
+    let mut builder = ::loom::model::Builder::new();
+    builder.preemption_bound = Some(4);
+    builder.check(|| {
+        let world = World::new();
+        // In either order of slots.
+        let places = [(); 2].map(|()| world.epochs.join().unwrap());
+        let [second, first] = places;
+        first.announce(world.epochs.now());
+        first.announce_exact(world.epochs.now());
+        let cell = world.link.load(Ordering::Acquire);
+        let writer = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.replace(1))
+        };
+        second.take_over(0);
+        first.withdraw();
+        assert_ne!(world.cells[cell].load(Ordering::Relaxed), FREED, "the snapshot was lost on the way");
+        writer.join().unwrap();
+        assert_ne!(world.cells[cell].load(Ordering::Relaxed), FREED, "the snapshot was lost on the way");
+    });
+}
+
+/// Of one who ends and one who is about to wait for that, at least one takes notice of the other.
+#[test]
+fn loom_no_end_is_missed() {
+    ::loom::model(|| {
+        let epochs = Epochs::new(0, 1);
+        let ends = {
+            let epochs = Arc::clone(&epochs);
+            thread::spawn(move || epochs.slot(0).end_met(1 << 1))
+        };
+        let waits = epochs.slot(0).await_end(0);
+        assert!(ends.join().unwrap() || !waits, "it waits for ever");
+    });
+}
+
 /// What nobody sees is freed after the next commit.
 #[test]
 fn loom_garbage_goes_away() {

@@ -21,12 +21,18 @@
 //! middle of a *visit* to a chain holds no pointer to any other. A visit is marked by two plain stores into the participant's own
 //! line; whoever frees pays for the missing fence with the system call `membarrier`, once for many versions ([`Quiescence`]).
 //!
+//! # Taking over
+//! A participant may take over the snapshot of another while that is announced: it announces the same, and only then the other may
+//! go on or end. Whoever looks through the slots may come by the new one too early and by the old one too late; but then it has seen
+//! the old one's end, and so finds the new announcement if it looks once more. Therefore all are looked at twice.
+//!
 //! The clock is 0 before the first commit; the first commit's timestamp is 1.
 //!
-//! `participant` is who announces, `snapshots` what is known beside old ones, `garbage` what waits to be freed.
+//! `participant` is who announces, `places` the slots they have, `snapshots` what is known beside old ones, `garbage` what waits to be freed.
 
 mod garbage;
 mod participant;
+mod places;
 mod snapshots;
 
 #[cfg(all(test, saki_loom))]
@@ -41,6 +47,7 @@ use crate::sync::{AtomicU64, AtomicUsize, Backoff, Ordering, fence};
 
 pub use garbage::Garbage;
 pub use participant::{Participant, Pin};
+use places::Places;
 pub use snapshots::{Quiescence, Snapshots};
 
 /// An announcement of nobody.
@@ -53,12 +60,12 @@ pub struct Epochs {
     /// The latest commit timestamp handed out.
     clock: CachePadded<AtomicU64>,
     slots: Box<[CachePadded<Slot>]>,
-    /// Slots below this may be in use, those above never were.
+    /// Slots in use are below this. Changed under the lock of `places`.
     slots_used: AtomicUsize,
-    free: Mutex<Vec<u32>>,
+    places: Mutex<Places>,
 }
 
-/// A participant's shared state: one cache line, written by its owner only.
+/// A participant's shared state: one cache line, written by its owner, and by others only to be told of its end.
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// The time of the pin, perhaps [`EXACT`], or [`IDLE`].
@@ -71,6 +78,8 @@ pub(crate) struct Slot {
     pub(crate) status: AtomicU64,
     /// Its commit timestamp, once it has one.
     pub(crate) commit: AtomicU64,
+    /// Not 0: somebody waits for its transaction to end. Written by those who wait, under their lock.
+    pub(crate) awaited: AtomicU64,
 }
 
 impl Epochs {
@@ -83,21 +92,31 @@ impl Epochs {
                 visits: AtomicU64::new(0),
                 status: AtomicU64::new(0),
                 commit: AtomicU64::new(0),
+                awaited: AtomicU64::new(0),
             })
         };
         Arc::new(Self {
             clock: CachePadded::new(AtomicU64::new(now)),
             slots: (0..participants).map(|_| slot()).collect(),
             slots_used: AtomicUsize::new(0),
-            free: Mutex::new((0..participants as u32).rev().collect()),
+            places: Mutex::new(Places::new(participants)),
         })
     }
 
     /// A place among the participants; `None` if all are taken.
     pub fn join(self: &Arc<Self>) -> Option<Participant> {
-        let slot = self.free.lock().pop()?;
-        self.slots_used.fetch_max(slot as usize + 1, Ordering::Relaxed);
+        let mut places = self.places.lock();
+        let slot = places.take()?;
+        // Before the first announcement, whose fence makes all see it.
+        self.slots_used.store(places.end(), Ordering::Relaxed);
         Some(Participant { epochs: Arc::clone(self), slot })
+    }
+
+    /// Takes the place of a participant back.
+    fn leave(&self, slot: u32) {
+        let mut places = self.places.lock();
+        places.give_back(slot);
+        self.slots_used.store(places.end(), Ordering::Relaxed);
     }
 
     /// The latest commit timestamp handed out.
@@ -138,19 +157,30 @@ impl Epochs {
 
     /// The same, where snapshots may be as early as `bound`, which only grows.
     pub fn horizon_from(&self, bound: u64) -> u64 {
-        fence(Ordering::SeqCst);
-        let used = self.slots_used.load(Ordering::Relaxed);
-        self.slots[..used].iter().fold(bound, |horizon, slot| horizon.min(slot.earliest()))
+        let earliest = |bound: u64| {
+            fence(Ordering::SeqCst);
+            self.in_use().fold(bound, |horizon, slot| horizon.min(slot.earliest()))
+        };
+        // Twice: see "Taking over" above.
+        earliest(earliest(bound))
+    }
+
+    /// The slots that may be in use.
+    fn in_use(&self) -> impl Iterator<Item = &CachePadded<Slot>> {
+        self.slots[..self.slots_used.load(Ordering::Acquire)].iter()
     }
 
     /// The snapshots that versions superseded by `bound` have to be kept for, where no snapshot begins before `bound` any more.
     pub fn snapshots(&self, bound: u64) -> Snapshots {
         fence(Ordering::SeqCst);
-        let used = self.slots_used.load(Ordering::Relaxed);
-        let announced = || self.slots[..used].iter().filter_map(|slot| slot.announcement());
+        let announced = || self.in_use().filter_map(|slot| slot.announcement());
         // Someone who is just beginning may come to see anything since its announcement.
         let bound = announced().filter(|(_, exact)| !exact).fold(bound, |bound, (at, _)| bound.min(at));
-        let mut taken: Vec<u64> = announced().filter(|(_, exact)| *exact).map(|(at, _)| at).collect();
+        // Twice: see "Taking over" above.
+        let exact = || announced().filter(|(_, exact)| *exact).map(|(at, _)| at);
+        let mut taken: Vec<u64> = exact().collect();
+        fence(Ordering::SeqCst);
+        taken.extend(exact());
         taken.sort_unstable();
         Snapshots { taken, bound }
     }
@@ -177,6 +207,21 @@ impl Epochs {
 }
 
 impl Slot {
+    /// Goes on to the next status, at the end of a transaction that others may have met; whether one of them waits for it.
+    #[inline]
+    pub(crate) fn end_met(&self, next_status: u64) -> bool {
+        self.status.store(next_status, Ordering::Release);
+        fence(Ordering::SeqCst);
+        self.awaited.load(Ordering::Relaxed) != 0
+    }
+
+    /// Asks to be told of the end of the transaction of that sequence; `false` if it has ended.
+    pub(crate) fn await_end(&self, sequence: u64) -> bool {
+        self.awaited.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.status.load(Ordering::Acquire) >> 1 == sequence
+    }
+
     /// What the horizon must not pass.
     #[inline]
     fn earliest(&self) -> u64 {

@@ -54,6 +54,11 @@ impl Participant {
         self.state().announced.store(snapshot | EXACT, Ordering::Release);
     }
 
+    /// Announces the snapshot of another participant, which stays announced at it until this is done.
+    pub(crate) fn take_over(&self, snapshot: u64) {
+        self.announce_exact(snapshot);
+    }
+
     /// Keeps the horizon from passing `at`, a horizon of before, if it has not done so yet; the answer comes with
     /// [`is_holding`](Self::is_holding), after the next announcement.
     #[inline]
@@ -61,14 +66,18 @@ impl Participant {
         self.state().held.store(at, Ordering::Release);
     }
 
+    /// Ends what `hold` began.
+    pub(crate) fn let_go(&self) {
+        self.state().held.store(IDLE, Ordering::Release);
+    }
+
     /// Whether the horizon has stayed at or before `at` since it was computed, and will until the end of this participant's pin.
     ///
     /// It has if another's snapshot is found to be that old, after this one's own hold could be seen by all: every horizon computed
-    /// before met that snapshot's announcement (else the snapshot would be no earlier than it), and every one computed later meets
-    /// the hold. Neither a hold, which may be in vain itself, nor a time announced before a snapshot proves as much.
+    /// before met that snapshot's announcement (else the snapshot would be no earlier than it), and every one computed later, or
+    /// meanwhile, meets the hold: it is taken over. Neither a hold, which may be in vain itself, nor a time announced before a snapshot proves as much.
     pub(crate) fn is_holding(&self, at: u64) -> bool {
-        let used = self.epochs.slots_used.load(Ordering::Relaxed);
-        let mut others = (0..).zip(&self.epochs.slots[..used]).filter(|(slot, _)| *slot != self.slot);
+        let mut others = (0..).zip(self.epochs.in_use()).filter(|(slot, _)| *slot != self.slot);
         let is_held = others.any(|(_, slot)| slot.announcement().is_some_and(|(taken, exact)| exact && taken <= at));
         if !is_held {
             self.state().held.store(IDLE, Ordering::Release);
@@ -114,7 +123,7 @@ impl Participant {
         }
     }
 
-    /// Ends what `announce` began.
+    /// Ends what `announce` began, and what `hold` did.
     #[inline]
     pub(crate) fn withdraw(&self) {
         let state = self.state();
@@ -126,7 +135,7 @@ impl Participant {
 impl Drop for Participant {
     fn drop(&mut self) {
         self.withdraw();
-        self.epochs.free.lock().push(self.slot);
+        self.epochs.leave(self.slot);
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::ptr;
 
-use super::reads::View;
-use super::{Durability, Receipt, Transaction, Write};
-use crate::chain::NEVER;
+use super::reads::Viewpoint;
+use super::{Durability, Receipt, Tally, Transaction, Write};
+use crate::chain::{NEVER, Version};
+use crate::counters::Growth;
 use crate::database::Sabotage;
 use crate::error::Error;
 use crate::reclaim::Cleanup;
@@ -77,6 +78,11 @@ impl Transaction<'_> {
             reservation.void(timestamp);
             return Err(Error::Serialization);
         }
+        // Noted before it is seen.
+        let slot = session.participant.slot();
+        for tally in &session.buffers.tallies {
+            session.known(tally.table).inner().counters.note_commit(slot, timestamp);
+        }
         for write in &self.writes {
             // SAFETY: versions of this transaction's writes are kept by its pin.
             unsafe { write.version.as_ref() }.stamp(if write.is_last() { timestamp } else { NEVER });
@@ -87,8 +93,19 @@ impl Transaction<'_> {
     }
 
     /// The log's record of the transaction.
-    fn describe(&self, whole_through: u64, payload: &mut Vec<u8>) {
-        for write in self.writes.iter().filter(|write| write.is_last()) {
+    fn describe(&mut self, whole_through: u64, payload: &mut Vec<u8>) {
+        let mut tallies = std::mem::take(&mut self.session.buffers.tallies);
+        tallies.clear();
+        for write in &self.writes {
+            let is_last = write.is_last();
+            let tally = match tallies.iter_mut().find(|tally| tally.table == write.table) {
+                Some(tally) => tally,
+                None => tallies.push_mut(Tally { table: write.table, growth: Growth::default() }),
+            };
+            write.count(is_last, &mut tally.growth);
+            if !is_last {
+                continue;
+            }
             // SAFETY: rows and versions of this transaction's writes are kept by its pin.
             let (row, version) = unsafe { (write.row.as_ref(), write.version.as_ref()) };
             let effect = match version.body() {
@@ -97,6 +114,7 @@ impl Transaction<'_> {
             };
             Change { table: write.table, key: row.key(), effect }.encode(payload);
         }
+        self.session.buffers.tallies = tallies;
     }
 
     /// Whether all reads would give the same again, right before `timestamp`.
@@ -106,7 +124,7 @@ impl Transaction<'_> {
         }
         let pin = self.pin();
         let reads = self.reads.borrow();
-        let view = View { timestamp, writer: self.writer, epochs: self.epochs(), pin: &pin };
+        let view = Viewpoint { timestamp, writer: self.writer, epochs: self.epochs(), pin: &pin };
         let sabotage = self.session.shared.sabotage;
         self.session.participant.visiting(|| {
             (sabotage == Some(Sabotage::IgnoreRows) || reads.rows_hold(view))
@@ -117,16 +135,22 @@ impl Transaction<'_> {
     /// Queues what the transaction has made garbage of.
     fn hand_over(&mut self, timestamp: u64) {
         let Self { session, writes, .. } = self;
+        for tally in &session.buffers.tallies {
+            session.known(tally.table).inner().counters.grow(session.participant.slot(), tally.growth);
+        }
         for write in writes.drain(..) {
             if let Some(before) = write.before {
                 session.reclaimer.superseded(before, timestamp);
             }
             // SAFETY: versions of this transaction's writes are kept by its pin.
             let is_delete = unsafe { write.version.as_ref() }.is_tombstone();
-            let stale = write.entries.map(|entries| entries.stale).unwrap_or_default();
-            if is_delete || !stale.is_empty() {
+            // Most writes leave nothing behind.
+            if is_delete || write.entries.is_some() {
                 let table = session.known(write.table).clone();
-                session.reclaimer.cleanup(Cleanup { table, row: write.row, entries: stale }, timestamp);
+                if write.needs_cleanup(&table) {
+                    let entries = write.entries.map(|entries| entries.stale).unwrap_or_default();
+                    session.reclaimer.cleanup(Cleanup { table, row: write.row, entries }, timestamp);
+                }
             }
         }
     }
@@ -152,6 +176,22 @@ impl Write {
         // SAFETY: the row is kept by the transaction's pin.
         let head = unsafe { self.row.as_ref() }.head();
         head.is_some_and(|head| ptr::eq(head, self.version.as_ptr()))
+    }
+
+    /// Counts by how much it makes its table grow; `is_last`: it is what becomes of its row.
+    fn count(&self, is_last: bool, growth: &mut Growth) {
+        // SAFETY: rows and versions of this transaction's writes, and those they are based on, are kept by its pin.
+        let (row, version) = unsafe { (self.row.as_ref(), self.version.as_ref()) };
+        let apart = |version: &Version| if version.is_inline() { 0 } else { version.block_bytes() as i64 };
+        if self.before.is_none() {
+            growth.rows += 1;
+            growth.bytes += row.block_bytes() as i64;
+        }
+        if is_last {
+            growth.bytes += apart(version);
+            // SAFETY: as above.
+            growth.bytes -= self.base.map_or(0, |(base, _)| apart(unsafe { base.as_ref() }));
+        }
     }
 
     /// How the body differs from the committed one, where the log may say it so: not for versions that it may have been cut of.

@@ -14,19 +14,25 @@
 //! # What is promised
 //! - *Snapshot*: every read sees what was committed when the transaction began, and its own writes. Of two transactions that
 //!   write the same row and overlap in time, the first to commit wins; the other is told of the conflict when it writes.
+//!   [`Transaction::refresh`] moves the snapshot on, which makes it *read committed* if that is done before each statement.
 //! - *Serializable*: moreover, the outcome is as if all serializable transactions had run one after the other, in the order of
 //!   their timestamps: at its commit a writer checks that its reads would give the same again (optimistic validation, after
 //!   Tu et al., "Speedy transactions in multicore in-memory databases", 2013). Ranges and absent keys are protected by the
 //!   versions of the index leaves they were looked for in. One that wrote nothing stands where its snapshot was taken.
-//! - Nobody waits for another transaction, but for one that is between its timestamp and its last stamp: a few hundred
-//!   instructions without I/O. Waits go from later timestamps to earlier ones only. So there are no deadlocks.
+//! - Nobody waits for another transaction here, but for one that is between its timestamp and its last stamp: a few hundred
+//!   instructions without I/O. Waits go from later timestamps to earlier ones only. So there are no deadlocks. Who rather waits than
+//!   begins anew asks to be told when the other one has ended (`waiting`).
 //! - What a transaction read was committed by transactions of earlier timestamps, so it is acknowledged when the durable
 //!   horizon has reached its own timestamp (or, if it wrote nothing, the latest that it saw).
 
 mod commit;
 mod read;
+mod reader;
 mod reads;
 mod scan;
+mod suspend;
+mod undo;
+mod view;
 mod write;
 
 use std::cell::{Cell, RefCell};
@@ -34,17 +40,22 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use crate::chain::{Row, Version, Writer};
+use crate::counters::Growth;
 use crate::epoch::{Epochs, Pin};
 use crate::error::Error;
 use crate::index::LeafChange;
 use crate::session::Session;
 use crate::table::{Inner, NumberedEntry, Table};
+use crate::waiting::Holder;
 use reads::Reads;
 use scan::ScanMemory;
 
 pub use crate::index::Direction;
-pub use read::Found;
+pub use read::{Found, Seen};
+pub use reader::Reader;
 pub use scan::KeyRange;
+pub(crate) use suspend::Suspended;
+pub use view::View;
 
 /// What a transaction is shielded from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -84,6 +95,8 @@ pub struct RowId {
     /// Which database of this process, and which transaction of it: a handle is good in no other.
     instance: u32,
     writer: Writer,
+    /// How often the transaction had been refreshed: what it saw before may be gone.
+    refreshes: u32,
 }
 
 // SAFETY: a handle is an address and says so; only its own transaction, checked at every use, looks at what is there.
@@ -107,6 +120,7 @@ pub struct Transaction<'s> {
     isolation: Isolation,
     durability: Durability,
     snapshot: u64,
+    refreshes: u32,
     writer: Writer,
     reads: RefCell<Reads>,
     writes: Vec<Write>,
@@ -123,6 +137,7 @@ pub struct Buffers {
     writes: Vec<Write>,
     payload: Vec<u8>,
     changes: Vec<LeafChange>,
+    tallies: Vec<Tally>,
     scan: Option<Box<ScanMemory>>,
 }
 
@@ -137,6 +152,12 @@ struct Write {
     table: u32,
     /// What it did to secondary indexes, where it did anything.
     entries: Option<Box<Entries>>,
+}
+
+/// What a transaction adds to the memory of one table.
+struct Tally {
+    table: u32,
+    growth: Growth,
 }
 
 /// Entries of secondary indexes, each with the number of its index.
@@ -158,7 +179,20 @@ impl<'s> Transaction<'s> {
         let writes = std::mem::take(&mut session.buffers.writes);
         let latest = Cell::new(0);
         let scan_memory = Cell::new(session.buffers.scan.take());
-        Self { session, isolation, durability, snapshot, writer, reads, writes, latest, scan_memory, is_over: false }
+        let (refreshes, is_over) = (0, false);
+        Self {
+            session,
+            isolation,
+            durability,
+            snapshot,
+            refreshes,
+            writer,
+            reads,
+            writes,
+            latest,
+            scan_memory,
+            is_over,
+        }
     }
 
     /// The timestamp it reads at.
@@ -168,6 +202,26 @@ impl<'s> Transaction<'s> {
 
     pub fn isolation(&self) -> Isolation {
         self.isolation
+    }
+
+    /// What others know it by that meet its pending versions.
+    pub fn holder(&self) -> Holder {
+        Holder { writer: self.writer, instance: self.session.shared.instance }
+    }
+
+    /// Moves the snapshot to now: from here on it sees what has been committed since. Its own writes stay, handles of rows do not; and
+    /// writes that met a conflict with what has been committed may be tried again.
+    ///
+    /// # Panics
+    /// If the transaction is serializable: it promises that all its reads are of one moment.
+    pub fn refresh(&mut self) {
+        assert!(!self.is_serializable(), "the snapshot of a serializable transaction stays where it is");
+        // What is held for the sake of old versions was found out with the old snapshot.
+        self.session.let_go();
+        // All that is kept from before is the rows that it has written: these stay, since nobody else becomes their writer, with the
+        // versions that are about to be superseded.
+        self.snapshot = self.session.take_snapshot();
+        self.refreshes = self.refreshes.wrapping_add(1);
     }
 
     /// A place to go back to.
@@ -206,7 +260,7 @@ impl<'s> Transaction<'s> {
     #[inline]
     fn row_id(&self, table: &Table, row: &Row) -> RowId {
         let instance = self.session.shared.instance;
-        RowId { row: NonNull::from(row), table: table.id().0, instance, writer: self.writer }
+        RowId { row: NonNull::from(row), table: table.id().0, instance, writer: self.writer, refreshes: self.refreshes }
     }
 
     /// # Panics
@@ -222,7 +276,7 @@ impl<'s> Transaction<'s> {
     #[inline]
     fn row_of<'r>(&self, table: &Table, id: RowId) -> Result<&'r Row, Error> {
         let is_own = id.writer == self.writer && id.instance == self.session.shared.instance;
-        if !is_own || id.table != self.inner(table).id.0 {
+        if !is_own || id.refreshes != self.refreshes || id.table != self.inner(table).id.0 {
             return Err(Error::ForeignRow);
         }
         // SAFETY: the handle is of this transaction, so the row was reachable under its pin, which lasts.

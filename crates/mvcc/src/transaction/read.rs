@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::ptr;
 
+use super::reads::UNSEEN;
 use super::{RowId, Transaction};
 use crate::chain::Row;
 use crate::error::Error;
@@ -11,7 +12,7 @@ use crate::prefetch::prefetch_row;
 use crate::table::Table;
 
 /// A row that a transaction sees: its body, and the handle to write to it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found<'a> {
     pub id: RowId,
     /// The columns that are not of the primary key, in the row format.
@@ -27,14 +28,51 @@ impl Deref for Found<'_> {
     }
 }
 
+/// What there is at a key in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seen<R> {
+    /// Nothing: in a table over a base, look there.
+    Absent,
+    Deleted,
+    Row(R),
+}
+
+impl<R> Seen<R> {
+    /// The row, if there is one.
+    pub fn row(self) -> Option<R> {
+        match self {
+            Self::Row(row) => Some(row),
+            Self::Absent | Self::Deleted => None,
+        }
+    }
+}
+
+impl<'a> Seen<&'a [u8]> {
+    /// Of a version with that body, if there is a version.
+    pub(super) fn of<T>(version: Option<(Option<&'a [u8]>, T)>) -> Self {
+        match version {
+            None => Self::Absent,
+            Some((None, _)) => Self::Deleted,
+            Some((Some(body), _)) => Self::Row(body),
+        }
+    }
+}
+
 impl Transaction<'_> {
     /// The row of a key, if there is one.
     #[inline]
     pub fn get(&self, table: &Table, key: &[u8]) -> Option<Found<'_>> {
-        if key.len() > KEY_BYTES_MAX {
-            return None;
+        self.look(table, key).row()
+    }
+
+    /// What there is at a key: the newest version that the transaction sees, its own first.
+    #[inline]
+    pub fn look(&self, table: &Table, key: &[u8]) -> Seen<Found<'_>> {
+        let inner = self.inner(table);
+        if key.len() > KEY_BYTES_MAX || inner.is_gone(self.snapshot) {
+            return Seen::Absent;
         }
-        let (address, leaf) = self.inner(table).primary.get_observed(key, &self.pin());
+        let (address, leaf) = inner.primary.get_observed(key, &self.pin());
         // The lines of a row that was written once lie side by side: one wait for all.
         address.into_iter().for_each(prefetch_row);
         self.see_place(table, key, address, leaf)
@@ -45,6 +83,9 @@ impl Transaction<'_> {
     pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K], mut found: impl FnMut(usize, Option<Found<'_>>)) {
         let pin = self.pin();
         let primary = &self.inner(table).primary;
+        if table.inner().is_gone(self.snapshot) {
+            return (0..keys.len()).for_each(|position| found(position, None));
+        }
         for (keys, first) in keys.chunks(LANES).zip((0..).step_by(LANES)) {
             let mut places = [None; LANES];
             let place = |at: usize, address, leaf| places[at] = Some((address, leaf));
@@ -55,22 +96,25 @@ impl Transaction<'_> {
             addresses().for_each(|address| unsafe { Row::at(address) }.prefetch_newest());
             for (offset, (key, place)) in keys.iter().zip(places).enumerate() {
                 let (address, leaf) = place.expect("every key is told of");
-                found(first + offset, self.see_place(table, key.as_ref(), address, leaf));
+                found(first + offset, self.see_place(table, key.as_ref(), address, leaf).row());
             }
         }
     }
 
     /// What the transaction sees at a key that was looked up; a serializable one remembers it if it is nothing.
     #[inline]
-    fn see_place(&self, table: &Table, key: &[u8], address: Option<u64>, leaf: Observed) -> Option<Found<'_>> {
-        // SAFETY: out of the index under the transaction's pin.
-        let found = address.and_then(|address| self.see(table, unsafe { Row::at(address) }));
+    fn see_place(&self, table: &Table, key: &[u8], address: Option<u64>, leaf: Observed) -> Seen<Found<'_>> {
+        let seen = match address {
+            // SAFETY: out of the index under the transaction's pin.
+            Some(address) => self.see_all(table, unsafe { Row::at(address) }),
+            None => Seen::Absent,
+        };
         // Also where there is a row: it may be about to die, and the key may then come back with another. No row comes to a key
         // that is too long.
-        if found.is_none() && self.is_serializable() && key.len() <= KEY_BYTES_MAX {
-            self.reads.borrow_mut().absent(&table.inner().primary, key, leaf);
+        if !matches!(seen, Seen::Row(_)) && self.is_serializable() && key.len() <= KEY_BYTES_MAX {
+            self.reads.borrow_mut().absent(&table.inner().primary, table.is_over_base(), key, leaf);
         }
-        found
+        seen
     }
 
     /// The row of a handle, as this transaction sees it now: after its own update, the updated one.
@@ -81,22 +125,31 @@ impl Transaction<'_> {
         Ok(self.see(table, self.row_of(table, id)?))
     }
 
-    /// What the transaction sees of a row; a serializable one remembers that it did.
+    /// The row as the transaction sees it; a serializable one remembers that it did.
     #[inline]
     pub(super) fn see<'a>(&'a self, table: &Table, row: &'a Row) -> Option<Found<'a>> {
+        self.see_all(table, row).row()
+    }
+
+    /// What the transaction sees of a row; a serializable one remembers that it did.
+    #[inline]
+    pub(super) fn see_all<'a>(&'a self, table: &Table, row: &'a Row) -> Seen<Found<'a>> {
         // What is seen stays: it is the snapshot's, or the transaction's own.
         let seen = self.session.participant.visiting(|| row.visible(self.snapshot, self.writer, self.epochs()));
         let Some((version, begin)) = seen else {
-            self.remember(row, ptr::null());
-            return None;
+            self.remember(row, if table.is_over_base() { UNSEEN } else { ptr::null() });
+            return Seen::Absent;
         };
         if begin != 0 {
-            // A delete is as good as no row, which it becomes when it is cleaned up.
-            self.remember(row, if version.is_tombstone() { ptr::null() } else { version });
+            // A delete is as good as no row, which it becomes when it is cleaned up; but for one that hides a row of a base.
+            let is_nothing = version.is_tombstone() && !table.is_over_base();
+            self.remember(row, if is_nothing { ptr::null() } else { version });
             self.latest.set(self.latest.get().max(begin));
         }
-        let body = version.body()?;
-        Some(Found { id: self.row_id(table, row), body, key: row.key() })
+        match version.body() {
+            Some(body) => Seen::Row(Found { id: self.row_id(table, row), body, key: row.key() }),
+            None => Seen::Deleted,
+        }
     }
 
     #[inline]

@@ -23,18 +23,23 @@ pub struct Reads {
     keys: Vec<u8>,
 }
 
-/// A row, and the version of it that was seen; null for none, and for a delete.
+/// In place of a version: none was seen, and a delete is not as good.
+pub const UNSEEN: *const Version = ptr::without_provenance(1);
+
+/// A row, and the version of it that was seen; null for none or a delete, where these are the same, and else [`UNSEEN`] for none.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 struct RowRead {
     row: NonNull<Row>,
     version: *const Version,
 }
 
-/// A range of keys of an index; indexes live as long as their database.
+/// A range of keys of an index; that of a table that is dropped meanwhile is kept until the transaction has ended.
 struct RangeRead {
     index: NonNull<Index>,
     lower: Bound<Range<usize>>,
     upper: Bound<Range<usize>>,
+    /// A delete that comes into it is a change.
+    tells_deletes: bool,
     /// The leaves from this one on, up to the next range's, are responsible for it.
     first_leaf: usize,
 }
@@ -44,7 +49,7 @@ const RECENT_LEAVES: usize = 8;
 
 /// From whose view, and when, the reads are to be the same.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub struct Viewpoint<'a> {
     pub timestamp: u64,
     pub writer: Writer,
     pub epochs: &'a Epochs,
@@ -58,16 +63,23 @@ impl Reads {
     }
 
     /// A key that `leaf` does not have.
-    pub fn absent(&mut self, index: &Index, key: &[u8], leaf: Observed) {
-        self.range(index, (Bound::Included(key), Bound::Included(key)), &[leaf]);
+    pub fn absent(&mut self, index: &Index, tells_deletes: bool, key: &[u8], leaf: Observed) {
+        self.range(index, tells_deletes, (Bound::Included(key), Bound::Included(key)), &[leaf]);
     }
 
-    /// A range, and the leaves that are responsible for it.
-    pub fn range(&mut self, index: &Index, (lower, upper): (Bound<&[u8]>, Bound<&[u8]>), leaves: &[Observed]) {
+    /// A range, and the leaves that are responsible for it. `tells_deletes`: a delete is not as good as no row.
+    pub fn range(
+        &mut self,
+        index: &Index,
+        tells_deletes: bool,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        leaves: &[Observed],
+    ) {
         let range = RangeRead {
             index: index.into(),
             lower: lower.map(|key| self.keep(key)),
             upper: upper.map(|key| self.keep(key)),
+            tells_deletes,
             first_leaf: self.leaves.len(),
         };
         self.ranges.push(range);
@@ -94,18 +106,19 @@ impl Reads {
     }
 
     /// Whether all rows that were read are as they were.
-    pub fn rows_hold(&self, view: View<'_>) -> bool {
+    pub fn rows_hold(&self, view: Viewpoint<'_>) -> bool {
         self.rows.iter().all(|read| {
             // SAFETY: rows that the transaction read are kept by its pin.
             let before = unsafe { read.row.as_ref() }.before(view.timestamp, view.writer, view.epochs);
-            before.is_ok_and(|version| {
-                version.filter(|version| !version.is_tombstone()).map_or(ptr::null(), ptr::from_ref) == read.version
+            before.is_ok_and(|version| match version {
+                None => read.version.is_null() || read.version == UNSEEN,
+                Some(version) => ptr::eq(version, read.version) || version.is_tombstone() && read.version.is_null(),
             })
         })
     }
 
     /// Whether no row has come into a range that was read.
-    pub fn ranges_hold(&self, view: View<'_>) -> bool {
+    pub fn ranges_hold(&self, view: Viewpoint<'_>) -> bool {
         if self.leaves.iter().all(|leaf| leaf.is_unchanged(view.pin)) {
             return true;
         }
@@ -117,10 +130,10 @@ impl Reads {
         })
     }
 
-    fn range_holds(&self, range: &RangeRead, seen: &HashSet<RowRead>, view: View<'_>) -> bool {
+    fn range_holds(&self, range: &RangeRead, seen: &HashSet<RowRead>, view: Viewpoint<'_>) -> bool {
         let key = |bound: &Bound<Range<usize>>| bound.clone().map(|key| &self.keys[key]);
         let mut buffer = ScanBuffer::default();
-        // SAFETY: indexes live as long as their database, and the transaction keeps that.
+        // SAFETY: indexes live as long as their tables, which the database keeps, and a dropped one as long as transactions of before.
         let index = unsafe { range.index.as_ref() };
         let mut cursor =
             index.cursor((key(&range.lower), key(&range.upper)), Direction::Forward, &mut buffer, view.pin);
@@ -131,7 +144,10 @@ impl Reads {
                 match row.before(view.timestamp, view.writer, view.epochs) {
                     Err(_) => false,
                     Ok(None) => true,
-                    Ok(Some(version)) => version.is_tombstone() || seen.contains(&RowRead { row: row.into(), version }),
+                    Ok(Some(version)) => {
+                        version.is_tombstone() && !range.tells_deletes
+                            || seen.contains(&RowRead { row: row.into(), version })
+                    }
                 }
             });
             if !holds {

@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 
 use saki_base::key::prefix_successor;
 
-use super::{Found, Transaction};
+use super::{Found, Seen, Transaction};
 use crate::chain::Row;
 use crate::index::{Cursor, Direction, Index, Observed, ScanBuffer};
 use crate::prefetch::prefetch_row;
@@ -19,8 +19,8 @@ pub struct KeyRange<'k> {
 }
 
 /// Entries that a scan copies out of a leaf at once: few at first, since many scans end early.
-const FIRST_ENTRIES: usize = 8;
-const ENTRIES_MAX: usize = 128;
+pub(super) const FIRST_ENTRIES: usize = 8;
+pub(super) const ENTRIES_MAX: usize = 128;
 
 impl<'k> KeyRange<'k> {
     pub const fn all() -> Self {
@@ -38,11 +38,11 @@ impl<'k> KeyRange<'k> {
         Self { lower: Bound::Included(Cow::Borrowed(prefix)), upper }
     }
 
-    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    pub(super) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.lower.as_ref().map(|key| &**key), self.upper.as_ref().map(|key| &**key))
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         match self.bounds() {
             (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
             (Bound::Included(lower) | Bound::Excluded(lower), Bound::Included(upper) | Bound::Excluded(upper)) => {
@@ -62,14 +62,30 @@ impl Transaction<'_> {
         direction: Direction,
         mut visit: impl FnMut(Found<'t>) -> ControlFlow<()>,
     ) {
-        self.each_entry(&self.inner(table).primary, range, direction, |_, row| match self.see(table, row) {
+        self.each_entry(table, &self.inner(table).primary, range, direction, |_, row| match self.see(table, row) {
             Some(found) => visit(found),
             None => ControlFlow::Continue(()),
         });
     }
 
+    /// Visits the keys in a range of which there is something, deletes included, until `visit` breaks off: with `None` for a delete.
+    pub fn scan_all<'t>(
+        &'t self,
+        table: &Table,
+        range: &KeyRange<'_>,
+        direction: Direction,
+        mut visit: impl FnMut(&'t [u8], Option<&'t [u8]>) -> ControlFlow<()>,
+    ) {
+        let primary = &self.inner(table).primary;
+        self.each_entry(table, primary, range, direction, |_, row| match self.see_all(table, row) {
+            Seen::Row(found) => visit(found.key, Some(found.body)),
+            Seen::Deleted => visit(row.key(), None),
+            Seen::Absent => ControlFlow::Continue(()),
+        });
+    }
+
     /// Visits the rows whose entries in a secondary index are in a range, in the order of the entries, until `visit` breaks off. An
-    /// entry is the index columns and then the primary key; `visit` gets it and the row.
+    /// entry is the index columns and then those of the primary key that are not among them; `visit` gets it and the row.
     pub fn scan_index<'t>(
         &'t self,
         table: &Table,
@@ -81,7 +97,7 @@ impl Transaction<'_> {
         let inner = self.inner(table);
         let secondary = &inner.secondary[index.0];
         let mut made = Vec::new();
-        self.each_entry(&secondary.entries, range, direction, |entry, row| match self.see(table, row) {
+        self.each_entry(table, &secondary.entries, range, direction, |entry, row| match self.see(table, row) {
             // A row whose indexed columns have changed may be found by the entry of another version than the one seen.
             Some(found)
                 if !row.is_reindexed() || inner.has_entry(secondary, found.key, found.body, entry, &mut made) =>
@@ -105,12 +121,13 @@ impl Transaction<'_> {
 
     fn each_entry<'t>(
         &'t self,
+        table: &Table,
         index: &Index,
         range: &KeyRange<'_>,
         direction: Direction,
         mut visit: impl FnMut(&[u8], &'t Row) -> ControlFlow<()>,
     ) {
-        if range.is_empty() {
+        if range.is_empty() || table.inner().is_gone(self.snapshot) {
             return;
         }
         self.with_cursor(index, range, direction, |cursor, leaves| {
@@ -122,7 +139,7 @@ impl Transaction<'_> {
                     Direction::Forward => (lower, left_at.unwrap_or(upper)),
                     Direction::Reverse => (left_at.unwrap_or(lower), upper),
                 };
-                self.reads.borrow_mut().range(index, read, leaves);
+                self.reads.borrow_mut().range(index, table.is_over_base(), read, leaves);
             }
         });
     }
@@ -169,6 +186,6 @@ impl Transaction<'_> {
 /// What a scan writes to, between scans.
 #[derive(Default)]
 pub(super) struct ScanMemory {
-    buffer: ScanBuffer,
+    pub buffer: ScanBuffer,
     leaves: Vec<Observed>,
 }

@@ -7,26 +7,25 @@ use crate::chain::{Begin, NEVER, Newest, Refused, Row, Version};
 use crate::epoch::Pin;
 use crate::error::Error;
 use crate::index::Occupied;
-use crate::reclaim::Cleanup;
 use crate::sync::{Backoff, Ordering, fence};
-use crate::table::{NumberedEntry, Secondary, Table};
+use crate::table::{Secondary, Table};
 
 impl Transaction<'_> {
     /// Adds a row; its handle.
     ///
     /// # Errors
     /// `Duplicate` if there is one of this key, or of these values in a unique index; `Conflict` if another transaction is about
-    /// to add or has just changed it; `KeyTooLong`, `RowTooLarge`, `Malformed`, `Memory`. The transaction goes on, without the row.
+    /// to add or has just changed it; `KeyTooLong`, `RowTooLarge`, `Malformed`, `Memory`; `Name` if the table was dropped. The
+    /// transaction goes on, without the row.
     pub fn insert(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<RowId, Error> {
-        table.check_sizes(key, body)?;
-        self.session.know(table);
+        self.prepare_write(table, key, body)?;
         self.visiting(|transaction| transaction.insert_or_revive(table, key, body))
     }
 
     fn insert_or_revive(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<RowId, Error> {
         let mut backoff = Backoff::default();
         loop {
-            match self.insert_new(table, key, body)? {
+            match self.insert_new(table, key, Some(body))? {
                 Inserted::Row(row) => return Ok(row),
                 Inserted::Occupied(row) => match self.insert_over(table, row, body) {
                     Err(Refusal::Dead) => backoff.wait(),
@@ -73,18 +72,52 @@ impl Transaction<'_> {
         self.visiting(|transaction| transaction.bury(table, id))
     }
 
+    /// Makes a body, or a delete for `None`, the newest version of a key, whatever there is of it in memory: in a table over a base, the
+    /// row may be there.
+    ///
+    /// # Errors
+    /// `Conflict` if another transaction writes the key, or wrote it since the snapshot; `Duplicate` in a unique index, `KeyTooLong`,
+    /// `RowTooLarge`, `Malformed`, `Memory`; `Name` if the table was dropped. The transaction goes on, the key as it was.
+    pub fn write(&mut self, table: &Table, key: &[u8], body: Option<&[u8]>) -> Result<(), Error> {
+        self.prepare_write(table, key, body.unwrap_or_default())?;
+        self.visiting(|transaction| transaction.write_over_or_new(table, key, body))
+    }
+
+    fn write_over_or_new(&mut self, table: &Table, key: &[u8], body: Option<&[u8]>) -> Result<(), Error> {
+        let mut backoff = Backoff::default();
+        loop {
+            let address = self.inner(table).primary.get(key, &self.pin());
+            let row = match address {
+                // SAFETY: out of the index under the transaction's pin.
+                Some(address) => unsafe { Row::at(address) },
+                None => match self.insert_new(table, key, body)? {
+                    Inserted::Row(_) => return Ok(()),
+                    Inserted::Occupied(row) => row,
+                },
+            };
+            match self.write_over(table, row, body) {
+                Err(Refusal::Dead) => backoff.wait(),
+                Err(Refusal::Error(error)) => return Err(error),
+                Ok(()) => return Ok(()),
+            }
+        }
+    }
+
+    fn write_over(&mut self, table: &Table, row: &Row, body: Option<&[u8]>) -> Result<(), Refusal> {
+        let newest = self.newest(table, row)?;
+        let version = self.allocate(body).map_err(Refusal::Error)?;
+        self.supersede(table, row, &newest, version)
+    }
+
     fn bury(&mut self, table: &Table, id: RowId) -> Result<(), Error> {
         let row = self.row_of(table, id)?;
-        let newest = self.writable(table, row)?;
-        let Some(body) = newest.version.body() else { return Err(no_row(table)) };
+        let newest = self.newest(table, row).map_err(|refusal| refusal.of_known_row(table))?;
+        if newest.version.is_tombstone() {
+            return Err(no_row(table));
+        }
         self.session.know(table);
-        let stale = table.inner().entries_of(row.key(), body)?;
         let version = self.allocate(None)?;
-        self.install(table, row, &newest, version)?;
-        let entries = (!stale.is_empty()).then(|| Box::new(Entries { stale, made: Vec::new() }));
-        self.writes.last_mut().expect("just installed").entries = entries;
-        row.add_work();
-        Ok(())
+        self.supersede(table, row, &newest, version).map_err(|refusal| refusal.of_known_row(table))
     }
 
     fn update_with(
@@ -95,7 +128,7 @@ impl Transaction<'_> {
         change: impl FnOnce(&mut [u8]),
     ) -> Result<(), Error> {
         let row = self.row_of(table, id)?;
-        let newest = self.writable(table, row)?;
+        let newest = self.newest(table, row).map_err(|refusal| refusal.of_known_row(table))?;
         let Some(before) = newest.version.body() else { return Err(no_row(table)) };
         let body = body.unwrap_or(before);
         table.check_sizes(&[], body)?;
@@ -103,52 +136,91 @@ impl Transaction<'_> {
         let version = self.allocate(Some(body))?;
         // SAFETY: made just now, and not installed yet.
         change(unsafe { Version::body_mut(version) });
-        let has_indexes = !table.inner().secondary.is_empty();
-        // SAFETY: the version is ours, and its body does not change any more.
-        let after = unsafe { version.as_ref() }.body().expect("it was made with one");
-        let entries = if has_indexes { self.changed_entries(table, row, before, after) } else { Ok(None) };
-        let entries = entries.and_then(|entries| self.install(table, row, &newest, version).map(|()| entries));
-        match entries {
-            Ok(None) => Ok(()),
-            Ok(Some(entries)) => {
-                self.writes.last_mut().expect("just installed").entries = Some(entries);
-                row.add_work();
-                row.set_reindexed();
-                self.enter_all(table, row)
-            }
-            Err(error) => {
-                self.discard(version);
-                Err(error)
-            }
-        }
+        self.supersede(table, row, &newest, version).map_err(|refusal| refusal.of_known_row(table))
     }
 
-    /// The entries that differ between two bodies of a row.
-    fn changed_entries(
+    /// What has to be right before a key is written.
+    #[inline]
+    fn prepare_write(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<(), Error> {
+        table.check_sizes(key, body)?;
+        if self.inner(table).is_gone(self.snapshot) {
+            return Err(table.gone());
+        }
+        self.session.know(table);
+        Ok(())
+    }
+
+    /// The newest version of a row that this transaction may write.
+    #[inline]
+    fn newest<'r>(&self, table: &Table, row: &'r Row) -> Result<Newest<'r>, Refusal> {
+        row.writable(self.snapshot, self.writer, self.epochs()).map_err(|refused| Refusal::of(table, refused))
+    }
+
+    /// Puts `version`, not installed yet, in place of the newest one, and has the indexes follow. On an error it is freed.
+    #[inline]
+    fn supersede(
         &mut self,
         table: &Table,
         row: &Row,
-        before: &[u8],
-        after: &[u8],
+        newest: &Newest<'_>,
+        version: NonNull<Version>,
+    ) -> Result<(), Refusal> {
+        // SAFETY: the version is ours, and its body does not change any more.
+        let after = unsafe { version.as_ref() }.body();
+        let changed = self.changed_entries(table, row, newest.version.body(), after).map_err(Refusal::Error);
+        let entries = match changed.and_then(|entries| self.install(table, row, newest, version).map(|()| entries)) {
+            Ok(entries) => entries,
+            Err(refusal) => {
+                self.discard(version);
+                return Err(refusal);
+            }
+        };
+        let write = self.writes.last_mut().expect("just installed");
+        write.entries = entries;
+        if write.needs_cleanup(table) {
+            row.add_work();
+        }
+        if write.entries.is_none() {
+            return Ok(());
+        }
+        row.set_reindexed();
+        self.enter_all(table, row).map_err(Refusal::Error)
+    }
+
+    /// The entries that differ between two bodies of a row, or a body and none.
+    #[inline]
+    fn changed_entries(
+        &self,
+        table: &Table,
+        row: &Row,
+        before: Option<&[u8]>,
+        after: Option<&[u8]>,
     ) -> Result<Option<Box<Entries>>, Error> {
         let mut changed: Option<Box<Entries>> = None;
-        for (index, secondary) in table.inner().secondary.iter().enumerate() {
-            if table.inner().same_columns(secondary, before, after)? {
+        let inner = table.inner();
+        for (index, secondary) in inner.secondary.iter().enumerate() {
+            if let (Some(before), Some(after)) = (before, after)
+                && inner.same_columns(secondary, before, after)?
+            {
                 continue;
             }
-            let (mut stale, mut made) = (Vec::new(), Vec::new());
-            table.inner().secondary_entry(secondary, row.key(), before, &mut stale)?;
-            table.inner().secondary_entry(secondary, row.key(), after, &mut made)?;
+            let entry_of = |body: Option<&[u8]>| {
+                let mut entry = Vec::new();
+                let entry =
+                    body.map(|body| inner.secondary_entry(secondary, row.key(), body, &mut entry).map(|_| entry));
+                entry.transpose()
+            };
+            let (stale, made) = (entry_of(before)?, entry_of(after)?);
             if stale != made {
                 let entries = changed.get_or_insert_default();
-                entries.stale.push((index, stale.into_boxed_slice()));
-                entries.made.push((index, made.into_boxed_slice()));
+                entries.stale.extend(stale.map(|entry| (index, entry.into_boxed_slice())));
+                entries.made.extend(made.map(|entry| (index, entry.into_boxed_slice())));
             }
         }
         Ok(changed)
     }
 
-    fn insert_new<'r>(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<Inserted<'r>, Error> {
+    fn insert_new<'r>(&mut self, table: &Table, key: &[u8], body: Option<&[u8]>) -> Result<Inserted<'r>, Error> {
         let row = Row::allocate(&mut self.session.arena, self.writer, key, body).map_err(no_memory)?;
         // SAFETY: just made.
         let row_ref: &'r Row = unsafe { row.as_ref() };
@@ -167,17 +239,15 @@ impl Transaction<'_> {
         }
         let version = NonNull::from(row_ref.head().expect("a new row has a version"));
         self.writes.push(Write { row, version, before: None, base: None, table: table.id().0, entries: None });
-        self.enter_insert(table, row_ref, body)?;
+        if let Some(body) = body {
+            self.enter_insert(table, row_ref, body)?;
+        }
         Ok(Inserted::Row(self.row_id(table, row_ref)))
     }
 
     /// Inserts where a row of this key was before.
     fn insert_over(&mut self, table: &Table, row: &Row, body: &[u8]) -> Result<(), Refusal> {
-        let newest = match row.writable(self.snapshot, self.writer, self.epochs()) {
-            Ok(newest) => newest,
-            Err(Refused::Dead) => return Err(Refusal::Dead),
-            Err(Refused::Conflict) => return Err(Refusal::Error(table.conflict())),
-        };
+        let newest = self.newest(table, row)?;
         if !newest.version.is_tombstone() {
             // That it is there is something read.
             self.see(table, row);
@@ -185,13 +255,7 @@ impl Transaction<'_> {
             return Err(Refusal::Error(Error::Duplicate { table, index }));
         }
         let version = self.allocate(Some(body)).map_err(Refusal::Error)?;
-        if let Err(error) = self.install(table, row, &newest, version) {
-            self.discard(version);
-            // A row that died under our eyes looks like a conflict here; looking again finds which it was.
-            return Err(if row.head().is_none() { Refusal::Dead } else { Refusal::Error(error) });
-        }
-        row.set_reindexed();
-        self.enter_insert(table, row, body).map_err(Refusal::Error)
+        self.supersede(table, row, &newest, version)
     }
 
     /// Makes the entries of a row just inserted; takes the row back if one is refused.
@@ -261,7 +325,8 @@ impl Transaction<'_> {
             version.body().is_some_and(|body| table.inner().has_entry(secondary, other.key(), body, entry, &mut made))
         };
         let mut next = other.head();
-        let mut is_pending = false;
+        // Who may yet change what the committed version says.
+        let mut pending = None;
         while let Some(version) = next {
             match version.begin(self.writer, self.epochs()) {
                 Begin::Own => {
@@ -271,25 +336,21 @@ impl Transaction<'_> {
                 Begin::Committed(begin) => {
                     return match has_entry(version) {
                         false => Ok(()),
-                        true if begin <= self.snapshot && !is_pending => {
+                        true if begin <= self.snapshot && pending.is_none() => {
                             // That it is there is something read.
                             self.see(table, other);
                             Err(duplicate(table, secondary))
                         }
-                        true => Err(table.conflict()),
+                        true => Err(table.conflict(pending.flatten())),
                     };
                 }
                 // Whatever becomes of the other transaction, one of its versions or the one before them all will count.
-                _ if has_entry(version) => return Err(table.conflict()),
-                _ => is_pending = true,
+                _ if has_entry(version) => return Err(table.conflict(version.pending_writer())),
+                _ => pending = pending.or(Some(version.pending_writer())),
             }
             next = version.older();
         }
         Ok(())
-    }
-
-    fn writable<'r>(&self, table: &Table, row: &'r Row) -> Result<Newest<'r>, Error> {
-        row.writable(self.snapshot, self.writer, self.epochs()).map_err(|_| table.conflict())
     }
 
     #[inline]
@@ -311,8 +372,8 @@ impl Transaction<'_> {
         row: &Row,
         newest: &Newest<'_>,
         version: NonNull<Version>,
-    ) -> Result<(), Error> {
-        row.install(newest.version, version).map_err(|_| table.conflict())?;
+    ) -> Result<(), Refusal> {
+        row.install(newest.version, version).map_err(|refused| Refusal::of(table, refused))?;
         if let (Some(begin), Some(lag)) = (newest.begin, &self.session.lag) {
             row.prune(newest.version, begin, &lag.snapshots, lag.horizon);
         }
@@ -327,89 +388,13 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Takes back all writes from the given one on.
-    pub(super) fn undo(&mut self, from: usize) {
-        self.visiting(|transaction| {
-            while transaction.writes.len() > from {
-                let write = transaction.writes.pop().expect("there are more");
-                transaction.undo_one(write);
-            }
-        });
-    }
-
     /// As a visit to chains. If `operation` panics, the end of the transaction ends the visit.
     #[inline]
-    fn visiting<T>(&mut self, operation: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn visiting<T>(&mut self, operation: impl FnOnce(&mut Self) -> T) -> T {
         let is_outer = self.session.participant.begin_visit();
         let outcome = operation(self);
         self.session.participant.end_visit(is_outer);
         outcome
-    }
-
-    #[cold]
-    fn undo_one(&mut self, write: Write) {
-        let table = self.session.known(write.table).clone();
-        // SAFETY: rows and versions of this transaction's writes are kept by its pin.
-        let (row, version) = unsafe { (write.row.as_ref(), write.version.as_ref()) };
-        let session = &mut *self.session;
-        let epochs = &session.shared.epochs;
-        let pin = Pin::of_announced(&session.participant);
-        let Entries { stale, made } = write.entries.map(|entries| *entries).unwrap_or_default();
-        match write.before {
-            None => {
-                // Nobody else has ever seen the row with a body, and its entries are of no other version.
-                let nodes = &mut session.reclaimer.nodes;
-                for (index, entry) in &made {
-                    table.inner().secondary[*index].entries.remove(entry, row.address(), &pin, nodes);
-                }
-                row.uninstall(version, std::ptr::null_mut());
-                table.inner().primary.remove(row.key(), row.address(), &pin, nodes);
-                session.reclaimer.unlinked(write.row.cast(), row.block_bytes(), epochs);
-            }
-            Some(before) => {
-                row.uninstall(version, before.as_ptr());
-                session.reclaimer.unlinked(write.version.cast(), version.block_bytes(), epochs);
-                // What an update changed, or a delete, has announced one cleanup.
-                let is_announced = version.is_tombstone() || !stale.is_empty();
-                if let Some(earlier) = self.writes.iter_mut().rev().find(|earlier| earlier.version == before) {
-                    return earlier.take_over(row, made, is_announced);
-                }
-                // SAFETY: as above.
-                let is_reinsert = unsafe { before.as_ref() }.is_tombstone();
-                // Now it is the entries made that are to be cleaned up. So it is with a row that was inserted anew; moreover cleanups of
-                // the delete before may have passed by while the row was written.
-                if is_reinsert || !made.is_empty() {
-                    if !is_announced {
-                        row.add_work();
-                    }
-                    let at = epochs.retirement() + 1;
-                    session.reclaimer.cleanup(Cleanup { table, row: write.row, entries: made }, at);
-                } else if is_announced {
-                    row.end_work();
-                }
-            }
-        }
-    }
-}
-
-impl Write {
-    /// Takes over the entries that a later write to its row had made and that was taken back: they go with this write, and are stale
-    /// if it stays. `is_announced`: a cleanup is counted for them.
-    fn take_over(&mut self, row: &Row, made: Vec<NumberedEntry>, is_announced: bool) {
-        // SAFETY: versions of this transaction's writes are kept by its pin.
-        let is_delete = unsafe { self.version.as_ref() }.is_tombstone();
-        let had_cleanup = is_delete || self.entries.as_ref().is_some_and(|entries| !entries.stale.is_empty());
-        let needs_cleanup = had_cleanup || !made.is_empty();
-        if !made.is_empty() {
-            let entries = self.entries.get_or_insert_default();
-            entries.stale.extend(made.iter().cloned());
-            entries.made.extend(made);
-        }
-        match (u8::from(had_cleanup) + u8::from(is_announced)).cmp(&u8::from(needs_cleanup)) {
-            std::cmp::Ordering::Less => row.add_work(),
-            std::cmp::Ordering::Equal => {}
-            std::cmp::Ordering::Greater => _ = row.end_work(),
-        }
     }
 }
 
@@ -421,6 +406,25 @@ enum Inserted<'r> {
 enum Refusal {
     Dead,
     Error(Error),
+}
+
+impl Refusal {
+    #[cold]
+    fn of(table: &Table, refused: Refused) -> Self {
+        match refused {
+            Refused::Dead => Self::Dead,
+            Refused::Conflict(holder) => Self::Error(table.conflict(holder)),
+        }
+    }
+
+    /// Of a row that the transaction has seen: it has been taken out of use since.
+    #[cold]
+    fn of_known_row(self, table: &Table) -> Error {
+        match self {
+            Self::Dead => table.conflict(None),
+            Self::Error(error) => error,
+        }
+    }
 }
 
 #[cold]

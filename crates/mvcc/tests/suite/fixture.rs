@@ -18,9 +18,10 @@ pub fn accounts() -> TableDefinition {
         ],
         primary_key: vec![0],
         indexes: vec![
-            IndexDefinition { name: "by_owner".into(), columns: vec![1], unique: false },
-            IndexDefinition { name: "by_email".into(), columns: vec![2], unique: true },
+            IndexDefinition { name: "by_owner".into(), columns: vec![1], unique: false, ..Default::default() },
+            IndexDefinition { name: "by_email".into(), columns: vec![2], unique: true, ..Default::default() },
         ],
+        ..Default::default()
     }
 }
 

@@ -27,7 +27,13 @@ fn cells() -> TableDefinition {
         name: "cells".into(),
         columns: vec![column("key"), column("group"), column("value")],
         primary_key: vec![0],
-        indexes: vec![IndexDefinition { name: "by_group".into(), columns: vec![1], unique: false }],
+        indexes: vec![IndexDefinition {
+            name: "by_group".into(),
+            columns: vec![1],
+            unique: false,
+            ..Default::default()
+        }],
+        ..Default::default()
     }
 }
 

@@ -1,4 +1,5 @@
 mod adya;
+mod delta;
 mod faults;
 mod fixture;
 mod interleavings;

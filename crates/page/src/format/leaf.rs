@@ -60,6 +60,11 @@ impl<'a> LeafView<'a> {
         self.run.count()
     }
 
+    #[inline]
+    pub(super) fn run(&self) -> &RunView<'a> {
+        &self.run
+    }
+
     /// What all keys begin with.
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {

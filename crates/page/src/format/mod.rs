@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Invariants: a page is built once, in full, and never changes; its unused
-//! bytes are zero, so equal content gives equal bytes. A page does not hold its
+//! bytes are zero. A page does not hold its
 //! own checksum or address: its parent does ([`saki_base::PageRef`]).
 //!
 //! Failure model: `open` takes a page for what the caller expects it to be, or
@@ -45,6 +45,7 @@ mod header;
 mod inner;
 mod leaf;
 mod overflow;
+mod patch;
 mod run;
 mod run_builder;
 #[cfg(test)]
@@ -55,6 +56,7 @@ pub use header::{PageExpectation, PageKind};
 pub use inner::{InnerBuilder, InnerView, shortest_separator};
 pub use leaf::{LeafBuilder, LeafValue, LeafView, OverflowRef};
 pub use overflow::{OverflowDataView, OverflowIndexBuilder, OverflowIndexView, OverflowLayout, write_overflow_data};
+pub use patch::Edit;
 
 use saki_base::PageSize;
 

@@ -16,7 +16,7 @@
 //! the page's prefix followed by its suffix. What all entries have in common is
 //! said once, in the header:
 //!
-//! - The **prefix** is the longest common one of all keys.
+//! - The **prefix** is a common one of all keys: the longest, unless entries have come and gone since the page was built (`patch.rs`).
 //! - The **suffix length** is in the entry only if neither all suffixes nor all
 //!   values are equally long (two bits of the flags, [`KeyLength`]); *fixed
 //!   length* is that common length, of the suffix or of tag and value.
@@ -27,7 +27,7 @@
 //!   from entry *wrap* on are meant plus 65 536, and no earlier one is.
 //! - **Tags** are there only if some entry's tag is not zero.
 //!
-//! `run_builder.rs` writes runs. The proof is in `tests.rs`: against a model, and with damaged pages.
+//! `run_builder.rs` writes runs, `patch.rs` changes them. The proof is in `tests.rs`: against a model, and with damaged pages.
 
 use std::cmp::Ordering;
 
@@ -184,13 +184,13 @@ impl<'a> RunView<'a> {
     }
 
     #[inline]
-    fn slotted(&self) -> bool {
+    pub(super) fn slotted(&self) -> bool {
         self.header.flags & FLAG_SLOTTED != 0
     }
 
     /// Where an entry starts; where the last one ends for `index == count()`.
     #[inline]
-    fn entry_start(&self, index: usize) -> usize {
+    pub(super) fn entry_start(&self, index: usize) -> usize {
         if index >= self.header.count {
             return self.header.used;
         }
@@ -200,6 +200,34 @@ impl<'a> RunView<'a> {
         } else {
             self.entries_at + index * self.stride
         }
+    }
+
+    /// Bytes of the page, as long as they are content.
+    #[inline]
+    pub(super) fn bytes(&self, range: std::ops::Range<usize>) -> Option<&'a [u8]> {
+        self.page.get(..self.header.used)?.get(range)
+    }
+
+    #[inline]
+    pub(super) fn key_length(&self) -> KeyLength {
+        self.key_length
+    }
+
+    /// Of suffixes, or of tags and values, where they are equally long.
+    #[inline]
+    pub(super) fn fixed_length(&self) -> usize {
+        self.fixed_length
+    }
+
+    /// Of all entries, where they are equally long.
+    #[inline]
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    #[inline]
+    pub(super) fn slots_at(&self) -> usize {
+        self.slots_at
     }
 
     /// All bytes of an entry.

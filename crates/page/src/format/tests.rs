@@ -130,6 +130,56 @@ proptest! {
     }
 
     #[test]
+    fn patched_leaves_are_those_built_anew(
+        page_size in page_sizes(),
+        entries in entries(),
+        chosen in prop::collection::vec((0_usize..3, 0_u64..1000, 0_usize..30), 1..20),
+    ) {
+        let (page, stored) = fill_leaf(page_size, &entries);
+        let leaf = LeafView::open(&page, expected(page_size)).unwrap();
+        let mut wanted: BTreeMap<Vec<u8>, Stored> = stored.iter().cloned().collect();
+        // Keys that are there, or the like of them; values as long as those there, or as the case may be.
+        let mut changes: BTreeMap<Vec<u8>, Option<Vec<u8>>> = BTreeMap::new();
+        for (kind, place, length) in chosen {
+            let Some((key, old)) = stored.get(place as usize % stored.len().max(1)) else { continue };
+            let length = match old {
+                Stored::Inline(value) if length % 2 == 0 => value.len(),
+                _ => length,
+            };
+            let mut key = key.clone();
+            if kind == 2 && let Some(last) = key.last_mut() {
+                *last = last.wrapping_add(1 + (place % 5) as u8);
+            }
+            changes.insert(key, (kind > 0).then(|| vec![7; length]));
+        }
+        let mut edits = Vec::new();
+        for (key, value) in &changes {
+            let at = leaf.lower_bound(key);
+            let removes = at < leaf.count() && leaf.compare(at, key).is_eq();
+            if removes || value.is_some() {
+                edits.push(Edit { at, removes, puts: value.as_deref().map(|value| (key.as_slice(), value)) });
+            }
+            match value {
+                Some(value) => wanted.insert(key.clone(), Stored::Inline(value.clone())),
+                None => wanted.remove(key),
+            };
+        }
+        let mut patched = vec![0xaa; page_size.bytes()];
+        if let Some(used) = leaf.patch(&edits, &mut patched) {
+            let leaf = LeafView::open(&patched, expected(page_size)).unwrap();
+            leaf.verify().unwrap();
+            prop_assert!(used <= page_size.bytes());
+            prop_assert_eq!(leaf.count(), wanted.len());
+            let mut key = Vec::new();
+            for (index, (wanted, stored)) in wanted.iter().enumerate() {
+                leaf.key_into(index, &mut key);
+                prop_assert_eq!(&key, wanted);
+                prop_assert_eq!(leaf.value(index), stored.as_leaf_value());
+            }
+        }
+    }
+
+    #[test]
     fn inner_routes_to_the_right_child(page_size in page_sizes(), separators in keys(), probes in keys(), level in 1_u8..8) {
         let mut builder = InnerBuilder::new(page_size, TREE, level);
         let mut taken: Vec<Vec<u8>> = Vec::new();

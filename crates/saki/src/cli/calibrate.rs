@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use saki::Database;
+use saki::{Database, OpenOptions};
 use saki_io::{CalibrateOptions, CalibrateProgress, DeviceOptions, DeviceProfile};
 
 use super::failure::{Failure, Outcome};
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let is_database = open(&args.path, args.open.options(true)).is_ok();
+    let is_database = open(&args.path, OpenOptions { base_only: true, ..args.open.options(true) }).is_ok();
     let profile = if is_database {
         let database = open(&args.path, args.open.options(false))?;
         measure_database(&database, &args.path)?

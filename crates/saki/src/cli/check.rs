@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use saki::OpenOptions;
+
 use super::failure::{Failure, Outcome};
 use super::open::{OpenArgs, open};
 use super::{progress, size};
@@ -19,7 +21,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let database = open(&args.path, args.open.options(true))?;
+    let database = open(&args.path, OpenOptions { base_only: true, ..args.open.options(true) })?;
     let bar = progress::steps("checking", 1);
     let report = database.check(&mut |at| {
         bar.set_length(at.pages_expected.max(at.pages));

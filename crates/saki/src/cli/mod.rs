@@ -16,8 +16,10 @@ mod load;
 mod open;
 mod output;
 mod progress;
+mod serve;
 mod size;
 mod sql;
+mod user;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -51,6 +53,8 @@ enum Command {
     Sql(sql::Args),
     Check(check::Args),
     Calibrate(calibrate::Args),
+    Serve(serve::Args),
+    User(user::Args),
 }
 
 pub fn run() -> ExitCode {
@@ -60,6 +64,8 @@ pub fn run() -> ExitCode {
         Command::Create(args) => create::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::User(args) => user::run(&args),
         Command::Load(args) => runtime().and_then(|runtime| runtime.block_on(load::run(&args))),
         Command::Demo(args) => runtime().and_then(|runtime| runtime.block_on(demo::run(&args))),
         Command::Sql(args) => runtime().and_then(|runtime| {

@@ -70,7 +70,11 @@ pub fn create(path: &Path, page_size: PageSize, options: OpenOptions) -> Outcome
 
 /// The engine refuses to create over a database and says so better than a check here could.
 fn looks_like_database(path: &Path) -> bool {
-    Database::open(path, OpenOptions { read_only: true, cache_bytes: 1 << 20, ..OpenOptions::default() }).is_ok()
+    Database::open(
+        path,
+        OpenOptions { read_only: true, base_only: true, cache_bytes: 1 << 20, ..OpenOptions::default() },
+    )
+    .is_ok()
 }
 
 /// A page size from the command line.

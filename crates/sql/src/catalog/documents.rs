@@ -7,6 +7,9 @@ use serde::de::DeserializeOwned;
 use super::{Catalog, ColumnDetail, Table};
 use crate::error::{Result, SqlError};
 
+/// The document about the logs.
+const LOGS: &str = "logs";
+
 impl Catalog {
     /// Key and row layouts of the catalog tree: a document's name, and its JSON.
     pub fn entry_layout() -> (KeyLayout, RowLayout) {
@@ -18,6 +21,7 @@ impl Catalog {
     /// Named documents to store: one for the counters, one for each table, view, sequence and schema.
     pub fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let mut documents = vec![(String::new(), encode(&(self.next_table, self.next_tree))?)];
+        documents.push((LOGS.to_owned(), encode(&self.logs)?));
         for (name, table) in &self.tables {
             documents.push((format!("table {name}"), encode(table.as_ref())?));
         }
@@ -39,6 +43,7 @@ impl Catalog {
         let mut catalog = Self::default();
         for (name, bytes) in documents {
             match name.split_once(' ').map_or(name.as_str(), |(kind, _)| kind) {
+                LOGS => catalog.logs = decode(&name, &bytes)?,
                 "" => (catalog.next_table, catalog.next_tree) = decode(&name, &bytes)?,
                 "table" => catalog.put(complete(decode(&name, &bytes)?)),
                 "view" => catalog.put_view(decode(&name, &bytes)?),

@@ -9,8 +9,10 @@ use datafusion::physical_plan::metrics::BaselineMetrics;
 use futures::{StreamExt, TryFutureExt, stream};
 use saki_exec::{ColumnScan, ColumnScanRun};
 use saki_vector::Expr;
+use tokio::sync::OnceCell;
 
 use super::{ColumnScanParts, condition, lookup};
+use crate::delta::SegmentOverlay;
 use crate::native::{NativeStream, from_surface};
 use crate::pipeline_exec::{PipelineExec, run_error};
 
@@ -19,6 +21,8 @@ pub struct Source {
     parts: ColumnScanParts,
     filter: Vec<Expr>,
     partitions: usize,
+    /// What lies over the segments.
+    overlay: OnceCell<Option<Arc<SegmentOverlay>>>,
     chosen: OnceLock<Result<Chosen, Arc<DataFusionError>>>,
 }
 
@@ -38,7 +42,7 @@ pub struct Lookup {
 impl Source {
     pub fn new(parts: &ColumnScanParts, partitions: usize) -> Result<Self> {
         let filter = condition::expressions(&parts.scan)?;
-        Ok(Self { parts: parts.clone(), filter, partitions, chosen: OnceLock::new() })
+        Ok(Self { parts: parts.clone(), filter, partitions, overlay: OnceCell::new(), chosen: OnceLock::new() })
     }
 
     /// The rows of one partition. Waits until all keys are known.
@@ -52,7 +56,8 @@ impl Source {
             for (_, keys) in &self.parts.keys {
                 keys.ready().await;
             }
-            match self.chosen.get_or_init(|| self.choose().map_err(Arc::new)) {
+            let overlay = self.overlay.get_or_try_init(|| self.overlay()).await?;
+            match self.chosen.get_or_init(|| self.choose(overlay.clone()).map_err(Arc::new)) {
                 Ok(Chosen::Scan(run)) => Ok(scanned(run, partition, metrics)),
                 Ok(Chosen::Lookup(lookup)) => looked_up(lookup, partition, context, metrics),
                 Err(error) => Err(DataFusionError::Shared(Arc::clone(error))),
@@ -66,7 +71,17 @@ impl Source {
         self.chosen.get()?.as_ref().ok()
     }
 
-    fn choose(&self) -> Result<Chosen> {
+    async fn overlay(&self) -> Result<Option<Arc<SegmentOverlay>>> {
+        let ColumnScanParts { env, segments, scan, .. } = &self.parts;
+        if env.view.delta(&scan.table).is_none() {
+            return Ok(None);
+        }
+        let (env, table, segments) = (Arc::clone(env), Arc::clone(&scan.table), Arc::clone(segments));
+        let worked = tokio::task::spawn_blocking(move || env.view.segment_overlay(&env.db, &table, &segments)).await;
+        Ok(worked.map_err(|error| DataFusionError::Internal(format!("a scan's thread: {error}")))??)
+    }
+
+    fn choose(&self, overlay: Option<Arc<SegmentOverlay>>) -> Result<Chosen> {
         if let Some(lookup) = lookup::instead(&self.parts, self.partitions)? {
             return Ok(Chosen::Lookup(Box::new(lookup)));
         }
@@ -78,7 +93,8 @@ impl Source {
             filter: self.filter.clone(),
             keys: keys.collect(),
             limit: *limit,
-            snapshot: Arc::clone(&env.snapshot) as _,
+            snapshot: Arc::clone(&env.view) as _,
+            overlay: overlay.map(|overlay| overlay as _),
         };
         Ok(Chosen::Scan(env.segment_reader.run(scan, &env.settings.run_options(self.partitions))))
     }

@@ -35,8 +35,10 @@ impl Session {
             None if alter.if_exists => "ALTER TABLE",
             None => return Err(undefined(&name.name).at(name.position)),
             Some(RelationKind::Table) => {
-                let before = Arc::clone(snapshot.catalog.table(&name.name)?);
                 drop(snapshot);
+                let _alone = self.alone(vec![name.name.clone()]).await?;
+                // Only now: what its delta had is in its base.
+                let before = Arc::clone(self.db.snapshot().catalog.table(&name.name)?);
                 return self.alter_stored_table(alter, before).await;
             }
             Some(RelationKind::Sequence) => {
@@ -66,8 +68,10 @@ impl Session {
         }
         let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
         let (plan, context) = self.plan(query).await?;
-        let begin = || Ok(execute_stream(plan, context)?);
-        self.feed(begin, move |db, batches| db.alter(&before, &alter.actions, Some(batches))).await?;
+        // As in CREATE TABLE AS: parts of the plan run from here on.
+        let _publishing = self.sequences.publishing();
+        let stream = execute_stream(plan, context)?;
+        self.feed(stream, move |db, batches| db.alter(&before, &alter.actions, Some(batches))).await?;
         Ok(StatementResult::done("ALTER TABLE", 0))
     }
 

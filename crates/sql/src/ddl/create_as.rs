@@ -1,7 +1,9 @@
 //! CREATE TABLE … AS query: the table is the query's columns, filled as any empty table is, in the same publication.
 
+use std::sync::Arc;
+
 use arrow_schema::SchemaRef;
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::sqlparser::ast;
 use saki_base::Column;
 
@@ -26,9 +28,12 @@ impl Session {
         let query = ast::Statement::Query(new.query.clone());
         let (plan, context) = self.plan(query).await?;
         let columns = columns(&new, &plan.schema())?;
-        let begin = || Ok(execute_stream(plan, context)?);
+        let plan: Arc<dyn ExecutionPlan> = plan;
+        // Parts of the plan run from here on: none of them may wait for the publication that waits for it.
+        let _publishing = self.sequences.publishing();
+        let stream = execute_stream(plan, context)?;
         let rows = self
-            .feed(begin, move |db, batches| {
+            .feed(stream, move |db, batches| {
                 db.write(|writer| {
                     let Some(table) = make(&mut writer.catalog, &new, &columns)? else { return Ok(0) };
                     writer.catalog.put(table.clone());

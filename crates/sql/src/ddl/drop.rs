@@ -57,6 +57,8 @@ impl Session {
         }
         if !stored.is_empty() {
             let statement = Drop { kind, if_exists, cascade, names: stored };
+            let tables = statement.tables(&self.db.snapshot().catalog);
+            let _alone = self.alone(tables).await?;
             self.blocking(move |db| db.drop_objects(&statement)).await?;
         }
         Ok(StatementResult::done(tag, 0))
@@ -73,6 +75,15 @@ impl Database {
 }
 
 impl Drop {
+    /// Tables that go, or lose an index.
+    fn tables(&self, catalog: &Catalog) -> Vec<String> {
+        let of = |(name, _): &(String, Option<Position>)| match self.kind {
+            ObjectType::Index => catalog.index(name).map(|(table, _)| table.name.clone()),
+            _ => catalog.get(name).map(|table| table.name.clone()),
+        };
+        self.names.iter().filter_map(of).collect()
+    }
+
     /// What goes.
     fn find(&self, catalog: &Catalog) -> Result<Dropping> {
         let mut dropping = Dropping::default();

@@ -30,6 +30,8 @@ impl Session {
             restart: truncate.identity == Some(TruncateIdentityOption::Restart),
             cascade: truncate.cascade == Some(CascadeOption::Cascade),
         };
+        let tables = truncation.tables(&self.db.snapshot().catalog)?;
+        let _alone = self.alone(tables.into_iter().collect()).await?;
         self.blocking(move |db| db.truncate(&truncation)).await?;
         Ok(StatementResult::done("TRUNCATE TABLE", 0))
     }

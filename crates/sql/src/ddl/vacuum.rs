@@ -19,6 +19,12 @@ impl Session {
             }
             return Ok(StatementResult::done("VACUUM", 0));
         }
+        let catalog = &self.db.snapshot().catalog;
+        let tables = match &name {
+            None => catalog.tables().map(|table| table.name.clone()).collect(),
+            Some((name, _)) => vec![catalog.index(name).map_or_else(|| name.clone(), |(table, _)| table.name.clone())],
+        };
+        let _alone = self.alone(tables).await?;
         self.blocking(move |db| db.reindex(name)).await?;
         Ok(StatementResult::done("REINDEX", 0))
     }

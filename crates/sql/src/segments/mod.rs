@@ -3,16 +3,19 @@
 //! ```text
 //!   load    batches in key order ─► native columns ─┐
 //!   ALTER   primary tree ─► rows ─► native columns ─┼─► SegmentBuilder ─► runs, directory ─► Table::segments
-//!   append  changed keys ─► segments touched ───────┘     (segments not touched are kept as they are)
+//!   merge   changed rows ─► segments touched ───────┘     (segments not touched are kept as they are)
 //! ```
 //!
 //! # Invariant
 //! A table with `columns = on` has exactly its rows in its segments, in the order of the primary tree: both are published by one commit.
 
 mod check;
+mod merge;
 mod native;
+mod read;
 mod rebuild;
 mod rows;
+mod splice;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -20,8 +23,9 @@ mod tests;
 use saki_columns::{BuildOptions, ColumnType, ColumnsError, SegmentBuilder, SegmentsRoot};
 
 pub use check::SegmentSums;
+pub use merge::{SegmentMerge, SegmentsMerged};
 pub use native::NativeBatches;
-pub use rebuild::{Touched, build, free};
+pub use rebuild::{build, free};
 pub use tables::SegmentTables;
 
 use crate::catalog::Table;
@@ -40,13 +44,13 @@ impl Table {
 
 /// A builder of a table's segments, with pages of the publication under way; `share`: it has one of so many parts of the machine.
 pub fn builder<'w>(trees: Trees<'w>, table: &Table, share: usize) -> SegmentBuilder<'w> {
-    let whole = BuildOptions::default();
-    let options = BuildOptions {
-        rows: trees.db.options.segment_rows,
-        threads: whole.threads.div_ceil(share),
-        bloom: table.bloom.clone(),
-        ..whole
-    };
+    builder_of(trees, table, BuildOptions::default().threads.div_ceil(share))
+}
+
+/// The same with so many threads that encode.
+pub fn builder_of<'w>(trees: Trees<'w>, table: &Table, threads: usize) -> SegmentBuilder<'w> {
+    let rows = trees.db.options.segment_rows;
+    let options = BuildOptions { rows, threads, bloom: table.bloom.clone(), ..BuildOptions::default() };
     SegmentBuilder::new(trees.db.codec.as_ref(), table.column_types(), trees.pages(), options)
 }
 

@@ -9,6 +9,7 @@ use super::{builder, columns_error, finish};
 use crate::catalog::Table;
 use crate::database::tree_error;
 use crate::error::Result;
+use crate::merge::Totals;
 use crate::writer::{Trees, Writer};
 
 /// Builds the segments of a table from its primary tree.
@@ -21,15 +22,22 @@ pub fn build(trees: Trees<'_>, table: &Table, before: &SegmentsRoot) -> Result<S
 /// Gives all pages of a table's segments back.
 pub fn free(writer: &mut Writer<'_>, table: &Table, root: &SegmentsRoot) -> Result<()> {
     let segments = read_directory(writer.reader(), root, &table.column_types()).map_err(columns_error)?;
+    let page_bytes = writer.db.page_size().bytes();
+    let pages: Vec<_> = segments.iter().flat_map(|segment| segment.pages(page_bytes)).collect();
     writer.free_tree(&root.directory)?;
-    free_runs(writer, &segments);
+    writer.trees().free(&pages);
     Ok(())
 }
 
-fn free_runs(writer: &Writer<'_>, segments: &[Segment]) {
-    let page_bytes = writer.db.page_size().bytes();
-    let pages: Vec<_> = segments.iter().flat_map(|segment| segment.pages(page_bytes)).collect();
-    writer.publication.free(&pages);
+/// Gives the pages of a directory back.
+pub fn free_directory(trees: Trees<'_>, root: &SegmentsRoot) -> Result<()> {
+    let mut reader = trees.db.tree_reader()?;
+    let mut found = saki_tree::free_all(reader.fetcher(), &root.directory);
+    if let Some(error) = found.unreadable.pop() {
+        return Err(tree_error(error));
+    }
+    trees.free(&found.pages);
+    Ok(())
 }
 
 /// Which segments of a table hold changed keys.
@@ -41,40 +49,42 @@ pub struct Touched {
 
 impl Touched {
     /// None yet, of a table's present segments.
-    pub fn none(writer: &mut Writer<'_>, table: &Table, root: &SegmentsRoot) -> Result<Self> {
-        let segments = read_directory(writer.reader(), root, &table.column_types()).map_err(columns_error)?;
+    pub fn none(segments: Vec<Segment>) -> Self {
         let added = vec![None; segments.len().max(1)];
-        Ok(Self { segments, added })
+        Self { segments, added }
     }
 
-    /// Notes a key that was added, or whose row was replaced. Keys below the first segment's belong to it.
+    /// Notes a key that was added, or whose row was replaced or removed. Keys below the first segment's belong to it.
     pub fn note(&mut self, key: &[u8], is_new: bool) {
         let up_to = self.segments.partition_point(|segment| segment.first_key.as_slice() <= key);
         *self.added[up_to.saturating_sub(1)].get_or_insert(0) += u64::from(is_new);
     }
 
     /// Builds the touched segments anew from the table's new primary tree, and keeps the others.
-    pub fn rebuild(self, writer: &mut Writer<'_>, table: &Table, before: &SegmentsRoot) -> Result<SegmentsRoot> {
+    pub fn rebuild(self, trees: Trees<'_>, table: &Table, before: &SegmentsRoot) -> Result<(SegmentsRoot, Totals)> {
         if self.added.iter().all(Option::is_none) {
-            return Ok(*before);
+            return Ok((*before, Totals::default()));
         }
-        let trees = writer.trees();
         let mut builder = builder(trees, table, 1);
-        let mut replaced = Vec::new();
+        let mut freed = Vec::new();
+        let page_bytes = trees.db.page_size().bytes();
         for neighbours in self.neighbours() {
             if self.added[neighbours.start].is_some() {
                 builder.cut_at(self.rows_each(&neighbours, trees.db.options.segment_rows)).map_err(columns_error)?;
                 add_rows(trees, table, self.keys(&neighbours), &mut builder)?;
-                replaced.extend_from_slice(self.segments.get(neighbours).unwrap_or_default());
+                let replaced = self.segments.get(neighbours).unwrap_or_default();
+                freed.extend(replaced.iter().flat_map(|segment| segment.pages(page_bytes)));
             } else {
                 let kept = &self.segments[neighbours];
                 kept.iter().try_for_each(|segment| builder.keep(segment.clone())).map_err(columns_error)?;
             }
         }
+        builder.flush().map_err(columns_error)?;
+        let runs = builder.pages();
         let root = finish(trees, builder, before)?;
-        writer.free_tree(&before.directory)?;
-        free_runs(writer, &replaced);
-        Ok(root)
+        free_directory(trees, before)?;
+        trees.free(&freed);
+        Ok((root, Totals { pages_written: runs + root.directory.pages(), ..Totals::default() }))
     }
 
     /// Stretches of segments that are all touched or all not.

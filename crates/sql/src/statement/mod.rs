@@ -14,7 +14,7 @@ mod utility;
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Value, visit_expressions};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -23,6 +23,9 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::catalog::{PUBLIC, bare, qualified};
 use crate::error::{ErrorKind, Position, Result, SqlError};
+
+/// The statement, and the procedure as which it is read.
+pub const CHECKPOINT: &str = "checkpoint";
 
 /// Cuts a text into statements.
 pub fn parse(sql: &str) -> Result<Vec<Statement>> {
@@ -36,6 +39,10 @@ pub fn parse(sql: &str) -> Result<Vec<Statement>> {
         while parser.parser.consume_token(&Token::SemiColon) {}
         if parser.parser.peek_token() == Token::EOF {
             return Ok(statements);
+        }
+        if let Some(checkpoint) = checkpoint(&mut parser)? {
+            statements.push(checkpoint);
+            continue;
         }
         let at = |offset: usize| match parser.parser.peek_nth_token(offset).token {
             Token::Word(word) => word.keyword,
@@ -93,6 +100,17 @@ pub fn parse_name(text: &str) -> Result<ObjectName> {
 /// [`parse_name`] of a relation.
 pub fn parse_relation(text: &str) -> Result<RelationName> {
     RelationName::read(&parse_name(text)?)
+}
+
+/// CHECKPOINT, which the parser does not know: read as the call of a procedure.
+fn checkpoint(parser: &mut DFParser<'_>) -> Result<Option<Statement>> {
+    let is_word = |token: &Token| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(CHECKPOINT));
+    let is_end = |token: &Token| matches!(token, Token::SemiColon | Token::EOF);
+    if !is_word(&parser.parser.peek_token().token) || !is_end(&parser.parser.peek_nth_token(1).token) {
+        return Ok(None);
+    }
+    parser.parser.next_token();
+    Ok(parse(&format!("CALL {CHECKPOINT}()"))?.pop())
 }
 
 /// An identifier as the catalog spells it: lower case unless quoted.

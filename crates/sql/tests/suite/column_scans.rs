@@ -24,6 +24,7 @@ async fn fill(session: &Session) {
         "INSERT INTO line SELECT o.value, n.value, (o.value * 7919 + n.value) % 30011, \
          cast((o.value * 104729 + n.value * 31) % 999983 AS numeric(10,2)), 'line ' || o.value * 17 \
          FROM generate_series(1, 20000) o, generate_series(1, 3) n",
+        "CHECKPOINT",
         "ANALYZE",
     ] {
         session.execute(sql).await.unwrap();
@@ -141,6 +142,7 @@ fn bloom_filters_rule_segments_out() {
              FROM generate_series(1, 10000)",
             "CREATE TABLE wanted (part bigint PRIMARY KEY)",
             "INSERT INTO wanted VALUES (7919000), (7919001), (5831000), (5831001)",
+            "CHECKPOINT",
             "ANALYZE",
         ] {
             session.execute(sql).await.unwrap();
@@ -179,6 +181,7 @@ fn bloom_filters_rule_segments_out() {
         let changes = "INSERT INTO customer VALUES (500, 'new', 5), (20000, 'newer', 6) \
                        ON CONFLICT (id) DO UPDATE SET mail = excluded.mail, part = excluded.part";
         session.execute(changes).await.unwrap();
+        session.execute("CHECKPOINT").await.unwrap();
         check(true).await;
     });
 }

@@ -12,6 +12,17 @@ use saki_base::PageSize;
 use saki_sql::{CreateOptions, Database, OpenOptions, Session, SqlError, StatementResult};
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
+/// When deltas are merged into their bases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Merge {
+    /// After every change: queries read bases.
+    Always,
+    /// After every other change: queries read both.
+    Sometimes,
+    /// Queries read deltas.
+    Never,
+}
+
 /// One way of executing everything.
 #[derive(Clone, Copy)]
 struct Configuration {
@@ -19,6 +30,7 @@ struct Configuration {
     page_bytes: u32,
     cache_bytes: usize,
     segment_rows: u32,
+    merge: Merge,
     settings: &'static [(&'static str, &'static str)],
 }
 
@@ -27,11 +39,34 @@ const DEFAULT: Configuration = Configuration {
     page_bytes: 8 << 10,
     cache_bytes: 16 << 20,
     segment_rows: saki_columns::SEGMENT_ROWS,
+    merge: Merge::Always,
     settings: &[],
 };
 
-const CONFIGURATIONS: [Configuration; 19] = [
+const CONFIGURATIONS: [Configuration; 24] = [
     DEFAULT,
+    Configuration { name: "deltas", merge: Merge::Never, ..DEFAULT },
+    Configuration { name: "deltas over bases", merge: Merge::Sometimes, page_bytes: 4 << 10, ..DEFAULT },
+    Configuration {
+        name: "deltas over columns",
+        merge: Merge::Sometimes,
+        segment_rows: 3,
+        settings: &[("access_path", "columns")],
+        ..DEFAULT
+    },
+    Configuration {
+        name: "deltas over indexes",
+        merge: Merge::Sometimes,
+        settings: &[("index_join", "always"), ("access_path", "index")],
+        ..DEFAULT
+    },
+    Configuration {
+        name: "deltas, tiny cache, in order",
+        cache_bytes: 1,
+        merge: Merge::Sometimes,
+        settings: &[("execution", "in_order")],
+        ..DEFAULT
+    },
     Configuration { name: "tiny cache", page_bytes: 4 << 10, cache_bytes: 1, ..DEFAULT },
     Configuration { name: "4 KiB pages", page_bytes: 4 << 10, ..DEFAULT },
     Configuration { name: "128 KiB pages", page_bytes: 128 << 10, ..DEFAULT },
@@ -87,7 +122,28 @@ const CONFIGURATIONS: [Configuration; 19] = [
 ];
 
 /// A session as the test runner wants it.
-struct Connection(Session);
+struct Connection {
+    session: Session,
+    merge: Merge,
+    changes: usize,
+}
+
+impl Connection {
+    fn new(session: Session, merge: Merge) -> Self {
+        Self { session, merge, changes: 0 }
+    }
+
+    /// Merges what a statement has changed, if it is time.
+    async fn merge(&mut self) -> Result<(), SqlError> {
+        self.changes += 1;
+        match self.merge {
+            Merge::Sometimes if self.changes % 2 == 0 => {}
+            Merge::Never => {}
+            Merge::Always | Merge::Sometimes => drop(self.session.execute("CHECKPOINT").await?),
+        }
+        Ok(())
+    }
+}
 
 #[async_trait::async_trait]
 impl AsyncDB for Connection {
@@ -95,13 +151,25 @@ impl AsyncDB for Connection {
     type ColumnType = DefaultColumnType;
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, SqlError> {
-        let mut results = self.0.execute(sql).await?;
+        let mut results = self.session.execute(sql).await?;
+        let is_change = results.iter().any(|result| match result {
+            StatementResult::Done { tag, rows } => *rows > 0 && tag != "COPY",
+            StatementResult::Returning { .. } => true,
+            StatementResult::Rows { .. } => false,
+        });
+        if is_change {
+            self.merge().await?;
+        }
         match results.pop() {
             None => Ok(DBOutput::StatementComplete(0)),
             Some(StatementResult::Done { rows, .. }) => Ok(DBOutput::StatementComplete(rows)),
-            Some(rows @ StatementResult::Rows { .. }) => {
-                let StatementResult::Rows { schema, .. } = &rows else { unreachable!() };
-                let types = vec![DefaultColumnType::Any; schema.fields().len()];
+            Some(rows) => {
+                let columns = match &rows {
+                    StatementResult::Rows { schema, .. } => schema.fields().len(),
+                    StatementResult::Returning { batch, .. } => batch.num_columns(),
+                    StatementResult::Done { .. } => 0,
+                };
+                let types = vec![DefaultColumnType::Any; columns];
                 Ok(DBOutput::Rows { types, rows: text_rows(rows).await? })
             }
         }
@@ -173,7 +241,8 @@ fn run(configuration: Configuration) {
     for file in files() {
         let directory = tempfile::tempdir().unwrap();
         let database = create(configuration, directory.path());
-        let mut runner = Runner::new(|| async { Ok(Connection(session(&database, configuration))) });
+        let mut runner =
+            Runner::new(|| async { Ok(Connection::new(session(&database, configuration), configuration.merge)) });
         runner.set_var("DIR".into(), directory.path().display().to_string());
         if let Err(error) = runtime.block_on(runner.run_file_async(&file)) {
             let _ = writeln!(failures, "[{}] {error}", configuration.name);
@@ -197,22 +266,27 @@ macro_rules! configurations {
 
 configurations! {
     default_configuration = 0;
-    tiny_cache = 1;
-    small_pages = 2;
-    large_pages = 3;
-    in_order = 4;
-    one_request_in_flight = 5;
-    index_joins_always = 6;
-    scans_and_hash_joins_only = 7;
-    index_joins_in_order = 8;
-    joins_as_written = 9;
-    operators_of_datafusion = 10;
-    native_joins_in_small_batches = 11;
-    no_native_filters = 12;
-    no_native_aggregates = 13;
-    no_native_joins = 14;
-    columns_only = 15;
-    columns_and_hash_joins_only = 16;
-    rows_only = 17;
-    columns_of_small_segments = 18;
+    deltas = 1;
+    deltas_over_bases = 2;
+    deltas_over_columns = 3;
+    deltas_over_indexes = 4;
+    deltas_in_order = 5;
+    tiny_cache = 6;
+    small_pages = 7;
+    large_pages = 8;
+    in_order = 9;
+    one_request_in_flight = 10;
+    index_joins_always = 11;
+    scans_and_hash_joins_only = 12;
+    index_joins_in_order = 13;
+    joins_as_written = 14;
+    operators_of_datafusion = 15;
+    native_joins_in_small_batches = 16;
+    no_native_filters = 17;
+    no_native_aggregates = 18;
+    no_native_joins = 19;
+    columns_only = 20;
+    columns_and_hash_joins_only = 21;
+    rows_only = 22;
+    columns_of_small_segments = 23;
 }

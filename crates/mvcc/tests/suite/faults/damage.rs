@@ -134,10 +134,13 @@ fn a_log_of_another_database_is_told() {
 #[test]
 fn a_record_of_nonsense_is_refused_with_its_place() {
     // The tables of one catalog, the logs of a database that had more.
-    let logs = SimLogs::new(5, LOGS, &[accounts()]);
-    filled(&logs.open(options()).unwrap(), 20);
-    let fewer = SimLogs { devices: logs.devices.clone(), ..SimLogs::new(5, LOGS, &[]) };
-    let error = fewer.open(options()).map(drop).unwrap_err().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    filled(&on_disk(directory.path()).unwrap(), 20);
+    let path = directory.path().join("catalog.json");
+    let mut catalog: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    catalog["tables"] = serde_json::json!([]);
+    fs::write(&path, catalog.to_string()).unwrap();
+    let error = refusal(directory.path());
     assert!(error.contains("table 0"), "{error}");
 }
 

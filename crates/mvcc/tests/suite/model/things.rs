@@ -24,8 +24,12 @@ pub type Things = BTreeMap<i64, Thing>;
 
 pub fn definition() -> TableDefinition {
     let column = |name: &str, data_type, nullable| Column { name: name.into(), data_type, nullable };
-    let index =
-        |name: &str, columns: &[usize], unique| IndexDefinition { name: name.into(), columns: columns.into(), unique };
+    let index = |name: &str, columns: &[usize], unique| IndexDefinition {
+        name: name.into(),
+        columns: columns.into(),
+        unique,
+        ..Default::default()
+    };
     TableDefinition {
         name: "things".into(),
         columns: vec![
@@ -41,6 +45,7 @@ pub fn definition() -> TableDefinition {
             index("by_name", &[2], true),
             index("by_size_and_colour", &[3, 1], false),
         ],
+        ..Default::default()
     }
 }
 

@@ -94,17 +94,23 @@ pub fn run(args: &Args, runtime: &Runtime) -> Outcome {
     }
     let style = Style { format: args.format, expanded: false, null: args.null.clone() };
     let mut state = State { runtime, session, name, style, timing: args.timing };
+    let outcome = converse(args, &mut state);
+    // What was changed becomes part of the one file.
+    outcome.and(Ok(database.close()?))
+}
+
+fn converse(args: &Args, state: &mut State<'_>) -> Outcome {
     if args.command.is_empty() && args.file.is_empty() {
         if io::stdin().is_terminal() {
-            return shell::run(&mut state, args.db.as_deref());
+            return shell::run(state, args.db.as_deref());
         }
-        return script::run(&mut state, &read_input()?, "standard input");
+        return script::run(state, &read_input()?, "standard input");
     }
     for command in &args.command {
-        script::run(&mut state, command, "-c")?;
+        script::run(state, command, "-c")?;
     }
     for file in &args.file {
-        run_file(&mut state, file)?;
+        run_file(state, file)?;
     }
     Ok(())
 }

@@ -64,6 +64,16 @@ async fn execute(state: &State<'_>, sql: &str, watch: &Watch<'_>) -> Result<(), 
                     say!("{}", tag_line(&tag, rows));
                 }
             }
+            StatementResult::Returning { tag, rows, batch } => {
+                let mut writer = state.style.writer(&batch.schema());
+                let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+                writer.write(&mut out, &batch)?;
+                writer.finish(&mut out)?;
+                out.flush()?;
+                if state.style.format == Format::Table {
+                    say!("{}", tag_line(&tag, rows));
+                }
+            }
             StatementResult::Rows { schema, mut stream, .. } => {
                 let mut writer = state.style.writer(&schema);
                 let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());

@@ -1,0 +1,173 @@
+//! Who is in the way, and waiting for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use saki_base::Random;
+use saki_mvcc::{Database, Durability, Error, Holder, Isolation, Seen, Session, Table};
+
+use super::{Note, key, note, with_notes};
+use crate::suite::support::{first_seed, scaled};
+
+fn write(session: &mut Session, table: &Table, id: i64) -> Result<(), Option<Holder>> {
+    let mut transaction = if session.is_open() {
+        session.resume().expect("one is suspended")
+    } else {
+        session.begin_with(Isolation::Snapshot, Durability::Relaxed)
+    };
+    let outcome = transaction.write(table, &key(id), None);
+    transaction.suspend();
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(Error::Conflict { holder, .. }) => Err(holder),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn holder(session: &mut Session) -> Holder {
+    let transaction = session.resume().expect("one is suspended");
+    let holder = transaction.holder();
+    transaction.suspend();
+    holder
+}
+
+/// How often its callbacks were called.
+#[derive(Clone, Default)]
+struct Bell(Arc<AtomicUsize>);
+
+impl Bell {
+    fn ring(&self) -> impl FnOnce() + Send + 'static {
+        let count = Arc::clone(&self.0);
+        move || _ = count.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn rung(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn those_who_wait_are_called_when_the_holder_ends() {
+    let (_logs, database, table) = with_notes(1);
+    let [mut one, mut two] = [(); 2].map(|()| database.session().unwrap());
+    let commits = |session: &mut Session| _ = session.resume().unwrap().commit().unwrap();
+    for ends in [Session::abort, commits] {
+        write(&mut one, &table, 1).unwrap();
+        let first = write(&mut two, &table, 1).unwrap_err().expect("a pending version has a holder");
+        assert_eq!(first, holder(&mut one));
+        let second = holder(&mut two);
+        let (bell, silent) = (Bell::default(), Bell::default());
+        let _wait = database.when_ended(Some(second), first, bell.ring()).unwrap();
+        drop(database.when_ended(None, first, silent.ring()).unwrap());
+        assert!(!database.wait_until_ended(None, first, Some(Duration::from_millis(5))).unwrap());
+        assert_eq!(bell.rung(), 0);
+        ends(&mut one);
+        assert_eq!((bell.rung(), silent.rung()), (1, 0));
+        // Of one that has ended everybody is told at once.
+        let late = Bell::default();
+        let _late = database.when_ended(Some(second), first, late.ring()).unwrap();
+        assert_eq!(late.rung(), 1);
+        assert!(database.wait_until_ended(None, first, None).unwrap());
+        let mut transaction = two.resume().unwrap();
+        transaction.refresh();
+        transaction.write(&table, &key(1), None).unwrap();
+        transaction.abort();
+    }
+    // Also of one whose session is dropped.
+    write(&mut one, &table, 1).unwrap();
+    let bell = Bell::default();
+    let first = holder(&mut one);
+    let _wait = database.when_ended(None, first, bell.ring()).unwrap();
+    drop(one);
+    assert_eq!(bell.rung(), 1);
+}
+
+#[test]
+fn a_circle_of_waits_is_refused() {
+    let (_logs, database, table) = with_notes(2);
+    let mut sessions = [(); 3].map(|()| database.session().unwrap());
+    (0..3).for_each(|at| write(&mut sessions[at], &table, at as i64).unwrap());
+    let [a, b, c] = sessions.each_mut().map(holder);
+    let bell = Bell::default();
+    assert!(matches!(database.when_ended(Some(a), a, || ()), Err(Error::Deadlock)));
+    let _ab = database.when_ended(Some(a), b, bell.ring()).unwrap();
+    let bc = database.when_ended(Some(b), c, bell.ring()).unwrap();
+    assert!(matches!(database.when_ended(Some(c), a, || ()), Err(Error::Deadlock)));
+    // Who is no transaction cannot be waited for.
+    let _of_none = database.when_ended(None, a, || ()).unwrap();
+    // A wait given up is no edge any more.
+    drop(bc);
+    let ca = database.when_ended(Some(c), a, || ()).unwrap();
+    assert!(matches!(database.when_ended(Some(b), c, || ()), Err(Error::Deadlock)));
+    drop(ca);
+    sessions[1].abort();
+    assert_eq!(bell.rung(), 1);
+}
+
+/// Clients that write several rows each in any order, with snapshots that they move on, wait for each other and never for ever.
+#[test]
+fn clients_that_wait_lose_nothing() {
+    const CLIENTS: u64 = 4;
+    const IDS: u64 = 5;
+    let (_logs, database, table) = with_notes(first_seed());
+    let rounds = scaled("SAKI_ROUNDS", 500);
+    let deadlocks = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (database, table, deadlocks) = (&database, &table, &deadlocks);
+            scope.spawn(move || {
+                let mut session = database.session().expect("a session");
+                let mut random = Random::new(first_seed() + client);
+                for _ in 0..rounds {
+                    let ids: Vec<_> = (0..3).map(|_| random.below(IDS) as i64).collect();
+                    while !count(database, &mut session, table, &ids) {
+                        deadlocks.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let view = database.view().unwrap();
+    let reader = view.reader().unwrap();
+    let number = |id| {
+        reader.look(&table, &key(id), |seen| match seen {
+            Seen::Row(body) => Note::decode(&table, &key(id), body).text.parse::<u64>().expect("a number"),
+            _ => 0,
+        })
+    };
+    assert_eq!((0..IDS as i64).map(number).sum::<u64>(), CLIENTS * rounds * 3);
+    assert!(!database.changed_since(&table, database.now()));
+}
+
+/// Adds one to each of the numbers, read committed; `false` if that was a deadlock.
+fn count(database: &Database, session: &mut Session, table: &Table, ids: &[i64]) -> bool {
+    let mut transaction = session.begin_with(Isolation::Snapshot, Durability::Relaxed);
+    for id in ids {
+        loop {
+            let before = match transaction.look(table, &key(*id)) {
+                Seen::Row(found) => Note::decode(table, found.key, found.body).text.parse::<u64>().expect("a number"),
+                _ => 0,
+            };
+            let body = note(1, &(before + 1).to_string()).body(table);
+            match transaction.write(table, &key(*id), Some(&body)) {
+                Ok(()) => break,
+                Err(Error::Conflict { holder, .. }) => {
+                    if let Some(holder) = holder {
+                        match database.wait_until_ended(Some(transaction.holder()), holder, None) {
+                            Ok(ended) => assert!(ended),
+                            Err(Error::Deadlock) => return false,
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    transaction.refresh();
+                }
+                Err(error) => panic!("{error}"),
+            }
+            // Others shall meet it.
+            std::thread::yield_now();
+        }
+    }
+    transaction.commit().expect("nothing to validate");
+    true
+}

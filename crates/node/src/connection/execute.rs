@@ -1,0 +1,154 @@
+//! Running work while listening: a statement stops when its client asks for it or has gone, when its time is over, and
+//! when the server ends.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::wire::{Reader, Writer};
+use super::work::{self, Outcome, Remote, Shape, Work};
+use super::{Connection, Stage, stopped};
+use crate::failure::{Failure, Result};
+use crate::parameters::Parameters;
+use crate::registry::Place;
+
+/// Chunks that wait between a query and the connection.
+const CHUNKS: usize = 4;
+
+/// A task that ends with whoever waits for it.
+pub struct Task<T>(JoinHandle<T>);
+
+impl<T: Send + 'static> Task<T> {
+    /// What came of it.
+    ///
+    /// # Errors
+    /// If it panicked.
+    pub async fn join(&mut self) -> Result<T> {
+        (&mut self.0).await.map_err(|error| match error.is_panic() {
+            true => Failure::new("XX000", "internal error: the statement's thread failed; please report it"),
+            false => Failure::new("57014", "the statement was cancelled"),
+        })
+    }
+
+    /// Stops it, and waits until it has let go of everything.
+    async fn stop(mut self) {
+        self.0.abort();
+        let _ = (&mut self.0).await;
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Connection {
+    /// Starts something on the query threads.
+    pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
+        Task(self.shared.queries.spawn(future))
+    }
+
+    /// Runs `work`; its rows are in the writer, or sent already. `short` work runs here.
+    ///
+    /// # Errors
+    /// The statement's, or why it was stopped.
+    pub async fn execute(
+        &mut self,
+        work: Work,
+        mut shape: Shape,
+        limit: u64,
+        sql: &Arc<str>,
+        short: bool,
+    ) -> Result<Outcome> {
+        let session = Arc::clone(&self.session);
+        if short {
+            let Self { writer, .. } = self;
+            let work = work::run(&session, work, &mut shape, limit, sql, writer);
+            return until_stopped(&self.place, &self.parameters, &mut self.reader, &mut self.stage, work).await?;
+        }
+        let (sender, mut chunks) = mpsc::channel(CHUNKS);
+        let remote = work::run_remote(session, work, shape, limit, Arc::clone(sql), Remote::new(sender));
+        let mut task = self.spawn(remote);
+        let Self { writer, .. } = self;
+        let finished = async {
+            pass_on(&mut chunks, writer).await?;
+            task.join().await?
+        };
+        match until_stopped(&self.place, &self.parameters, &mut self.reader, &mut self.stage, finished).await {
+            Ok(outcome) => outcome,
+            Err(why) => {
+                // A query that waits for room must not wait for ever.
+                drop(chunks);
+                // One that ends with its connection is not waited for.
+                if !why.is_fatal() {
+                    task.stop().await;
+                }
+                Err(why)
+            }
+        }
+    }
+
+    /// Waits for a task as [`Self::execute`] does for work.
+    ///
+    /// # Errors
+    /// Why it was stopped.
+    pub async fn supervise<T: Send + 'static>(&mut self, mut task: Task<T>) -> Result<T> {
+        let Self { place, parameters, reader, stage, .. } = self;
+        match until_stopped(place, parameters, reader, stage, task.join()).await {
+            Ok(made) => made,
+            Err(why) => {
+                task.stop().await;
+                Err(why)
+            }
+        }
+    }
+
+    /// Counts a statement that has ended.
+    pub fn count(&self, verb: &'static str, began: Instant, result: &Result<Outcome>) {
+        self.shared.metrics.statement(verb, began.elapsed());
+        if let Ok(Outcome::Rows { rows, .. }) = result {
+            self.shared.metrics.rows.inc_by(*rows);
+        }
+    }
+}
+
+/// Takes chunks until the query has no more. A client that reads slowly holds this up, and this the query.
+async fn pass_on(chunks: &mut mpsc::Receiver<bytes::BytesMut>, writer: &mut Writer) -> Result<()> {
+    while let Some(chunk) = chunks.recv().await {
+        match writer.buffer.is_empty() {
+            true => writer.buffer = chunk,
+            false => writer.buffer.extend_from_slice(&chunk),
+        }
+        writer.spill().await?;
+    }
+    Ok(())
+}
+
+/// Waits for `work`, unless something stops it before.
+///
+/// # Errors
+/// What stopped it.
+pub async fn until_stopped<T>(
+    place: &Place,
+    parameters: &Parameters,
+    reader: &mut Reader,
+    stage: &mut watch::Receiver<Stage>,
+    work: impl Future<Output = T>,
+) -> Result<T> {
+    let requested = place.interrupt.requested();
+    let _running = place.interrupt.running();
+    let timeout = parameters.statement_timeout;
+    tokio::select! {
+        biased;
+        made = work => Ok(made),
+        () = requested => Err(Failure::new("57014", "canceling statement due to user request")),
+        () = tokio::time::sleep(timeout), if !timeout.is_zero() => {
+            Err(Failure::new("57014", "canceling statement due to statement timeout"))
+        }
+        () = reader.gone() => Err(Failure::fatal("08006", "the client has gone")),
+        _ = stage.wait_for(|stage| *stage == Stage::Ending) => Err(stopped()),
+    }
+}

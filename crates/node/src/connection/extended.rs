@@ -1,0 +1,184 @@
+//! The extended protocol: Parse, Bind, Describe, Execute and Close, each a step of its own.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use saki_sql::{Command, ScalarValue};
+
+use super::statement::{Portal, PortalState, Statement};
+use super::work::{self, Outcome, Shape, Work};
+use super::{Connection, formats};
+use crate::failure::{Failure, Result};
+use crate::message::backend;
+use crate::message::frontend::{Frontend, Numbers, Target, Values};
+use crate::types::{Format, arrow_type, decode};
+
+impl Connection {
+    /// Carries one step out.
+    ///
+    /// # Errors
+    /// What the client is told; nothing is heard until Sync then.
+    pub async fn extended(&mut self, message: Frontend<'_>) -> Result<()> {
+        match message {
+            Frontend::Parse { name, sql, types } => {
+                let stated: Vec<u32> = types.iter().collect();
+                self.parse(name, sql, &stated).await?;
+                backend::parse_complete(&mut self.writer.buffer);
+            }
+            Frontend::Bind { portal, statement, formats, values, results } => {
+                self.bind(portal, statement, formats, values, results)?;
+                backend::bind_complete(&mut self.writer.buffer);
+            }
+            Frontend::Describe(target) => self.describe(target)?,
+            Frontend::Execute { portal, limit } => self.execute_portal(portal, limit).await?,
+            Frontend::Close(target) => {
+                match target {
+                    Target::Statement(name) => drop(self.statements.remove(name)),
+                    Target::Portal(name) => drop(self.portals.remove(name)),
+                }
+                backend::close_complete(&mut self.writer.buffer);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn parse(&mut self, name: &str, sql: &str, stated: &[u32]) -> Result<()> {
+        if name.is_empty() {
+            self.statements.remove(name);
+        } else if self.statements.contains_key(name) {
+            return Err(Failure::new("42P05", format!("prepared statement {name:?} already exists")));
+        }
+        let declared: Vec<_> = stated.iter().map(|oid| arrow_type(*oid)).collect();
+        if let Some(prepared) = self.session.prepare_fast(sql, &declared) {
+            self.statements.insert(name.to_owned(), Arc::new(Statement::new(sql, prepared, stated)));
+            return Ok(());
+        }
+        let (session, text) = (Arc::clone(&self.session), sql.to_owned());
+        let prepared = self.spawn(async move { session.prepare(&text, &declared).await });
+        let prepared = self.supervise(prepared).await?.map_err(|error| Failure::of_statement(error, sql))?;
+        self.statements.insert(name.to_owned(), Arc::new(Statement::new(sql, prepared, stated)));
+        Ok(())
+    }
+
+    fn bind(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        codes: Numbers<'_, 2>,
+        values: Values<'_>,
+        results: Numbers<'_, 2>,
+    ) -> Result<()> {
+        let statement = Arc::clone(self.statement(statement)?);
+        if portal.is_empty() {
+            self.portals.remove(portal);
+        } else if self.portals.contains_key(portal) {
+            return Err(Failure::new("42P03", format!("portal {portal:?} already exists")));
+        }
+        let wanted = statement.prepared.parameters.len();
+        if values.len() != wanted {
+            let message = format!("bind message supplies {} parameters, but {wanted} are required", values.len());
+            return Err(Failure::new("08P01", message));
+        }
+        let given = formats::of_columns(&formats::read(codes)?, wanted)?;
+        let types = statement.prepared.parameters.iter().zip(given);
+        let values = types
+            .zip(values.iter())
+            .map(|((data_type, format), bytes)| decode::value(data_type, format, bytes))
+            .collect::<Result<Vec<ScalarValue>>>()?;
+        let formats = formats::read(results)?;
+        if let Some(schema) = &statement.prepared.schema {
+            formats::of_columns(&formats, schema.fields().len())?;
+        }
+        self.portals.insert(portal.to_owned(), Portal { statement, values, formats, state: PortalState::New });
+        Ok(())
+    }
+
+    pub fn statement(&self, name: &str) -> Result<&Arc<Statement>> {
+        let missing = || match name.is_empty() {
+            true => Failure::new("26000", "unnamed prepared statement does not exist"),
+            false => Failure::new("26000", format!("prepared statement {name:?} does not exist")),
+        };
+        self.statements.get(name).ok_or_else(missing)
+    }
+
+    fn describe(&mut self, target: Target<'_>) -> Result<()> {
+        let (statement, formats) = match target {
+            Target::Statement(name) => (Arc::clone(self.statement(name)?), Vec::new()),
+            Target::Portal(name) => {
+                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+                (Arc::clone(&portal.statement), portal.formats.clone())
+            }
+        };
+        let out = &mut self.writer.buffer;
+        if matches!(target, Target::Statement(_)) {
+            backend::parameter_description(out, statement.oids.iter().copied());
+        }
+        match &statement.prepared.schema {
+            Some(schema) => work::describe(schema, &formats::of_columns(&formats, schema.fields().len())?, out),
+            None => backend::no_data(out),
+        }
+        Ok(())
+    }
+
+    async fn execute_portal(&mut self, name: &str, limit: u32) -> Result<()> {
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
+        let statement = Arc::clone(&portal.statement);
+        let state = std::mem::replace(&mut portal.state, PortalState::Finished);
+        let (values, formats) = match state {
+            PortalState::New => (std::mem::take(&mut portal.values), portal.formats.clone()),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let began = Instant::now();
+        let result = match state {
+            PortalState::New => self.execute_new(&statement, values, formats, limit).await,
+            PortalState::Suspended(cursor) => {
+                let shape = Shape::Rows { describe: false };
+                self.execute(Work::Rest(cursor), shape, limit.into(), &statement.sql, false).await
+            }
+            PortalState::Finished if statement.prepared.schema.is_some() => Ok(Outcome::Rows { rows: 0, rest: None }),
+            PortalState::Finished => {
+                Err(Failure::new("55000", format!("portal {name:?} cannot be run")).hint("bind it anew"))
+            }
+        };
+        self.count(statement.verb, began, &result);
+        let outcome = result?;
+        work::complete(&mut self.writer.buffer, statement.verb, &outcome);
+        if let (Outcome::Rows { rest: Some(cursor), .. }, Some(portal)) = (outcome, self.portals.get_mut(name)) {
+            portal.state = PortalState::Suspended(cursor);
+        }
+        Ok(())
+    }
+
+    /// Runs a statement with its values for the first time.
+    pub async fn execute_new(
+        &mut self,
+        statement: &Arc<Statement>,
+        values: Vec<ScalarValue>,
+        formats: Vec<Format>,
+        limit: u32,
+    ) -> Result<Outcome> {
+        let Some(parsed) = &statement.prepared.statement else {
+            return Ok(Outcome::Done { tag: String::new(), rows: 0 });
+        };
+        let command = parsed.command().map_err(|error| Failure::of_statement(error, &statement.sql))?;
+        match command {
+            Command::Run | Command::Transaction => {
+                if limit == 0
+                    && let Some(fast) = &statement.prepared.fast
+                    && let Some(outcome) = self.execute_fast(fast, &values, &formats, &statement.sql).await?
+                {
+                    return Ok(outcome);
+                }
+                let short = matches!(command, Command::Transaction);
+                let work = Work::Prepared { prepared: Arc::clone(&statement.prepared), values, formats };
+                self.execute(work, Shape::Rows { describe: false }, limit.into(), &statement.sql, short).await
+            }
+            command => Box::pin(self.utility(command, parsed.clone(), &statement.sql, &formats, false)).await,
+        }
+    }
+}
+
+fn no_portal(name: &str) -> Failure {
+    Failure::new("34000", format!("portal {name:?} does not exist"))
+}

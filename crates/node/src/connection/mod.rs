@@ -1,0 +1,194 @@
+//! One client's connection: it logs in, says what to run, and is told what came of it.
+//!
+//! ```text
+//!   startup ─► loop: message ─► simple, extended, utility ─► execute ─► work ┬ on the query threads, or
+//!                  ▲                                            │            └ here, if it is short
+//!                  └──────── replies gather, and are sent before the connection waits
+//! ```
+
+mod copy;
+mod execute;
+mod extended;
+mod fast;
+mod formats;
+mod simple;
+mod startup;
+mod statement;
+mod utility;
+mod wire;
+mod work;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use saki_sql::{Database, Session, TransactionStatus};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::failure::{Failure, Result};
+use crate::message::backend;
+use crate::message::frontend::Frontend;
+use crate::metrics::Metrics;
+use crate::options::ServerOptions;
+use crate::parameters::Parameters;
+use crate::registry::{Place, Registry};
+
+use statement::{Portal, Statement};
+use wire::{Reader, Writer};
+
+pub use startup::open;
+
+/// How far the server's end has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Stage {
+    Serving,
+    /// Statements may finish; nothing new begins.
+    Draining,
+    /// Statements are stopped.
+    Ending,
+}
+
+/// What all connections of a server share.
+pub struct Shared {
+    pub database: Arc<Database>,
+    pub options: ServerOptions,
+    pub registry: Arc<Registry>,
+    pub metrics: Arc<Metrics>,
+    pub tls: Option<TlsAcceptor>,
+    /// Where queries run.
+    pub queries: Handle,
+    /// For users who are not there.
+    pub secret: Vec<u8>,
+}
+
+/// A connection that has logged in.
+pub struct Connection {
+    shared: Arc<Shared>,
+    place: Place,
+    session: Arc<Session>,
+    reader: Reader,
+    writer: Writer,
+    parameters: Parameters,
+    statements: HashMap<String, Arc<Statement>>,
+    portals: HashMap<String, Portal>,
+    /// After an error in the extended protocol: until Sync nothing is heard.
+    skipping: bool,
+    stage: watch::Receiver<Stage>,
+}
+
+impl Connection {
+    /// Serves until the client or the server ends it.
+    async fn serve(mut self) {
+        if let Err(failure) = self.converse().await {
+            self.tell(&failure);
+        }
+        self.writer.close().await;
+    }
+
+    async fn converse(&mut self) -> Result<()> {
+        while let Some(message) = self.next_message().await? {
+            let message = Frontend::read(&message)?;
+            if message == Frontend::Terminate {
+                return Ok(());
+            }
+            self.hear(message).await?;
+        }
+        Ok(())
+    }
+
+    /// The next message; before it is waited for, replies are sent.
+    async fn next_message(&mut self) -> Result<Option<BytesMut>> {
+        let max = self.shared.options.message_bytes_max;
+        if let Some(message) = self.reader.buffered(max)? {
+            return Ok(Some(message));
+        }
+        self.writer.flush().await?;
+        let (limit, code, what) = self.idle_limit();
+        tokio::select! {
+            biased;
+            message = self.reader.message(max) => message,
+            _ = self.stage.wait_for(|stage| *stage > Stage::Serving) => Err(stopped()),
+            () = tokio::time::sleep(limit), if !limit.is_zero() => {
+                Err(Failure::fatal(code, format!("terminating connection due to {what} timeout")))
+            }
+        }
+    }
+
+    fn idle_limit(&self) -> (Duration, &'static str, &'static str) {
+        match self.session.transaction_status() {
+            TransactionStatus::Idle => (self.parameters.duration("idle_session_timeout"), "57P05", "idle-session"),
+            _ => {
+                let limit = self.parameters.duration("idle_in_transaction_session_timeout");
+                (limit, "25P03", "idle-in-transaction")
+            }
+        }
+    }
+
+    /// # Errors
+    /// Only what ends the connection.
+    async fn hear(&mut self, message: Frontend<'_>) -> Result<()> {
+        match message {
+            Frontend::Query(sql) => {
+                self.skipping = false;
+                let result = self.simple_query(sql).await;
+                self.survive(result)?;
+                self.ready();
+            }
+            Frontend::Sync => {
+                self.skipping = false;
+                self.ready();
+            }
+            Frontend::Flush => self.writer.flush().await?,
+            // What is left of a COPY that has failed.
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
+            Frontend::Password(_) => return Err(Failure::fatal("08P01", "a password that nobody asked for")),
+            _ if self.skipping => {}
+            message => {
+                let result = self.extended(message).await;
+                self.skipping = result.is_err();
+                self.survive(result)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of an error that the connection survives.
+    fn survive(&mut self, result: Result<()>) -> Result<()> {
+        match result {
+            Err(failure) if !failure.is_fatal() => {
+                self.tell(&failure);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn tell(&mut self, failure: &Failure) {
+        if failure.severity.is_error() {
+            self.shared.metrics.error(failure.code);
+        }
+        backend::failure(&mut self.writer.buffer, failure);
+    }
+
+    /// Says that the next command may come.
+    fn ready(&mut self) {
+        let status = self.session.transaction_status();
+        if status == TransactionStatus::Idle {
+            self.portals.clear();
+            self.parameters.end_transaction();
+        }
+        let letter = match status {
+            TransactionStatus::Idle => b'I',
+            TransactionStatus::Open => b'T',
+            TransactionStatus::Failed => b'E',
+        };
+        backend::ready(&mut self.writer.buffer, letter);
+    }
+}
+
+fn stopped() -> Failure {
+    Failure::fatal("57P01", "terminating connection because the server stops")
+}

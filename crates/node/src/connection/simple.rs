@@ -1,0 +1,60 @@
+//! The simple protocol: a text of statements, run one after another until one fails.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use saki_sql::{Command, Parsed};
+
+use super::Connection;
+use super::work::{self, Outcome, Shape, Work};
+use crate::failure::{Failure, Result};
+use crate::message::backend;
+
+/// Bytes of a text from which it is read on the query threads.
+const LONG_TEXT_BYTES: usize = 16 << 10;
+
+impl Connection {
+    /// Runs a text.
+    ///
+    /// # Errors
+    /// What the client is told; statements before the one that failed have their replies.
+    pub async fn simple_query(&mut self, sql: &str) -> Result<()> {
+        // A portal or statement without a name does not outlive this.
+        self.portals.remove("");
+        self.statements.remove("");
+        let sql: Arc<str> = sql.into();
+        let statements = self.read_text(&sql).await?;
+        if statements.is_empty() {
+            backend::empty_query(&mut self.writer.buffer);
+        }
+        for parsed in statements {
+            let (verb, began) = (parsed.verb(), Instant::now());
+            let result = self.simple_statement(parsed, &sql).await;
+            self.count(verb, began, &result);
+            work::complete(&mut self.writer.buffer, verb, &result?);
+        }
+        Ok(())
+    }
+
+    async fn read_text(&mut self, sql: &Arc<str>) -> Result<Vec<Parsed>> {
+        let read = if sql.len() < LONG_TEXT_BYTES {
+            saki_sql::parse(sql)
+        } else {
+            let text = Arc::clone(sql);
+            let reading = self.spawn(async move { saki_sql::parse(&text) });
+            self.supervise(reading).await?
+        };
+        read.map_err(|error| Failure::of_statement(error, sql))
+    }
+
+    async fn simple_statement(&mut self, parsed: Parsed, sql: &Arc<str>) -> Result<Outcome> {
+        let command = parsed.command().map_err(|error| Failure::of_statement(error, sql))?;
+        match command {
+            Command::Run | Command::Transaction => {
+                let short = matches!(command, Command::Transaction);
+                self.execute(Work::Statement(parsed), Shape::Rows { describe: true }, 0, sql, short).await
+            }
+            command => self.utility(command, parsed, sql, &[], true).await,
+        }
+    }
+}

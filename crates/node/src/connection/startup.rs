@@ -1,0 +1,274 @@
+//! From an accepted socket to a connection that has logged in: encryption, parameters, password.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::wire::{self, Reader, Stream, Writer};
+use super::{Connection, Shared, Stage};
+use crate::failure::{Failure, Result};
+use crate::message::backend;
+use crate::message::frontend::{Frontend, Opening, STARTUP_BYTES_MAX};
+use crate::parameters::Parameters;
+use crate::scram::{Exchange, MECHANISM, Verifier};
+
+/// Requests for encryption that are heard at most; one of each kind makes sense.
+const NEGOTIATIONS_MAX: usize = 2;
+
+/// Serves one socket to its end.
+pub async fn open(socket: TcpStream, shared: Arc<Shared>, stage: watch::Receiver<Stage>) {
+    let limit = shared.options.login_timeout;
+    match tokio::time::timeout(limit, log_in(socket, &shared, stage)).await {
+        Ok(Some(connection)) => {
+            let metrics = Arc::clone(&shared.metrics);
+            metrics.connections.inc();
+            connection.serve().await;
+            metrics.connections.dec();
+        }
+        Ok(None) => {}
+        Err(_) => {
+            shared.metrics.refused.inc();
+            tracing::debug!("a client took too long to log in");
+        }
+    }
+}
+
+/// `None`: the client only wanted another's statement to stop, has gone, or was refused and told so.
+async fn log_in(socket: TcpStream, shared: &Arc<Shared>, stage: watch::Receiver<Stage>) -> Option<Connection> {
+    let peer = socket.peer_addr().ok()?.ip();
+    // Replies are gathered here; the system need not.
+    let _ = socket.set_nodelay(true);
+    let mut socket: Stream = Box::new(socket);
+    let opened = negotiate(&mut socket, shared).await;
+    let (packet, secure) = match opened {
+        Ok((None, _)) => return None,
+        Ok((Some(packet), secure)) => (packet, secure),
+        Err(failure) => {
+            let (_, writer) = wire::split(socket, BytesMut::new(), &shared.metrics);
+            return refuse(writer, shared, &failure).await;
+        }
+    };
+    let (mut reader, mut writer) = wire::split(socket, BytesMut::new(), &shared.metrics);
+    let made = admit(&packet, peer, secure, shared, &mut reader, &mut writer).await;
+    let (place, parameters) = match made {
+        Ok(made) => made,
+        Err(failure) => return refuse(writer, shared, &failure).await,
+    };
+    let session = shared.database.session();
+    for (name, value) in &shared.options.settings {
+        if let Err(error) = session.set(name, value) {
+            return refuse(writer, shared, &error.into()).await;
+        }
+    }
+    greet(&mut writer.buffer, &parameters, place.process, &place.secret);
+    Some(Connection {
+        shared: Arc::clone(shared),
+        place,
+        session: Arc::new(session),
+        reader,
+        writer,
+        parameters,
+        statements: Default::default(),
+        portals: Default::default(),
+        skipping: false,
+        stage,
+    })
+}
+
+async fn refuse(mut writer: Writer, shared: &Shared, failure: &Failure) -> Option<Connection> {
+    shared.metrics.refused.inc();
+    shared.metrics.error(failure.code);
+    tracing::debug!(code = failure.code, message = failure.message, "a client was refused");
+    backend::failure(&mut writer.buffer, failure);
+    writer.close().await;
+    None
+}
+
+/// Answers requests for encryption until the startup packet comes, which is returned, with whether the connection is
+/// encrypted. No packet: nothing is left to do.
+async fn negotiate(socket: &mut Stream, shared: &Shared) -> Result<(Option<BytesMut>, bool)> {
+    let mut secure = false;
+    for _ in 0..=NEGOTIATIONS_MAX {
+        let Some(packet) = wire::packet(socket).await? else { return Ok((None, secure)) };
+        match Opening::read(&packet)? {
+            Opening::Startup { .. } => return Ok((Some(packet), secure)),
+            Opening::Cancel { process, secret } => {
+                shared.registry.cancel(process, secret);
+                return Ok((None, secure));
+            }
+            Opening::Ssl if !secure && shared.tls.is_some() => {
+                socket.write_all(b"S").await?;
+                if let Some(acceptor) = &shared.tls {
+                    let (plain, _) = tokio::io::duplex(1);
+                    let plain = std::mem::replace(socket, Box::new(plain));
+                    *socket = Box::new(acceptor.accept(plain).await?);
+                    secure = true;
+                }
+            }
+            Opening::Ssl | Opening::Gss => socket.write_all(b"N").await?,
+        }
+    }
+    Err(Failure::fatal("08P01", "too many requests for encryption"))
+}
+
+/// Lets a client in, or says why not.
+async fn admit(
+    packet: &[u8],
+    peer: IpAddr,
+    secure: bool,
+    shared: &Shared,
+    reader: &mut Reader,
+    writer: &mut Writer,
+) -> Result<(crate::registry::Place, Parameters)> {
+    let Opening::Startup { minor, parameters } = Opening::read(packet)? else {
+        return Err(Failure::fatal("08P01", "not a startup packet"));
+    };
+    if shared.options.tls_required && !secure {
+        return Err(Failure::fatal("28000", "connections must be encrypted").hint("connect with sslmode=require"));
+    }
+    let startup = Startup::read(&parameters)?;
+    let unknown: Vec<&str> =
+        parameters.iter().map(|(name, _)| *name).filter(|name| name.starts_with("_pq_.")).collect();
+    if minor > 0 || !unknown.is_empty() {
+        backend::negotiate_version(&mut writer.buffer, &unknown);
+    }
+    let place = shared.registry.enter(shared.options.max_connections)?;
+    authenticate(startup.user, peer, shared, reader, writer).await?;
+    let timeout = shared.options.statement_timeout.as_millis().to_string();
+    let defaults = [("statement_timeout", timeout.as_str())];
+    let given = startup.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let fatal = |failure: Failure| Failure { severity: crate::failure::Severity::Fatal, ..failure };
+    let mut parameters = Parameters::begin(defaults.into_iter().chain(given)).map_err(fatal)?;
+    parameters.state("session_authorization", startup.user);
+    Ok((place, parameters))
+}
+
+/// What a startup packet says.
+struct Startup<'a> {
+    user: &'a str,
+    settings: Vec<(String, String)>,
+}
+
+impl<'a> Startup<'a> {
+    fn read(parameters: &[(&'a str, &'a str)]) -> Result<Self> {
+        let (mut user, mut settings) = ("", Vec::new());
+        for (name, value) in parameters {
+            match *name {
+                "user" => user = value,
+                // There is one database.
+                "database" => {}
+                "replication" if matches!(*value, "false" | "off" | "no" | "0") => {}
+                "replication" => return Err(Failure::fatal("0A000", "replication connections are not supported")),
+                "options" => settings.extend(options(value)?),
+                name if name.starts_with("_pq_.") => {}
+                name => settings.push((name.to_owned(), (*value).to_owned())),
+            }
+        }
+        if user.is_empty() {
+            return Err(Failure::fatal("28000", "no user name in the startup packet"));
+        }
+        Ok(Self { user, settings })
+    }
+}
+
+/// Settings of `-c name=value --name=value`, in which a backslash keeps a blank.
+fn options(text: &str) -> Result<Vec<(String, String)>> {
+    let mut words = vec![String::new()];
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => words.last_mut().into_iter().for_each(|word| word.extend(chars.next())),
+            c if c.is_whitespace() => words.push(String::new()),
+            c => words.last_mut().into_iter().for_each(|word| word.push(c)),
+        }
+    }
+    let words = words.iter().map(String::as_str).filter(|word| !word.is_empty() && *word != "-c");
+    words
+        .map(|word| {
+            let word = word.strip_prefix("-c").or_else(|| word.strip_prefix("--")).unwrap_or(word);
+            let (name, value) = word.split_once('=').ok_or_else(|| {
+                Failure::fatal("42601", format!("invalid command-line argument for server process: {word}"))
+            })?;
+            Ok((name.replace('-', "_"), value.to_owned()))
+        })
+        .collect()
+}
+
+/// Finds out whether the client is who it says.
+async fn authenticate(
+    user: &str,
+    peer: IpAddr,
+    shared: &Shared,
+    reader: &mut Reader,
+    writer: &mut Writer,
+) -> Result<()> {
+    let users = &shared.options.users;
+    if users.names()?.is_empty() {
+        // Without users, everybody on this machine is trusted, and nobody else.
+        if peer.is_loopback() && shared.options.listen.ip().is_loopback() {
+            return Ok(());
+        }
+        return Err(Failure::fatal("28000", "the server has no users yet").hint("add one with `saki user add`"));
+    }
+    let verifier = users.verifier(user)?.unwrap_or_else(|| Verifier::of_nobody(user, &shared.secret));
+    backend::authentication_sasl(&mut writer.buffer, MECHANISM);
+    let first = answer(reader, writer).await?;
+    let (mechanism, first) = initial_response(&first).ok_or_else(malformed)?;
+    if mechanism != MECHANISM.as_bytes() {
+        return Err(Failure::fatal("08P01", "the client selected a SASL mechanism that was not offered"));
+    }
+    let (exchange, challenge) = Exchange::begin(verifier, first)?;
+    backend::authentication_sasl_data(&mut writer.buffer, false, &challenge);
+    let proof = answer(reader, writer).await?;
+    let Frontend::Password(proof) = Frontend::read(&proof)? else { return Err(malformed()) };
+    let own_proof = exchange.finish(proof, user)?;
+    backend::authentication_sasl_data(&mut writer.buffer, true, &own_proof);
+    Ok(())
+}
+
+/// Sends what has gathered and waits for the answer.
+async fn answer(reader: &mut Reader, writer: &mut Writer) -> Result<BytesMut> {
+    writer.flush().await?;
+    let gone = || Failure::fatal("08006", "the client has gone");
+    reader.message(STARTUP_BYTES_MAX).await?.ok_or_else(gone)
+}
+
+/// The mechanism and what the client says first.
+fn initial_response(message: &[u8]) -> Option<(&[u8], &[u8])> {
+    let Ok(Frontend::Password(body)) = Frontend::read(message) else { return None };
+    let end = body.iter().position(|byte| *byte == 0)?;
+    let (mechanism, rest) = body.split_at(end);
+    let (length, data) = rest.get(1..)?.split_first_chunk::<4>()?;
+    (u32::from_be_bytes(*length) as usize == data.len()).then_some((mechanism, data))
+}
+
+fn malformed() -> Failure {
+    Failure::fatal("08P01", "malformed SASL message")
+}
+
+/// What a client is told when it is in.
+fn greet(out: &mut BytesMut, parameters: &Parameters, process: i32, secret: &[u8]) {
+    backend::authentication_ok(out);
+    for (name, value) in parameters.reported() {
+        backend::parameter_status(out, name, value);
+    }
+    backend::backend_key(out, process, secret);
+    backend::ready(out, b'I');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_settings() {
+        let found = options("-c geqo=off --statement-timeout=5min -csearch_path=a\\ b").unwrap();
+        let found: Vec<_> = found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(found, [("geqo", "off"), ("statement_timeout", "5min"), ("search_path", "a b")]);
+        assert!(options("nonsense").is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! What a client has prepared: statements, and portals that run them with values.
+
+use std::sync::Arc;
+
+use saki_sql::{Prepared, ScalarValue};
+
+use super::work::Cursor;
+use crate::types::{Format, wire_type};
+
+/// A prepared statement.
+pub struct Statement {
+    pub sql: Arc<str>,
+    pub prepared: Arc<Prepared>,
+    /// Types of parameters, as the client stated or is told them.
+    pub oids: Vec<u32>,
+    pub verb: &'static str,
+}
+
+impl Statement {
+    pub fn new(sql: &str, prepared: Prepared, stated: &[u32]) -> Self {
+        let oid = |(index, found): (usize, &arrow_schema::DataType)| match stated.get(index) {
+            Some(oid) if crate::types::arrow_type(*oid).is_some() => *oid,
+            _ => wire_type(found).oid,
+        };
+        let oids = prepared.parameters.iter().enumerate().map(oid).collect();
+        let verb = prepared.statement.as_ref().map_or("", saki_sql::Parsed::verb);
+        Self { sql: sql.into(), prepared: Arc::new(prepared), oids, verb }
+    }
+}
+
+/// A statement with its values.
+pub struct Portal {
+    pub statement: Arc<Statement>,
+    pub values: Vec<ScalarValue>,
+    pub formats: Vec<Format>,
+    pub state: PortalState,
+}
+
+pub enum PortalState {
+    New,
+    Suspended(Box<Cursor>),
+    Finished,
+}

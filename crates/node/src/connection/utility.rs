@@ -1,0 +1,219 @@
+//! Statements that are about the connection itself: its parameters, what it has prepared, COPY over it.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use saki_sql::{Command, Parsed, ScalarValue, TransactionStatus};
+
+use super::Connection;
+use super::statement::Statement;
+use super::work::{self, Outcome, Shape, Work};
+use crate::copy::RowWriter;
+use crate::failure::{Failure, Result};
+use crate::message::backend;
+use crate::parameters::Parameters;
+use crate::types::{Format, decode};
+
+fn done(tag: &str) -> Outcome {
+    Outcome::Done { tag: tag.into(), rows: 0 }
+}
+
+impl Connection {
+    /// Carries a command out; `parsed` is the statement that it was.
+    ///
+    /// # Errors
+    /// What the client is told.
+    pub async fn utility(
+        &mut self,
+        command: Command,
+        parsed: Parsed,
+        sql: &Arc<str>,
+        formats: &[Format],
+        describe: bool,
+    ) -> Result<Outcome> {
+        if self.session.transaction_status() == TransactionStatus::Failed {
+            let message = "current transaction is aborted, commands ignored until end of transaction block";
+            return Err(Failure::new("25P02", message));
+        }
+        match command {
+            Command::Set { name, value, local } if self.is_own(&name) => {
+                let outcome = self.set(&name, value.as_deref(), local)?;
+                self.apply_isolation(&name, sql).await?;
+                Ok(outcome)
+            }
+            Command::Reset(Some(name)) if self.is_own(&name) => {
+                self.set(&name, None, false)?;
+                Ok(done("RESET"))
+            }
+            Command::Show(name) if name == "all" || self.is_own(&name) => self.show(&name, formats, describe),
+            Command::Reset(None) => {
+                self.parameters.reset_all();
+                self.report_all();
+                self.execute(Work::Statement(parsed), Shape::Rows { describe }, 0, sql, true).await
+            }
+            Command::Prepare { name, types, statement } => {
+                self.prepare(name, types, statement, sql).await?;
+                Ok(done("PREPARE"))
+            }
+            Command::Execute { name, arguments } => self.execute_named(&name, arguments, sql, formats, describe).await,
+            Command::Deallocate(Some(name)) => {
+                self.statement(&name)?;
+                self.statements.remove(&name);
+                Ok(done("DEALLOCATE"))
+            }
+            Command::Deallocate(None) => {
+                self.statements.clear();
+                Ok(done("DEALLOCATE ALL"))
+            }
+            Command::Discard(all) => self.discard(all),
+            Command::CopyIn { table, columns, format } => self.copy_in(&table, columns, format, sql).await,
+            Command::CopyOut { query, format } => {
+                let shape = Shape::Copy(RowWriter::new(format));
+                let outcome = self.execute(Work::Statement(query), shape, 0, sql, false).await?;
+                let (Outcome::Rows { rows, .. } | Outcome::Done { rows, .. }) = outcome;
+                Ok(Outcome::Done { tag: "COPY".into(), rows })
+            }
+            // The session's own settings.
+            Command::Set { .. } | Command::Reset(_) | Command::Show(_) | Command::Run | Command::Transaction => {
+                self.execute(Work::Statement(parsed), Shape::Rows { describe }, 0, sql, true).await
+            }
+        }
+    }
+
+    /// Whether a parameter is the connection's: all but the session's, which have a prefix.
+    fn is_own(&self, name: &str) -> bool {
+        Parameters::is_known(name) || !name.starts_with("saki")
+    }
+
+    fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<Outcome> {
+        if local && self.session.transaction_status() == TransactionStatus::Idle {
+            let warning = Failure::warning("25P01", "SET LOCAL can only be used in transaction blocks");
+            backend::failure(&mut self.writer.buffer, &warning);
+        }
+        if let Some(reported) = self.parameters.set(name, value, local)? {
+            backend::parameter_status(&mut self.writer.buffer, reported, self.parameters.show(reported)?);
+        }
+        Ok(done("SET"))
+    }
+
+    /// Tells the session of an isolation level that was set as a parameter.
+    async fn apply_isolation(&mut self, name: &str, sql: &Arc<str>) -> Result<()> {
+        let scope = match name {
+            "transaction_isolation" => "TRANSACTION",
+            "default_transaction_isolation" => "SESSION CHARACTERISTICS AS TRANSACTION",
+            _ => return Ok(()),
+        };
+        let text = format!("SET {scope} ISOLATION LEVEL {}", self.parameters.show(name)?);
+        for parsed in saki_sql::parse(&text)? {
+            self.execute(Work::Statement(parsed), Shape::Rows { describe: false }, 0, sql, true).await?;
+        }
+        Ok(())
+    }
+
+    /// A parameter's value; the session knows the isolation level.
+    fn value_of(&self, name: &str) -> Result<String> {
+        let shown = self.parameters.show(name)?;
+        let isolation = matches!(name, "transaction_isolation" | "default_transaction_isolation");
+        Ok(self.session.isolation().filter(|_| isolation).unwrap_or(shown).to_owned())
+    }
+
+    fn report_all(&mut self) {
+        for (name, value) in self.parameters.reported() {
+            backend::parameter_status(&mut self.writer.buffer, name, value);
+        }
+    }
+
+    fn show(&mut self, name: &str, formats: &[Format], describe: bool) -> Result<Outcome> {
+        let (columns, names, values): (_, Vec<_>, Vec<_>) = if name == "all" {
+            let (names, values) =
+                self.parameters.all().map(|(name, value)| (name.to_owned(), value.to_owned())).unzip();
+            (["name", "setting"], names, values)
+        } else {
+            (["", name], Vec::new(), vec![self.value_of(name)?])
+        };
+        let column = |values: &Vec<String>| Arc::new(StringArray::from_iter_values(values)) as ArrayRef;
+        let all = columns.into_iter().zip([&names, &values]).filter(|(_, values)| !values.is_empty());
+        let batch = RecordBatch::try_from_iter(all.map(|(name, values)| (name, column(values))))
+            .map_err(|error| Failure::new("XX000", error.to_string()))?;
+        work::table(&mut self.writer.buffer, &batch, formats, describe)?;
+        Ok(done("SHOW"))
+    }
+
+    async fn prepare(
+        &mut self,
+        name: String,
+        types: Vec<arrow_schema::DataType>,
+        statement: Parsed,
+        sql: &Arc<str>,
+    ) -> Result<()> {
+        if self.statements.contains_key(&name) {
+            return Err(Failure::new("42P05", format!("prepared statement {name:?} already exists")));
+        }
+        let declared: Vec<_> = types.into_iter().map(Some).collect();
+        let session = Arc::clone(&self.session);
+        let prepared = self.spawn(async move { session.prepare_parsed(statement, &declared).await });
+        let prepared = self.supervise(prepared).await?.map_err(|error| Failure::of_statement(error, sql))?;
+        self.statements.insert(name, Arc::new(Statement::new(sql, prepared, &[])));
+        Ok(())
+    }
+
+    async fn execute_named(
+        &mut self,
+        name: &str,
+        arguments: Option<Parsed>,
+        sql: &Arc<str>,
+        formats: &[Format],
+        describe: bool,
+    ) -> Result<Outcome> {
+        let statement = Arc::clone(self.statement(name)?);
+        let types = &statement.prepared.parameters;
+        let given = match arguments {
+            Some(query) => self.arguments(query, sql).await?,
+            None => Vec::new(),
+        };
+        if given.len() != types.len() {
+            let message = format!("wrong number of parameters for prepared statement {name:?}");
+            return Err(Failure::new("42601", message).hint(format!("{} are expected", types.len())));
+        }
+        let typed = given.into_iter().zip(types).map(|(value, data_type)| match &value {
+            ScalarValue::Utf8(Some(text)) => decode::value(data_type, Format::Text, Some(text.as_bytes())),
+            value if data_type.is_decimal() => Ok(value.clone()),
+            value => value.cast_to(data_type).map_err(|error| Failure::new("22P02", error.to_string())),
+        });
+        let values = typed.collect::<Result<Vec<_>>>()?;
+        if let Some(schema) = statement.prepared.schema.as_ref().filter(|_| describe) {
+            let formats = super::formats::of_columns(formats, schema.fields().len())?;
+            work::describe(schema, &formats, &mut self.writer.buffer);
+        }
+        let outcome = Box::pin(self.execute_new(&statement, values, formats.to_vec(), 0)).await?;
+        Ok(match outcome {
+            Outcome::Rows { rows, .. } => Outcome::Done { tag: statement.verb.into(), rows },
+            done @ Outcome::Done { .. } => done,
+        })
+    }
+
+    /// The values of a query's one row.
+    async fn arguments(&mut self, query: Parsed, sql: &Arc<str>) -> Result<Vec<ScalarValue>> {
+        let session = Arc::clone(&self.session);
+        let row = self.spawn(async move { session.run(query).await?.collect().await });
+        let batches = self.supervise(row).await?.map_err(|error| Failure::of_statement(error, sql))?;
+        let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(Vec::new()) };
+        let internal = |error: &dyn std::fmt::Display| Failure::new("XX000", error.to_string());
+        let value = |array: &ArrayRef| ScalarValue::try_from_array(array, 0).map_err(|error| internal(&error));
+        batch.columns().iter().map(value).collect()
+    }
+
+    fn discard(&mut self, all: bool) -> Result<Outcome> {
+        if !all {
+            return Ok(done("DISCARD"));
+        }
+        if self.session.transaction_status() != TransactionStatus::Idle {
+            return Err(Failure::new("25001", "DISCARD ALL cannot run inside a transaction block"));
+        }
+        self.statements.clear();
+        self.portals.clear();
+        self.parameters.reset_all();
+        self.report_all();
+        Ok(done("DISCARD ALL"))
+    }
+}

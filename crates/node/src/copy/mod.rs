@@ -1,0 +1,64 @@
+//! The formats of COPY over a connection: bytes to batches, and rows to bytes.
+
+mod binary;
+mod csv;
+mod text;
+mod write;
+
+use arrow_array::RecordBatch;
+use saki_sql::{CopyFormat, CopyKind, CopyTarget};
+
+use crate::failure::{Failure, Result};
+
+pub use write::RowWriter;
+
+/// Rows of a batch at most.
+const BATCH_ROWS: usize = 8_192;
+/// Bytes of values from which a batch is passed on.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// Turns the bytes that a client sends, cut anywhere, into batches.
+pub enum RowReader {
+    Text(text::TextReader),
+    Csv(csv::CsvReader),
+    Binary(binary::BinaryReader),
+}
+
+impl RowReader {
+    pub fn new(target: &CopyTarget, format: &CopyFormat) -> Self {
+        match format.kind {
+            CopyKind::Text => Self::Text(text::TextReader::new(target, format)),
+            CopyKind::Csv => Self::Csv(csv::CsvReader::new(target, format)),
+            CopyKind::Binary => Self::Binary(binary::BinaryReader::new(target)),
+        }
+    }
+
+    /// Reads on; the batch, if enough has gathered.
+    ///
+    /// # Errors
+    /// 22P04 for bytes that are not in the format.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Option<RecordBatch>> {
+        match self {
+            Self::Text(reader) => reader.push(bytes),
+            Self::Csv(reader) => reader.push(bytes),
+            Self::Binary(reader) => reader.push(bytes),
+        }
+    }
+
+    /// There is no more; what is left.
+    ///
+    /// # Errors
+    /// 22P04 if the last row is not complete.
+    pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
+        match self {
+            Self::Text(reader) => reader.finish(),
+            Self::Csv(reader) => reader.finish(),
+            Self::Binary(reader) => reader.finish(),
+        }
+    }
+}
+
+/// Bytes that are not in the format.
+fn bad(message: impl Into<String>) -> Failure {
+    Failure::new("22P04", message)
+}

@@ -1,0 +1,66 @@
+//! How to serve.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::users::Users;
+
+/// Bytes of a message at most unless told otherwise.
+pub const MESSAGE_BYTES_DEFAULT: usize = 256 << 20;
+/// And at most at all.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 30;
+
+/// The certificate and key of the server, as PEM files.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// What a server listens on and allows.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    pub listen: SocketAddr,
+    /// Metrics and health over HTTP.
+    pub admin: Option<SocketAddr>,
+    pub users: Users,
+    pub tls: Option<TlsFiles>,
+    /// Refuse connections without TLS.
+    pub tls_required: bool,
+    pub max_connections: usize,
+    /// How long a statement may run unless its connection sets another limit; zero is no limit.
+    pub statement_timeout: Duration,
+    /// How long a client may take to log in.
+    pub login_timeout: Duration,
+    /// Bytes of a message at most, after logging in.
+    pub message_bytes_max: usize,
+    /// Settings that every session begins with, without their prefix: name and value.
+    pub settings: Vec<(String, String)>,
+    /// How long running statements may take to finish when the server stops.
+    pub grace: Duration,
+    /// Threads that talk to clients.
+    pub network_threads: usize,
+    /// Threads that run queries; `None`: one per core.
+    pub query_threads: Option<usize>,
+}
+
+impl ServerOptions {
+    pub fn new(listen: SocketAddr, users: Users) -> Self {
+        Self {
+            listen,
+            admin: None,
+            users,
+            tls: None,
+            tls_required: false,
+            max_connections: 100,
+            statement_timeout: Duration::ZERO,
+            login_timeout: Duration::from_secs(60),
+            message_bytes_max: MESSAGE_BYTES_DEFAULT,
+            settings: Vec::new(),
+            grace: Duration::from_secs(10),
+            network_threads: 2,
+            query_threads: None,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Rows of a batch as values on the wire.
+
+use std::fmt::Write as _;
+
+use arrow::compute::cast;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
+};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, ListArray, PrimitiveArray, RecordBatch,
+    StringArray,
+};
+use arrow_schema::DataType;
+use bytes::{BufMut, BytesMut};
+use saki_base::{DataType as Storage, ValueRef, display};
+
+use super::{EPOCH_DAYS, EPOCH_MICROS, Format, canonical, numeric, text, wire_type};
+use crate::failure::{Failure, Result};
+use crate::message::backend::sized;
+
+/// A column of a batch, ready to be written.
+pub struct Column {
+    values: Values,
+    nulls: Option<arrow_buffer::NullBuffer>,
+    format: Format,
+}
+
+enum Values {
+    Bool(BooleanArray),
+    Int2(PrimitiveArray<Int16Type>),
+    Int4(PrimitiveArray<Int32Type>),
+    Int8(PrimitiveArray<Int64Type>),
+    Float4(PrimitiveArray<Float32Type>),
+    Float8(PrimitiveArray<Float64Type>),
+    Decimal128(PrimitiveArray<Decimal128Type>, i8),
+    Decimal256(PrimitiveArray<Decimal256Type>, i8),
+    Text(StringArray),
+    Bytea(BinaryArray),
+    Uuid(FixedSizeBinaryArray),
+    Date(PrimitiveArray<Date32Type>),
+    Time(PrimitiveArray<Time64MicrosecondType>),
+    Timestamp(PrimitiveArray<TimestampMicrosecondType>),
+    Timestamptz(PrimitiveArray<TimestampMicrosecondType>),
+    Interval(PrimitiveArray<IntervalMonthDayNanoType>),
+    List(ListArray, Box<Column>, u32),
+}
+
+impl Column {
+    /// # Errors
+    /// If values cannot be converted to the type in which they are sent.
+    pub fn new(array: &ArrayRef, format: Format) -> Result<Self> {
+        let target = canonical(array.data_type());
+        let array = match &target {
+            same if same == array.data_type() => std::sync::Arc::clone(array),
+            DataType::Utf8 if !arrow::compute::can_cast_types(array.data_type(), &target) => formatted(array)?,
+            _ => cast(array, &target).map_err(unsendable)?,
+        };
+        let values = match &target {
+            DataType::Boolean => Values::Bool(array.as_boolean().clone()),
+            DataType::Int16 => Values::Int2(array.as_primitive().clone()),
+            DataType::Int32 => Values::Int4(array.as_primitive().clone()),
+            DataType::Int64 => Values::Int8(array.as_primitive().clone()),
+            DataType::Float32 => Values::Float4(array.as_primitive().clone()),
+            DataType::Float64 => Values::Float8(array.as_primitive().clone()),
+            DataType::Decimal128(_, scale) => Values::Decimal128(array.as_primitive().clone(), *scale),
+            DataType::Decimal256(_, scale) => Values::Decimal256(array.as_primitive().clone(), *scale),
+            DataType::Binary => Values::Bytea(array.as_binary().clone()),
+            DataType::FixedSizeBinary(_) => Values::Uuid(array.as_fixed_size_binary().clone()),
+            DataType::Date32 => Values::Date(array.as_primitive().clone()),
+            DataType::Time64(_) => Values::Time(array.as_primitive().clone()),
+            DataType::Timestamp(_, None) => Values::Timestamp(array.as_primitive().clone()),
+            DataType::Timestamp(_, Some(_)) => Values::Timestamptz(array.as_primitive().clone()),
+            DataType::Interval(_) => Values::Interval(array.as_primitive().clone()),
+            DataType::List(_) => {
+                let list = array.as_list::<i32>().clone();
+                let elements = Self::new(list.values(), format)?;
+                let oid = wire_type(list.values().data_type()).oid;
+                Values::List(list, Box::new(elements), oid)
+            }
+            _ => Values::Text(array.as_string().clone()),
+        };
+        Ok(Self { values, nulls: array.nulls().cloned(), format })
+    }
+
+    pub fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// Appends a value with its length; -1 for NULL.
+    pub fn field(&self, row: usize, out: &mut BytesMut) {
+        if self.is_null(row) {
+            out.put_i32(-1);
+        } else {
+            sized(out, false, |out| self.value(row, out));
+        }
+    }
+
+    /// Appends a value that is not NULL.
+    pub fn value(&self, row: usize, out: &mut BytesMut) {
+        match self.format {
+            Format::Text => self.text(row, out),
+            Format::Binary => self.binary(row, out),
+        }
+    }
+
+    fn binary(&self, row: usize, out: &mut BytesMut) {
+        match &self.values {
+            Values::Bool(array) => out.put_u8(array.value(row).into()),
+            Values::Int2(array) => out.put_i16(array.value(row)),
+            Values::Int4(array) => out.put_i32(array.value(row)),
+            Values::Int8(array) => out.put_i64(array.value(row)),
+            Values::Float4(array) => out.put_f32(array.value(row)),
+            Values::Float8(array) => out.put_f64(array.value(row)),
+            Values::Decimal128(array, scale) => {
+                numeric::encode(&numeric::decimal_text(&array.value(row).to_string(), *scale), out);
+            }
+            Values::Decimal256(array, scale) => {
+                numeric::encode(&numeric::decimal_text(&array.value(row).to_string(), *scale), out);
+            }
+            Values::Text(array) => out.put_slice(array.value(row).as_bytes()),
+            Values::Bytea(array) => out.put_slice(array.value(row)),
+            Values::Uuid(array) => out.put_slice(array.value(row)),
+            Values::Date(array) => out.put_i32(since_epoch_days(array.value(row))),
+            Values::Time(array) => out.put_i64(array.value(row)),
+            Values::Timestamp(array) | Values::Timestamptz(array) => {
+                out.put_i64(since_epoch_micros(array.value(row)));
+            }
+            Values::Interval(array) => {
+                let value = array.value(row);
+                out.put_i64(value.nanoseconds / 1_000);
+                out.put_i32(value.days);
+                out.put_i32(value.months);
+            }
+            Values::List(list, elements, oid) => {
+                let range = offsets(list, row);
+                out.put_i32(i32::from(!range.is_empty()));
+                out.put_i32(range.clone().any(|index| elements.is_null(index)).into());
+                out.put_u32(*oid);
+                if !range.is_empty() {
+                    out.put_i32(range.len() as i32);
+                    out.put_i32(1);
+                    range.for_each(|index| elements.field(index, out));
+                }
+            }
+        }
+    }
+
+    fn text(&self, row: usize, out: &mut BytesMut) {
+        // Writing to a buffer in memory cannot fail.
+        let _ = match &self.values {
+            Values::Bool(array) => out.write_str(if array.value(row) { "t" } else { "f" }),
+            Values::Int2(array) => write!(out, "{}", array.value(row)),
+            Values::Int4(array) => write!(out, "{}", array.value(row)),
+            Values::Int8(array) => write!(out, "{}", array.value(row)),
+            Values::Float4(array) => write!(out, "{}", display(ValueRef::Float4(array.value(row)), Storage::Float4)),
+            Values::Float8(array) => write!(out, "{}", display(ValueRef::Float8(array.value(row)), Storage::Float8)),
+            Values::Decimal128(array, scale) => {
+                out.write_str(&numeric::decimal_text(&array.value(row).to_string(), *scale))
+            }
+            Values::Decimal256(array, scale) => {
+                out.write_str(&numeric::decimal_text(&array.value(row).to_string(), *scale))
+            }
+            Values::Text(array) => out.write_str(array.value(row)),
+            Values::Bytea(array) => write!(out, "{}", display(ValueRef::Bytea(array.value(row)), Storage::Bytea)),
+            Values::Uuid(array) => match array.value(row).try_into() {
+                Ok(bytes) => write!(out, "{}", display(ValueRef::Uuid(bytes), Storage::Uuid)),
+                Err(_) => Ok(()),
+            },
+            Values::Date(array) => write!(out, "{}", display(ValueRef::Date(array.value(row)), Storage::Date)),
+            Values::Time(array) => text::time(array.value(row), out),
+            Values::Timestamp(array) => {
+                write!(out, "{}", display(ValueRef::Timestamp(array.value(row)), Storage::Timestamp))
+            }
+            Values::Timestamptz(array) => {
+                write!(out, "{}", display(ValueRef::Timestamptz(array.value(row)), Storage::Timestamptz))
+            }
+            Values::Interval(array) => text::interval(array.value(row), out),
+            Values::List(list, elements, _) => {
+                list_text(offsets(list, row), elements, out);
+                Ok(())
+            }
+        };
+    }
+}
+
+fn offsets(list: &ListArray, row: usize) -> std::ops::Range<usize> {
+    let offsets = list.value_offsets();
+    offsets[row] as usize..offsets[row + 1] as usize
+}
+
+/// `{1,"a b",NULL}`
+fn list_text(range: std::ops::Range<usize>, elements: &Column, out: &mut BytesMut) {
+    out.put_u8(b'{');
+    let mut element = BytesMut::new();
+    for (position, index) in range.enumerate() {
+        if position > 0 {
+            out.put_u8(b',');
+        }
+        if elements.is_null(index) {
+            out.put_slice(b"NULL");
+            continue;
+        }
+        element.clear();
+        elements.text(index, &mut element);
+        let nested = matches!(elements.values, Values::List(..));
+        let quoted = !nested && std::str::from_utf8(&element).is_ok_and(text::needs_quotes);
+        if !quoted {
+            out.put_slice(&element);
+            continue;
+        }
+        out.put_u8(b'"');
+        for byte in &element {
+            if matches!(byte, b'"' | b'\\') {
+                out.put_u8(b'\\');
+            }
+            out.put_u8(*byte);
+        }
+        out.put_u8(b'"');
+    }
+    out.put_u8(b'}');
+}
+
+/// Values of a type that has no other text.
+fn formatted(array: &ArrayRef) -> Result<ArrayRef> {
+    use arrow::util::display::{ArrayFormatter, FormatOptions};
+    let options = FormatOptions::default();
+    let formatter = ArrayFormatter::try_new(array.as_ref(), &options).map_err(unsendable)?;
+    let value = |row: usize| array.is_valid(row).then(|| formatter.value(row).to_string());
+    Ok(std::sync::Arc::new(StringArray::from_iter((0..array.len()).map(value))))
+}
+
+fn unsendable(error: arrow_schema::ArrowError) -> Failure {
+    Failure::new("22000", format!("a value cannot be sent: {error}"))
+}
+
+/// Appends a value of a type that is sent as it is stored, with its length; -1 for NULL.
+pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, out: &mut BytesMut) {
+    if value == ValueRef::Null {
+        out.put_i32(-1);
+        return;
+    }
+    sized(out, false, |out| match (format, value) {
+        (_, ValueRef::Text(text)) => out.put_slice(text.as_bytes()),
+        (Format::Text, ValueRef::Bool(value)) => out.put_slice(if value { b"t" } else { b"f" }),
+        (Format::Text, value) => drop(write!(out, "{}", display(value, data_type))),
+        (Format::Binary, value) => binary(value, out),
+    });
+}
+
+fn binary(value: ValueRef<'_>, out: &mut BytesMut) {
+    match value {
+        ValueRef::Null => {}
+        ValueRef::Bool(value) => out.put_u8(value.into()),
+        ValueRef::Int2(value) => out.put_i16(value),
+        ValueRef::Int4(value) => out.put_i32(value),
+        ValueRef::Int8(value) => out.put_i64(value),
+        ValueRef::Float4(value) => out.put_f32(value),
+        ValueRef::Float8(value) => out.put_f64(value),
+        ValueRef::Decimal(value) => numeric::encode(&value.to_string(), out),
+        ValueRef::Text(value) => out.put_slice(value.as_bytes()),
+        ValueRef::Bytea(value) => out.put_slice(value),
+        ValueRef::Uuid(value) => out.put_slice(&value),
+        ValueRef::Date(value) => out.put_i32(since_epoch_days(value)),
+        ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) => out.put_i64(since_epoch_micros(value)),
+    }
+}
+
+fn since_epoch_days(days: i32) -> i32 {
+    match days {
+        infinite @ (i32::MAX | i32::MIN) => infinite,
+        days => days.saturating_sub(EPOCH_DAYS),
+    }
+}
+
+fn since_epoch_micros(micros: i64) -> i64 {
+    match micros {
+        infinite @ (i64::MAX | i64::MIN) => infinite,
+        micros => micros.saturating_sub(EPOCH_MICROS),
+    }
+}
+
+/// All columns of a batch; `formats` has one per column.
+///
+/// # Errors
+/// As [`Column::new`].
+pub fn columns(batch: &RecordBatch, formats: &[Format]) -> Result<Vec<Column>> {
+    batch.columns().iter().zip(formats).map(|(array, format)| Column::new(array, *format)).collect()
+}
+
+/// Appends one row as a message.
+pub fn data_row(columns: &[Column], row: usize, out: &mut BytesMut) {
+    crate::message::backend::message(out, b'D', |out| {
+        out.put_u16(columns.len() as u16);
+        columns.iter().for_each(|column| column.field(row, out));
+    });
+}

@@ -1,0 +1,186 @@
+//! Values as text where storage has no type for them: times, intervals, arrays. As PostgreSQL prints them by default.
+
+use std::fmt::{self, Write};
+
+use arrow_buffer::IntervalMonthDayNano;
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+/// Microseconds of a day as `12:34:56.789`.
+pub fn time(micros: i64, out: &mut impl Write) -> fmt::Result {
+    let seconds = micros / MICROS_PER_SECOND;
+    write!(out, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
+    fraction(micros % MICROS_PER_SECOND, out)
+}
+
+fn fraction(micros: i64, out: &mut impl Write) -> fmt::Result {
+    if micros == 0 {
+        return Ok(());
+    }
+    write!(out, ".{}", format!("{micros:06}").trim_end_matches('0'))
+}
+
+/// `1 year 2 mons -3 days 04:05:06`.
+pub fn interval(value: IntervalMonthDayNano, out: &mut impl Write) -> fmt::Result {
+    let mut separator = "";
+    // After a negative part, a positive one says so.
+    let mut negative = false;
+    for (count, unit) in [(value.months / 12, "year"), (value.months % 12, "mon"), (value.days, "day")] {
+        if count != 0 {
+            let sign = if negative && count > 0 { "+" } else { "" };
+            write!(out, "{separator}{sign}{count} {unit}{}", if count == 1 { "" } else { "s" })?;
+            separator = " ";
+            negative = count < 0;
+        }
+    }
+    let micros = value.nanoseconds / 1_000;
+    if micros == 0 && !separator.is_empty() {
+        return Ok(());
+    }
+    let sign = match micros < 0 {
+        true => "-",
+        false if negative => "+",
+        false => "",
+    };
+    write!(out, "{separator}{sign}")?;
+    let micros = micros.unsigned_abs();
+    let seconds = micros / 1_000_000;
+    write!(out, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
+    fraction((micros % 1_000_000) as i64, out)
+}
+
+/// Reads `1 year 2 mons -3 days 04:05:06.5`, `90 minutes`, `2 hours ago`; `None`: it is no interval.
+pub fn parse_interval(text: &str) -> Option<IntervalMonthDayNano> {
+    let (mut months, mut days, mut nanoseconds) = (0_i32, 0_i32, 0_i64);
+    let mut words = text.split_whitespace().peekable();
+    words.peek()?;
+    while let Some(word) = words.next() {
+        if word == "ago" && words.peek().is_none() {
+            (months, days, nanoseconds) = (months.checked_neg()?, days.checked_neg()?, nanoseconds.checked_neg()?);
+            break;
+        }
+        if word.contains(':') {
+            nanoseconds = nanoseconds.checked_add(clock(word)?)?;
+            continue;
+        }
+        let end = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
+        let (number, unit) = word.split_at(end);
+        let unit = if unit.is_empty() { words.next().unwrap_or("second") } else { unit };
+        let whole = || number.parse::<i32>().ok();
+        let unit = unit.to_ascii_lowercase();
+        match unit.strip_suffix('s').filter(|unit| unit.len() > 1).unwrap_or(&unit) {
+            "c" | "century" | "centurie" => months = months.checked_add(whole()?.checked_mul(1_200)?)?,
+            "decade" => months = months.checked_add(whole()?.checked_mul(120)?)?,
+            "y" | "yr" | "year" => months = months.checked_add(whole()?.checked_mul(12)?)?,
+            "mon" | "month" => months = months.checked_add(whole()?)?,
+            "w" | "week" => days = days.checked_add(whole()?.checked_mul(7)?)?,
+            "d" | "day" => days = days.checked_add(whole()?)?,
+            "h" | "hr" | "hour" => nanoseconds = nanoseconds.checked_add(scaled(number, 3_600_000_000_000)?)?,
+            "m" | "min" | "minute" => nanoseconds = nanoseconds.checked_add(scaled(number, 60_000_000_000)?)?,
+            "s" | "sec" | "second" => nanoseconds = nanoseconds.checked_add(scaled(number, 1_000_000_000)?)?,
+            "ms" | "msec" | "millisecond" => nanoseconds = nanoseconds.checked_add(scaled(number, 1_000_000)?)?,
+            "us" | "usec" | "microsecond" => nanoseconds = nanoseconds.checked_add(scaled(number, 1_000)?)?,
+            _ => return None,
+        }
+    }
+    Some(IntervalMonthDayNano { months, days, nanoseconds })
+}
+
+/// Nanoseconds of `-04:05:06.5` or `04:05`.
+fn clock(text: &str) -> Option<i64> {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(text) => (-1, text),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut parts = text.split(':');
+    let (hours, minutes) = (parts.next()?.parse::<u32>().ok()?, parts.next()?.parse::<u32>().ok()?);
+    let seconds = scaled(parts.next().unwrap_or("0"), 1_000_000_000)?;
+    if minutes >= 60 || !(0..60_000_000_000).contains(&seconds) || parts.next().is_some() {
+        return None;
+    }
+    let whole = i64::from(hours).checked_mul(3_600_000_000_000)?.checked_add(i64::from(minutes) * 60_000_000_000)?;
+    whole.checked_add(seconds)?.checked_mul(sign)
+}
+
+/// A decimal number of units of `nanoseconds`.
+fn scaled(number: &str, nanoseconds: i64) -> Option<i64> {
+    let (unscaled, scale) = super::numeric::parse(number)?;
+    let total = unscaled.to_i128()?.checked_mul(nanoseconds.into())?;
+    i64::try_from(total.checked_div(10_i128.checked_pow(scale.try_into().ok()?)?)?).ok()
+}
+
+/// Whether an element must be quoted within `{…}`.
+pub fn needs_quotes(element: &str) -> bool {
+    element.is_empty()
+        || element.eq_ignore_ascii_case("null")
+        || element.contains(|c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace())
+}
+
+/// The elements of `{1,"a b",NULL}`; `None`: it is not an array of one dimension.
+pub fn elements(text: &str) -> Option<Vec<Option<String>>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    if inner.trim().is_empty() {
+        return Some(Vec::new());
+    }
+    let (mut elements, mut element, mut quoted, mut inside) = (Vec::new(), String::new(), false, false);
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                element.push(chars.next()?);
+                quoted = true;
+            }
+            '"' => (inside, quoted) = (!inside, true),
+            ',' if !inside => elements.push(finished(std::mem::take(&mut element), std::mem::take(&mut quoted))),
+            '{' | '}' if !inside => return None,
+            other => element.push(other),
+        }
+    }
+    elements.push(finished(element, quoted));
+    (!inside).then_some(elements)
+}
+
+fn finished(element: String, quoted: bool) -> Option<String> {
+    if quoted {
+        return Some(element);
+    }
+    let bare = element.trim();
+    (!bare.eq_ignore_ascii_case("null")).then(|| bare.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_print_as_postgresqls() {
+        let text = |months, days, nanoseconds| {
+            let mut out = String::new();
+            interval(IntervalMonthDayNano { months, days, nanoseconds }, &mut out).unwrap();
+            out
+        };
+        assert_eq!(text(0, 0, 0), "00:00:00");
+        assert_eq!(text(14, -3, 3_661_000_001_000), "1 year 2 mons -3 days +01:01:01.000001");
+        assert_eq!(text(0, 1, -1_500_000_000), "1 day -00:00:01.5");
+    }
+
+    #[test]
+    fn intervals_are_read() {
+        let read = |text: &str| parse_interval(text).map(|value| (value.months, value.days, value.nanoseconds));
+        assert_eq!(read("1 year 2 mons -3 days -01:00:00.5"), Some((14, -3, -3_600_500_000_000)));
+        assert_eq!(read("90 min"), Some((0, 0, 5_400_000_000_000)));
+        assert_eq!(read("2 weeks ago"), Some((0, -14, 0)));
+        assert_eq!(read("1.5h"), Some((0, 0, 5_400_000_000_000)));
+        assert!(read("").is_none() && read("1 x").is_none() && read("1:99:00").is_none() && read("x").is_none());
+        assert!(read("99999999999 days").is_none() && read("9999999999999 hours").is_none());
+    }
+
+    #[test]
+    fn arrays_are_read() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(elements("{}"), Some(vec![]));
+        assert_eq!(elements("{1, 2,NULL}"), Some(vec![some("1"), some("2"), None]));
+        assert_eq!(elements(r#"{"a,\"b",c\\d,"null"}"#), Some(vec![some("a,\"b"), some("c\\d"), some("null")]));
+        assert!(elements("{{1}}").is_none() && elements("1,2").is_none() && elements("{\"a}").is_none());
+    }
+}

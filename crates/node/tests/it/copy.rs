@@ -1,0 +1,65 @@
+//! COPY over the connection, in its three formats.
+
+use bytes::Bytes;
+use tokio_postgres::Client;
+
+use crate::server::{TestServer, code};
+
+async fn copy_in(client: &Client, sql: &str, parts: &[&[u8]]) -> Result<u64, tokio_postgres::Error> {
+    use futures::SinkExt;
+    let sink = client.copy_in::<_, Bytes>(sql).await?;
+    let mut sink = std::pin::pin!(sink);
+    for part in parts {
+        sink.send(Bytes::copy_from_slice(part)).await?;
+    }
+    sink.finish().await
+}
+
+async fn copy_out(client: &Client, sql: &str) -> Vec<u8> {
+    use futures::TryStreamExt;
+    let parts: Vec<Bytes> = client.copy_out(sql).await.unwrap().try_collect().await.unwrap();
+    parts.concat()
+}
+
+#[tokio::test]
+async fn rows_go_in_and_out_alike() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(10,2), d date)").await.unwrap();
+    let text: &[u8] = b"1\ta\\tb\\\\c\t1.50\t2024-01-01\n2\t\\N\t\\N\t\\N\n3\t\t-0.01\t1999-12-31\n";
+    // Cut anywhere.
+    let parts: Vec<&[u8]> = text.chunks(3).collect();
+    assert_eq!(copy_in(&client, "COPY t FROM STDIN", &parts).await.unwrap(), 3);
+    assert_eq!(copy_out(&client, "COPY (SELECT * FROM t ORDER BY id) TO STDOUT").await, text);
+    let csv = copy_out(&client, "COPY (SELECT * FROM t ORDER BY id) TO STDOUT WITH (FORMAT csv, HEADER)").await;
+    assert_eq!(
+        String::from_utf8(csv.clone()).unwrap(),
+        "id,v,n,d\n1,a\tb\\c,1.50,2024-01-01\n2,,,\n3,\"\",-0.01,1999-12-31\n"
+    );
+    let binary = copy_out(&client, "COPY (SELECT * FROM t ORDER BY id) TO STDOUT WITH (FORMAT binary)").await;
+    for (name, format, bytes) in [("c", "csv, HEADER", csv), ("b", "binary", binary)] {
+        client
+            .batch_execute(&format!("CREATE TABLE {name} (id int PRIMARY KEY, v text, n numeric(10,2), d date)"))
+            .await
+            .unwrap();
+        let parts: Vec<&[u8]> = bytes.chunks(5).collect();
+        let sql = format!("COPY {name} (id, v, n, d) FROM STDIN WITH (FORMAT {format})");
+        assert_eq!(copy_in(&client, &sql, &parts).await.unwrap(), 3, "{format}");
+        assert_eq!(copy_out(&client, &format!("COPY (SELECT * FROM {name} ORDER BY id) TO STDOUT")).await, text);
+    }
+}
+
+#[tokio::test]
+async fn what_fails_stores_nothing() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+    for (bytes, expected) in
+        [(&b"1\ta\n2\n"[..], "22P04"), (b"1\ta\textra\n", "22P04"), (b"1\t\xff\n", "22021"), (b"x\ta\n", "22000")]
+    {
+        assert_eq!(code(copy_in(&client, "COPY t FROM STDIN", &[bytes]).await), expected, "{bytes:?}");
+    }
+    assert_eq!(code(copy_in(&client, "COPY nothing FROM STDIN", &[]).await).get(..2), Some("42"));
+    assert_eq!(copy_out(&client, "COPY t TO STDOUT").await, b"");
+    assert_eq!(copy_in(&client, "COPY t FROM STDIN", &[b"1\ta\n"]).await.unwrap(), 1);
+}

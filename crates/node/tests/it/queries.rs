@@ -1,0 +1,153 @@
+//! Statements: both protocols, portals, parameters, errors, and how statements are stopped.
+
+use std::time::{Duration, Instant};
+
+use tokio_postgres::SimpleQueryMessage;
+
+use crate::server::{ENDLESS, TestServer, code};
+
+fn rows(messages: &[SimpleQueryMessage]) -> Vec<String> {
+    let row = |message: &SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
+        _ => None,
+    };
+    messages.iter().filter_map(row).collect()
+}
+
+#[tokio::test]
+async fn several_statements_of_one_text() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let text = "CREATE TABLE t (id int PRIMARY KEY, name text); INSERT INTO t VALUES (1, 'a'), (2, NULL); SELECT name FROM t ORDER BY id";
+    let messages = client.simple_query(text).await.unwrap();
+    assert_eq!(rows(&messages), ["a", "NULL"]);
+    let tags: Vec<u64> = messages
+        .iter()
+        .filter_map(|message| match message {
+            SimpleQueryMessage::CommandComplete(rows) => Some(*rows),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(tags, [0, 2, 2]);
+    assert!(client.simple_query("").await.is_ok());
+}
+
+#[tokio::test]
+async fn prepared_statements_find_their_types() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client
+        .simple_query("CREATE TABLE t (id bigint PRIMARY KEY, name text, price numeric(10,2), day date)")
+        .await
+        .unwrap();
+    let insert = client.prepare("INSERT INTO t (id, name, day) VALUES ($1, $2, $3)").await.unwrap();
+    let types: Vec<&str> = insert.params().iter().map(|kind| kind.name()).collect();
+    assert_eq!(types, ["int8", "text", "date"]);
+    assert_eq!(client.execute("INSERT INTO t (id, name) VALUES ($1, $2)", &[&7_i64, &"it's"]).await.unwrap(), 1);
+    let select = client.prepare("SELECT name FROM t WHERE id = $1").await.unwrap();
+    assert_eq!(select.params()[0].name(), "int8");
+    assert_eq!(client.query_one(&select, &[&7_i64]).await.unwrap().get::<_, String>(0), "it's");
+    assert!(client.query(&select, &[&8_i64]).await.unwrap().is_empty());
+    // The statement means the table as it is when it runs.
+    client.simple_query("INSERT INTO t (id, name) VALUES (8, 'later')").await.unwrap();
+    assert_eq!(client.query_one(&select, &[&8_i64]).await.unwrap().get::<_, String>(0), "later");
+    let limited = client.query("SELECT id FROM t ORDER BY id LIMIT $1", &[&1_i64]).await.unwrap();
+    assert_eq!(limited.len(), 1);
+}
+
+#[tokio::test]
+async fn portals_give_rows_in_parts() {
+    let server = TestServer::start();
+    let mut client = server.client().await;
+    client.simple_query("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    client.simple_query("INSERT INTO t SELECT value FROM generate_series(1, 10)").await.unwrap();
+    let raw = crate::hostile::Raw::connect(&server).await;
+    drop(client.transaction().await);
+    let kinds = raw.portal("SELECT id FROM t ORDER BY id", 4).await;
+    assert_eq!(kinds, "12DDDDsDDDDsDDCZ");
+}
+
+#[tokio::test]
+async fn errors_say_where() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let error = client.simple_query("SELECT 1;\nSELEC 2").await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.code().code(), "42601");
+    assert_eq!(error.position(), Some(&tokio_postgres::error::ErrorPosition::Original(11)));
+    assert_eq!(code(client.query("SELECT nothing", &[]).await).get(..2), Some("42"));
+    // After an error the connection goes on.
+    assert_eq!(client.query_one("SELECT 1::int", &[]).await.unwrap().get::<_, i32>(0), 1);
+    assert_eq!(code(client.simple_query("LISTEN x").await), "0A000");
+}
+
+#[tokio::test]
+async fn parameters_of_drivers() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("SET extra_float_digits = 3; SET application_name TO 'x'; SET TIME ZONE 'UTC'").await.unwrap();
+    assert_eq!(rows(&client.simple_query("SHOW application_name").await.unwrap()), ["x"]);
+    assert_eq!(rows(&client.simple_query("SHOW transaction isolation level").await.unwrap()), ["read committed"]);
+    client.batch_execute("SET default_transaction_isolation = 'serializable'").await.unwrap();
+    assert_eq!(rows(&client.simple_query("SHOW transaction_isolation").await.unwrap()), ["serializable"]);
+    assert_eq!(client.query_one("SHOW server_version_num", &[]).await.unwrap().get::<_, String>(0), "150000");
+    assert_eq!(code(client.simple_query("SET nonsense = 1").await), "42704");
+    assert_eq!(code(client.simple_query("SET client_encoding = 'LATIN1'").await), "22023");
+    client.batch_execute("SET saki.batch_rows = 100; RESET ALL; DISCARD ALL").await.unwrap();
+    assert_eq!(rows(&client.simple_query("SHOW application_name").await.unwrap()), [""]);
+}
+
+#[tokio::test]
+async fn statements_prepared_in_sql() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("PREPARE add (int, int) AS SELECT $1 + $2 AS sum").await.unwrap();
+    assert_eq!(rows(&client.simple_query("EXECUTE add(2, 3)").await.unwrap()), ["5"]);
+    assert_eq!(code(client.simple_query("EXECUTE add(2)").await), "42601");
+    client.batch_execute("DEALLOCATE add").await.unwrap();
+    assert_eq!(code(client.simple_query("EXECUTE add(2, 3)").await), "26000");
+}
+
+#[tokio::test]
+async fn a_cancel_request_stops_the_statement() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let cancel = client.cancel_token();
+    let began = Instant::now();
+    let (result, ()) = tokio::join!(client.simple_query(ENDLESS), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
+    });
+    assert_eq!(code(result), "57014");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert_eq!(rows(&client.simple_query("SELECT 1").await.unwrap()), ["1"]);
+}
+
+#[tokio::test]
+async fn a_statement_has_its_time() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("SET statement_timeout = '100ms'").await.unwrap();
+    assert_eq!(code(client.simple_query(ENDLESS).await), "57014");
+    assert_eq!(rows(&client.simple_query("SELECT 1").await.unwrap()), ["1"]);
+}
+
+#[tokio::test]
+async fn a_slow_reader_holds_the_query_up_and_gets_all_rows() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let rows = client.query("SELECT value, repeat('x', 100) FROM generate_series(1, 50000)", &[]).await.unwrap();
+    assert_eq!(rows.len(), 50_000);
+    assert_eq!(rows[49_999].get::<_, i64>(0), 50_000);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_lets_statements_finish() {
+    let server = TestServer::start();
+    let (idle, busy) = (server.client().await, server.client().await);
+    let running = tokio::spawn(async move { code(busy.simple_query(ENDLESS).await) });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    server.stop(Duration::from_millis(300)).await;
+    assert_eq!(running.await.unwrap(), "57P01");
+    assert!(idle.simple_query("SELECT 1").await.is_err());
+}

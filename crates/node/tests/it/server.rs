@@ -1,0 +1,79 @@
+//! A server with an empty database, for one test.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use saki_node::{Server, ServerOptions, Users};
+use saki_sql::{CreateOptions, Database, OpenOptions};
+use tempfile::TempDir;
+use tokio_postgres::{Client, Config, NoTls};
+
+pub struct TestServer {
+    server: Option<Server>,
+    pub users: Users,
+    /// Goes with the server.
+    _directory: TempDir,
+}
+
+impl TestServer {
+    pub fn start() -> Self {
+        Self::with(|_, _| ())
+    }
+
+    /// `change` sees the options, and the directory of the database.
+    pub fn with(change: impl FnOnce(&mut ServerOptions, &std::path::Path)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("test.saki");
+        let open = OpenOptions { cache_bytes: 8 << 20, reactors: Some(2), ..OpenOptions::default() };
+        let database: Arc<Database> =
+            Database::create(&path, CreateOptions { open, ..CreateOptions::default() }).unwrap();
+        let users = Users::of(&path);
+        let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap(), users.clone());
+        change(&mut options, directory.path());
+        let server = Server::start(database, options).unwrap();
+        Self { server: Some(server), users, _directory: directory }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.as_ref().unwrap().address()
+    }
+
+    pub fn admin(&self) -> SocketAddr {
+        self.server.as_ref().unwrap().admin_address().unwrap()
+    }
+
+    pub fn config(&self) -> Config {
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(self.address().port()).user("ada").dbname("test");
+        config
+    }
+
+    pub async fn client(&self) -> Client {
+        connect(&self.config()).await.unwrap()
+    }
+
+    /// Stops as a signal would, from a thread that may wait.
+    pub async fn stop(mut self, grace: Duration) {
+        let server = self.server.take().unwrap();
+        tokio::task::spawn_blocking(move || server.stop(grace)).await.unwrap();
+    }
+}
+
+pub async fn connect(config: &Config) -> Result<Client, tokio_postgres::Error> {
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+/// The SQLSTATE of what must fail.
+pub fn code<T>(result: Result<T, tokio_postgres::Error>) -> String {
+    match result {
+        Ok(_) => "no error".to_owned(),
+        Err(error) => error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned()),
+    }
+}
+
+/// A query that takes very long and few resources.
+pub const ENDLESS: &str =
+    "SELECT count(*) FROM generate_series(1, 3000000) a, generate_series(1, 3000000) b WHERE a.value * b.value % 7 = 9";

@@ -1,0 +1,92 @@
+//! Values of every type, in and out, in both formats.
+
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+
+use crate::server::TestServer;
+
+/// A value's bytes as they are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Raw(Vec<u8>);
+
+impl<'a> FromSql<'a> for Raw {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw.to_vec()))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+impl ToSql for Raw {
+    fn to_sql(&self, _: &Type, out: &mut bytes::BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.extend_from_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+/// What a table stores, as text, comes out as bytes; the bytes go in as parameters; as text they are the same again.
+#[tokio::test]
+async fn values_go_round() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    for (index, (kind, text)) in [
+        ("boolean", "t"),
+        ("smallint", "-7"),
+        ("int", "2147483647"),
+        ("bigint", "-9223372036854775808"),
+        ("real", "1.5"),
+        ("double precision", "1e+20"),
+        ("numeric(38,10)", "-1234567890123456789012345678.0123456789"),
+        ("text", "it's \\ grüße"),
+        ("varchar(5)", "abc"),
+        ("bytea", "\\x00ff10"),
+        ("date", "1815-12-10"),
+        ("timestamp", "2024-02-29 12:34:56.789"),
+        ("timestamptz", "1999-12-31 23:59:59+00"),
+        ("uuid", "6ecd8c99-4036-403d-bf84-cf8400f67836"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let escaped = text.replace('\'', "''");
+        client.batch_execute(&format!("CREATE TABLE t{index} (id int PRIMARY KEY, v {kind})")).await.unwrap();
+        client.batch_execute(&format!("INSERT INTO t{index} VALUES (1, '{escaped}')")).await.unwrap();
+        let bytes: Raw = client.query_one(&format!("SELECT v FROM t{index}"), &[]).await.unwrap().get(0);
+        client.execute(&format!("INSERT INTO t{index} VALUES ($1, $2)"), &[&2, &bytes]).await.unwrap_or_else(|error| {
+            panic!("{kind}: {error:?}");
+        });
+        let null: Option<Raw> = None;
+        client.execute(&format!("INSERT INTO t{index} VALUES ($1, $2)"), &[&3, &null]).await.unwrap();
+        let found = client.query(&format!("SELECT id FROM t{index} WHERE v = $1 ORDER BY id"), &[&bytes]).await;
+        let found: Vec<i32> =
+            found.unwrap_or_else(|error| panic!("{kind}: {error:?}")).iter().map(|r| r.get(0)).collect();
+        assert_eq!(found, [1, 2], "{kind}");
+        let texts = client.simple_query(&format!("SELECT v FROM t{index} ORDER BY id")).await.unwrap();
+        let texts: Vec<Option<String>> = texts
+            .iter()
+            .filter_map(|message| match message {
+                tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(texts, [Some(text.to_owned()), Some(text.to_owned()), None], "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn lists_go_out_and_in() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let row = client.query_one("SELECT ARRAY[1, NULL, 3]::int[], ARRAY['a b', '']", &[]).await.unwrap();
+    assert_eq!(row.get::<_, Vec<Option<i32>>>(0), [Some(1), None, Some(3)]);
+    assert_eq!(row.get::<_, Vec<String>>(1), ["a b", ""]);
+    let statement = client.prepare_typed("SELECT cardinality($1)::bigint", &[Type::INT8_ARRAY]).await.unwrap();
+    assert_eq!(client.query_one(&statement, &[&vec![1_i64, 2]]).await.unwrap().get::<_, i64>(0), 2);
+}

@@ -1,0 +1,352 @@
+//! INSERT … ON CONFLICT: which rows are there already, and what becomes of them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::compute::take_record_batch;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
+use arrow_schema::{DataType, Field, Schema};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert};
+use saki_base::Value;
+
+use super::query::{StandIns, assignments, named, relation, select, stand_in, table_batch};
+use super::update::updated;
+use super::writer::Entry;
+use super::{Finder, RowWriter};
+use crate::catalog::Table;
+use crate::columns::check_batch;
+use crate::convert::array_of;
+use crate::delta::mvcc_error;
+use crate::entries::EntryDecoder;
+use crate::error::{Result, SqlError};
+use crate::query_env::QueryEnv;
+use crate::session::Session;
+use crate::statement::{name_of, object_name};
+
+/// What is to become of a row that is there already.
+pub enum OnConflict {
+    /// The statement fails.
+    Refuse,
+    /// The row in the table stays.
+    Keep(Arbiter),
+    /// It is changed.
+    Update { arbiter: Arbiter, assigned: Vec<(usize, Option<Expr>)>, selection: Option<Expr> },
+}
+
+/// What decides whether a row is there already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arbiter {
+    /// Any key and any unique index.
+    Any,
+    PrimaryKey,
+    /// A unique index, by its position among the table's indexes.
+    Index(usize),
+}
+
+impl OnConflict {
+    pub fn read(clause: Option<&OnInsert>, table: &Table) -> Result<Self> {
+        let clause = match clause {
+            None => return Ok(Self::Refuse),
+            Some(OnInsert::OnConflict(clause)) => clause,
+            Some(other) => return Err(SqlError::unsupported(format!("{other} is not supported"))),
+        };
+        let arbiter = Arbiter::read(clause.conflict_target.as_ref(), table)?;
+        Ok(match &clause.action {
+            OnConflictAction::DoNothing => Self::Keep(arbiter),
+            OnConflictAction::DoUpdate(_) if arbiter == Arbiter::Any => {
+                return Err(SqlError::invalid("ON CONFLICT DO UPDATE needs to know which key is meant")
+                    .code("42601")
+                    .hint("ON CONFLICT (columns) DO UPDATE"));
+            }
+            OnConflictAction::DoUpdate(update) => Self::Update {
+                arbiter,
+                assigned: assignments(table, &update.assignments)?,
+                selection: update.selection.clone(),
+            },
+        })
+    }
+}
+
+impl Arbiter {
+    fn read(target: Option<&ConflictTarget>, table: &Table) -> Result<Self> {
+        let no_such = |what: String| {
+            Err(SqlError::invalid(format!("ON CONFLICT: table {} has no unique or primary key {what}", table.name))
+                .code("42P10"))
+        };
+        match target {
+            None => Ok(Self::Any),
+            Some(ConflictTarget::OnConstraint(name)) => {
+                let (name, _) = object_name(name)?;
+                if name == table.primary_key_name() && !table.primary_key.is_empty() {
+                    return Ok(Self::PrimaryKey);
+                }
+                match table.indexes.iter().position(|index| index.unique && index.name == name) {
+                    Some(index) => Ok(Self::Index(index)),
+                    None => no_such(format!("of the name {name:?}")),
+                }
+            }
+            Some(ConflictTarget::Columns(columns)) => {
+                let mut named = Vec::with_capacity(columns.len());
+                for ident in columns {
+                    let name = name_of(ident);
+                    named.push(table.column(&name).ok_or_else(|| {
+                        SqlError::invalid(format!("table {} has no column {name:?}", table.name)).code("42703")
+                    })?);
+                }
+                let sorted = |mut columns: Vec<usize>| {
+                    columns.sort_unstable();
+                    columns
+                };
+                let named = sorted(named);
+                if sorted(table.primary_key.clone()) == named {
+                    return Ok(Self::PrimaryKey);
+                }
+                let is_meant = |index: &crate::catalog::Index| {
+                    index.unique && sorted(index.columns.iter().map(|column| column.column).collect()) == named
+                };
+                match table.indexes.iter().position(is_meant) {
+                    Some(index) => Ok(Self::Index(index)),
+                    None => no_such(format!("over ({})", table.names(&named))),
+                }
+            }
+        }
+    }
+}
+
+/// A row that is changed in its place.
+pub struct Pair {
+    pub before: Entry,
+    pub after: Entry,
+}
+
+/// What an INSERT comes to once it is known which rows are there.
+pub struct Resolved {
+    pub new: RecordBatch,
+    pub updated: Vec<Pair>,
+    /// The rows of `updated` as they will be.
+    pub changed: RecordBatch,
+}
+
+impl Resolved {
+    pub fn all_new(rows: RecordBatch) -> Self {
+        let changed = rows.slice(0, 0);
+        Self { new: rows, updated: Vec::new(), changed }
+    }
+}
+
+/// Which rows are there.
+struct Sorted {
+    /// Positions of rows that are not.
+    new: Vec<u32>,
+    /// Positions of rows that are, and what is there.
+    present: Vec<(u32, Entry)>,
+}
+
+impl Session {
+    /// Looks rows up, and works out what becomes of those that are there.
+    pub(super) async fn resolve(
+        &self,
+        env: &Arc<QueryEnv>,
+        table: &Arc<Table>,
+        alias: &str,
+        rows: RecordBatch,
+        on_conflict: OnConflict,
+    ) -> Result<Resolved> {
+        let (arbiter, update) = match on_conflict {
+            OnConflict::Refuse => return Ok(Resolved::all_new(rows)),
+            OnConflict::Keep(arbiter) => (arbiter, None),
+            OnConflict::Update { arbiter, assigned, selection } => (arbiter, Some((assigned, selection))),
+        };
+        check_batch(&rows, table, 1)?;
+        let (view, of, looked_up) = (Arc::clone(&env.view), Arc::clone(table), rows.clone());
+        let is_update = update.is_some();
+        let sorted = self
+            .blocking(move |db| {
+                let mut writer = RowWriter::new(db, &view.snapshot, &of)?;
+                let reader = view.reader()?;
+                let entries = writer.encode(&looked_up, 1)?;
+                sort(&mut writer.finder, &reader, arbiter, entries, is_update)
+            })
+            .await?;
+        let new = take_record_batch(&rows, &positions(sorted.new))?;
+        let Some((assigned, selection)) = update else { return Ok(Resolved::all_new(new)) };
+        if sorted.present.is_empty() {
+            return Ok(Resolved::all_new(new));
+        }
+        let excluded = take_record_batch(&rows, &positions(sorted.present.iter().map(|(row, _)| *row)))?;
+        let entries: Vec<Entry> = sorted.present.into_iter().map(|(_, entry)| entry).collect();
+        let existing = decoded(table, &entries)?;
+        let found = self.evaluate(env, table, alias, &existing, &excluded, &assigned, selection).await?;
+        let ordinals = found.column(0).as_any().downcast_ref::<Int64Array>();
+        let ordinals: Vec<usize> = ordinals.into_iter().flat_map(|o| o.values().iter().map(|o| *o as usize)).collect();
+        let before = take_record_batch(&existing, &positions(ordinals.iter().map(|o| *o as u32)))?;
+        let before = table_batch(&before, table, 0)?;
+        let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
+        if columns.iter().any(|column| table.primary_key.contains(column)) {
+            return Err(SqlError::unsupported("ON CONFLICT DO UPDATE of the primary key is not supported"));
+        }
+        let changed = updated(&before, &found, 1, table, &columns)?;
+        self.row_checks(table)?.check(&changed)?;
+        check_batch(&changed, table, 1)?;
+        let pairs = pairs(table, &entries, &ordinals, &changed)?;
+        Ok(Resolved { new, updated: pairs, changed })
+    }
+
+    /// The new values of rows that are there: their ordinals first.
+    #[expect(clippy::too_many_arguments, reason = "two rows, what is made of them, and where")]
+    async fn evaluate(
+        &self,
+        env: &Arc<QueryEnv>,
+        table: &Table,
+        alias: &str,
+        existing: &RecordBatch,
+        excluded: &RecordBatch,
+        assigned: &[(usize, Option<Expr>)],
+        selection: Option<Expr>,
+    ) -> Result<RecordBatch> {
+        const ORDINAL: &str = "row ordinal";
+        let alias = Ident::with_quote('"', alias);
+        let excluded_alias = Ident::new("excluded");
+        let ordinal =
+            |relation: &Ident| Expr::CompoundIdentifier(vec![relation.clone(), Ident::with_quote('"', ORDINAL)]);
+        let mut items = vec![named(ordinal(&alias), ORDINAL.into())];
+        for (place, (column, value)) in assigned.iter().enumerate() {
+            let value = match value {
+                // A bare name means the row that is there, though the new one has the column too.
+                Some(value) => qualified(value.clone(), table, &alias),
+                None => self.default_of(env, table, *column)?,
+            };
+            items.push(named(value, format!("new {place}")));
+        }
+        let same = Expr::BinaryOp {
+            left: Box::new(ordinal(&alias)),
+            op: BinaryOperator::Eq,
+            right: Box::new(ordinal(&excluded_alias)),
+        };
+        let condition = match selection.map(|selection| qualified(selection, table, &alias)) {
+            None => same,
+            Some(selection) => Expr::BinaryOp {
+                left: Box::new(same),
+                op: BinaryOperator::And,
+                right: Box::new(Expr::Nested(Box::new(selection))),
+            },
+        };
+        let relations = vec![relation(&alias.value, None)?, relation("excluded", None)?];
+        let stand_ins = StandIns::from([
+            (alias.value.clone(), stand_in(with_ordinals(existing, ORDINAL)?)?),
+            ("excluded".to_owned(), stand_in(with_ordinals(excluded, ORDINAL)?)?),
+        ]);
+        self.rows_of(&env.with_stand_ins(stand_ins), select(items, relations, Some(condition))?).await
+    }
+}
+
+fn positions(rows: impl IntoIterator<Item = u32>) -> UInt32Array {
+    UInt32Array::from_iter_values(rows)
+}
+
+/// Qualifies bare names of columns of the table.
+fn qualified(mut expr: Expr, table: &Table, alias: &Ident) -> Expr {
+    let _ = ast::visit_expressions_mut(&mut expr, |expr| {
+        if let Expr::Identifier(ident) = expr
+            && table.column(&name_of(ident)).is_some()
+        {
+            *expr = Expr::CompoundIdentifier(vec![alias.clone(), ident.clone()]);
+        }
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    expr
+}
+
+fn sort(
+    finder: &mut Finder,
+    reader: &saki_mvcc::Reader,
+    arbiter: Arbiter,
+    entries: Vec<Entry>,
+    is_update: bool,
+) -> Result<Sorted> {
+    let mut sorted = Sorted { new: Vec::new(), present: Vec::new() };
+    let mut seen = HashSet::new();
+    for (position, (key, row)) in (0..).zip(entries) {
+        let mut marks = Vec::new();
+        let mut found = None;
+        if matches!(arbiter, Arbiter::Any | Arbiter::PrimaryKey) && !finder.table.primary_key.is_empty() {
+            marks.push((usize::MAX, key.clone()));
+            found = finder.get(reader, &key)?.map(|row| (key.clone(), row));
+        }
+        for unique in 0..finder.uniques() {
+            let index = finder.unique(unique).index;
+            if !matches!(arbiter, Arbiter::Any) && arbiter != Arbiter::Index(index) {
+                continue;
+            }
+            if let Some(values) = finder.values(unique, &key, &row)? {
+                marks.push((index, values));
+            }
+            if found.is_none()
+                && let Some(other) = finder.same(reader, unique, &key, &row)?
+            {
+                let row = finder.get(reader, &other)?;
+                found = row.map(|row| (other, row));
+            }
+        }
+        let is_repeated = marks.iter().any(|mark| seen.contains(mark));
+        seen.extend(marks);
+        match found {
+            _ if is_repeated && is_update => {
+                return Err(SqlError::constraint("ON CONFLICT DO UPDATE would change a row twice")
+                    .code("21000")
+                    .hint("give each key once"));
+            }
+            _ if is_repeated => {}
+            None => sorted.new.push(position),
+            Some(entry) => sorted.present.push((position, entry)),
+        }
+    }
+    Ok(sorted)
+}
+
+/// Entries as a batch of their table.
+pub fn decoded(table: &Table, entries: &[Entry]) -> Result<RecordBatch> {
+    let mut decoder = EntryDecoder::new(table.primary_layout());
+    let mut columns: Vec<Vec<Value>> = vec![Vec::with_capacity(entries.len()); table.columns.len()];
+    for (key, row) in entries {
+        decoder.decode(table, key, row, |values| {
+            for (column, value) in columns.iter_mut().zip(values) {
+                column.push(Value::from(*value));
+            }
+        })?;
+    }
+    let arrays: Vec<ArrayRef> =
+        columns.iter().zip(&table.columns).map(|(values, column)| array_of(column.data_type, values)).collect();
+    let fields: Vec<Field> = table.schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+}
+
+fn with_ordinals(batch: &RecordBatch, name: &str) -> Result<RecordBatch> {
+    let mut fields: Vec<Field> = batch.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+    fields.push(Field::new(name, DataType::Int64, false));
+    let mut arrays = batch.columns().to_vec();
+    arrays.push(Arc::new(Int64Array::from_iter_values(0..batch.num_rows() as i64)));
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+}
+
+fn pairs(table: &Arc<Table>, entries: &[Entry], ordinals: &[usize], changed: &RecordBatch) -> Result<Vec<Pair>> {
+    let layout = table.primary_layout();
+    let mut encoder = crate::entries::EntryEncoder::new(layout);
+    let readers = crate::columns::ColumnReader::of_batch(changed, table, 0)?;
+    let mut scratch = Vec::new();
+    let pair = |(row, ordinal): (usize, &usize)| {
+        encoder.encode_row(&mut scratch, &readers, row)?;
+        let before = entries[*ordinal].clone();
+        // The key is not assigned; a hidden row id is not in the batch.
+        Ok(Pair { after: (before.0.clone(), encoder.row.clone()), before })
+    };
+    ordinals.iter().enumerate().map(pair).collect()
+}
+
+impl crate::delta::ReadView {
+    /// A reader of deltas as this view sees them.
+    fn reader(&self) -> Result<saki_mvcc::Reader> {
+        let moment = self.moment().ok_or_else(|| SqlError::internal("rows are changed without an engine"))?;
+        moment.reader().map_err(mvcc_error)
+    }
+}

@@ -1,0 +1,218 @@
+//! INSERT INTO table [(columns)] {VALUES … | SELECT … | DEFAULT VALUES} [ON CONFLICT …] [RETURNING …].
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, TableObject};
+use futures::future::BoxFuture;
+
+use super::conflict::{OnConflict, Resolved};
+use super::references::see_to;
+use super::{RowWriter, answer};
+use crate::catalog::Table;
+use crate::constraint::Defaults;
+use crate::convert::conform;
+use crate::error::{Position, Result, SqlError};
+use crate::query_env::QueryEnv;
+use crate::session::{Session, StatementResult, TransactionStatus};
+use crate::statement::object_name;
+use crate::transaction::{Change, ChangeStatement, Refusal, Work};
+
+/// Rows encoded at a time.
+const PIECE_ROWS: usize = 8192;
+
+/// An INSERT, its table, and where that is named.
+struct Insertion {
+    insert: ast::Insert,
+    name: String,
+    position: Option<Position>,
+}
+
+impl ChangeStatement for Insertion {
+    fn plan<'a>(&'a self, session: &'a Session, env: &'a Arc<QueryEnv>) -> BoxFuture<'a, Result<Work>> {
+        Box::pin(async move {
+            session.plan_insert(env, &self.insert, &self.name).await.map_err(|error| error.at(self.position))
+        })
+    }
+}
+
+impl Session {
+    pub(crate) async fn insert(&self, insert: ast::Insert) -> Result<StatementResult> {
+        refuse_other_clauses(&insert)?;
+        let (name, position) = table_name(&insert)?;
+        if self.public.is_external(&name) {
+            return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
+        }
+        if self.is_bulk(&insert, &name) {
+            return self.insert_in_bulk(&insert, &name, position).await;
+        }
+        let tables = self.related_tables(&name);
+        self.change(&tables, &Insertion { insert, name, position }).await
+    }
+
+    /// Whether the rows may go straight to the base: many into a table without any, in a transaction by itself.
+    fn is_bulk(&self, insert: &ast::Insert, name: &str) -> bool {
+        let is_query = insert.source.as_ref().is_some_and(|query| !matches!(query.body.as_ref(), SetExpr::Values(_)));
+        let is_plain = insert.on.is_none() && insert.returning.is_none();
+        let snapshot = self.db.snapshot();
+        let is_empty = snapshot.catalog.get(name).is_some_and(|table| {
+            table.root.is_empty() && snapshot.delta(table).is_none_or(|delta| delta.rows.rows() == 0)
+        });
+        is_query && is_plain && is_empty && self.transaction_status() == TransactionStatus::Idle
+    }
+
+    async fn insert_in_bulk(
+        &self,
+        insert: &ast::Insert,
+        name: &str,
+        position: Option<Position>,
+    ) -> Result<StatementResult> {
+        let table = Arc::clone(self.db.snapshot().catalog.table(name)?);
+        let env = self.env().await?;
+        let source = Source::read(self, &env, insert, &table).await?;
+        let statement = ast::Statement::Query(Box::new(source.query));
+        let (plan, context) = self.plan(statement).await?;
+        fit(plan.schema().fields().len(), &source.columns, &table).map_err(|error| error.at(position))?;
+        // Parts of the plan run from here on: none of them may wait for the publication that waits for it.
+        let _publishing = self.sequences.publishing();
+        let stream = datafusion::physical_plan::execute_stream(plan, context)?;
+        let inserted = self.load_stream(stream, table, source.columns).await?;
+        Ok(StatementResult::done("INSERT", inserted))
+    }
+
+    async fn plan_insert(&self, env: &Arc<QueryEnv>, insert: &ast::Insert, name: &str) -> Result<Work> {
+        let table = Arc::clone(env.snapshot.catalog.table(name)?);
+        let on_conflict = OnConflict::read(insert.on.as_ref(), &table)?;
+        let source = Source::read(self, env, insert, &table).await?;
+        let found = self.rows_of(env, source.query).await?;
+        fit(found.num_columns(), &source.columns, &table)?;
+        let rows = conform(&found, &table, &source.columns, 1)?;
+        self.row_checks(&table)?.check(&rows)?;
+        let alias = insert.table_alias.as_ref().map_or_else(|| name.to_owned(), |alias| alias.alias.value.clone());
+        let resolved = match on_conflict {
+            OnConflict::Refuse => Resolved::all_new(rows),
+            on_conflict => self.resolve(env, &table, &alias, rows, on_conflict).await?,
+        };
+        let returned = match &insert.returning {
+            None => None,
+            Some(items) => Some(self.returning(env, &alias, items, resolved.rows()?).await?),
+        };
+        Ok(Box::new(move |change: &mut Change<'_, '_>| {
+            let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
+            add(&mut writer, change, &resolved.new, 1)?;
+            let updated = resolved.updated.iter().map(|pair| (&pair.before, &pair.after));
+            for (before, after) in updated {
+                writer.update(change.transaction, &after.0, &before.1, &after.1)?;
+            }
+            drop(writer);
+            see_to(change, &table, &mut resolved.updated.iter().map(|pair| (Some(&pair.before), Some(&pair.after))))?;
+            Ok(answer("INSERT", resolved.new.num_rows() + resolved.updated.len(), returned)?)
+        }))
+    }
+}
+
+/// Adds rows of the table's own types; `first_row` counts them for messages.
+pub(super) fn add(
+    writer: &mut RowWriter,
+    change: &mut Change<'_, '_>,
+    rows: &RecordBatch,
+    first_row: u64,
+) -> Result<(), Refusal> {
+    let has_references = !writer.finder.table.is_free_of_references();
+    let mut added = Vec::new();
+    let mut start = 0;
+    while start < rows.num_rows() {
+        let length = PIECE_ROWS.min(rows.num_rows() - start);
+        let entries = writer.encode(&rows.slice(start, length), first_row + start as u64)?;
+        for (key, row) in &entries {
+            writer.insert(change.transaction, key, row)?;
+        }
+        added.extend(entries.into_iter().filter(|_| has_references));
+        start += length;
+    }
+    let table = Arc::clone(&writer.finder.table);
+    see_to(change, &table, &mut added.iter().map(|entry| (None, Some(entry))))
+}
+
+/// Where the rows of an INSERT come from.
+struct Source {
+    query: Query,
+    /// Table columns that are named, or all.
+    columns: Vec<usize>,
+}
+
+impl Source {
+    async fn read(session: &Session, env: &Arc<QueryEnv>, insert: &ast::Insert, table: &Table) -> Result<Self> {
+        let mut columns = Vec::with_capacity(insert.columns.len());
+        for name in &insert.columns {
+            let (name, position) = object_name(name)?;
+            let column = table.column(&name).ok_or_else(|| {
+                SqlError::invalid(format!("table {} has no column {name:?}", table.name)).code("42703").at(position)
+            })?;
+            if columns.contains(&column) {
+                return Err(SqlError::invalid(format!("column {name:?} is named twice")).code("42701").at(position));
+            }
+            columns.push(column);
+        }
+        let defaults = Defaults::new(&env.snapshot.catalog, table);
+        let Some(query) = &insert.source else {
+            let (query, columns) = defaults.row()?;
+            return Ok(Self { query, columns });
+        };
+        if columns.is_empty() {
+            // As in PostgreSQL, fewer values than columns fill the first ones, if no columns are named.
+            let width = match Defaults::width(query) {
+                Some(width) => width,
+                None => session.width_of(env, query).await?,
+            };
+            if width > table.columns.len() {
+                return Err(SqlError::invalid("INSERT has more expressions than target columns").code("42601"));
+            }
+            columns = (0..width).collect();
+        }
+        let (query, columns) = defaults.complete(query.as_ref().clone(), &columns)?;
+        Ok(Self { query, columns })
+    }
+}
+
+/// A source must have a value for each column.
+fn fit(found: usize, columns: &[usize], table: &Table) -> Result<()> {
+    if found != columns.len() {
+        return Err(SqlError::invalid(format!("{found} values for {} columns of table {}", columns.len(), table.name))
+            .code("42601"));
+    }
+    Ok(())
+}
+
+fn table_name(insert: &ast::Insert) -> Result<(String, Option<Position>)> {
+    match &insert.table {
+        TableObject::TableName(name) => object_name(name),
+        other => Err(SqlError::unsupported(format!("INSERT INTO {other} is not supported"))),
+    }
+}
+
+fn refuse_other_clauses(insert: &ast::Insert) -> Result<()> {
+    let refused = if insert.overwrite {
+        "OVERWRITE"
+    } else if insert.replace_into || insert.or.is_some() || insert.ignore {
+        "a conflict clause of another dialect"
+    } else if insert.insert_alias.is_some() {
+        "an alias of the new rows"
+    } else if !insert.assignments.is_empty() {
+        "SET"
+    } else if insert.partitioned.is_some() {
+        "PARTITION"
+    } else if insert.output.is_some() {
+        "OUTPUT"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::unsupported(format!("INSERT: {refused} is not supported")))
+}
+
+impl Resolved {
+    /// All rows that there are after the statement, those that stay as they were left out.
+    fn rows(&self) -> Result<RecordBatch> {
+        Ok(arrow::compute::concat_batches(&self.new.schema(), [&self.new, &self.changed])?)
+    }
+}

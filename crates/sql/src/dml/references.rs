@@ -1,0 +1,259 @@
+//! Foreign keys within a statement: once it has changed its rows, what they refer to must be there, and what refers to rows that have
+//! gone is refused, or changes as well.
+//!
+//! That a row referred to stays until the transaction commits is seen to by writing it anew as it is: whoever deletes it meanwhile
+//! meets that, as any other change of the row.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use saki_base::key::prefix_successor;
+use saki_base::{TableId, Value};
+use saki_mvcc::{Direction, KeyRange, Transaction};
+
+use super::RowWriter;
+use super::writer::Entry;
+use crate::catalog::{Catalog, Table};
+use crate::constraint::{Consequence, ForeignKeys, Keys, NewValue};
+use crate::database::{Database, tree_error};
+use crate::delta::ReadView;
+use crate::entries::{EntryDecoder, EntryEncoder};
+use crate::error::{Result, SqlError};
+use crate::transaction::{Change, Refusal};
+
+/// Values of a whole row, the hidden row id last where there is one.
+type Row = Vec<Value>;
+
+/// Changes of rows, and what follows from them.
+pub struct References<'c, 't> {
+    db: &'c Database,
+    view: &'c Arc<ReadView>,
+    transaction: &'c mut Transaction<'t>,
+    writers: HashMap<TableId, RowWriter>,
+    /// A look-up met a row that another transaction changes.
+    conflict: Option<Refusal>,
+}
+
+/// A row that was changed: as it was, and as it is.
+struct Changed {
+    table: Arc<Table>,
+    old: Option<Row>,
+    new: Option<Row>,
+}
+
+/// Tables whose rows a change of rows of `table` may look at or change.
+pub fn related(catalog: &Catalog, table: &Table) -> Vec<String> {
+    let mut names = vec![table.name.clone()];
+    let mut at = 0;
+    while at < names.len() {
+        if let Some(table) = catalog.get(&names[at]) {
+            let referring = catalog.referencing(table.id).map(|(from, _)| from.name.clone());
+            let referred =
+                table.foreign_keys.iter().filter_map(|key| Some(catalog.referenced(key).ok()?.0.name.clone()));
+            for name in referring.chain(referred).collect::<Vec<_>>() {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        at += 1;
+    }
+    names
+}
+
+/// Sees to the foreign keys of rows that a statement has changed: entries as they were, and as they are.
+pub fn see_to(
+    change: &mut Change<'_, '_>,
+    table: &Arc<Table>,
+    entries: &mut dyn Iterator<Item = (Option<&Entry>, Option<&Entry>)>,
+) -> Result<(), Refusal> {
+    let catalog = &change.view.snapshot.catalog;
+    if ForeignKeys::new(catalog, table)?.is_empty() {
+        return Ok(());
+    }
+    let decode = |entry: Option<&Entry>| entry.map(|(key, row)| decoded(table, key, row)).transpose();
+    let mut changes = VecDeque::new();
+    for (old, new) in entries {
+        changes.push_back(Changed { table: Arc::clone(table), old: decode(old)?, new: decode(new)? });
+    }
+    let (db, view) = (change.db, change.view);
+    let mut references =
+        References { db, view, transaction: change.transaction, writers: HashMap::new(), conflict: None };
+    let outcome = references.work_off(changes);
+    match references.conflict.take() {
+        Some(conflict) => Err(conflict),
+        None => outcome,
+    }
+}
+
+fn decoded(table: &Table, key: &[u8], row: &[u8]) -> Result<Row> {
+    let mut decoder = EntryDecoder::new(table.primary_layout());
+    decoder.decode(table, key, row, |values| values.iter().map(|value| Value::from(*value)).collect())
+}
+
+fn encoded(table: &Table, row: &[Value]) -> Result<Entry> {
+    let mut encoder = EntryEncoder::new(table.primary_layout());
+    encoder.encode(&mut Vec::new(), |column| row[column].as_ref())?;
+    Ok((encoder.key, encoder.row))
+}
+
+impl References<'_, '_> {
+    fn work_off(&mut self, mut changes: VecDeque<Changed>) -> Result<(), Refusal> {
+        let view = Arc::clone(self.view);
+        let catalog = &view.snapshot.catalog;
+        let (mut done, mut verifications) = (Vec::new(), Vec::new());
+        while let Some(changed) = changes.pop_front() {
+            let keys = ForeignKeys::new(catalog, &changed.table)?;
+            if let Some(old) = &changed.old {
+                for consequence in keys.consequences(old, changed.new.as_deref(), self)? {
+                    match consequence {
+                        Consequence::Delete { table, row } => {
+                            let (key, _) = encoded(&table, &row)?;
+                            self.write(&table, |writer, transaction| writer.delete(transaction, &key))?;
+                            changes.push_back(Changed { table, old: Some(row), new: None });
+                        }
+                        Consequence::Update { table, row, set } => {
+                            let new = self.updated(&table, &row, set)?;
+                            changes.push_back(Changed { table, old: Some(row), new: Some(new) });
+                        }
+                        Consequence::Verify(verification) => verifications.push(verification),
+                    }
+                }
+            }
+            done.push(changed);
+        }
+        for changed in &done {
+            if let Some(new) = &changed.new {
+                ForeignKeys::new(catalog, &changed.table)?.check(changed.old.as_deref(), new, self)?;
+            }
+        }
+        verifications.iter().try_for_each(|verification| verification.verify(self))?;
+        Ok(())
+    }
+
+    fn updated(&mut self, table: &Arc<Table>, row: &[Value], set: Vec<(usize, NewValue)>) -> Result<Row, Refusal> {
+        let mut new = row.to_vec();
+        for (column, value) in set {
+            new[column] = match value {
+                NewValue::Value(value) => value,
+                NewValue::Default => self.default(table, column)?,
+            };
+            crate::columns::check_value(new[column].as_ref(), &table.columns[column], &table.name)?;
+        }
+        let (before, after) = (encoded(table, row)?, encoded(table, &new)?);
+        self.write(table, |writer, transaction| {
+            if before.0 == after.0 {
+                return writer.update(transaction, &after.0, &before.1, &after.1);
+            }
+            writer.delete(transaction, &before.0)?;
+            writer.insert(transaction, &after.0, &after.1)
+        })?;
+        Ok(new)
+    }
+
+    /// A default that is a constant.
+    fn default(&self, table: &Table, column: usize) -> Result<Value> {
+        use datafusion::sql::sqlparser::ast;
+        let catalog = &self.view.snapshot.catalog;
+        let text = match crate::constraint::Defaults::new(catalog, table).expression(column)? {
+            None => return Ok(Value::Null),
+            Some(ast::Expr::Value(value)) => match value.value {
+                ast::Value::Null => return Ok(Value::Null),
+                ast::Value::SingleQuotedString(text) | ast::Value::Number(text, _) => text,
+                ast::Value::Boolean(value) => value.to_string(),
+                other => return Err(unsupported_default(&other)),
+            },
+            Some(other) => return Err(unsupported_default(&other)),
+        };
+        Value::parse(table.columns[column].data_type, &text).map_err(|error| SqlError::data(error.to_string()))
+    }
+
+    fn write(
+        &mut self,
+        table: &Arc<Table>,
+        work: impl FnOnce(&mut RowWriter, &mut Transaction<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        self.writer(table)?;
+        let writer = self.writers.get_mut(&table.id).ok_or_else(|| SqlError::internal("a writer was lost"))?;
+        work(writer, self.transaction)
+    }
+
+    fn writer(&mut self, table: &Arc<Table>) -> Result<&mut RowWriter> {
+        use std::collections::hash_map::Entry as Place;
+        Ok(match self.writers.entry(table.id) {
+            Place::Occupied(place) => place.into_mut(),
+            Place::Vacant(place) => place.insert(RowWriter::new(self.db, &self.view.snapshot, table)?),
+        })
+    }
+
+    /// Entries of all rows whose columns have these values.
+    fn find(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<Vec<Entry>> {
+        self.writer(table)?;
+        let Some(writer) = self.writers.get_mut(&table.id) else { return Ok(Vec::new()) };
+        let layout = table.primary_layout();
+        // A prefix of the primary key narrows the search down; whatever else, all rows are looked at.
+        let leading = layout.key_columns.iter().map_while(|key| columns.iter().position(|column| column == key));
+        let leading: Vec<_> = leading.map(|place| values[place].as_ref()).collect();
+        let mut low = Vec::new();
+        layout.key.encode(&leading, &mut low).map_err(crate::entries::key_error)?;
+        let mut high = low.clone();
+        let high = if !low.is_empty() && prefix_successor(&mut high) { Some(high) } else { None };
+        let matches = |key: &[u8], row: &[u8]| -> Result<bool> {
+            EntryDecoder::new(layout.clone()).decode(table, key, row, |found| {
+                columns.iter().zip(values).all(|(column, value)| Value::from(found[*column]) == *value)
+            })
+        };
+        let mut entries = Vec::new();
+        let mut known = std::collections::HashSet::new();
+        let mut outcome = Ok(());
+        let range = KeyRange::between(Bound::Included(&low), high.as_deref().map_or(Bound::Unbounded, Bound::Excluded));
+        self.transaction.scan_all(&writer.finder.delta.rows, &range, Direction::Forward, |key, body| {
+            known.insert(key.to_vec());
+            let Some(body) = body else { return ControlFlow::Continue(()) };
+            match matches(key, body) {
+                Ok(true) => entries.push((key.to_vec(), body.to_vec())),
+                Ok(false) => {}
+                Err(error) => {
+                    outcome = Err(error);
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        outcome?;
+        let high = high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut base = writer.finder.base.range(&table.root, Bound::Included(&low), high);
+        while let Some((key, row)) = base.next().map_err(tree_error)? {
+            if !known.contains(key) && matches(key, row)? {
+                entries.push((key.to_vec(), row.to_vec()));
+            }
+        }
+        Ok(entries)
+    }
+}
+
+fn unsupported_default(expression: &dyn std::fmt::Display) -> SqlError {
+    SqlError::unsupported(format!("ON DELETE or UPDATE SET DEFAULT to {expression} is not supported"))
+        .hint("only constants are")
+}
+
+impl Keys for References<'_, '_> {
+    fn exists(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<bool> {
+        let Some((key, row)) = self.find(table, columns, values)?.into_iter().next() else { return Ok(false) };
+        let kept = self
+            .write(table, |writer, transaction| Ok(transaction.write(&writer.finder.delta.rows, &key, Some(&row))?));
+        match kept {
+            Ok(()) => Ok(true),
+            Err(Refusal::Error(error)) => Err(error),
+            Err(conflict) => {
+                self.conflict = Some(conflict);
+                Err(SqlError::internal("a row that is referred to is being changed"))
+            }
+        }
+    }
+
+    fn rows(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<Vec<Vec<Value>>> {
+        self.find(table, columns, values)?.iter().map(|(key, row)| decoded(table, key, row)).collect()
+    }
+}

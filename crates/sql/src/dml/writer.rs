@@ -1,0 +1,123 @@
+//! Rows into a delta, with the constraints that keys are: what the engine cannot see, because it lies in the base, is looked up here.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use saki_mvcc::Transaction;
+
+use super::finder::Finder;
+use crate::catalog::Table;
+use crate::columns::{ColumnReader, check_batch};
+use crate::database::Database;
+use crate::entries::{EntryEncoder, describe_key};
+use crate::error::{Result, SqlError};
+use crate::load::{duplicate, not_unique};
+use crate::snapshot::Snapshot;
+use crate::transaction::Refusal;
+
+/// An encoded row: its key, and the rest.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
+/// Writes rows of one table in one transaction.
+pub struct RowWriter {
+    pub finder: Finder,
+}
+
+impl RowWriter {
+    pub fn new(db: &Database, snapshot: &Snapshot, table: &Arc<Table>) -> Result<Self> {
+        let delta = snapshot.delta(table).ok_or_else(|| SqlError::internal("a table without a delta is written"))?;
+        Ok(Self { finder: Finder::new(table, delta, db.base_reader()?) })
+    }
+
+    /// Rows of a batch of the table's own types, checked, as entries; hidden row ids are taken.
+    pub fn encode(&self, batch: &RecordBatch, first_row: u64) -> Result<Vec<Entry>> {
+        let table = &self.finder.table;
+        check_batch(batch, table, first_row)?;
+        let first_id = match table.primary_key.is_empty() {
+            true => self.finder.delta.row_ids(batch.num_rows()),
+            false => 0,
+        };
+        let readers = ColumnReader::of_batch(batch, table, first_id)?;
+        self.entries(&readers, batch.num_rows())
+    }
+
+    /// The same, with the readers of all columns given, that of the hidden row id too.
+    pub fn entries(&self, readers: &[ColumnReader<'_>], rows: usize) -> Result<Vec<Entry>> {
+        let mut encoder = EntryEncoder::new(self.finder.layout.clone());
+        let mut scratch = Vec::new();
+        let entry = |row: usize| {
+            encoder.encode_row(&mut scratch, readers, row)?;
+            Ok((encoder.key.clone(), encoder.row.clone()))
+        };
+        (0..rows).map(entry).collect()
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// 23505 where its key, or its values in a unique index, are there already.
+    pub fn insert(&mut self, transaction: &mut Transaction<'_>, key: &[u8], row: &[u8]) -> Result<(), Refusal> {
+        let is_keyed = !self.finder.table.primary_key.is_empty();
+        if is_keyed && self.finder.get(transaction, key)?.is_some() {
+            // A row that this snapshot sees and another transaction is deleting makes its own conflict, at the write.
+            return Err(duplicate(&self.finder.table, &self.finder.layout, key).into());
+        }
+        self.check_uniques(transaction, key, row, None)?;
+        Ok(transaction.write(&self.finder.delta.rows, key, Some(row))?)
+    }
+
+    /// Gives the row of a key, which is there, a new content.
+    pub fn update(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        key: &[u8],
+        before: &[u8],
+        row: &[u8],
+    ) -> Result<(), Refusal> {
+        self.check_uniques(transaction, key, row, Some(before))?;
+        Ok(transaction.write(&self.finder.delta.rows, key, Some(row))?)
+    }
+
+    /// Removes the row of a key, which is there.
+    pub fn delete(&mut self, transaction: &mut Transaction<'_>, key: &[u8]) -> Result<(), Refusal> {
+        Ok(transaction.write(&self.finder.delta.rows, key, None)?)
+    }
+
+    fn check_uniques(
+        &mut self,
+        transaction: &Transaction<'_>,
+        key: &[u8],
+        row: &[u8],
+        before: Option<&[u8]>,
+    ) -> Result<(), Refusal> {
+        if before == Some(row) {
+            return Ok(());
+        }
+        for unique in 0..self.finder.uniques() {
+            if let Some(other) = self.finder.same(transaction, unique, key, row)?
+                && other != key
+            {
+                return Err(self.not_unique(unique, key, row).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn not_unique(&self, unique: usize, key: &[u8], row: &[u8]) -> SqlError {
+        let (table, index) = (&self.finder.table, self.finder.unique(unique).index);
+        let mut encoder = EntryEncoder::new(table.index_layout(&table.indexes[index]));
+        let mut decoder = crate::entries::EntryDecoder::new(self.finder.layout.clone());
+        let encoded = decoder
+            .decode(table, key, row, |values| encoder.encode(&mut Vec::new(), |column| values[column]))
+            .flatten();
+        match encoded {
+            Ok(()) => not_unique(table, index, &encoder.layout, &encoder.key),
+            Err(error) => error,
+        }
+    }
+
+    /// A key in words.
+    pub fn describe(&self, key: &[u8]) -> String {
+        describe_key(&self.finder.table, &self.finder.layout, key, self.finder.layout.key_columns.len())
+    }
+}

@@ -1,0 +1,81 @@
+//! Statements about single rows, by key: compiled once to operations of the engine, without a query plan.
+//!
+//! | statement | becomes |
+//! |---|---|
+//! | `SELECT columns FROM t WHERE key = …` | a look into the delta, and into the base where that knows nothing |
+//! | `UPDATE t SET column = expression, … WHERE key = …` | that, and a write |
+//! | `DELETE FROM t WHERE key = …` | that, and a write |
+//! | `INSERT INTO t … VALUES (…)` | checks of key and unique indexes, and a write |
+//!
+//! Values are parameters, literals, `CURRENT_TIMESTAMP`, and sums, differences and products of them and of the row's columns.
+//! Whatever is not recognised goes the ordinary way, and means the same there. A statement is compiled against a layout of its
+//! table; when that has changed, or a page has to be read first, the caller is told so.
+
+mod compile;
+mod expr;
+mod run;
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use saki_base::{DataType, TableId, ValueRef};
+
+use expr::Expr;
+
+pub use run::{FastAnswer, RowSink};
+
+/// A compiled statement.
+#[derive(Debug)]
+pub struct FastPlan {
+    table: String,
+    /// Whose layout it was compiled against.
+    delta: TableId,
+    operation: Operation,
+    /// Types of the parameters, by number.
+    pub parameters: Vec<DataType>,
+    /// Columns of the answer, in order: name and type; none for changes.
+    pub output: Vec<(String, DataType)>,
+}
+
+#[derive(Debug)]
+enum Operation {
+    /// Table columns of the answer.
+    Select {
+        key: Vec<Expr>,
+        columns: Vec<usize>,
+    },
+    Update {
+        key: Vec<Expr>,
+        assigned: Vec<(usize, Expr)>,
+    },
+    Delete {
+        key: Vec<Expr>,
+    },
+    /// A value for each column of the table.
+    Insert {
+        values: Vec<Expr>,
+    },
+}
+
+impl FastPlan {
+    /// Its command.
+    pub fn verb(&self) -> &'static str {
+        match self.operation {
+            Operation::Select { .. } => "SELECT",
+            Operation::Update { .. } => "UPDATE",
+            Operation::Delete { .. } => "DELETE",
+            Operation::Insert { .. } => "INSERT",
+        }
+    }
+
+    /// The answer's columns, as a query plan would name them; `None` for changes.
+    pub fn schema(&self) -> Option<SchemaRef> {
+        let field = |(name, data_type): &(String, DataType)| Field::new(name, saki_exec::arrow_type(*data_type), true);
+        (!self.is_change()).then(|| Arc::new(Schema::new(self.output.iter().map(field).collect::<Vec<_>>())))
+    }
+
+    /// Whether it changes rows.
+    pub fn is_change(&self) -> bool {
+        !matches!(self.operation, Operation::Select { .. })
+    }
+}

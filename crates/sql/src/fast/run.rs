@@ -1,0 +1,368 @@
+//! Carrying fast statements out.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::common::ScalarValue;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::sqlparser::ast;
+use saki_base::{DataType, Value, ValueRef};
+use saki_mvcc::{Holder, Receipt, Seen, Transaction};
+
+use super::expr::{Expr, Inputs};
+use super::{FastPlan, Operation};
+use crate::catalog::{EntryLayout, Table};
+use crate::convert::array_of;
+use crate::database::{Database, tree_error};
+use crate::delta::Delta;
+use crate::dml::RowWriter;
+use crate::entries::{EntryDecoder, EntryEncoder};
+use crate::error::Result;
+use crate::session::{Session, StatementResult};
+use crate::snapshot::Snapshot;
+use crate::transaction::{Refusal, Transactions};
+
+/// Takes the rows of an answer.
+pub trait RowSink {
+    /// A row: the values of `FastPlan::output`, in order.
+    fn row(&mut self, values: &[ValueRef<'_>]);
+}
+
+/// What became of a fast statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FastAnswer {
+    /// How many rows it gave or concerned.
+    Done(u64),
+    /// It has to go the ordinary way; nothing has happened.
+    Ordinary,
+}
+
+/// What an attempt came to.
+enum Attempt {
+    Done(u64, Option<Receipt>),
+    /// Another transaction is in the way, which may be waited for.
+    Conflict(Option<Holder>),
+    /// A page has to be read first.
+    Read(Arc<Table>, Vec<u8>),
+    Ordinary,
+}
+
+impl Session {
+    /// Runs a compiled statement. Rows go to `sink` before it is known that they may be shown: the caller keeps them until this returns.
+    ///
+    /// # Errors
+    /// Those of the statement; the transaction, if one is open, has failed then.
+    pub async fn execute_fast(
+        &self,
+        plan: &FastPlan,
+        values: &[ScalarValue],
+        sink: &mut (dyn RowSink + Send),
+    ) -> Result<FastAnswer> {
+        loop {
+            let attempt = {
+                let Ok(mut transactions) = self.transactions.try_lock() else { return Ok(FastAnswer::Ordinary) };
+                self.try_fast(&mut transactions, plan, values, sink)?
+            };
+            match attempt {
+                Attempt::Done(rows, receipt) => {
+                    self.acknowledge(receipt).await?;
+                    return Ok(FastAnswer::Done(rows));
+                }
+                Attempt::Ordinary => return Ok(FastAnswer::Ordinary),
+                Attempt::Conflict(Some(holder)) => self.wait_for(holder).await?,
+                Attempt::Conflict(None) => tokio::task::yield_now().await,
+                Attempt::Read(table, key) => {
+                    let read =
+                        move |db: &Database| db.base_reader()?.get(&table.root, &key).map(drop).map_err(tree_error);
+                    self.blocking(read).await?;
+                }
+            }
+        }
+    }
+
+    fn try_fast(
+        &self,
+        transactions: &mut Transactions,
+        plan: &FastPlan,
+        values: &[ScalarValue],
+        sink: &mut dyn RowSink,
+    ) -> Result<Attempt> {
+        if self.db.engine.get().is_none() || transactions.is_interrupted() {
+            return Ok(Attempt::Ordinary);
+        }
+        transactions.check()?;
+        if plan.is_change() && (transactions.is_read_only() || self.db.writable().is_err()) {
+            return Ok(Attempt::Ordinary);
+        }
+        let Some(snapshot) = transactions.begin_statement(&self.db)? else { return Ok(Attempt::Ordinary) };
+        let known = snapshot.catalog.get(&plan.table).filter(|table| table.delta == plan.delta);
+        let Some((table, delta)) = known.and_then(|table| Some((table, snapshot.delta(table)?))) else {
+            transactions.give_up_statement();
+            return Ok(Attempt::Ordinary);
+        };
+        if plan.is_change() && !transactions.pass_gate(table, delta) {
+            transactions.give_up_statement();
+            return Ok(Attempt::Ordinary);
+        }
+        let operation = Running { db: &self.db, snapshot: &snapshot, table, delta, values };
+        let worked = transactions.within(|transaction| {
+            let start = transaction.savepoint();
+            let outcome = operation.run(&plan.operation, transaction, sink);
+            if !matches!(outcome, Ok(Step::Done(_))) {
+                transaction.rollback_to(start);
+            }
+            outcome
+        })?;
+        match worked {
+            Ok(Step::Done(rows)) => match transactions.end_statement() {
+                Ok(receipt) => Ok(Attempt::Done(rows, receipt)),
+                Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
+            },
+            Ok(Step::Read(key)) => {
+                transactions.give_up_statement();
+                Ok(Attempt::Read(Arc::clone(table), key))
+            }
+            Ok(Step::Ordinary) => {
+                transactions.give_up_statement();
+                Ok(Attempt::Ordinary)
+            }
+            Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
+        }
+    }
+}
+
+enum Step {
+    Done(u64),
+    /// This key's page is not in memory.
+    Read(Vec<u8>),
+    Ordinary,
+}
+
+/// Where the row of a key is.
+enum Place {
+    Nowhere,
+    Row(Vec<u8>),
+    /// On a page that is not in memory.
+    Away,
+}
+
+struct Running<'r> {
+    db: &'r Database,
+    snapshot: &'r Snapshot,
+    table: &'r Arc<Table>,
+    delta: &'r Arc<Delta>,
+    values: &'r [ScalarValue],
+}
+
+impl Running<'_> {
+    fn run(
+        &self,
+        operation: &Operation,
+        transaction: &mut Transaction<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Result<Step, Refusal> {
+        let layout = self.table.primary_layout();
+        match operation {
+            Operation::Insert { values } => self.insert(values, &layout, transaction),
+            Operation::Select { key, columns } => {
+                let Some(key) = self.key(key, &layout)? else { return Ok(Step::Done(0)) };
+                self.with_row(transaction, &key, |row| {
+                    EntryDecoder::new(layout).decode(self.table, &key, row, |values| {
+                        let out: Vec<ValueRef<'_>> = columns.iter().map(|column| values[*column]).collect();
+                        sink.row(&out);
+                    })
+                })
+            }
+            Operation::Delete { key } => {
+                let Some(key) = self.key(key, &layout)? else { return Ok(Step::Done(0)) };
+                match self.find(transaction, &key)? {
+                    Place::Nowhere => Ok(Step::Done(0)),
+                    Place::Away => Ok(Step::Read(key)),
+                    Place::Row(_) => {
+                        transaction.write(&self.delta.rows, &key, None)?;
+                        Ok(Step::Done(1))
+                    }
+                }
+            }
+            Operation::Update { key, assigned } => {
+                let Some(key) = self.key(key, &layout)? else { return Ok(Step::Done(0)) };
+                match self.find(transaction, &key)? {
+                    Place::Nowhere => Ok(Step::Done(0)),
+                    Place::Away => Ok(Step::Read(key)),
+                    Place::Row(before) => self.update(&key, &before, assigned, layout, transaction),
+                }
+            }
+        }
+    }
+
+    fn update(
+        &self,
+        key: &[u8],
+        before: &[u8],
+        assigned: &[(usize, Expr)],
+        layout: EntryLayout,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<Step, Refusal> {
+        let mut encoder = EntryEncoder::new(layout.clone());
+        EntryDecoder::new(layout).decode(self.table, key, before, |row| {
+            let inputs = Inputs { row, parameters: self.values, now: now() };
+            let mut after = row.to_vec();
+            for (column, expr) in assigned {
+                after[*column] = self.checked(*column, expr, &inputs)?;
+            }
+            encoder.encode(&mut Vec::new(), |column| after[column])
+        })??;
+        if self.has_unique_index_on(assigned) {
+            let mut writer = RowWriter::new(self.db, self.snapshot, self.table)?;
+            writer.update(transaction, key, before, &encoder.row)?;
+        } else {
+            transaction.write(&self.delta.rows, key, Some(&encoder.row))?;
+        }
+        Ok(Step::Done(1))
+    }
+
+    fn insert(
+        &self,
+        values: &[Expr],
+        layout: &EntryLayout,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<Step, Refusal> {
+        if self.table.indexes.iter().any(|index| index.unique) {
+            // Looked up in trees whose pages may be away.
+            return Ok(Step::Ordinary);
+        }
+        let inputs = Inputs { row: &[], parameters: self.values, now: now() };
+        let mut row = Vec::with_capacity(values.len() + 1);
+        for (column, expr) in values.iter().enumerate() {
+            row.push(self.checked(column, expr, &inputs)?);
+        }
+        let is_keyed = !self.table.primary_key.is_empty();
+        if !is_keyed {
+            row.push(ValueRef::Int8(self.delta.row_ids(1)));
+        }
+        let mut encoder = EntryEncoder::new(layout.clone());
+        encoder.encode(&mut Vec::new(), |column| row[column])?;
+        if is_keyed {
+            match self.find(transaction, &encoder.key)? {
+                Place::Nowhere => {}
+                Place::Away => return Ok(Step::Read(encoder.key)),
+                Place::Row(_) => return Err(crate::load::duplicate(self.table, layout, &encoder.key).into()),
+            }
+        }
+        transaction.write(&self.delta.rows, &encoder.key, Some(&encoder.row))?;
+        Ok(Step::Done(1))
+    }
+
+    /// A value for a column that may have it.
+    fn checked<'v>(&self, column: usize, expr: &'v Expr, inputs: &Inputs<'v>) -> Result<ValueRef<'v>> {
+        let definition = &self.table.columns[column];
+        let value = expr.value(definition.data_type, inputs)?;
+        crate::columns::check_value(value, definition, &self.table.name)?;
+        Ok(value)
+    }
+
+    /// The key, encoded; `None` if a part of it is NULL, which equals nothing.
+    fn key(&self, key: &[Expr], layout: &EntryLayout) -> Result<Option<Vec<u8>>> {
+        let inputs = Inputs { row: &[], parameters: self.values, now: 0 };
+        let mut values = Vec::with_capacity(key.len());
+        for (expr, column) in key.iter().zip(&self.table.primary_key) {
+            match expr.value(self.table.columns[*column].data_type, &inputs)? {
+                ValueRef::Null => return Ok(None),
+                value => values.push(value),
+            }
+        }
+        let mut encoded = Vec::with_capacity(16);
+        layout.key.encode(&values, &mut encoded).map_err(crate::entries::key_error)?;
+        Ok(Some(encoded))
+    }
+
+    fn with_row(
+        &self,
+        transaction: &Transaction<'_>,
+        key: &[u8],
+        show: impl FnOnce(&[u8]) -> Result<()>,
+    ) -> Result<Step, Refusal> {
+        if let Seen::Row(found) = transaction.look(&self.delta.rows, key) {
+            show(found.body)?;
+            return Ok(Step::Done(1));
+        }
+        match self.find(transaction, key)? {
+            Place::Nowhere => Ok(Step::Done(0)),
+            Place::Away => Ok(Step::Read(key.to_vec())),
+            Place::Row(row) => {
+                show(&row)?;
+                Ok(Step::Done(1))
+            }
+        }
+    }
+
+    fn find(&self, transaction: &Transaction<'_>, key: &[u8]) -> Result<Place> {
+        match transaction.look(&self.delta.rows, key) {
+            Seen::Row(found) => return Ok(Place::Row(found.body.to_vec())),
+            Seen::Deleted => return Ok(Place::Nowhere),
+            Seen::Absent => {}
+        }
+        let mut row = Vec::new();
+        let mut base = self.db.base_reader()?;
+        Ok(match base.get_cached(&self.table.root, key, &mut row).map_err(tree_error)? {
+            Some(true) => Place::Row(row),
+            Some(false) => Place::Nowhere,
+            None => Place::Away,
+        })
+    }
+
+    fn has_unique_index_on(&self, assigned: &[(usize, Expr)]) -> bool {
+        let is_assigned = |column: usize| assigned.iter().any(|(other, _)| *other == column);
+        self.table.indexes.iter().any(|index| index.unique && index.columns.iter().any(|c| is_assigned(c.column)))
+    }
+}
+
+/// Microseconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Rows kept as values.
+#[derive(Default)]
+struct Kept(Vec<Vec<Value>>);
+
+impl RowSink for Kept {
+    fn row(&mut self, values: &[ValueRef<'_>]) {
+        self.0.push(values.iter().map(|value| Value::from(*value)).collect());
+    }
+}
+
+impl Session {
+    /// Runs a statement that was read just now, if it can be compiled.
+    pub(crate) async fn execute_compiled(&self, statement: &ast::Statement) -> Result<Option<StatementResult>> {
+        if self.db.engine.get().is_none() {
+            return Ok(None);
+        }
+        let Some(plan) = FastPlan::compile(statement, &self.db.snapshot().catalog) else { return Ok(None) };
+        if !plan.parameters.is_empty() {
+            return Ok(None);
+        }
+        let mut kept = Kept::default();
+        match self.execute_fast(&plan, &[], &mut kept).await? {
+            FastAnswer::Ordinary => Ok(None),
+            FastAnswer::Done(rows) => Ok(Some(match plan.schema() {
+                None => StatementResult::done(plan.verb(), rows),
+                Some(schema) => kept.result(&plan, schema)?,
+            })),
+        }
+    }
+}
+
+impl Kept {
+    fn result(self, plan: &FastPlan, schema: SchemaRef) -> Result<StatementResult> {
+        let column = |(place, (_, data_type)): (usize, &(String, DataType))| {
+            array_of(*data_type, &self.0.iter().map(|row| row[place].clone()).collect::<Vec<_>>())
+        };
+        let arrays = plan.output.iter().enumerate().map(column).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+        let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
+        Ok(StatementResult::Rows { schema, stream: Box::pin(stream) })
+    }
+}

@@ -1,0 +1,150 @@
+//! Changes of a stretch of keys, with the rows they meet: what passes between a merge's threads.
+
+use std::ops::Range;
+
+use saki_tree::{Applied, Change, Effect, TreeReader, TreeRoot, apply_met};
+use saki_volume::PageWriter;
+
+use crate::database::tree_error;
+use crate::error::Result;
+
+/// Bytes of changes in a chunk, about.
+pub const CHUNK_BYTES: usize = 16 << 20;
+
+/// What becomes of a key: its row in the tree's own format, or none if it is to be gone.
+pub type KeyChange<'c> = (&'c [u8], Option<&'c [u8]>);
+
+/// Changes in ascending key order.
+#[derive(Default)]
+pub struct Changes {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+struct Place {
+    key: Range<usize>,
+    row: Option<Range<usize>>,
+}
+
+impl Changes {
+    pub fn push(&mut self, (key, row): KeyChange<'_>) {
+        let key = store(&mut self.bytes, key);
+        let row = row.map(|row| store(&mut self.bytes, row));
+        self.places.push(Place { key, row });
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Whether it is time for the next chunk.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() + self.places.len() * size_of::<Place>() >= CHUNK_BYTES
+    }
+
+    pub fn get(&self, index: usize) -> KeyChange<'_> {
+        let Place { key, row } = &self.places[index];
+        (&self.bytes[key.clone()], row.clone().map(|row| &self.bytes[row]))
+    }
+
+    pub fn last_key(&self) -> Option<&[u8]> {
+        Some(self.get(self.len().checked_sub(1)?).0)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = KeyChange<'_>> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Replaces `root` by itself with the changes, telling `met` of the values they meet.
+    pub fn apply(
+        &self,
+        reader: &mut TreeReader,
+        pages: &mut PageWriter,
+        root: &TreeRoot,
+        met: &mut dyn FnMut(usize, &[u8]) -> Effect,
+    ) -> Result<Applied> {
+        let changes: Vec<Change<'_>> = self.iter().map(|(key, value)| Change { key, value }).collect();
+        apply_met(reader.fetcher(), pages, root, &changes, Some(met)).map_err(tree_error)
+    }
+}
+
+fn store(arena: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
+    let start = arena.len();
+    arena.extend_from_slice(bytes);
+    start..arena.len()
+}
+
+/// Changes that have been applied to the primary tree.
+pub struct Chunk {
+    changes: Changes,
+    old: Vec<u8>,
+    met: Vec<Met>,
+}
+
+/// What a change has met.
+enum Met {
+    Nothing,
+    /// A row that it replaced or removed.
+    Row(Range<usize>),
+    /// A row that stayed.
+    Kept,
+}
+
+/// A row that is another one now. One of the two is there at least.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowChange<'c> {
+    pub key: &'c [u8],
+    pub old: Option<&'c [u8]>,
+    pub new: Option<&'c [u8]>,
+}
+
+impl Chunk {
+    pub fn new(changes: Changes) -> Self {
+        let met = changes.places.iter().map(|_| Met::Nothing).collect();
+        Self { changes, old: Vec::new(), met }
+    }
+
+    /// Applies the changes to the primary tree and keeps what they meet; `keep` decides by change and old row whether
+    /// the row there stays.
+    pub fn apply(
+        &mut self,
+        reader: &mut TreeReader,
+        pages: &mut PageWriter,
+        root: &TreeRoot,
+        mut keep: impl FnMut(KeyChange<'_>, &[u8]) -> bool,
+    ) -> Result<Applied> {
+        let Self { changes, old, met } = self;
+        changes.apply(reader, pages, root, &mut |index, row| {
+            if keep(changes.get(index), row) {
+                met[index] = Met::Kept;
+                return Effect::Keep;
+            }
+            met[index] = Met::Row(store(old, row));
+            Effect::Change
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// A change, unless it changed nothing.
+    pub fn get(&self, index: usize) -> Option<RowChange<'_>> {
+        let (key, new) = self.changes.get(index);
+        let old = match &self.met[index] {
+            Met::Nothing => None,
+            Met::Row(row) => Some(&self.old[row.clone()]),
+            Met::Kept => return None,
+        };
+        (old.is_some() || new.is_some()).then_some(RowChange { key, old, new })
+    }
+
+    /// What has changed, in key order.
+    pub fn changes(&self) -> impl Iterator<Item = RowChange<'_>> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+}

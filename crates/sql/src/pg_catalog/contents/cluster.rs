@@ -1,0 +1,207 @@
+//! What is the same for every table: types, procedures, roles, databases, settings, access methods.
+
+use super::super::objects::{OWNER, PG_CATALOG};
+use super::super::parameters;
+use super::super::rows::Rows;
+use super::super::session::DATABASE_OID;
+use super::super::types::{self, procedure_oid};
+use super::Source;
+use super::relations::{BTREE, DEFAULT_OPCLASS, HEAP};
+
+/// Encoding number of UTF8.
+pub const UTF8: i64 = 6;
+const BTREE_FAMILY: i64 = 1976;
+
+pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
+    match name {
+        "pg_type" => type_rows(rows),
+        "pg_proc" => procedure_rows(rows),
+        "pg_database" => database(source, rows),
+        "pg_roles" | "pg_authid" | "pg_user" | "pg_shadow" => role(source, name, rows),
+        "pg_settings" => settings(source, rows),
+        "pg_stat_activity" => activity(source, rows),
+        "pg_am" => {
+            for (oid, name, handler, kind) in
+                [(HEAP, "heap", "heap_tableam_handler", "t"), (BTREE, "btree", "bthandler", "i")]
+            {
+                rows.push([
+                    ("oid", oid.into()),
+                    ("amname", name.into()),
+                    ("amhandler", procedure_oid(handler).into()),
+                    ("amtype", kind.into()),
+                ]);
+            }
+        }
+        "pg_opclass" => rows.push([
+            ("oid", DEFAULT_OPCLASS.into()),
+            ("opcmethod", BTREE.into()),
+            ("opcname", "int8_ops".into()),
+            ("opcnamespace", PG_CATALOG.into()),
+            ("opcowner", OWNER.into()),
+            ("opcfamily", BTREE_FAMILY.into()),
+            ("opcintype", 20_i64.into()),
+            ("opcdefault", true.into()),
+        ]),
+        "pg_opfamily" => rows.push([
+            ("oid", BTREE_FAMILY.into()),
+            ("opfmethod", BTREE.into()),
+            ("opfname", "integer_ops".into()),
+            ("opfnamespace", PG_CATALOG.into()),
+            ("opfowner", OWNER.into()),
+        ]),
+        "pg_collation" => {
+            for (oid, name, provider, locale) in [(100_i64, "default", "d", None), (950, "C", "c", Some("C"))] {
+                rows.push([
+                    ("oid", oid.into()),
+                    ("collname", name.into()),
+                    ("collnamespace", PG_CATALOG.into()),
+                    ("collowner", OWNER.into()),
+                    ("collprovider", provider.into()),
+                    ("collisdeterministic", true.into()),
+                    ("collencoding", (-1_i64).into()),
+                    ("collcollate", locale.into()),
+                    ("collctype", locale.into()),
+                ]);
+            }
+        }
+        "pg_tablespace" => {
+            rows.push([("oid", 1663_i64.into()), ("spcname", "pg_default".into()), ("spcowner", OWNER.into())])
+        }
+        "pg_language" => {
+            rows.push([("oid", 12_i64.into()), ("lanname", "internal".into()), ("lanowner", OWNER.into())])
+        }
+        _ => {}
+    }
+}
+
+fn type_rows(rows: &mut Rows) {
+    for row in types::types() {
+        let [input, output, receive, send, modifier_in, modifier_out, subscript] = row.procedures.map(procedure_oid);
+        rows.push([
+            ("oid", row.oid.into()),
+            ("typname", row.name.into()),
+            ("typnamespace", PG_CATALOG.into()),
+            ("typowner", OWNER.into()),
+            ("typlen", row.length.into()),
+            ("typbyval", row.by_value.into()),
+            ("typtype", row.kind.into()),
+            ("typcategory", row.category.into()),
+            ("typispreferred", row.preferred.into()),
+            ("typisdefined", true.into()),
+            ("typdelim", row.delimiter.into()),
+            ("typsubscript", subscript.into()),
+            ("typelem", row.element.into()),
+            ("typarray", row.array.into()),
+            ("typinput", input.into()),
+            ("typoutput", output.into()),
+            ("typreceive", receive.into()),
+            ("typsend", send.into()),
+            ("typmodin", modifier_in.into()),
+            ("typmodout", modifier_out.into()),
+            ("typalign", row.align.into()),
+            ("typstorage", row.storage.into()),
+            ("typtypmod", (-1_i64).into()),
+            ("typcollation", row.collation.into()),
+        ]);
+    }
+}
+
+fn procedure_rows(rows: &mut Rows) {
+    for row in types::procedures() {
+        rows.push([
+            ("oid", row.oid.into()),
+            ("proname", row.name.into()),
+            ("pronamespace", PG_CATALOG.into()),
+            ("proowner", OWNER.into()),
+            ("prolang", 12_i64.into()),
+            ("procost", 1.0.into()),
+            ("prokind", row.kind.into()),
+            ("proisstrict", row.strict.into()),
+            ("proretset", row.returns_set.into()),
+            ("provolatile", row.volatility.into()),
+            ("proparallel", "s".into()),
+            ("pronargs", (row.arguments.len() as i64).into()),
+            ("prorettype", row.result.into()),
+            ("proargtypes", row.arguments.clone().into()),
+            ("prosrc", row.name.into()),
+        ]);
+    }
+}
+
+fn database(source: &Source<'_>, rows: &mut Rows) {
+    rows.push([
+        ("oid", DATABASE_OID.into()),
+        ("datname", source.system.session().database.into()),
+        ("datdba", OWNER.into()),
+        ("encoding", UTF8.into()),
+        ("datlocprovider", "c".into()),
+        ("datallowconn", true.into()),
+        ("datconnlimit", (-1_i64).into()),
+        ("dattablespace", 1663_i64.into()),
+        ("datcollate", "C".into()),
+        ("datctype", "C".into()),
+    ]);
+}
+
+fn role(source: &Source<'_>, relation: &str, rows: &mut Rows) {
+    let user = source.system.session().user;
+    if matches!(relation, "pg_user" | "pg_shadow") {
+        rows.push([
+            ("usename", user.into()),
+            ("usesysid", OWNER.into()),
+            ("usecreatedb", true.into()),
+            ("usesuper", true.into()),
+            ("userepl", true.into()),
+            ("usebypassrls", true.into()),
+        ]);
+        return;
+    }
+    rows.push([
+        ("oid", OWNER.into()),
+        ("rolname", user.into()),
+        ("rolsuper", true.into()),
+        ("rolinherit", true.into()),
+        ("rolcreaterole", true.into()),
+        ("rolcreatedb", true.into()),
+        ("rolcanlogin", true.into()),
+        ("rolreplication", true.into()),
+        ("rolbypassrls", true.into()),
+        ("rolconnlimit", (-1_i64).into()),
+    ]);
+}
+
+fn settings(source: &Source<'_>, rows: &mut Rows) {
+    let session = source.system.session();
+    for parameter in parameters::ALL {
+        let value = session.parameter(parameter.name).unwrap_or_else(|| parameter.value.to_owned());
+        let changed = value != parameter.value;
+        rows.push([
+            ("name", parameter.name.into()),
+            ("setting", value.into()),
+            ("unit", parameter.unit.into()),
+            ("category", parameter.category.into()),
+            ("short_desc", parameter.description.into()),
+            ("context", parameter.context.into()),
+            ("vartype", parameter.kind.into()),
+            ("source", if changed { "session" } else { "default" }.into()),
+            ("boot_val", parameter.value.into()),
+            ("reset_val", parameter.value.into()),
+            ("pending_restart", false.into()),
+        ]);
+    }
+}
+
+fn activity(source: &Source<'_>, rows: &mut Rows) {
+    let session = source.system.session();
+    rows.push([
+        ("datid", DATABASE_OID.into()),
+        ("datname", session.database.as_str().into()),
+        ("pid", session.backend_pid.into()),
+        ("usesysid", OWNER.into()),
+        ("usename", session.user.as_str().into()),
+        ("application_name", session.parameter("application_name").unwrap_or_default().into()),
+        ("backend_start", session.started_micros.into()),
+        ("state", "active".into()),
+        ("backend_type", "client backend".into()),
+    ]);
+}

@@ -1,0 +1,34 @@
+//! The rows of the system relations, each made from the objects when a query names it.
+
+mod cluster;
+mod information;
+mod listings;
+mod relations;
+
+use arrow_array::RecordBatch;
+use datafusion::common::Result;
+
+use super::SystemCatalog;
+use super::definition::Definition;
+use super::objects::Objects;
+use super::rows::Rows;
+
+/// What rows are made from.
+pub struct Source<'s> {
+    pub system: &'s SystemCatalog,
+    pub objects: &'s Objects,
+}
+
+/// The rows of a relation now; none of those that describe what Sakigake does not have.
+pub fn rows(source: &Source<'_>, definition: &'static Definition) -> Result<RecordBatch> {
+    let mut rows = Rows::new(definition);
+    match definition.schema {
+        "information_schema" => information::fill(source, definition.name, &mut rows),
+        _ => {
+            relations::fill(source, definition.name, &mut rows);
+            cluster::fill(source, definition.name, &mut rows);
+            listings::fill(source, definition.name, &mut rows);
+        }
+    }
+    rows.finish()
+}

@@ -1,0 +1,208 @@
+//! Correlated subqueries as nested loops: for each row outside, the subquery is run with that row's values.
+//!
+//! The planner makes joins of correlated subqueries, and refuses those of which it cannot. Queries about the system
+//! have many of these (one value of another relation in the select list, EXISTS within an expression, lateral sets of a
+//! row's array), and read relations so small that a loop over them is fine. So for queries that read system relations,
+//! and only for them, every correlated subquery becomes a function of the columns it refers to.
+
+mod function;
+mod lateral;
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::expr::{Exists, InSubquery, Placeholder, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Subquery, cast};
+
+use self::function::{Form, NestedLoop};
+use super::schema;
+
+/// Replaces the correlated subqueries of a plan that reads system relations.
+///
+/// # Errors
+/// When a subquery refers to columns of which there are none.
+pub fn nested_loops(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    if !has_correlation(&plan)? || !reads_system(&plan)? {
+        return Ok(plan);
+    }
+    let loops = Loops { state: Arc::new(loop_state(state)) };
+    loops.replace(plan)
+}
+
+/// Whether any subquery refers to columns outside of it, or is a truth that is no condition.
+fn has_correlation(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::Subquery(subquery) if !subquery.outer_ref_columns.is_empty());
+        let conditional = matches!(node, LogicalPlan::Filter(_));
+        node.apply_expressions(|expr| {
+            found |= expr.exists(|expr| {
+                Ok(match expr {
+                    Expr::OuterReferenceColumn(..) => true,
+                    Expr::Exists(_) | Expr::InSubquery(_) => !conditional,
+                    _ => false,
+                })
+            })?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn reads_system(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            found |= scan.table_name.schema().is_some_and(|schema| schema::NAMES.contains(&schema));
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// How subqueries are run: in one thread, by operators that may run again.
+fn loop_state(state: &SessionState) -> SessionState {
+    let mut state = state.clone();
+    let config = state.config().clone().with_target_partitions(1);
+    *state.config_mut() = config;
+    let options = state.config_mut().options_mut();
+    options.optimizer.enable_dynamic_filter_pushdown = false;
+    options.extensions.insert(crate::native::NativeOptions { filter: false, aggregate: false, join: false });
+    state
+}
+
+struct Loops {
+    state: Arc<SessionState>,
+}
+
+impl Loops {
+    fn replace(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let replaced = plan.transform_up(|node| self.replace_node(node))?.data;
+        // A lateral query that refers to nothing beside it is an ordinary one.
+        let ordinary = replaced.transform_up(|node| {
+            Ok(match node {
+                LogicalPlan::Subquery(subquery) => Transformed::yes(Arc::unwrap_or_clone(subquery.subquery)),
+                other => Transformed::no(other),
+            })
+        })?;
+        Ok(ordinary.data)
+    }
+
+    fn replace_node(&self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let node = match node {
+            LogicalPlan::Join(join) => match lateral::side(&join) {
+                Some(side) => return Ok(Transformed::yes(lateral::unnested(self, &join, &side)?)),
+                None => LogicalPlan::Join(join),
+            },
+            other => other,
+        };
+        let mut schema = DFSchema::empty();
+        for input in node.inputs() {
+            schema.merge(input.schema());
+        }
+        let conditional = matches!(node, LogicalPlan::Filter(_));
+        let names = NamePreserver::new(&node);
+        let changed = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let replaced = expr.transform_up(|expr| self.replace_expr(expr, Place { schema: &schema, conditional }))?;
+            Ok(replaced.update_data(|expr| name.restore(expr)))
+        })?;
+        if changed.transformed { Ok(Transformed::yes(changed.data.recompute_schema()?)) } else { Ok(changed) }
+    }
+
+    fn replace_expr(&self, expr: Expr, place: Place<'_>) -> Result<Transformed<Expr>> {
+        let replaced = match expr {
+            Expr::ScalarSubquery(subquery) => match self.call(subquery, place, Form::Value, None)? {
+                Called::Loop(call) => call,
+                Called::Plain(subquery) => Expr::ScalarSubquery(subquery),
+            },
+            Expr::Exists(Exists { subquery, negated }) => match self.call(subquery, place, Form::Exists, None)? {
+                Called::Loop(call) => negate(call, negated),
+                Called::Plain(subquery) => Expr::Exists(Exists { subquery, negated }),
+            },
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                match self.call(subquery, place, Form::Contains, Some(&expr))? {
+                    Called::Loop(call) => negate(call, negated),
+                    Called::Plain(subquery) => Expr::InSubquery(InSubquery { expr, subquery, negated }),
+                }
+            }
+            Expr::SetComparison(SetComparison { expr, subquery, op: Operator::Eq, quantifier: SetQuantifier::Any }) => {
+                match self.call(subquery, place, Form::Contains, Some(&expr))? {
+                    Called::Loop(call) => call,
+                    Called::Plain(subquery) => Expr::InSubquery(InSubquery { expr, subquery, negated: false }),
+                }
+            }
+            other => return Ok(Transformed::no(other)),
+        };
+        Ok(Transformed::yes(replaced))
+    }
+
+    /// The subquery as a function of what it refers to outside.
+    fn call(&self, subquery: Subquery, place: Place<'_>, form: Form, needle: Option<&Expr>) -> Result<Called> {
+        let plan = self.replace(Arc::unwrap_or_clone(subquery.subquery))?;
+        let (plan, arguments) = parameterized(plan, place.schema)?;
+        // Without references the planner knows what to do, but for truths that are not conditions.
+        if arguments.is_empty() && (place.conditional || form == Form::Value) {
+            return Ok(Called::Plain(Subquery { subquery: Arc::new(plan), ..subquery }));
+        }
+        let needle = needle.map(|needle| cast(needle.clone(), plan.schema().field(0).data_type().clone()));
+        let arguments = needle.into_iter().chain(arguments).collect();
+        Ok(Called::Loop(NestedLoop::new(form, plan, Arc::clone(&self.state))?.call(arguments)))
+    }
+}
+
+/// Where a subquery stands: columns that are there, and whether truths there are conditions on rows.
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    schema: &'s DFSchema,
+    conditional: bool,
+}
+
+/// What became of a subquery.
+enum Called {
+    Loop(Expr),
+    /// It refers to nothing outside.
+    Plain(Subquery),
+}
+
+fn negate(expr: Expr, negated: bool) -> Expr {
+    if negated { Expr::Not(Box::new(expr)) } else { expr }
+}
+
+/// The plan with parameters for the columns it refers to outside, and what these are: columns of the schema, or, of
+/// what is further out, references still.
+fn parameterized(plan: LogicalPlan, schema: &DFSchema) -> Result<(LogicalPlan, Vec<Expr>)> {
+    let mut outer: Vec<Column> = Vec::new();
+    let mut arguments = Vec::new();
+    let replaced = plan.transform_up(|node| {
+        let names = NamePreserver::new(&node);
+        let changed = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let replaced = expr.transform_up(|expr| {
+                let Expr::OuterReferenceColumn(field, column) = expr else { return Ok(Transformed::no(expr)) };
+                let at = outer.iter().position(|known| *known == column).unwrap_or_else(|| {
+                    outer.push(column.clone());
+                    arguments.push(if schema.has_column(&column) {
+                        Expr::Column(column.clone())
+                    } else {
+                        Expr::OuterReferenceColumn(Arc::clone(&field), column.clone())
+                    });
+                    outer.len() - 1
+                });
+                Ok(Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(parameter(at), Some(field)))))
+            })?;
+            Ok(replaced.update_data(|expr| name.restore(expr)))
+        })?;
+        if changed.transformed { Ok(Transformed::yes(changed.data.recompute_schema()?)) } else { Ok(changed) }
+    })?;
+    Ok((replaced.data, arguments))
+}
+
+/// What the parameter for an argument is called.
+fn parameter(at: usize) -> String {
+    format!("$outer{at}")
+}

@@ -1,0 +1,387 @@
+//! The database as PostgreSQL's system relations see it: relations, constraints and schemas, each with an oid that
+//! stays the object's own for as long as it is there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::catalog::{Catalog, Table};
+
+use super::definition::{self, Definition};
+use super::source::{self, ColumnExtras};
+use super::types;
+
+/// Oids below are PostgreSQL's own.
+const FIRST_OID: i64 = 16384;
+/// Oids that an id of the catalog has for itself: the relation, its row type, that type's array, its primary key.
+const OIDS_PER_ID: i64 = 8;
+/// Where oids of indexes begin, which are numbered by their trees, apart from tables.
+const FIRST_INDEX_OID: i64 = 1 << 30;
+/// Where oids of foreign keys and checks begin: so many are a table's.
+const FIRST_CONSTRAINT_OID: i64 = 1 << 29;
+const CONSTRAINTS_PER_TABLE: i64 = 1 << 8;
+
+pub const PG_CATALOG: i64 = 11;
+pub const PUBLIC: i64 = 2200;
+pub const INFORMATION_SCHEMA: i64 = 13183;
+pub const SAKI: i64 = 13184;
+/// The one role: everything belongs to it.
+pub const OWNER: i64 = 10;
+
+/// A name space.
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    pub oid: i64,
+    pub name: String,
+}
+
+/// A table, index, view or sequence.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    pub oid: i64,
+    pub namespace: i64,
+    pub schema: String,
+    pub name: String,
+    /// As `pg_class.relkind`: `r`, `i`, `v`, `S`.
+    pub kind: char,
+    pub columns: Vec<Attribute>,
+    pub rows: u64,
+    pub bytes: u64,
+    pub comment: Option<String>,
+    pub detail: Detail,
+}
+
+/// What only one kind of relation has.
+#[derive(Clone, Debug)]
+pub enum Detail {
+    Table(Arc<Table>),
+    Index(IndexDetail),
+    View(source::ViewSource),
+    Sequence(source::SequenceSource),
+    System,
+}
+
+/// A column of a relation.
+#[derive(Clone, Debug)]
+pub struct Attribute {
+    pub name: String,
+    pub type_oid: i64,
+    pub modifier: i64,
+    pub not_null: bool,
+    pub extras: ColumnExtras,
+}
+
+/// An index; columns are positions from 1.
+#[derive(Clone, Debug)]
+pub struct IndexDetail {
+    pub table: i64,
+    pub keys: Vec<(i64, bool)>,
+    pub include: Vec<i64>,
+    pub unique: bool,
+    pub primary: bool,
+}
+
+/// A constraint of a table.
+#[derive(Clone, Debug)]
+pub struct Constraint {
+    pub oid: i64,
+    pub name: String,
+    /// As `pg_constraint.contype`: `p`, `u`, `f`, `c`.
+    pub kind: char,
+    pub table: i64,
+    pub namespace: i64,
+    /// 0: none.
+    pub index: i64,
+    /// Positions from 1.
+    pub columns: Vec<i64>,
+    pub foreign: Option<Foreign>,
+    pub expression: Option<String>,
+}
+
+/// What a foreign key refers to.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    pub table: i64,
+    pub columns: Vec<i64>,
+    pub on_delete: char,
+    pub on_update: char,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Objects {
+    pub namespaces: Vec<Namespace>,
+    pub relations: Vec<Relation>,
+    pub constraints: Vec<Constraint>,
+    by_oid: HashMap<i64, usize>,
+    by_name: HashMap<(String, String), usize>,
+}
+
+impl Objects {
+    pub fn new(catalog: &Catalog, page_bytes: usize) -> Self {
+        let mut objects = Self::default();
+        for (oid, name) in [(PG_CATALOG, "pg_catalog"), (PUBLIC, "public"), (SAKI, "saki")] {
+            objects.namespaces.push(Namespace { oid, name: name.to_owned() });
+        }
+        objects.namespaces.push(Namespace { oid: INFORMATION_SCHEMA, name: "information_schema".to_owned() });
+        for (id, name) in source::schemas(catalog) {
+            objects.namespaces.push(Namespace { oid: relation_oid(id), name });
+        }
+        for definition in definition::all() {
+            objects.add(system(definition));
+        }
+        for table in catalog.tables() {
+            objects.add_table(catalog, table, page_bytes);
+        }
+        for view in source::views(catalog) {
+            objects.add_view(view);
+        }
+        for sequence in source::sequences(catalog) {
+            objects.add_sequence(sequence);
+        }
+        objects
+    }
+
+    pub fn relation(&self, oid: i64) -> Option<&Relation> {
+        self.relations.get(*self.by_oid.get(&oid)?)
+    }
+
+    /// Looks a name up in a schema, or in those that names without one mean.
+    pub fn find(&self, schema: Option<&str>, name: &str) -> Option<&Relation> {
+        let within = |schema: &str| self.relations.get(*self.by_name.get(&(schema.to_owned(), name.to_owned()))?);
+        match schema {
+            Some(schema) => within(schema),
+            None => within("public").or_else(|| within("pg_catalog")),
+        }
+    }
+
+    pub fn namespace(&self, name: &str) -> Option<&Namespace> {
+        self.namespaces.iter().find(|namespace| namespace.name == name)
+    }
+
+    pub fn constraint(&self, oid: i64) -> Option<&Constraint> {
+        self.constraints.iter().find(|constraint| constraint.oid == oid)
+    }
+
+    /// Relations that are the user's.
+    pub fn user_relations(&self) -> impl Iterator<Item = &Relation> {
+        self.relations.iter().filter(|relation| !matches!(relation.detail, Detail::System))
+    }
+
+    fn namespace_oid(&self, schema: &str) -> i64 {
+        self.namespace(schema).map_or(PUBLIC, |namespace| namespace.oid)
+    }
+
+    fn add(&mut self, relation: Relation) {
+        let at = self.relations.len();
+        self.by_oid.insert(relation.oid, at);
+        self.by_name.insert((relation.schema.clone(), relation.name.clone()), at);
+        self.relations.push(relation);
+    }
+
+    fn add_table(&mut self, catalog: &Catalog, table: &Arc<Table>, page_bytes: usize) {
+        let (schema, name) = source::table_name(table);
+        let namespace = self.namespace_oid(&schema);
+        let oid = relation_oid(table.id.0);
+        let columns = (0..table.columns.len()).map(|column| attribute(table, column)).collect();
+        let (rows, bytes) = source::size(table, page_bytes);
+        self.add(Relation {
+            oid,
+            namespace,
+            schema: schema.clone(),
+            name,
+            kind: 'r',
+            columns,
+            rows,
+            bytes,
+            comment: source::comment(table),
+            detail: Detail::Table(Arc::clone(table)),
+        });
+        if !table.primary_key.is_empty() {
+            let index = IndexDetail {
+                table: oid,
+                keys: table.primary_key.iter().map(|column| (*column as i64 + 1, false)).collect(),
+                include: Vec::new(),
+                unique: true,
+                primary: true,
+            };
+            // The primary tree is the table: the index takes no room of its own.
+            self.add_index(table, (oid + 3, schema.clone(), table.primary_key_name()), index, (rows, 0), true);
+        }
+        for index in &table.indexes {
+            let detail = IndexDetail {
+                table: oid,
+                keys: index.columns.iter().map(|key| (key.column as i64 + 1, key.descending)).collect(),
+                include: index.include.iter().map(|column| *column as i64 + 1).collect(),
+                unique: index.unique,
+                primary: false,
+            };
+            let named = (index_oid(index.root.id.0), schema.clone(), source::index_name(index));
+            let size = (index.root.entries, source::bytes(&index.root, page_bytes));
+            self.add_index(table, named, detail, size, source::is_constraint(index));
+        }
+        self.add_constraints(catalog, table, oid, namespace);
+    }
+
+    fn add_index(
+        &mut self,
+        table: &Table,
+        (oid, schema, name): (i64, String, String),
+        index: IndexDetail,
+        (rows, bytes): (u64, u64),
+        constraint: bool,
+    ) {
+        let namespace = self.namespace_oid(&schema);
+        if constraint {
+            self.constraints.push(Constraint {
+                oid,
+                name: name.clone(),
+                kind: if index.primary { 'p' } else { 'u' },
+                table: index.table,
+                namespace,
+                index: oid,
+                columns: index.keys.iter().map(|(column, _)| *column).collect(),
+                foreign: None,
+                expression: None,
+            });
+        }
+        let columns = index.keys.iter().map(|(column, _)| *column).chain(index.include.iter().copied());
+        let columns = columns.filter_map(|column| {
+            let position = usize::try_from(column - 1).ok().filter(|position| *position < table.columns.len())?;
+            Some(Attribute { not_null: false, extras: ColumnExtras::default(), ..attribute(table, position) })
+        });
+        self.add(Relation {
+            oid,
+            namespace,
+            schema,
+            name,
+            kind: 'i',
+            columns: columns.collect(),
+            rows,
+            bytes,
+            comment: None,
+            detail: Detail::Index(index),
+        });
+    }
+
+    fn add_constraints(&mut self, catalog: &Catalog, table: &Table, oid: i64, namespace: i64) {
+        let mut next = FIRST_CONSTRAINT_OID + i64::from(table.id.0) * CONSTRAINTS_PER_TABLE;
+        let positions = |columns: &[usize]| columns.iter().map(|column| *column as i64 + 1).collect::<Vec<_>>();
+        for check in source::checks(table) {
+            self.constraints.push(Constraint {
+                oid: next,
+                name: check.name,
+                kind: 'c',
+                table: oid,
+                namespace,
+                index: 0,
+                columns: Vec::new(),
+                foreign: None,
+                expression: Some(check.expression),
+            });
+            next += 1;
+        }
+        for key in source::foreign_keys(catalog, table) {
+            self.constraints.push(Constraint {
+                oid: next,
+                name: key.name,
+                kind: 'f',
+                table: oid,
+                namespace,
+                index: 0,
+                columns: positions(&key.columns),
+                foreign: Some(Foreign {
+                    table: relation_oid(key.table),
+                    columns: positions(&key.referenced),
+                    on_delete: key.on_delete,
+                    on_update: key.on_update,
+                }),
+                expression: None,
+            });
+            next += 1;
+        }
+    }
+
+    fn add_view(&mut self, view: source::ViewSource) {
+        let columns = view.columns.iter().map(|(name, data_type)| {
+            let (type_oid, modifier) = data_type.map_or((25, -1), types::oid_of);
+            Attribute { name: name.clone(), type_oid, modifier, not_null: false, extras: ColumnExtras::default() }
+        });
+        self.add(Relation {
+            oid: relation_oid(view.id),
+            namespace: self.namespace_oid(&view.schema),
+            schema: view.schema.clone(),
+            name: view.name.clone(),
+            kind: 'v',
+            columns: columns.collect(),
+            rows: 0,
+            bytes: 0,
+            comment: view.comment.clone(),
+            detail: Detail::View(view),
+        });
+    }
+
+    fn add_sequence(&mut self, sequence: source::SequenceSource) {
+        let column = |name: &str, type_oid| Attribute {
+            name: name.to_owned(),
+            type_oid,
+            modifier: -1,
+            not_null: true,
+            extras: ColumnExtras::default(),
+        };
+        self.add(Relation {
+            oid: relation_oid(sequence.id),
+            namespace: self.namespace_oid(&sequence.schema),
+            schema: sequence.schema.clone(),
+            name: sequence.name.clone(),
+            kind: 'S',
+            columns: vec![column("last_value", 20), column("log_cnt", 20), column("is_called", 16)],
+            rows: 1,
+            bytes: 0,
+            comment: None,
+            detail: Detail::Sequence(sequence),
+        });
+    }
+}
+
+/// The oid of a table, view or sequence, which share their ids.
+pub fn relation_oid(id: u32) -> i64 {
+    FIRST_OID + i64::from(id) * OIDS_PER_ID
+}
+
+/// The oid of a column's DEFAULT; no table has so many columns.
+pub fn default_oid(relation: i64, column: i64) -> i64 {
+    FIRST_OID + (relation - FIRST_OID) / OIDS_PER_ID * 2048 + column
+}
+
+fn index_oid(tree: u32) -> i64 {
+    FIRST_INDEX_OID + i64::from(tree)
+}
+
+fn attribute(table: &Table, column: usize) -> Attribute {
+    let (name, data_type, nullable) = table.column_type(column);
+    let (type_oid, modifier) = types::oid_of(data_type);
+    let not_null = !nullable || table.primary_key.contains(&column);
+    Attribute { name: name.to_owned(), type_oid, modifier, not_null, extras: source::column_extras(table, column) }
+}
+
+fn system(definition: &'static Definition) -> Relation {
+    let columns = definition.columns.iter().map(|column| Attribute {
+        name: column.name.to_owned(),
+        type_oid: types::by_name(column.type_name).map_or(25, |row| row.oid),
+        modifier: -1,
+        not_null: column.not_null,
+        extras: ColumnExtras::default(),
+    });
+    Relation {
+        oid: definition.oid,
+        namespace: if definition.schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA },
+        schema: definition.schema.to_owned(),
+        name: definition.name.to_owned(),
+        kind: if definition.kind == "v" { 'v' } else { 'r' },
+        columns: columns.collect(),
+        rows: 0,
+        bytes: 0,
+        comment: None,
+        detail: Detail::System,
+    }
+}

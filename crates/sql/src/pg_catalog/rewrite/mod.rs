@@ -1,0 +1,211 @@
+//! Statements about the system, in words that the planner knows: each module puts one thing PostgreSQL has into terms
+//! of another. Statements that have none of these are left as they are.
+
+mod arrays;
+mod concern;
+mod names;
+mod operators;
+mod projections;
+mod references;
+mod sets;
+mod type_names;
+mod wildcards;
+mod words;
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query,
+    Statement, Value, VisitMut, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+pub use self::type_names::TypeNames;
+use crate::error::{Result, SqlError};
+use crate::statement::name_of;
+
+/// Rewrites a statement if it is about the system.
+///
+/// # Errors
+/// When an array literal or the like cannot be read.
+pub fn rewrite(statement: &mut Statement) -> Result<()> {
+    if !concern::is_about_system(statement) {
+        return Ok(());
+    }
+    pass(statement, &mut wildcards::Wildcards)?;
+    // Columns are called after what was written, not after what it becomes.
+    pass(statement, &mut projections::Projections)?;
+    let defined = names::defined(statement);
+    pass(statement, &mut names::Names { defined })?;
+    names::system_columns(statement);
+    pass(statement, &mut words::Words)?;
+    pass(statement, &mut operators::Operators)?;
+    pass(statement, &mut references::References)?;
+    pass(statement, &mut sets::Sets)?;
+    pass(statement, &mut arrays::Arrays)
+}
+
+fn pass(statement: &mut Statement, visitor: &mut impl VisitorMut<Break = SqlError>) -> Result<()> {
+    match VisitMut::visit(statement, visitor) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// The outcome of a visit as the visitor has to say it.
+fn flow(result: Result<()>) -> ControlFlow<SqlError> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    }
+}
+
+/// A query from its text.
+fn query(text: &str) -> Result<Query> {
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_query());
+    parsed.map(|query| *query).map_err(|error| SqlError::internal(format!("{text}: {error}")))
+}
+
+/// An expression from its text.
+fn expression(text: &str) -> Result<Expr> {
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| SqlError::internal(format!("{text}: {error}")))
+}
+
+/// The last part of a name, if what is before it is nothing or a system schema.
+fn system_name(name: &ObjectName) -> Option<String> {
+    let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(name_of).collect();
+    match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [name] | ["pg_catalog" | "information_schema", name] => Some(name.to_owned()),
+        _ => None,
+    }
+}
+
+/// The name of a function that is in no schema or a system one.
+fn function_name(function: &Function) -> Option<String> {
+    system_name(&function.name)
+}
+
+/// Positional arguments of a function.
+fn arguments(function: &Function) -> Vec<&Expr> {
+    let FunctionArguments::List(list) = &function.args else { return Vec::new() };
+    list.args
+        .iter()
+        .filter_map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A call of a function.
+fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+fn string(text: &str) -> Expr {
+    Expr::value(Value::SingleQuotedString(text.to_owned()))
+}
+
+fn number(value: i64) -> Expr {
+    Expr::value(Value::Number(value.to_string(), false))
+}
+
+/// The text of a string literal.
+fn literal(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+            _ => None,
+        },
+        Expr::Nested(inner) => literal(inner),
+        _ => None,
+    }
+}
+
+/// The name of the column that an expression is, without its table's.
+fn column_name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(name_of(ident)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(name_of),
+        Expr::Nested(inner) => column_name(inner),
+        _ => None,
+    }
+}
+
+/// Takes an expression out of its place.
+fn take(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::value(Value::Null))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(sql: &str) -> String {
+        let parsed = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().pop();
+        let mut statement = parsed.unwrap();
+        rewrite(&mut statement).unwrap();
+        statement.to_string()
+    }
+
+    #[test]
+    fn statements_about_something_else_stay() {
+        for sql in ["SELECT a, 1, 1 FROM book WHERE b = ANY(c)", "SELECT value FROM generate_series(1, 3)"] {
+            assert_eq!(rewritten(sql), sql);
+        }
+    }
+
+    #[test]
+    fn each_rewrite_says_the_same_in_other_words() {
+        for (sql, expected) in [
+            ("SELECT oid FROM pg_class", "SELECT oid FROM pg_catalog.pg_class"),
+            (
+                "WITH pg_class AS (SELECT 1 AS oid) SELECT oid FROM pg_class, pg_type",
+                "WITH pg_class AS (SELECT 1 AS oid) SELECT oid FROM pg_class, pg_catalog.pg_type",
+            ),
+            (
+                "SELECT pg_catalog.format_type(a, NULL), 1, 1 FROM pg_catalog.pg_type",
+                "SELECT format_type(a, NULL) AS \"format_type\", 1 AS \"?column?\", 1 AS \"?column?_1\" \
+                 FROM pg_catalog.pg_type",
+            ),
+            ("SELECT a, t.* FROM pg_range r, mine t", "SELECT a, t.* FROM pg_catalog.pg_range r, mine t"),
+            (
+                "SELECT i.inhrelid, i.* FROM pg_inherits i",
+                "SELECT i.inhrelid, i.inhrelid AS \"inhrelid_1\", i.inhparent, i.inhseqno, i.inhdetachpending \
+                 FROM pg_catalog.pg_inherits i",
+            ),
+            ("SELECT current_user", "SELECT current_user() AS \"current_user\""),
+            (
+                "SELECT a FROM pg_class WHERE a OPERATOR(pg_catalog.~) 'x' COLLATE pg_catalog.default",
+                "SELECT a FROM pg_catalog.pg_class WHERE a ~ 'x'",
+            ),
+            (
+                "SELECT a FROM pg_class WHERE oid = 'book'::regclass",
+                "SELECT a FROM pg_catalog.pg_class WHERE oid = pg_reg_oid('regclass', 'book')",
+            ),
+            (
+                "SELECT oid::pg_catalog.regclass::pg_catalog.text FROM pg_class",
+                "SELECT pg_reg_text('regclass', oid)::pg_catalog.text AS \"oid\" FROM pg_catalog.pg_class",
+            ),
+            ("SELECT 'book'::regclass::oid", "SELECT pg_reg_oid('regclass', 'book')::oid AS \"oid\""),
+            (
+                "SELECT indkey[0] FROM pg_index WHERE relkind = ANY('{r,v}')",
+                "SELECT indkey[0 + 1] AS \"indkey\" FROM pg_catalog.pg_index WHERE relkind = ANY(ARRAY['r', 'v'])",
+            ),
+        ] {
+            assert_eq!(rewritten(sql), expected);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Functions that SQL writes as words, without parentheses: `current_user` and its like.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments, Ident, VisitorMut};
+
+use super::super::functions::WORDS;
+use super::{call, function_name};
+use crate::error::SqlError;
+
+pub fn is_word(ident: &Ident) -> bool {
+    ident.quote_style.is_none() && WORDS.iter().any(|word| ident.value.eq_ignore_ascii_case(word))
+}
+
+pub struct Words;
+
+impl VisitorMut for Words {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        let word = match &*expr {
+            Expr::Identifier(ident) if is_word(ident) => Some(ident.value.to_lowercase()),
+            Expr::Function(function) if matches!(function.args, FunctionArguments::None) => {
+                function_name(function).filter(|name| WORDS.contains(&name.as_str()))
+            }
+            _ => None,
+        };
+        if let Some(word) = word {
+            *expr = call(&word, Vec::new());
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,373 @@
+//! Statements that are read once and run many times, with values for `$1`, `$2`, ….
+//!
+//! What is kept is the statement as it was read, and not a plan of it: a plan belongs to one snapshot. To run it, every
+//! placeholder is replaced by a literal of its parameter's type, and the statement takes the way of all others
+//! ([`Session::run`]), so that it means the same in a transaction, and after the tables have changed.
+//!
+//! The type of a parameter that the client does not state is that of what it is compared with, combined with or stored
+//! in. The planner finds it in a *probe*, a query in which the parameter stands beside the same expressions: for
+//! a query that is itself, for a change `SELECT column = value, … FROM table WHERE condition`. What is found nowhere is text.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, Expr, visit_expressions, visit_expressions_mut};
+use futures::future::BoxFuture;
+
+use crate::bind::literal;
+use crate::command::Command;
+use crate::error::{Result, SqlError};
+use crate::fast::FastPlan;
+use crate::session::{Parsed, Session, StatementResult};
+use crate::statement::{name_of, object_name, parse};
+
+/// Parameters of one statement at most, as in PostgreSQL's protocol.
+const PARAMETERS_MAX: usize = 65_535;
+
+/// A statement that was read and analyzed, to be run with [`Session::execute_prepared`].
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// `None`: the text was empty.
+    pub statement: Option<Parsed>,
+    /// By number: `$1` is the first.
+    pub parameters: Vec<DataType>,
+    /// Columns of the result; `None`: it gives no rows.
+    pub schema: Option<SchemaRef>,
+    /// The statement compiled to operations on single rows, if it is about these.
+    pub fast: Option<Arc<FastPlan>>,
+}
+
+impl Session {
+    /// Reads one statement. `declared` are the types that the client states, by number; fewer than there are, or
+    /// `None`, leaves them to be found.
+    ///
+    /// # Errors
+    /// `Syntax`, and what planning a query can say.
+    pub fn prepare<'a>(&'a self, sql: &'a str, declared: &'a [Option<DataType>]) -> BoxFuture<'a, Result<Prepared>> {
+        Box::pin(async move {
+            let mut statements = crate::session::parse(sql)?;
+            if statements.len() > 1 {
+                return Err(
+                    SqlError::invalid("cannot insert multiple commands into a prepared statement").code("42601")
+                );
+            }
+            match statements.pop() {
+                Some(parsed) => self.prepare_parsed(parsed, declared).await,
+                None => Ok(Prepared { statement: None, parameters: Vec::new(), schema: None, fast: None }),
+            }
+        })
+    }
+
+    /// The same without a query planner, at once; `None` if it takes one.
+    pub fn prepare_fast(&self, sql: &str, declared: &[Option<DataType>]) -> Option<Prepared> {
+        let mut statements = crate::session::parse(sql).ok()?;
+        let parsed = statements.pop().filter(|_| statements.is_empty())?;
+        let Parsed(Statement::Statement(statement)) = &parsed else { return None };
+        let fast = FastPlan::compile(statement, &self.db.snapshot().catalog)?;
+        let parameters: Vec<DataType> = fast.parameters.iter().map(|found| saki_exec::arrow_type(*found)).collect();
+        let is_as_declared = declared.len() <= parameters.len()
+            && declared.iter().zip(&parameters).all(|(stated, found)| stated.as_ref().is_none_or(|s| s == found));
+        if !is_as_declared {
+            return None;
+        }
+        let schema = fast.schema();
+        Some(Prepared { statement: Some(parsed), parameters, schema, fast: Some(Arc::new(fast)) })
+    }
+
+    /// As [`Self::prepare`], of a statement that was read already.
+    pub fn prepare_parsed<'a>(
+        &'a self,
+        parsed: Parsed,
+        declared: &'a [Option<DataType>],
+    ) -> BoxFuture<'a, Result<Prepared>> {
+        Box::pin(async move {
+            let count = placeholders(&parsed)?.max(declared.len());
+            let probe = self.probe(&parsed);
+            let found = match &probe {
+                Some(_) if count == 0 => HashMap::new(),
+                Some(query) => self.parameter_types(query.clone()).await.or_else(|error| match is_query(&parsed) {
+                    true => Err(error),
+                    // The change itself will say what is wrong with it, in its own words.
+                    false => Ok(HashMap::new()),
+                })?,
+                None => HashMap::new(),
+            };
+            let parameters: Vec<DataType> = (0..count)
+                .map(|index| {
+                    let stated = declared.get(index).cloned().flatten();
+                    let found = || found.get(&format!("${}", index + 1)).cloned().flatten();
+                    plain(stated.or_else(found).unwrap_or(DataType::Utf8))
+                })
+                .collect();
+            let schema = self.schema_of(&parsed, &parameters).await?;
+            Ok(Prepared { statement: Some(parsed), parameters, schema, fast: None })
+        })
+    }
+
+    /// Runs a prepared statement with one value per parameter.
+    pub fn execute_prepared<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        values: &'a [ScalarValue],
+    ) -> BoxFuture<'a, Result<StatementResult>> {
+        Box::pin(async move {
+            if values.len() != prepared.parameters.len() {
+                let (given, wanted) = (values.len(), prepared.parameters.len());
+                return Err(SqlError::invalid(format!("{given} values for {wanted} parameters")).code("08P01"));
+            }
+            let Some(parsed) = &prepared.statement else { return Ok(StatementResult::done("", 0)) };
+            let bound = if values.is_empty() { parsed.clone() } else { bind(parsed, values)? };
+            self.run(bound).await
+        })
+    }
+
+    async fn parameter_types(&self, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {
+        let Parsed(statement) = query;
+        self.analyze_with(async |state| {
+            let plan = state.statement_to_plan(statement).await?;
+            Ok(plan.get_parameter_types()?)
+        })
+        .await
+    }
+
+    /// The columns that a statement gives.
+    async fn schema_of(&self, parsed: &Parsed, parameters: &[DataType]) -> Result<Option<SchemaRef>> {
+        let Parsed(Statement::Statement(statement)) = parsed else { return Ok(None) };
+        let query = match statement.as_ref() {
+            ast::Statement::Explain { .. } => return Ok(Some(text_columns(&["plan"]))),
+            ast::Statement::ShowVariable { .. } => {
+                let Command::Show(name) = parsed.command()? else { return Ok(None) };
+                return Ok(Some(match &*name {
+                    "all" | "saki" => text_columns(&["name", "setting"]),
+                    name => text_columns(&[name]),
+                }));
+            }
+            ast::Statement::Query(_) | ast::Statement::ShowTables { .. } | ast::Statement::ShowColumns { .. } => {
+                parsed.clone()
+            }
+            ast::Statement::Insert(ast::Insert { table, returning: Some(items), .. }) => returned(items, table)?,
+            ast::Statement::Update(ast::Update { table, returning: Some(items), .. }) => returned(items, table)?,
+            ast::Statement::Delete(ast::Delete { from, returning: Some(items), .. }) => {
+                returned(items, &list(delete_tables(from)))?
+            }
+            _ => return Ok(None),
+        };
+        let nulls = parameters.iter().map(ScalarValue::try_from).collect::<Result<Vec<_>, _>>()?;
+        let Parsed(statement) = bind_typed(&query, &nulls)?;
+        let schema = self.analyze_with(async |state| {
+            let plan = state.statement_to_plan(statement).await?;
+            Ok(SchemaRef::new(plan.schema().as_arrow().clone()))
+        });
+        Ok(Some(schema.await?))
+    }
+
+    /// A query that has the statement's parameters beside the expressions that give them their types.
+    fn probe(&self, parsed: &Parsed) -> Option<Parsed> {
+        let Parsed(Statement::Statement(statement)) = parsed else { return None };
+        let sql = match statement.as_ref() {
+            ast::Statement::Query(_) => return Some(parsed.clone()),
+            ast::Statement::Explain { statement, .. } => statement.to_string(),
+            ast::Statement::Insert(insert) => self.insert_probe(insert)?,
+            ast::Statement::Update(update) => {
+                let items = update.assignments.iter().filter_map(assigned).collect();
+                let from = match &update.from {
+                    Some(ast::UpdateTableFromKind::BeforeSet(tables) | ast::UpdateTableFromKind::AfterSet(tables)) => {
+                        format!("{}, {}", update.table, list(tables))
+                    }
+                    None => update.table.to_string(),
+                };
+                select(items, &from, update.selection.as_ref())
+            }
+            ast::Statement::Delete(delete) => {
+                let mut from = list(delete_tables(&delete.from));
+                if let Some(using) = &delete.using {
+                    from = format!("{from}, {}", list(using));
+                }
+                select(Vec::new(), &from, delete.selection.as_ref())
+            }
+            _ => return None,
+        };
+        Some(Parsed(parse(&sql).ok()?.pop()?))
+    }
+
+    fn insert_probe(&self, insert: &ast::Insert) -> Option<String> {
+        let ast::TableObject::TableName(table) = &insert.table else { return None };
+        let columns: Vec<String> = match insert.columns.is_empty() {
+            false => insert.columns.iter().map(ToString::to_string).collect(),
+            true => {
+                let name = object_name(table).ok()?.0;
+                let snapshot = self.db.snapshot();
+                let definition = snapshot.catalog.get(&name)?;
+                definition.columns.iter().map(|column| quoted(&column.name)).collect()
+            }
+        };
+        let source = insert.source.as_ref()?;
+        let mut items = Vec::new();
+        if let Some(ast::OnInsert::OnConflict(ast::OnConflict {
+            action: ast::OnConflictAction::DoUpdate(update),
+            ..
+        })) = &insert.on
+        {
+            items.extend(update.assignments.iter().filter(|a| is_placeholder(&a.value)).filter_map(assigned));
+        }
+        match source.body.as_ref() {
+            ast::SetExpr::Values(values) => {
+                for row in &values.rows {
+                    let pairs = columns.iter().zip(row.iter()).filter(|(_, value)| !is_default(value));
+                    items.extend(pairs.map(|(column, value)| format!("{column} = ({value})")));
+                }
+                Some(select(items, &table.to_string(), None))
+            }
+            // What only its place in the list gives a type to is found by the column; everything else in the query.
+            ast::SetExpr::Select(query) if query.from.is_empty() => {
+                for (column, item) in columns.iter().zip(&query.projection) {
+                    if let ast::SelectItem::UnnamedExpr(value) = item {
+                        items.push(format!("{column} = ({value})"));
+                    }
+                }
+                Some(select(items, &table.to_string(), query.selection.as_ref()))
+            }
+            _ => Some(source.to_string()),
+        }
+    }
+}
+
+/// `SELECT items FROM tables WHERE condition`.
+fn select(items: Vec<String>, from: &str, condition: Option<&Expr>) -> String {
+    let items = if items.is_empty() { "1".to_owned() } else { items.join(", ") };
+    match condition {
+        Some(condition) => format!("SELECT {items} FROM {from} WHERE {condition}"),
+        None => format!("SELECT {items} FROM {from}"),
+    }
+}
+
+fn assigned(assignment: &ast::Assignment) -> Option<String> {
+    match &assignment.target {
+        _ if is_default(&assignment.value) => None,
+        ast::AssignmentTarget::ColumnName(column) => Some(format!("{column} = ({})", assignment.value)),
+        ast::AssignmentTarget::Tuple(_) => None,
+    }
+}
+
+fn returned(items: &[ast::SelectItem], table: &impl std::fmt::Display) -> Result<Parsed> {
+    let items = items.iter().map(ToString::to_string).collect();
+    let query = parse(&select(items, &table.to_string(), None))?.pop();
+    query.map(Parsed).ok_or_else(|| SqlError::internal("RETURNING of nothing"))
+}
+
+fn delete_tables(from: &ast::FromTable) -> &[ast::TableWithJoins] {
+    match from {
+        ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables) => tables,
+    }
+}
+
+fn list(tables: &[ast::TableWithJoins]) -> String {
+    tables.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn is_default(value: &Expr) -> bool {
+    matches!(value, Expr::Identifier(ident) if name_of(ident) == "default")
+}
+
+fn is_placeholder(value: &Expr) -> bool {
+    placeholder(value).is_some()
+}
+
+fn is_query(parsed: &Parsed) -> bool {
+    matches!(&parsed.0, Statement::Statement(statement) if matches!(statement.as_ref(), ast::Statement::Query(_)))
+}
+
+fn text_columns(names: &[&str]) -> SchemaRef {
+    SchemaRef::new(Schema::new(names.iter().map(|name| Field::new(*name, DataType::Utf8, false)).collect::<Vec<_>>()))
+}
+
+/// The type in which values of a parameter arrive.
+fn plain(found: DataType) -> DataType {
+    match found {
+        DataType::Utf8View | DataType::LargeUtf8 | DataType::Null => DataType::Utf8,
+        DataType::BinaryView | DataType::LargeBinary => DataType::Binary,
+        DataType::Dictionary(_, value) => plain(*value),
+        DataType::UInt8 | DataType::Int8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
+        other => other,
+    }
+}
+
+/// The text after `$` of a placeholder.
+fn placeholder(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(name), .. }) => Some(name),
+        _ => None,
+    }
+}
+
+/// The number of a placeholder, from 1.
+fn number(name: &str) -> Result<usize> {
+    let number = name.strip_prefix('$').and_then(|digits| digits.parse().ok());
+    number.filter(|number| (1..=PARAMETERS_MAX).contains(number)).ok_or_else(|| {
+        SqlError::invalid(format!("there is no parameter {name}")).hint("parameters are $1, $2, …").code("42P02")
+    })
+}
+
+/// The highest number of a placeholder; 0 if there is none.
+fn placeholders(parsed: &Parsed) -> Result<usize> {
+    let Parsed(Statement::Statement(statement)) = parsed else { return Ok(0) };
+    let mut highest = 0;
+    let visited = visit_expressions(statement.as_ref(), |expr: &Expr| match placeholder(expr).map(number) {
+        Some(Err(error)) => ControlFlow::Break(error),
+        Some(Ok(number)) => {
+            highest = highest.max(number);
+            ControlFlow::Continue(())
+        }
+        None => ControlFlow::Continue(()),
+    });
+    match visited {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(highest),
+    }
+}
+
+/// The statement with values in the places of its parameters.
+fn bind(parsed: &Parsed, values: &[ScalarValue]) -> Result<Parsed> {
+    replace(parsed, values, |value| literal(value))
+}
+
+/// As [`bind`], with NULLs that keep their types.
+fn bind_typed(parsed: &Parsed, values: &[ScalarValue]) -> Result<Parsed> {
+    replace(parsed, values, crate::bind::typed_null)
+}
+
+fn replace(
+    parsed: &Parsed,
+    values: &[ScalarValue],
+    expression: impl Fn(&ScalarValue) -> Result<Expr>,
+) -> Result<Parsed> {
+    let mut bound = parsed.clone();
+    let Parsed(Statement::Statement(statement)) = &mut bound else { return Ok(bound) };
+    let value_of = |name: &str| {
+        let number = number(name)?;
+        let value = values.get(number - 1);
+        expression(value.ok_or_else(|| SqlError::invalid(format!("there is no parameter {name}")).code("42P02"))?)
+    };
+    let visited = visit_expressions_mut(statement.as_mut(), |expr: &mut Expr| {
+        match placeholder(expr).map(value_of) {
+            Some(Ok(value)) => *expr = value,
+            Some(Err(error)) => return ControlFlow::Break(error),
+            None => {}
+        }
+        ControlFlow::Continue(())
+    });
+    match visited {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(bound),
+    }
+}

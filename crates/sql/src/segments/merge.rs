@@ -1,0 +1,344 @@
+//! Changed rows into column segments: those they touch are spliced and encoded anew, the others stay.
+//!
+//! ```text
+//!   segments   │ untouched │ touched │ touched │ updates only │ untouched │
+//!                  kept      └─ rows flow ──┘     only columns     kept
+//!                            together, cut evenly  that differ
+//! ```
+//!
+//! A segment whose rows stay where they are, since rows were only replaced, keeps the runs of all columns in which they agree with what
+//! they were. Tables whose key is a hidden row id have no key in their segments: theirs are built from the primary tree ([`Touched`]).
+
+use std::sync::Arc;
+
+use arrow_array::UInt32Array;
+use saki_base::PageAddress;
+use saki_columns::{Segment, SegmentBuilder, SegmentsRoot, read_directory};
+use saki_tree::TreeReader;
+use saki_vector::{Batch, Column};
+
+use super::read::RunReader;
+use super::rebuild::{Touched, free_directory};
+use super::rows::RowBatch;
+use super::splice::{SegmentKeys, key_of, spliced};
+use super::{builder_of, columns_error, finish};
+use crate::catalog::Table;
+use crate::entries::EntryDecoder;
+use crate::error::{Result, SqlError};
+use crate::merge::{Chunk, Pacer, RowChange, Totals};
+use crate::writer::Trees;
+
+/// Bytes of changed rows of one segment that wait to be spliced, about.
+const GATHERED_BYTES_MAX: usize = 32 << 20;
+
+/// A merge of changes into a table's segments, about to begin.
+pub struct SegmentMerge<'m, 'w> {
+    trees: Trees<'w>,
+    table: &'m Table,
+    pacer: &'m Pacer,
+    before: SegmentsRoot,
+    segments: Vec<Segment>,
+}
+
+/// Segments with all changes in them, but for the directory.
+pub enum SegmentsMerged<'w> {
+    Spliced {
+        builder: Box<SegmentBuilder<'w>>,
+        /// Runs of the old segments that the new ones do not use.
+        freed: Vec<PageAddress>,
+        before: SegmentsRoot,
+        pages_read: u64,
+    },
+    /// To be built from the primary tree.
+    Touched { touched: Touched, before: SegmentsRoot },
+}
+
+impl<'m, 'w> SegmentMerge<'m, 'w> {
+    /// Reads the directory.
+    pub fn begin(
+        trees: Trees<'w>,
+        table: &'m Table,
+        before: &SegmentsRoot,
+        reader: &mut TreeReader,
+        pacer: &'m Pacer,
+    ) -> Result<Self> {
+        let segments = read_directory(reader, before, &table.column_types()).map_err(columns_error)?;
+        Ok(Self { trees, table, pacer, before: *before, segments })
+    }
+
+    /// Takes all changes, which ascend by key.
+    pub fn run(self, input: impl IntoIterator<Item = Arc<Chunk>>) -> Result<SegmentsMerged<'w>> {
+        let before = self.before;
+        if self.table.primary_key.is_empty() {
+            let mut touched = Touched::none(self.segments);
+            for chunk in input {
+                chunk.changes().for_each(|change| touched.note(change.key, change.old.is_none()));
+            }
+            return Ok(SegmentsMerged::Touched { touched, before });
+        }
+        let mut splicer = Splicer::new(self);
+        for chunk in input {
+            splicer.pacer.begin();
+            for index in 0..chunk.len() {
+                if let Some(change) = chunk.get(index) {
+                    splicer.reach(change.key)?;
+                    splicer.gather(&chunk, index, &change)?;
+                }
+            }
+        }
+        splicer.finish()
+    }
+}
+
+impl SegmentsMerged<'_> {
+    /// Writes the directory; `table` has its new primary tree.
+    pub fn finish(self, trees: Trees<'_>, table: &Table) -> Result<(SegmentsRoot, Totals)> {
+        match self {
+            Self::Touched { touched, before } => touched.rebuild(trees, table, &before),
+            Self::Spliced { freed, before, pages_read, builder } if freed.is_empty() && builder.pages() == 0 => {
+                drop(builder);
+                Ok((before, Totals { pages_read, ..Totals::default() }))
+            }
+            Self::Spliced { freed, before, pages_read, mut builder } => {
+                builder.flush().map_err(columns_error)?;
+                let runs = builder.pages();
+                let root = finish(trees, *builder, &before)?;
+                free_directory(trees, &before)?;
+                trees.free(&freed);
+                Ok((root, Totals { pages_read, pages_written: runs + root.directory.pages(), ..Totals::default() }))
+            }
+        }
+    }
+}
+
+/// Goes through a table's segments as changes come.
+struct Splicer<'m, 'w> {
+    table: &'m Table,
+    pacer: &'m Pacer,
+    runs: RunReader<'m>,
+    builder: SegmentBuilder<'w>,
+    before: SegmentsRoot,
+    segments: Vec<Segment>,
+    /// The segment that changes are gathered for; the first one takes all keys below it too.
+    current: usize,
+    gathered: Vec<(Arc<Chunk>, usize)>,
+    gathered_bytes: usize,
+    /// The current segment, if part of it has passed on already.
+    open: Option<Open<'m>>,
+    /// Rows that have yet to be cut into segments.
+    held: Vec<Batch>,
+    held_rows: usize,
+    rows_max: usize,
+    freed: Vec<PageAddress>,
+    page_bytes: usize,
+}
+
+/// A segment being spliced.
+struct Open<'m> {
+    keys: SegmentKeys<'m>,
+    columns: Vec<Column>,
+    /// Rows that have passed on.
+    passed: usize,
+}
+
+impl<'m, 'w: 'm> Splicer<'m, 'w> {
+    fn new(SegmentMerge { trees, table, pacer, before, segments }: SegmentMerge<'m, 'w>) -> Self {
+        Self {
+            table,
+            pacer,
+            runs: RunReader::new(trees.db, &table.name, table.column_types(), &pacer.share),
+            builder: builder_of(trees, table, pacer.threads()),
+            before,
+            segments,
+            current: 0,
+            gathered: Vec::new(),
+            gathered_bytes: 0,
+            open: None,
+            held: Vec::new(),
+            held_rows: 0,
+            rows_max: trees.db.options.segment_rows as usize,
+            freed: Vec::new(),
+            page_bytes: trees.db.page_size().bytes(),
+        }
+    }
+
+    /// Goes on to the segment that a key belongs to.
+    fn reach(&mut self, key: &[u8]) -> Result<()> {
+        while self.segments.get(self.current + 1).is_some_and(|next| next.first_key.as_slice() <= key) {
+            self.complete()?;
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, chunk: &Arc<Chunk>, index: usize, change: &RowChange<'_>) -> Result<()> {
+        if self.gathered_bytes >= GATHERED_BYTES_MAX || self.gathered.len() >= 2 * self.rows_max {
+            self.splice(false)?;
+        }
+        self.gathered_bytes += change.key.len() + change.new.map_or(0, <[u8]>::len);
+        self.gathered.push((Arc::clone(chunk), index));
+        Ok(())
+    }
+
+    /// Ends the current segment.
+    fn complete(&mut self) -> Result<()> {
+        let untouched = self.gathered.is_empty() && self.open.is_none();
+        let rows_stay = || {
+            self.gathered
+                .iter()
+                .all(|(chunk, index)| chunk.get(*index).is_some_and(|c| c.old.is_some() && c.new.is_some()))
+        };
+        if let Some(segment) = self.segments.get(self.current)
+            && (untouched || self.open.is_none() && rows_stay())
+        {
+            let segment = segment.clone();
+            self.cut_evenly()?;
+            self.keep(segment)?;
+        } else {
+            self.splice(true)?;
+            self.open = None;
+        }
+        self.current += 1;
+        self.pacer.step();
+        Ok(())
+    }
+
+    /// Keeps a segment, but for the columns in which gathered rows differ from what they were.
+    fn keep(&mut self, segment: Segment) -> Result<()> {
+        let gathered = std::mem::take(&mut self.gathered);
+        self.gathered_bytes = 0;
+        let changed = changed_columns(self.table, &gathered)?;
+        if changed.is_empty() {
+            return self.builder.keep(segment).map_err(columns_error);
+        }
+        let rows = segment.rows as usize;
+        let key_columns = self.runs.read(&segment, &self.table.primary_key)?;
+        let (places, _) = SegmentKeys::new(self.table, &key_columns, rows)?.places(0, changes_of(&gathered), true)?;
+        let places = UInt32Array::from(places);
+        let new = new_rows(self.table, &gathered)?;
+        let old = self.runs.read(&segment, &changed)?;
+        let mut columns = Vec::with_capacity(changed.len());
+        for (column, old) in changed.into_iter().zip(&old) {
+            self.freed.extend(segment.columns[column].pages(self.page_bytes));
+            columns.push((column, spliced(old, &new.columns[column], &places)?));
+        }
+        self.builder.keep_with(segment, &columns).map_err(columns_error)
+    }
+
+    /// Passes the current segment's rows on, with the gathered changes made: up to the last change, or `up_to_end`.
+    fn splice(&mut self, up_to_end: bool) -> Result<()> {
+        let gathered = std::mem::take(&mut self.gathered);
+        self.gathered_bytes = 0;
+        let new = new_rows(self.table, &gathered)?;
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => self.open(&new)?,
+        };
+        let (places, passed) = open.keys.places(open.passed, changes_of(&gathered), up_to_end)?;
+        open.passed = passed;
+        let rows = places.len();
+        let places = UInt32Array::from(places);
+        let columns = open.columns.iter().zip(&new.columns).map(|(old, new)| spliced(old, new, &places));
+        let batch = Batch::new(columns.collect::<Result<_>>()?, rows);
+        self.open = Some(open);
+        self.hold(batch)
+    }
+
+    /// Reads the current segment; one without rows, in the form of `like`, where the table has none yet.
+    fn open(&mut self, like: &Batch) -> Result<Open<'m>> {
+        let Some(segment) = self.segments.get(self.current) else {
+            let columns: Vec<Column> = like.columns.iter().map(|column| column.slice(0, 0)).collect();
+            return Ok(Open { keys: self.keys(&columns, 0)?, columns, passed: 0 });
+        };
+        let all: Vec<usize> = (0..self.table.columns.len()).collect();
+        let columns = self.runs.read(segment, &all)?;
+        self.freed.extend(segment.pages(self.page_bytes));
+        Ok(Open { keys: self.keys(&columns, segment.rows as usize)?, columns, passed: 0 })
+    }
+
+    fn keys(&self, columns: &[Column], rows: usize) -> Result<SegmentKeys<'m>> {
+        let key: Vec<Column> = self.table.primary_key.iter().map(|column| columns[*column].clone()).collect();
+        SegmentKeys::new(self.table, &key, rows)
+    }
+
+    /// Takes rows that follow those held. Full segments are cut off while what remains can be cut evenly later.
+    fn hold(&mut self, batch: Batch) -> Result<()> {
+        if batch.rows == 0 {
+            return Ok(());
+        }
+        self.held_rows += batch.rows;
+        self.held.push(batch);
+        while self.held_rows >= 2 * self.rows_max {
+            self.cut(self.rows_max, self.rows_max)?;
+        }
+        Ok(())
+    }
+
+    /// Cuts all rows held into segments of about the same size: none of them small, unless there is just one.
+    fn cut_evenly(&mut self) -> Result<()> {
+        let count = self.held_rows.div_ceil(self.rows_max).max(1);
+        self.cut(self.held_rows.div_ceil(count), self.held_rows)
+    }
+
+    /// Makes segments of `each` rows of the first `rows` held.
+    fn cut(&mut self, each: usize, mut rows: usize) -> Result<()> {
+        self.builder.cut_at(each as u32).map_err(columns_error)?;
+        self.held_rows -= rows;
+        let mut rest = Vec::new();
+        for batch in std::mem::take(&mut self.held) {
+            let take = rows.min(batch.rows);
+            let taken = batch.slice(0, take);
+            let mut key = |row| key_of(self.table, &taken, row);
+            self.builder.push(&taken, &mut key).map_err(columns_error)?;
+            if take < batch.rows {
+                rest.push(batch.slice(take, batch.rows - take));
+            }
+            rows -= take;
+        }
+        self.held = rest;
+        self.builder.flush().map_err(columns_error)
+    }
+
+    fn finish(mut self) -> Result<SegmentsMerged<'w>> {
+        while self.current < self.segments.len() || !self.gathered.is_empty() {
+            self.complete()?;
+        }
+        // Rows are added at the table's end most: segments there are full.
+        self.cut(self.rows_max, self.held_rows)?;
+        self.builder.settle().map_err(columns_error)?;
+        let Self { builder, freed, before, runs, .. } = self;
+        Ok(SegmentsMerged::Spliced { builder: Box::new(builder), freed, before, pages_read: runs.pages_read })
+    }
+}
+
+fn changes_of(gathered: &[(Arc<Chunk>, usize)]) -> impl Iterator<Item = RowChange<'_>> {
+    gathered.iter().filter_map(|(chunk, index)| chunk.get(*index))
+}
+
+/// The rows that changes bring, as columns.
+fn new_rows(table: &Table, gathered: &[(Arc<Chunk>, usize)]) -> Result<Batch> {
+    let mut rows = RowBatch::new(table);
+    for change in changes_of(gathered) {
+        if let Some(row) = change.new {
+            rows.push(change.key, row)?;
+        }
+    }
+    rows.take()
+}
+
+/// The columns in which replaced rows differ.
+fn changed_columns(table: &Table, gathered: &[(Arc<Chunk>, usize)]) -> Result<Vec<usize>> {
+    let mut changed = vec![false; table.columns.len()];
+    let (mut old_row, mut new_row) =
+        (EntryDecoder::new(table.primary_layout()), EntryDecoder::new(table.primary_layout()));
+    for RowChange { key, old, new } in changes_of(gathered) {
+        let (Some(old), Some(new)) = (old, new) else {
+            return Err(SqlError::internal("a row that came or went, where rows stay"));
+        };
+        old_row.decode(table, key, old, |old| {
+            new_row.decode(table, key, new, |new| {
+                changed.iter_mut().zip(old.iter().zip(new)).for_each(|(changed, (old, new))| *changed |= old != new);
+            })
+        })??;
+    }
+    Ok((0..changed.len()).filter(|column| changed[*column]).collect())
+}

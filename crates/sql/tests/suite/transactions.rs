@@ -1,0 +1,189 @@
+//! Transactions through SQL: what they see, what they leave, and what survives the end of the process.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::util::pretty::pretty_format_batches;
+use saki_sql::{CreateOptions, Database, OpenOptions, Session, TransactionStatus};
+
+fn options() -> OpenOptions {
+    OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() }
+}
+
+fn create(directory: &Path) -> Arc<Database> {
+    let options = CreateOptions { open: options(), ..CreateOptions::default() };
+    Database::create(directory.join("database"), options).unwrap()
+}
+
+async fn run(session: &Session, sql: &str) -> String {
+    match session.execute(sql).await {
+        Err(error) => format!("{}: {error}", error.sqlstate()),
+        Ok(mut results) => {
+            let batches = results.pop().expect("a result").collect().await.unwrap();
+            values(&pretty_format_batches(&batches).unwrap().to_string())
+        }
+    }
+}
+
+/// Rows of a table drawn with lines: values by comma, rows by semicolon, sorted.
+fn values(drawn: &str) -> String {
+    let line =
+        |line: &str| -> String { line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().join(",") };
+    let mut rows: Vec<String> = drawn.lines().filter(|l| l.starts_with('|')).skip(1).map(line).collect();
+    rows.sort();
+    rows.join(";")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_changed_in_delta_and_in_base() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = database.session();
+    let all = "SELECT id, name, n FROM t";
+    run(&session, "CREATE TABLE t (id int PRIMARY KEY, name text, n bigint)").await;
+    run(&session, "CREATE INDEX t_name ON t (name DESC)").await;
+    run(&session, "INSERT INTO t VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30)").await;
+    assert_eq!(run(&session, all).await, "1,a,10;2,b,20;3,c,30");
+    for round in 0..2 {
+        assert_eq!(
+            run(&session, "UPDATE t SET n = n + 1, name = 'x' WHERE id = 2 RETURNING id, n").await,
+            format!("2,{}", 21 + round)
+        );
+        assert_eq!(run(&session, "SELECT id FROM t WHERE name = 'x'").await, "2");
+        assert_eq!(run(&session, "SELECT id FROM t WHERE name = 'b'").await, "");
+        assert_eq!(run(&session, "SELECT name FROM t WHERE id = 2").await, "x");
+        if round == 0 {
+            database.checkpoint(&saki_sql::Pace::full()).unwrap();
+        }
+    }
+    assert_eq!(run(&session, "DELETE FROM t WHERE n > 25 RETURNING *").await, "3,c,30");
+    assert_eq!(run(&session, all).await, "1,a,10;2,x,22");
+    assert_eq!(run(&session, "SELECT count(*) FROM t").await, "2");
+    assert!(run(&session, "INSERT INTO t VALUES (1, 'z', 0)").await.starts_with("23505"));
+    run(&session, "INSERT INTO t VALUES (3, 'd', 40), (4, 'e', 50)").await;
+    assert_eq!(run(&session, all).await, "1,a,10;2,x,22;3,d,40;4,e,50");
+    let upsert = "INSERT INTO t AS old VALUES (1, 'q', 5), (5, 'f', 60) \
+         ON CONFLICT (id) DO UPDATE SET n = old.n + excluded.n, name = excluded.name WHERE old.id < 3 RETURNING id, name, n";
+    assert_eq!(run(&session, upsert).await, "1,q,15;5,f,60");
+    run(&session, "INSERT INTO t VALUES (1, 'no', 0), (6, 'g', 70) ON CONFLICT DO NOTHING").await;
+    assert_eq!(run(&session, all).await, "1,q,15;2,x,22;3,d,40;4,e,50;5,f,60;6,g,70");
+    run(&session, "UPDATE t SET id = id + 1").await;
+    assert_eq!(run(&session, all).await, "2,q,15;3,x,22;4,d,40;5,e,50;6,f,60;7,g,70");
+    let faults = database.check(&mut |_| {}).unwrap().faults;
+    assert!(faults.is_empty(), "{faults:?}");
+    drop((session, database));
+    let database = Database::open(directory.path().join("database"), options()).unwrap();
+    let session = database.session();
+    assert_eq!(run(&session, all).await, "2,q,15;3,x,22;4,d,40;5,e,50;6,f,60;7,g,70");
+    run(&session, "CREATE UNIQUE INDEX t_n ON t (n)").await;
+    assert!(run(&session, "UPDATE t SET n = 15 WHERE id = 3").await.starts_with("23505"));
+    run(&session, "UPDATE t SET n = 16 WHERE n = 15").await;
+    assert_eq!(run(&session, "UPDATE t SET n = 15 WHERE id = 3 RETURNING n").await, "15");
+    assert_eq!(run(&session, "SELECT id FROM t WHERE n = 15").await, "3");
+    database.close().unwrap();
+    drop((session, database));
+    assert!(!directory.path().join("database.log").exists());
+    let database = Database::open(directory.path().join("database"), options()).unwrap();
+    assert_eq!(run(&database.session(), "SELECT sum(n), count(*) FROM t").await, "251,6");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_without_a_key_are_changed_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = database.session();
+    run(&session, "CREATE TABLE t (a int, b text)").await;
+    run(&session, "INSERT INTO t VALUES (1, 'a'), (1, 'a'), (2, 'b')").await;
+    database.checkpoint(&saki_sql::Pace::full()).unwrap();
+    run(&session, "INSERT INTO t VALUES (3, 'c')").await;
+    assert_eq!(run(&session, "UPDATE t SET b = 'z' WHERE a = 1 OR a = 3 RETURNING a").await, "1;1;3");
+    assert_eq!(run(&session, "DELETE FROM t WHERE a = 2").await, "");
+    assert_eq!(run(&session, "SELECT * FROM t").await, "1,z;1,z;3,z");
+    database.checkpoint(&saki_sql::Pace::full()).unwrap();
+    assert_eq!(run(&session, "SELECT * FROM t").await, "1,z;1,z;3,z");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_of_several_statements() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (database.session(), database.session());
+    run(&one, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
+    run(&one, "INSERT INTO t VALUES (1, 10), (2, 20)").await;
+    run(&one, "BEGIN").await;
+    assert_eq!(one.transaction_status(), TransactionStatus::Open);
+    run(&one, "UPDATE t SET n = 11 WHERE id = 1").await;
+    assert_eq!(run(&one, "SELECT n FROM t WHERE id = 1").await, "11");
+    assert_eq!(run(&two, "SELECT n FROM t WHERE id = 1").await, "10");
+    run(&one, "SAVEPOINT s").await;
+    run(&one, "DELETE FROM t").await;
+    assert_eq!(run(&one, "SELECT count(*) FROM t").await, "0");
+    assert!(run(&one, "SELECT no_such_column FROM t").await.starts_with("42"));
+    assert_eq!(one.transaction_status(), TransactionStatus::Failed);
+    assert!(run(&one, "SELECT 1").await.starts_with("25P02"));
+    run(&one, "ROLLBACK TO s").await;
+    assert_eq!(run(&one, "SELECT n FROM t").await, "11;20");
+    run(&one, "COMMIT").await;
+    assert_eq!(run(&two, "SELECT n FROM t").await, "11;20");
+    // Repeatable read keeps its snapshot, and does not overwrite what it has not seen.
+    run(&one, "BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+    assert_eq!(run(&one, "SELECT n FROM t WHERE id = 2").await, "20");
+    run(&two, "UPDATE t SET n = 21 WHERE id = 2").await;
+    assert_eq!(run(&one, "SELECT n FROM t WHERE id = 2").await, "20");
+    assert!(run(&one, "UPDATE t SET n = n + 1 WHERE id = 2").await.starts_with("40001"));
+    run(&one, "ROLLBACK").await;
+    // Read committed sees what was committed, and adds to it.
+    run(&one, "BEGIN").await;
+    assert_eq!(run(&one, "SELECT n FROM t WHERE id = 2").await, "21");
+    run(&two, "UPDATE t SET n = 22 WHERE id = 2").await;
+    assert_eq!(run(&one, "UPDATE t SET n = n + 1 WHERE id = 2 RETURNING n").await, "23");
+    run(&one, "COMMIT").await;
+    // Write skew.
+    for session in [&one, &two] {
+        run(session, "BEGIN ISOLATION LEVEL SERIALIZABLE").await;
+        assert_eq!(run(session, "SELECT sum(n) FROM t").await, "34");
+    }
+    run(&one, "UPDATE t SET n = 0 WHERE id = 1").await;
+    run(&two, "UPDATE t SET n = 0 WHERE id = 2").await;
+    run(&one, "COMMIT").await;
+    assert!(run(&two, "COMMIT").await.starts_with("40001"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_being_changed_is_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let setup = database.session();
+    run(&setup, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
+    run(&setup, "INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let session = database.session();
+            tokio::spawn(async move {
+                for _ in 0..25 {
+                    run(&session, "BEGIN").await;
+                    let said = run(&session, "UPDATE t SET n = n + 1 WHERE id = 1").await;
+                    assert_eq!(said, "");
+                    let said = run(&session, "COMMIT").await;
+                    assert_eq!(said, "");
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    assert_eq!(run(&setup, "SELECT n FROM t WHERE id = 1").await, "100");
+    // Two that wait for each other: one of them is told.
+    let (one, two) = (database.session(), database.session());
+    run(&one, "BEGIN").await;
+    run(&two, "BEGIN").await;
+    run(&one, "UPDATE t SET n = 1 WHERE id = 1").await;
+    run(&two, "UPDATE t SET n = 2 WHERE id = 2").await;
+    let (said_one, said_two) = tokio::join!(run(&one, "UPDATE t SET n = 1 WHERE id = 2"), async {
+        let said = run(&two, "UPDATE t SET n = 2 WHERE id = 1").await;
+        run(&two, "ROLLBACK").await;
+        said
+    });
+    assert!(said_one.starts_with("40P01") || said_two.starts_with("40P01"), "{said_one:?} {said_two:?}");
+}

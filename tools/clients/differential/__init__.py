@@ -1,0 +1,1 @@
+"""Random statements whose answers two servers have to agree on."""

@@ -1,0 +1,135 @@
+"""Runs a case on two servers and says how they differ, if they do."""
+
+import collections
+import dataclasses
+import decimal
+import itertools
+
+import psycopg
+
+from . import schema
+from .sql import Sql
+
+# Sums of floats depend on their order, and PostgreSQL's averages have more digits than others'.
+DIGITS = 12
+# Seconds after which a statement says nothing about either server.
+LONGEST = 10
+STOPPED = "57014"
+ROWS_SHOWN = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What came back: rows or a count, or the class of an error."""
+
+    rows: tuple | None = None
+    count: int = 0
+    state: str | None = None
+    message: str = ""
+
+    def shown(self, other: "Answer") -> str:
+        """Of rows, those that the other has not; all if it has the same in another order."""
+        if self.state:
+            return self.message
+        if self.rows is None:
+            return f"{self.count} rows changed"
+        own = collections.Counter(self.rows) - collections.Counter(other.rows or ())
+        same = collections.Counter(self.rows) == collections.Counter(other.rows or ())
+        rows = self.rows if same else own.elements()
+        return f"{len(self.rows)} rows, among them {', '.join(map(str, itertools.islice(rows, ROWS_SHOWN)))}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """The statement of a case that the servers answer differently."""
+
+    at: int
+    answers: tuple[Answer, Answer]
+
+    @property
+    def nature(self) -> tuple:
+        """What a smaller case has to have in common with a larger one."""
+        return tuple(each.state or "rows" for each in self.answers)
+
+    def shown(self) -> tuple[str, str]:
+        one, other = self.answers
+        return one.shown(other), other.shown(one)
+
+
+class Peer:
+    """A connection to one of the two servers, and the tables there in their first state."""
+
+    def __init__(self, environment: dict[str, str], seed: int):
+        self.settings = {"host": environment["PGHOST"], "port": environment["PGPORT"], "user": environment["PGUSER"],
+                         "password": environment["PGPASSWORD"], "dbname": environment["PGDATABASE"]}
+        self.rows = schema.rows(seed)
+        self._connect()
+        for statement in [*schema.CREATE, *self.rows]:
+            self.connection.execute(statement)
+
+    def _connect(self) -> None:
+        self.connection = psycopg.connect(**self.settings, autocommit=True)
+        self.connection.execute(f"SET statement_timeout = '{LONGEST}s'")
+        self.connection.execute("SET TimeZone = 'UTC'")
+
+    def run(self, case: list[Sql], committed: bool) -> list[Answer]:
+        """A case as one transaction that is undone, or statement by statement; leaves the tables as they were."""
+        try:
+            return self._committed(case) if committed else self._undone(case)
+        except psycopg.OperationalError as lost:
+            self._connect()
+            return [Answer(state="08", message=str(lost).strip())]
+
+    def _committed(self, case: list[Sql]) -> list[Answer]:
+        try:
+            return [self._answer(str(statement)) for statement in case]
+        finally:
+            if not self.connection.broken:
+                for statement in [*schema.EMPTY, *self.rows]:
+                    self.connection.execute(statement)
+
+    def _undone(self, case: list[Sql]) -> list[Answer]:
+        answers = []
+        self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        for statement in case:
+            self.connection.execute("SAVEPOINT before")
+            answers.append(self._answer(str(statement)))
+            if answers[-1].state:
+                self.connection.execute("ROLLBACK TO before")
+        self.connection.execute("ROLLBACK")
+        return answers
+
+    def _answer(self, statement: str) -> Answer:
+        # Both ways to ask and to answer, chosen by the statement so that a case repeats.
+        binary = len(statement) % 2 == 0
+        try:
+            cursor = self.connection.cursor(binary=binary).execute(statement)
+            if cursor.description is None:
+                return Answer(count=cursor.rowcount)
+            rows = tuple(tuple(map(plain, row)) for row in cursor.fetchall())
+        except psycopg.Error as error:
+            if self.connection.broken or error.sqlstate is None:
+                raise
+            return Answer(state=error.sqlstate if error.sqlstate == STOPPED else error.sqlstate[:2],
+                          message=f"({error.sqlstate}) {error.diag.message_primary}")
+        return Answer(rows if " ORDER BY 1" in statement or "BY id" in statement else tuple(sorted(rows, key=repr)))
+
+
+def plain(value):
+    """Values that may differ in form alone, in one form."""
+    if isinstance(value, (float, decimal.Decimal)):
+        return f"{value + 0:.{DIGITS}g}" if value == value else "NaN"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:.{DIGITS}g}" if abs(value) < 10**DIGITS else str(value)
+    return value
+
+
+def differ(peers: tuple[Peer, Peer], case: list[Sql], committed: bool) -> Difference | None:
+    """The first statement whose answers are not the same."""
+    answers = [peer.run(case, committed) for peer in peers]
+    for at, (one, other) in enumerate(zip(*answers)):
+        if STOPPED in (one.state, other.state):
+            return None
+        if (one.rows, one.count, one.state) != (other.rows, other.count, other.state):
+            return Difference(at, (one, other))
+    return None

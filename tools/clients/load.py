@@ -1,0 +1,107 @@
+"""The program pgbench against a server: filling its tables, running its scripts, and whether the balances agree."""
+
+import dataclasses
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from server import Failed, Server
+
+SCRIPTS = ("tpcb-like", "select-only")
+MODES = ("simple", "extended", "prepared")
+# A transaction that another one got in the way of is tried again so often.
+TRIES = 1000
+BALANCES = """
+SELECT (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(tbalance) FROM pgbench_tellers),
+       (SELECT sum(bbalance) FROM pgbench_branches), (SELECT coalesce(sum(delta), 0) FROM pgbench_history),
+       (SELECT count(*) FROM pgbench_history)
+"""
+
+
+@dataclasses.dataclass
+class Load:
+    """Which script how."""
+
+    script: str = "tpcb-like"
+    mode: str = "prepared"
+    clients: int = 8
+    threads: int = 2
+    seconds: int = 10
+
+
+def initialise(server: Server, scale: int) -> None:
+    words = ["pgbench", "--initialize", "--quiet", "--scale", str(scale)]
+    done = subprocess.run(words, env=server.environment(), capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(words)} on {server.name}: {done.stderr.strip()}")
+
+
+def start(server: Server, load: Load, *options: str) -> subprocess.Popen:
+    words = ["pgbench", "--no-vacuum", "--builtin", load.script, "--protocol", load.mode, "--max-tries", str(TRIES),
+             "--client", str(load.clients), "--jobs", str(load.threads), "--time", str(load.seconds), *options]
+    return subprocess.Popen(words, env=server.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def measure(server: Server, load: Load) -> dict:
+    """Throughput, latencies (from the log of every transaction), and what the server spent on it."""
+    logs = pathlib.Path(tempfile.mkdtemp(prefix="pgbench-"))
+    try:
+        before = server.cpu_seconds()
+        child = start(server, load, "--log", f"--log-prefix={logs}/log")
+        said, complaints = child.communicate()
+        spent = server.cpu_seconds() - before
+        if child.returncode != 0:
+            raise Failed(f"pgbench {load} on {server.name} ended with status {child.returncode}: {complaints.strip()[-1000:]}")
+        latencies = sorted(int(line.split(" ")[2]) for path in logs.iterdir() for line in path.open())
+    finally:
+        shutil.rmtree(logs)
+    transactions = processed(said)
+    if transactions == 0:
+        raise Failed(f"pgbench {load} on {server.name} finished no transaction: {complaints.strip()[-1000:]}")
+    return {
+        "server": server.name, **dataclasses.asdict(load), "transactions": transactions,
+        "tps": float(found(r"tps = ([\d.]+)", said)),
+        "failures": int(found(r"number of failed transactions: (\d+)", said)),
+        "retries": int(found(r"total number of retries: (\d+)", said, "0")),
+        "latency_ms": {"mean": sum(latencies) / len(latencies) / 1e3} | {
+            name: latencies[min(int(len(latencies) * share), len(latencies) - 1)] / 1e3
+            for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))},
+        "server_cpu_us_per_transaction": spent / transactions * 1e6,
+    }
+
+
+def processed(said: str) -> int:
+    """Transactions that were acknowledged, by pgbench's report."""
+    return int(found(r"number of transactions actually processed: (\d+)", said))
+
+
+def found(pattern: str, said: str, otherwise: str | None = None) -> str:
+    match = re.search(pattern, said)
+    if match is None and otherwise is None:
+        raise Failed(f"pgbench did not say {pattern}: {said[-1000:]}")
+    return match[1] if match else otherwise
+
+
+@dataclasses.dataclass
+class Balances:
+    """What every tpcb-like transaction changes by the same amount, and how many there were."""
+
+    accounts: int
+    tellers: int
+    branches: int
+    history: int
+    transactions: int
+
+    def check(self, server: Server) -> None:
+        if len({self.accounts, self.tellers, self.branches, self.history}) != 1:
+            raise Failed(f"the balances on {server.name} do not agree: {self}")
+
+
+def balances(server: Server) -> Balances:
+    words = ["psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "--command", BALANCES]
+    done = subprocess.run(words, env=server.environment(), capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failed(f"the balances on {server.name}: {done.stderr.strip()}")
+    return Balances(*map(int, done.stdout.strip().split("|")))
