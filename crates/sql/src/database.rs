@@ -135,6 +135,8 @@ pub struct Database {
     /// Readers of trees that nobody uses just now.
     readers: Arc<Mutex<Vec<TreeReader>>>,
     pub(crate) sequences: Sequences,
+    /// Held from a change's beginning until its snapshot is the current one.
+    pub(crate) writing: Mutex<()>,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
     system_views: SystemViews,
@@ -246,6 +248,7 @@ impl Database {
             me: Weak::clone(me),
             readers: Arc::default(),
             sequences: Sequences::default(),
+            writing: Mutex::new(()),
             device,
             speed: RwLock::new(speed),
             system_views: SystemViews::default(),

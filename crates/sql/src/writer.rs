@@ -32,6 +32,8 @@ impl Database {
     /// Runs `work` as the only writer and publishes what it did. Waits, so it belongs on a thread that may.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
         self.writable()?;
+        // Longer than the publication: the next writer must begin with what this one has published.
+        let _writing = self.writing.lock();
         let publication = self.volume.begin();
         let before = self.snapshot();
         let (catalog, reader) = (before.catalog.clone(), self.tree_reader()?);

@@ -68,6 +68,8 @@ impl Session {
         }
         let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
         let (plan, context) = self.plan(query).await?;
+        // As in CREATE TABLE AS: parts of the plan run from here on.
+        let _publishing = self.sequences.publishing();
         let stream = execute_stream(plan, context)?;
         self.feed(stream, move |db, batches| db.alter(&before, &alter.actions, Some(batches))).await?;
         Ok(StatementResult::done("ALTER TABLE", 0))

@@ -172,9 +172,14 @@ fn refuse_other_clauses(create: &ast::CreateView) -> Result<()> {
         "MATERIALIZED"
     } else if create.temporary {
         "TEMPORARY"
-    } else if create.secure || create.or_alter || create.to.is_some() || create.params.is_some() {
-        "a clause of another dialect"
-    } else if create.with_no_schema_binding || !create.cluster_by.is_empty() || create.copy_grants {
+    } else if create.secure
+        || create.or_alter
+        || create.to.is_some()
+        || create.params.is_some()
+        || create.with_no_schema_binding
+        || !create.cluster_by.is_empty()
+        || create.copy_grants
+    {
         "a clause of another dialect"
     } else if !matches!(create.options, CreateTableOptions::None) {
         "an option"

@@ -2,6 +2,7 @@
 //!
 //! | text | tree |
 //! |---|---|
+//! | `CREATE TABLE t (a, b) AS query` | `CreateTable`, whose columns have no types |
 //! | `CREATE SEQUENCE`, options in any order | `CreateSequence` |
 //! | `ALTER SEQUENCE s options` | `ALTER TABLE s SET TBLPROPERTIES (option = value, …)` |
 //! | `ALTER SEQUENCE s RENAME TO t`, `OWNER TO` | `ALTER TABLE s …`, as PostgreSQL takes it too |
@@ -9,6 +10,7 @@
 //! | `VACUUM [(options)] [t]` | `Vacuum`, with `ANALYZE` `Analyze` |
 //! | `REINDEX kind name` | `VACUUM REINDEX name` |
 
+use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, Ident, ObjectName, SequenceOptions, SqlOption, Statement, VacuumStatement, Value,
 };
@@ -29,6 +31,10 @@ pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
         _ => return Ok(None),
     };
     Ok(Some(match (word.as_str(), keyword(1)) {
+        ("create", Keyword::TABLE) => match create_table_as(parser)? {
+            Some(statement) => statement,
+            None => return Ok(None),
+        },
         ("create", Keyword::SEQUENCE) => create_sequence(parser)?,
         ("alter", Keyword::SEQUENCE) => alter_sequence(parser)?,
         ("alter", Keyword::VIEW) => match alter_view(parser)? {
@@ -39,6 +45,35 @@ pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
         ("reindex", _) => reindex(parser)?,
         _ => return Ok(None),
     }))
+}
+
+/// CREATE TABLE with names of columns only; any other is left to the parser.
+fn create_table_as(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
+    let head = parser.maybe_parse(|parser| {
+        parser.expect_keywords(&[Keyword::CREATE, Keyword::TABLE])?;
+        let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+        let name = parser.parse_object_name(false)?;
+        parser.expect_token(&Token::LParen)?;
+        let columns = parser.parse_comma_separated(Parser::parse_identifier)?;
+        parser.expect_token(&Token::RParen)?;
+        Ok((if_not_exists, name, columns))
+    })?;
+    let Some((if_not_exists, name, columns)) = head else { return Ok(None) };
+    let untyped = |name| ast::ColumnDef { name, data_type: ast::DataType::Unspecified, options: Vec::new() };
+    let options = parser.parse_options(Keyword::WITH)?;
+    parser.expect_keyword(Keyword::AS)?;
+    let query = parser.parse_query()?;
+    let table_options = match options.is_empty() {
+        true => ast::CreateTableOptions::None,
+        false => ast::CreateTableOptions::With(options),
+    };
+    let create = CreateTableBuilder::new(name)
+        .if_not_exists(if_not_exists)
+        .columns(columns.into_iter().map(untyped).collect())
+        .table_options(table_options)
+        .query(Some(query))
+        .build();
+    Ok(Some(Statement::CreateTable(create)))
 }
 
 fn create_sequence(parser: &mut Parser<'_>) -> Parsed<Statement> {
