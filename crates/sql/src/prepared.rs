@@ -8,14 +8,14 @@
 //! in. The planner finds it in a *probe*, a query in which the parameter stands beside the same expressions: for
 //! a query that is itself, for a change `SELECT column = value, … FROM table WHERE condition`. What is found nowhere is text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, Expr, visit_expressions, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{self, Expr, Visit, Visitor, visit_expressions, visit_expressions_mut};
 use futures::future::BoxFuture;
 
 use crate::bind::literal;
@@ -96,11 +96,13 @@ impl Session {
                 })?,
                 None => HashMap::new(),
             };
+            let row_counts = row_counts(&parsed);
             let parameters: Vec<DataType> = (0..count)
                 .map(|index| {
                     let stated = declared.get(index).cloned().flatten();
                     let found = || found.get(&format!("${}", index + 1)).cloned().flatten();
-                    plain(stated.or_else(found).unwrap_or(DataType::Utf8))
+                    let counted = || row_counts.contains(&(index + 1)).then_some(DataType::Int64);
+                    plain(stated.or_else(counted).or_else(found).unwrap_or(DataType::Utf8))
                 })
                 .collect();
             let schema = self.schema_of(&parsed, &parameters).await?;
@@ -333,6 +335,36 @@ fn placeholders(parsed: &Parsed) -> Result<usize> {
     match visited {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(highest),
+    }
+}
+
+/// Numbers of the parameters that are a LIMIT or OFFSET by themselves.
+fn row_counts(parsed: &Parsed) -> HashSet<usize> {
+    let mut found = RowCounts::default();
+    if let Parsed(Statement::Statement(statement)) = parsed {
+        let _ = statement.visit(&mut found);
+    }
+    found.0
+}
+
+#[derive(Default)]
+struct RowCounts(HashSet<usize>);
+
+impl Visitor for RowCounts {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+        let (limit, offset) = match &query.limit_clause {
+            Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(ast::LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
+            None => (None, None),
+        };
+        let fetch = query.fetch.as_ref().and_then(|fetch| fetch.quantity.as_ref());
+        let counts = [limit, offset, fetch].into_iter().flatten().filter_map(placeholder);
+        self.0.extend(counts.filter_map(|name| number(name).ok()));
+        ControlFlow::Continue(())
     }
 }
 

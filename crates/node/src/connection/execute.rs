@@ -2,7 +2,7 @@
 //! when the server ends.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -16,6 +16,9 @@ use crate::registry::Place;
 
 /// Chunks that wait between a query and the connection.
 const CHUNKS: usize = 4;
+
+/// How long the end of what was stopped is waited for.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A task that ends with whoever waits for it.
 pub struct Task<T>(JoinHandle<T>);
@@ -32,10 +35,11 @@ impl<T: Send + 'static> Task<T> {
         })
     }
 
-    /// Stops it, and waits until it has let go of everything.
+    /// Stops it, and waits until it has let go of everything; but not for one that computes on and on without
+    /// looking up, which ends when it does.
     async fn stop(mut self) {
         self.0.abort();
-        let _ = (&mut self.0).await;
+        let _ = tokio::time::timeout(STOP_PATIENCE, &mut self.0).await;
     }
 }
 

@@ -59,7 +59,9 @@ async fn what_fails_stores_nothing() {
     {
         assert_eq!(code(copy_in(&client, "COPY t FROM STDIN", &[bytes]).await), expected, "{bytes:?}");
     }
-    assert_eq!(code(copy_in(&client, "COPY nothing FROM STDIN", &[]).await).get(..2), Some("42"));
+    // A connection of its own: the driver sends one Sync too many when a COPY does not begin.
+    let other = server.client().await;
+    assert_eq!(code(copy_in(&other, "COPY nothing FROM STDIN", &[]).await).get(..2), Some("42"));
     assert_eq!(copy_out(&client, "COPY t TO STDOUT").await, b"");
     assert_eq!(copy_in(&client, "COPY t FROM STDIN", &[b"1\ta\n"]).await.unwrap(), 1);
 }
