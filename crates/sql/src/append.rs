@@ -42,7 +42,6 @@ pub fn append(
     let mut added = AddedRows { table: &table, layout, sorted, on_conflict, key: None, row: Vec::new() };
     let merged = merge_by(writer, name, &mut added, &Pace::full(), Rules { on_conflict, check_unique: true })?;
     Ok(match on_conflict {
-        OnConflict::Keep => merged.inserted,
         OnConflict::Refuse | OnConflict::Replace => merged.rows,
     })
 }
@@ -79,7 +78,6 @@ impl ChangeSource for AddedRows<'_> {
 /// A key that comes again: which rows may.
 fn repeated(table: &Table, layout: &EntryLayout, key: &[u8], on_conflict: OnConflict) -> Result<()> {
     match on_conflict {
-        OnConflict::Keep => Ok(()),
         OnConflict::Refuse => Err(duplicate(table, layout, key)),
         OnConflict::Replace => Err(SqlError::constraint(format!(
             "ON CONFLICT DO UPDATE would change a row twice: {}",

@@ -50,7 +50,7 @@ impl QueryEnv {
             snapshot: Arc::clone(&self.snapshot),
             db: Arc::clone(&self.db),
             settings: self.settings.clone(),
-            costs: self.costs.clone(),
+            costs: self.costs,
             executor: Arc::clone(&self.executor),
             segment_reader: Arc::clone(&self.segment_reader),
             row_id_of: self.row_id_of.clone(),

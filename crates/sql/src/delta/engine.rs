@@ -89,7 +89,7 @@ impl Engine {
         }
         let devices = saki_mvcc::open_log_devices(directory, state.logs).map_err(mvcc_error)?;
         let options = saki_mvcc::Options { after: Some(state.merged_through), ..saki_mvcc::Options::default() };
-        let segment_bytes = options.log.segment_bytes as u64;
+        let segment_bytes = options.log.segment_bytes;
         let database = saki_mvcc::Database::open_on(known, devices, options, progress).map_err(mvcc_error)?;
         Ok(Self { database, deltas: Mutex::default(), sessions: AtomicUsize::new(0), segment_bytes, gates })
     }

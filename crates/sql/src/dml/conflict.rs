@@ -30,7 +30,7 @@ pub enum OnConflict {
     /// The row in the table stays.
     Keep(Arbiter),
     /// It is changed.
-    Update { arbiter: Arbiter, assigned: Vec<(usize, Option<Expr>)>, selection: Option<Expr> },
+    Update { arbiter: Arbiter, assigned: Vec<(usize, Option<Expr>)>, selection: Option<Box<Expr>> },
 }
 
 /// What decides whether a row is there already.
@@ -61,7 +61,7 @@ impl OnConflict {
             OnConflictAction::DoUpdate(update) => Self::Update {
                 arbiter,
                 assigned: assignments(table, &update.assignments)?,
-                selection: update.selection.clone(),
+                selection: update.selection.clone().map(Box::new),
             },
         })
     }
@@ -155,7 +155,7 @@ impl Session {
         let (arbiter, update) = match on_conflict {
             OnConflict::Refuse => return Ok(Resolved::all_new(rows)),
             OnConflict::Keep(arbiter) => (arbiter, None),
-            OnConflict::Update { arbiter, assigned, selection } => (arbiter, Some((assigned, selection))),
+            OnConflict::Update { arbiter, assigned, selection } => (arbiter, Some((assigned, selection.map(|s| *s)))),
         };
         check_batch(&rows, table, 1)?;
         let (view, of, looked_up) = (Arc::clone(&env.view), Arc::clone(table), rows.clone());

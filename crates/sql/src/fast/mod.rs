@@ -18,7 +18,7 @@ mod run;
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
-use saki_base::{DataType, TableId, ValueRef};
+use saki_base::{DataType, TableId};
 
 use expr::Expr;
 

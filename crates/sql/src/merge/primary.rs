@@ -39,7 +39,6 @@ pub fn merge_primary(
         let applied = chunk.apply(reader, &mut pages, &primary.root, |(key, new), old| {
             pacer.step();
             match rules.on_conflict {
-                OnConflict::Keep => true,
                 OnConflict::Refuse => {
                     refused.get_or_insert_with(|| key.to_vec());
                     true

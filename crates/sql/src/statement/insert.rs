@@ -5,8 +5,6 @@
 pub enum OnConflict {
     /// The statement fails.
     Refuse,
-    /// The row in the table stays.
-    Keep,
     /// The new row replaces it.
     Replace,
 }

@@ -27,16 +27,7 @@ impl Level {
         }
     }
 
-    /// By its SQL name, in whatever case.
-    pub fn parse(name: &str) -> Option<Self> {
-        Some(match name.to_lowercase().as_str() {
-            "read committed" | "read uncommitted" => Self::ReadCommitted,
-            "repeatable read" | "snapshot" => Self::RepeatableRead,
-            "serializable" => Self::Serializable,
-            _ => return None,
-        })
-    }
-
+    /// Its SQL name.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadCommitted => "read committed",

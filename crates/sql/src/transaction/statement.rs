@@ -146,7 +146,10 @@ impl Session {
         let me = self.transactions.lock().await.holder();
         let (sender, receiver) = oneshot::channel();
         let engine = self.db.engine()?;
-        let ended = move || drop(sender.send(()));
+        let ended = move || {
+            // Nobody waits any more: the statement was dropped.
+            let _ = sender.send(());
+        };
         let waiting = engine.database.when_ended(me, holder, ended);
         let _waiter = match waiting {
             Ok(waiter) => waiter,
