@@ -350,7 +350,7 @@ impl Visitor for RowCounts {
 
 /// The statement with values in the places of its parameters.
 fn bind(parsed: &Parsed, values: &[ScalarValue]) -> Result<Parsed> {
-    replace(parsed, values, |value| literal(value))
+    replace(parsed, values, literal)
 }
 
 /// As [`bind`], with NULLs that keep their types.
