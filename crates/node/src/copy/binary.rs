@@ -58,7 +58,8 @@ impl BinaryReader {
     }
 
     pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
-        if !self.ended && !(self.begun && self.pending.is_empty()) {
+        let complete = self.ended || (self.begun && self.pending.is_empty());
+        if !complete {
             return Err(bad("unexpected end of COPY data"));
         }
         self.take()
