@@ -307,20 +307,13 @@ impl PagePort {
 /// The token of blocking reads; callers of `request` use any other.
 const BLOCKING_TOKEN: u64 = u64::MAX;
 
-impl PagePort {
-    /// Waits until nothing is in flight, for one that will not be polled for a while: other ports may be waiting for reads that this
-    /// one started.
-    pub fn settle(&mut self) {
+impl Drop for PagePort {
+    /// Waits for the device: other ports may be waiting for reads that this one started.
+    fn drop(&mut self) {
         let mut ignored = Vec::new();
         while self.lane.in_flight() > 0 {
             self.poll(Some(Duration::from_millis(100)), &mut ignored);
             ignored.clear();
         }
-    }
-}
-
-impl Drop for PagePort {
-    fn drop(&mut self) {
-        self.settle();
     }
 }

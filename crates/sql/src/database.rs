@@ -15,10 +15,11 @@ use saki_io::{
     ModelOptions, ModeledDevice, calibrate, open_device,
 };
 use saki_page::{IoShare, PageCache, PageError, PageStore};
-use saki_tree::{TreeError, TreeReader, TreeRoot};
+use saki_tree::{CachedReader, TreeError, TreeReader, TreeRoot};
 use saki_vector::VectorError;
 use saki_volume::{Volume, VolumeError, VolumeOptions};
 
+use crate::base_reader::BaseReader;
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::cost::DeviceSpeed;
 use crate::delta::{Checkpointer, Engine, Gates, Release, log_directory};
@@ -132,43 +133,14 @@ pub struct Database {
     past: Mutex<Vec<Weak<Snapshot>>>,
     background: OnceLock<Checkpointer>,
     me: Weak<Database>,
-    /// Readers of trees that nobody uses just now.
-    readers: Arc<Mutex<Vec<TreeReader>>>,
+    /// Readers of pages in memory that nobody uses just now.
+    readers: Mutex<Vec<CachedReader>>,
     pub(crate) sequences: Sequences,
     /// Held from a change's beginning until its snapshot is the current one.
     pub(crate) writing: Mutex<()>,
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
     system_views: SystemViews,
-}
-
-/// A reader of a pool, to which it returns.
-pub(crate) struct PooledReader {
-    reader: Option<TreeReader>,
-    pool: Arc<Mutex<Vec<TreeReader>>>,
-}
-
-impl std::ops::Deref for PooledReader {
-    type Target = TreeReader;
-
-    fn deref(&self) -> &TreeReader {
-        self.reader.as_ref().expect("it goes back when dropped, not before")
-    }
-}
-
-impl std::ops::DerefMut for PooledReader {
-    fn deref_mut(&mut self) -> &mut TreeReader {
-        self.reader.as_mut().expect("it goes back when dropped, not before")
-    }
-}
-
-impl Drop for PooledReader {
-    fn drop(&mut self) {
-        if let Some(mut reader) = self.reader.take() {
-            reader.fetcher().settle();
-            self.pool.lock().push(reader);
-        }
-    }
 }
 
 impl Database {
@@ -246,7 +218,7 @@ impl Database {
             past: Mutex::default(),
             background: OnceLock::new(),
             me: Weak::clone(me),
-            readers: Arc::default(),
+            readers: Mutex::default(),
             sequences: Sequences::default(),
             writing: Mutex::new(()),
             device,
@@ -329,11 +301,16 @@ impl Database {
         TreeReader::new(&self.cache, &self.store, &IoShare::new(u32::MAX)).map_err(tree_error)
     }
 
-    /// A reader that goes back to the others when it is dropped.
-    pub(crate) fn base_reader(&self) -> Result<PooledReader> {
+    /// A reader of the base for one thread.
+    pub(crate) fn base_reader(&self) -> BaseReader<'_> {
         let idle = self.readers.lock().pop();
-        let reader = idle.map_or_else(|| self.tree_reader(), Ok)?;
-        Ok(PooledReader { reader: Some(reader), pool: Arc::clone(&self.readers) })
+        let cached = idle.unwrap_or_else(|| CachedReader::new(&self.cache, self.page_size()));
+        BaseReader::new(self, cached)
+    }
+
+    /// Takes a reader back that nobody uses just now.
+    pub(crate) fn rest(&self, reader: CachedReader) {
+        self.readers.lock().push(reader);
     }
 
     /// Refuses to change a database that was opened for reading.

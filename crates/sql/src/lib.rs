@@ -32,6 +32,7 @@
 
 mod access;
 mod append;
+mod base_reader;
 mod bind;
 mod catalog;
 mod chain;

@@ -47,11 +47,6 @@ impl Fetcher {
         self.page_size
     }
 
-    /// Waits until nothing that was asked for ahead is under way: before it is left idle, since others may wait for the same pages.
-    pub fn settle(&mut self) {
-        self.port.settle();
-    }
-
     pub(crate) fn expectation(&self, tree: TreeId) -> PageExpectation {
         PageExpectation { page_size: self.page_size, tree }
     }
@@ -64,12 +59,6 @@ impl Fetcher {
     /// Calls `look` with one page, waiting for it. The page is pinned meanwhile: be brief.
     pub(crate) fn read<R>(&mut self, page: PageRef, look: impl FnOnce(&[u8]) -> R) -> Result<R, PageError> {
         self.port.read(&self.share, &self.reader, page).map(|guard| look(&guard))
-    }
-
-    /// Calls `look` with one page if it is in memory.
-    #[inline]
-    pub(crate) fn peek<R>(&self, page: PageRef, look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, PageError> {
-        Ok(self.reader.find(page)?.map(|guard| look(&guard)))
     }
 
     /// Visits pages in whatever order they arrive, with many in flight. `visit` gets a page's bytes, or why it cannot

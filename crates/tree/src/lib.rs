@@ -71,7 +71,7 @@ pub use error::TreeError;
 pub use fetch::Fetcher;
 pub use free::{TreePages, free_all};
 pub use live::{LiveDifference, LivePages};
-pub use read::{TreeRange, TreeReader};
+pub use read::{CachedReader, TreeRange, TreeReader};
 pub use root::{TREE_ROOT_BYTES, TreeRoot};
 pub use sort::{SORT_MEMORY_BYTES, Sorted, Sorter};
 pub use verify::{Fault, Inspect, NoInspection, Verification, verify};

@@ -4,9 +4,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use saki_base::{PageRef, TreeId};
+use saki_base::{PageRef, PageSize, TreeId};
 use saki_page::{
-    InnerView, IoShare, LeafValue, LeafView, OverflowRef, PageCache, PageError, PageExpectation, PageStore,
+    CacheReader, InnerView, IoShare, LeafValue, LeafView, OverflowRef, PageCache, PageError, PageExpectation, PageStore,
 };
 
 use crate::Pair;
@@ -71,40 +71,6 @@ impl TreeReader {
         Ok(self.get_into(tree, key, &mut value)?.then_some(value))
     }
 
-    /// The same, without waiting: `None` if a page on the way is not in memory.
-    pub fn get_cached(&mut self, tree: &TreeRoot, key: &[u8], value: &mut Vec<u8>) -> Result<Option<bool>, TreeError> {
-        let Some(mut page) = tree.root else { return Ok(Some(false)) };
-        let expected = self.fetcher.expectation(tree.id);
-        for level in (1..tree.height).rev() {
-            let step = self.fetcher.peek(page, |bytes| {
-                let view = open_inner(bytes, expected, level)?;
-                Ok(view.child(view.child_for(key)))
-            });
-            match self.looked(tree.id, page, step)? {
-                Some(child) => page = child,
-                None => return Ok(None),
-            }
-        }
-        let step = self.fetcher.peek(page, |bytes| look_up(bytes, expected, key, value));
-        match self.looked(tree.id, page, step)? {
-            None => Ok(None),
-            Some(Found::Absent) => Ok(Some(false)),
-            Some(Found::Inline) => Ok(Some(true)),
-            // Long values are rare: they are worth a wait.
-            Some(Found::Overflow(_)) => self.get_into(tree, key, value).map(Some),
-        }
-    }
-
-    fn looked<R>(
-        &self,
-        tree: TreeId,
-        page: PageRef,
-        step: Result<Option<Result<R, saki_page::FormatError>>, PageError>,
-    ) -> Result<Option<R>, TreeError> {
-        let step = step.map_err(|error| TreeError::Page { tree, error })?.transpose();
-        step.map_err(|error| TreeError::malformed(tree, page, self.fetcher.describe(page), error))
-    }
-
     /// Replaces `value` by the value of a key; `false` if there is none.
     pub fn get_into(&mut self, tree: &TreeRoot, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         let Some(mut page) = tree.root else { return Ok(false) };
@@ -149,6 +115,52 @@ impl TreeReader {
     /// For the other operations of this crate.
     pub fn fetcher(&mut self) -> &mut Fetcher {
         &mut self.fetcher
+    }
+}
+
+/// Looks keys up in pages that are in memory. It never waits and, unlike a [`TreeReader`], may be used by one thread after another.
+pub struct CachedReader {
+    reader: CacheReader,
+    page_size: PageSize,
+}
+
+impl CachedReader {
+    pub fn new(cache: &Arc<PageCache>, page_size: PageSize) -> Self {
+        Self { reader: cache.reader(), page_size }
+    }
+
+    /// Replaces `value` by the value of a key: whether there is one. `None` if a page on the way is not in memory.
+    ///
+    /// # Errors
+    /// A page is not what its parent says, or malformed.
+    pub fn get(&self, tree: &TreeRoot, key: &[u8], value: &mut Vec<u8>) -> Result<Option<bool>, TreeError> {
+        let Some(mut page) = tree.root else { return Ok(Some(false)) };
+        let expected = PageExpectation { page_size: self.page_size, tree: tree.id };
+        for level in (1..tree.height).rev() {
+            let child = self.peek(tree.id, page, |bytes| {
+                let view = open_inner(bytes, expected, level)?;
+                Ok(view.child(view.child_for(key)))
+            })?;
+            let Some(child) = child else { return Ok(None) };
+            page = child;
+        }
+        Ok(match self.peek(tree.id, page, |bytes| look_up(bytes, expected, key, value))? {
+            // Long values are rare: whoever may wait reads them.
+            None | Some(Found::Overflow(_)) => None,
+            Some(Found::Absent) => Some(false),
+            Some(Found::Inline) => Some(true),
+        })
+    }
+
+    fn peek<R>(
+        &self,
+        tree: TreeId,
+        page: PageRef,
+        look: impl FnOnce(&[u8]) -> Result<R, saki_page::FormatError>,
+    ) -> Result<Option<R>, TreeError> {
+        let found = self.reader.find(page).map_err(|error| TreeError::Page { tree, error })?;
+        let looked = found.map(|guard| look(&guard)).transpose();
+        looked.map_err(|error| TreeError::malformed(tree, page, "page cache".into(), error))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   base ◄── io ◄──┐
-//!    ▲ ▲     ▲     ├── volume ◄── tree ◄── columns ◄── exec ◄── sql ◄── saki ◄── tools/bench
+//!    ▲ ▲     ▲     ├── volume ◄── tree ◄── columns ◄── exec ◄── sql ◄── node ◄── saki ◄── tools/bench
 //!    │ └── page ◄──┘                          │                                      │
 //!    └──── vector ◄───────────────────────────┘                                      │
 //!            └── log ◄── mvcc ◄── tools/oltp ◄───────────────────────────────────────┘
@@ -13,7 +13,8 @@
 use crate::workspace::{Dependency, Package, Workspace};
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 19] = [
+    ("saki-unify", &[]),
     ("saki-base", &[]),
     ("saki-io", &["saki-base"]),
     ("saki-log", &["saki-base", "saki-io"]),
@@ -26,8 +27,20 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("saki-exec", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns"]),
     (
         "saki-sql",
-        &["saki-base", "saki-io", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns", "saki-exec"],
+        &[
+            "saki-base",
+            "saki-io",
+            "saki-mvcc",
+            "saki-page",
+            "saki-volume",
+            "saki-tree",
+            "saki-vector",
+            "saki-columns",
+            "saki-exec",
+            "saki-unify",
+        ],
     ),
+    ("saki-node", &["saki-base", "saki-sql"]),
     (
         "saki",
         &[
@@ -40,6 +53,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
             "saki-columns",
             "saki-exec",
             "saki-sql",
+            "saki-node",
         ],
     ),
     ("saki-report", &[]),
@@ -63,19 +77,29 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ),
     (
         "saki-fuzz",
-        &["saki-base", "saki-io", "saki-log", "saki-mvcc", "saki-page", "saki-volume", "saki-vector", "saki-columns"],
+        &[
+            "saki-base",
+            "saki-io",
+            "saki-log",
+            "saki-mvcc",
+            "saki-page",
+            "saki-volume",
+            "saki-vector",
+            "saki-columns",
+            "saki-node",
+        ],
     ),
     ("saki-checks", &[]),
 ];
 
 /// Crates that hold columns: they and those above name Arrow's small crates.
-const COLUMNAR: &[&str] = &["saki-vector", "saki-columns", "saki-exec", "saki-sql", "saki", "saki-bench"];
+const COLUMNAR: &[&str] = &["saki-vector", "saki-columns", "saki-exec", "saki-sql", "saki-node", "saki", "saki-bench"];
 
 /// Dependencies that only some crates may name: the planner stays in and above `sql`, Arrow's small crates reach down to where columns
 /// are, the encodings have one home, and so has each way to the kernel.
 const CONFINED: [(&str, &[&str]); 14] = [
     ("datafusion", &["saki-sql", "saki", "saki-bench"]),
-    ("arrow", &["saki-sql", "saki", "saki-bench"]),
+    ("arrow", &["saki-sql", "saki-node", "saki", "saki-bench"]),
     ("arrow-array", COLUMNAR),
     ("arrow-buffer", COLUMNAR),
     ("arrow-schema", COLUMNAR),
@@ -85,7 +109,7 @@ const CONFINED: [(&str, &[&str]); 14] = [
     ("arrow-string", &["saki-vector"]),
     ("arrow-row", &["saki-vector"]),
     ("vortex", &["saki-columns"]),
-    ("tokio", &["saki-sql", "saki", "saki-bench"]),
+    ("tokio", &["saki-sql", "saki-node", "saki", "saki-bench"]),
     ("io-uring", &["saki-io"]),
     ("libc", &["saki-base", "saki-io", "saki-mvcc"]),
 ];

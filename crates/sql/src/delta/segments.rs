@@ -16,6 +16,7 @@ use saki_mvcc::{Direction, KeyRange, View};
 use saki_vector::{Batch, Column, form};
 
 use super::{Delta, ReadView, mvcc_error};
+use crate::base_reader::BaseReader;
 use crate::catalog::Table;
 use crate::convert::array_of;
 use crate::database::{Database, exec_error, tree_error};
@@ -116,7 +117,7 @@ impl SegmentOverlay {
             form::from_surface(&array).map_err(|error| exec_error(ExecError::Vector(error)))
         };
         let columns = columns.into_iter().zip(&table.columns).map(native).collect::<Result<Vec<_>>>()?;
-        let mut base = db.base_reader()?;
+        let mut base = db.base_reader();
         let mut list = |segment: usize| {
             row_ids(&mut base, table, segments, segment).map_err(|error| ExecError::Overlay(error.to_string()))
         };
@@ -130,18 +131,13 @@ impl SegmentOverlay {
 }
 
 /// The hidden row ids of a segment, as the primary tree has them.
-fn row_ids(
-    base: &mut saki_tree::TreeReader,
-    table: &Table,
-    segments: &SegmentTable,
-    segment: usize,
-) -> Result<Vec<i64>> {
+fn row_ids(base: &mut BaseReader<'_>, table: &Table, segments: &SegmentTable, segment: usize) -> Result<Vec<i64>> {
     use std::ops::Bound;
     let layout = table.primary_layout();
     let low = Bound::Included(segments.segments[segment].first_key.as_ref());
     let high = segments.segments.get(segment + 1);
     let high = high.map_or(Bound::Unbounded, |next| Bound::Excluded(next.first_key.as_ref()));
-    let mut entries = base.range(&table.root, low, high);
+    let mut entries = base.range(&table.root, low, high)?;
     let mut ids = Vec::new();
     while let Some((key, _)) = entries.next().map_err(tree_error)? {
         if let ValueRef::Int8(id) = layout.key.decode(key, 0, &mut Vec::new()).map_err(key_error)? {

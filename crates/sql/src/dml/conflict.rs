@@ -258,7 +258,7 @@ fn qualified(mut expr: Expr, table: &Table, alias: &Ident) -> Expr {
 }
 
 fn sort(
-    finder: &mut Finder,
+    finder: &mut Finder<'_>,
     reader: &saki_mvcc::Reader,
     arbiter: Arbiter,
     entries: Vec<Entry>,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use saki_base::key::prefix_successor;
 use saki_mvcc::{Direction, IndexId, KeyRange, Reader, Seen, Transaction};
 
+use crate::base_reader::BaseReader;
 use crate::catalog::{EntryLayout, Table};
-use crate::database::{PooledReader, tree_error};
+use crate::database::tree_error;
 use crate::delta::{Delta, IndexEntries};
 use crate::entries::{EntryDecoder, EntryEncoder, has_null};
 use crate::error::Result;
@@ -68,11 +69,11 @@ impl Newest for Reader {
 }
 
 /// Finds rows of one table. Waits for storage.
-pub struct Finder {
+pub struct Finder<'d> {
     pub table: Arc<Table>,
     pub delta: Arc<Delta>,
     pub layout: EntryLayout,
-    pub base: PooledReader,
+    pub base: BaseReader<'d>,
     uniques: Vec<Unique>,
 }
 
@@ -85,8 +86,8 @@ pub struct Unique {
     width: usize,
 }
 
-impl Finder {
-    pub fn new(table: &Arc<Table>, delta: &Arc<Delta>, base: PooledReader) -> Self {
+impl<'d> Finder<'d> {
+    pub fn new(table: &Arc<Table>, delta: &Arc<Delta>, base: BaseReader<'d>) -> Self {
         let unique = |index: usize| {
             let definition = &table.indexes[index];
             let entries = IndexEntries::new(table, index);
@@ -111,7 +112,7 @@ impl Finder {
         match newest.look(&self.delta.rows, key) {
             Known::Row(body) => Ok(Some(body)),
             Known::Deleted => Ok(None),
-            Known::Absent => self.base.get(&self.table.root, key).map_err(tree_error),
+            Known::Absent => self.base.get(&self.table.root, key),
         }
     }
 
@@ -137,7 +138,7 @@ impl Finder {
         let mut high = prefix.to_vec();
         let high = if prefix_successor(&mut high) { Bound::Excluded(high.as_slice()) } else { Bound::Unbounded };
         let root = &self.table.indexes[*index].root;
-        let mut found = self.base.range(root, Bound::Included(prefix), high);
+        let mut found = self.base.range(root, Bound::Included(prefix), high)?;
         while let Some((entry, _)) = found.next().map_err(tree_error)? {
             let mut other = Vec::new();
             entries.primary_key(entry, &mut other).map_err(crate::error::SqlError::corrupt)?;

@@ -114,7 +114,7 @@ impl Session {
 
 /// Adds rows of the table's own types; `first_row` counts them for messages.
 pub(super) fn add(
-    writer: &mut RowWriter,
+    writer: &mut RowWriter<'_>,
     change: &mut Change<'_, '_>,
     rows: &RecordBatch,
     first_row: u64,

@@ -30,7 +30,7 @@ pub struct References<'c, 't> {
     db: &'c Database,
     view: &'c Arc<ReadView>,
     transaction: &'c mut Transaction<'t>,
-    writers: HashMap<TableId, RowWriter>,
+    writers: HashMap<TableId, RowWriter<'c>>,
     /// A look-up met a row that another transaction changes.
     conflict: Option<Refusal>,
 }
@@ -98,7 +98,7 @@ fn encoded(table: &Table, row: &[Value]) -> Result<Entry> {
     Ok((encoder.key, encoder.row))
 }
 
-impl References<'_, '_> {
+impl<'c> References<'c, '_> {
     fn work_off(&mut self, mut changes: VecDeque<Changed>) -> Result<(), Refusal> {
         let view = Arc::clone(self.view);
         let catalog = &view.snapshot.catalog;
@@ -172,14 +172,14 @@ impl References<'_, '_> {
     fn write(
         &mut self,
         table: &Arc<Table>,
-        work: impl FnOnce(&mut RowWriter, &mut Transaction<'_>) -> Result<(), Refusal>,
+        work: impl FnOnce(&mut RowWriter<'_>, &mut Transaction<'_>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         self.writer(table)?;
         let writer = self.writers.get_mut(&table.id).ok_or_else(|| SqlError::internal("a writer was lost"))?;
         work(writer, self.transaction)
     }
 
-    fn writer(&mut self, table: &Arc<Table>) -> Result<&mut RowWriter> {
+    fn writer(&mut self, table: &Arc<Table>) -> Result<&mut RowWriter<'c>> {
         use std::collections::hash_map::Entry as Place;
         Ok(match self.writers.entry(table.id) {
             Place::Occupied(place) => place.into_mut(),
@@ -223,7 +223,7 @@ impl References<'_, '_> {
         });
         outcome?;
         let high = high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut base = writer.finder.base.range(&table.root, Bound::Included(&low), high);
+        let mut base = writer.finder.base.range(&table.root, Bound::Included(&low), high)?;
         while let Some((key, row)) = base.next().map_err(tree_error)? {
             if !known.contains(key) && matches(key, row)? {
                 entries.push((key.to_vec(), row.to_vec()));

@@ -109,7 +109,7 @@ impl Session {
 
 /// Puts rows in the place of others, whose keys may differ.
 fn replace(
-    writer: &mut RowWriter,
+    writer: &mut RowWriter<'_>,
     change: &mut Change<'_, '_>,
     before: &[Entry],
     after: &[Entry],

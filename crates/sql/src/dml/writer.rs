@@ -19,14 +19,14 @@ use crate::transaction::Refusal;
 pub type Entry = (Vec<u8>, Vec<u8>);
 
 /// Writes rows of one table in one transaction.
-pub struct RowWriter {
-    pub finder: Finder,
+pub struct RowWriter<'d> {
+    pub finder: Finder<'d>,
 }
 
-impl RowWriter {
-    pub fn new(db: &Database, snapshot: &Snapshot, table: &Arc<Table>) -> Result<Self> {
+impl<'d> RowWriter<'d> {
+    pub fn new(db: &'d Database, snapshot: &Snapshot, table: &Arc<Table>) -> Result<Self> {
         let delta = snapshot.delta(table).ok_or_else(|| SqlError::internal("a table without a delta is written"))?;
-        Ok(Self { finder: Finder::new(table, delta, db.base_reader()?) })
+        Ok(Self { finder: Finder::new(table, delta, db.base_reader()) })
     }
 
     /// Rows of a batch of the table's own types, checked, as entries; hidden row ids are taken.

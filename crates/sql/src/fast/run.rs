@@ -15,7 +15,7 @@ use super::expr::{Expr, Inputs};
 use super::{FastPlan, Operation};
 use crate::catalog::{EntryLayout, Table};
 use crate::convert::array_of;
-use crate::database::{Database, tree_error};
+use crate::database::Database;
 use crate::delta::Delta;
 use crate::dml::RowWriter;
 use crate::entries::{EntryDecoder, EntryEncoder};
@@ -74,8 +74,7 @@ impl Session {
                 Attempt::Conflict(Some(holder)) => self.wait_for(holder).await?,
                 Attempt::Conflict(None) => tokio::task::yield_now().await,
                 Attempt::Read(table, key) => {
-                    let read =
-                        move |db: &Database| db.base_reader()?.get(&table.root, &key).map(drop).map_err(tree_error);
+                    let read = move |db: &Database| db.base_reader().get(&table.root, &key).map(drop);
                     self.blocking(read).await?;
                 }
             }
@@ -305,8 +304,8 @@ impl Running<'_> {
             Seen::Absent => {}
         }
         let mut row = Vec::new();
-        let mut base = self.db.base_reader()?;
-        Ok(match base.get_cached(&self.table.root, key, &mut row).map_err(tree_error)? {
+        let base = self.db.base_reader();
+        Ok(match base.get_cached(&self.table.root, key, &mut row)? {
             Some(true) => Place::Row(row),
             Some(false) => Place::Nowhere,
             None => Place::Away,

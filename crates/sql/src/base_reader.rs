@@ -1,0 +1,60 @@
+//! Rows of the base by key, for one thread: out of memory if they are there, and only then from storage.
+//!
+//! Looking at pages in memory takes nothing but an announcement; reading others takes a port with a ring of its own, which is made
+//! when it is first needed.
+
+use std::ops::Bound;
+
+use saki_tree::{CachedReader, TreeRange, TreeReader, TreeRoot};
+
+use crate::database::{Database, tree_error};
+use crate::error::{Result, SqlError};
+
+/// Reads the trees of a base.
+pub struct BaseReader<'d> {
+    db: &'d Database,
+    /// Goes back to the database with the reader.
+    cached: Option<CachedReader>,
+    full: Option<TreeReader>,
+}
+
+impl<'d> BaseReader<'d> {
+    pub fn new(db: &'d Database, cached: CachedReader) -> Self {
+        Self { db, cached: Some(cached), full: None }
+    }
+
+    /// Replaces `row` by the value of a key: whether there is one. `None` if a page would have to be read.
+    pub fn get_cached(&self, tree: &TreeRoot, key: &[u8], row: &mut Vec<u8>) -> Result<Option<bool>> {
+        let Some(cached) = &self.cached else { return Ok(None) };
+        cached.get(tree, key, row).map_err(tree_error)
+    }
+
+    /// The value of a key. Waits for storage.
+    pub fn get(&mut self, tree: &TreeRoot, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut row = Vec::new();
+        match self.get_cached(tree, key, &mut row)? {
+            Some(is_there) => Ok(is_there.then_some(row)),
+            None => self.full()?.get(tree, key).map_err(tree_error),
+        }
+    }
+
+    /// Entries of a range, in the order of their keys. Waits for storage.
+    pub fn range(&mut self, tree: &TreeRoot, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<TreeRange<'_>> {
+        Ok(self.full()?.range(tree, low, high))
+    }
+
+    fn full(&mut self) -> Result<&mut TreeReader> {
+        if self.full.is_none() {
+            self.full = Some(self.db.tree_reader()?);
+        }
+        self.full.as_mut().ok_or_else(|| SqlError::internal("a reader was lost"))
+    }
+}
+
+impl Drop for BaseReader<'_> {
+    fn drop(&mut self) {
+        if let Some(cached) = self.cached.take() {
+            self.db.rest(cached);
+        }
+    }
+}
