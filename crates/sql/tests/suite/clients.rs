@@ -150,6 +150,7 @@ fn the_engine_shows_itself_and_who_is_asking() {
         let session = database.session();
         session.execute(TABLES).await.unwrap();
         session.execute("INSERT INTO note VALUES ('a'), ('b')").await.unwrap();
+        session.execute("CHECKPOINT").await.unwrap();
         session.state_facts(|facts| facts.user = "ann".to_owned());
         for (sql, expected) in [
             (
