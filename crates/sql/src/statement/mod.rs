@@ -19,7 +19,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Value, vis
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::catalog::{PUBLIC, bare, qualified};
 use crate::error::{ErrorKind, Position, Result, SqlError};
@@ -31,6 +31,9 @@ pub const CHECKPOINT: &str = "checkpoint";
 pub fn parse(sql: &str) -> Result<Vec<Statement>> {
     let dialect = PostgreSqlDialect {};
     let mut parser = DFParserBuilder::new(sql).with_dialect(&dialect).build()?;
+    if let Some(tokens) = with_booleans_of_copy(sql) {
+        parser.parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
+    }
     if let Some(tokens) = identity::in_order(sql, &dialect)? {
         parser.parser = parser.parser.with_tokens_with_locations(tokens);
     }
@@ -100,6 +103,33 @@ pub fn parse_name(text: &str) -> Result<ObjectName> {
 /// [`parse_name`] of a relation.
 pub fn parse_relation(text: &str) -> Result<RelationName> {
     RelationName::read(&parse_name(text)?)
+}
+
+/// The tokens of a text with COPY in it, in which `FREEZE on` is written as the parser knows it: `FREEZE true`.
+fn with_booleans_of_copy(sql: &str) -> Option<Vec<TokenWithSpan>> {
+    let is_copy = sql.as_bytes().windows(4).any(|window| window.eq_ignore_ascii_case(b"copy"));
+    if !is_copy {
+        return None;
+    }
+    // What cannot be cut into tokens the parser has refused already.
+    let Ok(mut tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location() else { return None };
+    let mut after_freeze = false;
+    for token in &mut tokens {
+        let Token::Word(word) = &token.token else {
+            after_freeze &= matches!(token.token, Token::Whitespace(_));
+            continue;
+        };
+        let value = match word.value.to_lowercase().as_str() {
+            "on" if after_freeze => Some("TRUE"),
+            "off" if after_freeze => Some("FALSE"),
+            _ => None,
+        };
+        after_freeze = word.keyword == Keyword::FREEZE;
+        if let Some(value) = value {
+            token.token = Token::make_keyword(value);
+        }
+    }
+    Some(tokens)
 }
 
 /// CHECKPOINT, which the parser does not know: read as the call of a procedure.
