@@ -137,7 +137,7 @@ impl Connection {
     async fn merge(&mut self) -> Result<(), SqlError> {
         self.changes += 1;
         match self.merge {
-            Merge::Sometimes if self.changes % 2 == 0 => {}
+            Merge::Sometimes if self.changes.is_multiple_of(2) => {}
             Merge::Never => {}
             Merge::Always | Merge::Sometimes => drop(self.session.execute("CHECKPOINT").await?),
         }
