@@ -43,6 +43,7 @@ small-benches: build-all
 	$(SAKI_BENCH) tpch --small --cold --repeat 1 --data $(DATA)/small --json $(DATA)/small/tpch-cold.json
 	$(SAKI_BENCH) join --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/join.json --plot $(DATA)/small/join.png
 	$(SAKI_BENCH) operators --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/operators.json
+	$(SAKI_BENCH) merge --small --data $(DATA)/small --json $(DATA)/small/merge.json --plot $(DATA)/small/merge.png
 	$(SAKI_BENCH) neworder --small --data $(DATA)/small --json $(DATA)/small/neworder.json --plot $(DATA)/small/neworder.png
 	$(SAKI_BENCH) tpcc --small --data $(DATA)/small --json $(DATA)/small/tpcc.json --plot $(DATA)/small/tpcc.png
 	$(SAKI_BENCH) ycsb --small --data $(DATA)/small --json $(DATA)/small/ycsb.json --plot $(DATA)/small/ycsb.png
@@ -74,6 +75,7 @@ bench:
 	target/release/saki-bench tpch --sf 1 --data $(DATA) --json $(DATA)/tpch-hot.json --plot $(DATA)/tpch-hot.png
 	target/release/saki-bench tpch --sf $(SCALE) --cold --repeat 3 --data $(DATA) --json $(DATA)/tpch-cold.json --plot $(DATA)/tpch-cold.png
 	target/release/saki-bench join --sf $(SCALE) --data $(DATA) --json $(DATA)/join.json --plot $(DATA)/join.png
+	target/release/saki-bench merge --sf $(SCALE) --data $(DATA) --json $(DATA)/merge.json --plot $(DATA)/merge.png
 	target/release/saki-bench neworder --all --data $(DATA) --json $(DATA)/neworder.json --plot $(DATA)/neworder.png
 	target/release/saki-bench tpcc --data $(DATA) --json $(DATA)/tpcc.json --plot $(DATA)/tpcc.png
 	target/release/saki-bench ycsb --data $(DATA) --json $(DATA)/ycsb.json --plot $(DATA)/ycsb.png
