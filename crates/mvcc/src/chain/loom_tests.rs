@@ -1,4 +1,5 @@
-//! Rows and versions as they are, in every interleaving of two threads: `loom` tries them all, up to three preemptions.
+//! Rows and versions as they are, in the interleavings of two threads: `loom` tries those with up to two preemptions, and no longer than some
+//! seconds for each model. A transaction's end looks for those who wait for it, which makes for more of them than can all be tried.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +20,10 @@ fn arena() -> Arena {
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(2);
+    builder.max_duration = Some(std::time::Duration::from_secs(40));
+    // How often it looks at the time, in interleavings.
+    builder.checkpoint_interval = 100;
     builder.check(check);
 }
 
