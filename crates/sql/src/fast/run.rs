@@ -60,6 +60,7 @@ impl Session {
         values: &[ScalarValue],
         sink: &mut (dyn RowSink + Send),
     ) -> Result<FastAnswer> {
+        let mut has_read = false;
         loop {
             let attempt = {
                 let Ok(mut transactions) = self.transactions.try_lock() else { return Ok(FastAnswer::Ordinary) };
@@ -73,7 +74,10 @@ impl Session {
                 Attempt::Ordinary => return Ok(FastAnswer::Ordinary),
                 Attempt::Conflict(Some(holder)) => self.wait_for(holder).await?,
                 Attempt::Conflict(None) => tokio::task::yield_now().await,
+                // Too long for a page, or pushed out of memory again at once.
+                Attempt::Read(..) if has_read => return Ok(FastAnswer::Ordinary),
                 Attempt::Read(table, key) => {
+                    has_read = true;
                     let read = move |db: &Database| db.base_reader().get(&table.root, &key).map(drop);
                     self.blocking(read).await?;
                 }

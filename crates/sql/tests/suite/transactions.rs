@@ -88,6 +88,21 @@ async fn rows_are_changed_in_delta_and_in_base() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_row_too_long_for_a_page_is_found_and_changed_by_its_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = database.session();
+    run(&session, "CREATE TABLE t (id int PRIMARY KEY, name text, n int)").await;
+    run(&session, "INSERT INTO t SELECT 1, repeat('x', 50000), 0").await;
+    run(&session, "INSERT INTO t VALUES (2, 'y', 0)").await;
+    run(&session, "CHECKPOINT").await;
+    assert_eq!(run(&session, "SELECT name FROM t WHERE id = 1").await.len(), 50000);
+    run(&session, "UPDATE t SET n = n + 1 WHERE id = 1").await;
+    assert_eq!(run(&session, "SELECT n FROM t WHERE id = 1").await, "1");
+    assert_eq!(run(&session, "SELECT name FROM t WHERE id = 1").await.len(), 50000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_without_a_key_are_changed_too() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
