@@ -12,11 +12,11 @@ SAKI_BENCH = target/debug/saki-bench
 # Small enough for an unoptimised build, large enough for several levels of tree.
 SMALL_SCALE = 0.01
 
-.PHONY: test lint build-all models unit small-benches small-demo peers clients bench demo clean-data
+.PHONY: test lint build-all models unit small-benches small-demo peers clients differ bench demo clean-data
 
 # One after the other, the tests last, so that their result lines end the output.
 .NOTPARALLEL:
-test: lint build-all models small-benches small-demo peers unit
+test: lint build-all models small-benches small-demo peers clients unit
 
 build-all:
 	$(CARGO) build --workspace --all-targets
@@ -44,6 +44,8 @@ small-benches: build-all
 	$(SAKI_BENCH) join --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/join.json --plot $(DATA)/small/join.png
 	$(SAKI_BENCH) operators --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/operators.json
 	$(SAKI_BENCH) merge --small --data $(DATA)/small --json $(DATA)/small/merge.json --plot $(DATA)/small/merge.png
+	$(SAKI_BENCH) delta --small --data $(DATA)/small --json $(DATA)/small/delta.json --plot $(DATA)/small/delta.png
+	$(SAKI_BENCH) planning --small --data $(DATA)/small --json $(DATA)/small/planning.json
 	$(SAKI_BENCH) neworder --small --data $(DATA)/small --json $(DATA)/small/neworder.json --plot $(DATA)/small/neworder.png
 	$(SAKI_BENCH) tpcc --small --data $(DATA)/small --json $(DATA)/small/tpcc.json --plot $(DATA)/small/tpcc.png
 	$(SAKI_BENCH) ycsb --small --data $(DATA)/small --json $(DATA)/small/ycsb.json --plot $(DATA)/small/ycsb.png
@@ -57,11 +59,16 @@ small-demo: build-all
 peers: build-all
 	tools/peers/peers --saki $(SAKI) --data $(DATA)/small/peers tpch --scale $(SMALL_SCALE) --page-sizes 4096,16384,131072
 
-# The server through the drivers and programs that people use, under crashes, and beside PostgreSQL.
+# The server through the drivers and programs that people use, and under crashes.
 clients: build-all
 	tools/clients/run --quiet --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/pgbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/pgbench.json
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
+	tools/clients/crash --small --checkpoints --saki $(SAKI) --data $(DATA)/clients
+	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
+
+# Statements beside PostgreSQL.
+differ: build-all
 	tools/clients/differ --small --saki $(SAKI) --data $(DATA)/clients --report $(DATA)/clients/differences.txt
 
 bench:
@@ -75,6 +82,8 @@ bench:
 	target/release/saki-bench tpch --sf 1 --data $(DATA) --json $(DATA)/tpch-hot.json --plot $(DATA)/tpch-hot.png
 	target/release/saki-bench tpch --sf $(SCALE) --cold --repeat 3 --data $(DATA) --json $(DATA)/tpch-cold.json --plot $(DATA)/tpch-cold.png
 	target/release/saki-bench join --sf $(SCALE) --data $(DATA) --json $(DATA)/join.json --plot $(DATA)/join.png
+	target/release/saki-bench delta --sf 1 --data $(DATA) --json $(DATA)/delta.json --plot $(DATA)/delta.png
+	target/release/saki-bench planning --sf 1 --data $(DATA) --json $(DATA)/planning.json
 	target/release/saki-bench merge --sf $(SCALE) --data $(DATA) --json $(DATA)/merge.json --plot $(DATA)/merge.png
 	target/release/saki-bench neworder --all --data $(DATA) --json $(DATA)/neworder.json --plot $(DATA)/neworder.png
 	target/release/saki-bench tpcc --data $(DATA) --json $(DATA)/tpcc.json --plot $(DATA)/tpcc.png

@@ -44,6 +44,16 @@ def start(server: Server, load: Load, *options: str) -> subprocess.Popen:
     return subprocess.Popen(words, env=server.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def start_checkpoints(server: Server) -> subprocess.Popen:
+    """Checkpoints one after the other, until the server ends."""
+    psql = subprocess.Popen(["psql", "--no-psqlrc"], env=server.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+    psql.stdin.write("CHECKPOINT \\watch 0.02\n")
+    psql.stdin.close()
+    psql.stdin = None
+    return psql
+
+
 def measure(server: Server, load: Load) -> dict:
     """Throughput, latencies (from the log of every transaction), and what the server spent on it."""
     logs = pathlib.Path(tempfile.mkdtemp(prefix="pgbench-"))

@@ -59,11 +59,11 @@ class Server:
             time.sleep(0.01)
         return time.monotonic() - started
 
-    def stop(self) -> None:
+    def stop(self, by: signal.Signals = signal.SIGINT) -> None:
         """Asks the server to end; kills it if it does not."""
         if self.process is None:
             return
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(by)
         try:
             status = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -127,7 +127,8 @@ class Sakigake(Server):
         self.database = self.directory / "clients.saki"
         password = self.directory / "password"
         password.write_text(PASSWORD)
-        call([str(self.program), "user", "add", "--db", str(self.database), "--password-file", str(password), USER])
+        call([self.program, "create", self.database])
+        call([self.program, "user", "add", "--db", self.database, "--password-file", password, USER])
 
     def _launch(self, log) -> subprocess.Popen:
         command = [self.program, "serve", "--db", self.database, "--listen", f"127.0.0.1:{self.port}",

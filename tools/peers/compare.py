@@ -19,7 +19,7 @@ def same_value(left, right) -> bool:
     if left is None or right is None:
         return left is right
     if isinstance(left, float) or isinstance(right, float):
-        slack = FLOAT_TOLERANCE * max(abs(left), abs(right), 1)
+        slack = FLOAT_TOLERANCE * max(abs(float(left)), abs(float(right)), 1)
         for value in (left, right):
             if isinstance(value, decimal.Decimal):
                 slack = max(slack, 10.0 ** value.as_tuple().exponent)

@@ -59,6 +59,7 @@ fn main() -> Outcome<()> {
     let overlay = (hidden > 0).then(|| Arc::new(Hidden(masks)) as Arc<dyn ColumnOverlay>);
     let query = |partitions: usize| {
         let scan = ColumnScan {
+            overlay_apart: false,
             table: Arc::clone(&table),
             output: vec![PRICE, DISCOUNT],
             filter: filter(),

@@ -47,6 +47,7 @@ fn scanned(reader: &Arc<saki_exec::SegmentReader>, fixture: &Fixture, filter: Ve
         limit: None,
         snapshot: fixture.volume.snapshot(),
         overlay: None,
+        overlay_apart: false,
     };
     let before = (ALLOCATIONS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
     let mut stream = reader.run(scan, &RunOptions { partitions: 1, ..RunOptions::default() }).open(0);

@@ -224,7 +224,8 @@ impl DeviceError {
     pub fn from_system(device: &str, action: &'static str, offset: u64, error: &std::io::Error) -> Self {
         let changes = matches!(action, "write" | "flush" | "grow");
         match error.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT) => Self::Full { device: device.into() },
+            // The last one: the file may not grow, by the limit of the process or of the file system.
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Self::Full { device: device.into() },
             Some(libc::EROFS) => Self::ReadOnly { device: device.into() },
             Some(libc::EACCES | libc::EPERM) if changes => Self::ReadOnly { device: device.into() },
             errno => Self::Failed { device: device.into(), action, offset, message: error.to_string(), errno },

@@ -25,6 +25,7 @@
 //! may finish for a while; what is stopped then changes nothing.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod admin;
 mod base64;
 mod connection;

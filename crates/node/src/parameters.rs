@@ -183,6 +183,11 @@ impl Parameters {
         told.map(|definition| (definition.name, self.show(definition.name).unwrap_or_default()))
     }
 
+    /// Names and values of those that differ from the default.
+    pub fn stated(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.changed.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
     /// All names and values.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
         DEFINITIONS.iter().map(|definition| (definition.name, self.show(definition.name).unwrap_or_default()))
@@ -218,11 +223,16 @@ fn accepted(definition: &Definition, value: &str) -> Result<String> {
             _ => return Err(refused()),
         },
         Takes::Integer => value.parse::<i32>().map_err(|_| refused())?.to_string(),
-        Takes::Duration => {
-            duration(value).ok_or_else(refused)?;
-            value.to_owned()
-        }
+        Takes::Duration => shown(duration(value).ok_or_else(refused)?),
     })
+}
+
+/// A time in the largest unit that divides it.
+fn shown(time: Duration) -> String {
+    let millis = time.as_millis();
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")];
+    let whole = units.into_iter().find(|(unit, _)| millis > 0 && millis.is_multiple_of(*unit));
+    whole.map_or_else(|| "0".to_owned(), |(unit, name)| format!("{}{name}", millis / unit))
 }
 
 /// A time such as `250`, `250ms`, `30s`, `5 min`.
@@ -254,6 +264,8 @@ mod tests {
         assert_eq!(parameters.show("statement_timeout").unwrap(), "1min");
         parameters.end_transaction();
         assert_eq!(parameters.statement_timeout, Duration::from_secs(5));
+        parameters.set("statement_timeout", Some("5000"), false).unwrap();
+        assert_eq!(parameters.show("statement_timeout").unwrap(), "5s");
         assert_eq!(parameters.set("datestyle", Some("iso"), false).unwrap(), Some("DateStyle"));
         assert_eq!(parameters.set("nonsense", Some("1"), false).unwrap_err().code, "42704");
         assert_eq!(parameters.set("client_encoding", Some("LATIN1"), false).unwrap_err().code, "22023");

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+pub use crate::activity::Activity;
 use crate::failure::{Failure, Result};
 use crate::scram::random;
 
@@ -50,9 +51,17 @@ impl Drop for Running<'_> {
     }
 }
 
+/// What is kept of one connection.
+#[derive(Debug)]
+struct Entry {
+    secret: Vec<u8>,
+    interrupt: Arc<Interrupt>,
+    activity: Arc<Activity>,
+}
+
 #[derive(Debug, Default)]
 struct Entries {
-    by_process: HashMap<i32, (Vec<u8>, Arc<Interrupt>)>,
+    by_process: HashMap<i32, Entry>,
     last: i32,
 }
 
@@ -69,16 +78,28 @@ pub struct Place {
     pub process: i32,
     pub secret: Vec<u8>,
     pub interrupt: Arc<Interrupt>,
+    pub activity: Arc<Activity>,
 }
 
 impl Registry {
+    /// What all connections that have logged in are doing, by process.
+    pub fn activities(&self) -> Vec<(i32, Arc<Activity>)> {
+        let entries = self.entries.lock();
+        let mut all: Vec<_> =
+            entries.by_process.iter().map(|(process, entry)| (*process, Arc::clone(&entry.activity))).collect();
+        drop(entries);
+        all.retain(|(_, activity)| activity.has_logged_in());
+        all.sort_unstable_by_key(|(process, _)| *process);
+        all
+    }
+
     /// Takes a place, if one of `max` is free.
     ///
     /// # Errors
     /// 53300 if there is none.
     pub fn enter(self: &Arc<Self>, max: usize) -> Result<Place> {
         let secret = random(SECRET_BYTES)?;
-        let interrupt = Arc::new(Interrupt::default());
+        let (interrupt, activity) = (Arc::new(Interrupt::default()), Arc::new(Activity::default()));
         let mut entries = self.entries.lock();
         if entries.by_process.len() >= max {
             return Err(Failure::fatal("53300", "sorry, too many clients already")
@@ -91,17 +112,19 @@ impl Registry {
             }
         }
         let process = entries.last;
-        entries.by_process.insert(process, (secret.clone(), Arc::clone(&interrupt)));
-        Ok(Place { registry: Arc::clone(self), process, secret, interrupt })
+        let entry =
+            Entry { secret: secret.clone(), interrupt: Arc::clone(&interrupt), activity: Arc::clone(&activity) };
+        entries.by_process.insert(process, entry);
+        Ok(Place { registry: Arc::clone(self), process, secret, interrupt, activity })
     }
 
     /// Stops the statement of a connection, if the secret is its own.
     pub fn cancel(&self, process: i32, secret: &[u8]) {
         let entries = self.entries.lock();
-        if let Some((own, interrupt)) = entries.by_process.get(&process)
-            && own == secret
+        if let Some(entry) = entries.by_process.get(&process)
+            && entry.secret == secret
         {
-            interrupt.request();
+            entry.interrupt.request();
         }
     }
 }

@@ -10,7 +10,6 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::admin;
 use crate::connection::{self, Shared, Stage};
 use crate::failure::{Failure, Result};
 use crate::metrics::Metrics;
@@ -18,6 +17,7 @@ use crate::options::{MESSAGE_BYTES_MAX, ServerOptions};
 use crate::registry::Registry;
 use crate::scram::random;
 use crate::tls;
+use crate::{activity, admin};
 
 /// Sockets beyond the limit of connections that may be open: clients that log in, are refused, or ask to cancel.
 const SPARE_SOCKETS: usize = 64;
@@ -56,10 +56,14 @@ impl Server {
         let address = listener.local_addr()?;
         let admin_address = admin_listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let (stage, stages) = watch::channel(Stage::Serving);
+        let registry = Arc::new(Registry::default());
+        for view in activity::views(&registry) {
+            database.system_views().register(view);
+        }
         let shared = Arc::new(Shared {
             database,
             options,
-            registry: Arc::new(Registry::default()),
+            registry,
             metrics: Arc::new(Metrics::default()),
             tls,
             queries: queries.handle().clone(),

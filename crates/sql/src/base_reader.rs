@@ -3,7 +3,7 @@
 //! Looking at pages in memory takes nothing but an announcement; reading others takes a port with a ring of its own, which is made
 //! when it is first needed.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 use saki_tree::{CachedReader, TreeRange, TreeReader, TreeRoot};
 
@@ -27,6 +27,18 @@ impl<'d> BaseReader<'d> {
     pub fn get_cached(&self, tree: &TreeRoot, key: &[u8], row: &mut Vec<u8>) -> Result<Option<bool>> {
         let Some(cached) = &self.cached else { return Ok(None) };
         cached.get(tree, key, row).map_err(tree_error)
+    }
+
+    /// Visits the entries of a range until `visit` breaks off, in key order or against it. `false` if a page would have to be read.
+    pub fn range_cached(
+        &self,
+        tree: &TreeRoot,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        is_reverse: bool,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        let Some(cached) = &self.cached else { return Ok(false) };
+        cached.range(tree, bounds, is_reverse, visit).map_err(tree_error)
     }
 
     /// The value of a key. Waits for storage.

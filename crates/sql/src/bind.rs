@@ -16,8 +16,6 @@ pub fn literal(value: &ScalarValue) -> Result<Expr> {
     }
     Ok(match value {
         ScalarValue::Boolean(Some(value)) => bare(Value::Boolean(*value)),
-        // A bare integer is a bigint to the planner.
-        ScalarValue::Int64(Some(value)) if *value >= 0 => bare(Value::Number(value.to_string(), false)),
         // Text is read as what it is compared with or stored in; so a uuid is given as text.
         ScalarValue::Utf8(Some(text)) => bare(Value::SingleQuotedString(text.clone())),
         ScalarValue::FixedSizeBinary(16, Some(bytes)) => bare(Value::SingleQuotedString(uuid_text(bytes))),
@@ -36,12 +34,16 @@ pub fn literal(value: &ScalarValue) -> Result<Expr> {
     })
 }
 
-/// NULL of the type of `value`.
+/// Something of the type of `value`: NULL where that serves.
 pub fn typed_null(value: &ScalarValue) -> Result<Expr> {
     let data_type = value.data_type();
     match data_type {
         // Read as whatever it meets.
         DataType::FixedSizeBinary(_) => Ok(bare(Value::SingleQuotedString(uuid_text(&[0; 16])))),
+        // Functions that are planned by their arguments refuse a NULL.
+        DataType::Int16 | DataType::Int32 | DataType::Int64 => {
+            Ok(cast(bare(Value::SingleQuotedString("1".into())), spelled(&data_type)?))
+        }
         _ => Ok(cast(bare(Value::Null), spelled(&data_type)?)),
     }
 }
@@ -123,7 +125,7 @@ mod tests {
     fn literals_are_safe_text() {
         let text = |value: ScalarValue| literal(&value).unwrap().to_string();
         assert_eq!(text(ScalarValue::Utf8(Some("it's".into()))), "'it''s'");
-        assert_eq!(text(ScalarValue::Int64(Some(7))), "7");
+        assert_eq!(text(ScalarValue::Int64(Some(7))), "CAST('7' AS BIGINT)");
         assert_eq!(text(ScalarValue::Int64(Some(i64::MIN))), "CAST('-9223372036854775808' AS BIGINT)");
         assert_eq!(text(ScalarValue::Decimal128(Some(-1250), 38, 2)), "(-12.50)");
         assert_eq!(text(ScalarValue::Binary(Some(vec![1, 255]))), "X'01ff'");

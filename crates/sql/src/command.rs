@@ -37,6 +37,19 @@ pub enum Command {
         name: String,
         arguments: Option<Parsed>,
     },
+    /// DECLARE … CURSOR FOR a query; `hold`: it outlives the transaction.
+    Declare {
+        name: String,
+        query: Parsed,
+        hold: bool,
+    },
+    /// The next `count` rows of a cursor; `None`: all that are left.
+    Fetch {
+        name: String,
+        count: Option<u64>,
+    },
+    /// Of a cursor; `None`: all.
+    Close(Option<String>),
     /// `None`: all.
     Deallocate(Option<String>),
     /// DISCARD; `true` for ALL.
@@ -110,6 +123,14 @@ impl Parsed {
             Sql::Execute { name: Some(name), parameters, .. } => {
                 Command::Execute { name: object_name(name)?.0, arguments: selected(parameters)? }
             }
+            Sql::Declare { stmts } => declared(stmts)?,
+            Sql::Fetch { name, direction, into: None, .. } => {
+                Command::Fetch { name: name_of(name), count: fetched(direction)? }
+            }
+            Sql::Close { cursor } => Command::Close(match cursor {
+                ast::CloseCursor::All => None,
+                ast::CloseCursor::Specific { name } => Some(name_of(name)),
+            }),
             Sql::Deallocate { name, .. } => {
                 let all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
                 Command::Deallocate((!all).then(|| name_of(name)))
@@ -138,6 +159,11 @@ impl Parsed {
         })
     }
 
+    /// Whether it is about the transaction itself: BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like.
+    pub fn is_transaction(&self) -> bool {
+        matches!(self.command(), Ok(Command::Transaction))
+    }
+
     /// The first word of the statement's completion: `SELECT` for every query.
     pub fn verb(&self) -> &'static str {
         use ast::Statement as Sql;
@@ -155,6 +181,7 @@ impl Parsed {
             Sql::Commit { .. } => "COMMIT",
             Sql::Rollback { .. } => "ROLLBACK",
             Sql::Set(_) => "SET",
+            Sql::Fetch { .. } => "FETCH",
             _ => "OTHER",
         }
     }
@@ -174,6 +201,32 @@ fn set_command(set: &Set) -> Result<Command> {
         Set::SetNamesDefault {} => assigned("client_encoding", None, false),
         Set::SetTransaction { .. } => Command::Transaction,
         _ => Command::Run,
+    })
+}
+
+fn declared(cursors: &[ast::Declare]) -> Result<Command> {
+    let refused = |what: &str| Err(SqlError::unsupported(format!("DECLARE: {what} is not supported")));
+    let [ast::Declare { names, for_query: Some(query), binary, scroll, hold, .. }] = cursors else {
+        return refused("what is not a cursor for a query");
+    };
+    let ([name], None | Some(false), None | Some(false)) = (&names[..], binary, scroll) else {
+        return refused(if *scroll == Some(true) { "SCROLL" } else { "BINARY" });
+    };
+    let query = Parsed(Statement::Statement(Box::new(ast::Statement::Query(query.clone()))));
+    Ok(Command::Declare { name: name_of(name), query, hold: *hold == Some(true) })
+}
+
+/// How many rows FETCH asks for; `None`: all.
+fn fetched(direction: &ast::FetchDirection) -> Result<Option<u64>> {
+    use ast::FetchDirection as Direction;
+    let limit = match direction {
+        Direction::Next | Direction::Forward { limit: None } => return Ok(Some(1)),
+        Direction::All | Direction::ForwardAll => return Ok(None),
+        Direction::Count { limit } | Direction::Forward { limit: Some(limit) } => limit.to_string().parse().ok(),
+        _ => None,
+    };
+    limit.filter(|limit| *limit > 0).map(Some).ok_or_else(|| {
+        SqlError::unsupported("FETCH: a cursor moves forward only").hint("FETCH n, FETCH NEXT or FETCH ALL")
     })
 }
 

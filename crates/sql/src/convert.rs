@@ -10,9 +10,10 @@ use arrow_array::builder::{
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::DataType as Arrow;
-use saki_base::{Column, DataType, Value};
+use saki_base::{Column, DataType, ParseReason, Value};
 
 use crate::catalog::Table;
+use crate::dialect;
 use crate::error::{Result, SqlError};
 
 /// A batch whose column `i` is table column `columns[i]`, as a batch of the whole table; columns that are not named are NULL.
@@ -43,9 +44,11 @@ fn convert(array: &ArrayRef, column: &Column, target: &Arrow, first_row: u64) ->
         return parse_column(column, (0..texts.len()).map(value), |row| format!("row {}", first_row + row as u64));
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(array, target, &options).map_err(|error| {
-        let reason = SqlError::from(error).message;
-        SqlError::data(format!("column {:?} of type {}: {reason}", column.name, column.data_type))
+    let whole = if target.is_integer() { dialect::to_whole(array)? } else { Arc::clone(array) };
+    cast_with_options(&whole, target, &options).map_err(|error| {
+        let SqlError { message, code, .. } = SqlError::from(error);
+        let message = format!("column {:?} of type {}: {message}", column.name, column.data_type);
+        SqlError { code, ..SqlError::data(message) }
     })
 }
 
@@ -59,11 +62,24 @@ pub fn parse_column<'t>(
     for (row, text) in texts.enumerate() {
         values.push(match text {
             None => Value::Null,
-            Some(text) => Value::parse(column.data_type, text)
-                .map_err(|error| SqlError::data(format!("{}, column {:?}: {error}", place(row), column.name)))?,
+            Some(text) => Value::parse(column.data_type, text).map_err(|error| {
+                let message = format!("{}, column {:?}: {error}", place(row), column.name);
+                SqlError::data(message).code(condition(&error.reason))
+            })?,
         });
     }
     Ok(array_of(column.data_type, &values))
+}
+
+/// The SQLSTATE of text that is no value.
+fn condition(reason: &ParseReason) -> &'static str {
+    match reason {
+        ParseReason::Syntax { .. } => "22P02",
+        ParseReason::OutOfRange | ParseReason::NumericOverflow { .. } => "22003",
+        ParseReason::FieldOutOfRange { .. } => "22008",
+        ParseReason::TooLong { .. } => "22001",
+        ParseReason::ZeroCharacter => "22021",
+    }
 }
 
 macro_rules! build {

@@ -16,13 +16,14 @@ use crate::catalog::Table;
 use crate::columns::ColumnReader;
 use crate::convert::conform;
 use crate::database::Database;
+use crate::dialect;
 use crate::error::{Result, SqlError};
 use crate::files::{CsvBatches, write_file};
 use crate::load::{LoadProgress, load};
-use crate::session::{Session, StatementResult};
+use crate::session::{Planned, Session, StatementResult};
 use crate::statement::copy::{Copy, FileFormat, Source};
 use crate::statement::insert::OnConflict;
-use crate::statement::{name_of, parse, position_of};
+use crate::statement::{name_of, parse, position_of, quoted};
 use crate::statistics::{Collector, TableStatistics};
 
 impl Database {
@@ -129,7 +130,7 @@ impl Session {
                 select(&format!("SELECT {list} FROM {}", quoted(name)))?
             }
         };
-        let (plan, context) = self.plan(query).await?;
+        let Planned { plan, context, .. } = self.plan(&query).await?;
         write_file(execute_stream(plan, context)?, &copy.path, copy.format, &copy.csv).await
     }
 
@@ -180,7 +181,7 @@ impl Session {
         for name in names {
             let table = self.stored_table(&name)?;
             let statement = Statement::Statement(Box::new(select(&format!("SELECT * FROM {}", quoted(&name)))?));
-            let planned = self.plan_with(async |state| Ok(state.statement_to_plan(statement).await?)).await?;
+            let planned = self.plan_with(async |state| dialect::plan(state, statement).await).await?;
             let mut stream = execute_stream(planned.0, planned.1)?;
             let mut collector = Collector::new(&table);
             while let Some(batch) = stream.next().await {
@@ -205,10 +206,6 @@ fn named_columns(table: &Table, columns: &[ast::Ident]) -> Result<Vec<usize>> {
         })
     };
     columns.iter().map(find).collect()
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn select(sql: &str) -> Result<ast::Statement> {

@@ -23,12 +23,15 @@ use crate::base_reader::BaseReader;
 use crate::catalog::{CATALOG_TREE, Catalog};
 use crate::cost::DeviceSpeed;
 use crate::delta::{Checkpointer, Engine, Gates, Release, log_directory};
+use crate::dialect;
 use crate::error::{Result, SqlError};
 use crate::memory;
 use crate::pg_catalog::SystemViews;
+use crate::plan_cache::PlanCache;
 use crate::segments::SegmentTables;
 use crate::sequence::Sequences;
 use crate::snapshot::Snapshot;
+use crate::storage_views;
 
 /// Page size of a new database, in bytes, unless told otherwise.
 pub const PAGE_BYTES_DEFAULT: u32 = 8 << 10;
@@ -141,6 +144,7 @@ pub struct Database {
     device: Arc<dyn Device>,
     speed: RwLock<DeviceSpeed>,
     system_views: SystemViews,
+    pub(crate) plans: PlanCache,
 }
 
 impl Database {
@@ -224,7 +228,9 @@ impl Database {
             device,
             speed: RwLock::new(speed),
             system_views: SystemViews::default(),
+            plans: PlanCache::default(),
         });
+        storage_views::register(&database);
         if is_started {
             database.tend_in_background()?;
         }
@@ -245,6 +251,8 @@ impl Database {
         let mut past = self.past.lock();
         past.retain(|snapshot| snapshot.strong_count() > 0);
         past.push(Arc::downgrade(&before));
+        drop(past);
+        self.plans.clear();
     }
 
     /// Snapshots that somebody still reads, but for the newest.
@@ -260,6 +268,11 @@ impl Database {
     /// The newest published snapshot.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.current.read())
+    }
+
+    /// How often a statement ran by a plan that was kept from an earlier run.
+    pub fn plans_reused(&self) -> u64 {
+        self.plans.reused()
     }
 
     pub fn page_size(&self) -> PageSize {
@@ -420,9 +433,9 @@ pub fn exec_error(error: ExecError) -> SqlError {
     match &error {
         ExecError::Page { error: page, tree } => page_error(tree, page),
         ExecError::Malformed { .. } => SqlError::corrupt(error),
-        ExecError::Filter(reason) => SqlError::data(reason.clone()),
+        ExecError::Filter(reason) => dialect::data_error(reason.clone()),
         ExecError::Vector(VectorError::Internal(_)) => SqlError::internal(error),
-        ExecError::Vector(value) => SqlError::data(value.to_string()),
+        ExecError::Vector(value) => dialect::data_error(value.to_string()),
         ExecError::Segment { error: column, .. } => match **column {
             ColumnsError::Corrupt(_) => SqlError::corrupt(error),
             ColumnsError::Internal(_) => SqlError::internal(error),
@@ -442,6 +455,7 @@ fn page_error(tree: &str, error: &PageError) -> SqlError {
 
 pub(crate) fn tree_error(error: TreeError) -> SqlError {
     match &error {
+        TreeError::Volume(VolumeError::Full { .. }) => SqlError::disk_full(error),
         TreeError::Page { tree, error } => page_error(&tree.to_string(), error),
         TreeError::Malformed { .. } => SqlError::corrupt(error),
         TreeError::KeyTooLong { .. } => SqlError::data(error.to_string()),
@@ -454,6 +468,7 @@ pub(crate) fn volume_error(error: VolumeError) -> SqlError {
     match &error {
         VolumeError::Corrupt { .. } => SqlError::corrupt(error),
         VolumeError::Misuse { .. } => SqlError::internal(error),
+        VolumeError::Full { .. } => SqlError::disk_full(error),
         _ => SqlError::storage(error),
     }
 }

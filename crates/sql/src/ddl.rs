@@ -42,7 +42,7 @@ use crate::statement::copy::FileFormat;
 use crate::statement::create_index::{self, NewIndex};
 use crate::statement::create_table::{NewTable, NewTableAs};
 use crate::statement::table_options::TableOptions;
-use crate::statement::{RelationName, name_of, object_name};
+use crate::statement::{RelationName, name_of, object_name, quoted};
 use crate::writer::Writer;
 
 impl Session {
@@ -68,6 +68,9 @@ impl Session {
     }
 
     pub(crate) async fn create_index(&self, create: ast::CreateIndex) -> Result<StatementResult> {
+        if create.concurrently {
+            self.outside_of_block("CREATE INDEX CONCURRENTLY")?;
+        }
         let (table, _) = create_index::table_name(&create)?;
         let _alone = self.alone(vec![table]).await?;
         self.blocking(move |db| db.create_index(&create)).await?;
@@ -276,7 +279,7 @@ fn stored_text(expression: &Expr) -> String {
 }
 
 /// Positions of a table's columns that an expression names, each once.
-fn columns_named(table: &Table, expression: &Expr) -> Vec<usize> {
+pub(crate) fn columns_named(table: &Table, expression: &Expr) -> Vec<usize> {
     let mut named = Vec::new();
     let _ = visit_expressions(expression, |node: &Expr| {
         let ident = match node {
@@ -292,11 +295,6 @@ fn columns_named(table: &Table, expression: &Expr) -> Vec<usize> {
         ControlFlow::<()>::Continue(())
     });
     named
-}
-
-/// An identifier as a statement has to spell it.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// A relation's name as a statement has to spell it.

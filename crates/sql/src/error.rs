@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use datafusion::common::DataFusionError;
+use datafusion::common::{DataFusionError, SchemaError};
+
+use crate::dialect;
 
 /// What the caller may do about an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +72,11 @@ impl SqlError {
 
     pub fn storage(message: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Storage, message.to_string())
+    }
+
+    /// A device has no space left.
+    pub fn disk_full(message: impl fmt::Display) -> Self {
+        Self::storage(message).code("53100")
     }
 
     pub fn corrupt(message: impl fmt::Display) -> Self {
@@ -158,6 +165,11 @@ impl From<DataFusionError> for SqlError {
         {
             return ours.clone().at(position);
         }
+        if let DataFusionError::ResourcesExhausted(reason) = root {
+            return Self::invalid(format!("the query needs more memory than saki.query_memory: {}", clean(reason)))
+                .code("53200")
+                .hint("SET saki.query_memory to more, or let fewer rows be joined or grouped");
+        }
         let kind = match root {
             DataFusionError::SQL(..) => ErrorKind::Syntax,
             DataFusionError::NotImplemented(_) => ErrorKind::Unsupported,
@@ -169,15 +181,24 @@ impl From<DataFusionError> for SqlError {
             DataFusionError::Internal(_) => ErrorKind::Internal,
             _ => ErrorKind::Invalid,
         };
-        let message = clean(&root.to_string());
+        let message = match root {
+            DataFusionError::SchemaError(missing, _) => match missing.as_ref() {
+                SchemaError::FieldNotFound { field, .. } if field.relation.is_none() => {
+                    format!("column {:?} does not exist", field.name)
+                }
+                _ => clean(&root.to_string()),
+            },
+            _ => clean(&root.to_string()),
+        };
         let (message, stated) = take_position(&message);
-        Self { kind, message, position: position.or(stated), detail: None, hint: None, code: None }
+        let code = dialect::condition(root);
+        Self { kind, message, position: position.or(stated), detail: None, hint: None, code }
     }
 }
 
 impl From<arrow::error::ArrowError> for SqlError {
     fn from(error: arrow::error::ArrowError) -> Self {
-        Self::data(clean(&error.to_string()))
+        Self { code: dialect::condition_of_kernel(&error), ..Self::data(clean(&error.to_string())) }
     }
 }
 

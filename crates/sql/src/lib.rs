@@ -11,6 +11,7 @@
 //! ```
 //!
 //! # Words
+//! - *dialect*: what gives statements the meaning they have in PostgreSQL, before and after the planner reads them.
 //! - *snapshot*: a published generation and its catalog; a statement keeps the one it began with.
 //! - *access*: a tree of a table (primary or index), and which table column each of its columns is.
 //! - *column test*: a condition of one column with constants: what storage can decide on encoded bytes.
@@ -50,6 +51,8 @@ mod data;
 mod database;
 mod ddl;
 mod delta;
+mod described;
+mod dialect;
 mod dml;
 mod entries;
 mod error;
@@ -63,7 +66,6 @@ mod join_graph;
 mod join_order;
 mod join_sides;
 mod key_range;
-mod literals;
 mod load;
 mod memory;
 mod merge;
@@ -71,22 +73,28 @@ mod native;
 mod path;
 mod pg_catalog;
 mod pipeline_exec;
+mod plan_cache;
 mod prepared;
+mod progress;
 mod provider;
 mod query_env;
+mod query_memory;
 mod relation;
 mod segments;
 mod sequence;
 mod session;
 mod settings;
 mod snapshot;
+mod stated_types;
 mod statement;
 mod statistics;
+mod storage_views;
 mod stream;
 mod transaction;
 mod types;
 mod view;
 mod writer;
+mod yielding;
 
 pub use catalog::{
     Catalog, Check, ColumnDetail, ForeignKey, Identity, Index, IndexColumn, ReferentialAction, Sequence, Table, View,
@@ -105,8 +113,9 @@ pub use error::{ErrorKind, Position, Result, SqlError};
 pub use fast::{FastAnswer, FastPlan, RowSink};
 pub use load::LoadProgress;
 pub use merge::{ChangeSource, KeyChange, MergeReport, Pace};
-pub use pg_catalog::{PG_TYPE, SessionFacts, SystemView, SystemViews};
+pub use pg_catalog::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use prepared::Prepared;
+pub use progress::Progress;
 pub use saki_base::ValueRef;
 pub use session::{Parsed, Session, StatementResult, TransactionStatus, parse};
 pub use settings::{AccessPath, IndexJoin, JoinOrder, Operators, Settings, parse_size};

@@ -86,41 +86,48 @@ pub struct PipelineParts {
     pub path: String,
 }
 
-impl PipelineExec {
-    pub fn new(parts: PipelineParts) -> Self {
-        let PipelineParts { env, chain, output, schema, child, estimate, scan, path } = parts;
-        let lowered = chain.lower(&output, &env.view);
-        let partitions = match (&child, &chain.origin) {
+impl PipelineParts {
+    /// Parts in which the rows come.
+    fn partitions(&self) -> usize {
+        match (&self.child, &self.chain.origin) {
             (Some(child), _) => child.properties().output_partitioning().partition_count(),
             (None, Origin::Ranges { access, ranges, .. }) => {
                 let whole = ranges.iter().any(|range| range.low.is_none() && range.high.is_none());
                 let leaves = access.tree.leaf_pages as f64;
-                let few_rows = estimate.rows < ROWS_FOR_PARTITIONS;
+                let few_rows = self.estimate.rows < ROWS_FOR_PARTITIONS;
                 let small = few_rows && (leaves < LEAVES_FOR_PARTITIONS || !whole);
-                if small { 1 } else { env.settings.scan_partitions() }
+                if small { 1 } else { self.env.settings.scan_partitions() }
             }
             (None, Origin::Rows { .. }) => 1,
-        };
+        }
+    }
+}
+
+impl PipelineExec {
+    pub fn new(parts: PipelineParts) -> Self {
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&schema)),
-            Partitioning::UnknownPartitioning(partitions),
+            EquivalenceProperties::new(Arc::clone(&parts.schema)),
+            Partitioning::UnknownPartitioning(parts.partitions()),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Self {
-            env,
-            chain,
-            output,
-            child,
-            estimate,
-            scan,
-            path,
-            lowered,
-            schema,
-            properties: Arc::new(properties),
-            run: OnceLock::new(),
-            metrics: ExecutionPlanMetricsSet::new(),
-        }
+        Self::with_properties(parts, Arc::new(properties))
+    }
+
+    fn with_properties(parts: PipelineParts, properties: Arc<PlanProperties>) -> Self {
+        let PipelineParts { env, chain, output, schema, child, estimate, scan, path } = parts;
+        let lowered = chain.lower(&output, &env.view);
+        let (run, metrics) = (OnceLock::new(), ExecutionPlanMetricsSet::new());
+        Self { env, chain, output, child, estimate, scan, path, lowered, schema, properties, run, metrics }
+    }
+
+    /// The same node, to be run again as `env` sees its tables, over the same child, renewed.
+    pub fn renewed(&self, env: &Arc<QueryEnv>, child: Option<Arc<dyn ExecutionPlan>>) -> Self {
+        let mut parts = self.parts();
+        parts.env = Arc::clone(env);
+        parts.chain.snapshot = Arc::clone(&env.view) as _;
+        parts.child = child;
+        Self::with_properties(parts, Arc::clone(&self.properties))
     }
 
     pub fn parts(&self) -> PipelineParts {

@@ -20,10 +20,13 @@ use futures::future::BoxFuture;
 
 use crate::bind::literal;
 use crate::command::Command;
+use crate::described::Described;
+use crate::dialect;
 use crate::error::{Result, SqlError};
 use crate::fast::FastPlan;
 use crate::session::{Parsed, Session, StatementResult};
-use crate::statement::{name_of, object_name, parse};
+use crate::stated_types::stated_types;
+use crate::statement::{name_of, object_name, parse, quoted};
 
 /// Parameters of one statement at most, as in PostgreSQL's protocol.
 const PARAMETERS_MAX: usize = 65_535;
@@ -87,8 +90,12 @@ impl Session {
         Box::pin(async move {
             let count = placeholders(&parsed)?.max(declared.len());
             let probe = self.probe(&parsed);
+            let cast = stated_types(&parsed);
+            let is_known = |index: usize| {
+                declared.get(index).is_some_and(Option::is_some) || cast.contains_key(&format!("${}", index + 1))
+            };
             let found = match &probe {
-                Some(_) if count == 0 => HashMap::new(),
+                Some(_) if (0..count).all(is_known) => HashMap::new(),
                 Some(query) => self.parameter_types(query.clone()).await.or_else(|error| match is_query(&parsed) {
                     true => Err(error),
                     // The change itself will say what is wrong with it, in its own words.
@@ -100,9 +107,11 @@ impl Session {
             let parameters: Vec<DataType> = (0..count)
                 .map(|index| {
                     let stated = declared.get(index).cloned().flatten();
-                    let found = || found.get(&format!("${}", index + 1)).cloned().flatten();
+                    let name = format!("${}", index + 1);
+                    let cast = || cast.get(&name).cloned();
+                    let found = || found.get(&name).cloned().flatten();
                     let counted = || row_counts.contains(&(index + 1)).then_some(DataType::Int64);
-                    plain(stated.or_else(counted).or_else(found).unwrap_or(DataType::Utf8))
+                    plain(stated.or_else(cast).or_else(counted).or_else(found).unwrap_or(DataType::Utf8))
                 })
                 .collect();
             let schema = self.schema_of(&parsed, &parameters).await?;
@@ -130,7 +139,7 @@ impl Session {
     async fn parameter_types(&self, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {
         let Parsed(statement) = query;
         self.analyze_with(async |state| {
-            let plan = state.statement_to_plan(statement).await?;
+            let plan = dialect::plan(state, statement).await?;
             Ok(plan.get_parameter_types()?)
         })
         .await
@@ -152,17 +161,20 @@ impl Session {
                 parsed.clone()
             }
             ast::Statement::Insert(ast::Insert { table, returning: Some(items), .. }) => returned(items, table)?,
-            ast::Statement::Update(ast::Update { table, returning: Some(items), .. }) => returned(items, table)?,
-            ast::Statement::Delete(ast::Delete { from, returning: Some(items), .. }) => {
-                returned(items, &list(delete_tables(from)))?
+            ast::Statement::Update(update @ ast::Update { returning: Some(items), .. }) => {
+                returned(items, &updated_from(update))?
+            }
+            ast::Statement::Delete(delete @ ast::Delete { returning: Some(items), .. }) => {
+                returned(items, &deleted_from(delete))?
             }
             _ => return Ok(None),
         };
         let nulls = parameters.iter().map(ScalarValue::try_from).collect::<Result<Vec<_>, _>>()?;
         let Parsed(statement) = bind_typed(&query, &nulls)?;
         let schema = self.analyze_with(async |state| {
-            let plan = state.statement_to_plan(statement).await?;
-            Ok(SchemaRef::new(plan.schema().as_arrow().clone()))
+            let plan = dialect::plan(state, statement).await?;
+            let described = Described::of(&plan);
+            Ok(described.apply(&dialect::result_schema(state, plan)))
         });
         Ok(Some(schema.await?))
     }
@@ -176,21 +188,9 @@ impl Session {
             ast::Statement::Insert(insert) => self.insert_probe(insert)?,
             ast::Statement::Update(update) => {
                 let items = update.assignments.iter().filter_map(assigned).collect();
-                let from = match &update.from {
-                    Some(ast::UpdateTableFromKind::BeforeSet(tables) | ast::UpdateTableFromKind::AfterSet(tables)) => {
-                        format!("{}, {}", update.table, list(tables))
-                    }
-                    None => update.table.to_string(),
-                };
-                select(items, &from, update.selection.as_ref())
+                select(items, &updated_from(update), update.selection.as_ref())
             }
-            ast::Statement::Delete(delete) => {
-                let mut from = list(delete_tables(&delete.from));
-                if let Some(using) = &delete.using {
-                    from = format!("{from}, {}", list(using));
-                }
-                select(Vec::new(), &from, delete.selection.as_ref())
-            }
+            ast::Statement::Delete(delete) => select(Vec::new(), &deleted_from(delete), delete.selection.as_ref()),
             _ => return None,
         };
         Some(Parsed(parse(&sql).ok()?.pop()?))
@@ -261,6 +261,25 @@ fn returned(items: &[ast::SelectItem], table: &impl std::fmt::Display) -> Result
     query.map(Parsed).ok_or_else(|| SqlError::internal("RETURNING of nothing"))
 }
 
+/// The relations of an UPDATE, as a FROM clause.
+fn updated_from(update: &ast::Update) -> String {
+    match &update.from {
+        Some(ast::UpdateTableFromKind::BeforeSet(tables) | ast::UpdateTableFromKind::AfterSet(tables)) => {
+            format!("{}, {}", update.table, list(tables))
+        }
+        None => update.table.to_string(),
+    }
+}
+
+/// The relations of a DELETE, as a FROM clause.
+fn deleted_from(delete: &ast::Delete) -> String {
+    let from = list(delete_tables(&delete.from));
+    match &delete.using {
+        Some(using) => format!("{from}, {}", list(using)),
+        None => from,
+    }
+}
+
 fn delete_tables(from: &ast::FromTable) -> &[ast::TableWithJoins] {
     match from {
         ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables) => tables,
@@ -269,10 +288,6 @@ fn delete_tables(from: &ast::FromTable) -> &[ast::TableWithJoins] {
 
 fn list(tables: &[ast::TableWithJoins]) -> String {
     tables.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn is_default(value: &Expr) -> bool {
@@ -305,7 +320,7 @@ fn plain(found: DataType) -> DataType {
 }
 
 /// The text after `$` of a placeholder.
-fn placeholder(expr: &Expr) -> Option<&str> {
+pub fn placeholder(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(name), .. }) => Some(name),
         _ => None,

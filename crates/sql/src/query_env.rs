@@ -10,7 +10,8 @@ use crate::cost::CostModel;
 use crate::database::Database;
 use crate::delta::ReadView;
 use crate::dml::StandIns;
-use crate::settings::Settings;
+use crate::error::{Result, SqlError};
+use crate::settings::{Operators, Settings};
 use crate::snapshot::Snapshot;
 
 /// Shared by all nodes of a statement's plan.
@@ -18,7 +19,8 @@ pub struct QueryEnv {
     /// What is read, deltas included.
     pub view: Arc<ReadView>,
     pub snapshot: Arc<Snapshot>,
-    pub db: Arc<Database>,
+    /// `None` in plans that are kept, which would keep it open.
+    db: Option<Arc<Database>>,
     pub settings: Settings,
     pub costs: CostModel,
     pub executor: Arc<Executor>,
@@ -30,6 +32,27 @@ pub struct QueryEnv {
 }
 
 impl QueryEnv {
+    /// What a statement of `db` works with.
+    pub fn new(db: &Arc<Database>, view: Arc<ReadView>, settings: Settings) -> Self {
+        let costs = CostModel::new(db.speed(), db.page_size().bytes(), &settings);
+        Self {
+            snapshot: Arc::clone(&view.snapshot),
+            view,
+            db: Some(Arc::clone(db)),
+            row_id_of: None,
+            stand_ins: StandIns::default(),
+            settings,
+            costs,
+            executor: Arc::clone(&db.executor),
+            segment_reader: Arc::clone(&db.segment_reader),
+        }
+    }
+
+    /// The database, for a plan that runs.
+    pub fn database(&self) -> Result<&Arc<Database>> {
+        self.db.as_ref().ok_or_else(|| SqlError::internal("a plan that is kept runs"))
+    }
+
     /// The same with the row ids of a table to be seen, if it has any. Segments do not have them.
     pub fn with_row_id(&self, table: &Table) -> Arc<Self> {
         let mut env = self.copy();
@@ -44,11 +67,22 @@ impl QueryEnv {
         Arc::new(Self { stand_ins, ..self.copy() })
     }
 
+    /// The same with other operators.
+    pub fn with_operators(&self, operators: Operators) -> Result<Arc<Self>> {
+        let settings = Settings { operators, ..self.settings.clone() };
+        Ok(Arc::new(Self::new(self.database()?, Arc::clone(&self.view), settings)))
+    }
+
+    /// The same over nothing but the base, for a plan that is kept.
+    pub fn over_base(&self) -> Arc<Self> {
+        Arc::new(Self { db: None, view: ReadView::new(Arc::clone(&self.snapshot), None), ..self.copy() })
+    }
+
     fn copy(&self) -> Self {
         Self {
             view: Arc::clone(&self.view),
             snapshot: Arc::clone(&self.snapshot),
-            db: Arc::clone(&self.db),
+            db: self.db.clone(),
             settings: self.settings.clone(),
             costs: self.costs,
             executor: Arc::clone(&self.executor),

@@ -158,6 +158,13 @@ impl Sequences {
         state.map_or(sequence.position, |state| state.position)
     }
 
+    /// Up to where values have been given out.
+    pub fn position(&self, sequence: &Sequence) -> SequencePosition {
+        let states = self.states.lock();
+        let state = states.get(&sequence.id).filter(|state| state.version == sequence.version);
+        state.map_or(sequence.position, |state| state.position)
+    }
+
     /// Moves the catalog's positions to what has been reserved: part of every commit.
     pub fn store(&self, catalog: &mut Catalog) {
         let states = self.states.lock();

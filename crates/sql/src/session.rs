@@ -23,27 +23,33 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Set};
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
-use crate::cost::CostModel;
 use crate::database::Database;
 use crate::delta::ReadView;
-use crate::dml::StandIns;
+use crate::described::Described;
+use crate::dialect::{self, Operators};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::explain::plan_text;
 use crate::implied::ImpliedConditions;
 use crate::index_join::IndexJoinRule;
 use crate::join_order::OrderedPlanner;
-use crate::literals::TypedLiterals;
 use crate::merge::Pace;
 use crate::native::NativeRule;
 use crate::pg_catalog::{self, SessionFacts, SystemCatalog};
+use crate::plan_cache::{self, Sighting};
+use crate::progress::{Progress, QueryProgress};
 use crate::provider::{PublicSchema, SakiCatalog};
 use crate::query_env::QueryEnv;
+use crate::query_memory;
 use crate::sequence::{self, SessionSequences};
 use crate::settings::Settings;
 use crate::statement::{self, object_name, setting_text};
 use crate::transaction::Transactions;
+use crate::yielding::YieldingJoins;
+
+/// What a sort keeps back at most, to merge what it has spilled.
+const SORT_RESERVATION_BYTES: usize = 10 << 20;
 
 /// What a statement gave.
 pub enum StatementResult {
@@ -103,6 +109,14 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     Ok(statement::parse(sql)?.into_iter().map(Parsed).collect())
 }
 
+/// A query that can run.
+pub(crate) struct Planned {
+    pub plan: Arc<dyn ExecutionPlan>,
+    pub context: Arc<TaskContext>,
+    /// Its columns as clients are told of them.
+    schema: SchemaRef,
+}
+
 /// One user's conversation with a database.
 pub struct Session {
     pub(crate) db: Arc<Database>,
@@ -113,7 +127,10 @@ pub struct Session {
     pub(crate) sequences: Arc<SessionSequences>,
     /// Names mean the tables of one statement's snapshot while it is planned.
     planning: tokio::sync::Mutex<()>,
+    /// How plans run that are not made anew, and the settings it belongs to.
+    context_of: Mutex<Option<(Settings, Arc<TaskContext>)>>,
     pub(crate) transactions: Arc<tokio::sync::Mutex<Transactions>>,
+    progress: QueryProgress,
 }
 
 impl Database {
@@ -136,7 +153,9 @@ impl Database {
             system,
             sequences,
             planning: tokio::sync::Mutex::new(()),
+            context_of: Mutex::default(),
             transactions: Arc::default(),
+            progress: QueryProgress::default(),
         }
     }
 }
@@ -159,12 +178,15 @@ fn session_state() -> SessionState {
     rules.insert(after, Arc::new(IndexJoinRule));
     let mut logical_rules = Optimizer::new().rules;
     logical_rules.insert(0, Arc::new(ImpliedConditions));
+    // It takes the groups of a join for determined by one table's key, and sorts them by that alone.
+    logical_rules.retain(|rule| rule.name() != "eliminate_duplicated_expr");
     // Before rows are distributed over partitions for operators that need it.
     let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
     rules.insert(before, Arc::new(NativeRule));
+    rules.push(Arc::new(YieldingJoins));
     let mut planners = SessionStateDefaults::default_expr_planners();
-    planners.push(Arc::new(TypedLiterals));
-    SessionStateBuilder::new()
+    planners.insert(0, Arc::new(Operators));
+    let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
         .with_expr_planners(planners)
@@ -172,7 +194,9 @@ fn session_state() -> SessionState {
         .with_optimizer_rules(logical_rules)
         .with_physical_optimizer_rules(rules)
         .with_query_planner(Arc::new(OrderedPlanner))
-        .build()
+        .build();
+    dialect::register(&mut state);
+    state
 }
 
 impl Session {
@@ -187,6 +211,11 @@ impl Session {
     /// States who the session is: what `current_user`, `current_setting()` and their like answer.
     pub fn state_facts(&self, change: impl FnOnce(&mut SessionFacts)) {
         self.system.state_session(change);
+    }
+
+    /// How far the session's last query has come.
+    pub fn progress(&self) -> Progress {
+        self.progress.now()
     }
 
     /// Sets one setting, without the prefix `saki.`.
@@ -220,7 +249,7 @@ impl Session {
             let [Statement::Statement(query)] = &statement::parse(sql)?[..] else {
                 return Err(SqlError::invalid("EXPLAIN takes one query"));
             };
-            let (plan, _) = self.plan(query.as_ref().clone()).await?;
+            let Planned { plan, .. } = self.plan(query).await?;
             Ok(plan_text(&plan, false))
         })
     }
@@ -252,7 +281,11 @@ impl Session {
     async fn execute_sql(&self, parsed: ast::Statement) -> Result<StatementResult> {
         use ast::Statement as Sql;
         match parsed {
-            Sql::Query(_) | Sql::ShowTables { .. } | Sql::ShowColumns { .. } => self.query(parsed).await,
+            Sql::Query(mut query) => {
+                self.hold_rows(&mut query).await?;
+                self.query(Sql::Query(query)).await
+            }
+            Sql::ShowTables { .. } | Sql::ShowColumns { .. } => self.query(parsed).await,
             Sql::Explain { .. } | Sql::ExplainTable { .. } => self.execute_explain(parsed).await,
             Sql::CreateTable(create) => self.create_table(&create).await,
             Sql::AlterTable(alter) => self.alter_table(&alter).await,
@@ -269,7 +302,7 @@ impl Session {
                 self.create_schema(&schema_name, if_not_exists).await
             }
             // Within a transaction ROLLBACK has to bring the rows back.
-            Sql::Truncate(truncate) if self.transaction_status() == TransactionStatus::Open => {
+            Sql::Truncate(truncate) if self.outlives_statement() => {
                 for target in &truncate.table_names {
                     let sql = format!("DELETE FROM {}", target.name);
                     for parsed in statement::parse(&sql)? {
@@ -327,19 +360,21 @@ impl Session {
 
     /// What a statement works with that reads `view`.
     pub(crate) fn env_of(&self, view: Arc<ReadView>) -> Arc<QueryEnv> {
-        let settings = self.settings();
-        let costs = CostModel::new(self.db.speed(), self.db.page_size().bytes(), &settings);
-        Arc::new(QueryEnv {
-            snapshot: Arc::clone(&view.snapshot),
-            view,
-            db: Arc::clone(&self.db),
-            row_id_of: None,
-            stand_ins: StandIns::default(),
-            settings,
-            costs,
-            executor: Arc::clone(&self.db.executor),
-            segment_reader: Arc::clone(&self.db.segment_reader),
-        })
+        Arc::new(QueryEnv::new(&self.db, view, self.settings()))
+    }
+
+    /// How plans run under `settings`.
+    fn task_context(&self, settings: &Settings) -> Result<Arc<TaskContext>> {
+        let mut known = self.context_of.lock();
+        match &*known {
+            Some((of, context)) if of == settings => Ok(Arc::clone(context)),
+            _ => {
+                let runtime = query_memory::runtime(settings.query_memory)?;
+                let context = Arc::new(TaskContext::from(&self.state(settings)).with_runtime(runtime));
+                *known = Some((settings.clone(), Arc::clone(&context)));
+                Ok(context)
+            }
+        }
     }
 
     fn state(&self, settings: &Settings) -> SessionState {
@@ -347,21 +382,52 @@ impl Session {
         let config = state.config().clone().with_target_partitions(settings.partitions);
         *state.config_mut() = config.with_batch_size(settings.batch_rows);
         let options = state.config_mut().options_mut();
+        options.optimizer.prefer_hash_join = settings.operators != crate::settings::Operators::Spilling;
+        if let Some(bytes) = settings.query_memory {
+            // What a sort keeps back for merging has to fit beside what it sorts.
+            options.execution.sort_spill_reservation_bytes = SORT_RESERVATION_BYTES.min(bytes / 64);
+        }
         options.optimizer.enable_dynamic_filter_pushdown = settings.dynamic_filters;
         options.extensions.insert(settings.native());
         state
     }
 
     /// The plan of a query over the newest snapshot, and how to run it.
-    pub(crate) async fn plan(&self, mut query: ast::Statement) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
-        pg_catalog::rewrite(&mut query)?;
-        let statement = Statement::Statement(Box::new(query));
-        self.plan_with(async |state| Ok(state.statement_to_plan(statement).await?)).await
+    pub(crate) async fn plan(&self, query: &ast::Statement) -> Result<Planned> {
+        let env = self.env().await?;
+        let kept = if env.settings.plan_cache { self.db.plans.find(query, &env)? } else { None };
+        let planned = match kept {
+            Some((plan, schema)) => Planned { plan, context: self.task_context(&env.settings)?, schema },
+            None => self.plan_anew(query, &env).await?,
+        };
+        self.transactions.lock().await.track(&env.view)?;
+        Ok(planned)
+    }
+
+    async fn plan_anew(&self, query: &ast::Statement, env: &Arc<QueryEnv>) -> Result<Planned> {
+        let sighting = self.db.plans.sight(query);
+        let statement = Statement::Statement(Box::new(query.clone()));
+        let mut known = None;
+        let planned = self.plan_in(env, async |state| {
+            let logical = dialect::plan(state, statement).await?;
+            known = Some((plan_cache::is_repeatable(&logical), Described::of(&logical)));
+            Ok(logical)
+        });
+        let (plan, context) = planned.await?;
+        let shown = dialect::shown(&plan.schema());
+        let (is_repeatable, schema) = match known {
+            Some((is_repeatable, described)) => (is_repeatable, described.apply(&shown)),
+            None => (false, shown),
+        };
+        if let (Sighting::Again(statement), true) = (sighting, is_repeatable && env.settings.plan_cache) {
+            self.db.plans.keep(*statement, env, &plan, &schema)?;
+        }
+        Ok(Planned { plan, context, schema })
     }
 
     /// The logical plan of a statement over the newest snapshot.
     pub(crate) async fn logical_plan(&self, statement: Statement) -> Result<LogicalPlan> {
-        self.analyze_with(async |state| Ok(state.statement_to_plan(statement).await?)).await
+        self.analyze_with(async |state| dialect::plan(state, statement).await).await
     }
 
     /// Plans what `logical` makes of names in the newest snapshot.
@@ -384,7 +450,7 @@ impl Session {
         self.analyze_in(env, async |state| {
             let logical = pg_catalog::nested_loops(logical(state).await?, state)?;
             refuse_changes(&logical)?;
-            Ok((state.create_physical_plan(&logical).await?, state.task_ctx()))
+            Ok((dialect::physical_plan(state, &logical).await?, self.task_context(&env.settings)?))
         })
         .await
     }
@@ -409,9 +475,26 @@ impl Session {
     }
 
     async fn query(&self, query: ast::Statement) -> Result<StatementResult> {
-        let (plan, context) = self.plan(query).await?;
-        let stream = execute_stream(plan, context)?;
-        Ok(StatementResult::Rows { schema: stream.schema(), stream })
+        let Planned { plan, context, schema } = self.plan(&query).await?;
+        self.progress.begin(&plan);
+        let can_outgrow = self.settings.read().query_memory.is_some() && query_memory::cannot_spill(&plan);
+        let mut stream = execute_stream(plan, context)?;
+        if can_outgrow {
+            stream = match query_memory::begun(stream).await {
+                Some(stream) => stream,
+                None => self.query_spilling(query).await?,
+            };
+        }
+        Ok(StatementResult::Rows { schema, stream: dialect::with_shown_names(stream) })
+    }
+
+    /// Runs a query with operators that spill.
+    async fn query_spilling(&self, query: ast::Statement) -> Result<SendableRecordBatchStream> {
+        let statement = Statement::Statement(Box::new(query));
+        let env = self.env().await?.with_operators(crate::settings::Operators::Spilling)?;
+        let planned = self.plan_in(&env, async |state| dialect::plan(state, statement).await).await?;
+        self.transactions.lock().await.track(&env.view)?;
+        Ok(execute_stream(planned.0, planned.1)?)
     }
 
     async fn execute_explain(&self, parsed: ast::Statement) -> Result<StatementResult> {
@@ -424,7 +507,7 @@ impl Session {
         if !matches!(*statement, ast::Statement::Query(_)) {
             return Err(SqlError::unsupported("EXPLAIN takes a query"));
         }
-        let (plan, context) = self.plan(*statement).await?;
+        let Planned { plan, context, .. } = self.plan(&statement).await?;
         if analyze {
             let began = std::time::Instant::now();
             let mut stream = execute_stream(Arc::clone(&plan), context)?;

@@ -43,10 +43,12 @@ pub enum Operators {
     /// Ours.
     Native,
     DataFusion,
+    /// DataFusion's, and of these the ones that spill.
+    Spilling,
 }
 
 /// The choices of one session.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     pub execution: Execution,
     pub max_in_flight: u32,
@@ -62,12 +64,16 @@ pub struct Settings {
     /// A scan whose join turns out to have few keys looks them up instead.
     pub adaptive_lookups: bool,
     pub operators: Operators,
+    /// Bytes that the operators of the session's queries may hold; `None`: as many as there are.
+    pub query_memory: Option<usize>,
     /// Filters and projections are native, if operators are.
     pub native_filter: bool,
     /// Aggregates are native, if operators are.
     pub native_aggregate: bool,
     /// Hash joins are native, if operators are.
     pub native_join: bool,
+    /// Statements that come again run by plans that were kept.
+    pub plan_cache: bool,
 }
 
 impl Default for Settings {
@@ -85,15 +91,20 @@ impl Default for Settings {
             dynamic_filters: true,
             adaptive_lookups: true,
             operators: Operators::Native,
+            query_memory: Some(QUERY_MEMORY_DEFAULT),
             native_filter: true,
             native_aggregate: true,
             native_join: true,
+            plan_cache: true,
         }
     }
 }
 
+/// What the operators of a session's queries may hold, in bytes.
+const QUERY_MEMORY_DEFAULT: usize = 4 << 30;
+
 /// Name and what it takes.
-const SETTINGS: [(&str, &str); 14] = [
+const SETTINGS: [(&str, &str); 16] = [
     ("execution", "out_of_order or in_order"),
     ("max_in_flight", "a number of page requests from 1, or unlimited"),
     ("index_join", "auto, always or never"),
@@ -104,10 +115,12 @@ const SETTINGS: [(&str, &str); 14] = [
     ("batch_rows", "a number from 1 to 1000000"),
     ("dynamic_filters", "on or off"),
     ("adaptive_lookups", "on or off"),
-    ("operators", "native or datafusion"),
+    ("operators", "native, datafusion or spilling"),
+    ("query_memory", "a size such as 512MB, from 1MB, or unlimited"),
     ("native_filter", "on or off"),
     ("native_aggregate", "on or off"),
     ("native_join", "on or off"),
+    ("plan_cache", "on or off"),
 ];
 
 impl Settings {
@@ -179,12 +192,20 @@ impl Settings {
                 self.operators = match text.as_str() {
                     "native" => Operators::Native,
                     "datafusion" => Operators::DataFusion,
+                    "spilling" => Operators::Spilling,
                     _ => return Err(refused()),
+                }
+            }
+            "query_memory" => {
+                self.query_memory = match text.as_str() {
+                    "unlimited" => None,
+                    size => Some(parse_size(size).filter(|bytes| *bytes >= 1 << 20).ok_or_else(refused)?),
                 }
             }
             "native_filter" => self.native_filter = parse_switch(&text).ok_or_else(refused)?,
             "native_aggregate" => self.native_aggregate = parse_switch(&text).ok_or_else(refused)?,
             "native_join" => self.native_join = parse_switch(&text).ok_or_else(refused)?,
+            "plan_cache" => self.plan_cache = parse_switch(&text).ok_or_else(refused)?,
             _ => return Err(Self::unknown(name)),
         }
         Ok(())
@@ -223,10 +244,13 @@ impl Settings {
             "operators" => match self.operators {
                 Operators::Native => "native".into(),
                 Operators::DataFusion => "datafusion".into(),
+                Operators::Spilling => "spilling".into(),
             },
+            "query_memory" => self.query_memory.map_or_else(|| "unlimited".into(), show_size),
             "native_filter" => show_switch(self.native_filter),
             "native_aggregate" => show_switch(self.native_aggregate),
             "native_join" => show_switch(self.native_join),
+            "plan_cache" => show_switch(self.plan_cache),
             _ => return Err(Self::unknown(name)),
         })
     }

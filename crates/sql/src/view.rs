@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast;
 use parking_lot::RwLock;
 
 use crate::catalog::View;
+use crate::dialect;
 use crate::statement::parse_query;
 
 /// What plans the queries of views: the state of the session that asks.
@@ -25,7 +26,7 @@ pub async fn plan(view: &View, planner: &PlannerState) -> Result<ViewTable> {
         return Err(DataFusionError::Internal(format!("view {}: the session has ended", view.name)));
     };
     let query = ast::Statement::Query(parse_query(&view.sql)?);
-    let plan = state.statement_to_plan(Statement::Statement(Box::new(query))).await?;
+    let plan = dialect::plan(&state, Statement::Statement(Box::new(query))).await?;
     let mut columns = Vec::with_capacity(view.columns.len());
     for column in &view.columns {
         // By name: the query's `*` may have become more than it was.

@@ -1,7 +1,7 @@
 //! Reading a tree on one thread that may wait: for the catalog, for DDL, for tests.
 //! Queries read pages through `exec`.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use saki_base::{PageRef, PageSize, TreeId};
@@ -152,6 +152,25 @@ impl CachedReader {
         })
     }
 
+    /// Visits the entries of a range until `visit` breaks off, in key order or, if `is_reverse`, against it. `false` if a page on the
+    /// way, or a value of its own pages, is not in memory: then some entries may have been visited.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn range(
+        &self,
+        tree: &TreeRoot,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+        is_reverse: bool,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<bool, TreeError> {
+        let Some(root) = tree.root else { return Ok(true) };
+        let bounds = Bounds { low: low.map(<[u8]>::to_vec), high: high.map(<[u8]>::to_vec) };
+        let mut walk = CachedWalk { reader: self, tree: tree.id, bounds, is_reverse, visit, key: Vec::new() };
+        let step = walk.page(root, tree.height - 1)?;
+        Ok(!matches!(step, ControlFlow::Break(Stop::Away)))
+    }
+
     fn peek<R>(
         &self,
         tree: TreeId,
@@ -161,6 +180,70 @@ impl CachedReader {
         let found = self.reader.find(page).map_err(|error| TreeError::Page { tree, error })?;
         let looked = found.map(|guard| look(&guard)).transpose();
         looked.map_err(|error| TreeError::malformed(tree, page, "page cache".into(), error))
+    }
+}
+
+/// Why a walk ends early.
+enum Stop {
+    /// The visitor has enough.
+    Enough,
+    /// Something is not in memory.
+    Away,
+}
+
+/// A walk over a range in memory.
+struct CachedWalk<'r, V> {
+    reader: &'r CachedReader,
+    tree: TreeId,
+    bounds: Bounds,
+    is_reverse: bool,
+    visit: V,
+    key: Vec<u8>,
+}
+
+impl<V: FnMut(&[u8], &[u8]) -> ControlFlow<()>> CachedWalk<'_, V> {
+    fn page(&mut self, page: PageRef, level: u8) -> Result<ControlFlow<Stop>, TreeError> {
+        if level == 0 {
+            return self.leaf(page);
+        }
+        let expected = PageExpectation { page_size: self.reader.page_size, tree: self.tree };
+        let mut children = Vec::new();
+        let looked = self.reader.peek(self.tree, page, |bytes| {
+            self.bounds.children(&open_inner(bytes, expected, level)?, &mut children);
+            Ok(())
+        })?;
+        if looked.is_none() {
+            return Ok(ControlFlow::Break(Stop::Away));
+        }
+        if self.is_reverse {
+            children.reverse();
+        }
+        for (child, ()) in children {
+            let step = self.page(child, level - 1)?;
+            if step.is_break() {
+                return Ok(step);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn leaf(&mut self, page: PageRef) -> Result<ControlFlow<Stop>, TreeError> {
+        let Self { reader, tree, bounds, is_reverse, visit, key } = self;
+        let expected = PageExpectation { page_size: reader.page_size, tree: *tree };
+        let looked = reader.peek(*tree, page, |bytes| {
+            let leaf = LeafView::open(bytes, expected)?;
+            let (start, end) = bounds.entries(&leaf);
+            for step in start..end {
+                let index = if *is_reverse { start + end - 1 - step } else { step };
+                leaf.key_into(index, key);
+                let LeafValue::Inline(value) = leaf.value(index) else { return Ok(ControlFlow::Break(Stop::Away)) };
+                if visit(key, value).is_break() {
+                    return Ok(ControlFlow::Break(Stop::Enough));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(looked.unwrap_or(ControlFlow::Break(Stop::Away)))
     }
 }
 

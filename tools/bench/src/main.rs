@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod delta;
 mod device_limit;
 mod fio;
 mod io;
@@ -21,6 +22,7 @@ mod ooo;
 mod ooo_counts;
 mod ooo_summary;
 mod operators;
+mod planning;
 mod plot;
 mod rival;
 mod samples;
@@ -61,6 +63,10 @@ enum Benchmark {
     LoadOne(load::OneOptions),
     /// Changed rows into a table's trees, indexes and segments; what queries notice of it
     Merge(merge::Options),
+    /// The 22 queries of TPC-H with changed rows in the delta, beside the same without
+    Delta(delta::Options),
+    /// Planning a query anew, and by a plan that was kept
+    Planning(planning::Options),
     /// The 22 queries of TPC-H, cold or hot, against DuckDB
     Tpch(tpch::Options),
     /// The three-table join over selectivities, against DuckDB and PostgreSQL
@@ -81,6 +87,8 @@ fn main() -> ExitCode {
         Benchmark::Load(options) => load::run(&common, &options),
         Benchmark::LoadOne(options) => return exit(load::run_one(&options)),
         Benchmark::Merge(options) => merge::run(&common, &options),
+        Benchmark::Delta(options) => delta::run(&common, &options),
+        Benchmark::Planning(options) => planning::run(&common, &options),
         Benchmark::Tpch(options) => tpch::run(&common, &options),
         Benchmark::Join(options) => join::run(&common, &options),
         Benchmark::Operators(options) => operators::run(&common, &options),

@@ -44,7 +44,7 @@ impl Changes {
         let one_of = (table.root.entries / rows.max(1)).max(1);
         // A multiplicative hash of the key: rows are drawn without pattern.
         let sql = format!(
-            "SELECT * FROM lineitem WHERE ((l_orderkey * 40503 + l_linenumber * 2654435 + {round}) % 1000003) % {one_of} = 0"
+            "SELECT * FROM lineitem WHERE ((l_orderkey * 40503 + l_linenumber::bigint * 2654435 + {round}) % 1000003) % {one_of} = 0"
         );
         let session = database.session();
         let batches = runtime.block_on(rows_of(&session, &sql))?;

@@ -110,6 +110,10 @@ impl Mode {
     fn new(name: &str, session: Session, options: &Options) -> Result<Self, String> {
         session.set("execution", name).map_err(text)?;
         session.set("partitions", &options.threads.to_string()).map_err(text)?;
+        // Both engines plan every run.
+        session.set("plan_cache", "off").map_err(text)?;
+        // So that what planning takes is seen by itself: with a limit, a query's first rows come with its plan.
+        session.set("query_memory", "unlimited").map_err(text)?;
         for setting in &options.settings {
             let (name, value) = setting.split_once('=').ok_or_else(|| format!("{setting} is no NAME=VALUE"))?;
             session.set(name, value).map_err(text)?;

@@ -12,6 +12,9 @@ from .sql import Sql
 
 # Sums of floats depend on their order, and PostgreSQL's averages have more digits than others'.
 DIGITS = 12
+PRECISE = decimal.Context(prec=DIGITS)
+# Fewer digits after the point are exact, not where a quotient ends.
+FRACTION_LEAST = 4
 # Seconds after which a statement says nothing about either server.
 LONGEST = 10
 STOPPED = "57014"
@@ -116,12 +119,35 @@ class Peer:
 
 
 def plain(value):
-    """Values that may differ in form alone, in one form."""
-    if isinstance(value, (float, decimal.Decimal)):
-        return f"{value + 0:.{DIGITS}g}" if value == value else "NaN"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:.{DIGITS}g}" if abs(value) < 10**DIGITS else str(value)
-    return value
+    """Values that may differ in form alone, in one form: numbers without zeros at their end."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, decimal.Decimal)):
+        return value
+    number = decimal.Decimal(repr(value)) if isinstance(value, float) else decimal.Decimal(value)
+    if not number.is_finite():
+        return str(number)
+    if not isinstance(value, int):
+        number = PRECISE.plus(number)
+    digits = f"{number:f}"
+    return Number(digits.rstrip("0").rstrip(".") if "." in digits else digits)
+
+
+class Number(str):
+    """A number's digits. One that ends earlier than another is the same if the other rounds to it: quotients and averages
+    have as many digits as their server gives them.
+    """
+
+    def __eq__(self, other):
+        return str.__eq__(self, other) or (isinstance(other, Number) and alike(self, other))
+
+    __hash__ = str.__hash__
+
+
+def alike(one: str, other: str) -> bool:
+    one, other = decimal.Decimal(one), decimal.Decimal(other)
+    least = min(-one.as_tuple().exponent, -other.as_tuple().exponent)
+    if least < FRACTION_LEAST:
+        return abs(one - other) <= max(abs(one), abs(other)).scaleb(-DIGITS)
+    return abs(one - other) < decimal.Decimal(1).scaleb(-least)
 
 
 def differ(peers: tuple[Peer, Peer], case: list[Sql], committed: bool) -> Difference | None:

@@ -21,9 +21,17 @@ const SEGMENTS_MAX: usize = 64;
 /// Segments for each partition that are here already: with so many, none is added.
 const HERE_PER_PARTITION: usize = 2;
 
+/// What is in a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Share {
+    Segments,
+    Overlay,
+    Both,
+}
+
 /// Segments asked for and not taken.
-#[derive(Default)]
 pub(super) struct Ahead {
+    share: Share,
     queue: VecDeque<ScanSegment>,
     /// The next segment of the table to look at, and then the next part of what lies over it.
     next: usize,
@@ -31,6 +39,10 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
+    pub fn new(share: Share) -> Self {
+        Self { share, queue: VecDeque::new(), next: 0, next_part: 0 }
+    }
+
     /// The next segment to work on; `None` after the last.
     pub fn take(&mut self, run: &Arc<ColumnScanRun>, counts: &mut ScanCounts) -> Option<ScanSegment> {
         self.fill(run, counts);
@@ -63,6 +75,9 @@ impl Ahead {
 
     /// The next segment that zones do not rule out, with the conditions that they do not decide.
     fn next_segment(&mut self, run: &ColumnScanRun, counts: &mut ScanCounts) -> Option<ScanSegment> {
+        if self.share == Share::Overlay {
+            return None;
+        }
         loop {
             let index = self.next;
             let segment = run.scan.table.segments.get(index)?;
@@ -90,6 +105,9 @@ impl Ahead {
 
     /// The next part of what lies over the segments: zones know nothing of it.
     fn next_part(&mut self, run: &ColumnScanRun) -> Option<ScanSegment> {
+        if self.share == Share::Segments {
+            return None;
+        }
         let part = self.next_part;
         let parts = run.scan.overlay.as_ref().map_or(0, |overlay| overlay.parts());
         self.next_part += usize::from(part < parts);

@@ -56,6 +56,9 @@ pub struct ColumnScan {
     pub table: Arc<SegmentTable>,
     /// What lies over the segments; `None`: nothing.
     pub overlay: Option<Arc<dyn ColumnOverlay>>,
+    /// The overlay's rows are a partition of their own, behind the others: who groups rows by keys that ascend within each
+    /// partition finds them ascending still.
+    pub overlay_apart: bool,
     /// Columns of the table, in the order in which batches have them.
     pub output: Vec<usize>,
     /// Conditions that all must hold; column indices are the table's.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use saki_page::IoShare;
 use saki_vector::Expr;
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Share};
 use super::filter::{Condition, fallible};
 use super::metrics::ScanMetrics;
 use super::reader::SegmentReader;
@@ -32,6 +32,8 @@ pub struct ColumnScanRun {
     pub(super) output: Vec<usize>,
     pub(super) conditions: Vec<Condition>,
     ahead: Mutex<Ahead>,
+    /// Of the partition that has the overlay's rows, if that is one of its own.
+    apart: Option<Mutex<Ahead>>,
     /// Segments filtered, and those of them that had a row left.
     filtered: AtomicU64,
     survived: AtomicU64,
@@ -52,11 +54,14 @@ impl ColumnScanRun {
         let position = |column: usize| columns.iter().position(|other| *other == column).expect("every column is read");
         let conditions = conditions(&scan, position);
         let remaining = scan.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let is_apart = scan.overlay_apart && scan.overlay.is_some();
+        let share = if is_apart { Share::Segments } else { Share::Both };
         Arc::new(Self {
             output: scan.output.iter().map(|column| position(*column)).collect(),
             share: IoShare::new(options.max_in_flight.max(1)),
             metrics: ScanMetrics::default(),
-            ahead: Mutex::new(Ahead::default()),
+            ahead: Mutex::new(Ahead::new(share)),
+            apart: is_apart.then(|| Mutex::new(Ahead::new(Share::Overlay))),
             filtered: AtomicU64::new(0),
             survived: AtomicU64::new(0),
             remaining: AtomicI64::new(remaining),
@@ -69,9 +74,14 @@ impl ColumnScanRun {
         })
     }
 
-    /// Opens a partition; each may be polled by a thread of its own. Those beyond `options().partitions` are empty.
+    /// Opens a partition; each may be polled by a thread of its own. Those beyond [`Self::partitions`] are empty.
     pub fn open(self: &Arc<Self>, partition: usize) -> ColumnStream {
-        ColumnStream::new(Arc::clone(self), partition >= self.options.partitions)
+        ColumnStream::new(Arc::clone(self), partition)
+    }
+
+    /// Partitions that may have rows: `options().partitions`, and one more for an overlay that is apart.
+    pub fn partitions(&self) -> usize {
+        self.options.partitions + usize::from(self.apart.is_some())
     }
 
     pub fn scan(&self) -> &ColumnScan {
@@ -86,8 +96,9 @@ impl ColumnScanRun {
         &self.metrics
     }
 
-    pub(super) fn take(self: &Arc<Self>, counts: &mut ScanCounts) -> Option<ScanSegment> {
-        self.ahead.lock().take(self, counts)
+    pub(super) fn take(self: &Arc<Self>, partition: usize, counts: &mut ScanCounts) -> Option<ScanSegment> {
+        let apart = self.apart.as_ref().filter(|_| partition >= self.options.partitions);
+        apart.unwrap_or(&self.ahead).lock().take(self, counts)
     }
 
     /// Segments that may be in the queue.

@@ -32,6 +32,7 @@ const SEGMENTS_PER_POLL: usize = 8;
 /// The rows of one partition, in no order. Dropping it ends the partition.
 pub struct ColumnStream {
     run: Arc<ColumnScanRun>,
+    partition: usize,
     observations: Observations,
     counts: ScanCounts,
     /// Taken, and its columns have not all come.
@@ -54,8 +55,9 @@ struct Emitting {
 }
 
 impl ColumnStream {
-    pub(super) fn new(run: Arc<ColumnScanRun>, empty: bool) -> Self {
+    pub(super) fn new(run: Arc<ColumnScanRun>, partition: usize) -> Self {
         Self {
+            partition,
             observations: Observations::new(run.conditions.len()),
             counts: ScanCounts::default(),
             waiting: None,
@@ -63,7 +65,7 @@ impl ColumnStream {
             emitting: None,
             small: (Vec::new(), 0),
             exhausted: false,
-            ended: empty,
+            ended: partition >= run.partitions(),
             waiting_since: None,
             run,
         }
@@ -158,7 +160,7 @@ impl ColumnStream {
             if self.parked.len() >= PARKED_MAX {
                 return Ok(Poll::Pending);
             }
-            self.waiting = if self.exhausted { None } else { self.run.take(&mut self.counts) };
+            self.waiting = if self.exhausted { None } else { self.run.take(self.partition, &mut self.counts) };
         }
         let Some(segment) = &mut self.waiting else {
             self.exhausted = true;

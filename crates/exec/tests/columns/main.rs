@@ -170,6 +170,7 @@ fn scan(fixture: &Fixture, output: &[usize], filter: &[Condition], limit: Option
         limit,
         snapshot: fixture.volume.snapshot(),
         overlay: None,
+        overlay_apart: false,
     }
 }
 
@@ -201,7 +202,7 @@ fn texts(batch: &Batch, output: &[usize]) -> Vec<Vec<Option<String>>> {
 /// All rows of a run, its partitions polled in threads of their own.
 fn collect(run: &Arc<ColumnScanRun>, output: &[usize]) -> Result<Vec<Vec<Option<String>>>, ExecError> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..run.options().partitions)
+        let threads: Vec<_> = (0..run.partitions())
             .map(|partition| {
                 let mut stream = run.open(partition);
                 scope.spawn(move || {

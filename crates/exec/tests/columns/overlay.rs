@@ -100,7 +100,11 @@ proptest! {
         let options = RunOptions { execution, ..options(partitions) };
         for filter in &filters {
             let over = || Some(Arc::clone(&overlay) as Arc<dyn ColumnOverlay>);
-            let with = |limit| ColumnScan { overlay: over(), ..scan(&fixture, &output, filter, limit) };
+            let with = |limit| ColumnScan {
+                overlay: over(),
+                overlay_apart: partitions > 1,
+                ..scan(&fixture, &output, filter, limit)
+            };
             let everything = expected(&merged, &output, filter);
             prop_assert_eq!(&collect(&run(&reader, with(None), &options), &output).unwrap(), &everything);
             let found = collect(&run(&reader, with(limit), &options), &output).unwrap();

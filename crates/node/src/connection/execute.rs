@@ -18,7 +18,7 @@ use crate::registry::Place;
 const CHUNKS: usize = 4;
 
 /// How long the end of what was stopped is waited for.
-const STOP_PATIENCE: Duration = Duration::from_secs(1);
+pub const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A task that ends with whoever waits for it.
 pub struct Task<T>(JoinHandle<T>);
@@ -67,14 +67,14 @@ impl Connection {
         sql: &Arc<str>,
         short: bool,
     ) -> Result<Outcome> {
-        let session = Arc::clone(&self.session);
+        let (session, rows_sent) = (Arc::clone(&self.session), Arc::clone(&self.place.activity));
         if short {
             let Self { writer, .. } = self;
-            let work = work::run(&session, work, &mut shape, limit, sql, writer);
+            let work = work::run(&session, work, &mut shape, limit, sql, (writer, &rows_sent));
             return until_stopped(&self.place, &self.parameters, &mut self.reader, &mut self.stage, work).await?;
         }
         let (sender, mut chunks) = mpsc::channel(CHUNKS);
-        let remote = work::run_remote(session, work, shape, limit, Arc::clone(sql), Remote::new(sender));
+        let remote = work::run_remote(session, work, shape, limit, Arc::clone(sql), (Remote::new(sender), rows_sent));
         let mut task = self.spawn(remote);
         let Self { writer, .. } = self;
         let finished = async {

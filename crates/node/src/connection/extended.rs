@@ -56,7 +56,8 @@ impl Connection {
         }
         let (session, text) = (Arc::clone(&self.session), sql.to_owned());
         let prepared = self.spawn(async move { session.prepare(&text, &declared).await });
-        let prepared = self.supervise(prepared).await?.map_err(|error| Failure::of_statement(error, sql))?;
+        let mut prepared = self.supervise(prepared).await?.map_err(|error| Failure::of_statement(error, sql))?;
+        self.describe_fetch(&mut prepared)?;
         self.statements.insert(name.to_owned(), Arc::new(Statement::new(sql, prepared, stated)));
         Ok(())
     }
@@ -90,7 +91,8 @@ impl Connection {
         if let Some(schema) = &statement.prepared.schema {
             formats::of_columns(&formats, schema.fields().len())?;
         }
-        self.portals.insert(portal.to_owned(), Portal { statement, values, formats, state: PortalState::New });
+        self.portals
+            .insert(portal.to_owned(), Portal { statement, values, formats, state: PortalState::New, hold: false });
         Ok(())
     }
 
@@ -122,6 +124,11 @@ impl Connection {
     }
 
     async fn execute_portal(&mut self, name: &str, limit: u32) -> Result<()> {
+        if !self.portals.get(name).is_some_and(|portal| portal.statement.is_transaction())
+            && (self.pipelining || !self.syncs_next().await?)
+        {
+            self.run_together().await?;
+        }
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         let statement = Arc::clone(&portal.statement);
         let state = std::mem::replace(&mut portal.state, PortalState::Finished);
@@ -130,6 +137,7 @@ impl Connection {
             _ => (Vec::new(), Vec::new()),
         };
         let began = Instant::now();
+        self.place.activity.begin(&statement.sql);
         let result = match state {
             PortalState::New => self.execute_new(&statement, values, formats, limit).await,
             PortalState::Suspended(cursor) => {
@@ -148,6 +156,18 @@ impl Connection {
             portal.state = PortalState::Suspended(cursor);
         }
         Ok(())
+    }
+
+    /// Whether Sync follows, so that what runs now is a transaction by itself. Waits for it: until the client says more, it cannot
+    /// expect an answer.
+    async fn syncs_next(&mut self) -> Result<bool> {
+        loop {
+            match self.reader.next_kind() {
+                Some(kind) => return Ok(kind == b'S'),
+                None if !self.more().await? => return Ok(true),
+                None => {}
+            }
+        }
     }
 
     /// Runs a statement with its values for the first time.
@@ -171,8 +191,14 @@ impl Connection {
                     return Ok(outcome);
                 }
                 let short = matches!(command, Command::Transaction);
+                self.warn(parsed);
                 let work = Work::Prepared { prepared: Arc::clone(&statement.prepared), values, formats };
-                self.execute(work, Shape::Rows { describe: false }, limit.into(), &statement.sql, short).await
+                let shape = Shape::Rows { describe: false };
+                let outcome = self.execute(work, shape, limit.into(), &statement.sql, short).await;
+                if short {
+                    self.end_with(self.session.transaction_status());
+                }
+                outcome
             }
             command => Box::pin(self.utility(command, parsed.clone(), &statement.sql, &formats, false)).await,
         }

@@ -7,6 +7,7 @@
 //! ```
 
 mod copy;
+mod cursor;
 mod execute;
 mod extended;
 mod fast;
@@ -36,6 +37,7 @@ use crate::options::ServerOptions;
 use crate::parameters::Parameters;
 use crate::registry::{Place, Registry};
 
+use execute::STOP_PATIENCE;
 use statement::{Portal, Statement};
 use wire::{Reader, Writer};
 
@@ -76,6 +78,8 @@ pub struct Connection {
     portals: HashMap<String, Portal>,
     /// After an error in the extended protocol: until Sync nothing is heard.
     skipping: bool,
+    /// Statements have run since the last Sync that are one transaction with those that follow.
+    pipelining: bool,
     stage: watch::Receiver<Stage>,
 }
 
@@ -102,14 +106,23 @@ impl Connection {
     /// The next message; before it is waited for, replies are sent.
     async fn next_message(&mut self) -> Result<Option<BytesMut>> {
         let max = self.shared.options.message_bytes_max;
-        if let Some(message) = self.reader.buffered(max)? {
-            return Ok(Some(message));
+        loop {
+            if let Some(message) = self.reader.buffered(max)? {
+                return Ok(Some(message));
+            }
+            self.writer.flush().await?;
+            if !self.more().await? {
+                return Ok(None);
+            }
         }
-        self.writer.flush().await?;
+    }
+
+    /// Waits until the client says more; `false` when it has gone.
+    async fn more(&mut self) -> Result<bool> {
         let (limit, code, what) = self.idle_limit();
         tokio::select! {
             biased;
-            message = self.reader.message(max) => message,
+            more = self.reader.more() => more,
             _ = self.stage.wait_for(|stage| *stage > Stage::Serving) => Err(stopped()),
             () = tokio::time::sleep(limit), if !limit.is_zero() => {
                 Err(Failure::fatal(code, format!("terminating connection due to {what} timeout")))
@@ -134,11 +147,13 @@ impl Connection {
             Frontend::Query(sql) => {
                 self.skipping = false;
                 let result = self.simple_query(sql).await;
-                self.survive(result)?;
+                self.survive(result).await?;
                 self.ready();
             }
             Frontend::Sync => {
                 self.skipping = false;
+                let result = self.end_together().await;
+                self.survive(result).await?;
                 self.ready();
             }
             Frontend::Flush => self.writer.flush().await?,
@@ -149,21 +164,38 @@ impl Connection {
             message => {
                 let result = self.extended(message).await;
                 self.skipping = result.is_err();
-                self.survive(result)?;
+                self.survive(result).await?;
             }
         }
         Ok(())
     }
 
-    /// Tells of an error that the connection survives.
-    fn survive(&mut self, result: Result<()>) -> Result<()> {
+    /// Tells of an error that the connection survives, and its transaction does not.
+    async fn survive(&mut self, result: Result<()>) -> Result<()> {
         match result {
             Err(failure) if !failure.is_fatal() => {
                 self.tell(&failure);
+                self.pipelining = false;
+                // A statement that does not let go of the transaction yet: the next one finds what it left.
+                let _ = tokio::time::timeout(STOP_PATIENCE, self.session.fail()).await;
                 Ok(())
             }
             other => other,
         }
+    }
+
+    /// What runs next belongs with what follows it, or what was before: one transaction until the message or pipeline ends.
+    async fn run_together(&mut self) -> Result<()> {
+        self.pipelining = true;
+        Ok(self.session.begin_message().await?)
+    }
+
+    /// Commits what belongs together.
+    async fn end_together(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.pipelining) {
+            self.session.end_message().await?;
+        }
+        Ok(())
     }
 
     fn tell(&mut self, failure: &Failure) {
@@ -173,18 +205,24 @@ impl Connection {
         backend::failure(&mut self.writer.buffer, failure);
     }
 
+    /// Ends what ends with a transaction, if none is open.
+    fn end_with(&mut self, status: TransactionStatus) {
+        if status == TransactionStatus::Idle {
+            self.portals.retain(|_, portal| portal.hold);
+            self.parameters.end_transaction();
+        }
+    }
+
     /// Says that the next command may come.
     fn ready(&mut self) {
         let status = self.session.transaction_status();
-        if status == TransactionStatus::Idle {
-            self.portals.clear();
-            self.parameters.end_transaction();
-        }
+        self.end_with(status);
         let letter = match status {
             TransactionStatus::Idle => b'I',
             TransactionStatus::Open => b'T',
             TransactionStatus::Failed => b'E',
         };
+        self.place.activity.rest(status);
         backend::ready(&mut self.writer.buffer, letter);
     }
 }

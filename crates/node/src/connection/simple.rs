@@ -14,7 +14,7 @@ use crate::message::backend;
 const LONG_TEXT_BYTES: usize = 16 << 10;
 
 impl Connection {
-    /// Runs a text.
+    /// Runs a text: one transaction, unless its statements say otherwise.
     ///
     /// # Errors
     /// What the client is told; statements before the one that failed have their replies.
@@ -27,13 +27,31 @@ impl Connection {
         if statements.is_empty() {
             backend::empty_query(&mut self.writer.buffer);
         }
+        let together = self.pipelining || statements.len() > 1;
+        let mut left = statements.len();
         for parsed in statements {
             let (verb, began) = (parsed.verb(), Instant::now());
+            self.place.activity.begin(&sql);
+            if together && !parsed.is_transaction() {
+                self.run_together().await?;
+            }
             let result = self.simple_statement(parsed, &sql).await;
             self.count(verb, began, &result);
-            work::complete(&mut self.writer.buffer, verb, &result?);
+            let outcome = result?;
+            left -= 1;
+            if left == 0 {
+                self.end_together().await?;
+            }
+            work::complete(&mut self.writer.buffer, verb, &outcome);
         }
         Ok(())
+    }
+
+    /// Tells of what PostgreSQL warns of before it does it.
+    pub fn warn(&mut self, parsed: &Parsed) {
+        if let Some(warning) = self.session.warning(parsed) {
+            backend::failure(&mut self.writer.buffer, &Failure::warning(warning.sqlstate(), warning.message));
+        }
     }
 
     async fn read_text(&mut self, sql: &Arc<str>) -> Result<Vec<Parsed>> {
@@ -52,7 +70,13 @@ impl Connection {
         match command {
             Command::Run | Command::Transaction => {
                 let short = matches!(command, Command::Transaction);
-                self.execute(Work::Statement(parsed), Shape::Rows { describe: true }, 0, sql, short).await
+                self.warn(&parsed);
+                let outcome =
+                    self.execute(Work::Statement(parsed), Shape::Rows { describe: true }, 0, sql, short).await;
+                if short {
+                    self.end_with(self.session.transaction_status());
+                }
+                outcome
             }
             command => self.utility(command, parsed, sql, &[], true).await,
         }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::wire::{self, Reader, Stream, Writer};
 use super::{Connection, Shared, Stage};
+use crate::activity::{self, Client};
 use crate::failure::{Failure, Result};
 use crate::message::backend;
 use crate::message::frontend::{Frontend, Opening, STARTUP_BYTES_MAX};
@@ -39,7 +40,7 @@ pub async fn open(socket: TcpStream, shared: Arc<Shared>, stage: watch::Receiver
 
 /// `None`: the client only wanted another's statement to stop, has gone, or was refused and told so.
 async fn log_in(socket: TcpStream, shared: &Arc<Shared>, stage: watch::Receiver<Stage>) -> Option<Connection> {
-    let peer = socket.peer_addr().ok()?.ip();
+    let (peer, own) = (socket.peer_addr().ok()?, socket.local_addr().ok()?);
     // Replies are gathered here; the system need not.
     let _ = socket.set_nodelay(true);
     let mut socket: Stream = Box::new(socket);
@@ -53,8 +54,8 @@ async fn log_in(socket: TcpStream, shared: &Arc<Shared>, stage: watch::Receiver<
         }
     };
     let (mut reader, mut writer) = wire::split(socket, BytesMut::new(), &shared.metrics);
-    let made = admit(&packet, peer, secure, shared, &mut reader, &mut writer).await;
-    let (place, parameters) = match made {
+    let made = admit(&packet, peer.ip(), secure, shared, &mut reader, &mut writer).await;
+    let (place, parameters, database) = match made {
         Ok(made) => made,
         Err(failure) => return refuse(writer, shared, &failure).await,
     };
@@ -65,18 +66,34 @@ async fn log_in(socket: TcpStream, shared: &Arc<Shared>, stage: watch::Receiver<
         }
     }
     greet(&mut writer.buffer, &parameters, place.process, &place.secret);
-    Some(Connection {
+    let user = parameters.show("session_authorization").unwrap_or_default().to_owned();
+    let client =
+        Client { user, database, address: peer.ip().to_string(), port: peer.port(), connected: activity::micros() };
+    session.state_facts(|facts| {
+        facts.user.clone_from(&client.user);
+        facts.database.clone_from(&client.database);
+        facts.backend_pid = place.process.into();
+        facts.server = Some((own.ip().to_string(), own.port()));
+        facts.client = Some((client.address.clone(), client.port));
+        facts.started_micros = client.connected;
+    });
+    let session = Arc::new(session);
+    place.activity.log_in(client, &session);
+    let connection = Connection {
         shared: Arc::clone(shared),
         place,
-        session: Arc::new(session),
+        session,
         reader,
         writer,
         parameters,
         statements: Default::default(),
         portals: Default::default(),
         skipping: false,
+        pipelining: false,
         stage,
-    })
+    };
+    connection.state_parameters();
+    Some(connection)
 }
 
 async fn refuse(mut writer: Writer, shared: &Shared, failure: &Failure) -> Option<Connection> {
@@ -115,7 +132,7 @@ async fn negotiate(socket: &mut Stream, shared: &Shared) -> Result<(Option<Bytes
     Err(Failure::fatal("08P01", "too many requests for encryption"))
 }
 
-/// Lets a client in, or says why not.
+/// Lets a client in, or says why not: its place, parameters, and the name of the database.
 async fn admit(
     packet: &[u8],
     peer: IpAddr,
@@ -123,7 +140,7 @@ async fn admit(
     shared: &Shared,
     reader: &mut Reader,
     writer: &mut Writer,
-) -> Result<(crate::registry::Place, Parameters)> {
+) -> Result<(crate::registry::Place, Parameters, String)> {
     let Opening::Startup { minor, parameters } = Opening::read(packet)? else {
         return Err(Failure::fatal("08P01", "not a startup packet"));
     };
@@ -144,23 +161,24 @@ async fn admit(
     let fatal = |failure: Failure| Failure { severity: crate::failure::Severity::Fatal, ..failure };
     let mut parameters = Parameters::begin(defaults.into_iter().chain(given)).map_err(fatal)?;
     parameters.state("session_authorization", startup.user);
-    Ok((place, parameters))
+    Ok((place, parameters, startup.database.to_owned()))
 }
 
 /// What a startup packet says.
 struct Startup<'a> {
     user: &'a str,
+    /// There is one, under whichever name a client knows it.
+    database: &'a str,
     settings: Vec<(String, String)>,
 }
 
 impl<'a> Startup<'a> {
     fn read(parameters: &[(&'a str, &'a str)]) -> Result<Self> {
-        let (mut user, mut settings) = ("", Vec::new());
+        let (mut user, mut database, mut settings) = ("", "", Vec::new());
         for (name, value) in parameters {
             match *name {
                 "user" => user = value,
-                // There is one database.
-                "database" => {}
+                "database" => database = value,
                 "replication" if matches!(*value, "false" | "off" | "no" | "0") => {}
                 "replication" => return Err(Failure::fatal("0A000", "replication connections are not supported")),
                 "options" => settings.extend(options(value)?),
@@ -171,7 +189,8 @@ impl<'a> Startup<'a> {
         if user.is_empty() {
             return Err(Failure::fatal("28000", "no user name in the startup packet"));
         }
-        Ok(Self { user, settings })
+        let database = if database.is_empty() { user } else { database };
+        Ok(Self { user, database, settings })
     }
 }
 

@@ -26,6 +26,11 @@ impl Statement {
         let verb = prepared.statement.as_ref().map_or("", saki_sql::Parsed::verb);
         Self { sql: sql.into(), prepared: Arc::new(prepared), oids, verb }
     }
+
+    /// Whether it is about the transaction itself.
+    pub fn is_transaction(&self) -> bool {
+        self.prepared.statement.as_ref().is_some_and(saki_sql::Parsed::is_transaction)
+    }
 }
 
 /// A statement with its values.
@@ -34,6 +39,8 @@ pub struct Portal {
     pub values: Vec<ScalarValue>,
     pub formats: Vec<Format>,
     pub state: PortalState,
+    /// It outlives its transaction.
+    pub hold: bool,
 }
 
 pub enum PortalState {

@@ -39,16 +39,19 @@ impl Connection {
             Command::Set { name, value, local } if self.is_own(&name) => {
                 let outcome = self.set(&name, value.as_deref(), local)?;
                 self.apply_isolation(&name, sql).await?;
+                self.state_parameters();
                 Ok(outcome)
             }
             Command::Reset(Some(name)) if self.is_own(&name) => {
                 self.set(&name, None, false)?;
+                self.state_parameters();
                 Ok(done("RESET"))
             }
             Command::Show(name) if name == "all" || self.is_own(&name) => self.show(&name, formats, describe),
             Command::Reset(None) => {
                 self.parameters.reset_all();
                 self.report_all();
+                self.state_parameters();
                 self.execute(Work::Statement(parsed), Shape::Rows { describe }, 0, sql, true).await
             }
             Command::Prepare { name, types, statement } => {
@@ -65,6 +68,9 @@ impl Connection {
                 self.statements.clear();
                 Ok(done("DEALLOCATE ALL"))
             }
+            Command::Declare { name, query, hold } => self.declare(name, query, hold, sql).await,
+            Command::Fetch { name, count } => self.fetch(&name, count, formats, describe).await,
+            Command::Close(name) => self.close(name.as_deref()),
             Command::Discard(all) => self.discard(all),
             Command::CopyIn { table, columns, format } => self.copy_in(&table, columns, format, sql).await,
             Command::CopyOut { query, format } => {
@@ -94,6 +100,13 @@ impl Connection {
             backend::parameter_status(&mut self.writer.buffer, reported, self.parameters.show(reported)?);
         }
         Ok(done("SET"))
+    }
+
+    /// Tells the session what its parameters are: `current_setting()` and the system views answer with them.
+    pub fn state_parameters(&self) {
+        let stated = self.parameters.stated().map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+        self.session.state_facts(|facts| facts.parameters = stated);
+        self.place.activity.rename(self.parameters.show("application_name").unwrap_or_default());
     }
 
     /// Tells the session of an isolation level that was set as a parameter.
@@ -207,13 +220,14 @@ impl Connection {
         if !all {
             return Ok(done("DISCARD"));
         }
-        if self.session.transaction_status() != TransactionStatus::Idle {
+        if self.pipelining || self.session.transaction_status() != TransactionStatus::Idle {
             return Err(Failure::new("25001", "DISCARD ALL cannot run inside a transaction block"));
         }
         self.statements.clear();
         self.portals.clear();
         self.parameters.reset_all();
         self.report_all();
+        self.state_parameters();
         Ok(done("DISCARD ALL"))
     }
 }

@@ -64,10 +64,23 @@ impl Reader {
             if let Some(message) = self.buffered(max)? {
                 return Ok(Some(message));
             }
-            if self.read().await? == 0 {
+            if !self.more().await? {
                 return Ok(None);
             }
         }
+    }
+
+    /// The kind of the message that comes next, if any of it is here.
+    pub fn next_kind(&self) -> Option<u8> {
+        self.buffer.first().copied()
+    }
+
+    /// Waits for more of what the client says; `false` when it has gone. Cancelling this loses nothing.
+    ///
+    /// # Errors
+    /// A broken connection.
+    pub async fn more(&mut self) -> Result<bool> {
+        Ok(self.read().await? > 0)
     }
 
     async fn read(&mut self) -> Result<usize> {

@@ -16,8 +16,9 @@ use super::wire::{SPILL_BYTES, Writer};
 use crate::copy::RowWriter;
 use crate::failure::{Failure, Result};
 use crate::message::backend;
+use crate::registry::Activity;
 use crate::types::encode::{Column, columns, data_row};
-use crate::types::{Format, wire_type};
+use crate::types::{Format, field_type, wire_type};
 
 /// What to run.
 pub enum Work {
@@ -56,13 +57,14 @@ pub enum Outcome {
 pub struct Cursor {
     stream: SendableRecordBatchStream,
     formats: Vec<Format>,
-    /// Types that were described, when the statement was prepared.
-    described: Option<SchemaRef>,
+    /// Columns as the client was told of them.
+    described: SchemaRef,
     batch: Option<Page>,
 }
 
 /// A batch and the row that comes next.
 struct Page {
+    batch: RecordBatch,
     columns: Vec<Column>,
     rows: usize,
     next: usize,
@@ -126,11 +128,11 @@ pub async fn run(
     shape: &mut Shape,
     limit: u64,
     sql: &str,
-    sink: &mut impl Sink,
+    (sink, sent): (&mut impl Sink, &Activity),
 ) -> Result<Outcome> {
     let told = |error| Failure::of_statement(error, sql);
     let (result, formats, described) = match work {
-        Work::Rest(cursor) => return rows(cursor, shape, limit, sql, sink).await,
+        Work::Rest(cursor) => return rows(cursor, shape, limit, sql, (sink, sent)).await,
         Work::Statement(parsed) => (session.run(parsed).await.map_err(told)?, Vec::new(), None),
         Work::Prepared { prepared, values, formats } => {
             let result = session.execute_prepared(&prepared, &values).await.map_err(told)?;
@@ -159,9 +161,26 @@ pub async fn run(
                 Shape::Rows { describe: false } => {}
                 Shape::Copy(writer) => writer.begin(&schema, sink.buffer()),
             }
+            let described = described.unwrap_or(schema);
             let cursor = Box::new(Cursor { stream, formats, described, batch: None });
-            rows(cursor, shape, limit, sql, sink).await
+            rows(cursor, shape, limit, sql, (sink, sent)).await
         }
+    }
+}
+
+/// Begins a query whose rows are asked for later, as text.
+///
+/// # Errors
+/// The statement's, with positions in `sql`.
+pub async fn open(session: &Session, prepared: &Prepared, sql: &str) -> Result<Box<Cursor>> {
+    let told = |error| Failure::of_statement(error, sql);
+    match session.execute_prepared(prepared, &[]).await.map_err(told)? {
+        StatementResult::Rows { schema, stream } => {
+            let formats = vec![Format::Text; schema.fields().len()];
+            let described = prepared.schema.clone().unwrap_or(schema);
+            Ok(Box::new(Cursor { stream, formats, described, batch: None }))
+        }
+        _ => Err(Failure::new("42P11", "a cursor is for a query")),
     }
 }
 
@@ -175,9 +194,9 @@ pub async fn run_remote(
     mut shape: Shape,
     limit: u64,
     sql: Arc<str>,
-    mut sink: Remote,
+    (mut sink, sent): (Remote, Arc<Activity>),
 ) -> Result<Outcome> {
-    let outcome = run(&session, work, &mut shape, limit, &sql, &mut sink).await;
+    let outcome = run(&session, work, &mut shape, limit, &sql, (&mut sink, &sent)).await;
     sink.finish().await?;
     outcome
 }
@@ -185,10 +204,7 @@ pub async fn run_remote(
 /// Appends the description of a result.
 pub fn describe(schema: &SchemaRef, formats: &[Format], out: &mut BytesMut) {
     let columns = schema.fields().iter().zip(formats);
-    backend::row_description(
-        out,
-        columns.map(|(field, format)| (field.name().as_str(), wire_type(field.data_type()), *format)),
-    );
+    backend::row_description(out, columns.map(|(field, format)| (field.name().as_str(), field_type(field), *format)));
 }
 
 async fn rows(
@@ -196,7 +212,7 @@ async fn rows(
     shape: &mut Shape,
     limit: u64,
     sql: &str,
-    sink: &mut impl Sink,
+    (sink, sent): (&mut impl Sink, &Activity),
 ) -> Result<Outcome> {
     let mut written = 0;
     loop {
@@ -214,7 +230,9 @@ async fn rows(
         }
         if let Some(page) = &mut cursor.batch {
             let left = if limit == 0 { u64::MAX } else { limit - written };
-            written += page.write(shape, left, sink.buffer());
+            let more = page.write(shape, left, sink.buffer());
+            written += more;
+            sent.add_rows(more);
             if page.next == page.rows {
                 cursor.batch = None;
             }
@@ -230,11 +248,23 @@ async fn rows(
 impl Cursor {
     /// A batch of the stream, in the types that the client was told of.
     fn page(&self, batch: RecordBatch) -> Result<Page> {
-        let batch = match &self.described {
-            Some(schema) => as_described(batch, schema)?,
-            None => batch,
-        };
-        Ok(Page { columns: columns(&batch, &self.formats)?, rows: batch.num_rows(), next: 0 })
+        let batch = as_described(batch, &self.described)?;
+        let columns = columns(&batch, self.described.fields(), &self.formats)?;
+        Ok(Page { columns, rows: batch.num_rows(), batch, next: 0 })
+    }
+
+    /// From now on values are written so.
+    ///
+    /// # Errors
+    /// If values cannot be converted to the type in which they are sent.
+    pub fn write_as(&mut self, formats: Vec<Format>) -> Result<()> {
+        if self.formats != formats {
+            self.formats = formats;
+            if let Some(page) = &mut self.batch {
+                page.columns = columns(&page.batch, self.described.fields(), &self.formats)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -296,7 +326,7 @@ pub fn table(out: &mut BytesMut, batch: &RecordBatch, formats: &[Format], descri
     if describe_it {
         describe(&batch.schema(), &formats, out);
     }
-    let columns = columns(batch, &formats)?;
+    let columns = columns(batch, batch.schema_ref().fields(), &formats)?;
     (0..batch.num_rows()).for_each(|row| data_row(&columns, row, out));
     Ok(())
 }

@@ -14,11 +14,18 @@ pub struct RowWriter {
     format: CopyFormat,
     /// A value before it is escaped.
     value: BytesMut,
+    /// What comes before the first row, in one message with it: some clients cut rows at messages.
+    before: Vec<u8>,
 }
 
 impl RowWriter {
     pub fn new(format: CopyFormat) -> Self {
-        Self { format, value: BytesMut::new() }
+        let before = match format.kind {
+            // No flags, no extension.
+            CopyKind::Binary => [&SIGNATURE[..], &0_u64.to_be_bytes()].concat(),
+            CopyKind::Text | CopyKind::Csv => Vec::new(),
+        };
+        Self { format, value: BytesMut::new(), before }
     }
 
     /// The format of each value.
@@ -32,13 +39,7 @@ impl RowWriter {
     /// Appends what comes before the rows.
     pub fn begin(&mut self, schema: &SchemaRef, out: &mut BytesMut) {
         backend::copy_response(out, b'H', self.values(), schema.fields().len());
-        if self.format.kind == CopyKind::Binary {
-            backend::copy_data(out, |out| {
-                out.put_slice(SIGNATURE);
-                // No flags, no extension.
-                out.put_u64(0);
-            });
-        } else if self.format.header {
+        if self.format.kind != CopyKind::Binary && self.format.header {
             backend::copy_data(out, |out| {
                 for (position, field) in schema.fields().iter().enumerate() {
                     if position > 0 {
@@ -57,6 +58,7 @@ impl RowWriter {
     pub fn row(&mut self, columns: &[Column], row: usize, out: &mut BytesMut) {
         backend::copy_data(out, |out| match self.format.kind {
             CopyKind::Binary => {
+                out.put_slice(&std::mem::take(&mut self.before));
                 out.put_u16(columns.len() as u16);
                 columns.iter().for_each(|column| column.field(row, out));
             }
@@ -81,7 +83,10 @@ impl RowWriter {
     /// Appends what comes after the rows.
     pub fn end(&mut self, out: &mut BytesMut) {
         if self.format.kind == CopyKind::Binary {
-            backend::copy_data(out, |out| out.put_i16(-1));
+            backend::copy_data(out, |out| {
+                out.put_slice(&std::mem::take(&mut self.before));
+                out.put_i16(-1);
+            });
         }
         backend::copy_done(out);
     }

@@ -127,12 +127,12 @@ pub fn row_description<'a>(out: &mut BytesMut, columns: impl ExactSizeIterator<I
         out.put_u16(columns.len() as u16);
         for (name, wire, format) in columns {
             text(out, name);
-            // Of no table and no column of one.
-            out.put_i32(0);
-            out.put_i16(0);
+            let (table, column) = wire.column;
+            out.put_u32(table);
+            out.put_i16(column);
             out.put_u32(wire.oid);
             out.put_i16(wire.size);
-            out.put_i32(-1);
+            out.put_i32(wire.modifier);
             out.put_u16(format.code());
         }
     });

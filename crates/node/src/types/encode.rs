@@ -12,11 +12,12 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, ListArray, PrimitiveArray, RecordBatch,
     StringArray,
 };
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field, Fields};
 use bytes::{BufMut, BytesMut};
+use pgwire::api::Type;
 use saki_base::{DataType as Storage, ValueRef, display};
 
-use super::{EPOCH_DAYS, EPOCH_MICROS, Format, canonical, numeric, text, wire_type};
+use super::{EPOCH_DAYS, EPOCH_MICROS, Format, Known, canonical, numeric, text, wire_type};
 use crate::failure::{Failure, Result};
 use crate::message::backend::sized;
 
@@ -45,9 +46,36 @@ enum Values {
     Timestamptz(PrimitiveArray<TimestampMicrosecondType>),
     Interval(PrimitiveArray<IntervalMonthDayNanoType>),
     List(ListArray, Box<Column>, u32),
+    /// Numbers of objects, in four bytes.
+    Oid(PrimitiveArray<Int64Type>),
+    /// Texts that are filled up with blanks to so many characters.
+    Padded(StringArray, usize),
+    /// Lists that are written as `1 2 3`.
+    Vector(ListArray, Box<Column>, u32),
 }
 
 impl Column {
+    /// A column that its field says more of than its Arrow type: see [`Known`].
+    ///
+    /// # Errors
+    /// If values cannot be converted to the type in which they are sent.
+    pub fn described(array: &ArrayRef, field: &Field, format: Format) -> Result<Self> {
+        let mut column = Self::new(array, format)?;
+        column.values = match (Known::of(field), column.values) {
+            (Known::Oid, Values::Int8(array)) => Values::Oid(array),
+            (Known::Bpchar(length), Values::Text(array)) => Values::Padded(array, length),
+            (Known::Int2vector, Values::List(list, elements, oid)) => Values::Vector(list, elements, oid),
+            (Known::Oidvector, Values::List(list, mut elements, _)) => {
+                if let Values::Int8(oids) = elements.values {
+                    elements.values = Values::Oid(oids);
+                }
+                Values::Vector(list, elements, Type::OID.oid())
+            }
+            (_, values) => values,
+        };
+        Ok(column)
+    }
+
     /// # Errors
     /// If values cannot be converted to the type in which they are sent.
     pub fn new(array: &ArrayRef, format: Format) -> Result<Self> {
@@ -111,6 +139,9 @@ impl Column {
             Values::Int2(array) => out.put_i16(array.value(row)),
             Values::Int4(array) => out.put_i32(array.value(row)),
             Values::Int8(array) => out.put_i64(array.value(row)),
+            // Oids are unsigned, and below 2^32.
+            Values::Oid(array) => out.put_u32(array.value(row) as u32),
+            Values::Padded(array, length) => padded(array.value(row), *length, out),
             Values::Float4(array) => out.put_f32(array.value(row)),
             Values::Float8(array) => out.put_f64(array.value(row)),
             Values::Decimal128(array, scale) => {
@@ -133,14 +164,15 @@ impl Column {
                 out.put_i32(value.days);
                 out.put_i32(value.months);
             }
-            Values::List(list, elements, oid) => {
+            Values::List(list, elements, oid) | Values::Vector(list, elements, oid) => {
                 let range = offsets(list, row);
+                let first = i32::from(matches!(self.values, Values::List(..)));
                 out.put_i32(i32::from(!range.is_empty()));
                 out.put_i32(range.clone().any(|index| elements.is_null(index)).into());
                 out.put_u32(*oid);
                 if !range.is_empty() {
                     out.put_i32(range.len() as i32);
-                    out.put_i32(1);
+                    out.put_i32(first);
                     range.for_each(|index| elements.field(index, out));
                 }
             }
@@ -153,7 +185,7 @@ impl Column {
             Values::Bool(array) => out.write_str(if array.value(row) { "t" } else { "f" }),
             Values::Int2(array) => write!(out, "{}", array.value(row)),
             Values::Int4(array) => write!(out, "{}", array.value(row)),
-            Values::Int8(array) => write!(out, "{}", array.value(row)),
+            Values::Int8(array) | Values::Oid(array) => write!(out, "{}", array.value(row)),
             Values::Float4(array) => write!(out, "{}", display(ValueRef::Float4(array.value(row)), Storage::Float4)),
             Values::Float8(array) => write!(out, "{}", display(ValueRef::Float8(array.value(row)), Storage::Float8)),
             Values::Decimal128(array, scale) => {
@@ -163,6 +195,19 @@ impl Column {
                 out.write_str(&numeric::decimal_text(&array.value(row).to_string(), *scale))
             }
             Values::Text(array) => out.write_str(array.value(row)),
+            Values::Padded(array, length) => {
+                padded(array.value(row), *length, out);
+                Ok(())
+            }
+            Values::Vector(list, elements, _) => {
+                for (position, index) in offsets(list, row).enumerate() {
+                    if position > 0 {
+                        out.put_u8(b' ');
+                    }
+                    elements.text(index, out);
+                }
+                Ok(())
+            }
             Values::Bytea(array) => write!(out, "{}", display(ValueRef::Bytea(array.value(row)), Storage::Bytea)),
             Values::Uuid(array) => match array.value(row).try_into() {
                 Ok(bytes) => write!(out, "{}", display(ValueRef::Uuid(bytes), Storage::Uuid)),
@@ -183,6 +228,12 @@ impl Column {
             }
         };
     }
+}
+
+/// A text with the blanks that its type fills it up with.
+fn padded(text: &str, length: usize, out: &mut BytesMut) {
+    out.put_slice(text.as_bytes());
+    out.put_bytes(b' ', length.saturating_sub(text.chars().count()));
 }
 
 fn offsets(list: &ListArray, row: usize) -> std::ops::Range<usize> {
@@ -242,6 +293,7 @@ pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, out: &mut
         return;
     }
     sized(out, false, |out| match (format, value) {
+        (_, ValueRef::Text(text)) if let Storage::Char(length) = data_type => padded(text, length as usize, out),
         (_, ValueRef::Text(text)) => out.put_slice(text.as_bytes()),
         (Format::Text, ValueRef::Bool(value)) => out.put_slice(if value { b"t" } else { b"f" }),
         (Format::Text, value) => drop(write!(out, "{}", display(value, data_type))),
@@ -281,12 +333,13 @@ fn since_epoch_micros(micros: i64) -> i64 {
     }
 }
 
-/// All columns of a batch; `formats` has one per column.
+/// All columns of a batch, each described by a field; `formats` has one per column.
 ///
 /// # Errors
-/// As [`Column::new`].
-pub fn columns(batch: &RecordBatch, formats: &[Format]) -> Result<Vec<Column>> {
-    batch.columns().iter().zip(formats).map(|(array, format)| Column::new(array, *format)).collect()
+/// As [`Column::described`].
+pub fn columns(batch: &RecordBatch, fields: &Fields, formats: &[Format]) -> Result<Vec<Column>> {
+    let described = batch.columns().iter().zip(fields).zip(formats);
+    described.map(|((array, field), format)| Column::described(array, field, *format)).collect()
 }
 
 /// Appends one row as a message.

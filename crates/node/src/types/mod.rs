@@ -5,8 +5,11 @@ pub mod encode;
 pub mod numeric;
 mod text;
 
+use std::str::FromStr;
+
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use pgwire::api::Type;
+use saki_sql::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE};
 
 /// How a value is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -41,6 +44,70 @@ pub struct WireType {
     pub oid: u32,
     /// Bytes of a value; negative if they differ.
     pub size: i16,
+    /// PostgreSQL's `atttypmod`: of `varchar(20)` the length and 4; -1 for none.
+    pub modifier: i32,
+    /// The table's oid and the column's number, of what is a column of a table; zeros otherwise.
+    pub column: (u32, i16),
+}
+
+/// What a field says of its type besides the Arrow type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    Nothing,
+    Oid,
+    Name,
+    Char,
+    Varchar,
+    /// Of so many characters, blanks at the end included.
+    Bpchar(usize),
+    Int2vector,
+    Oidvector,
+}
+
+impl Known {
+    pub fn of(field: &Field) -> Self {
+        match field.metadata().get(PG_TYPE).map(String::as_str) {
+            Some("oid" | "xid") => Self::Oid,
+            // Names of objects are their numbers here.
+            Some(name) if name.starts_with("reg") => Self::Oid,
+            Some("name") => Self::Name,
+            Some("char") => Self::Char,
+            Some("varchar") => Self::Varchar,
+            Some("bpchar") => Self::Bpchar(usize::try_from(modifier(field) - 4).unwrap_or(0)),
+            Some("int2vector") => Self::Int2vector,
+            Some("oidvector") => Self::Oidvector,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// A number that a field has in its metadata.
+fn noted<T: FromStr>(field: &Field, key: &str) -> Option<T> {
+    field.metadata().get(key)?.parse().ok()
+}
+
+fn modifier(field: &Field) -> i32 {
+    noted(field, PG_MODIFIER).unwrap_or(-1)
+}
+
+fn place(field: &Field) -> (u32, i16) {
+    noted(field, PG_TABLE).zip(noted(field, PG_COLUMN)).unwrap_or_default()
+}
+
+/// The type of which values of a result's column are sent.
+pub fn field_type(field: &Field) -> WireType {
+    let arrow = wire_type(field.data_type());
+    let (postgres, size) = match (Known::of(field), canonical(field.data_type())) {
+        (Known::Oid, DataType::Int64) => (Type::OID, 4),
+        (Known::Name, DataType::Utf8) => (Type::NAME, 64),
+        (Known::Char, DataType::Utf8) => (Type::CHAR, 1),
+        (Known::Varchar, DataType::Utf8) => (Type::VARCHAR, -1),
+        (Known::Bpchar(_), DataType::Utf8) => (Type::BPCHAR, -1),
+        (Known::Int2vector, DataType::List(_)) => (Type::INT2_VECTOR, -1),
+        (Known::Oidvector, DataType::List(_)) => (Type::OID_VECTOR, -1),
+        _ => return WireType { modifier: modifier(field), column: place(field), ..arrow },
+    };
+    WireType { oid: postgres.oid(), size, modifier: modifier(field), column: place(field) }
 }
 
 /// Days from 1970-01-01 to 2000-01-01, from which PostgreSQL counts.
@@ -109,7 +176,7 @@ pub fn wire_type(data_type: &DataType) -> WireType {
         DataType::List(field) => (array_of(innermost(field.data_type())), -1),
         _ => (Type::TEXT, -1),
     };
-    WireType { oid: postgres.oid(), size }
+    WireType { oid: postgres.oid(), size, modifier: -1, column: (0, 0) }
 }
 
 /// Arrays of arrays have the type of arrays of what is in them.
@@ -199,5 +266,19 @@ mod tests {
             assert_eq!(wire_type(&arrow_type(oid).unwrap()).oid, oid);
         }
         assert_eq!(arrow_type(0), None);
+    }
+
+    #[test]
+    fn fields_say_more_than_their_arrow_types() {
+        let told = |name: &str, modifier: &str, data_type| {
+            let known = [(PG_TYPE.to_owned(), name.to_owned()), (PG_MODIFIER.to_owned(), modifier.to_owned())];
+            let told = field_type(&Field::new("a", data_type, true).with_metadata(known.into()));
+            (told.oid, told.modifier)
+        };
+        assert_eq!(told("varchar", "24", DataType::Utf8), (1043, 24));
+        assert_eq!(told("oid", "-1", DataType::Int64), (26, -1));
+        assert_eq!(told("numeric", "655366", DataType::Decimal128(10, 2)), (1700, 655_366));
+        // What became of it is not what was said.
+        assert_eq!(told("oid", "-1", DataType::Utf8).0, 25);
     }
 }

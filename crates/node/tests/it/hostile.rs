@@ -47,6 +47,19 @@ impl Raw {
         kinds
     }
 
+    /// What statements that are executed one after another are answered, before Sync is sent after them.
+    pub async fn pipeline(&self, statements: &[&str]) -> String {
+        let mut bytes = Vec::new();
+        for sql in statements {
+            bytes.extend(message(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat()));
+            bytes.extend(message(b'B', b"\0\0\0\0\0\0\0\0"));
+            bytes.extend(message(b'E', b"\0\0\0\0\0"));
+        }
+        bytes.extend(message(b'S', b""));
+        self.send(&bytes).await;
+        self.until(b'Z').await
+    }
+
     /// What a portal that is executed three times, with a limit, is answered.
     pub async fn portal(&self, sql: &str, limit: u32) -> String {
         let execute = message(b'E', &[b"p\0", &limit.to_be_bytes()[..]].concat());

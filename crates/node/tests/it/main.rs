@@ -2,7 +2,11 @@
 
 mod admission;
 mod copy;
+mod departures;
 mod hostile;
+mod isolation;
 mod queries;
 mod server;
+mod transactions;
 mod values;
+mod views;

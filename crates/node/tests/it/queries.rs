@@ -93,7 +93,8 @@ async fn parameters_of_drivers() {
     assert_eq!(client.query_one("SHOW server_version_num", &[]).await.unwrap().get::<_, String>(0), "150000");
     assert_eq!(code(client.simple_query("SET nonsense = 1").await), "42704");
     assert_eq!(code(client.simple_query("SET client_encoding = 'LATIN1'").await), "22023");
-    client.batch_execute("SET saki.batch_rows = 100; RESET ALL; DISCARD ALL").await.unwrap();
+    client.batch_execute("SET saki.batch_rows = 100; RESET ALL").await.unwrap();
+    client.batch_execute("DISCARD ALL").await.unwrap();
     assert_eq!(rows(&client.simple_query("SHOW application_name").await.unwrap()), [""]);
 }
 

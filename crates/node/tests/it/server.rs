@@ -9,11 +9,17 @@ use saki_sql::{CreateOptions, Database, OpenOptions};
 use tempfile::TempDir;
 use tokio_postgres::{Client, Config, NoTls};
 
+const DATABASE: &str = "test.saki";
+
+fn open_options() -> OpenOptions {
+    OpenOptions { cache_bytes: 8 << 20, reactors: Some(2), ..OpenOptions::default() }
+}
+
 pub struct TestServer {
     server: Option<Server>,
     pub users: Users,
     /// Goes with the server.
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl TestServer {
@@ -24,15 +30,27 @@ impl TestServer {
     /// `change` sees the options, and the directory of the database.
     pub fn with(change: impl FnOnce(&mut ServerOptions, &std::path::Path)) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("test.saki");
-        let open = OpenOptions { cache_bytes: 8 << 20, reactors: Some(2), ..OpenOptions::default() };
-        let database: Arc<Database> =
-            Database::create(&path, CreateOptions { open, ..CreateOptions::default() }).unwrap();
-        let users = Users::of(&path);
+        let options = CreateOptions { open: open_options(), ..CreateOptions::default() };
+        let database = Database::create(directory.path().join(DATABASE), options).unwrap();
+        Self::serve(database, directory, change)
+    }
+
+    /// A server over what another one has left.
+    pub fn over(directory: TempDir) -> Self {
+        let database = Database::open(directory.path().join(DATABASE), open_options()).unwrap();
+        Self::serve(database, directory, |_, _| ())
+    }
+
+    fn serve(
+        database: Arc<Database>,
+        directory: TempDir,
+        change: impl FnOnce(&mut ServerOptions, &std::path::Path),
+    ) -> Self {
+        let users = Users::of(&directory.path().join(DATABASE));
         let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap(), users.clone());
         change(&mut options, directory.path());
         let server = Server::start(database, options).unwrap();
-        Self { server: Some(server), users, _directory: directory }
+        Self { server: Some(server), users, directory }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -53,10 +71,11 @@ impl TestServer {
         connect(&self.config()).await.unwrap()
     }
 
-    /// Stops as a signal would, from a thread that may wait.
-    pub async fn stop(mut self, grace: Duration) {
+    /// Stops as a signal would, from a thread that may wait. The directory stays.
+    pub async fn stop(mut self, grace: Duration) -> TempDir {
         let server = self.server.take().unwrap();
         tokio::task::spawn_blocking(move || server.stop(grace)).await.unwrap();
+        self.directory
     }
 }
 

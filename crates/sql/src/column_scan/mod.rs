@@ -74,6 +74,9 @@ impl ColumnScanExec {
     pub fn new(parts: ColumnScanParts) -> Result<Self> {
         // Segments are what partitions share.
         let partitions = parts.env.settings.scan_partitions().min(parts.segments.segments.len()).max(1);
+        // What is newer than the segments comes as a partition of its own: within each, keys ascend.
+        let has_apart = partitions > 1 && parts.env.view.delta(&parts.scan.table).is_some();
+        let partitions = partitions + usize::from(has_apart);
         let table = parts.scan.table.schema();
         let fields: Vec<_> = parts.scan.columns.iter().map(|column| table.field(*column).clone()).collect();
         let properties = PlanProperties::new(
@@ -82,7 +85,7 @@ impl ColumnScanExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        let source = Arc::new(Source::new(&parts, partitions)?);
+        let source = Arc::new(Source::new(&parts, partitions, has_apart)?);
         Ok(Self { parts, source, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() })
     }
 
@@ -113,6 +116,18 @@ impl ColumnScanExec {
         let mut parts = self.parts.clone();
         parts.keys.push((parts.scan.columns[column], Arc::clone(keys)));
         Self::new(parts).map(Some)
+    }
+
+    /// The same scan of the same segments, to be run again as `env` sees them; `keys` gives the new ones for the old.
+    pub fn renewed(&self, env: &Arc<QueryEnv>, mut keys: impl FnMut(&Arc<DynamicKeys>) -> Arc<DynamicKeys>) -> Self {
+        let mut parts = self.parts.clone();
+        parts.env = Arc::clone(env);
+        for (_, slot) in &mut parts.keys {
+            *slot = keys(slot);
+        }
+        let source = Arc::new(self.source.renewed(&parts));
+        let properties = Arc::clone(&self.properties);
+        Self { parts, source, properties, metrics: ExecutionPlanMetricsSet::new() }
     }
 
     /// The same scan with other output columns, taken from `positions` of the present ones.
@@ -178,6 +193,10 @@ impl ExecutionPlan for ColumnScanExec {
 
     fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(self)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self::new(self.parts.clone())?))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

@@ -19,8 +19,10 @@ use crate::pipeline_exec::{PipelineExec, run_error};
 /// The rows of a scan: read, or looked up.
 pub struct Source {
     parts: ColumnScanParts,
-    filter: Vec<Expr>,
+    filter: Arc<[Expr]>,
     partitions: usize,
+    /// The last partition is for what lies over the segments.
+    has_apart: bool,
     /// What lies over the segments.
     overlay: OnceCell<Option<Arc<SegmentOverlay>>>,
     chosen: OnceLock<Result<Chosen, Arc<DataFusionError>>>,
@@ -40,9 +42,22 @@ pub struct Lookup {
 }
 
 impl Source {
-    pub fn new(parts: &ColumnScanParts, partitions: usize) -> Result<Self> {
-        let filter = condition::expressions(&parts.scan)?;
-        Ok(Self { parts: parts.clone(), filter, partitions, overlay: OnceCell::new(), chosen: OnceLock::new() })
+    pub fn new(parts: &ColumnScanParts, partitions: usize, has_apart: bool) -> Result<Self> {
+        let filter = condition::expressions(&parts.scan)?.into();
+        let (overlay, chosen) = (OnceCell::new(), OnceLock::new());
+        Ok(Self { parts: parts.clone(), filter, partitions, has_apart, overlay, chosen })
+    }
+
+    /// For the same scan, run again.
+    pub fn renewed(&self, parts: &ColumnScanParts) -> Self {
+        Self {
+            parts: parts.clone(),
+            filter: Arc::clone(&self.filter),
+            partitions: self.partitions,
+            has_apart: self.has_apart,
+            overlay: OnceCell::new(),
+            chosen: OnceLock::new(),
+        }
     }
 
     /// The rows of one partition. Waits until all keys are known.
@@ -77,7 +92,8 @@ impl Source {
             return Ok(None);
         }
         let (env, table, segments) = (Arc::clone(env), Arc::clone(&scan.table), Arc::clone(segments));
-        let worked = tokio::task::spawn_blocking(move || env.view.segment_overlay(&env.db, &table, &segments)).await;
+        let overlay = move || env.view.segment_overlay(env.database()?, &table, &segments);
+        let worked = tokio::task::spawn_blocking(overlay).await;
         Ok(worked.map_err(|error| DataFusionError::Internal(format!("a scan's thread: {error}")))??)
     }
 
@@ -90,13 +106,15 @@ impl Source {
         let scan = ColumnScan {
             table: Arc::clone(segments),
             output: scan.columns.clone(),
-            filter: self.filter.clone(),
+            filter: self.filter.to_vec(),
             keys: keys.collect(),
             limit: *limit,
             snapshot: Arc::clone(&env.view) as _,
             overlay: overlay.map(|overlay| overlay as _),
+            overlay_apart: self.has_apart,
         };
-        Ok(Chosen::Scan(env.segment_reader.run(scan, &env.settings.run_options(self.partitions))))
+        let partitions = self.partitions - usize::from(self.has_apart);
+        Ok(Chosen::Scan(env.segment_reader.run(scan, &env.settings.run_options(partitions))))
     }
 }
 

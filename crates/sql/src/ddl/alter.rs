@@ -21,7 +21,7 @@ use crate::database::Database;
 use crate::error::{Result, SqlError};
 use crate::load::load;
 use crate::segments;
-use crate::session::{Session, StatementResult};
+use crate::session::{Planned, Session, StatementResult};
 use crate::statement::alter_table::{Action, AlterTable, new_name};
 use crate::statement::{RelationName, parse_query};
 use crate::writer::Writer;
@@ -67,7 +67,7 @@ impl Session {
             return Ok(StatementResult::done("ALTER TABLE", 0));
         }
         let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
-        let (plan, context) = self.plan(query).await?;
+        let Planned { plan, context, .. } = self.plan(&query).await?;
         // As in CREATE TABLE AS: parts of the plan run from here on.
         let _publishing = self.sequences.publishing();
         let stream = execute_stream(plan, context)?;

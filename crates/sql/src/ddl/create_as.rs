@@ -10,9 +10,10 @@ use saki_base::Column;
 use super::{column, empty_table, set_options};
 use crate::catalog::{Catalog, Table};
 use crate::convert::conform;
+use crate::dialect;
 use crate::error::{Result, SqlError};
 use crate::load::load;
-use crate::session::{Session, StatementResult};
+use crate::session::{Planned, Session, StatementResult};
 use crate::statement::column::NewColumn;
 use crate::statement::create_table::{COLUMNS_MAX, NewTableAs};
 use crate::statement::name_of;
@@ -26,8 +27,8 @@ impl Session {
             return Ok(StatementResult::done("CREATE TABLE AS", 0));
         }
         let query = ast::Statement::Query(new.query.clone());
-        let (plan, context) = self.plan(query).await?;
-        let columns = columns(&new, &plan.schema())?;
+        let Planned { plan, context, .. } = self.plan(&query).await?;
+        let columns = columns(&new, &dialect::shown(&plan.schema()))?;
         let plan: Arc<dyn ExecutionPlan> = plan;
         // Parts of the plan run from here on: none of them may wait for the publication that waits for it.
         let _publishing = self.sequences.publishing();

@@ -14,6 +14,7 @@ impl Session {
     pub(crate) async fn vacuum(&self, vacuum: &VacuumStatement) -> Result<StatementResult> {
         let name = vacuum.table_name.as_ref().map(object_name).transpose()?;
         if !vacuum.reindex {
+            self.outside_of_block("VACUUM")?;
             if let Some((name, position)) = name {
                 self.db.snapshot().catalog.table(&name).map_err(|error| error.at(position))?;
             }

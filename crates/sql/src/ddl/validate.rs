@@ -14,7 +14,7 @@ use super::alteration::Alteration;
 use super::{quoted, quoted_relation};
 use crate::catalog::{Catalog, ForeignKey, Table};
 use crate::error::{Result, SqlError};
-use crate::session::Session;
+use crate::session::{Planned, Session};
 use crate::statement::parse_query;
 
 impl Session {
@@ -102,7 +102,7 @@ impl Session {
     /// A batch with the first row of a query, if it has any.
     async fn first_row(&self, sql: &str) -> Result<Option<RecordBatch>> {
         let query = ast::Statement::Query(parse_query(sql)?);
-        let (plan, context) = self.plan(query).await?;
+        let Planned { plan, context, .. } = self.plan(&query).await?;
         let mut stream = execute_stream(plan, context)?;
         while let Some(batch) = stream.next().await {
             let batch = batch?;

@@ -11,6 +11,7 @@ use super::dependents::views_of;
 use super::{schema, taken};
 use crate::catalog::{Catalog, RelationKind, View, ViewColumn};
 use crate::database::Database;
+use crate::dialect;
 use crate::error::{Result, SqlError};
 use crate::session::{Session, StatementResult};
 use crate::statement::{RelationName, name_of};
@@ -130,7 +131,10 @@ fn columns(create: &ast::CreateView, plan: &LogicalPlan) -> Result<Vec<ViewColum
     }
     let mut columns: Vec<ViewColumn> = Vec::with_capacity(fields.len());
     for (position, field) in fields.iter().enumerate() {
-        let name = create.columns.get(position).map_or_else(|| field.name().clone(), |column| name_of(&column.name));
+        let name = create
+            .columns
+            .get(position)
+            .map_or_else(|| dialect::unmarked(field.name()), |column| name_of(&column.name));
         if columns.iter().any(|column| column.name == name || column.source == *field.name()) {
             return Err(SqlError::invalid(format!("column {name:?} specified more than once"))
                 .code("42701")

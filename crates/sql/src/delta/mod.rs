@@ -138,7 +138,7 @@ pub(crate) fn same_layout(left: &Table, right: &Table) -> bool {
 
 /// An error of the engine as a statement's.
 pub(crate) fn mvcc_error(error: saki_mvcc::Error) -> SqlError {
-    use saki_mvcc::Error;
+    use saki_mvcc::{Error, LogError};
     let message = error.to_string();
     match error {
         Error::Duplicate { .. } => SqlError::constraint(message).code("23505"),
@@ -152,6 +152,7 @@ pub(crate) fn mvcc_error(error: saki_mvcc::Error) -> SqlError {
         Error::TooManySessions { .. } => SqlError::invalid(message).code("53300"),
         Error::Memory { .. } => SqlError::storage(message).code("53200"),
         Error::Malformed { .. } => SqlError::corrupt(message),
+        Error::Log(LogError::Full { .. }) => SqlError::disk_full(message),
         _ => SqlError::storage(message),
     }
 }

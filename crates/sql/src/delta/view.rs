@@ -53,6 +53,11 @@ impl ReadView {
         self.is_changed.lock().keys().copied().collect()
     }
 
+    /// Whether there was anything in a delta that was asked for.
+    pub(crate) fn has_delta(&self, table: TableId) -> bool {
+        self.is_changed.lock().get(&table).copied().unwrap_or(false)
+    }
+
     /// What lies over a tree of a table: the primary one, or that of an index.
     pub fn tree_overlay(&self, table: &Arc<Table>, index: Option<usize>) -> Option<Arc<dyn saki_exec::Overlay>> {
         let (moment, delta) = self.delta(table)?;

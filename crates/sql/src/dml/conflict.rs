@@ -231,10 +231,13 @@ impl Session {
                 right: Box::new(Expr::Nested(Box::new(selection))),
             },
         };
-        let relations = vec![relation(&alias.value, None)?, relation("excluded", None)?];
+        // Names that no table has: subqueries see the table itself.
+        const EXISTING: &str = "rows that are there";
+        const NEW: &str = "rows that are new";
+        let relations = vec![relation(EXISTING, Some(&alias))?, relation(NEW, Some(&excluded_alias))?];
         let stand_ins = StandIns::from([
-            (alias.value.clone(), stand_in(with_ordinals(existing, ORDINAL)?)?),
-            ("excluded".to_owned(), stand_in(with_ordinals(excluded, ORDINAL)?)?),
+            (EXISTING.to_owned(), stand_in(with_ordinals(existing, ORDINAL)?)?),
+            (NEW.to_owned(), stand_in(with_ordinals(excluded, ORDINAL)?)?),
         ]);
         self.rows_of(&env.with_stand_ins(stand_ins), select(items, relations, Some(condition))?).await
     }

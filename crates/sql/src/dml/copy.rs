@@ -18,7 +18,7 @@ use crate::convert::conform;
 use crate::data::conforming;
 use crate::error::{Result, SqlError};
 use crate::query_env::QueryEnv;
-use crate::session::{Session, StatementResult, TransactionStatus};
+use crate::session::{Session, StatementResult};
 use crate::transaction::{Change, ChangeStatement, Work};
 
 /// Rows from which on building base pages is worth keeping transactions out.
@@ -88,8 +88,7 @@ impl Session {
     ) -> Result<u64> {
         let is_given = |column: &usize| columns.contains(column);
         let has_defaults = (0..table.columns.len()).any(|column| !is_given(&column) && table.has_default(column));
-        let is_whole =
-            has_defaults || !table.is_free_of_references() || self.transaction_status() != TransactionStatus::Idle;
+        let is_whole = has_defaults || !table.is_free_of_references() || self.outlives_statement();
         let mut batches = Vec::new();
         let mut count = 0;
         let mut is_over = false;

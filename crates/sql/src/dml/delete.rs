@@ -7,6 +7,8 @@ use futures::future::BoxFuture;
 
 use super::query::{Target, named, select, table_batch};
 use super::references::see_to;
+use super::returning::Returning;
+use super::update::first_of_each;
 use super::{RowWriter, answer};
 use crate::catalog::{ROW_ID, Table};
 use crate::columns::ColumnReader;
@@ -44,19 +46,22 @@ impl Session {
         let table = Arc::clone(env.snapshot.catalog.table(&target.name)?);
         let mut relations = vec![target.relation.clone()];
         relations.extend(delete.using.iter().flatten().cloned());
-        let query = select(old_columns(&table, target), relations, delete.selection.clone())?;
+        let returning = delete.returning.as_ref().map(|items| Returning::new(items, &relations[1..])).transpose()?;
+        let is_join = relations.len() > 1;
+        let mut items = old_columns(&table, target);
+        items.extend(returning.iter().flat_map(Returning::brought));
+        let query = select(items, relations, delete.selection.clone())?;
         let found = self.rows_of(&env.with_row_id(&table), query).await?;
+        let found = if is_join { first_of_each(&found, &table)? } else { found };
         let before = table_batch(&found, &table, 0)?;
-        let returned = match &delete.returning {
+        let returned = match &returning {
             None => None,
-            Some(items) => Some(self.returning(env, &target.alias_name(), items, before.clone()).await?),
+            Some(returning) => Some(self.returned(env, target, returning, &before, &found).await?),
         };
         Ok(Box::new(move |change: &mut Change<'_, '_>| {
             let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
             let mut entries = writer.entries(&old_readers(&before, &found, &table)?, before.num_rows())?;
-            // A join may find a row more than once.
             entries.sort_unstable();
-            entries.dedup_by(|later, earlier| later.0 == earlier.0);
             for (key, _) in &entries {
                 writer.delete(change.transaction, key)?;
             }

@@ -14,7 +14,7 @@ use crate::constraint::Defaults;
 use crate::convert::conform;
 use crate::error::{Position, Result, SqlError};
 use crate::query_env::QueryEnv;
-use crate::session::{Session, StatementResult, TransactionStatus};
+use crate::session::{Planned, Session, StatementResult};
 use crate::statement::object_name;
 use crate::transaction::{Change, ChangeStatement, Refusal, Work};
 
@@ -59,7 +59,7 @@ impl Session {
         let is_empty = snapshot.catalog.get(name).is_some_and(|table| {
             table.root.is_empty() && snapshot.delta(table).is_none_or(|delta| delta.rows.rows() == 0)
         });
-        is_query && is_plain && is_empty && self.transaction_status() == TransactionStatus::Idle
+        is_query && is_plain && is_empty && !self.outlives_statement()
     }
 
     async fn insert_in_bulk(
@@ -72,7 +72,7 @@ impl Session {
         let env = self.env().await?;
         let source = Source::read(self, &env, insert, &table).await?;
         let statement = ast::Statement::Query(Box::new(source.query));
-        let (plan, context) = self.plan(statement).await?;
+        let Planned { plan, context, .. } = self.plan(&statement).await?;
         fit(plan.schema().fields().len(), &source.columns, &table).map_err(|error| error.at(position))?;
         // Parts of the plan run from here on: none of them may wait for the publication that waits for it.
         let _publishing = self.sequences.publishing();

@@ -14,8 +14,11 @@ mod copy;
 mod delete;
 mod finder;
 mod insert;
+mod lock;
 mod query;
 mod references;
+mod returning;
+mod search;
 mod update;
 mod writer;
 

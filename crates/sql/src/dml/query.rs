@@ -17,6 +17,7 @@ use futures::StreamExt;
 
 use crate::catalog::Table;
 use crate::convert::conform;
+use crate::dialect;
 use crate::error::{Result, SqlError};
 use crate::query_env::QueryEnv;
 use crate::session::Session;
@@ -147,9 +148,9 @@ impl Session {
     pub(crate) async fn rows_of(&self, env: &Arc<QueryEnv>, query: Query) -> Result<RecordBatch> {
         let statement =
             Statement::Statement(Box::new(datafusion::sql::sqlparser::ast::Statement::Query(Box::new(query))));
-        let (plan, context) = self.plan_in(env, async |state| Ok(state.statement_to_plan(statement).await?)).await?;
-        let schema = plan.schema();
-        let mut stream = execute_stream(plan, context)?;
+        let (plan, context) = self.plan_in(env, async |state| dialect::plan(state, statement).await).await?;
+        let mut stream = dialect::with_shown_names(execute_stream(plan, context)?);
+        let schema = stream.schema();
         let mut batches = Vec::new();
         while let Some(batch) = stream.next().await {
             batches.push(batch?);
@@ -161,21 +162,8 @@ impl Session {
     pub(super) async fn width_of(&self, env: &Arc<QueryEnv>, query: &Query) -> Result<usize> {
         let query = Box::new(query.clone());
         let statement = Statement::Statement(Box::new(datafusion::sql::sqlparser::ast::Statement::Query(query)));
-        let (plan, _) = self.plan_in(env, async |state| Ok(state.statement_to_plan(statement).await?)).await?;
+        let (plan, _) = self.plan_in(env, async |state| dialect::plan(state, statement).await).await?;
         Ok(plan.schema().fields().len())
-    }
-
-    /// What RETURNING says of rows of a table, which has this name in it.
-    pub(crate) async fn returning(
-        &self,
-        env: &QueryEnv,
-        name: &str,
-        items: &[SelectItem],
-        rows: RecordBatch,
-    ) -> Result<RecordBatch> {
-        let stand_ins = StandIns::from([(name.to_owned(), stand_in(rows)?)]);
-        let query = select(items.to_vec(), vec![relation(name, None)?], None)?;
-        self.rows_of(&env.with_stand_ins(stand_ins), query).await
     }
 }
 

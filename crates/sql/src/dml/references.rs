@@ -5,18 +5,16 @@
 //! meets that, as any other change of the row.
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use saki_base::key::prefix_successor;
 use saki_base::{TableId, Value};
-use saki_mvcc::{Direction, KeyRange, Transaction};
+use saki_mvcc::Transaction;
 
 use super::RowWriter;
 use super::writer::Entry;
 use crate::catalog::{Catalog, Table};
 use crate::constraint::{Consequence, ForeignKeys, Keys, NewValue};
-use crate::database::{Database, tree_error};
+use crate::database::Database;
 use crate::delta::ReadView;
 use crate::entries::{EntryDecoder, EntryEncoder};
 use crate::error::{Result, SqlError};
@@ -191,45 +189,7 @@ impl<'c> References<'c, '_> {
     fn find(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<Vec<Entry>> {
         self.writer(table)?;
         let Some(writer) = self.writers.get_mut(&table.id) else { return Ok(Vec::new()) };
-        let layout = table.primary_layout();
-        // A prefix of the primary key narrows the search down; whatever else, all rows are looked at.
-        let leading = layout.key_columns.iter().map_while(|key| columns.iter().position(|column| column == key));
-        let leading: Vec<_> = leading.map(|place| values[place].as_ref()).collect();
-        let mut low = Vec::new();
-        layout.key.encode(&leading, &mut low).map_err(crate::entries::key_error)?;
-        let mut high = low.clone();
-        let high = if !low.is_empty() && prefix_successor(&mut high) { Some(high) } else { None };
-        let matches = |key: &[u8], row: &[u8]| -> Result<bool> {
-            EntryDecoder::new(layout.clone()).decode(table, key, row, |found| {
-                columns.iter().zip(values).all(|(column, value)| Value::from(found[*column]) == *value)
-            })
-        };
-        let mut entries = Vec::new();
-        let mut known = std::collections::HashSet::new();
-        let mut outcome = Ok(());
-        let range = KeyRange::between(Bound::Included(&low), high.as_deref().map_or(Bound::Unbounded, Bound::Excluded));
-        self.transaction.scan_all(&writer.finder.delta.rows, &range, Direction::Forward, |key, body| {
-            known.insert(key.to_vec());
-            let Some(body) = body else { return ControlFlow::Continue(()) };
-            match matches(key, body) {
-                Ok(true) => entries.push((key.to_vec(), body.to_vec())),
-                Ok(false) => {}
-                Err(error) => {
-                    outcome = Err(error);
-                    return ControlFlow::Break(());
-                }
-            }
-            ControlFlow::Continue(())
-        });
-        outcome?;
-        let high = high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut base = writer.finder.base.range(&table.root, Bound::Included(&low), high)?;
-        while let Some((key, row)) = base.next().map_err(tree_error)? {
-            if !known.contains(key) && matches(key, row)? {
-                entries.push((key.to_vec(), row.to_vec()));
-            }
-        }
-        Ok(entries)
+        writer.finder.rows_with(self.transaction, columns, values)
     }
 }
 

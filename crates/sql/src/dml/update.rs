@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use super::delete::{old_columns, old_readers};
 use super::query::{Target, assignments, named, select, table_batch};
 use super::references::{related, see_to};
+use super::returning::Returning;
 use super::writer::Entry;
 use super::{RowWriter, answer};
 use crate::catalog::Table;
@@ -66,6 +67,8 @@ impl Session {
             }
             None => {}
         }
+        let returning = update.returning.as_ref().map(|items| Returning::new(items, &relations[1..])).transpose()?;
+        items.extend(returning.iter().flat_map(Returning::brought));
         let query = select(items, relations, update.selection.clone())?;
         let found = self.rows_of(&env.with_row_id(&table), query).await?;
         let found = first_of_each(&found, &table)?;
@@ -74,9 +77,9 @@ impl Session {
         let after = updated(&before, &found, first_new, &table, &columns)?;
         self.row_checks(&table)?.check(&after)?;
         check_batch(&after, &table, 1)?;
-        let returned = match &update.returning {
+        let returned = match &returning {
             None => None,
-            Some(items) => Some(self.returning(env, &target.alias_name(), items, after.clone()).await?),
+            Some(returning) => Some(self.returned(env, target, returning, &after, &found).await?),
         };
         Ok(Box::new(move |change: &mut Change<'_, '_>| {
             let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
@@ -130,7 +133,7 @@ fn replace(
 }
 
 /// A join may find a row more than once: then one of its partners counts, as in PostgreSQL.
-fn first_of_each(found: &RecordBatch, table: &Table) -> Result<RecordBatch> {
+pub fn first_of_each(found: &RecordBatch, table: &Table) -> Result<RecordBatch> {
     let before = table_batch(found, table, 0)?;
     let readers: Vec<ColumnReader<'_>> = old_readers(&before, found, table)?;
     let mut encoder = crate::entries::EntryEncoder::new(table.primary_layout());

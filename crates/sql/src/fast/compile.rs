@@ -1,5 +1,6 @@
 //! Recognises fast statements.
 
+use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     self, AssignmentTarget, BinaryOperator, FromTable, GroupByExpr, SelectItem, SetExpr, TableFactor, TableObject,
     TableWithJoins, UnaryOperator,
@@ -9,6 +10,7 @@ use saki_base::{DataType, Value};
 use super::expr::{Expr, Operator, is_simple};
 use super::{FastPlan, Operation};
 use crate::catalog::{Catalog, Table};
+use crate::described::Described;
 use crate::statement::{name_of, object_name};
 
 impl FastPlan {
@@ -24,9 +26,16 @@ impl FastPlan {
     }
 }
 
+/// The answer's columns as clients are told of them.
+fn answer(table: &Table, columns: &[usize], output: &[(String, DataType)]) -> SchemaRef {
+    let field = |(name, data_type): &(String, DataType)| Field::new(name, saki_exec::arrow_type(*data_type), true);
+    let schema = SchemaRef::new(Schema::new(output.iter().map(field).collect::<Vec<_>>()));
+    Described::of_table(table, columns).apply(&schema)
+}
+
 /// A statement being compiled: its table, and the types of the parameters met so far.
-struct Compiler<'t> {
-    table: &'t Table,
+pub struct Compiler<'t> {
+    pub table: &'t Table,
     /// What columns may be qualified by.
     alias: String,
     parameters: Vec<Option<DataType>>,
@@ -54,10 +63,17 @@ impl<'t> Compiler<'t> {
     fn finish(self, operation: Operation, output: Vec<(String, DataType)>) -> Option<FastPlan> {
         // A parameter that is nowhere has no type.
         let parameters = self.parameters.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(FastPlan { table: self.table.name.clone(), delta: self.table.delta, operation, parameters, output })
+        let schema = match &operation {
+            Operation::Select { columns, .. } | Operation::Range { columns, .. } => {
+                Some(answer(self.table, columns, &output))
+            }
+            _ => None,
+        };
+        let (table, delta) = (self.table.name.clone(), self.table.delta);
+        Some(FastPlan { table, delta, operation, parameters, output, schema })
     }
 
-    fn column(&self, expr: &ast::Expr) -> Option<usize> {
+    pub fn column(&self, expr: &ast::Expr) -> Option<usize> {
         match expr {
             ast::Expr::Identifier(ident) => self.table.column(&name_of(ident)),
             ast::Expr::CompoundIdentifier(parts) => match &parts[..] {
@@ -69,7 +85,7 @@ impl<'t> Compiler<'t> {
     }
 
     /// An expression whose value goes into a column of `data_type`, or is compared with it.
-    fn expr(&mut self, expr: &ast::Expr, data_type: DataType, columns: bool) -> Option<Expr> {
+    pub fn expr(&mut self, expr: &ast::Expr, data_type: DataType, columns: bool) -> Option<Expr> {
         match expr {
             ast::Expr::Nested(inner) => self.expr(inner, data_type, columns),
             ast::Expr::Value(value) => self.value(&value.value, data_type),
@@ -187,8 +203,6 @@ fn is_now(function: &ast::Function) -> bool {
 fn select(query: &ast::Query, catalog: &Catalog) -> Option<FastPlan> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
     let is_plain = query.with.is_none()
-        && query.order_by.is_none()
-        && query.limit_clause.is_none()
         && query.fetch.is_none()
         && query.locks.is_empty()
         && query.for_clause.is_none()
@@ -234,8 +248,14 @@ fn select(query: &ast::Query, catalog: &Catalog) -> Option<FastPlan> {
     if output.iter().any(|(_, data_type)| !is_simple(*data_type)) {
         return None;
     }
-    let key = compiler.key(select.selection.as_ref())?;
-    compiler.finish(Operation::Select { key, columns }, output)
+    let has_order = query.order_by.is_some() || query.limit_clause.is_some();
+    if !has_order && let Some(key) = compiler.key(select.selection.as_ref()) {
+        return compiler.finish(Operation::Select { key, columns }, output);
+    }
+    compiler.parameters.clear();
+    let shown: Vec<_> = output.iter().map(|(name, _)| name.as_str()).zip(columns.iter().copied()).collect();
+    let range = compiler.range(query, select.selection.as_ref()?, &shown)?;
+    compiler.finish(Operation::Range { range, columns }, output)
 }
 
 fn compile_update(update: &ast::Update, catalog: &Catalog) -> Option<FastPlan> {

@@ -1,8 +1,9 @@
-//! Statements about single rows, by key: compiled once to operations of the engine, without a query plan.
+//! Statements about single rows and short ranges, by key: compiled once to operations of the engine, without a query plan.
 //!
 //! | statement | becomes |
 //! |---|---|
 //! | `SELECT columns FROM t WHERE key = …` | a look into the delta, and into the base where that knows nothing |
+//! | `SELECT columns FROM t WHERE` the key, or that of an index, begins so, `ORDER BY` it, `LIMIT n` | both sides of the range |
 //! | `UPDATE t SET column = expression, … WHERE key = …` | that, and a write |
 //! | `DELETE FROM t WHERE key = …` | that, and a write |
 //! | `INSERT INTO t … VALUES (…)` | checks of key and unique indexes, and a write |
@@ -12,15 +13,15 @@
 //! table; when that has changed, or a page has to be read first, the caller is told so.
 
 mod compile;
+mod compile_range;
 mod expr;
+mod range;
 mod run;
-
-use std::sync::Arc;
-
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use saki_base::{DataType, TableId};
 
 use expr::Expr;
+use range::Range;
 
 pub use run::{FastAnswer, RowSink};
 
@@ -35,6 +36,7 @@ pub struct FastPlan {
     pub parameters: Vec<DataType>,
     /// Columns of the answer, in order: name and type; none for changes.
     pub output: Vec<(String, DataType)>,
+    schema: Option<SchemaRef>,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,11 @@ enum Operation {
     /// Table columns of the answer.
     Select {
         key: Vec<Expr>,
+        columns: Vec<usize>,
+    },
+    /// The same of several rows.
+    Range {
+        range: Range,
         columns: Vec<usize>,
     },
     Update {
@@ -61,7 +68,7 @@ impl FastPlan {
     /// Its command.
     pub fn verb(&self) -> &'static str {
         match self.operation {
-            Operation::Select { .. } => "SELECT",
+            Operation::Select { .. } | Operation::Range { .. } => "SELECT",
             Operation::Update { .. } => "UPDATE",
             Operation::Delete { .. } => "DELETE",
             Operation::Insert { .. } => "INSERT",
@@ -70,12 +77,11 @@ impl FastPlan {
 
     /// The answer's columns, as a query plan would name them; `None` for changes.
     pub fn schema(&self) -> Option<SchemaRef> {
-        let field = |(name, data_type): &(String, DataType)| Field::new(name, saki_exec::arrow_type(*data_type), true);
-        (!self.is_change()).then(|| Arc::new(Schema::new(self.output.iter().map(field).collect::<Vec<_>>())))
+        self.schema.clone()
     }
 
     /// Whether it changes rows.
     pub fn is_change(&self) -> bool {
-        !matches!(self.operation, Operation::Select { .. })
+        !matches!(self.operation, Operation::Select { .. } | Operation::Range { .. })
     }
 }

@@ -136,7 +136,7 @@ impl Session {
     }
 }
 
-enum Step {
+pub enum Step {
     Done(u64),
     /// This key's page is not in memory.
     Read(Vec<u8>),
@@ -151,12 +151,12 @@ enum Place {
     Away,
 }
 
-struct Running<'r> {
-    db: &'r Database,
+pub struct Running<'r> {
+    pub db: &'r Database,
     snapshot: &'r Snapshot,
-    table: &'r Arc<Table>,
-    delta: &'r Arc<Delta>,
-    values: &'r [ScalarValue],
+    pub table: &'r Arc<Table>,
+    pub delta: &'r Arc<Delta>,
+    pub values: &'r [ScalarValue],
 }
 
 impl Running<'_> {
@@ -178,6 +178,10 @@ impl Running<'_> {
                     })
                 })
             }
+            Operation::Range { range, columns } => self.range(range, transaction, |values| {
+                let out: Vec<ValueRef<'_>> = columns.iter().map(|column| values[*column]).collect();
+                sink.row(&out);
+            }),
             Operation::Delete { key } => {
                 let Some(key) = self.key(key, &layout)? else { return Ok(Step::Done(0)) };
                 match self.find(transaction, &key)? {

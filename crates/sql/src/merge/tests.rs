@@ -239,7 +239,7 @@ fn a_full_disk_ends_a_merge_with_one_error_and_its_space_comes_back() {
         let error = bench.merge(&changed, &mut |index| device.faults().set_full(index >= full_at));
         bench.device.faults().set_full(false);
         let error = error.expect_err("the disk is full");
-        assert!(error.message.contains("no space left"), "{}", error.message);
+        assert_eq!(error.sqlstate(), "53100", "{}", error.message);
         bench.check();
         let stats = bench.database.volume.stats();
         assert_eq!(stats.live_pages, before.live_pages);

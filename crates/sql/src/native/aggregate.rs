@@ -92,6 +92,18 @@ impl NativeAggregateExec {
         self.work.aggregation.is_supported()
     }
 
+    /// The same node, to be run again over the same input, renewed.
+    pub fn renewed(&self, input: &Arc<dyn ExecutionPlan>) -> Self {
+        Self {
+            input: Arc::clone(input),
+            group_by: self.group_by.clone(),
+            calls: self.calls.clone(),
+            work: Arc::clone(&self.work),
+            groups: Once::default(),
+            base: self.base.renewed(),
+        }
+    }
+
     pub fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let (group_by, calls) = (self.group_by.clone(), self.calls.clone());
         Self::new(input, group_by, calls, self.schema(), Arc::clone(&self.base.statistics))

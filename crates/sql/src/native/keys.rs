@@ -23,6 +23,11 @@ impl DynamicKeys {
         Self { condition: condition.into(), filter: SetOnce::new() }
     }
 
+    /// For the same join, run again.
+    pub fn renewed(&self) -> Self {
+        Self::new(self.condition.clone())
+    }
+
     pub fn condition(&self) -> &str {
         &self.condition
     }

@@ -30,6 +30,15 @@ impl NodeBase {
         Self { properties: Arc::new(properties), statistics, metrics: ExecutionPlanMetricsSet::new() }
     }
 
+    /// Of the same node, run again.
+    pub fn renewed(&self) -> Self {
+        Self {
+            properties: Arc::clone(&self.properties),
+            statistics: Arc::clone(&self.statistics),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
     pub fn schema(&self) -> &SchemaRef {
         self.properties.equivalence_properties().schema()
     }

@@ -62,6 +62,17 @@ impl NativeProjectExec {
         Self::new(input, condition, output, self.schema(), Arc::clone(&self.base.statistics))
     }
 
+    /// The same node, to be run again over the same input, renewed.
+    pub fn renewed(&self, input: &Arc<dyn ExecutionPlan>) -> Self {
+        Self {
+            input: Arc::clone(input),
+            condition: self.condition.clone(),
+            output: self.output.clone(),
+            step: Arc::clone(&self.step),
+            base: self.base.renewed(),
+        }
+    }
+
     /// The input column that an output column is, if it is one.
     pub fn source(&self, output: usize) -> Option<usize> {
         column_index(&self.output[output])

@@ -11,6 +11,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{Stream, StreamExt};
 use saki_vector::{Batch, VectorError, form};
 
+use crate::dialect;
 use crate::error::{ErrorKind, SqlError};
 
 /// Batches of one partition in native form. Nothing happens before it is polled; dropping it stops its work.
@@ -44,9 +45,10 @@ fn native_batch(record: &RecordBatch) -> Result<Batch> {
 
 /// A statement's fault in a value, or an operator's, as a plan's error.
 pub fn vector_error(error: VectorError) -> DataFusionError {
-    let kind = match &error {
-        VectorError::OutOfRange(_) | VectorError::DivisionByZero | VectorError::Invalid(_) => ErrorKind::Data,
-        VectorError::Internal(_) => ErrorKind::Internal,
-    };
-    SqlError::new(kind, error.to_string()).into()
+    match &error {
+        VectorError::OutOfRange(_) | VectorError::DivisionByZero | VectorError::Invalid(_) => {
+            dialect::data_error(error.to_string()).into()
+        }
+        VectorError::Internal(_) => SqlError::new(ErrorKind::Internal, error.to_string()).into(),
+    }
 }

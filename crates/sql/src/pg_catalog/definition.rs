@@ -10,6 +10,15 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 /// (`oid`, `name`, `int2vector`…).
 pub const PG_TYPE: &str = "pg_type";
 
+/// The key of a field's metadata that has PostgreSQL's type modifier: the length of `varchar(20)`, in its way of counting.
+pub const PG_MODIFIER: &str = "pg_modifier";
+
+/// The key of a field's metadata that has the oid of the table that it is a column of.
+pub const PG_TABLE: &str = "pg_table";
+
+/// The key of a field's metadata that has the column's number in that table, from 1.
+pub const PG_COLUMN: &str = "pg_column";
+
 /// A relation of `pg_catalog` or `information_schema`.
 #[derive(Debug)]
 pub struct Definition {
@@ -44,6 +53,13 @@ pub fn all() -> &'static [Definition] {
 
 pub fn find(schema: &str, name: &str) -> Option<&'static Definition> {
     BY_NAME.get(&(schema, name)).copied()
+}
+
+/// Whether a column of a system relation is of type `"char"`, a single letter. Not said by its field: the planner refuses to put texts
+/// together of which one is and another is not.
+pub fn is_letter(schema: &str, relation: &str, column: &str) -> bool {
+    let columns = find(schema, relation).map_or(&[][..], |definition| &definition.columns);
+    columns.iter().any(|known| known.name == column && known.type_name == "char")
 }
 
 /// `schema.name oid kind column:type! …`, where `!` is NOT NULL.

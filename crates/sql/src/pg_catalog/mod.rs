@@ -35,13 +35,16 @@ use datafusion::execution::context::SessionContext;
 use parking_lot::{Mutex, RwLock};
 use saki_base::Generation;
 
-pub use self::definition::PG_TYPE;
-pub use self::nested_loops::nested_loops;
-use self::objects::Objects;
-pub use self::rewrite::{TypeNames, rewrite};
+pub use self::definition::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, is_letter};
+pub use self::nested_loops::{has_subqueries, last_resort, nested_loops};
+pub use self::objects::relation_oid;
+use self::objects::{Detail, Objects, Relation};
+pub use self::rewrite::{TypeNames, array_literal, rewrite};
 pub use self::saki_views::{SystemView, SystemViews};
 pub use self::schema::SystemSchema;
 pub use self::session::SessionFacts;
+pub use self::types::type_of;
+use crate::catalog::Sequence;
 use crate::database::Database;
 
 /// What a session's system relations and functions answer from.
@@ -90,6 +93,21 @@ impl SystemCatalog {
 
     fn server_started_micros(&self) -> i64 {
         self.started_micros
+    }
+
+    /// Rows and bytes of a relation, with those of its delta: about, since rows that replace others count until they are merged.
+    fn size_of(&self, relation: &Relation) -> (u64, u64) {
+        let (rows, bytes) = match &relation.detail {
+            Detail::Table(table) => source::delta_size(&self.database, table),
+            _ => (0, 0),
+        };
+        (relation.rows + rows, relation.bytes + bytes)
+    }
+
+    /// The last value that a sequence has given; `None`: it has given none yet.
+    fn last_value(&self, sequence: &Sequence) -> Option<i64> {
+        let position = self.database.sequences.position(sequence);
+        position.is_called.then_some(position.last_value)
     }
 
     /// The objects of the newest snapshot, made once for each.

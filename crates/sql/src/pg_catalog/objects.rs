@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, Sequence, Table, View};
 
 use super::definition::{self, Definition};
-use super::source::{self, ColumnExtras};
+use super::source::{self, ColumnExtras, OwnedSequence};
 use super::types;
 
 /// Oids below are PostgreSQL's own.
@@ -32,6 +32,7 @@ pub const OWNER: i64 = 10;
 pub struct Namespace {
     pub oid: i64,
     pub name: String,
+    pub comment: Option<String>,
 }
 
 /// A table, index, view or sequence.
@@ -44,6 +45,7 @@ pub struct Relation {
     /// As `pg_class.relkind`: `r`, `i`, `v`, `S`.
     pub kind: char,
     pub columns: Vec<Attribute>,
+    /// Of its base, as `bytes` are.
     pub rows: u64,
     pub bytes: u64,
     pub comment: Option<String>,
@@ -55,8 +57,8 @@ pub struct Relation {
 pub enum Detail {
     Table(Arc<Table>),
     Index(IndexDetail),
-    View(source::ViewSource),
-    Sequence(source::SequenceSource),
+    View(Arc<View>),
+    Sequence(OwnedSequence),
     System,
 }
 
@@ -119,12 +121,17 @@ pub struct Objects {
 impl Objects {
     pub fn new(catalog: &Catalog, page_bytes: usize) -> Self {
         let mut objects = Self::default();
-        for (oid, name) in [(PG_CATALOG, "pg_catalog"), (PUBLIC, "public"), (SAKI, "saki")] {
-            objects.namespaces.push(Namespace { oid, name: name.to_owned() });
+        for (oid, name) in [
+            (PG_CATALOG, "pg_catalog"),
+            (PUBLIC, crate::catalog::PUBLIC),
+            (SAKI, "saki"),
+            (INFORMATION_SCHEMA, "information_schema"),
+        ] {
+            objects.namespaces.push(Namespace { oid, name: name.to_owned(), comment: None });
         }
-        objects.namespaces.push(Namespace { oid: INFORMATION_SCHEMA, name: "information_schema".to_owned() });
-        for (id, name) in source::schemas(catalog) {
-            objects.namespaces.push(Namespace { oid: relation_oid(id), name });
+        for schema in catalog.schemas() {
+            let (oid, name) = (relation_oid(schema.id.0), schema.name.clone());
+            objects.namespaces.push(Namespace { oid, name, comment: schema.comment.clone() });
         }
         for definition in definition::all() {
             objects.add(system(definition));
@@ -132,11 +139,11 @@ impl Objects {
         for table in catalog.tables() {
             objects.add_table(catalog, table, page_bytes);
         }
-        for view in source::views(catalog) {
+        for view in catalog.views() {
             objects.add_view(view);
         }
-        for sequence in source::sequences(catalog) {
-            objects.add_sequence(sequence);
+        for sequence in catalog.sequences() {
+            objects.add_sequence(source::owned(catalog, sequence));
         }
         objects
     }
@@ -179,8 +186,8 @@ impl Objects {
     }
 
     fn add_table(&mut self, catalog: &Catalog, table: &Arc<Table>, page_bytes: usize) {
-        let (schema, name) = source::table_name(table);
-        let namespace = self.namespace_oid(&schema);
+        let schema = &table.schema;
+        let namespace = self.namespace_oid(schema);
         let oid = relation_oid(table.id.0);
         let columns = (0..table.columns.len()).map(|column| attribute(table, column)).collect();
         let (rows, bytes) = source::size(table, page_bytes);
@@ -188,12 +195,12 @@ impl Objects {
             oid,
             namespace,
             schema: schema.clone(),
-            name,
+            name: table.bare_name().to_owned(),
             kind: 'r',
             columns,
             rows,
             bytes,
-            comment: source::comment(table),
+            comment: table.comment.clone(),
             detail: Detail::Table(Arc::clone(table)),
         });
         if !table.primary_key.is_empty() {
@@ -205,7 +212,7 @@ impl Objects {
                 primary: true,
             };
             // The primary tree is the table: the index takes no room of its own.
-            self.add_index(table, (oid + 3, schema.clone(), table.primary_key_name()), index, (rows, 0), true);
+            self.add_index(table, (oid + 3, &table.primary_key_name(), None), index, (rows, 0), true);
         }
         for index in &table.indexes {
             let detail = IndexDetail {
@@ -215,9 +222,9 @@ impl Objects {
                 unique: index.unique,
                 primary: false,
             };
-            let named = (index_oid(index.root.id.0), schema.clone(), source::index_name(index));
+            let named = (index_oid(index.root.id.0), index.bare_name(), index.comment.clone());
             let size = (index.root.entries, source::bytes(&index.root, page_bytes));
-            self.add_index(table, named, detail, size, source::is_constraint(index));
+            self.add_index(table, named, detail, size, index.constraint);
         }
         self.add_constraints(catalog, table, oid, namespace);
     }
@@ -225,16 +232,16 @@ impl Objects {
     fn add_index(
         &mut self,
         table: &Table,
-        (oid, schema, name): (i64, String, String),
+        (oid, name, comment): (i64, &str, Option<String>),
         index: IndexDetail,
         (rows, bytes): (u64, u64),
         constraint: bool,
     ) {
-        let namespace = self.namespace_oid(&schema);
+        let namespace = self.namespace_oid(&table.schema);
         if constraint {
             self.constraints.push(Constraint {
                 oid,
-                name: name.clone(),
+                name: name.to_owned(),
                 kind: if index.primary { 'p' } else { 'u' },
                 table: index.table,
                 namespace,
@@ -252,13 +259,13 @@ impl Objects {
         self.add(Relation {
             oid,
             namespace,
-            schema,
-            name,
+            schema: table.schema.clone(),
+            name: name.to_owned(),
             kind: 'i',
             columns: columns.collect(),
             rows,
             bytes,
-            comment: None,
+            comment,
             detail: Detail::Index(index),
         });
     }
@@ -266,34 +273,35 @@ impl Objects {
     fn add_constraints(&mut self, catalog: &Catalog, table: &Table, oid: i64, namespace: i64) {
         let mut next = FIRST_CONSTRAINT_OID + i64::from(table.id.0) * CONSTRAINTS_PER_TABLE;
         let positions = |columns: &[usize]| columns.iter().map(|column| *column as i64 + 1).collect::<Vec<_>>();
-        for check in source::checks(table) {
+        for check in &table.checks {
             self.constraints.push(Constraint {
                 oid: next,
-                name: check.name,
+                name: check.name.clone(),
                 kind: 'c',
                 table: oid,
                 namespace,
                 index: 0,
-                columns: Vec::new(),
+                columns: positions(&source::checked_columns(table, check)),
                 foreign: None,
-                expression: Some(check.expression),
+                expression: Some(check.expression.clone()),
             });
             next += 1;
         }
-        for key in source::foreign_keys(catalog, table) {
+        for key in &table.foreign_keys {
+            let Some(referenced) = source::referenced(catalog, key) else { continue };
             self.constraints.push(Constraint {
                 oid: next,
-                name: key.name,
+                name: key.name.clone(),
                 kind: 'f',
                 table: oid,
                 namespace,
                 index: 0,
                 columns: positions(&key.columns),
                 foreign: Some(Foreign {
-                    table: relation_oid(key.table),
-                    columns: positions(&key.referenced),
-                    on_delete: key.on_delete,
-                    on_update: key.on_update,
+                    table: relation_oid(referenced.table),
+                    columns: positions(&referenced.columns),
+                    on_delete: referenced.on_delete,
+                    on_update: referenced.on_update,
                 }),
                 expression: None,
             });
@@ -301,26 +309,28 @@ impl Objects {
         }
     }
 
-    fn add_view(&mut self, view: source::ViewSource) {
-        let columns = view.columns.iter().map(|(name, data_type)| {
-            let (type_oid, modifier) = data_type.map_or((25, -1), types::oid_of);
-            Attribute { name: name.clone(), type_oid, modifier, not_null: false, extras: ColumnExtras::default() }
+    fn add_view(&mut self, view: &Arc<View>) {
+        let columns = view.columns.iter().map(|column| {
+            let (type_oid, modifier) = column.data_type.map_or((25, -1), types::oid_of);
+            let (name, extras) = (column.name.clone(), ColumnExtras::default());
+            Attribute { name, type_oid, modifier, not_null: false, extras }
         });
         self.add(Relation {
-            oid: relation_oid(view.id),
+            oid: relation_oid(view.id.0),
             namespace: self.namespace_oid(&view.schema),
             schema: view.schema.clone(),
-            name: view.name.clone(),
+            name: view.bare_name().to_owned(),
             kind: 'v',
             columns: columns.collect(),
             rows: 0,
             bytes: 0,
             comment: view.comment.clone(),
-            detail: Detail::View(view),
+            detail: Detail::View(Arc::clone(view)),
         });
     }
 
-    fn add_sequence(&mut self, sequence: source::SequenceSource) {
+    fn add_sequence(&mut self, owned: OwnedSequence) {
+        let sequence: &Sequence = &owned.sequence;
         let column = |name: &str, type_oid| Attribute {
             name: name.to_owned(),
             type_oid,
@@ -329,16 +339,16 @@ impl Objects {
             extras: ColumnExtras::default(),
         };
         self.add(Relation {
-            oid: relation_oid(sequence.id),
+            oid: relation_oid(sequence.id.0),
             namespace: self.namespace_oid(&sequence.schema),
             schema: sequence.schema.clone(),
-            name: sequence.name.clone(),
+            name: sequence.bare_name().to_owned(),
             kind: 'S',
             columns: vec![column("last_value", 20), column("log_cnt", 20), column("is_called", 16)],
             rows: 1,
             bytes: 0,
-            comment: None,
-            detail: Detail::Sequence(sequence),
+            comment: sequence.comment.clone(),
+            detail: Detail::Sequence(owned),
         });
     }
 }

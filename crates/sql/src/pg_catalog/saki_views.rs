@@ -25,7 +25,7 @@ pub trait SystemView: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Whatever keeps them from being known; the query fails with it.
-    fn rows(&self) -> Result<RecordBatch>;
+    fn rows(&self) -> crate::error::Result<RecordBatch>;
 }
 
 /// The views that are registered with a database.
@@ -40,7 +40,7 @@ impl SystemViews {
         self.views.write().insert(view.name().to_owned(), view);
     }
 
-    fn find(&self, name: &str) -> Option<Arc<dyn SystemView>> {
+    pub(super) fn find(&self, name: &str) -> Option<Arc<dyn SystemView>> {
         self.views.read().get(name).map(Arc::clone)
     }
 

@@ -1,8 +1,11 @@
-//! What the system relations read from the catalog: the one place to change when tables learn to have more.
+//! What the catalog says of columns, constraints and sequences, in the letters and words of PostgreSQL's relations.
 
-use saki_base::DataType;
+use std::sync::Arc;
 
-use crate::catalog::{Catalog, Index, Table};
+use crate::catalog::{Catalog, Check, ForeignKey, Identity, ReferentialAction, Sequence, Table};
+use crate::database::Database;
+use crate::ddl::columns_named;
+use crate::statement::parse_expression;
 
 /// A column besides its name and type.
 #[derive(Clone, Debug, Default)]
@@ -14,98 +17,76 @@ pub struct ColumnExtras {
     pub comment: Option<String>,
 }
 
-/// A CHECK constraint.
+/// What a foreign key refers to; columns are positions.
 #[derive(Clone, Debug)]
-pub struct CheckSource {
-    pub name: String,
-    pub expression: String,
-}
-
-/// A FOREIGN KEY constraint; columns are positions.
-#[derive(Clone, Debug)]
-pub struct ForeignKeySource {
-    pub name: String,
-    pub columns: Vec<usize>,
-    /// Id of the table referred to.
+pub struct Referenced {
+    /// Id of the table.
     pub table: u32,
-    pub referenced: Vec<usize>,
+    pub columns: Vec<usize>,
     /// `a` no action, `r` restrict, `c` cascade, `n` set null, `d` set default.
     pub on_delete: char,
     pub on_update: char,
 }
 
-/// A view.
+/// A sequence, and the column that it belongs to: id of a table, and a position.
 #[derive(Clone, Debug)]
-pub struct ViewSource {
-    pub id: u32,
-    pub schema: String,
-    pub name: String,
-    pub sql: String,
-    /// `None`: a type that tables do not have.
-    pub columns: Vec<(String, Option<DataType>)>,
-    pub comment: Option<String>,
-}
-
-/// A sequence.
-#[derive(Clone, Debug)]
-pub struct SequenceSource {
-    pub id: u32,
-    pub schema: String,
-    pub name: String,
-    pub data_type: DataType,
-    pub start: i64,
-    pub increment: i64,
-    pub min: i64,
-    pub max: i64,
-    pub cycle: bool,
-    pub cache: i64,
-    /// `None`: no value was taken yet.
-    pub last_value: Option<i64>,
-    /// Id of a table and position of its column that the sequence belongs to.
+pub struct OwnedSequence {
+    pub sequence: Arc<Sequence>,
     pub owner: Option<(u32, usize)>,
 }
 
-/// Schemas besides `public`, each with its id.
-pub fn schemas(_: &Catalog) -> Vec<(u32, String)> {
-    Vec::new()
+pub fn column_extras(table: &Table, column: usize) -> ColumnExtras {
+    let Some(detail) = table.details.get(column) else { return ColumnExtras::default() };
+    ColumnExtras {
+        default: detail.default.as_deref().map(default_shown),
+        identity: detail.identity.map(|identity| match identity {
+            Identity::Always => 'a',
+            Identity::ByDefault => 'd',
+        }),
+        comment: detail.comment.clone(),
+    }
 }
 
-/// Schema and name of a table.
-pub fn table_name(table: &Table) -> (String, String) {
-    ("public".to_owned(), table.name.clone())
+/// A DEFAULT as PostgreSQL shows it: names of sequences are of type `regclass`, which clients look for.
+fn default_shown(text: &str) -> String {
+    let sequence = text.strip_prefix("nextval(").and_then(|rest| rest.strip_suffix(')'));
+    match sequence.filter(|name| name.starts_with('\'') && name.ends_with('\'')) {
+        Some(name) => format!("nextval({name}::regclass)"),
+        None => text.to_owned(),
+    }
 }
 
-pub fn index_name(index: &Index) -> String {
-    index.name.clone()
+/// Positions of the columns that a check is about; none if its text cannot be read.
+pub fn checked_columns(table: &Table, check: &Check) -> Vec<usize> {
+    let mut columns = parse_expression(&check.expression).map_or_else(|_| Vec::new(), |e| columns_named(table, &e));
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
-/// Whether an index is a UNIQUE constraint.
-pub fn is_constraint(_: &Index) -> bool {
-    false
+/// `None`: it refers to nothing, which a whole catalog does not have.
+pub fn referenced(catalog: &Catalog, key: &ForeignKey) -> Option<Referenced> {
+    let (table, columns) = catalog.referenced(key).ok()?;
+    let [on_delete, on_update] = [key.on_delete, key.on_update].map(letter);
+    Some(Referenced { table: table.id.0, columns, on_delete, on_update })
 }
 
-pub fn column_extras(_: &Table, _: usize) -> ColumnExtras {
-    ColumnExtras::default()
+fn letter(action: ReferentialAction) -> char {
+    match action {
+        ReferentialAction::NoAction => 'a',
+        ReferentialAction::Restrict => 'r',
+        ReferentialAction::Cascade => 'c',
+        ReferentialAction::SetNull => 'n',
+        ReferentialAction::SetDefault => 'd',
+    }
 }
 
-pub fn checks(_: &Table) -> Vec<CheckSource> {
-    Vec::new()
-}
-
-pub fn foreign_keys(_: &Catalog, _: &Table) -> Vec<ForeignKeySource> {
-    Vec::new()
-}
-
-pub fn comment(_: &Table) -> Option<String> {
-    None
-}
-
-pub fn views(_: &Catalog) -> Vec<ViewSource> {
-    Vec::new()
-}
-
-pub fn sequences(_: &Catalog) -> Vec<SequenceSource> {
-    Vec::new()
+pub fn owned(catalog: &Catalog, sequence: &Arc<Sequence>) -> OwnedSequence {
+    let owner = sequence.owner.and_then(|owner| {
+        let column = catalog.table_of(owner.table)?.position_of(owner.column)?;
+        Some((owner.table.0, column))
+    });
+    OwnedSequence { sequence: Arc::clone(sequence), owner }
 }
 
 /// Rows of a table, and bytes of its primary tree.
@@ -116,4 +97,10 @@ pub fn size(table: &Table, page_bytes: usize) -> (u64, u64) {
 /// Bytes of the pages of a tree.
 pub fn bytes(root: &saki_tree::TreeRoot, page_bytes: usize) -> u64 {
     (root.leaf_pages + root.inner_pages + root.overflow_pages) * page_bytes as u64
+}
+
+/// Rows of a table's delta and their bytes, about. A row that is in the base as well, or deleted there, counts.
+pub fn delta_size(database: &Database, table: &Table) -> (u64, u64) {
+    let snapshot = database.snapshot();
+    snapshot.delta(table).map_or((0, 0), |delta| (delta.rows.rows(), delta.rows.bytes()))
 }

@@ -124,6 +124,12 @@ pub fn oid_of(data_type: DataType) -> (i64, i64) {
     }
 }
 
+/// Name and modifier of a column's type; the modifier is -1 where there is none.
+pub fn type_of(data_type: DataType) -> (&'static str, i64) {
+    let (oid, modifier) = oid_of(data_type);
+    (by_oid(oid).map_or("text", |row| row.name), modifier)
+}
+
 /// How SQL spells a type; what `format_type` answers.
 pub fn format_type(oid: i64, modifier: Option<i64>) -> String {
     if oid == 0 {

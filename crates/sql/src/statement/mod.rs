@@ -6,6 +6,7 @@ pub mod constraint;
 pub mod copy;
 pub mod create_index;
 pub mod create_table;
+mod expression;
 mod identity;
 pub mod insert;
 pub mod sequence;
@@ -23,6 +24,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::catalog::{PUBLIC, bare, qualified};
 use crate::error::{ErrorKind, Position, Result, SqlError};
+
+pub use expression::{call, column_name, quoted, take};
 
 /// The statement, and the procedure as which it is read.
 pub const CHECKPOINT: &str = "checkpoint";

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 use saki_mvcc::Isolation;
 
-use super::{Open, Transactions};
+use super::{Open, Scope, Transactions};
 use crate::catalog::Table;
 use crate::delta::Alone;
 use crate::error::{Result, SqlError};
@@ -52,12 +52,9 @@ impl Transactions {
     /// Opens a transaction of several statements.
     fn begin(&mut self, modes: &[TransactionMode]) -> Result<()> {
         match &mut self.open {
-            Some(open) if open.is_explicit => {
-                return Err(SqlError::invalid("there is a transaction in progress already").code("25001"));
-            }
             // The statements of one message that came before belong to it.
-            Some(open) => open.is_explicit = true,
-            None => self.open = Some(Open::new(self.default_level, true)),
+            Some(open) => open.scope = Scope::Block,
+            None => self.open = Some(Open::new(self.default_level, Scope::Block)),
         }
         self.set_modes(modes)
     }
@@ -83,7 +80,7 @@ impl Transactions {
         Ok(())
     }
 
-    fn has_written(&self, table: &Table) -> bool {
+    pub(super) fn has_written(&self, table: &Table) -> bool {
         self.open.as_ref().is_some_and(|open| open.gates.contains_key(&table.delta))
     }
 
@@ -143,8 +140,8 @@ impl Transactions {
 
     fn in_block(&self, what: &str) -> Result<()> {
         match &self.open {
-            Some(open) if open.is_explicit => Ok(()),
-            _ => Err(SqlError::invalid(format!("{what} can only be used in a transaction"))
+            Some(open) if open.scope == Scope::Block => Ok(()),
+            _ => Err(SqlError::invalid(format!("{what} can only be used in transaction blocks"))
                 .code("25P01")
                 .hint("BEGIN first")),
         }
@@ -158,6 +155,7 @@ impl Session {
     /// 55006 if the session's own transaction has written there; as [`crate::database::Database::alone`].
     pub(crate) async fn alone(&self, tables: Vec<String>) -> Result<Alone> {
         let snapshot = self.db.snapshot();
+        self.part_message(&snapshot, &tables).await?;
         let transactions = self.transactions.lock().await;
         let is_own = |name: &&String| snapshot.catalog.get(name).is_some_and(|table| transactions.has_written(table));
         if let Some(own) = tables.iter().find(is_own) {

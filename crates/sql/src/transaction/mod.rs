@@ -7,12 +7,14 @@
 //! | SERIALIZABLE | that, and what was read must not have changed at COMMIT | 40001 |
 //!
 //! A row that another transaction is changing is waited for; the one that would close a circle of waiting transactions gets 40P01.
-//! A statement outside of BEGIN and COMMIT is a transaction by itself, and runs again whenever another got in its way.
+//! A statement outside of BEGIN and COMMIT is a transaction by itself, and runs again whenever another got in its way. Statements that
+//! a client sends together are one transaction ([`Scope::Message`]): begun by [`Session::begin_message`], ended by [`Session::end_message`].
 //!
 //! COMMIT makes changes visible at once, and is answered when they are durable along with everything that they are based on
 //! (`saki_mvcc`: speculative commit). What a statement inside of a transaction shows is provisional until then.
 
 mod control;
+mod message;
 mod statement;
 
 use std::collections::HashMap;
@@ -42,11 +44,21 @@ pub struct Transactions {
     pub default_level: Level,
 }
 
+/// What a transaction ends with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scope {
+    /// The statement that began it.
+    Statement,
+    /// The message that its statements came in; or a statement that cannot be undone, which parts it in two.
+    Message,
+    /// COMMIT or ROLLBACK.
+    Block,
+}
+
 /// An open transaction.
 struct Open {
     level: Level,
-    /// Begun by BEGIN; otherwise it ends with the statement.
-    is_explicit: bool,
+    scope: Scope,
     is_failed: bool,
     is_read_only: bool,
     /// The generation that its timestamp goes with; `None` before it has one.
@@ -61,10 +73,10 @@ struct Open {
 }
 
 impl Open {
-    fn new(level: Level, is_explicit: bool) -> Self {
+    fn new(level: Level, scope: Scope) -> Self {
         Self {
             level,
-            is_explicit,
+            scope,
             is_failed: false,
             is_read_only: false,
             snapshot: None,
@@ -80,15 +92,20 @@ impl Transactions {
     pub fn status(&self) -> TransactionStatus {
         match &self.open {
             Some(open) if open.is_failed => TransactionStatus::Failed,
-            Some(open) if open.is_explicit => TransactionStatus::Open,
+            Some(open) if open.scope == Scope::Block => TransactionStatus::Open,
             _ => TransactionStatus::Idle,
         }
+    }
+
+    /// Whether what a statement changes can still be undone after it.
+    pub fn outlives_statement(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.scope != Scope::Statement)
     }
 
     /// A statement has failed: nothing but the end of the transaction is heard from now on.
     pub fn fail(&mut self) {
         match &mut self.open {
-            Some(open) if open.is_explicit => open.is_failed = true,
+            Some(open) if open.scope == Scope::Block => open.is_failed = true,
             _ => self.abort(),
         }
     }
@@ -107,11 +124,11 @@ impl Transactions {
     /// 25P02 after a failure.
     pub fn check(&self) -> Result<()> {
         match &self.open {
-            Some(open) if open.is_failed => {
-                Err(SqlError::invalid("the transaction has failed: statements are ignored until it ends")
-                    .code("25P02")
-                    .hint("ROLLBACK, or ROLLBACK TO a savepoint"))
-            }
+            Some(open) if open.is_failed => Err(SqlError::invalid(
+                "current transaction is aborted, commands ignored until end of transaction block",
+            )
+            .code("25P02")
+            .hint("ROLLBACK, or ROLLBACK TO a savepoint")),
             _ => Ok(()),
         }
     }
@@ -119,7 +136,7 @@ impl Transactions {
     /// What a statement that only reads sees.
     pub fn read_view(&mut self, db: &Database) -> Result<Arc<ReadView>> {
         let holds_snapshot =
-            self.open.as_ref().is_some_and(|open| open.is_explicit && open.level != Level::ReadCommitted);
+            self.open.as_ref().is_some_and(|open| open.scope != Scope::Statement && open.level != Level::ReadCommitted);
         if holds_snapshot || self.has_begun() {
             return self.statement_view(db);
         }
@@ -141,7 +158,7 @@ impl Transactions {
     /// if there is no engine yet.
     pub fn begin_statement(&mut self, db: &Database) -> Result<Option<Arc<Snapshot>>> {
         let Some(engine) = db.engine.get() else { return Ok(None) };
-        let open = self.open.get_or_insert_with(|| Open::new(self.default_level, false));
+        let open = self.open.get_or_insert_with(|| Open::new(self.default_level, Scope::Statement));
         let session = match &mut self.session {
             Some(session) => session,
             None => self.session.insert(engine.session()?),
@@ -165,7 +182,7 @@ impl Transactions {
 
     /// Ends a statement that has done nothing, and a transaction that was only for it.
     pub fn give_up_statement(&mut self) {
-        if self.open.as_ref().is_some_and(|open| !open.is_explicit) {
+        if !self.outlives_statement() {
             self.abort();
         }
     }

@@ -8,7 +8,7 @@ use saki_base::TableId;
 use saki_mvcc::{Holder, Receipt, Transaction};
 use tokio::sync::{OwnedMutexGuard, OwnedRwLockReadGuard, RwLock, oneshot};
 
-use super::{Level, Transactions};
+use super::{Level, Scope, Transactions};
 use crate::database::Database;
 use crate::delta::{ReadView, mvcc_error};
 use crate::error::{Result, SqlError};
@@ -231,7 +231,7 @@ impl Transactions {
     /// Commits what is a transaction by itself.
     pub(crate) fn end_statement(&mut self) -> Result<Option<Receipt>, Refusal> {
         match &self.open {
-            Some(open) if open.is_explicit => Ok(None),
+            Some(open) if open.scope != Scope::Statement => Ok(None),
             _ => {
                 let Some(transaction) = self.take_over() else { return Ok(None) };
                 Ok(Some(transaction.commit_early()?))
@@ -243,7 +243,7 @@ impl Transactions {
     pub(crate) fn refused(&mut self, refusal: Refusal) -> Result<Option<Holder>> {
         match refusal {
             Refusal::Conflict(holder) => self.conflict(holder),
-            Refusal::Error(error) if error.code == Some("40001") && !self.is_explicit() => {
+            Refusal::Error(error) if error.code == Some("40001") && !self.outlives_statement() => {
                 self.abort();
                 Ok(None)
             }
@@ -255,7 +255,7 @@ impl Transactions {
     }
 
     fn conflict(&mut self, holder: Option<Holder>) -> Result<Option<Holder>> {
-        if !self.is_explicit() {
+        if !self.outlives_statement() {
             // Lets go of what it holds: it begins anew.
             self.abort();
             return Ok(holder);
@@ -267,9 +267,5 @@ impl Transactions {
         Err(SqlError::invalid("could not serialize access: another transaction changed a row since the snapshot")
             .code("40001")
             .hint("repeat the transaction"))
-    }
-
-    fn is_explicit(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.is_explicit)
     }
 }

@@ -134,7 +134,7 @@ impl SystemView for Reads {
         Arc::new(Schema::new(vec![Field::new("count", DataType::Int64, false)]))
     }
 
-    fn rows(&self) -> datafusion::common::Result<RecordBatch> {
+    fn rows(&self) -> saki_sql::Result<RecordBatch> {
         let count = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         Ok(RecordBatch::try_new(self.schema(), vec![Arc::new(Int64Array::from(vec![count]))])?)
     }
@@ -174,5 +174,91 @@ fn the_engine_shows_itself_and_who_is_asking() {
             let error = answer(&session, sql).await.unwrap_err();
             assert!(error.contains(message), "{sql}: {error}");
         }
+    });
+}
+
+/// One of everything that a schema can have.
+const OBJECTS: &str = "
+    CREATE SCHEMA lib;
+    CREATE TABLE lib.author (id serial PRIMARY KEY, name varchar(40) NOT NULL UNIQUE, kind integer DEFAULT 7,
+        CONSTRAINT author_name CHECK (id <> kind));
+    CREATE TABLE book (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        author integer REFERENCES lib.author (id) ON DELETE CASCADE, title text);
+    CREATE VIEW titles AS SELECT id, title FROM book;
+    CREATE SEQUENCE tally START 5 INCREMENT 2 MAXVALUE 99 CYCLE;
+    COMMENT ON SCHEMA lib IS 'library';
+    COMMENT ON TABLE book IS 'what is read';
+    COMMENT ON COLUMN book.title IS 'on its back';
+    COMMENT ON VIEW titles IS 'for the shelf';
+    INSERT INTO lib.author (name) VALUES ('a'), ('b');
+    INSERT INTO book (author) VALUES (1)";
+
+/// Queries about them with what PostgreSQL 15 answers.
+const ABOUT_OBJECTS: &[(&str, &str)] = &[
+    ("SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND oid >= 16384", "lib\n"),
+    (
+        "SELECT n.nspname, c.relname, c.relkind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname IN ('lib', 'public') ORDER BY 1, 2",
+        "lib\tauthor\tr\nlib\tauthor_id_seq\tS\nlib\tauthor_name_key\ti\nlib\tauthor_pkey\ti\npublic\tbook\tr\n\
+         public\tbook_id_seq\tS\npublic\tbook_pkey\ti\npublic\ttally\tS\npublic\ttitles\tv\n",
+    ),
+    (
+        "SELECT column_name, column_default, is_identity, identity_generation, is_nullable \
+         FROM information_schema.columns WHERE table_name IN ('author', 'book') ORDER BY table_name, ordinal_position",
+        "id\tnextval('lib.author_id_seq'::regclass)\tNO\t\\N\tNO\nname\t\\N\tNO\t\\N\tNO\nkind\t7\tNO\t\\N\tYES\n\
+         id\t\\N\tYES\tALWAYS\tNO\nauthor\t\\N\tNO\t\\N\tYES\ntitle\t\\N\tNO\t\\N\tYES\n",
+    ),
+    (
+        "SELECT conname, contype, pg_get_constraintdef(oid, true), conkey, confdeltype FROM pg_constraint \
+         WHERE conrelid >= 16384 ORDER BY conname",
+        "author_name\tc\tCHECK (id <> kind)\t{1,3}\t \nauthor_name_key\tu\tUNIQUE (name)\t{2}\t \n\
+         author_pkey\tp\tPRIMARY KEY (id)\t{1}\t \n\
+         book_author_fkey\tf\tFOREIGN KEY (author) REFERENCES lib.author(id) ON DELETE CASCADE\t{2}\tc\n\
+         book_pkey\tp\tPRIMARY KEY (id)\t{1}\t \n",
+    ),
+    (
+        "SELECT c.relname, d.objsubid, d.description FROM pg_description d JOIN pg_class c ON c.oid = d.objoid \
+         WHERE d.classoid = 'pg_class'::regclass ORDER BY 1, 2",
+        "book\t0\twhat is read\nbook\t3\ton its back\ntitles\t0\tfor the shelf\n",
+    ),
+    ("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = 'lib'", "library\n"),
+    (
+        "SELECT pg_get_serial_sequence('lib.author', 'id'), pg_get_serial_sequence('book', 'id')",
+        "lib.author_id_seq\tpublic.book_id_seq\n",
+    ),
+    (
+        "SELECT sequencename, start_value, increment_by, max_value, cycle, last_value FROM pg_sequences ORDER BY 1",
+        "author_id_seq\t1\t1\t2147483647\tf\t2\nbook_id_seq\t1\t1\t9223372036854775807\tf\t1\ntally\t5\t2\t99\tt\t\\N\n",
+    ),
+    ("SELECT viewname FROM pg_views WHERE schemaname = 'public'", "titles\n"),
+    (
+        "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a \
+         WHERE a.attrelid = 'titles'::regclass AND a.attnum > 0 ORDER BY a.attnum",
+        "id\tbigint\ntitle\ttext\n",
+    ),
+    (
+        "SELECT conname FROM pg_constraint WHERE confrelid IN (SELECT pg_partition_ancestors('lib.author'::regclass) \
+         UNION ALL VALUES ('lib.author'::regclass)) AND contype = 'f'",
+        "book_author_fkey\n",
+    ),
+];
+
+#[test]
+fn all_that_a_schema_has_is_in_the_catalog() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::create(directory.path().join("database"), CreateOptions::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let session = database.session();
+        session.execute(OBJECTS).await.unwrap();
+        for (sql, expected) in ABOUT_OBJECTS {
+            assert_eq!(answer(&session, sql).await.unwrap(), *expected, "{sql}");
+        }
+        assert_eq!(answer(&session, "SELECT nextval('tally')").await.unwrap(), "5\n");
+        let last = "SELECT last_value FROM pg_sequences WHERE sequencename = 'tally'";
+        assert_eq!(answer(&session, last).await.unwrap(), "5\n");
+        // Rows count before they are merged.
+        let rows = "SELECT reltuples FROM pg_class WHERE relname = 'author'";
+        assert_eq!(answer(&session, rows).await.unwrap(), "2.0\n");
     });
 }

@@ -202,3 +202,34 @@ async fn a_row_being_changed_is_waited_for() {
     });
     assert!(said_one.starts_with("40P01") || said_two.starts_with("40P01"), "{said_one:?} {said_two:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_selected_for_update_are_held_until_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (database.session(), database.session());
+    run(&one, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
+    run(&one, "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)").await;
+    database.checkpoint(&saki_sql::Pace::full()).unwrap();
+    run(&one, "BEGIN").await;
+    assert_eq!(run(&one, "SELECT n FROM t WHERE id <= 2 ORDER BY id DESC FOR UPDATE").await, "10;20");
+    // A row that is not held is free.
+    run(&two, "UPDATE t SET n = 31 WHERE id = 3").await;
+    let waiting = tokio::spawn(async move {
+        let changed = run(&two, "UPDATE t SET n = n + 1 WHERE id = 1 RETURNING n").await;
+        (two, changed)
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert!(!waiting.is_finished(), "another changed a row that is held");
+    run(&one, "UPDATE t SET n = 100 WHERE id = 1").await;
+    run(&one, "COMMIT").await;
+    let (two, changed) = waiting.await.unwrap();
+    assert_eq!(changed, "101");
+    // Outside of a transaction there is nothing to hold a row for.
+    assert_eq!(run(&one, "SELECT n FROM t WHERE id = 2 FOR UPDATE").await, "20");
+    assert_eq!(run(&two, "UPDATE t SET n = 0 WHERE id = 2 RETURNING n").await, "0");
+    for sql in ["SELECT 1 FROM t AS a JOIN t AS b ON a.id = b.id FOR UPDATE", "SELECT n FROM t FOR UPDATE SKIP LOCKED"]
+    {
+        assert!(run(&one, sql).await.starts_with("0A000"), "{sql}");
+    }
+}

@@ -35,6 +35,7 @@ fn run(page_bytes: u32, frames: u32, seed: u64, space: u64, load: u64, rounds: u
             bench.check_range(Bound::Unbounded, Bound::Included(&b));
         }
     }
+    assert!(rounds == 0 || bench.cached_ranges > 0);
     bench.drop_tree();
 }
 

@@ -1,15 +1,15 @@
 //! A tree in a volume, beside the map it should equal.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use saki_base::{PageSize, TreeId};
 use saki_io::{Device, Random, SimDevice, SimOptions};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{
-    Applied, BulkLoader, Change, Inspect, LivePages, TreeError, TreeReader, TreeRoot, Verification, apply, free_all,
-    verify,
+    Applied, BulkLoader, CachedReader, Change, Inspect, LivePages, TreeError, TreeReader, TreeRoot, Verification,
+    apply, free_all, verify,
 };
 use saki_volume::{Volume, VolumeOptions};
 
@@ -22,6 +22,8 @@ pub struct Bench {
     pub reader: TreeReader,
     pub root: TreeRoot,
     pub map: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Ranges that were found in memory whole.
+    pub cached_ranges: u64,
 }
 
 impl Bench {
@@ -33,7 +35,7 @@ impl Bench {
         let cache = PageCache::new(page_size, frames).expect("mapped");
         let store: Arc<dyn PageStore> = Arc::clone(&volume) as Arc<dyn PageStore>;
         let reader = TreeReader::new(&cache, &store, &IoShare::new(u32::MAX)).expect("opened");
-        Self { device, volume, cache, reader, root: TreeRoot::empty(TREE), map: BTreeMap::new() }
+        Self { device, volume, cache, reader, root: TreeRoot::empty(TREE), map: BTreeMap::new(), cached_ranges: 0 }
     }
 
     /// Builds the tree from a map.
@@ -127,6 +129,26 @@ impl Bench {
         let expected: Vec<_> =
             self.map.iter().filter(|(key, _)| inside(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
         assert!(found == expected);
+        self.check_cached_range((low, high), expected);
+    }
+
+    /// What is in memory is the same from either end; whatever the order, it ends where the visitor does.
+    fn check_cached_range(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), mut expected: Vec<(Vec<u8>, Vec<u8>)>) {
+        let cached = CachedReader::new(&self.cache, self.volume.page_size());
+        for is_reverse in [false, true] {
+            for most in [usize::MAX, 3] {
+                let mut found = Vec::new();
+                let is_there = cached.range(&self.root, bounds, is_reverse, |key, value| {
+                    found.push((key.to_vec(), value.to_vec()));
+                    if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                });
+                if is_there.expect("sound pages") {
+                    self.cached_ranges += 1;
+                    assert!(found == expected[..expected.len().min(most)]);
+                }
+            }
+            expected.reverse();
+        }
     }
 
     /// Drops the tree: not a page is left.

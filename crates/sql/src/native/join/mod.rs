@@ -159,6 +159,21 @@ impl NativeHashJoinExec {
         Ok(Self { plan, work, built: Once::default(), base })
     }
 
+    /// The same node, to be run again over the same inputs, renewed; `keys` gives the new ones for the old.
+    pub fn renewed(
+        &self,
+        left: &Arc<dyn ExecutionPlan>,
+        right: &Arc<dyn ExecutionPlan>,
+        mut keys: impl FnMut(&Arc<DynamicKeys>) -> Arc<DynamicKeys>,
+    ) -> Self {
+        let mut plan = self.plan.clone();
+        (plan.left, plan.right) = (Arc::clone(left), Arc::clone(right));
+        for slot in plan.keys.iter_mut().flatten() {
+            *slot = keys(slot);
+        }
+        Self { plan, work: Arc::clone(&self.work), built: Once::default(), base: self.base.renewed() }
+    }
+
     /// The table, once for all output partitions.
     fn built(&self, context: Arc<TaskContext>) -> BoxFuture<'static, Result<Arc<BuildSide>>> {
         self.built.result(|| {

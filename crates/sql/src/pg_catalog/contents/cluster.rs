@@ -19,7 +19,6 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
         "pg_database" => database(source, rows),
         "pg_roles" | "pg_authid" | "pg_user" | "pg_shadow" => role(source, name, rows),
         "pg_settings" => settings(source, rows),
-        "pg_stat_activity" => activity(source, rows),
         "pg_am" => {
             for (oid, name, handler, kind) in
                 [(HEAP, "heap", "heap_tableam_handler", "t"), (BTREE, "btree", "bthandler", "i")]
@@ -189,19 +188,4 @@ fn settings(source: &Source<'_>, rows: &mut Rows) {
             ("pending_restart", false.into()),
         ]);
     }
-}
-
-fn activity(source: &Source<'_>, rows: &mut Rows) {
-    let session = source.system.session();
-    rows.push([
-        ("datid", DATABASE_OID.into()),
-        ("datname", session.database.as_str().into()),
-        ("pid", session.backend_pid.into()),
-        ("usesysid", OWNER.into()),
-        ("usename", session.user.as_str().into()),
-        ("application_name", session.parameter("application_name").unwrap_or_default().into()),
-        ("backend_start", session.started_micros.into()),
-        ("state", "active".into()),
-        ("backend_type", "client backend".into()),
-    ]);
 }

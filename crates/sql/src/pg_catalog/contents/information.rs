@@ -3,6 +3,7 @@
 use super::super::describe;
 use super::super::objects::{Attribute, Constraint, Detail, Relation};
 use super::super::rows::{Cell, Rows};
+use super::super::source::OwnedSequence;
 use super::super::types;
 use super::Source;
 use super::listings::definition;
@@ -117,7 +118,7 @@ impl<'s> View<'s> {
 
     fn sequences(&self, rows: &mut Rows) {
         for relation in &self.source.objects.relations {
-            let Detail::Sequence(sequence) = &relation.detail else { continue };
+            let Detail::Sequence(OwnedSequence { sequence, .. }) = &relation.detail else { continue };
             let (type_oid, _) = types::oid_of(sequence.data_type);
             rows.push([
                 ("sequence_catalog", self.catalog.into()),

@@ -3,6 +3,7 @@
 use super::super::describe;
 use super::super::objects::{Detail, Relation};
 use super::super::rows::Rows;
+use super::super::source::OwnedSequence;
 use super::Source;
 
 pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
@@ -24,7 +25,7 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
                 ("viewowner", owner(source).into()),
                 ("definition", definition(relation).into()),
             ]),
-            ("pg_sequences", Detail::Sequence(sequence)) => rows.push([
+            ("pg_sequences", Detail::Sequence(OwnedSequence { sequence, .. })) => rows.push([
                 ("schemaname", relation.schema.as_str().into()),
                 ("sequencename", relation.name.as_str().into()),
                 ("sequenceowner", owner(source).into()),
@@ -34,13 +35,13 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
                 ("increment_by", sequence.increment.into()),
                 ("cycle", sequence.cycle.into()),
                 ("cache_size", sequence.cache.into()),
-                ("last_value", sequence.last_value.into()),
+                ("last_value", source.system.last_value(sequence).into()),
             ]),
             ("pg_stat_user_tables" | "pg_stat_all_tables", Detail::Table(_)) => rows.push([
                 ("relid", relation.oid.into()),
                 ("schemaname", relation.schema.as_str().into()),
                 ("relname", relation.name.as_str().into()),
-                ("n_live_tup", i64::try_from(relation.rows).unwrap_or(i64::MAX).into()),
+                ("n_live_tup", i64::try_from(source.system.size_of(relation).0).unwrap_or(i64::MAX).into()),
                 ("n_dead_tup", 0_i64.into()),
             ]),
             ("pg_stat_user_indexes" | "pg_stat_all_indexes", Detail::Index(index)) => rows.push([
@@ -62,7 +63,7 @@ fn owner(source: &Source<'_>) -> String {
 /// The query of a view.
 pub fn definition(relation: &Relation) -> String {
     match &relation.detail {
-        Detail::View(view) => format!(" {};", view.sql.trim_end_matches(';')),
+        Detail::View(view) => format!(" {};", view.sql),
         _ => String::new(),
     }
 }

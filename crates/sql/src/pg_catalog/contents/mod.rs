@@ -1,5 +1,6 @@
 //! The rows of the system relations, each made from the objects when a query names it.
 
+mod activity;
 mod cluster;
 mod information;
 mod listings;
@@ -28,6 +29,7 @@ pub fn rows(source: &Source<'_>, definition: &'static Definition) -> Result<Reco
             relations::fill(source, definition.name, &mut rows);
             cluster::fill(source, definition.name, &mut rows);
             listings::fill(source, definition.name, &mut rows);
+            activity::fill(source, definition.name, &mut rows)?;
         }
     }
     rows.finish()

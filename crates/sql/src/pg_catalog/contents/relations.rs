@@ -2,7 +2,7 @@
 
 use super::super::objects::{Constraint, Detail, OWNER, Objects, Relation, default_oid, relation_oid};
 use super::super::rows::{Cell, Rows};
-use super::super::source::SequenceSource;
+use super::super::source::OwnedSequence;
 use super::super::types;
 use super::Source;
 
@@ -14,11 +14,12 @@ pub const DEFAULT_OPCLASS: i64 = 3124;
 const PG_CLASS: i64 = 1259;
 const PG_CONSTRAINT: i64 = 2606;
 const PG_ATTRDEF: i64 = 2604;
+const PG_NAMESPACE: i64 = 2615;
 
 pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     let objects = source.objects;
     match name {
-        "pg_class" => objects.relations.iter().for_each(|relation| class(objects, relation, rows)),
+        "pg_class" => objects.relations.iter().for_each(|relation| class(source, relation, rows)),
         "pg_attribute" => objects.relations.iter().for_each(|relation| attributes(relation, rows)),
         "pg_index" => objects.relations.iter().for_each(|relation| index(relation, rows)),
         "pg_constraint" => objects.constraints.iter().for_each(|con| constraint(objects, con, rows)),
@@ -46,7 +47,9 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     }
 }
 
-fn class(objects: &Objects, relation: &Relation, rows: &mut Rows) {
+fn class(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
+    let objects = source.objects;
+    let (row_count, bytes) = source.system.size_of(relation);
     let indexed = objects
         .relations
         .iter()
@@ -68,8 +71,8 @@ fn class(objects: &Objects, relation: &Relation, rows: &mut Rows) {
         ("relowner", OWNER.into()),
         ("relam", method.into()),
         ("relfilenode", relation.oid.into()),
-        ("relpages", ((relation.bytes / 8192).min(i32::MAX as u64) as i64).into()),
-        ("reltuples", (relation.rows as f64).into()),
+        ("relpages", ((bytes / 8192).min(i32::MAX as u64) as i64).into()),
+        ("reltuples", (row_count as f64).into()),
         ("relhasindex", indexed.into()),
         ("relpersistence", "p".into()),
         ("relkind", relation.kind.to_string().into()),
@@ -182,14 +185,14 @@ fn defaults(objects: &Objects) -> impl Iterator<Item = Default<'_>> {
     })
 }
 
-fn sequences(objects: &Objects) -> impl Iterator<Item = (&Relation, &SequenceSource)> {
+fn sequences(objects: &Objects) -> impl Iterator<Item = (&Relation, &OwnedSequence)> {
     objects.relations.iter().filter_map(|relation| match &relation.detail {
         Detail::Sequence(sequence) => Some((relation, sequence)),
         _ => None,
     })
 }
 
-fn sequence(relation: &Relation, sequence: &SequenceSource, rows: &mut Rows) {
+fn sequence(relation: &Relation, OwnedSequence { sequence, .. }: &OwnedSequence, rows: &mut Rows) {
     rows.push([
         ("seqrelid", relation.oid.into()),
         ("seqtypid", types::oid_of(sequence.data_type).0.into()),
@@ -203,22 +206,27 @@ fn sequence(relation: &Relation, sequence: &SequenceSource, rows: &mut Rows) {
 }
 
 fn descriptions(objects: &Objects, rows: &mut Rows) {
-    let mut describe = |relation: &Relation, column: usize, text: &str| {
+    let mut describe = |(class, object): (i64, i64), column: usize, text: &str| {
         rows.push([
-            ("objoid", relation.oid.into()),
-            ("classoid", PG_CLASS.into()),
+            ("objoid", object.into()),
+            ("classoid", class.into()),
             ("objsubid", (column as i64).into()),
             ("description", text.into()),
         ]);
     };
     for relation in objects.user_relations() {
         if let Some(comment) = &relation.comment {
-            describe(relation, 0, comment);
+            describe((PG_CLASS, relation.oid), 0, comment);
         }
         for (position, column) in relation.columns.iter().enumerate() {
             if let Some(comment) = &column.extras.comment {
-                describe(relation, position + 1, comment);
+                describe((PG_CLASS, relation.oid), position + 1, comment);
             }
+        }
+    }
+    for namespace in &objects.namespaces {
+        if let Some(comment) = &namespace.comment {
+            describe((PG_NAMESPACE, namespace.oid), 0, comment);
         }
     }
 }

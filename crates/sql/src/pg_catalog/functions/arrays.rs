@@ -18,6 +18,7 @@ pub const UNNESTED: &[(&str, &str)] = &[
     ("generate_series", "pg_series"),
     ("regexp_split_to_table", "pg_split"),
     ("string_to_table", "string_to_array"),
+    ("pg_partition_ancestors", "pg_no_ancestors"),
 ];
 
 pub const FUNCTIONS: &[Definition] = &[
@@ -27,6 +28,8 @@ pub const FUNCTIONS: &[Definition] = &[
         let first = i64::from(!args.truth(2));
         Ok(integer_list((0..length as i64).map(|at| at + first)))
     }),
+    // No table is a part of another.
+    strict("pg_no_ancestors", Returns::Int8List, |_, _| Ok(integer_list(std::iter::empty()))),
     strict("pg_expand_array", Returns::Positions, expand_array),
     strict("pg_series", Returns::Int8List, series),
     strict("pg_split", Returns::TextList, |_, args| {

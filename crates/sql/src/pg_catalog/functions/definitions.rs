@@ -23,7 +23,7 @@ pub const FUNCTIONS: &[Definition] = &[
         let objects = system.objects();
         let relation = system.relation(&objects, args.get(0))?;
         Ok(text(relation.and_then(|relation| match &relation.detail {
-            Detail::View(view) => Some(format!(" {};", view.sql.trim_end_matches(';'))),
+            Detail::View(view) => Some(format!(" {};", view.sql)),
             _ => None,
         })))
     }),
@@ -45,9 +45,12 @@ pub const FUNCTIONS: &[Definition] = &[
     strict("pg_get_statisticsobjdef_columns", Returns::Text, nothing),
     strict("obj_description", Returns::Text, |system, args| {
         let objects = system.objects();
-        let about_relation = args.len() < 2 || args.text(1) == Some("pg_class");
-        let relation = args.integer(0).filter(|_| about_relation).and_then(|oid| objects.relation(oid));
-        Ok(text(relation.and_then(|relation| relation.comment.clone())))
+        let oid = args.integer(0).unwrap_or_default();
+        Ok(text(match args.text(1).unwrap_or("pg_class") {
+            "pg_class" => objects.relation(oid).and_then(|relation| relation.comment.clone()),
+            "pg_namespace" => objects.namespaces.iter().find(|n| n.oid == oid).and_then(|n| n.comment.clone()),
+            _ => None,
+        }))
     }),
     strict("col_description", Returns::Text, |system, args| {
         let objects = system.objects();
@@ -88,9 +91,9 @@ fn serial_sequence(system: &SystemCatalog, args: &Arguments<'_>) -> Result<Scala
     });
     let sequence = column.and_then(|(table, at)| {
         objects.relations.iter().find(|relation| match &relation.detail {
-            Detail::Sequence(sequence) => sequence
-                .owner
-                .is_some_and(|(id, column)| super::super::objects::relation_oid(id) == table && column == at),
+            Detail::Sequence(owned) => {
+                owned.owner.is_some_and(|(id, column)| super::super::objects::relation_oid(id) == table && column == at)
+            }
             _ => false,
         })
     });

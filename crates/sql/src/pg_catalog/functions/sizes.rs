@@ -17,14 +17,10 @@ pub const FUNCTIONS: &[Definition] = &[
     strict("pg_total_relation_size", Returns::Int8, |system, args| {
         let objects = system.objects();
         let relation = system.relation(&objects, args.get(0))?;
-        Ok(bytes(relation.map(|relation| relation.bytes + indexes(&objects, relation.oid))))
+        Ok(bytes(relation.map(|relation| system.size_of(relation).1 + indexes(&objects, relation.oid))))
     }),
-    strict("pg_database_size", Returns::Int8, |system, _| {
-        Ok(bytes(Some(system.objects().relations.iter().map(|relation| relation.bytes).sum())))
-    }),
-    strict("pg_tablespace_size", Returns::Int8, |system, _| {
-        Ok(bytes(Some(system.objects().relations.iter().map(|relation| relation.bytes).sum())))
-    }),
+    strict("pg_database_size", Returns::Int8, everything),
+    strict("pg_tablespace_size", Returns::Int8, everything),
     strict("pg_size_pretty", Returns::Text, |_, args| Ok(text(args.integer(0).map(pretty)))),
     // Index scans are not counted.
     strict("pg_stat_get_numscans", Returns::Int8, |_, _| Ok(ScalarValue::Int64(Some(0)))),
@@ -39,7 +35,11 @@ fn bytes(count: Option<u64>) -> ScalarValue {
 
 fn relation_size(system: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
     let objects = system.objects();
-    Ok(bytes(system.relation(&objects, args.get(0))?.map(|relation| relation.bytes)))
+    Ok(bytes(system.relation(&objects, args.get(0))?.map(|relation| system.size_of(relation).1)))
+}
+
+fn everything(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
+    Ok(bytes(Some(system.objects().relations.iter().map(|relation| system.size_of(relation).1).sum())))
 }
 
 /// Bytes of the indexes of a table.

@@ -55,7 +55,7 @@ pub struct NestedLoop {
 
 impl NestedLoop {
     /// The plan has parameters for the arguments.
-    pub fn new(form: Form, plan: LogicalPlan, state: Arc<SessionState>) -> Result<Self> {
+    pub fn new(form: Form, plan: LogicalPlan, state: Arc<SessionState>, volatility: Volatility) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let returns = match form {
             Form::Exists | Form::Contains => DataType::Boolean,
@@ -70,7 +70,7 @@ impl NestedLoop {
             state,
             outer: OuterRow::default(),
             returns,
-            signature: Signature::new(any, Volatility::Stable),
+            signature: Signature::new(any, volatility),
             physical: Mutex::default(),
         })
     }
@@ -253,7 +253,16 @@ impl ScalarUDFImpl for Callable {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let constant = |arg: &ColumnarValue| match arg {
+            ColumnarValue::Scalar(value) => Some(value.clone()),
+            ColumnarValue::Array(_) => None,
+        };
+        if let Some(row) = args.args.iter().map(constant).collect::<Option<Vec<_>>>() {
+            let answer = self.nested.answer(&[row])?.pop();
+            let missing = || DataFusionError::Internal("a subquery gave no answer".to_owned());
+            return Ok(ColumnarValue::Scalar(answer.ok_or_else(missing)?));
+        }
+        let arrays = args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
         let row = |row| arrays.iter().map(|array| ScalarValue::try_from_array(array, row)).collect::<Result<Vec<_>>>();
         let rows = (0..args.number_rows).map(row).collect::<Result<Vec<_>>>()?;
         if rows.is_empty() {

@@ -8,7 +8,7 @@ use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Subquery};
 
-use super::function::{Form, NestedLoop};
+use super::function::Form;
 use super::{Loops, parameterized};
 
 /// The right side of a lateral join: the subquery, under its aliases from the innermost.
@@ -55,7 +55,7 @@ pub fn unnested(loops: &Loops, join: &Join, side: &Side<'_>) -> Result<LogicalPl
     let columns: Vec<(Option<TableReference>, String)> =
         right.schema().iter().map(|(table, field)| (table.cloned(), field.name().clone())).collect();
     let (right, arguments) = parameterized(right, left_schema)?;
-    let function = NestedLoop::new(Form::Rows, right, Arc::clone(&loops.state))?;
+    let function = loops.looped(Form::Rows, right)?;
     let rows = function.name();
     let keep = || left_schema.columns().into_iter().map(Expr::Column);
     let list = function.call(arguments).alias(rows.clone());

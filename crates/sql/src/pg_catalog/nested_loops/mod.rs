@@ -2,8 +2,9 @@
 //!
 //! The planner makes joins of correlated subqueries, and refuses those of which it cannot. Queries about the system
 //! have many of these (one value of another relation in the select list, EXISTS within an expression, lateral sets of a
-//! row's array), and read relations so small that a loop over them is fine. So for queries that read system relations,
-//! and only for them, every correlated subquery becomes a function of the columns it refers to.
+//! row's array), and read relations so small that a loop over them is fine. So for queries that read system relations
+//! every correlated subquery becomes a function of the columns it refers to. For others that is the last resort, where the
+//! planner has refused or gets it wrong.
 
 mod function;
 mod lateral;
@@ -15,7 +16,11 @@ use datafusion::common::{Column, DFSchema, Result};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::{Exists, InSubquery, Placeholder, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Subquery, cast};
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Volatility, cast,
+};
 
 use self::function::{Form, NestedLoop};
 use super::schema;
@@ -25,11 +30,81 @@ use super::schema;
 /// # Errors
 /// When a subquery refers to columns of which there are none.
 pub fn nested_loops(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    if !has_correlation(&plan)? || !reads_system(&plan)? {
-        return Ok(plan);
+    if has_correlation(&plan)? && reads_system(&plan)? {
+        let loops = Loops { state: Arc::new(loop_state(state)), is_last_resort: false };
+        return loops.replace(plan);
     }
-    let loops = Loops { state: Arc::new(loop_state(state)) };
-    loops.replace(plan)
+    if has_misread(&plan)? { last_resort(plan, state) } else { Ok(plan) }
+}
+
+/// Replaces the correlated subqueries of a plan, and others that are no conditions.
+///
+/// # Errors
+/// When a subquery refers to columns of which there are none.
+pub fn last_resort(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    Loops { state: Arc::new(loop_state(state)), is_last_resort: true }.replace(plan)
+}
+
+/// Whether there is a subquery in any expression, or a lateral one.
+///
+/// # Errors
+/// None that an expression gives.
+pub fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = has_correlation(plan)?;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::SetComparison(_))))?
+                || has_in(expr);
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether there is an IN that the planner gets wrong: it loses NULLs of a NOT IN that is correlated or about a constant,
+/// and of any IN whose truth something else is made of.
+fn has_misread(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Filter(filter) = node {
+            found |= split_conjunction(&filter.predicate).into_iter().any(is_misread);
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn is_misread(condition: &Expr) -> bool {
+    match condition {
+        Expr::InSubquery(found) => (found.negated && is_special(found)) || has_in(&found.expr),
+        Expr::Not(inner) => match inner.as_ref() {
+            Expr::InSubquery(found) => is_special(found) || has_in(&found.expr),
+            other => has_in(other),
+        },
+        other => is_misread_within(other),
+    }
+}
+
+/// The same of a part of a condition. Of a row that is not found otherwise, whether it is false or unknown that it is
+/// among others is all the same; of NOT IN it is not.
+fn is_misread_within(condition: &Expr) -> bool {
+    match condition {
+        Expr::InSubquery(InSubquery { expr, negated: false, .. }) => has_in(expr),
+        Expr::BinaryExpr(binary) if matches!(binary.op, Operator::And | Operator::Or) => {
+            is_misread_within(&binary.left) || is_misread_within(&binary.right)
+        }
+        other => has_in(other),
+    }
+}
+
+/// Whether a subquery refers to what is outside, or is asked about a constant, which may be NULL.
+fn is_special(found: &InSubquery) -> bool {
+    !found.subquery.outer_ref_columns.is_empty() || found.expr.column_refs().is_empty()
+}
+
+fn has_in(expr: &Expr) -> bool {
+    expr.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_)))).unwrap_or(false)
 }
 
 /// Whether any subquery refers to columns outside of it, or is a truth that is no condition.
@@ -77,6 +152,7 @@ fn loop_state(state: &SessionState) -> SessionState {
 
 struct Loops {
     state: Arc<SessionState>,
+    is_last_resort: bool,
 }
 
 impl Loops {
@@ -145,14 +221,43 @@ impl Loops {
     fn call(&self, subquery: Subquery, place: Place<'_>, form: Form, needle: Option<&Expr>) -> Result<Called> {
         let plan = self.replace(Arc::unwrap_or_clone(subquery.subquery))?;
         let (plan, arguments) = parameterized(plan, place.schema)?;
-        // Without references the planner knows what to do, but for truths that are not conditions.
-        if arguments.is_empty() && (place.conditional || form == Form::Value) {
+        // Without references the planner knows what to do, but for truths that are not conditions, or IN within one.
+        let is_known = match form {
+            Form::Value => true,
+            Form::Contains => place.conditional && !self.is_last_resort,
+            Form::Exists | Form::Rows => place.conditional,
+        };
+        if arguments.is_empty() && is_known {
             return Ok(Called::Plain(Subquery { subquery: Arc::new(plan), ..subquery }));
         }
-        let needle = needle.map(|needle| cast(needle.clone(), plan.schema().field(0).data_type().clone()));
-        let arguments = needle.into_iter().chain(arguments).collect();
-        Ok(Called::Loop(NestedLoop::new(form, plan, Arc::clone(&self.state))?.call(arguments)))
+        let Some(needle) = needle else { return Ok(Called::Loop(self.looped(form, plan)?.call(arguments))) };
+        let (plan, needle) = alike(plan, needle.clone(), place.schema)?;
+        let arguments = std::iter::once(needle).chain(arguments).collect();
+        Ok(Called::Loop(self.looped(form, plan)?.call(arguments)))
     }
+
+    fn looped(&self, form: Form, plan: LogicalPlan) -> Result<NestedLoop> {
+        // Where rows are read from pages, nothing may wait for a subquery: what is volatile stays above.
+        let volatility = if self.is_last_resort { Volatility::Volatile } else { Volatility::Stable };
+        NestedLoop::new(form, plan, Arc::clone(&self.state), volatility)
+    }
+}
+
+/// A plan's one column and what is looked for in it, of one type.
+fn alike(plan: LogicalPlan, needle: Expr, schema: &DFSchema) -> Result<(LogicalPlan, Expr)> {
+    let held = plan.schema().field(0).data_type().clone();
+    let asked = needle.get_type(schema)?;
+    if asked == held {
+        return Ok((plan, needle));
+    }
+    let common = comparison_coercion(&asked, &held).unwrap_or_else(|| held.clone());
+    let column = Expr::Column(plan.schema().columns().swap_remove(0));
+    let plan = if held == common {
+        plan
+    } else {
+        LogicalPlanBuilder::from(plan).project([cast(column, common.clone())])?.build()?
+    };
+    Ok((plan, cast(needle, common)))
 }
 
 /// Where a subquery stands: columns that are there, and whether truths there are conditions on rows.

@@ -30,7 +30,7 @@ impl VisitorMut for Arrays {
 fn rewrite(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
-            if let Some(array) = literal(right).and_then(braces) {
+            if let Some(array) = array_literal(right) {
                 **right = array;
             }
         }
@@ -64,6 +64,11 @@ fn rewrite(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// A literal `'{a,b}'` as the array that it is.
+pub fn array_literal(expr: &Expr) -> Option<Expr> {
+    literal(expr).and_then(braces)
 }
 
 fn is_text(data_type: &DataType) -> bool {

@@ -5,7 +5,6 @@ mod arrays;
 mod concern;
 mod names;
 mod operators;
-mod projections;
 mod references;
 mod sets;
 mod type_names;
@@ -15,15 +14,17 @@ mod words;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query,
-    Statement, Value, VisitMut, VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Query, Statement, Value, VisitMut,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+pub use self::arrays::array_literal;
 pub use self::type_names::TypeNames;
+use crate::dialect::Columns;
 use crate::error::{Result, SqlError};
-use crate::statement::name_of;
+use crate::statement::{call, column_name, name_of, take};
 
 /// Rewrites a statement if it is about the system.
 ///
@@ -35,7 +36,7 @@ pub fn rewrite(statement: &mut Statement) -> Result<()> {
     }
     pass(statement, &mut wildcards::Wildcards)?;
     // Columns are called after what was written, not after what it becomes.
-    pass(statement, &mut projections::Projections)?;
+    pass(statement, &mut Columns::default())?;
     let defined = names::defined(statement);
     pass(statement, &mut names::Names { defined })?;
     names::system_columns(statement);
@@ -99,21 +100,6 @@ fn arguments(function: &Function) -> Vec<&Expr> {
         .collect()
 }
 
-/// A call of a function.
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
-}
-
 fn string(text: &str) -> Expr {
     Expr::value(Value::SingleQuotedString(text.to_owned()))
 }
@@ -132,21 +118,6 @@ fn literal(expr: &Expr) -> Option<&str> {
         Expr::Nested(inner) => literal(inner),
         _ => None,
     }
-}
-
-/// The name of the column that an expression is, without its table's.
-fn column_name(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Identifier(ident) => Some(name_of(ident)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(name_of),
-        Expr::Nested(inner) => column_name(inner),
-        _ => None,
-    }
-}
-
-/// Takes an expression out of its place.
-fn take(expr: &mut Expr) -> Expr {
-    std::mem::replace(expr, Expr::value(Value::Null))
 }
 
 #[cfg(test)]
@@ -177,13 +148,13 @@ mod tests {
             ),
             (
                 "SELECT pg_catalog.format_type(a, NULL), 1, 1 FROM pg_catalog.pg_type",
-                "SELECT format_type(a, NULL) AS \"format_type\", 1 AS \"?column?\", 1 AS \"?column?_1\" \
+                "SELECT format_type(a, NULL) AS \"format_type\", 1 AS \"?column?\", 1 AS \"?column?\u{1}1\" \
                  FROM pg_catalog.pg_type",
             ),
             ("SELECT a, t.* FROM pg_range r, mine t", "SELECT a, t.* FROM pg_catalog.pg_range r, mine t"),
             (
                 "SELECT i.inhrelid, i.* FROM pg_inherits i",
-                "SELECT i.inhrelid, i.inhrelid AS \"inhrelid_1\", i.inhparent, i.inhseqno, i.inhdetachpending \
+                "SELECT i.inhrelid, i.inhrelid AS \"inhrelid\u{1}1\", i.inhparent, i.inhseqno, i.inhdetachpending \
                  FROM pg_catalog.pg_inherits i",
             ),
             ("SELECT current_user", "SELECT current_user() AS \"current_user\""),

@@ -5,7 +5,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator as Op, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, VisitorMut,
+    BinaryOperator as Op, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem, SetExpr,
+    VisitorMut,
 };
 
 use super::super::functions::{REG_FIND, REG_OID, REG_TEXT};
@@ -51,7 +52,10 @@ impl VisitorMut for References {
                 as_oid(expr);
                 list.iter_mut().for_each(as_oid);
             }
-            Expr::InSubquery { expr, .. } => as_oid(expr),
+            Expr::InSubquery { expr, subquery, .. } => {
+                as_oid(expr);
+                rows_as_oids(&mut subquery.body);
+            }
             Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } => {
                 as_oid(left);
                 as_oid(right);
@@ -75,6 +79,24 @@ impl VisitorMut for References {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         become_call(expr, REG_TEXT);
         ControlFlow::Continue(())
+    }
+}
+
+/// What a query gives to be compared.
+fn rows_as_oids(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => select.projection.iter_mut().for_each(|item| {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                as_oid(expr);
+            }
+        }),
+        SetExpr::Values(values) => values.rows.iter_mut().flat_map(|row| row.iter_mut()).for_each(as_oid),
+        SetExpr::SetOperation { left, right, .. } => {
+            rows_as_oids(left);
+            rows_as_oids(right);
+        }
+        SetExpr::Query(query) => rows_as_oids(&mut query.body),
+        _ => {}
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::Result;
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::ast::{self, TimezoneInfo};
 
 use super::super::definition::arrow_type;
 use super::super::types;
@@ -17,6 +17,11 @@ pub struct TypeNames;
 
 impl TypePlanner for TypeNames {
     fn plan_type_field(&self, sql_type: &ast::DataType) -> Result<Option<FieldRef>> {
+        if let ast::DataType::Timestamp(None, zone) = sql_type {
+            // Microseconds, as columns have: nanoseconds end in 2262.
+            let zone = matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz).then(|| "UTC".into());
+            return Ok(Some(Arc::new(Field::new("", DataType::Timestamp(TimeUnit::Microsecond, zone), true))));
+        }
         let ast::DataType::Custom(name, _) = sql_type else { return Ok(None) };
         let Some(name) = system_name(name) else { return Ok(None) };
         let data_type = match name.as_str() {

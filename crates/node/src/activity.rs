@@ -1,0 +1,230 @@
+//! What connections are doing, for those who watch: the views `saki.sessions` and `saki.queries`.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_schema::{Field, Schema, SchemaRef};
+use parking_lot::Mutex;
+use saki_sql::{Progress, Session, SystemView, TransactionStatus};
+
+use crate::registry::Registry;
+
+/// Who a connection is.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    pub user: String,
+    pub database: String,
+    pub address: String,
+    pub port: u16,
+    /// Microseconds since 1970.
+    pub connected: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    #[default]
+    Idle,
+    Active,
+    InTransaction,
+    InFailedTransaction,
+}
+
+impl State {
+    /// As `pg_stat_activity` has it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Active => "active",
+            Self::InTransaction => "idle in transaction",
+            Self::InFailedTransaction => "idle in transaction (aborted)",
+        }
+    }
+}
+
+/// What one connection is doing.
+#[derive(Default)]
+pub struct Activity {
+    now: Mutex<Now>,
+    /// Of the last statement.
+    rows: AtomicU64,
+}
+
+#[derive(Clone, Default)]
+struct Now {
+    /// `None`: nobody has logged in yet.
+    client: Option<Arc<Client>>,
+    session: Weak<Session>,
+    application: String,
+    state: State,
+    /// Microseconds since 1970.
+    since: i64,
+    statement: Option<Arc<str>>,
+    began: i64,
+}
+
+impl fmt::Debug for Activity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Activity").field("state", &self.now.lock().state).finish_non_exhaustive()
+    }
+}
+
+impl Activity {
+    /// A client has logged in.
+    pub fn log_in(&self, client: Client, session: &Arc<Session>) {
+        let mut now = self.now.lock();
+        now.since = client.connected;
+        now.client = Some(Arc::new(client));
+        now.session = Arc::downgrade(session);
+    }
+
+    pub fn has_logged_in(&self) -> bool {
+        self.now.lock().client.is_some()
+    }
+
+    /// The application calls itself so.
+    pub fn rename(&self, application: &str) {
+        application.clone_into(&mut self.now.lock().application);
+    }
+
+    /// A statement begins.
+    pub fn begin(&self, statement: &Arc<str>) {
+        let micros = micros();
+        self.rows.store(0, Ordering::Relaxed);
+        let mut now = self.now.lock();
+        if now.state != State::Active {
+            now.state = State::Active;
+            now.since = micros;
+        }
+        now.statement = Some(Arc::clone(statement));
+        now.began = micros;
+    }
+
+    /// More rows of it were sent.
+    pub fn add_rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// The connection waits for its client.
+    pub fn rest(&self, status: TransactionStatus) {
+        let state = match status {
+            TransactionStatus::Idle => State::Idle,
+            TransactionStatus::Open => State::InTransaction,
+            TransactionStatus::Failed => State::InFailedTransaction,
+        };
+        let mut now = self.now.lock();
+        now.state = state;
+        now.since = micros();
+    }
+}
+
+/// Microseconds since 1970.
+pub fn micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// A connection at one moment.
+struct Row {
+    process: i32,
+    now: Now,
+    client: Arc<Client>,
+    rows: u64,
+    progress: Progress,
+}
+
+fn rows(registry: &Weak<Registry>) -> Vec<Row> {
+    let activities = registry.upgrade().map(|registry| registry.activities()).unwrap_or_default();
+    let row = |(process, activity): (i32, Arc<Activity>)| {
+        let now = activity.now.lock().clone();
+        let client = now.client.clone()?;
+        let progress = now.session.upgrade().map(|session| session.progress()).unwrap_or_default();
+        Some(Row { process, now, client, rows: activity.rows.load(Ordering::Relaxed), progress })
+    };
+    activities.into_iter().filter_map(row).collect()
+}
+
+/// One of the views.
+#[derive(Debug)]
+pub struct View {
+    name: &'static str,
+    columns: &'static [Column],
+    /// Whether it has only what runs.
+    active: bool,
+    registry: Weak<Registry>,
+}
+
+/// A column of a view: its name, and its values.
+type Column = (&'static str, fn(&[Row]) -> ArrayRef);
+
+fn texts<'r>(values: impl Iterator<Item = Option<&'r str>>) -> ArrayRef {
+    Arc::new(StringArray::from_iter(values))
+}
+
+fn counts(values: impl Iterator<Item = u64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values.map(|value| i64::try_from(value).unwrap_or(i64::MAX))))
+}
+
+fn times(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    Arc::new(TimestampMicrosecondArray::from_iter(values).with_timezone("UTC"))
+}
+
+const PID: Column = ("pid", |rows| Arc::new(Int64Array::from_iter_values(rows.iter().map(|r| i64::from(r.process)))));
+const USER: Column = ("user_name", |rows| texts(rows.iter().map(|row| Some(row.client.user.as_str()))));
+const STATEMENT: Column = ("statement", |rows| texts(rows.iter().map(|row| row.now.statement.as_deref())));
+const BEGAN: Column =
+    ("began_at", |rows| times(rows.iter().map(|row| row.now.statement.as_ref().map(|_| row.now.began))));
+const ROWS: Column = ("rows_sent", |rows| counts(rows.iter().map(|row| row.rows)));
+
+const SESSIONS: &[Column] = &[
+    PID,
+    USER,
+    ("database_name", |rows| texts(rows.iter().map(|row| Some(row.client.database.as_str())))),
+    ("application_name", |rows| texts(rows.iter().map(|row| Some(row.now.application.as_str())))),
+    ("client_address", |rows| texts(rows.iter().map(|row| Some(row.client.address.as_str())))),
+    ("client_port", |rows| counts(rows.iter().map(|row| row.client.port.into()))),
+    ("connected_at", |rows| times(rows.iter().map(|row| Some(row.client.connected)))),
+    ("state", |rows| texts(rows.iter().map(|row| Some(row.now.state.name())))),
+    ("state_since", |rows| times(rows.iter().map(|row| Some(row.now.since)))),
+    BEGAN,
+    STATEMENT,
+    ROWS,
+];
+
+const QUERIES: &[Column] = &[
+    PID,
+    USER,
+    BEGAN,
+    STATEMENT,
+    ROWS,
+    ("visits_done", |rows| counts(rows.iter().map(|row| row.progress.visits_done))),
+    ("visits_estimated", |rows| counts(rows.iter().map(|row| row.progress.visits_estimated))),
+];
+
+/// The views over a server's connections.
+pub fn views(registry: &Arc<Registry>) -> [Arc<dyn SystemView>; 2] {
+    let view = |name, columns, active| {
+        Arc::new(View { name, columns, active, registry: Arc::downgrade(registry) }) as Arc<dyn SystemView>
+    };
+    [view("sessions", SESSIONS, false), view("queries", QUERIES, true)]
+}
+
+impl SystemView for View {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let field = |(name, values): &Column| Field::new(*name, values(&[]).data_type().clone(), true);
+        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    fn rows(&self) -> saki_sql::Result<RecordBatch> {
+        let mut rows = rows(&self.registry);
+        rows.retain(|row| !self.active || row.now.state == State::Active);
+        let arrays = self.columns.iter().map(|(_, values)| values(&rows)).collect();
+        Ok(RecordBatch::try_new(self.schema(), arrays)?)
+    }
+}

@@ -1,0 +1,99 @@
+//! Cursors: DECLARE, FETCH and CLOSE. A cursor is a portal that has begun to run.
+
+use std::sync::Arc;
+
+use saki_sql::{Command, Parsed, Prepared, TransactionStatus};
+
+use super::statement::{Portal, PortalState, Statement};
+use super::work::{self, Outcome, Shape, Work};
+use super::{Connection, formats};
+use crate::failure::{Failure, Result};
+use crate::types::Format;
+
+impl Connection {
+    /// Begins a query whose rows are fetched later.
+    ///
+    /// # Errors
+    /// 25P01 outside of a transaction, unless it shall outlive it; 42P03 for a name that is taken; the query's.
+    pub async fn declare(&mut self, name: String, query: Parsed, hold: bool, sql: &Arc<str>) -> Result<Outcome> {
+        if !hold && !self.pipelining && self.session.transaction_status() == TransactionStatus::Idle {
+            return Err(Failure::new("25P01", "DECLARE CURSOR can only be used in transaction blocks")
+                .hint("BEGIN first, or declare it WITH HOLD"));
+        }
+        if self.portals.contains_key(&name) {
+            return Err(Failure::new("42P03", format!("cursor {name:?} already exists")));
+        }
+        let (session, text) = (Arc::clone(&self.session), Arc::clone(sql));
+        let opened = self.spawn(async move {
+            let told = |error| Failure::of_statement(error, &text);
+            let prepared = session.prepare_parsed(query, &[]).await.map_err(told)?;
+            let cursor = work::open(&session, &prepared, &text).await?;
+            Ok::<_, Failure>((prepared, cursor))
+        });
+        let (prepared, cursor) = self.supervise(opened).await??;
+        let statement = Arc::new(Statement::new(sql, prepared, &[]));
+        let state = PortalState::Suspended(cursor);
+        self.portals.insert(name, Portal { statement, values: Vec::new(), formats: Vec::new(), state, hold });
+        Ok(Outcome::Done { tag: "DECLARE CURSOR".into(), rows: 0 })
+    }
+
+    /// Sends the next rows of a cursor.
+    ///
+    /// # Errors
+    /// 34000 for one that is not there; the query's.
+    pub async fn fetch(&mut self, name: &str, count: Option<u64>, given: &[Format], describe: bool) -> Result<Outcome> {
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        let statement = Arc::clone(&portal.statement);
+        let state = std::mem::replace(&mut portal.state, PortalState::Finished);
+        let columns = statement.prepared.schema.as_ref().map_or(0, |schema| schema.fields().len());
+        let formats = formats::of_columns(given, columns)?;
+        if let Some(schema) = statement.prepared.schema.as_ref().filter(|_| describe) {
+            work::describe(schema, &formats, &mut self.writer.buffer);
+        }
+        let mut fetched = 0;
+        if let PortalState::Suspended(mut cursor) = state {
+            cursor.write_as(formats)?;
+            let (work, shape) = (Work::Rest(cursor), Shape::Rows { describe: false });
+            let outcome = self.execute(work, shape, count.unwrap_or(0), &statement.sql, false).await?;
+            if let Outcome::Rows { rows, rest } = outcome {
+                fetched = rows;
+                if let (Some(cursor), Some(portal)) = (rest, self.portals.get_mut(name)) {
+                    portal.state = PortalState::Suspended(cursor);
+                }
+            }
+        }
+        Ok(Outcome::Done { tag: "FETCH".into(), rows: fetched })
+    }
+
+    /// Closes a cursor, or all of them.
+    ///
+    /// # Errors
+    /// 34000 for one that is not there.
+    pub fn close(&mut self, name: Option<&str>) -> Result<Outcome> {
+        let tag = match name {
+            Some(name) => {
+                self.portals.remove(name).ok_or_else(|| no_cursor(name))?;
+                "CLOSE CURSOR"
+            }
+            None => {
+                self.portals.clear();
+                "CLOSE CURSOR ALL"
+            }
+        };
+        Ok(Outcome::Done { tag: tag.into(), rows: 0 })
+    }
+
+    /// What FETCH gives is what its cursor gives.
+    pub fn describe_fetch(&self, prepared: &mut Prepared) -> Result<()> {
+        let Some(parsed) = &prepared.statement else { return Ok(()) };
+        if let Command::Fetch { name, .. } = parsed.command()? {
+            let portal = self.portals.get(&name).ok_or_else(|| no_cursor(&name))?;
+            prepared.schema = portal.statement.prepared.schema.clone();
+        }
+        Ok(())
+    }
+}
+
+fn no_cursor(name: &str) -> Failure {
+    Failure::new("34000", format!("cursor {name:?} does not exist"))
+}

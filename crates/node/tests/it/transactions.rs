@@ -1,0 +1,106 @@
+//! Statements that belong together: of one text, of one pipeline, and the cursors of a transaction.
+
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::hostile::Raw;
+use crate::server::{TestServer, code};
+
+/// The first column of the rows that a text gives.
+async fn values(client: &Client, sql: &str) -> Vec<String> {
+    let messages = client.simple_query(sql).await.unwrap();
+    let row = |message: &SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
+        _ => None,
+    };
+    messages.iter().filter_map(row).collect()
+}
+
+#[tokio::test]
+async fn statements_of_one_text_are_one_transaction() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    assert_eq!(
+        code(client.simple_query("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2); SELECT 1 / 0").await)[..2],
+        *"22"
+    );
+    assert!(values(&client, "SELECT id FROM t").await.is_empty());
+    // What COMMIT has ended stays; what follows it is another transaction.
+    let text = "INSERT INTO t VALUES (1); COMMIT; INSERT INTO t VALUES (2); INSERT INTO t VALUES (1)";
+    assert_eq!(code(client.simple_query(text).await), "23505");
+    assert_eq!(values(&client, "SELECT id FROM t").await, ["1"]);
+    // BEGIN takes what was before it in, and what is open at the end stays open.
+    let text = "INSERT INTO t VALUES (3); BEGIN; INSERT INTO t VALUES (4)";
+    client.batch_execute(text).await.unwrap();
+    assert_eq!(values(&client, "SELECT id FROM t ORDER BY id").await, ["1", "3", "4"]);
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(values(&client, "SELECT id FROM t").await, ["1"]);
+    assert_eq!(code(client.simple_query("SELECT 1; SAVEPOINT s").await), "25P01");
+    assert_eq!(code(client.simple_query("SELECT 1; VACUUM").await), "25001");
+    client.batch_execute("VACUUM").await.unwrap();
+    // A statement that takes effect at once may follow changes of its table.
+    client.batch_execute("INSERT INTO t VALUES (5); CREATE INDEX ON t (id); INSERT INTO t VALUES (6)").await.unwrap();
+    assert_eq!(values(&client, "SELECT id FROM t ORDER BY id").await, ["1", "5", "6"]);
+}
+
+#[tokio::test]
+async fn statements_up_to_sync_are_one_transaction() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    let raw = Raw::connect(&server).await;
+    let (one, two) = ("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)");
+    assert_eq!(raw.pipeline(&[one, two, two]).await, "12C12C12EZ");
+    assert!(values(&client, "SELECT id FROM t").await.is_empty());
+    assert_eq!(raw.pipeline(&[one, two]).await, "12C12CZ");
+    assert_eq!(values(&client, "SELECT id FROM t ORDER BY id").await, ["1", "2"]);
+    // COMMIT parts them.
+    let (three, four) = ("INSERT INTO t VALUES (3)", "INSERT INTO t VALUES (4)");
+    assert_eq!(raw.pipeline(&[three, "COMMIT", four, one]).await, "12C12NC12C12EZ");
+    assert_eq!(values(&client, "SELECT id FROM t ORDER BY id").await, ["1", "2", "3"]);
+    assert_eq!(raw.pipeline(&["VACUUM"]).await, "12CZ");
+    assert_eq!(raw.pipeline(&["SELECT 1", "VACUUM"]).await, "12DC12EZ");
+}
+
+#[tokio::test]
+async fn a_query_that_fails_on_its_way_fails_its_transaction() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (0), (1)").await.unwrap();
+    client.batch_execute("BEGIN").await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (2)").await.unwrap();
+    assert_eq!(code(client.query("SELECT 1 / id FROM t", &[]).await)[..2], *"22");
+    assert_eq!(code(client.query("SELECT id FROM t", &[]).await), "25P02");
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(values(&client, "SELECT id FROM t ORDER BY id").await, ["0", "1"]);
+}
+
+#[tokio::test]
+async fn cursors_give_rows_when_they_are_asked() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    client.batch_execute("INSERT INTO t SELECT value FROM generate_series(1, 1000)").await.unwrap();
+    let declare = "DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id";
+    assert_eq!(code(client.simple_query(declare).await), "25P01");
+    client.batch_execute("BEGIN").await.unwrap();
+    client.batch_execute(declare).await.unwrap();
+    assert_eq!(code(client.simple_query("SELECT 1; FETCH 1 FROM d").await), "34000");
+    client.batch_execute("ROLLBACK; BEGIN").await.unwrap();
+    client.batch_execute(declare).await.unwrap();
+    assert_eq!(values(&client, "FETCH 2 FROM c").await, ["1", "2"]);
+    // In binary, and described.
+    let rows = client.query("FETCH FORWARD 2 FROM c", &[]).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.get::<_, i32>(0)).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(values(&client, "FETCH NEXT FROM c").await, ["5"]);
+    assert_eq!(values(&client, "FETCH ALL FROM c").await.len(), 995);
+    assert!(values(&client, "FETCH ALL FROM c").await.is_empty());
+    client.batch_execute("CLOSE c").await.unwrap();
+    assert_eq!(code(client.simple_query("FETCH ALL FROM c").await), "34000");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    client.batch_execute("DECLARE h CURSOR WITH HOLD FOR SELECT id FROM t ORDER BY id").await.unwrap();
+    client.batch_execute("DELETE FROM t WHERE id = 1").await.unwrap();
+    assert_eq!(values(&client, "FETCH 1 FROM h").await, ["1"]);
+    client.batch_execute("CLOSE ALL").await.unwrap();
+    assert_eq!(code(client.simple_query("FETCH BACKWARD 1 FROM h").await), "0A000");
+}

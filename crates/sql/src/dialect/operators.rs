@@ -1,0 +1,166 @@
+//! What operands are taken to be while a statement is planned: text beside a uuid, bytea or boolean is such a value,
+//! a whole number beside integers is one of these, and dates and decimals have the operators they have in PostgreSQL.
+
+use arrow_schema::{DataType as Arrow, TimeUnit};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::datetime::date_part;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast, lit};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use saki_base::{DataType, Value};
+
+use super::arithmetic::quotient;
+use crate::error::SqlError;
+
+const TIMESTAMP: Arrow = Arrow::Timestamp(TimeUnit::Microsecond, None);
+
+/// Plans operators whose operands PostgreSQL sees otherwise.
+#[derive(Debug)]
+pub struct Operators;
+
+impl ExprPlanner for Operators {
+    fn plan_binary_op(&self, mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus};
+        match expr.op {
+            Eq | NotEq | Lt | LtEq | Gt | GtEq => {
+                if let Some(typed) = typed(&expr.right, &expr.left, schema)? {
+                    expr.right = typed;
+                } else if let Some(typed) = typed(&expr.left, &expr.right, schema)? {
+                    expr.left = typed;
+                }
+                (expr.left, expr.right) = as_floats(expr.left, expr.right, schema);
+                expr.right = compared_with_date(expr.right, &expr.left, schema);
+                expr.left = compared_with_date(expr.left, &expr.right, schema);
+                Ok(PlannerResult::Original(expr))
+            }
+            Plus | Minus | Multiply | Divide | Modulo => arithmetic(expr, schema),
+            _ => Ok(PlannerResult::Original(expr)),
+        }
+    }
+
+    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        let is_second = |part: &Expr| match part {
+            Expr::Literal(ScalarValue::Utf8(Some(part)), _) => part.eq_ignore_ascii_case("second"),
+            _ => false,
+        };
+        match &args[..] {
+            // With its fraction: the planner's is whole.
+            [part, time] if is_second(part) => {
+                let micros = date_part().call(vec![lit("microsecond"), time.clone()]);
+                let micros = cast(micros, Arrow::Decimal128(8, 0));
+                let scale = Expr::Literal(ScalarValue::Decimal128(Some(1_000_000), 7, 0), None);
+                Ok(PlannerResult::Planned(cast(quotient(micros, scale), Arrow::Decimal128(8, 6))))
+            }
+            _ => Ok(PlannerResult::Original(args)),
+        }
+    }
+}
+
+fn typed(literal: &Expr, other: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = literal else { return Ok(None) };
+    let Ok(other) = other.get_type(schema) else { return Ok(None) };
+    let parse = |data_type| Value::parse(data_type, text).map_err(|error| SqlError::data(error.to_string()));
+    let value = match other {
+        Arrow::FixedSizeBinary(16) => match parse(DataType::Uuid)? {
+            Value::Uuid(bytes) => ScalarValue::FixedSizeBinary(16, Some(bytes.to_vec())),
+            _ => return Ok(None),
+        },
+        Arrow::Binary => match parse(DataType::Bytea)? {
+            Value::Bytea(bytes) => ScalarValue::Binary(Some(bytes)),
+            _ => return Ok(None),
+        },
+        Arrow::Boolean => match parse(DataType::Bool)? {
+            Value::Bool(truth) => ScalarValue::Boolean(Some(truth)),
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    Ok(Some(Expr::Literal(value, None)))
+}
+
+fn arithmetic(expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    let RawBinaryExpr { op, left, right } = expr;
+    let (left, right) = (as_integer(left), as_integer(right));
+    let original = |left, right| PlannerResult::Original(RawBinaryExpr { op: op.clone(), left, right });
+    let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(original(left, right));
+    };
+    let days = |date: Expr| cast(date, Arrow::Int32);
+    let planned = match (&op, &left_type, &right_type) {
+        (BinaryOperator::Divide, Arrow::Decimal128(..), divisor) if is_exact(divisor) => quotient(left, right),
+        (BinaryOperator::Divide, dividend, Arrow::Decimal128(..)) if is_exact(dividend) => quotient(left, right),
+        (BinaryOperator::Minus, Arrow::Date32, Arrow::Date32) => binary_expr(days(left), Operator::Minus, days(right)),
+        (BinaryOperator::Plus, Arrow::Date32, count) if count.is_signed_integer() => {
+            cast(binary_expr(days(left), Operator::Plus, days(right)), Arrow::Date32)
+        }
+        (BinaryOperator::Plus, count, Arrow::Date32) if count.is_signed_integer() => {
+            cast(binary_expr(days(left), Operator::Plus, days(right)), Arrow::Date32)
+        }
+        (BinaryOperator::Minus, Arrow::Date32, count) if count.is_signed_integer() => {
+            cast(binary_expr(days(left), Operator::Minus, days(right)), Arrow::Date32)
+        }
+        (BinaryOperator::Plus, Arrow::Date32, Arrow::Interval(_)) => {
+            binary_expr(cast(left, TIMESTAMP), Operator::Plus, right)
+        }
+        (BinaryOperator::Minus, Arrow::Date32, Arrow::Interval(_)) => {
+            binary_expr(cast(left, TIMESTAMP), Operator::Minus, right)
+        }
+        (BinaryOperator::Plus, Arrow::Interval(_), Arrow::Date32) => {
+            binary_expr(cast(right, TIMESTAMP), Operator::Plus, left)
+        }
+        _ => return Ok(original(left, right)),
+    };
+    Ok(PlannerResult::Planned(planned))
+}
+
+fn is_exact(data_type: &Arrow) -> bool {
+    data_type.is_signed_integer() || matches!(data_type, Arrow::Decimal128(..))
+}
+
+/// A whole number that the planner took for a bigint since it is only written as digits.
+fn as_integer(expr: Expr) -> Expr {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => match i32::try_from(value) {
+            Ok(value) => Expr::Literal(ScalarValue::Int32(Some(value)), metadata),
+            Err(_) => Expr::Literal(ScalarValue::Int64(Some(value)), metadata),
+        },
+        other => other,
+    }
+}
+
+/// A decimal beside a float is compared as a float.
+fn as_floats(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    match (left.get_type(schema), right.get_type(schema)) {
+        (Ok(Arrow::Decimal128(..)), Ok(other)) if other.is_floating() => (cast(left, Arrow::Float64), right),
+        (Ok(other), Ok(Arrow::Decimal128(..))) if other.is_floating() => (left, cast(right, Arrow::Float64)),
+        _ => (left, right),
+    }
+}
+
+/// A date moved by whole days or months is midnight of a date: compared with dates it stays one, and the comparison
+/// one that indexes and zones can decide.
+fn compared_with_date(expr: Expr, other: &Expr, schema: &DFSchema) -> Expr {
+    let is_date = |expr: &Expr| matches!(expr.get_type(schema), Ok(Arrow::Date32));
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right })
+            if is_whole_days(&right) && is_date(other) =>
+        {
+            match *left {
+                Expr::Cast(Cast { expr: date, field }) if *field.data_type() == TIMESTAMP && is_date(&date) => {
+                    binary_expr(*date, op, *right)
+                }
+                left => binary_expr(left, op, *right),
+            }
+        }
+        other => other,
+    }
+}
+
+fn is_whole_days(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => interval.nanoseconds == 0,
+        Expr::Literal(ScalarValue::IntervalYearMonth(Some(_)), _) => true,
+        Expr::Literal(ScalarValue::IntervalDayTime(Some(interval)), _) => interval.milliseconds == 0,
+        _ => false,
+    }
+}

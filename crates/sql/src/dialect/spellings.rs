@@ -1,0 +1,141 @@
+//! Operators, functions and clauses that PostgreSQL has, in words that the planner knows.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, Query, UnaryOperator,
+    Value, VisitorMut,
+};
+
+use super::rows::is_comparison;
+use crate::error::SqlError;
+use crate::pg_catalog::array_literal;
+use crate::statement::{call, name_of, parse_expression, parse_query, take};
+
+pub struct Spellings;
+
+impl VisitorMut for Spellings {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        fetch(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        match respelled(expr) {
+            Ok(Some(other)) => *expr = other,
+            Ok(None) => {}
+            Err(error) => return ControlFlow::Break(error),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `FETCH FIRST n ROWS ONLY` is LIMIT.
+fn fetch(query: &mut Query) {
+    let is_plain = query.fetch.as_ref().is_some_and(|fetch| !fetch.with_ties && !fetch.percent);
+    let Some(fetch) = query.fetch.take_if(|_| is_plain) else { return };
+    let rows = fetch.quantity.unwrap_or_else(|| number("1"));
+    let (offset, limit_by) = match query.limit_clause.take() {
+        Some(LimitClause::LimitOffset { offset, limit_by, .. }) => (offset, limit_by),
+        other => {
+            query.limit_clause = other;
+            (None, Vec::new())
+        }
+    };
+    query.limit_clause = Some(LimitClause::LimitOffset { limit: Some(rows), offset, limit_by });
+}
+
+fn respelled(expr: &mut Expr) -> Result<Option<Expr>, SqlError> {
+    Ok(match expr {
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => {
+            let all = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
+            Some(Expr::Nested(Box::new(binary(take(expr), BinaryOperator::PGBitwiseXor, all))))
+        }
+        // NOT binds weaker than a comparison, whatever it stands before.
+        Expr::BinaryOp { left, op, right } if is_comparison(op) => match left.as_mut() {
+            Expr::Exists { negated: negated @ true, .. } => {
+                *negated = false;
+                let compared = binary(take(left), op.clone(), take(right));
+                Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested(compared)) })
+            }
+            _ => None,
+        },
+        Expr::IsTrue(inner)
+        | Expr::IsNotTrue(inner)
+        | Expr::IsFalse(inner)
+        | Expr::IsNotFalse(inner)
+        | Expr::IsUnknown(inner)
+        | Expr::IsNotUnknown(inner)
+        | Expr::IsNull(inner)
+        | Expr::IsNotNull(inner) => match inner.as_mut() {
+            Expr::Exists { negated: negated @ true, .. } => {
+                *negated = false;
+                Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested(take(expr))) })
+            }
+            _ => None,
+        },
+        Expr::UnaryOp { op: UnaryOperator::PGAbs, expr } => Some(call("abs", vec![take(expr)])),
+        Expr::UnaryOp { op: UnaryOperator::PGSquareRoot, expr } => Some(call("sqrt", vec![take(expr)])),
+        Expr::UnaryOp { op: UnaryOperator::PGCubeRoot, expr } => Some(call("cbrt", vec![take(expr)])),
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+            if let Some(array) = array_literal(right) {
+                **right = array;
+            }
+            None
+        }
+        Expr::Substring { expr: text, substring_from: Some(pattern), substring_for: None, .. } if is_text(pattern) => {
+            Some(parse_expression(&format!("(regexp_match({text}, {pattern}))[1]"))?)
+        }
+        Expr::InSubquery { expr: needle, subquery, negated: false } => row_among(needle, subquery)?,
+        Expr::Function(function) => function_of(function),
+        _ => None,
+    })
+}
+
+fn function_of(function: &mut Function) -> Option<Expr> {
+    let name = function.name.0.last().and_then(|part| part.as_ident()).map(name_of)?;
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
+        &mut list.args[..]
+    else {
+        return None;
+    };
+    let mut combined = |op| Expr::Nested(Box::new(binary(nested(take(left)), op, nested(take(right)))));
+    match name.as_str() {
+        "mod" => Some(combined(BinaryOperator::Modulo)),
+        "div" => Some(call("trunc", vec![combined(BinaryOperator::Divide)])),
+        _ => None,
+    }
+}
+
+/// `(a, b) IN (SELECT c, d …)`: there is such a row.
+fn row_among(needle: &Expr, subquery: &Query) -> Result<Option<Expr>, SqlError> {
+    let values = match needle {
+        Expr::Tuple(values) => values,
+        _ => return Ok(None),
+    };
+    let columns: Vec<String> = (1..=values.len()).map(|number| format!("c{number}")).collect();
+    let equal = values.iter().zip(&columns).map(|(value, column)| format!("{value} = among_rows.{column}"));
+    let equal = equal.collect::<Vec<_>>().join(" AND ");
+    let columns = columns.join(", ");
+    let query = parse_query(&format!("SELECT 1 FROM ({subquery}) AS among_rows ({columns}) WHERE {equal}"))?;
+    Ok(Some(Expr::Exists { subquery: query, negated: false }))
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
+}
+
+fn number(digits: &str) -> Expr {
+    Expr::value(Value::Number(digits.to_owned(), false))
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}

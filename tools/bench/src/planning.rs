@@ -1,0 +1,142 @@
+//! What it takes until a query can run: planned anew, and by a plan that was kept. Over the 22 queries of TPC-H and over joins as
+//! applications send them, prepared with parameters.
+//!
+//! The time is that from the statement to a stream that has not been asked for a row; reading the text is counted for text, as a
+//! server would have to read it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use saki::tpch::QUERIES;
+use saki_report::{Common, Report, figure};
+use saki_sql::{Database, Prepared, ScalarValue, Session, StatementResult};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::tpch_data::{Wanted, open, prepare, runtime, text};
+
+#[derive(Args)]
+pub struct Options {
+    /// Scale factor
+    #[arg(long, default_value_t = 1.0)]
+    sf: f64,
+    /// Page size in bytes
+    #[arg(long, default_value_t = saki_sql::PAGE_BYTES_DEFAULT)]
+    page_size: u32,
+    /// Times that each is planned
+    #[arg(long, default_value_t = 40)]
+    repeat: usize,
+}
+
+/// Joins as an application prepares them.
+const PREPARED: [(&str, &str); 3] = [
+    (
+        "orders of a customer",
+        "SELECT o.o_orderkey, o.o_orderdate, sum(l.l_extendedprice * (1 - l.l_discount)) FROM orders o \
+         JOIN lineitem l ON l.l_orderkey = o.o_orderkey WHERE o.o_custkey = $1 GROUP BY o.o_orderkey, o.o_orderdate \
+         ORDER BY o.o_orderdate DESC LIMIT 10",
+    ),
+    (
+        "parts of an order",
+        "SELECT p.p_name, l.l_quantity, s.s_name FROM lineitem l JOIN part p ON p.p_partkey = l.l_partkey \
+         JOIN supplier s ON s.s_suppkey = l.l_suppkey WHERE l.l_orderkey = $1 ORDER BY l.l_linenumber",
+    ),
+    (
+        "customers of a nation",
+        "SELECT c.c_name, c.c_acctbal FROM customer c JOIN nation n ON n.n_nationkey = c.c_nationkey \
+         WHERE c.c_custkey = $1 AND c.c_acctbal > 0",
+    ),
+];
+
+struct Row {
+    name: String,
+    /// Medians, in seconds.
+    anew: f64,
+    kept: f64,
+}
+
+pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
+    let mut report = Report::new("planning", common);
+    let runtime = runtime();
+    let scale = if common.small { 0.01 } else { options.sf };
+    let repeat = if common.small { 5 } else { options.repeat };
+    report.configure("scale", scale);
+    report.configure("repeat", repeat);
+    let path = prepare(&Wanted { scale, page_bytes: options.page_size, path: None }, common, &runtime)?;
+    let database = open(&path, None, &mut report)?;
+    println!("{:<24}{:>12}{:>12}", "statement", "anew us", "kept us");
+    let mut rows = Vec::new();
+    for query in &QUERIES {
+        let bench = Bench { runtime: &runtime, database: &database, repeat };
+        rows.push(bench.measure(&format!("Q{}", query.number), &Statement::Text(query.sql))?);
+    }
+    for (name, sql) in PREPARED {
+        let bench = Bench { runtime: &runtime, database: &database, repeat };
+        let prepared = runtime.block_on(database.session().prepare(sql, &[])).map_err(text)?;
+        let statement = Statement::Prepared(Arc::new(prepared), [ScalarValue::Int32(Some(7))]);
+        rows.push(bench.measure(name, &statement)?);
+    }
+    for row in &rows {
+        report.row(json!({"statement": row.name, "anew_seconds": row.anew, "kept_seconds": row.kept}));
+    }
+    let of_prepared = &rows[QUERIES.len()..];
+    let worst = |rows: &[Row], of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max) * 1e6;
+    report.summarise("prepared_kept_us_worst", worst(of_prepared, |row| row.kept));
+    report.summarise("prepared_anew_us_worst", worst(of_prepared, |row| row.anew));
+    report.summarise("tpch_anew_us_total", rows.iter().take(QUERIES.len()).map(|row| row.anew * 1e6).sum::<f64>());
+    report.summarise("tpch_kept_us_total", rows.iter().take(QUERIES.len()).map(|row| row.kept * 1e6).sum::<f64>());
+    report.configure("plans_reused", database.plans_reused());
+    Ok(report)
+}
+
+enum Statement {
+    Text(&'static str),
+    Prepared(Arc<Prepared>, [ScalarValue; 1]),
+}
+
+struct Bench<'b> {
+    runtime: &'b Runtime,
+    database: &'b Arc<Database>,
+    repeat: usize,
+}
+
+impl Bench<'_> {
+    fn measure(&self, name: &str, statement: &Statement) -> Result<Row, String> {
+        let row = Row { name: name.into(), anew: self.median("off", statement)?, kept: self.median("on", statement)? };
+        println!("{:<24}{:>12}{:>12}", row.name, figure(row.anew * 1e6), figure(row.kept * 1e6));
+        Ok(row)
+    }
+
+    fn median(&self, plan_cache: &str, statement: &Statement) -> Result<f64, String> {
+        let session = self.database.session();
+        session.set("plan_cache", plan_cache).map_err(text)?;
+        // With a limit, a query's first rows come with its plan.
+        session.set("query_memory", "unlimited").map_err(text)?;
+        let mut seconds = Vec::with_capacity(self.repeat);
+        // The first plans, the second keeps its plan.
+        for run in 0..self.repeat + 2 {
+            let began = Instant::now();
+            let results = self.runtime.block_on(planned(&session, statement))?;
+            let elapsed = began.elapsed().as_secs_f64();
+            // To the end, so that the next one has the machine for itself.
+            for result in results {
+                self.runtime.block_on(result.collect()).map_err(text)?;
+            }
+            if run >= 2 {
+                seconds.push(elapsed);
+            }
+        }
+        seconds.sort_unstable_by(f64::total_cmp);
+        Ok(seconds[seconds.len() / 2])
+    }
+}
+
+/// Brings a statement to where its rows can be asked for.
+async fn planned(session: &Session, statement: &Statement) -> Result<Vec<StatementResult>, String> {
+    match statement {
+        Statement::Text(sql) => session.execute(sql).await,
+        Statement::Prepared(prepared, values) => session.execute_prepared(prepared, values).await.map(|one| vec![one]),
+    }
+    .map_err(text)
+}
