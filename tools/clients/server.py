@@ -1,6 +1,6 @@
 """The servers that clients are tried on: Sakigake, and PostgreSQL in a cluster of its own.
 
-Both listen on a free loopback port, know one user with a password (SCRAM) and show a certificate made for the
+Both listen on a free loopback port and on a socket in their directory, know one user with a password (SCRAM) and show a certificate made for the
 occasion. PostgreSQL refuses to run as root: there it runs as the user `postgres`.
 """
 
@@ -26,9 +26,11 @@ class Failed(Exception):
 
 
 class Server:
-    """One server process and the directory it keeps everything in."""
+    """One server process and the directory it keeps everything in, the socket for local clients included."""
 
     name: str
+    # Whether clients come through that socket instead of TCP.
+    is_local = False
 
     def __init__(self, directory: pathlib.Path):
         self.directory = directory.resolve()
@@ -95,7 +97,7 @@ class Server:
         """What tells every client where the server is, in libpq's words."""
         return dict(os.environ) | {
             "PATH": f"{programs()}:{os.environ['PATH']}",
-            "PGHOST": "127.0.0.1",
+            "PGHOST": str(self.directory) if self.is_local else "127.0.0.1",
             "PGPORT": str(self.port),
             "PGUSER": USER,
             "PGPASSWORD": PASSWORD,
@@ -132,7 +134,7 @@ class Sakigake(Server):
 
     def _launch(self, log) -> subprocess.Popen:
         command = [self.program, "serve", "--db", self.database, "--listen", f"127.0.0.1:{self.port}",
-                   "--tls-cert", self.certificate, "--tls-key", self.key]
+                   "--socket-dir", self.directory, "--tls-cert", self.certificate, "--tls-key", self.key]
         return subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 

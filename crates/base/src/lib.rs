@@ -54,7 +54,7 @@ pub mod value;
 
 pub use buffer::{AlignedBuffer, Arena, ArenaSlot, BUFFER_ALIGNMENT, Buffer};
 pub use checksum::checksum;
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::wall_micros;
 pub use compare_op::CompareOp;
 pub use display::display;
 pub use ids::{

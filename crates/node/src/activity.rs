@@ -3,22 +3,22 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_schema::{Field, Schema, SchemaRef};
 use parking_lot::Mutex;
+use saki_base::wall_micros;
 use saki_sql::{Progress, Session, SystemView, TransactionStatus};
 
+use crate::listener::Ends;
 use crate::registry::Registry;
 
 /// Who a connection is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Client {
     pub user: String,
     pub database: String,
-    pub address: String,
-    pub port: u16,
+    pub ends: Ends,
     /// Microseconds since 1970.
     pub connected: i64,
 }
@@ -91,7 +91,7 @@ impl Activity {
 
     /// A statement begins.
     pub fn begin(&self, statement: &Arc<str>) {
-        let micros = micros();
+        let micros = wall_micros();
         self.rows.store(0, Ordering::Relaxed);
         let mut now = self.now.lock();
         if now.state != State::Active {
@@ -116,14 +116,8 @@ impl Activity {
         };
         let mut now = self.now.lock();
         now.state = state;
-        now.since = micros();
+        now.since = wall_micros();
     }
-}
-
-/// Microseconds since 1970.
-pub fn micros() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// A connection at one moment.
@@ -183,8 +177,15 @@ const SESSIONS: &[Column] = &[
     USER,
     ("database_name", |rows| texts(rows.iter().map(|row| Some(row.client.database.as_str())))),
     ("application_name", |rows| texts(rows.iter().map(|row| Some(row.now.application.as_str())))),
-    ("client_address", |rows| texts(rows.iter().map(|row| Some(row.client.address.as_str())))),
-    ("client_port", |rows| counts(rows.iter().map(|row| row.client.port.into()))),
+    ("client_address", |rows| {
+        let address = |row: &Row| row.client.ends.peer().map(|(address, _)| address.to_string());
+        Arc::new(StringArray::from_iter(rows.iter().map(address)))
+    }),
+    ("client_port", |rows| {
+        // As PostgreSQL has it: -1 is a local socket.
+        let port = |row: &Row| row.client.ends.peer().map_or(-1, |(_, port)| port.into());
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(port)))
+    }),
     ("connected_at", |rows| times(rows.iter().map(|row| Some(row.client.connected)))),
     ("state", |rows| texts(rows.iter().map(|row| Some(row.now.state.name())))),
     ("state_since", |rows| times(rows.iter().map(|row| Some(row.now.since)))),

@@ -1,6 +1,6 @@
 //! What goes wrong, as a client is told of it.
 
-use saki_sql::SqlError;
+use saki_sql::{Objects, SqlError};
 
 use crate::message::frontend::Malformed;
 
@@ -33,7 +33,9 @@ pub struct Failure {
     pub severity: Severity,
     pub code: &'static str,
     pub message: String,
+    pub detail: Option<Box<str>>,
     pub hint: Option<String>,
+    pub objects: Option<Box<Objects>>,
     /// Character of the statement's text, from 1.
     pub position: Option<usize>,
 }
@@ -42,7 +44,8 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, code, message: message.into(), hint: None, position: None }
+        let message = message.into();
+        Self { severity: Severity::Error, code, message, detail: None, hint: None, objects: None, position: None }
     }
 
     pub fn fatal(code: &'static str, message: impl Into<String>) -> Self {
@@ -72,7 +75,9 @@ impl Failure {
 
 impl From<SqlError> for Failure {
     fn from(error: SqlError) -> Self {
-        Self { hint: error.hint.clone(), ..Self::new(error.sqlstate(), error.message) }
+        let code = error.sqlstate();
+        let SqlError { message, detail, hint, objects, .. } = error;
+        Self { detail, hint, objects, ..Self::new(code, message) }
     }
 }
 

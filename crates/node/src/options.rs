@@ -22,6 +22,8 @@ pub struct TlsFiles {
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub listen: SocketAddr,
+    /// Where the socket for clients on the same machine lies; `None`: there is none.
+    pub socket_directory: Option<PathBuf>,
     /// Metrics and health over HTTP.
     pub admin: Option<SocketAddr>,
     pub users: Users,
@@ -49,6 +51,7 @@ impl ServerOptions {
     pub fn new(listen: SocketAddr, users: Users) -> Self {
         Self {
             listen,
+            socket_directory: None,
             admin: None,
             users,
             tls: None,

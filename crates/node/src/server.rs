@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use saki_sql::Database;
-use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::connection::{self, Shared, Stage};
 use crate::failure::{Failure, Result};
+use crate::listener::{self, Listener};
 use crate::metrics::Metrics;
+use crate::network::Network;
 use crate::options::{MESSAGE_BYTES_MAX, ServerOptions};
 use crate::registry::Registry;
 use crate::scram::random;
@@ -28,7 +29,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 
 /// A server that runs, on threads of its own. Dropping it ends it at once.
 pub struct Server {
-    network: Option<Runtime>,
+    network: Option<Network>,
     queries: Option<Runtime>,
     address: SocketAddr,
     admin: Option<SocketAddr>,
@@ -49,12 +50,14 @@ impl Server {
                 .hint("give --tls-cert and --tls-key"));
         }
         let tls = options.tls.as_ref().map(tls::acceptor).transpose()?;
-        let network = runtime("saki-network", Some(options.network_threads))?;
-        let queries = runtime("saki-query", options.query_threads)?;
-        let listener = listen(&network, options.listen)?;
-        let admin_listener = options.admin.map(|address| listen(&network, address)).transpose()?;
-        let address = listener.local_addr()?;
-        let admin_address = admin_listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        let network = Network::start(options.network_threads)?;
+        let queries = query_runtime(options.query_threads)?;
+        let entered = network.first().enter();
+        let listener = Listener::new(options.listen, options.socket_directory.as_deref())?;
+        let admin_listener = options.admin.map(listener::bind).transpose()?;
+        let address = listener.address()?;
+        let admin_address = admin_listener.as_ref().map(|listener| listener.local_addr()).transpose()?;
+        drop(entered);
         let (stage, stages) = watch::channel(Stage::Serving);
         let registry = Arc::new(Registry::default());
         for view in activity::views(&registry) {
@@ -74,11 +77,12 @@ impl Server {
             let stop = async move {
                 let _ = stages.wait_for(|stage| *stage > Stage::Serving).await;
             };
-            network.spawn(admin::serve(listener, Arc::clone(&shared.metrics), stop));
+            network.first().spawn(admin::serve(listener, Arc::clone(&shared.metrics), stop));
         }
         let (end, ended) = oneshot::channel();
-        network.spawn(async move {
-            accept(listener, shared, stages).await;
+        let threads = network.handles();
+        network.first().spawn(async move {
+            accept(listener, &threads, shared, stages).await;
             let _ = end.send(());
         });
         tracing::info!(%address, "listening");
@@ -99,13 +103,13 @@ impl Server {
     pub fn stop(mut self, grace: Duration) {
         let Some(network) = self.network.take() else { return };
         let _ = self.stage.send(Stage::Draining);
-        network.block_on(async {
+        network.first().block_on(async {
             if tokio::time::timeout(grace, &mut self.ended).await.is_err() {
                 let _ = self.stage.send(Stage::Ending);
                 let _ = tokio::time::timeout(GOODBYE, &mut self.ended).await;
             }
         });
-        network.shutdown_background();
+        drop(network);
         if let Some(queries) = self.queries.take() {
             // A change that is being published is not cut off.
             queries.shutdown_timeout(GOODBYE);
@@ -115,32 +119,26 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for runtime in [self.network.take(), self.queries.take()].into_iter().flatten() {
-            runtime.shutdown_background();
+        drop(self.network.take());
+        if let Some(queries) = self.queries.take() {
+            queries.shutdown_background();
         }
     }
 }
 
-fn runtime(name: &str, threads: Option<usize>) -> Result<Runtime> {
+fn query_runtime(threads: Option<usize>) -> Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     if let Some(threads) = threads {
         builder.worker_threads(threads.max(1));
     }
-    Ok(builder.enable_all().thread_name(name).build()?)
-}
-
-fn listen(runtime: &Runtime, address: SocketAddr) -> Result<TcpListener> {
-    let _entered = runtime.enter();
-    let listener = std::net::TcpListener::bind(address)
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .and_then(TcpListener::from_std);
-    listener.map_err(|error| Failure::fatal("08006", format!("cannot listen on {address}: {error}")))
+    Ok(builder.enable_all().thread_name("saki-query").build()?)
 }
 
 /// Accepts until the server stops, then waits for the connections to end.
-async fn accept(listener: TcpListener, shared: Arc<Shared>, stage: watch::Receiver<Stage>) {
+async fn accept(listener: Listener, threads: &[Handle], shared: Arc<Shared>, stage: watch::Receiver<Stage>) {
     let most = shared.options.max_connections.saturating_add(SPARE_SOCKETS);
     let mut connections = JoinSet::new();
+    let mut turns = threads.iter().cycle();
     let mut stopped = stage.clone();
     loop {
         let accepted = tokio::select! {
@@ -149,8 +147,10 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, stage: watch::Receiv
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((socket, _)) if connections.len() < most => {
-                connections.spawn(connection::open(socket, Arc::clone(&shared), stage.clone()));
+            Ok(socket) if connections.len() < most => {
+                if let Some(thread) = turns.next() {
+                    connections.spawn_on(connection::open(socket, Arc::clone(&shared), stage.clone()), thread);
+                }
             }
             Ok(_) => {
                 shared.metrics.refused.inc();

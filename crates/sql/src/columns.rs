@@ -143,7 +143,8 @@ pub fn check_batch(batch: &RecordBatch, table: &Table, first_row: u64) -> Result
                 column.name,
                 table.name
             ))
-            .code("23502"));
+            .code("23502")
+            .of_column(table, &column.name));
         }
         let (DataType::Varchar(limit) | DataType::Char(limit)) = column.data_type else { continue };
         let reader = ColumnReader::new(array, column)?;
@@ -166,13 +167,15 @@ pub fn check_batch(batch: &RecordBatch, table: &Table, first_row: u64) -> Result
 }
 
 /// The same of one value.
-pub fn check_value(value: ValueRef<'_>, column: &Column, table: &str) -> Result<()> {
+pub fn check_value(value: ValueRef<'_>, column: &Column, table: &Table) -> Result<()> {
     match (value, column.data_type) {
         (ValueRef::Null, _) if !column.nullable => Err(SqlError::constraint(format!(
-            "null value in column {:?} of relation {table:?} violates not-null constraint",
-            column.name
+            "null value in column {:?} of relation {:?} violates not-null constraint",
+            column.name,
+            table.bare_name()
         ))
-        .code("23502")),
+        .code("23502")
+        .of_column(table, &column.name)),
         (ValueRef::Text(text), DataType::Varchar(limit))
             if text.len() > limit as usize && text.chars().count() > limit as usize =>
         {

@@ -16,4 +16,4 @@ mod tests;
 
 pub use defaults::Defaults;
 pub use foreign_keys::{Consequence, ForeignKeys, Keys, NewValue};
-pub use row_checks::RowChecks;
+pub use row_checks::{RowChecks, shown};

@@ -23,6 +23,7 @@ mod validate;
 mod view;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use datafusion::sql::parser::CreateExternalTable;
 use datafusion::sql::sqlparser::ast::{self, Expr, visit_expressions, visit_expressions_mut};
@@ -63,7 +64,7 @@ impl Session {
     /// Reads every default and condition of a table, so that none is stored that cannot be.
     fn check_expressions(&self, catalog: &Catalog, table: &Table) -> Result<()> {
         let state = self.context.state();
-        RowChecks::new(&state, table)?;
+        RowChecks::new(&state, &Arc::new(table.clone()))?;
         Defaults::check_all(&state, catalog, table)
     }
 

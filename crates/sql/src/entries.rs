@@ -1,21 +1,24 @@
 //! Rows as entries of trees: encoding from Arrow batches or from other entries, and back.
 
+use std::sync::Arc;
+
 use saki_base::{KeyError, RowError, ValueRef};
 
 use crate::catalog::{EntryLayout, Table};
-use crate::columns::{ColumnReader, literal};
+use crate::columns::ColumnReader;
+use crate::constraint::shown;
 use crate::error::{Result, SqlError};
 
 /// Encodes the entries of one tree.
 pub struct EntryEncoder {
-    pub layout: EntryLayout,
+    pub layout: Arc<EntryLayout>,
     pub key: Vec<u8>,
     pub row: Vec<u8>,
 }
 
 impl EntryEncoder {
-    pub fn new(layout: EntryLayout) -> Self {
-        Self { layout, key: Vec::new(), row: Vec::new() }
+    pub fn new(layout: impl Into<Arc<EntryLayout>>) -> Self {
+        Self { layout: layout.into(), key: Vec::new(), row: Vec::new() }
     }
 
     /// Encodes an entry into `key` and `row`, from the value of each table column.
@@ -45,13 +48,14 @@ impl EntryEncoder {
 
 /// Decodes primary entries into values by table column.
 pub struct EntryDecoder {
-    layout: EntryLayout,
+    layout: Arc<EntryLayout>,
     /// Unescaped text of each key column.
     scratch: Vec<Vec<u8>>,
 }
 
 impl EntryDecoder {
-    pub fn new(layout: EntryLayout) -> Self {
+    pub fn new(layout: impl Into<Arc<EntryLayout>>) -> Self {
+        let layout = layout.into();
         let scratch = vec![Vec::new(); layout.key_columns.len()];
         Self { layout, scratch }
     }
@@ -83,18 +87,18 @@ impl EntryDecoder {
     }
 }
 
-/// A key in words: `(l_orderkey, l_linenumber) = (7, 1)`; `width` columns of it.
+/// A key in words: `(l_orderkey, l_linenumber)=(7, 1)`; `width` columns of it.
 pub fn describe_key(table: &Table, layout: &EntryLayout, key: &[u8], width: usize) -> String {
     let mut values = Vec::with_capacity(width);
     for (position, column) in layout.key_columns.iter().take(width).enumerate() {
         let mut scratch = Vec::new();
         let (_, data_type, _) = table.column_type(*column);
         values.push(match layout.key.decode(key, position, &mut scratch) {
-            Ok(value) => literal(value, data_type),
+            Ok(value) => shown(value, data_type),
             Err(_) => "?".into(),
         });
     }
-    format!("({}) = ({})", table.names(&layout.key_columns[..width]), values.join(", "))
+    format!("({})=({})", table.names(&layout.key_columns[..width]), values.join(", "))
 }
 
 /// Whether any of the first `width` key columns is NULL: such keys are never equal.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use datafusion::common::{DataFusionError, SchemaError};
 
+use crate::catalog::Table;
 use crate::dialect;
 
 /// What the caller may do about an error.
@@ -34,6 +35,15 @@ pub struct Position {
     pub column: u64,
 }
 
+/// The objects that an error is about, so that a program need not read them out of the message.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Objects {
+    pub schema: String,
+    pub table: String,
+    pub column: Option<String>,
+    pub constraint: Option<String>,
+}
+
 /// A failed statement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SqlError {
@@ -41,17 +51,19 @@ pub struct SqlError {
     pub message: String,
     pub position: Option<Position>,
     /// What exactly it was about: the row, the key, the objects.
-    pub detail: Option<String>,
+    pub detail: Option<Box<str>>,
     pub hint: Option<String>,
     /// A PostgreSQL condition more exact than the kind's.
     pub code: Option<&'static str>,
+    pub objects: Option<Box<Objects>>,
 }
 
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 
 impl SqlError {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), position: None, detail: None, hint: None, code: None }
+        let message = message.into();
+        Self { kind, message, position: None, detail: None, hint: None, code: None, objects: None }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -95,7 +107,7 @@ impl SqlError {
 
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(detail.into());
+        self.detail = Some(detail.into().into());
         self
     }
 
@@ -103,6 +115,20 @@ impl SqlError {
     #[must_use]
     pub fn code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
+        self
+    }
+
+    /// Says which constraint of a table is not kept.
+    #[must_use]
+    pub fn of_constraint(mut self, table: &Table, constraint: &str) -> Self {
+        self.objects = Some(Box::new(Objects { constraint: Some(constraint.to_owned()), ..Objects::of(table) }));
+        self
+    }
+
+    /// Says which column of a table has a value that it must not have.
+    #[must_use]
+    pub fn of_column(mut self, table: &Table, column: &str) -> Self {
+        self.objects = Some(Box::new(Objects { column: Some(column.to_owned()), ..Objects::of(table) }));
         self
     }
 
@@ -128,6 +154,12 @@ impl SqlError {
             ErrorKind::Corrupt => "XX001",
             ErrorKind::Internal => "XX000",
         }
+    }
+}
+
+impl Objects {
+    fn of(table: &Table) -> Self {
+        Self { schema: table.schema.clone(), table: table.bare_name().to_owned(), column: None, constraint: None }
     }
 }
 
@@ -192,7 +224,7 @@ impl From<DataFusionError> for SqlError {
         };
         let (message, stated) = take_position(&message);
         let code = dialect::condition(root);
-        Self { kind, message, position: position.or(stated), detail: None, hint: None, code }
+        Self { position: position.or(stated), code, ..Self::new(kind, message) }
     }
 }
 
@@ -206,7 +238,7 @@ impl From<datafusion::sql::sqlparser::parser::ParserError> for SqlError {
     fn from(error: datafusion::sql::sqlparser::parser::ParserError) -> Self {
         let text = clean(&error.to_string());
         let (message, position) = take_position(&text);
-        Self { kind: ErrorKind::Syntax, message, position, detail: None, hint: None, code: None }
+        Self { position, ..Self::new(ErrorKind::Syntax, message) }
     }
 }
 

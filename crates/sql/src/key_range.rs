@@ -86,7 +86,7 @@ pub fn exact_in_keys(data_type: DataType) -> bool {
 }
 
 /// All keys that start with `prefix`.
-pub fn prefix_range(prefix: Vec<u8>) -> KeyRange {
+fn prefix_range(prefix: Vec<u8>) -> KeyRange {
     let mut high = prefix.clone();
     let bounded = prefix_successor(&mut high);
     KeyRange { low: Some(prefix), high: bounded.then_some(high) }

@@ -109,7 +109,7 @@ pub use database::{
 pub use datafusion::common::ScalarValue;
 pub use datafusion::execution::SendableRecordBatchStream;
 pub use delta::CheckpointReport;
-pub use error::{ErrorKind, Position, Result, SqlError};
+pub use error::{ErrorKind, Objects, Position, Result, SqlError};
 pub use fast::{FastAnswer, FastPlan, RowSink};
 pub use load::LoadProgress;
 pub use merge::{ChangeSource, KeyChange, MergeReport, Pace};

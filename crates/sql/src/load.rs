@@ -333,21 +333,21 @@ pub fn unique_prefix<'k>(layout: &EntryLayout, key: &'k [u8], width: usize) -> R
 
 /// The error for two rows with the same primary key.
 pub fn duplicate(table: &Table, layout: &EntryLayout, key: &[u8]) -> SqlError {
-    let key = describe_key(table, layout, key, layout.key_columns.len());
-    SqlError::constraint(format!("duplicate key violates primary key {:?}: {key}", table.primary_key_name()))
-        .code("23505")
+    there_already(table, &table.primary_key_name(), &describe_key(table, layout, key, layout.key_columns.len()))
         .hint("ON CONFLICT DO NOTHING keeps the row that is there, ON CONFLICT (…) DO UPDATE replaces it")
 }
 
 /// The error for two rows with the same columns of a unique index.
 pub fn not_unique(table: &Table, index: usize, layout: &EntryLayout, key: &[u8]) -> SqlError {
     let definition = &table.indexes[index];
-    let key = describe_key(table, layout, key, definition.columns.len());
-    SqlError::constraint(format!(
-        "duplicate key violates unique index {:?} of table {}: {key}",
-        definition.name, table.name
-    ))
-    .code("23505")
+    there_already(table, definition.bare_name(), &describe_key(table, layout, key, definition.columns.len()))
+}
+
+fn there_already(table: &Table, constraint: &str, key: &str) -> SqlError {
+    SqlError::constraint(format!("duplicate key value violates unique constraint {constraint:?}"))
+        .code("23505")
+        .detail(format!("Key {key} already exists."))
+        .of_constraint(table, constraint)
 }
 
 fn collect(table: &Table, input: &Receiver<Piece>) -> Result<TableStatistics> {

@@ -125,8 +125,9 @@ pub struct Session {
     pub(crate) context: SessionContext,
     pub(crate) system: Arc<SystemCatalog>,
     pub(crate) sequences: Arc<SessionSequences>,
-    /// Names mean the tables of one statement's snapshot while it is planned.
-    planning: tokio::sync::Mutex<()>,
+    /// What plans are made with, and the settings it belongs to. Held while a statement is planned: names mean the tables of its
+    /// snapshot then.
+    planning: tokio::sync::Mutex<Option<(Settings, SessionState)>>,
     /// How plans run that are not made anew, and the settings it belongs to.
     context_of: Mutex<Option<(Settings, Arc<TaskContext>)>>,
     pub(crate) transactions: Arc<tokio::sync::Mutex<Transactions>>,
@@ -152,7 +153,7 @@ impl Database {
             context,
             system,
             sequences,
-            planning: tokio::sync::Mutex::new(()),
+            planning: tokio::sync::Mutex::default(),
             context_of: Mutex::default(),
             transactions: Arc::default(),
             progress: QueryProgress::default(),
@@ -255,17 +256,16 @@ impl Session {
     }
 
     async fn execute_statement(&self, parsed: Statement) -> Result<StatementResult> {
-        if let Statement::Statement(parsed) = &parsed
-            && let Some(done) = self.control(parsed).await?
-        {
-            return Ok(done);
-        }
-        self.transactions.lock().await.settle()?;
-        self.transactions.lock().await.check()?;
-        if let Statement::Statement(statement) = &parsed
-            && let Some(done) = self.execute_compiled(statement).await?
-        {
-            return Ok(done);
+        match &parsed {
+            Statement::Statement(statement) => {
+                if let Some(done) = self.control(statement).await? {
+                    return Ok(done);
+                }
+                if let Some(done) = self.execute_compiled(statement).await? {
+                    return Ok(done);
+                }
+            }
+            _ => self.transactions.lock().await.make_ready()?,
         }
         let outcome = match parsed {
             Statement::Statement(parsed) => self.execute_sql(*parsed).await,
@@ -300,20 +300,6 @@ impl Session {
             Sql::CreateSequence { .. } => self.create_sequence(parsed).await,
             Sql::CreateSchema { schema_name, if_not_exists, .. } => {
                 self.create_schema(&schema_name, if_not_exists).await
-            }
-            // Within a transaction ROLLBACK has to bring the rows back.
-            Sql::Truncate(truncate) if self.outlives_statement() => {
-                for target in &truncate.table_names {
-                    let sql = format!("DELETE FROM {}", target.name);
-                    for parsed in statement::parse(&sql)? {
-                        if let Statement::Statement(delete) = parsed
-                            && let Sql::Delete(delete) = *delete
-                        {
-                            self.delete(delete).await?;
-                        }
-                    }
-                }
-                Ok(StatementResult::done("TRUNCATE TABLE", 0))
             }
             Sql::Truncate(truncate) => self.truncate(&truncate).await,
             Sql::Comment { object_type, object_name, comment, .. } => {
@@ -466,10 +452,13 @@ impl Session {
         env: &Arc<QueryEnv>,
         work: impl AsyncFnOnce(&SessionState) -> Result<T>,
     ) -> Result<T> {
-        let _planning = self.planning.lock().await;
-        let state = self.state(&env.settings);
+        let mut planning = self.planning.lock().await;
+        let known = planning.take().filter(|(settings, _)| *settings == env.settings);
+        let (_, state) = planning.insert(known.unwrap_or_else(|| (env.settings.clone(), self.state(&env.settings))));
+        // What `now()` is.
+        state.mark_start_execution();
         self.public.enter(env);
-        let made = work(&state).await;
+        let made = work(state).await;
         self.public.leave();
         made
     }

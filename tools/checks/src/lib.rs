@@ -4,12 +4,14 @@
 //! - [`unsafety`]: `unsafe` only in the named modules, each use with its reason.
 //! - [`dependencies`]: every dependency is justified in `docs/dependencies.md`.
 //! - [`sizes`]: a file can be read at a sitting.
+//! - [`clocks`]: nothing depends on a clock that may be set back.
 //!
 //! A rule returns its violations, one line each, so that a run shows all of
 //! them at once. Whoever needs an exception writes it into the rule, with the reason.
 
 #![forbid(unsafe_code)]
 
+pub mod clocks;
 pub mod dependencies;
 pub mod layers;
 pub mod sizes;
@@ -39,6 +41,11 @@ mod tests {
     #[test]
     fn every_dependency_has_its_reason() {
         expect_none(&dependencies::violations(&Workspace::load()));
+    }
+
+    #[test]
+    fn nothing_goes_by_a_clock_that_may_be_set_back() {
+        expect_none(&clocks::violations(&Workspace::load()));
     }
 
     #[test]

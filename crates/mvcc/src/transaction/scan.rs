@@ -38,7 +38,8 @@ impl<'k> KeyRange<'k> {
         Self { lower: Bound::Included(Cow::Borrowed(prefix)), upper }
     }
 
-    pub(super) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    /// Both ends, as trees take them.
+    pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.lower.as_ref().map(|key| &**key), self.upper.as_ref().map(|key| &**key))
     }
 

@@ -42,6 +42,7 @@ use statement::{Portal, Statement};
 use wire::{Reader, Writer};
 
 pub use startup::open;
+pub use wire::Stream;
 
 /// How far the server's end has come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

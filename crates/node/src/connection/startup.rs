@@ -1,17 +1,16 @@
 //! From an accepted socket to a connection that has logged in: encryption, parameters, password.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::wire::{self, Reader, Stream, Writer};
 use super::{Connection, Shared, Stage};
-use crate::activity::{self, Client};
+use crate::activity::Client;
 use crate::failure::{Failure, Result};
+use crate::listener::{Ends, Socket};
 use crate::message::backend;
 use crate::message::frontend::{Frontend, Opening, STARTUP_BYTES_MAX};
 use crate::parameters::Parameters;
@@ -21,9 +20,10 @@ use crate::scram::{Exchange, MECHANISM, Verifier};
 const NEGOTIATIONS_MAX: usize = 2;
 
 /// Serves one socket to its end.
-pub async fn open(socket: TcpStream, shared: Arc<Shared>, stage: watch::Receiver<Stage>) {
+pub async fn open(socket: Socket, shared: Arc<Shared>, stage: watch::Receiver<Stage>) {
+    let Ok((stream, ends)) = socket.open() else { return };
     let limit = shared.options.login_timeout;
-    match tokio::time::timeout(limit, log_in(socket, &shared, stage)).await {
+    match tokio::time::timeout(limit, log_in(stream, ends, &shared, stage)).await {
         Ok(Some(connection)) => {
             let metrics = Arc::clone(&shared.metrics);
             metrics.connections.inc();
@@ -39,12 +39,13 @@ pub async fn open(socket: TcpStream, shared: Arc<Shared>, stage: watch::Receiver
 }
 
 /// `None`: the client only wanted another's statement to stop, has gone, or was refused and told so.
-async fn log_in(socket: TcpStream, shared: &Arc<Shared>, stage: watch::Receiver<Stage>) -> Option<Connection> {
-    let (peer, own) = (socket.peer_addr().ok()?, socket.local_addr().ok()?);
-    // Replies are gathered here; the system need not.
-    let _ = socket.set_nodelay(true);
-    let mut socket: Stream = Box::new(socket);
-    let opened = negotiate(&mut socket, shared).await;
+async fn log_in(
+    mut socket: Stream,
+    ends: Ends,
+    shared: &Arc<Shared>,
+    stage: watch::Receiver<Stage>,
+) -> Option<Connection> {
+    let opened = negotiate(&mut socket, ends, shared).await;
     let (packet, secure) = match opened {
         Ok((None, _)) => return None,
         Ok((Some(packet), secure)) => (packet, secure),
@@ -54,7 +55,7 @@ async fn log_in(socket: TcpStream, shared: &Arc<Shared>, stage: watch::Receiver<
         }
     };
     let (mut reader, mut writer) = wire::split(socket, BytesMut::new(), &shared.metrics);
-    let made = admit(&packet, peer.ip(), secure, shared, &mut reader, &mut writer).await;
+    let made = admit(&packet, ends, secure, shared, &mut reader, &mut writer).await;
     let (place, parameters, database) = match made {
         Ok(made) => made,
         Err(failure) => return refuse(writer, shared, &failure).await,
@@ -67,14 +68,14 @@ async fn log_in(socket: TcpStream, shared: &Arc<Shared>, stage: watch::Receiver<
     }
     greet(&mut writer.buffer, &parameters, place.process, &place.secret);
     let user = parameters.show("session_authorization").unwrap_or_default().to_owned();
-    let client =
-        Client { user, database, address: peer.ip().to_string(), port: peer.port(), connected: activity::micros() };
+    let client = Client { user, database, ends, connected: saki_base::wall_micros() };
     session.state_facts(|facts| {
         facts.user.clone_from(&client.user);
         facts.database.clone_from(&client.database);
         facts.backend_pid = place.process.into();
-        facts.server = Some((own.ip().to_string(), own.port()));
-        facts.client = Some((client.address.clone(), client.port));
+        let named = |(address, port): (std::net::IpAddr, u16)| (address.to_string(), port);
+        facts.server = ends.own().map(named);
+        facts.client = ends.peer().map(named);
         facts.started_micros = client.connected;
     });
     let session = Arc::new(session);
@@ -106,9 +107,10 @@ async fn refuse(mut writer: Writer, shared: &Shared, failure: &Failure) -> Optio
 }
 
 /// Answers requests for encryption until the startup packet comes, which is returned, with whether the connection is
-/// encrypted. No packet: nothing is left to do.
-async fn negotiate(socket: &mut Stream, shared: &Shared) -> Result<(Option<BytesMut>, bool)> {
-    let mut secure = false;
+/// secure. No packet: nothing is left to do.
+async fn negotiate(socket: &mut Stream, ends: Ends, shared: &Shared) -> Result<(Option<BytesMut>, bool)> {
+    // Nobody listens in between.
+    let mut secure = matches!(ends, Ends::Local);
     for _ in 0..=NEGOTIATIONS_MAX {
         let Some(packet) = wire::packet(socket).await? else { return Ok((None, secure)) };
         match Opening::read(&packet)? {
@@ -135,7 +137,7 @@ async fn negotiate(socket: &mut Stream, shared: &Shared) -> Result<(Option<Bytes
 /// Lets a client in, or says why not: its place, parameters, and the name of the database.
 async fn admit(
     packet: &[u8],
-    peer: IpAddr,
+    ends: Ends,
     secure: bool,
     shared: &Shared,
     reader: &mut Reader,
@@ -154,7 +156,7 @@ async fn admit(
         backend::negotiate_version(&mut writer.buffer, &unknown);
     }
     let place = shared.registry.enter(shared.options.max_connections)?;
-    authenticate(startup.user, peer, shared, reader, writer).await?;
+    authenticate(startup.user, ends, shared, reader, writer).await?;
     let timeout = shared.options.statement_timeout.as_millis().to_string();
     let defaults = [("statement_timeout", timeout.as_str())];
     let given = startup.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -218,17 +220,11 @@ fn options(text: &str) -> Result<Vec<(String, String)>> {
 }
 
 /// Finds out whether the client is who it says.
-async fn authenticate(
-    user: &str,
-    peer: IpAddr,
-    shared: &Shared,
-    reader: &mut Reader,
-    writer: &mut Writer,
-) -> Result<()> {
+async fn authenticate(user: &str, ends: Ends, shared: &Shared, reader: &mut Reader, writer: &mut Writer) -> Result<()> {
     let users = &shared.options.users;
     if users.names()?.is_empty() {
         // Without users, everybody on this machine is trusted, and nobody else.
-        if peer.is_loopback() && shared.options.listen.ip().is_loopback() {
+        if ends.is_loopback() && shared.options.listen.ip().is_loopback() {
             return Ok(());
         }
         return Err(Failure::fatal("28000", "the server has no users yet").hint("add one with `saki user add`"));

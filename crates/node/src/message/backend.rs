@@ -166,8 +166,17 @@ pub fn failure(out: &mut BytesMut, failure: &Failure) {
         field(b'V', failure.severity.name());
         field(b'C', failure.code);
         field(b'M', &failure.message);
+        if let Some(detail) = &failure.detail {
+            field(b'D', detail);
+        }
         if let Some(hint) = &failure.hint {
             field(b'H', hint);
+        }
+        if let Some(objects) = &failure.objects {
+            field(b's', &objects.schema);
+            field(b't', &objects.table);
+            objects.column.iter().for_each(|name| field(b'c', name));
+            objects.constraint.iter().for_each(|name| field(b'n', name));
         }
         if let Some(position) = failure.position {
             field(b'P', &position.to_string());

@@ -26,6 +26,37 @@ async fn passwords_are_asked_for_once_there_are_users() {
 }
 
 #[tokio::test]
+async fn clients_on_the_same_machine_may_come_through_a_socket() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::with(|options, _| options.socket_directory = Some(directory.path().into()));
+    let mut config = server.config();
+    let path = directory.path().join(format!(".s.PGSQL.{}", server.address().port()));
+    let local = |config: &tokio_postgres::Config| {
+        let mut local = tokio_postgres::Config::new();
+        local.host_path(directory.path()).port(server.address().port()).user("ada").dbname("test");
+        if let Some(password) = config.get_password() {
+            local.password(password);
+        }
+        local
+    };
+    let client = connect(&local(&config)).await.unwrap();
+    let row = client
+        .query_one("SELECT client_address, client_port, inet_client_addr() FROM saki.sessions", &[])
+        .await
+        .unwrap();
+    assert_eq!(
+        (row.get::<_, Option<String>>(0), row.get::<_, i64>(1), row.get::<_, Option<String>>(2)),
+        (None, -1, None)
+    );
+    server.users.set("ada", "right").unwrap();
+    assert!(connect(&local(&config)).await.is_err());
+    assert!(connect(&local(config.password("right"))).await.is_ok());
+    drop(client);
+    server.stop(Duration::ZERO).await;
+    assert!(!path.exists(), "the socket outlives its server");
+}
+
+#[tokio::test]
 async fn there_is_room_for_so_many() {
     let server = TestServer::with(|options, _| options.max_connections = 2);
     let (first, _second) = (server.client().await, server.client().await);

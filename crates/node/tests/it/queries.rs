@@ -82,6 +82,30 @@ async fn errors_say_where() {
 }
 
 #[tokio::test]
+async fn errors_of_constraints_name_their_objects() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let tables = "CREATE SCHEMA s; CREATE TABLE s.p (id int PRIMARY KEY, n int UNIQUE CHECK (n > 0));
+        CREATE TABLE c (id int NOT NULL, p int CONSTRAINT owner REFERENCES s.p); INSERT INTO s.p VALUES (1, 1); INSERT INTO c VALUES (1, 1)";
+    client.batch_execute(tables).await.unwrap();
+    let wrongs = [
+        ("INSERT INTO s.p VALUES (1, 2)", "23505 s p - p_pkey Key (id)=(1) already exists."),
+        ("INSERT INTO s.p VALUES (2, 1)", "23505 s p - p_n_key Key (n)=(1) already exists."),
+        ("INSERT INTO s.p VALUES (2, -1)", "23514 s p - p_n_check Failing row contains (2, -1)."),
+        ("INSERT INTO c VALUES (NULL, 1)", "23502 public c id - Failing row contains (null, 1)."),
+        ("INSERT INTO c VALUES (2, 7)", "23503 public c - owner Key (p)=(7) is not present in table \"p\"."),
+        ("DELETE FROM s.p", "23503 public c - owner Key (id)=(1) is still referenced from table \"c\"."),
+    ];
+    for (sql, expected) in wrongs {
+        let error = client.batch_execute(sql).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        let fields = [error.schema(), error.table(), error.column(), error.constraint(), error.detail()];
+        let fields = fields.map(|field| field.unwrap_or("-")).join(" ");
+        assert_eq!(format!("{} {fields}", error.code().code()), expected, "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn parameters_of_drivers() {
     let server = TestServer::start();
     let client = server.client().await;

@@ -42,10 +42,13 @@ impl fmt::Display for Failure {
 
 impl From<saki::SqlError> for Failure {
     fn from(error: saki::SqlError) -> Self {
-        match &error.hint {
-            Some(hint) => Self::new(format!("{}\nHINT: {hint}", error.message)),
-            None => Self::new(error.message),
+        let mut message = error.message;
+        for (what, text) in [("DETAIL", error.detail), ("HINT", error.hint.map(String::into_boxed_str))] {
+            if let Some(text) = text {
+                message = format!("{message}\n{what}: {text}");
+            }
         }
+        Self::new(message)
     }
 }
 

@@ -25,6 +25,10 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5432")]
     listen: SocketAddr,
 
+    /// Where the socket for clients on this machine is put, for `psql -h DIR`; nowhere if not given
+    #[arg(long, value_name = "DIR")]
+    socket_dir: Option<PathBuf>,
+
     /// Where /metrics and /health are served; nowhere if not given
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<SocketAddr>,
@@ -83,6 +87,9 @@ pub fn run(args: &Args) -> Outcome {
     let mut signals = runtime.block_on(async { Signals::new() })?;
     let server = Server::start(database, server_options(args)).map_err(told)?;
     say!("serving {} at {}", args.db.display(), server.address());
+    if let Some(directory) = &args.socket_dir {
+        say!("clients on this machine: psql -h {} -p {}", directory.display(), server.address().port());
+    }
     if let Some(admin) = server.admin_address() {
         say!("metrics at http://{admin}/metrics");
     }
@@ -103,6 +110,7 @@ pub fn run(args: &Args) -> Outcome {
 fn server_options(args: &Args) -> ServerOptions {
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
     ServerOptions {
+        socket_directory: args.socket_dir.clone(),
         admin: args.admin,
         tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
         tls_required: args.tls_required,

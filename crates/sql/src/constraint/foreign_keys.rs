@@ -198,6 +198,7 @@ impl Reference {
             described(&self.from, &self.columns, values),
             self.to.bare_name()
         ))
+        .of_constraint(&self.from, &self.name)
     }
 
     fn referenced_still(&self, key: &[Value]) -> SqlError {
@@ -213,6 +214,7 @@ impl Reference {
             described(&self.to, &self.referenced, key),
             self.from.bare_name()
         ))
+        .of_constraint(&self.from, &self.name)
     }
 }
 

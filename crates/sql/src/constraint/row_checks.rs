@@ -7,7 +7,7 @@ use arrow_array::{Array, BooleanArray, RecordBatch};
 use datafusion::common::DFSchema;
 use datafusion::execution::context::SessionState;
 use datafusion::physical_expr::PhysicalExpr;
-use saki_base::{Column, DataType, ValueRef};
+use saki_base::{DataType, ValueRef};
 
 use crate::catalog::Table;
 use crate::columns::ColumnReader;
@@ -16,8 +16,7 @@ use crate::statement::{has_subquery, parse_expression};
 
 /// A table's conditions, ready to be evaluated.
 pub struct RowChecks {
-    table: String,
-    columns: Vec<Column>,
+    table: Arc<Table>,
     checks: Vec<(String, Arc<dyn PhysicalExpr>)>,
 }
 
@@ -26,7 +25,7 @@ impl RowChecks {
     ///
     /// # Errors
     /// When a condition is none over the table's columns.
-    pub fn new(state: &SessionState, table: &Table) -> Result<Self> {
+    pub fn new(state: &SessionState, table: &Arc<Table>) -> Result<Self> {
         let mut checks = Vec::with_capacity(table.checks.len());
         let fields: Vec<_> = table.schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
         let schema = DFSchema::from_unqualified_fields(fields.into(), std::collections::HashMap::new())?;
@@ -45,7 +44,7 @@ impl RowChecks {
         }
         // As PostgreSQL: in the order of their names.
         checks.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Self { table: table.bare_name().to_owned(), columns: table.columns.clone(), checks })
+        Ok(Self { table: Arc::clone(table), checks })
     }
 
     /// Checks new rows: all columns of the table, in order, of its Arrow types.
@@ -53,32 +52,35 @@ impl RowChecks {
     /// # Errors
     /// `Constraint`: 23502 for a NULL, 23514 for a condition that is false; the first row that fails is shown.
     pub fn check(&self, rows: &RecordBatch) -> Result<()> {
-        for (position, column) in self.columns.iter().enumerate().filter(|(_, column)| !column.nullable) {
+        for (position, column) in self.table.columns.iter().enumerate().filter(|(_, column)| !column.nullable) {
             let array = rows.column(position);
             if array.null_count() > 0 {
                 let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
-                let message = format!("null value in column {:?} of relation {:?}", column.name, self.table);
+                let message =
+                    format!("null value in column {:?} of relation {:?}", column.name, self.table.bare_name());
                 return Err(SqlError::constraint(format!("{message} violates not-null constraint"))
                     .code("23502")
-                    .detail(self.failing(rows, row)?));
+                    .detail(self.failing(rows, row)?)
+                    .of_column(&self.table, &column.name));
             }
         }
         for (name, condition) in &self.checks {
             let Some(row) = first_false(condition.as_ref(), rows)? else { continue };
             return Err(SqlError::constraint(format!(
                 "new row for relation {:?} violates check constraint {name:?}",
-                self.table
+                self.table.bare_name()
             ))
             .code("23514")
-            .detail(self.failing(rows, row)?));
+            .detail(self.failing(rows, row)?)
+            .of_constraint(&self.table, name));
         }
         Ok(())
     }
 
     /// A row in PostgreSQL's words.
     fn failing(&self, rows: &RecordBatch, row: usize) -> Result<String> {
-        let mut values = Vec::with_capacity(self.columns.len());
-        for (array, column) in rows.columns().iter().zip(&self.columns) {
+        let mut values = Vec::with_capacity(self.table.columns.len());
+        for (array, column) in rows.columns().iter().zip(&self.table.columns) {
             let reader = ColumnReader::new(array, column)?;
             values.push(shown(reader.value(row), column.data_type));
         }

@@ -1,7 +1,8 @@
-//! TRUNCATE: tables get new, empty trees.
+//! TRUNCATE: tables get new, empty trees. Within a transaction their rows are deleted, so that ROLLBACK brings them back.
 
 use std::collections::BTreeSet;
 
+use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, CascadeOption, TruncateIdentityOption};
 
 use super::dependents::owned_sequences;
@@ -10,7 +11,7 @@ use crate::catalog::{Catalog, Sequence, SequencePosition, Table};
 use crate::database::Database;
 use crate::error::{Position, Result, SqlError};
 use crate::session::{Session, StatementResult};
-use crate::statement::object_name;
+use crate::statement::{self, object_name, quoted};
 
 struct Truncation {
     tables: Vec<(String, Option<Position>)>,
@@ -30,11 +31,47 @@ impl Session {
             restart: truncate.identity == Some(TruncateIdentityOption::Restart),
             cascade: truncate.cascade == Some(CascadeOption::Cascade),
         };
-        let tables = truncation.tables(&self.db.snapshot().catalog)?;
+        let snapshot = self.db.snapshot();
+        let tables = truncation.tables(&snapshot.catalog)?;
+        if self.outlives_statement() {
+            return self.truncate_by_rows(&snapshot.catalog, tables, truncation.restart).await;
+        }
         let _alone = self.alone(tables.into_iter().collect()).await?;
         self.blocking(move |db| db.truncate(&truncation)).await?;
         Ok(StatementResult::done("TRUNCATE TABLE", 0))
     }
+
+    async fn truncate_by_rows(
+        &self,
+        catalog: &Catalog,
+        mut tables: BTreeSet<String>,
+        restart: bool,
+    ) -> Result<StatementResult> {
+        if restart {
+            return Err(SqlError::unsupported("TRUNCATE … RESTART IDENTITY within a transaction is not supported")
+                .hint("ROLLBACK could not undo it: run it by itself"));
+        }
+        while let Some(name) = next_to_empty(catalog, &tables) {
+            let table = catalog.table(&name)?;
+            let sql = format!("DELETE FROM {}.{}", quoted(&table.schema), quoted(table.bare_name()));
+            if let Some(Statement::Statement(statement)) = statement::parse(&sql)?.pop()
+                && let ast::Statement::Delete(delete) = *statement
+            {
+                self.delete(delete).await?;
+            }
+            tables.remove(&name);
+        }
+        Ok(StatementResult::done("TRUNCATE TABLE", 0))
+    }
+}
+
+/// A table that no other of `tables` refers to; any of them where they refer to each other in a circle.
+fn next_to_empty(catalog: &Catalog, tables: &BTreeSet<String>) -> Option<String> {
+    let is_free = |name: &&String| {
+        let Some(table) = catalog.get(name) else { return true };
+        catalog.referencing(table.id).all(|(other, _)| other.id == table.id || !tables.contains(&other.name))
+    };
+    tables.iter().find(is_free).or_else(|| tables.first()).cloned()
 }
 
 impl Database {

@@ -36,7 +36,8 @@ impl Session {
                     "column {column:?} of relation {:?} contains null values",
                     after.bare_name()
                 ))
-                .code("23502"));
+                .code("23502")
+                .of_column(after, column));
             }
         }
         for check in alteration.new_checks() {
@@ -47,7 +48,8 @@ impl Session {
                     check.name,
                     after.bare_name()
                 ))
-                .code("23514"));
+                .code("23514")
+                .of_constraint(after, &check.name));
             }
         }
         for key in alteration.new_foreign_keys() {
@@ -96,7 +98,8 @@ impl Session {
             columns.join(", "),
             texts(&found)?.join(", "),
             referenced.bare_name()
-        )))
+        ))
+        .of_constraint(table, &key.name))
     }
 
     /// A batch with the first row of a query, if it has any.

@@ -1,9 +1,8 @@
 //! Rows by key and by the values of a unique index: the delta's where it knows the key, the base's otherwise.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use saki_base::key::prefix_successor;
 use saki_mvcc::{Direction, IndexId, KeyRange, Reader, Seen, Transaction};
 
 use crate::base_reader::BaseReader;
@@ -72,7 +71,7 @@ impl Newest for Reader {
 pub struct Finder<'d> {
     pub table: Arc<Table>,
     pub delta: Arc<Delta>,
-    pub layout: EntryLayout,
+    pub layout: Arc<EntryLayout>,
     pub base: BaseReader<'d>,
     uniques: Vec<Unique>,
 }
@@ -96,7 +95,7 @@ impl<'d> Finder<'d> {
         };
         let uniques = (0..table.indexes.len()).filter(|index| table.indexes[*index].unique).map(unique).collect();
         let (table, delta) = (Arc::clone(table), Arc::clone(delta));
-        Self { layout: table.primary_layout(), table, delta, base, uniques }
+        Self { layout: Arc::new(table.primary_layout()), table, delta, base, uniques }
     }
 
     pub fn uniques(&self) -> usize {
@@ -119,8 +118,8 @@ impl<'d> Finder<'d> {
     /// The values of a row in a unique index, encoded; `None` if one of them is NULL.
     pub fn values(&mut self, unique: usize, key: &[u8], row: &[u8]) -> Result<Option<Vec<u8>>> {
         let Unique { encoder, width, .. } = &mut self.uniques[unique];
-        let mut decoder = EntryDecoder::new(self.layout.clone());
-        decoder.decode(&self.table, key, row, |values| encoder.encode(&mut Vec::new(), |column| values[column]))??;
+        let mut decoder = EntryDecoder::new(Arc::clone(&self.layout));
+        decoder.encode(&self.table, key, row, encoder)?;
         if has_null(&encoder.layout, &encoder.key, *width) {
             return Ok(None);
         }
@@ -130,15 +129,13 @@ impl<'d> Finder<'d> {
     /// The key of the row that has the same values in a unique index as this one; `None` as well if one of the values is NULL.
     pub fn same(&mut self, newest: &impl Newest, unique: usize, key: &[u8], row: &[u8]) -> Result<Option<Vec<u8>>> {
         let Some(values) = self.values(unique, key, row)? else { return Ok(None) };
-        let prefix = values.as_slice();
         let Unique { index, entries, .. } = &self.uniques[unique];
-        if let Some(found) = newest.keys(&self.delta.rows, IndexId(*index), prefix).into_iter().next() {
+        if let Some(found) = newest.keys(&self.delta.rows, IndexId(*index), &values).into_iter().next() {
             return Ok(Some(found));
         }
-        let mut high = prefix.to_vec();
-        let high = if prefix_successor(&mut high) { Bound::Excluded(high.as_slice()) } else { Bound::Unbounded };
-        let root = &self.table.indexes[*index].root;
-        let mut found = self.base.range(root, Bound::Included(prefix), high)?;
+        let range = KeyRange::prefix(&values);
+        let (low, high) = range.bounds();
+        let mut found = self.base.range(&self.table.indexes[*index].root, low, high)?;
         while let Some((entry, _)) = found.next().map_err(tree_error)? {
             let mut other = Vec::new();
             entries.primary_key(entry, &mut other).map_err(crate::error::SqlError::corrupt)?;

@@ -137,7 +137,7 @@ impl<'c> References<'c, '_> {
                 NewValue::Value(value) => value,
                 NewValue::Default => self.default(table, column)?,
             };
-            crate::columns::check_value(new[column].as_ref(), &table.columns[column], &table.name)?;
+            crate::columns::check_value(new[column].as_ref(), &table.columns[column], table)?;
         }
         let (before, after) = (encoded(table, row)?, encoded(table, &new)?);
         self.write(table, |writer, transaction| {

@@ -1,7 +1,8 @@
 //! Rows by the values of some of their columns, through the tree whose key begins with most of them.
 
 use std::collections::HashSet;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use saki_base::{Value, ValueRef};
 use saki_mvcc::{Direction, IndexId, KeyRange, Seen, Transaction};
@@ -13,19 +14,18 @@ use crate::database::tree_error;
 use crate::delta::IndexEntries;
 use crate::entries::{EntryDecoder, key_error};
 use crate::error::{Result, SqlError};
-use crate::key_range::prefix_range;
 
 /// What is looked for.
 struct Wanted<'w> {
     table: &'w Table,
-    layout: EntryLayout,
+    layout: Arc<EntryLayout>,
     columns: &'w [usize],
     values: &'w [Value],
 }
 
 impl Wanted<'_> {
     fn is_met_by(&self, key: &[u8], row: &[u8]) -> Result<bool> {
-        EntryDecoder::new(self.layout.clone()).decode(self.table, key, row, |found| {
+        EntryDecoder::new(Arc::clone(&self.layout)).decode(self.table, key, row, |found| {
             self.columns.iter().zip(self.values).all(|(column, value)| Value::from(found[*column]) == *value)
         })
     }
@@ -39,8 +39,8 @@ impl Wanted<'_> {
     /// The tree that is read, `None` for the primary one, and what its keys begin with.
     fn way(&self) -> Result<(Option<usize>, Vec<u8>)> {
         let indexes = self.table.indexes.iter().enumerate();
-        let indexes = indexes.map(|(place, index)| (Some(place), self.table.index_layout(index)));
-        let mut best = (None, self.layout.clone());
+        let indexes = indexes.map(|(place, index)| (Some(place), Arc::new(self.table.index_layout(index))));
+        let mut best = (None, Arc::clone(&self.layout));
         for (place, layout) in indexes {
             // Of ways that are as narrow, the one without a second look-up.
             if self.leading(&layout).len() > self.leading(&best.1).len() {
@@ -65,8 +65,8 @@ impl Finder<'_> {
         columns: &[usize],
         values: &[Value],
     ) -> Result<Vec<Entry>> {
-        let table = std::sync::Arc::clone(&self.table);
-        let wanted = Wanted { table: &table, layout: self.layout.clone(), columns, values };
+        let table = Arc::clone(&self.table);
+        let wanted = Wanted { table: &table, layout: Arc::clone(&self.layout), columns, values };
         match wanted.way()? {
             (None, prefix) => self.by_key(transaction, &wanted, prefix),
             (Some(index), prefix) => self.by_index(transaction, &wanted, index, prefix),
@@ -74,13 +74,12 @@ impl Finder<'_> {
     }
 
     fn by_key(&mut self, transaction: &Transaction<'_>, wanted: &Wanted<'_>, prefix: Vec<u8>) -> Result<Vec<Entry>> {
-        let range = prefix_range(prefix);
-        let (low, high) = bounds(&range);
+        let range = KeyRange::prefix(&prefix);
+        let (low, high) = range.bounds();
         let mut entries = Vec::new();
         let mut known = HashSet::new();
         let mut outcome = Ok(());
-        let between = KeyRange::between(low, high);
-        transaction.scan_all(&self.delta.rows, &between, Direction::Forward, |key, body| {
+        transaction.scan_all(&self.delta.rows, &range, Direction::Forward, |key, body| {
             known.insert(key.to_vec());
             keep(wanted, key, body, &mut entries, &mut outcome)
         });
@@ -101,12 +100,11 @@ impl Finder<'_> {
         index: usize,
         prefix: Vec<u8>,
     ) -> Result<Vec<Entry>> {
-        let range = prefix_range(prefix);
-        let (low, high) = bounds(&range);
+        let range = KeyRange::prefix(&prefix);
+        let (low, high) = range.bounds();
         let mut entries = Vec::new();
         let mut outcome = Ok(());
-        let between = KeyRange::between(low, high);
-        transaction.scan_index(&self.delta.rows, IndexId(index), &between, Direction::Forward, |_, found| {
+        transaction.scan_index(&self.delta.rows, IndexId(index), &range, Direction::Forward, |_, found| {
             keep(wanted, found.key, Some(found.body), &mut entries, &mut outcome)
         });
         outcome?;
@@ -129,11 +127,6 @@ impl Finder<'_> {
         }
         Ok(entries)
     }
-}
-
-fn bounds(range: &saki_exec::plan::KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
-    let low = range.low.as_deref().map_or(Bound::Unbounded, Bound::Included);
-    (low, range.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
 }
 
 /// Keeps a row of the delta, if it is wanted.

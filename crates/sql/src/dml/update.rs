@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// What NOT NULL and CHECK say of rows of a table.
-    pub(super) fn row_checks(&self, table: &Table) -> Result<RowChecks> {
+    pub(super) fn row_checks(&self, table: &Arc<Table>) -> Result<RowChecks> {
         RowChecks::new(&self.context.state(), table)
     }
 }

@@ -9,7 +9,7 @@ use super::finder::Finder;
 use crate::catalog::Table;
 use crate::columns::{ColumnReader, check_batch};
 use crate::database::Database;
-use crate::entries::EntryEncoder;
+use crate::entries::{EntryDecoder, EntryEncoder};
 use crate::error::{Result, SqlError};
 use crate::load::{duplicate, not_unique};
 use crate::snapshot::Snapshot;
@@ -43,7 +43,7 @@ impl<'d> RowWriter<'d> {
 
     /// The same, with the readers of all columns given, that of the hidden row id too.
     pub fn entries(&self, readers: &[ColumnReader<'_>], rows: usize) -> Result<Vec<Entry>> {
-        let mut encoder = EntryEncoder::new(self.finder.layout.clone());
+        let mut encoder = EntryEncoder::new(Arc::clone(&self.finder.layout));
         let mut scratch = Vec::new();
         let entry = |row: usize| {
             encoder.encode_row(&mut scratch, readers, row)?;
@@ -106,11 +106,7 @@ impl<'d> RowWriter<'d> {
     fn not_unique(&self, unique: usize, key: &[u8], row: &[u8]) -> SqlError {
         let (table, index) = (&self.finder.table, self.finder.unique(unique).index);
         let mut encoder = EntryEncoder::new(table.index_layout(&table.indexes[index]));
-        let mut decoder = crate::entries::EntryDecoder::new(self.finder.layout.clone());
-        let encoded = decoder
-            .decode(table, key, row, |values| encoder.encode(&mut Vec::new(), |column| values[column]))
-            .flatten();
-        match encoded {
+        match EntryDecoder::new(Arc::clone(&self.finder.layout)).encode(table, key, row, &mut encoder) {
             Ok(()) => not_unique(table, index, &encoder.layout, &encoder.key),
             Err(error) => error,
         }

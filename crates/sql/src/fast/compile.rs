@@ -1,5 +1,7 @@
 //! Recognises fast statements.
 
+use std::sync::Arc;
+
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     self, AssignmentTarget, BinaryOperator, FromTable, GroupByExpr, SelectItem, SetExpr, TableFactor, TableObject,
@@ -70,7 +72,8 @@ impl<'t> Compiler<'t> {
             _ => None,
         };
         let (table, delta) = (self.table.name.clone(), self.table.delta);
-        Some(FastPlan { table, delta, operation, parameters, output, schema })
+        let layout = Arc::new(self.table.primary_layout());
+        Some(FastPlan { table, delta, layout, operation, parameters, output, schema })
     }
 
     pub fn column(&self, expr: &ast::Expr) -> Option<usize> {

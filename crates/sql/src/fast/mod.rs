@@ -17,11 +17,16 @@ mod compile_range;
 mod expr;
 mod range;
 mod run;
+
+use std::sync::Arc;
+
 use arrow_schema::SchemaRef;
 use saki_base::{DataType, TableId};
 
 use expr::Expr;
 use range::Range;
+
+use crate::catalog::EntryLayout;
 
 pub use run::{FastAnswer, RowSink};
 
@@ -31,6 +36,8 @@ pub struct FastPlan {
     table: String,
     /// Whose layout it was compiled against.
     delta: TableId,
+    /// Of the table's primary entries.
+    layout: Arc<EntryLayout>,
     operation: Operation,
     /// Types of the parameters, by number.
     pub parameters: Vec<DataType>,

@@ -3,6 +3,7 @@
 //! Both sides are read at most [`ENTRIES_MAX`] entries far, from memory alone; what takes more goes the ordinary way.
 
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
 use saki_base::key::{encode_column, prefix_successor};
 use saki_base::{DataType, KeyColumn, ValueRef};
@@ -68,7 +69,7 @@ impl Running<'_> {
             Some(index) => self.read_index(index, &bounds, range.is_reverse, limit, transaction)?,
         };
         let Some(rows) = read else { return Ok(Step::Ordinary) };
-        let mut decoder = EntryDecoder::new(self.table.primary_layout());
+        let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
         for met in &rows {
             decoder.decode(self.table, &met.key, &met.row, &mut show)?;
         }
@@ -78,8 +79,8 @@ impl Running<'_> {
     /// `None` if a value is NULL, which equals nothing and is on no side of anything.
     fn bounds(&self, range: &Range, inputs: &Inputs<'_>) -> Result<Option<Bounds>> {
         let layout = match range.index {
-            None => self.table.primary_layout(),
-            Some(index) => self.table.index_layout(&self.table.indexes[index]),
+            None => Arc::clone(self.layout),
+            Some(index) => Arc::new(self.table.index_layout(&self.table.indexes[index])),
         };
         let columns = layout.key.columns();
         let mut prefix = Vec::with_capacity(16);

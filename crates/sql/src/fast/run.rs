@@ -1,14 +1,13 @@
 //! Carrying fast statements out.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast;
-use saki_base::{DataType, Value, ValueRef};
+use saki_base::{DataType, Value, ValueRef, wall_micros};
 use saki_mvcc::{Holder, Receipt, Seen, Transaction};
 
 use super::expr::{Expr, Inputs};
@@ -109,7 +108,7 @@ impl Session {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         }
-        let operation = Running { db: &self.db, snapshot: &snapshot, table, delta, values };
+        let operation = Running { db: &self.db, snapshot: &snapshot, table, delta, layout: &plan.layout, values };
         let worked = transactions.within(|transaction| {
             let start = transaction.savepoint();
             let outcome = operation.run(&plan.operation, transaction, sink);
@@ -156,6 +155,7 @@ pub struct Running<'r> {
     snapshot: &'r Snapshot,
     pub table: &'r Arc<Table>,
     pub delta: &'r Arc<Delta>,
+    pub layout: &'r Arc<EntryLayout>,
     pub values: &'r [ScalarValue],
 }
 
@@ -166,13 +166,12 @@ impl Running<'_> {
         transaction: &mut Transaction<'_>,
         sink: &mut dyn RowSink,
     ) -> Result<Step, Refusal> {
-        let layout = self.table.primary_layout();
         match operation {
-            Operation::Insert { values } => self.insert(values, &layout, transaction),
+            Operation::Insert { values } => self.insert(values, transaction),
             Operation::Select { key, columns } => {
-                let Some(key) = self.key(key, &layout)? else { return Ok(Step::Done(0)) };
+                let Some(key) = self.key(key)? else { return Ok(Step::Done(0)) };
                 self.with_row(transaction, &key, |row| {
-                    EntryDecoder::new(layout).decode(self.table, &key, row, |values| {
+                    EntryDecoder::new(Arc::clone(self.layout)).decode(self.table, &key, row, |values| {
                         let out: Vec<ValueRef<'_>> = columns.iter().map(|column| values[*column]).collect();
                         sink.row(&out);
                     })
@@ -183,7 +182,7 @@ impl Running<'_> {
                 sink.row(&out);
             }),
             Operation::Delete { key } => {
-                let Some(key) = self.key(key, &layout)? else { return Ok(Step::Done(0)) };
+                let Some(key) = self.key(key)? else { return Ok(Step::Done(0)) };
                 match self.find(transaction, &key)? {
                     Place::Nowhere => Ok(Step::Done(0)),
                     Place::Away => Ok(Step::Read(key)),
@@ -194,11 +193,11 @@ impl Running<'_> {
                 }
             }
             Operation::Update { key, assigned } => {
-                let Some(key) = self.key(key, &layout)? else { return Ok(Step::Done(0)) };
+                let Some(key) = self.key(key)? else { return Ok(Step::Done(0)) };
                 match self.find(transaction, &key)? {
                     Place::Nowhere => Ok(Step::Done(0)),
                     Place::Away => Ok(Step::Read(key)),
-                    Place::Row(before) => self.update(&key, &before, assigned, layout, transaction),
+                    Place::Row(before) => self.update(&key, &before, assigned, transaction),
                 }
             }
         }
@@ -209,12 +208,11 @@ impl Running<'_> {
         key: &[u8],
         before: &[u8],
         assigned: &[(usize, Expr)],
-        layout: EntryLayout,
         transaction: &mut Transaction<'_>,
     ) -> Result<Step, Refusal> {
-        let mut encoder = EntryEncoder::new(layout.clone());
-        EntryDecoder::new(layout).decode(self.table, key, before, |row| {
-            let inputs = Inputs { row, parameters: self.values, now: now() };
+        let mut encoder = EntryEncoder::new(Arc::clone(self.layout));
+        EntryDecoder::new(Arc::clone(self.layout)).decode(self.table, key, before, |row| {
+            let inputs = Inputs { row, parameters: self.values, now: wall_micros() };
             let mut after = row.to_vec();
             for (column, expr) in assigned {
                 after[*column] = self.checked(*column, expr, &inputs)?;
@@ -230,17 +228,12 @@ impl Running<'_> {
         Ok(Step::Done(1))
     }
 
-    fn insert(
-        &self,
-        values: &[Expr],
-        layout: &EntryLayout,
-        transaction: &mut Transaction<'_>,
-    ) -> Result<Step, Refusal> {
+    fn insert(&self, values: &[Expr], transaction: &mut Transaction<'_>) -> Result<Step, Refusal> {
         if self.table.indexes.iter().any(|index| index.unique) {
             // Looked up in trees whose pages may be away.
             return Ok(Step::Ordinary);
         }
-        let inputs = Inputs { row: &[], parameters: self.values, now: now() };
+        let inputs = Inputs { row: &[], parameters: self.values, now: wall_micros() };
         let mut row = Vec::with_capacity(values.len() + 1);
         for (column, expr) in values.iter().enumerate() {
             row.push(self.checked(column, expr, &inputs)?);
@@ -249,13 +242,13 @@ impl Running<'_> {
         if !is_keyed {
             row.push(ValueRef::Int8(self.delta.row_ids(1)));
         }
-        let mut encoder = EntryEncoder::new(layout.clone());
+        let mut encoder = EntryEncoder::new(Arc::clone(self.layout));
         encoder.encode(&mut Vec::new(), |column| row[column])?;
         if is_keyed {
             match self.find(transaction, &encoder.key)? {
                 Place::Nowhere => {}
                 Place::Away => return Ok(Step::Read(encoder.key)),
-                Place::Row(_) => return Err(crate::load::duplicate(self.table, layout, &encoder.key).into()),
+                Place::Row(_) => return Err(crate::load::duplicate(self.table, self.layout, &encoder.key).into()),
             }
         }
         transaction.write(&self.delta.rows, &encoder.key, Some(&encoder.row))?;
@@ -266,12 +259,12 @@ impl Running<'_> {
     fn checked<'v>(&self, column: usize, expr: &'v Expr, inputs: &Inputs<'v>) -> Result<ValueRef<'v>> {
         let definition = &self.table.columns[column];
         let value = expr.value(definition.data_type, inputs)?;
-        crate::columns::check_value(value, definition, &self.table.name)?;
+        crate::columns::check_value(value, definition, self.table)?;
         Ok(value)
     }
 
     /// The key, encoded; `None` if a part of it is NULL, which equals nothing.
-    fn key(&self, key: &[Expr], layout: &EntryLayout) -> Result<Option<Vec<u8>>> {
+    fn key(&self, key: &[Expr]) -> Result<Option<Vec<u8>>> {
         let inputs = Inputs { row: &[], parameters: self.values, now: 0 };
         let mut values = Vec::with_capacity(key.len());
         for (expr, column) in key.iter().zip(&self.table.primary_key) {
@@ -281,7 +274,7 @@ impl Running<'_> {
             }
         }
         let mut encoded = Vec::with_capacity(16);
-        layout.key.encode(&values, &mut encoded).map_err(crate::entries::key_error)?;
+        self.layout.key.encode(&values, &mut encoded).map_err(crate::entries::key_error)?;
         Ok(Some(encoded))
     }
 
@@ -324,11 +317,6 @@ impl Running<'_> {
         let is_assigned = |column: usize| assigned.iter().any(|(other, _)| *other == column);
         self.table.indexes.iter().any(|index| index.unique && index.columns.iter().any(|c| is_assigned(c.column)))
     }
-}
-
-/// Microseconds since 1970.
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// Rows kept as values.

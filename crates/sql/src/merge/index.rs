@@ -3,10 +3,9 @@
 //! Rows change in the order of the primary key, their entries lie anywhere in the index. So entries are sorted first, all of a
 //! merge, and each page of the index is written once.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
-use saki_base::key::prefix_successor;
+use saki_mvcc::KeyRange;
 use saki_tree::{Effect, Sorter, TreeReader, TreeRoot};
 
 use super::chunk::{Changes, Chunk, RowChange};
@@ -171,10 +170,9 @@ impl<'m> Uniqueness<'m> {
             if has_null(&self.layout, key, width) {
                 continue;
             }
-            let low = unique_prefix(&self.layout, key, width)?.to_vec();
-            let mut high = low.clone();
-            let high = if prefix_successor(&mut high) { Bound::Excluded(high.as_slice()) } else { Bound::Unbounded };
-            let mut same = reader.range(root, Bound::Included(&low), high);
+            let agreeing = KeyRange::prefix(unique_prefix(&self.layout, key, width)?);
+            let (low, high) = agreeing.bounds();
+            let mut same = reader.range(root, low, high);
             same.next().map_err(tree_error)?;
             if same.next().map_err(tree_error)?.is_some() {
                 return Err(not_unique(self.table, self.index, &self.layout, key));

@@ -1,7 +1,8 @@
 //! Who a session is: what `current_user`, `current_database()` and `current_setting()` answer.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use saki_base::wall_micros;
 
 use super::parameters;
 
@@ -32,7 +33,7 @@ impl Default for SessionFacts {
             backend_pid: i64::from(std::process::id()),
             server: None,
             client: None,
-            started_micros: now_micros(),
+            started_micros: wall_micros(),
             parameters: BTreeMap::new(),
         }
     }
@@ -48,10 +49,4 @@ impl SessionFacts {
     pub fn setting(&self, name: &str) -> Option<String> {
         self.parameter(name).or_else(|| parameters::find(name).map(|parameter| parameter.value.to_owned()))
     }
-}
-
-/// Microseconds since 1970.
-pub fn now_micros() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

@@ -180,7 +180,10 @@ impl Session {
         self.transactions.try_lock().ok().map(|transactions| transactions.level().name())
     }
 
-    /// Carries out a statement about the transaction; `None` if it is about something else.
+    /// Carries out a statement about the transaction; `None` if it is about something else, and may run.
+    ///
+    /// # Errors
+    /// 25P02 after a failure.
     pub(crate) async fn control(&self, statement: &ast::Statement) -> Result<Option<StatementResult>> {
         use ast::Statement as Sql;
         let mut transactions = self.transactions.lock().await;
@@ -231,7 +234,10 @@ impl Session {
                 transactions.set_modes(modes)?;
                 "SET"
             }
-            _ => return Ok(None),
+            _ => {
+                transactions.check()?;
+                return Ok(None);
+            }
         };
         Ok(Some(StatementResult::done(tag, 0)))
     }

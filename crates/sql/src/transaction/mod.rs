@@ -118,6 +118,15 @@ impl Transactions {
         Ok(())
     }
 
+    /// Makes way for a statement that is not about the transaction itself.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn make_ready(&mut self) -> Result<()> {
+        self.settle()?;
+        self.check()
+    }
+
     /// Whether a statement that is not about the transaction itself may run.
     ///
     /// # Errors

@@ -73,8 +73,7 @@ impl Session {
         }
         loop {
             let mut transactions = Arc::clone(&self.transactions).lock_owned().await;
-            transactions.settle()?;
-            transactions.check()?;
+            transactions.make_ready()?;
             match self.attempt(transactions, tables, statement).await? {
                 Attempt::Done(result, receipt) => {
                     self.acknowledge(receipt).await?;

@@ -1,9 +1,9 @@
 //! What a session is told about itself and the server.
 
 use datafusion::common::{Result, ScalarValue};
+use saki_base::wall_micros;
 
 use super::super::parameters::SERVER_VERSION;
-use super::super::session::now_micros;
 use super::super::{SystemCatalog, parameters};
 use super::{Arguments, Definition, Returns, lax, strict, text};
 use crate::error::SqlError;
@@ -71,7 +71,7 @@ fn database(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
 }
 
 fn time(micros: i64) -> ScalarValue {
-    ScalarValue::TimestampMicrosecond(Some(micros.min(now_micros())), Some("UTC".into()))
+    ScalarValue::TimestampMicrosecond(Some(micros.min(wall_micros())), Some("UTC".into()))
 }
 
 fn port(end: Option<(String, u16)>) -> ScalarValue {
