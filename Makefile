@@ -1,4 +1,5 @@
 # make test    everything that has to hold, in the development profile
+# make faults  a hundred crashes, and a full disk
 # make bench   every measurement of docs/performance.md, in full
 # make demo    the three-table join, in order and out of order, in two minutes
 
@@ -12,7 +13,7 @@ SAKI_BENCH = target/debug/saki-bench
 # Small enough for an unoptimised build, large enough for several levels of tree.
 SMALL_SCALE = 0.01
 
-.PHONY: test lint build-all models unit small-benches small-demo peers clients differ bench demo clean-data
+.PHONY: test lint build-all models unit small-benches small-demo peers clients faults differ bench demo clean-data
 
 # One after the other, the tests last, so that their result lines end the output.
 .NOTPARALLEL:
@@ -66,6 +67,13 @@ clients: build-all
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
 	tools/clients/crash --small --checkpoints --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
+
+# The server under crashes and on a full disk, at length. Needs root, or the right to mount in a name space of its own.
+faults:
+	$(CARGO) build --release -p saki
+	tools/clients/crash --times 100 --longest 3 --saki target/release/saki --data $(DATA)/clients --json $(DATA)/clients/crashes.json
+	mkdir -p $(DATA)/full
+	unshare --mount sh -c 'mount -t tmpfs -o size=1100m none $(DATA)/full && tools/clients/full --saki target/release/saki --data $(DATA)/full'
 
 # Statements beside PostgreSQL.
 differ: build-all

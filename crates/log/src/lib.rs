@@ -30,7 +30,8 @@
 //! - **record**: timestamp, kind and payload. **reservation**: room for one, in memory and on disk, had *before* the timestamp
 //!   is taken.
 //! - **frame**: what one write puts into a log: a piece of the stream of records, checksummed. **piece**: the memory of a frame.
-//! - **segment**: a numbered part of a log; **slot**: the place on the device that holds one, and later another.
+//! - **segment**: a numbered part of a log; **slot**: the place on the device that holds one, and later another. A slot that a file has
+//!   just grown by is filled with zeros ahead of its frames, so that a flush finds no metadata to write.
 //! - **run**: from one opening to the next; timestamps that were handed out and did not survive the end of one are void for ever.
 //! - **horizon**: see above. **proven**: a horizon that a frame tells of. **window**: how far timestamps may be ahead of the
 //!   horizon.
@@ -63,6 +64,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod filling;
 mod format;
 mod frame;
 mod horizon;

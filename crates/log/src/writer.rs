@@ -12,6 +12,7 @@
 //! The writer is a state machine, advanced by [`turn`](Writer::turn): a thread in production, a seed in simulation.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use saki_base::{AlignedBuffer, Buffer};
 use saki_io::{Completion, Device, DeviceError, Lane, Operation, Wait};
 
 use crate::error::LogError;
+use crate::filling::Filling;
 use crate::format::{BLOCK_BYTES, whole_blocks};
 use crate::frame::{FrameHeader, FramePlace};
 use crate::segment::SegmentHeader;
@@ -31,6 +33,7 @@ use crate::stream::Piece;
 const TOKEN_FRAME: u64 = 0;
 const TOKEN_HEADER: u64 = 1 << 56;
 const TOKEN_FLUSH: u64 = 2 << 56;
+const TOKEN_ZEROS: u64 = 3 << 56;
 const TOKEN_NUMBER: u64 = TOKEN_HEADER - 1;
 
 /// After so long a quiet time what is durable is also said on disk, so that a later loss of it would be noticed.
@@ -56,6 +59,9 @@ pub struct Writer {
     device: Arc<dyn Device>,
     lane: Box<dyn Lane>,
     slots: Slots,
+    filling: Filling,
+    /// A piece that zeros in flight are in the way of.
+    held: Option<Piece>,
     /// Frames submitted and not durable, oldest first; the first has this number.
     frames: VecDeque<Frame>,
     first_frame: u64,
@@ -93,12 +99,15 @@ impl Writer {
     pub fn new(shared: Arc<Shared>, log: usize, device: Arc<dyn Device>, lane: Box<dyn Lane>, slots: Slots) -> Self {
         let durable_before = shared.horizon.durable();
         let cut_said = shared.cut.load(Ordering::Relaxed);
+        let filling = Filling::new(shared.logs[log].segment_bytes);
         Self {
             shared,
             log,
             device,
             lane,
             slots,
+            filling,
+            held: None,
             frames: VecDeque::new(),
             first_frame: 0,
             writing: 0,
@@ -136,6 +145,7 @@ impl Writer {
         self.prepare_segments()?;
         let mut worked = self.submit_frames();
         worked |= self.submit_flush();
+        worked |= self.submit_zeros();
         if self.is_finished() {
             return Ok(Turn::Ended);
         }
@@ -162,7 +172,7 @@ impl Writer {
     /// How long this turn may wait. Decided under the lock that workers append under: either their records are seen here, or
     /// they see that this thread sleeps.
     fn wait(&mut self) -> Wait {
-        let can_take = self.writing < self.shared.options.writes_in_flight;
+        let can_take = self.writing < self.shared.options.writes_in_flight && self.held.is_none();
         let busy = self.lane.in_flight() > 0;
         let log = &self.shared.logs[self.log];
         let mut stream = log.stream.lock();
@@ -194,7 +204,8 @@ impl Writer {
             return;
         }
         // A slot is not reused under a frame that is still being written, even one without records.
-        let taken = self.frames.front().map(|frame| frame.segment);
+        let held = self.held.as_ref().map(|piece| piece.segment);
+        let taken = self.frames.front().map(|frame| frame.segment).or(held);
         let before = taken.unwrap_or_else(|| self.log().stream.lock().oldest_segment());
         if self.slots.free_through(cut, before) {
             self.growth_refused = false;
@@ -229,6 +240,9 @@ impl Writer {
         };
         match grown {
             Ok(()) => {
+                if self.shared.options.flush {
+                    self.filling.grown(self.slots.count());
+                }
                 self.slots.grown();
                 self.full_said = false;
                 Ok(true)
@@ -327,9 +341,20 @@ impl Writer {
     fn submit_frames(&mut self) -> bool {
         let mut any = false;
         while self.writing < self.shared.options.writes_in_flight {
-            let say = self.has_something_to_say();
-            let Some(piece) = self.log().stream.lock().take(self.is_busy(), say) else { break };
-            self.submit_frame(piece);
+            let piece = match self.held.take() {
+                Some(piece) => piece,
+                None => {
+                    let say = self.has_something_to_say();
+                    let Some(piece) = self.log().stream.lock().take(self.is_busy(), say) else { break };
+                    piece
+                }
+            };
+            let slot = self.slots.frame_goes_to(piece.segment, piece.newest);
+            if self.filling.is_in_the_way(slot, &extent(&piece)) {
+                self.held = Some(piece);
+                break;
+            }
+            self.submit_frame(piece, slot);
             any = true;
         }
         any
@@ -357,7 +382,8 @@ impl Writer {
         durable > self.proven_said && self.newest_written > self.proven_said
     }
 
-    fn submit_frame(&mut self, piece: Piece) {
+    fn submit_frame(&mut self, piece: Piece, slot: u64) {
+        self.filling.used(slot, extent(&piece));
         let segment_bytes = self.log().segment_bytes;
         let header = FrameHeader {
             payload_bytes: piece.payload_bytes() as u32,
@@ -373,7 +399,6 @@ impl Writer {
         };
         (self.proven_said, self.cut_said, self.said_nothing) = (header.proven, header.cut, false);
         self.newest_written = self.newest_written.max(piece.newest);
-        let slot = self.slots.frame_goes_to(piece.segment, piece.newest);
         let (mut buffer, payload_bytes) = (piece.buffer, header.payload_bytes.into());
         buffer.set_length(whole_blocks(piece.used));
         header.seal(&place, &mut buffer);
@@ -401,6 +426,26 @@ impl Writer {
         if stream.waiting > 0 {
             log.room.notify_all();
         }
+    }
+
+    /// Fills new slots ahead of their frames.
+    fn submit_zeros(&mut self) -> bool {
+        if self.log().stream.lock().is_drained() {
+            return false;
+        }
+        let Some(zeros) = self.filling.next() else { return false };
+        let bytes = (zeros.end - zeros.start) as usize;
+        self.lane.submit(Operation::write(TOKEN_ZEROS, zeros.start, Buffer::Aligned(AlignedBuffer::new(bytes))));
+        true
+    }
+
+    fn zeros_written(&mut self, result: Result<(), DeviceError>) -> Result<(), DeviceError> {
+        match result {
+            Ok(()) => self.filling.arrived(),
+            Err(DeviceError::Full { .. }) => self.filling.refused(),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     // Durability.
@@ -472,7 +517,13 @@ impl Writer {
         match token & !TOKEN_NUMBER {
             TOKEN_HEADER => self.header_written(token & TOKEN_NUMBER, result),
             TOKEN_FLUSH => result.map(|()| self.flushed()),
+            TOKEN_ZEROS => self.zeros_written(result),
             _ => result.map(|()| self.frame_written(token, buffer)),
         }
     }
+}
+
+/// The bytes of its segment that a piece takes.
+fn extent(piece: &Piece) -> Range<u64> {
+    piece.offset..piece.offset + whole_blocks(piece.used) as u64
 }

@@ -1,7 +1,7 @@
 //! A server for a database: PostgreSQL's protocol over sessions of `saki_sql`, users, TLS, metrics.
 //!
 //! ```text
-//!   sockets ─► network threads: connection ─► message (borrowed from the read buffer)
+//!   listener ─► network threads: connection ─► message (borrowed from the read buffer)
 //!                                  │  ▲
 //!                  statement, values  chunks of encoded rows, a bounded queue
 //!                                  ▼  │

@@ -35,91 +35,13 @@ struct Configuration {
 }
 
 const DEFAULT: Configuration = Configuration {
-    name: "default",
+    name: "",
     page_bytes: 8 << 10,
     cache_bytes: 16 << 20,
     segment_rows: saki_columns::SEGMENT_ROWS,
     merge: Merge::Always,
     settings: &[],
 };
-
-const CONFIGURATIONS: [Configuration; 24] = [
-    DEFAULT,
-    Configuration { name: "deltas", merge: Merge::Never, ..DEFAULT },
-    Configuration { name: "deltas over bases", merge: Merge::Sometimes, page_bytes: 4 << 10, ..DEFAULT },
-    Configuration {
-        name: "deltas over columns",
-        merge: Merge::Sometimes,
-        segment_rows: 3,
-        settings: &[("access_path", "columns")],
-        ..DEFAULT
-    },
-    Configuration {
-        name: "deltas over indexes",
-        merge: Merge::Sometimes,
-        settings: &[("index_join", "always"), ("access_path", "index")],
-        ..DEFAULT
-    },
-    Configuration {
-        name: "deltas, tiny cache, in order",
-        cache_bytes: 1,
-        merge: Merge::Sometimes,
-        settings: &[("execution", "in_order")],
-        ..DEFAULT
-    },
-    Configuration { name: "tiny cache", page_bytes: 4 << 10, cache_bytes: 1, ..DEFAULT },
-    Configuration { name: "4 KiB pages", page_bytes: 4 << 10, ..DEFAULT },
-    Configuration { name: "128 KiB pages", page_bytes: 128 << 10, ..DEFAULT },
-    Configuration { name: "in order", settings: &[("execution", "in_order")], ..DEFAULT },
-    Configuration { name: "one request in flight", settings: &[("max_in_flight", "1")], ..DEFAULT },
-    Configuration {
-        name: "index joins always",
-        settings: &[("index_join", "always"), ("access_path", "index")],
-        ..DEFAULT
-    },
-    Configuration {
-        name: "index joins never, scans only",
-        settings: &[("index_join", "never"), ("access_path", "scan")],
-        ..DEFAULT
-    },
-    Configuration {
-        name: "index joins in order, small batches",
-        page_bytes: 4 << 10,
-        settings: &[("index_join", "always"), ("execution", "in_order"), ("batch_rows", "3")],
-        ..DEFAULT
-    },
-    Configuration {
-        name: "as written, four partitions, no dynamic filters",
-        settings: &[("join_order", "as_written"), ("partitions", "4"), ("dynamic_filters", "off")],
-        ..DEFAULT
-    },
-    Configuration {
-        name: "DataFusion's operators, hash joins",
-        settings: &[("operators", "datafusion"), ("index_join", "never")],
-        ..DEFAULT
-    },
-    Configuration {
-        name: "native joins, small batches",
-        settings: &[("index_join", "never"), ("batch_rows", "3"), ("partitions", "3")],
-        ..DEFAULT
-    },
-    Configuration { name: "no native filters", settings: &[("native_filter", "off")], ..DEFAULT },
-    Configuration { name: "no native aggregates", settings: &[("native_aggregate", "off")], ..DEFAULT },
-    Configuration { name: "no native joins", settings: &[("native_join", "off"), ("index_join", "never")], ..DEFAULT },
-    Configuration { name: "columns", settings: &[("access_path", "columns")], ..DEFAULT },
-    Configuration {
-        name: "columns, hash joins, several partitions",
-        settings: &[("access_path", "columns"), ("index_join", "never"), ("partitions", "3"), ("batch_rows", "7")],
-        ..DEFAULT
-    },
-    Configuration { name: "rows", settings: &[("access_path", "rows")], ..DEFAULT },
-    Configuration {
-        name: "columns, segments of three rows",
-        segment_rows: 3,
-        settings: &[("access_path", "columns")],
-        ..DEFAULT
-    },
-];
 
 /// A session as the test runner wants it.
 struct Connection {
@@ -256,37 +178,39 @@ fn run(configuration: Configuration) {
 }
 
 macro_rules! configurations {
-    ($($test:ident = $index:expr;)*) => {
+    ($($test:ident: { $($how:tt)* })*) => {
         $(#[test]
         fn $test() {
-            run(CONFIGURATIONS[$index]);
+            run(Configuration { name: stringify!($test), $($how)* ..DEFAULT });
         })*
     };
 }
 
 configurations! {
-    default_configuration = 0;
-    deltas = 1;
-    deltas_over_bases = 2;
-    deltas_over_columns = 3;
-    deltas_over_indexes = 4;
-    deltas_in_order = 5;
-    tiny_cache = 6;
-    small_pages = 7;
-    large_pages = 8;
-    in_order = 9;
-    one_request_in_flight = 10;
-    index_joins_always = 11;
-    scans_and_hash_joins_only = 12;
-    index_joins_in_order = 13;
-    joins_as_written = 14;
-    operators_of_datafusion = 15;
-    native_joins_in_small_batches = 16;
-    no_native_filters = 17;
-    no_native_aggregates = 18;
-    no_native_joins = 19;
-    columns_only = 20;
-    columns_and_hash_joins_only = 21;
-    rows_only = 22;
-    columns_of_small_segments = 23;
+    default_configuration: {}
+    deltas: { merge: Merge::Never, }
+    deltas_over_bases: { merge: Merge::Sometimes, page_bytes: 4 << 10, }
+    deltas_over_columns: { merge: Merge::Sometimes, segment_rows: 3, settings: &[("access_path", "columns")], }
+    deltas_over_indexes: { merge: Merge::Sometimes, settings: &[("index_join", "always"), ("access_path", "index")], }
+    deltas_in_order: { cache_bytes: 1, merge: Merge::Sometimes, settings: &[("execution", "in_order")], }
+    tiny_cache: { page_bytes: 4 << 10, cache_bytes: 1, }
+    large_pages_one_request_in_flight: { page_bytes: 128 << 10, settings: &[("max_in_flight", "1")], }
+    in_order: { settings: &[("execution", "in_order")], }
+    index_joins_always: { settings: &[("index_join", "always"), ("access_path", "index")], }
+    scans_and_hash_joins_only: { settings: &[("index_join", "never"), ("access_path", "scan")], }
+    index_joins_in_order: {
+        page_bytes: 4 << 10,
+        settings: &[("index_join", "always"), ("execution", "in_order"), ("batch_rows", "3")],
+    }
+    joins_as_written: { settings: &[("join_order", "as_written"), ("partitions", "4"), ("dynamic_filters", "off")], }
+    operators_of_datafusion: { settings: &[("operators", "datafusion"), ("index_join", "never")], }
+    native_joins_in_small_batches: { settings: &[("index_join", "never"), ("batch_rows", "3"), ("partitions", "3")], }
+    no_native_filters_and_joins: {
+        settings: &[("native_filter", "off"), ("native_join", "off"), ("index_join", "never")],
+    }
+    rows_and_no_native_aggregates: { settings: &[("access_path", "rows"), ("native_aggregate", "off")], }
+    columns_and_hash_joins_only: {
+        settings: &[("access_path", "columns"), ("index_join", "never"), ("partitions", "3"), ("batch_rows", "7")],
+    }
+    columns_of_small_segments: { segment_rows: 3, settings: &[("access_path", "columns")], }
 }
