@@ -94,6 +94,7 @@ async fn errors_of_constraints_name_their_objects() {
         ("INSERT INTO s.p VALUES (2, -1)", "23514 s p - p_n_check Failing row contains (2, -1)."),
         ("INSERT INTO c VALUES (NULL, 1)", "23502 public c id - Failing row contains (null, 1)."),
         ("INSERT INTO c VALUES (2, 7)", "23503 public c - owner Key (p)=(7) is not present in table \"p\"."),
+        ("DELETE FROM s.p", "23503 public c - owner Key (id)=(1) is still referenced from table \"c\"."),
     ];
     for (sql, expected) in wrongs {
         let error = client.batch_execute(sql).await.unwrap_err();

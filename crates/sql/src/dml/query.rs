@@ -45,7 +45,9 @@ impl Target {
             return Err(SqlError::unsupported("a join cannot be changed").hint("name other tables in FROM or USING"));
         }
         let (table, _) = object_name(name)?;
-        let alias = alias.as_ref().map_or_else(|| Ident::with_quote('"', &table), |alias| alias.name.clone());
+        // Its own name, without its schema's.
+        let own = name.0.last().and_then(|part| part.as_ident()).map_or_else(|| table.clone(), name_of);
+        let alias = alias.as_ref().map_or_else(|| Ident::with_quote('"', own), |alias| alias.name.clone());
         Ok(Self { name: table, alias, relation: relation.clone() })
     }
 
