@@ -11,14 +11,20 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use datafusion::arrow::compute::and;
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
+use saki_base::KeyColumn;
+use saki_base::key::encode_column;
 use saki_exec::plan::{BatchFilter, JoinKind, KeyRange, KeySource, Pipeline, Source, Stage};
-use saki_exec::predicate::Predicate;
 
 use crate::access::TableAccess;
+use crate::catalog::Table;
+use crate::column_test::{ColumnTest, PlacedTest};
+use crate::columns::value_literal;
 use crate::delta::ReadView;
+use crate::key_range;
 
 /// A column of one tree of the chain: depth 0 is the origin, depth n the nth link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -34,12 +40,12 @@ pub enum Origin {
     Ranges {
         access: Arc<TableAccess>,
         ranges: Vec<KeyRange>,
-        predicates: Vec<Predicate>,
+        predicates: Vec<PlacedTest>,
+        /// What the ranges were made of, if parameters are among it.
+        tests: Arc<[ColumnTest]>,
     },
     /// Batches of a child plan.
-    Rows {
-        schema: SchemaRef,
-    },
+    Rows { schema: SchemaRef },
 }
 
 /// One lookup.
@@ -49,7 +55,7 @@ pub struct Link {
     pub kind: JoinKind,
     pub key: Vec<LinkKey>,
     pub unique: bool,
-    pub predicates: Vec<Predicate>,
+    pub predicates: Vec<PlacedTest>,
     /// Fetches the row of the index entry that the link before found: not a join of its own.
     pub completes_previous: bool,
 }
@@ -58,7 +64,33 @@ pub struct Link {
 #[derive(Clone)]
 pub enum LinkKey {
     Column(ColumnRef),
-    Encoded { bytes: Vec<u8>, text: String },
+    Constant(ConstantKey),
+}
+
+/// A key column that a test gives its value.
+#[derive(Clone)]
+pub struct ConstantKey {
+    test: ColumnTest,
+    key: KeyColumn,
+    bytes: Vec<u8>,
+}
+
+impl ConstantKey {
+    /// `None` if the test leaves more than one value, or one that has no place in a key.
+    pub fn new(test: ColumnTest, key: KeyColumn) -> Option<Self> {
+        let [value] = test.points()? else { return None };
+        let mut bytes = Vec::new();
+        encode_column(key, value.as_ref(), &mut bytes).ok()?;
+        Some(Self { test, key, bytes })
+    }
+
+    /// The value as SQL writes it.
+    pub fn text(&self) -> String {
+        self.test
+            .points()
+            .and_then(|points| points.first())
+            .map_or_else(String::new, |value| value_literal(value, self.key.data_type))
+    }
 }
 
 /// A condition on columns of the chain; column `i` of the expression is `columns[i]`.
@@ -129,6 +161,43 @@ impl Chain {
         self.filters.iter().filter(move |f| f.depth() == depth)
     }
 
+    /// The tests that parameters give their values, each with its table.
+    pub fn open_tests(&self) -> impl Iterator<Item = (&Arc<Table>, &ColumnTest)> {
+        let origin = match &self.origin {
+            Origin::Ranges { access, predicates, tests, .. } => {
+                Some((access, tests.iter().chain(predicates.iter().map(|placed| &placed.test))))
+            }
+            Origin::Rows { .. } => None,
+        };
+        let of_origin = origin.into_iter().flat_map(|(access, tests)| tests.map(|test| (&access.table, test)));
+        let of_links = self.links.iter().flat_map(|link| link.tests().map(|test| (&link.access.table, test)));
+        of_origin.chain(of_links).filter(|(_, test)| test.parameter.is_some())
+    }
+
+    /// Puts other values in the places of parameters; `None` where one of them asks for another plan.
+    pub fn rebind(&mut self, values: &[ScalarValue]) -> Option<()> {
+        if let Origin::Ranges { access, ranges, predicates, tests } = &mut self.origin {
+            rebind_all(predicates, &access.table, values)?;
+            if !tests.is_empty() {
+                let rebound: Arc<[ColumnTest]> =
+                    tests.iter().map(|test| test.rebound(&access.table, values)).collect::<Option<_>>()?;
+                *ranges = key_range::bounds(access, &rebound)?.ranges;
+                *tests = rebound;
+            }
+        }
+        for link in &mut self.links {
+            rebind_all(&mut link.predicates, &link.access.table, values)?;
+            for part in &mut link.key {
+                if let LinkKey::Constant(constant) = part
+                    && constant.test.parameter.is_some()
+                {
+                    *constant = ConstantKey::new(constant.test.rebound(&link.access.table, values)?, constant.key)?;
+                }
+            }
+        }
+        Some(())
+    }
+
     /// Columns that must be in slots after `depth`.
     fn live(&self, depth: usize, output: &[ColumnRef]) -> Vec<ColumnRef> {
         let mut live: Vec<ColumnRef> = output.to_vec();
@@ -136,7 +205,7 @@ impl Chain {
         for link in &self.links[depth..] {
             live.extend(link.key.iter().filter_map(|key| match key {
                 LinkKey::Column(column) => Some(*column),
-                LinkKey::Encoded { .. } => None,
+                LinkKey::Constant(_) => None,
             }));
         }
         live.retain(|c| c.depth <= depth && !self.is_outer(*c));
@@ -149,10 +218,10 @@ impl Chain {
     pub fn lower(&self, output: &[ColumnRef], view: &ReadView) -> Lowered {
         let mut slots = self.live(0, output);
         let source = match &self.origin {
-            Origin::Ranges { access, ranges, predicates } => Source::Ranges {
+            Origin::Ranges { access, ranges, predicates, .. } => Source::Ranges {
                 access: access.seen_by(view),
                 ranges: ranges.clone(),
-                predicates: predicates.clone(),
+                predicates: predicates.iter().map(PlacedTest::predicate).collect(),
                 fetch: slots.iter().map(|c| c.column).collect(),
                 filter: self.batch_filter(0, &slots),
             },
@@ -169,7 +238,7 @@ impl Chain {
                 .map(|key| match key {
                     LinkKey::Column(column) if self.is_outer(*column) => KeySource::Outer(column.column),
                     LinkKey::Column(column) => KeySource::Slot(position(column).expect("key columns are live")),
-                    LinkKey::Encoded { bytes, .. } => KeySource::Encoded(bytes.clone()),
+                    LinkKey::Constant(constant) => KeySource::Encoded(constant.bytes.clone()),
                 })
                 .collect();
             let kept: Vec<ColumnRef> = live.iter().filter(|c| c.depth < depth).copied().collect();
@@ -183,7 +252,7 @@ impl Chain {
                 kind: link.kind,
                 key,
                 unique: link.unique,
-                predicates: link.predicates.clone(),
+                predicates: link.predicates.iter().map(PlacedTest::predicate).collect(),
                 keep,
                 fetch,
                 filter: self.batch_filter(depth, &slots),
@@ -214,6 +283,24 @@ impl Chain {
             .collect();
         (!conditions.is_empty()).then(|| Arc::new(SlotFilter { conditions }) as Arc<dyn BatchFilter>)
     }
+}
+
+impl Link {
+    /// Tests of its table's columns, those that are part of its key included.
+    fn tests(&self) -> impl Iterator<Item = &ColumnTest> {
+        let in_key = self.key.iter().filter_map(|part| match part {
+            LinkKey::Constant(constant) => Some(&constant.test),
+            LinkKey::Column(_) => None,
+        });
+        in_key.chain(self.predicates.iter().map(|placed| &placed.test))
+    }
+}
+
+fn rebind_all(predicates: &mut [PlacedTest], table: &Table, values: &[ScalarValue]) -> Option<()> {
+    for placed in predicates.iter_mut().filter(|placed| placed.test.parameter.is_some()) {
+        placed.test = placed.test.rebound(table, values)?;
+    }
+    Some(())
 }
 
 /// The same expression with its columns at other positions.

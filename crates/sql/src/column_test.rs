@@ -15,6 +15,7 @@ use saki_base::DataType;
 use saki_base::value::Value;
 use saki_exec::predicate::{CompareOp, Predicate};
 
+use crate::catalog::Table;
 use crate::types;
 
 /// A test of one table column.
@@ -22,6 +23,8 @@ use crate::types;
 pub struct ColumnTest {
     pub column: usize,
     pub test: Test,
+    /// The parameter whose value it tests for, by number from 1, where the plan serves other values too.
+    pub parameter: Option<usize>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -32,7 +35,55 @@ pub enum Test {
     IsNotNull,
 }
 
+/// A test where its column has another position.
+#[derive(Clone, Debug)]
+pub struct PlacedTest {
+    pub test: ColumnTest,
+    pub position: usize,
+}
+
+impl PlacedTest {
+    pub fn predicate(&self) -> Predicate {
+        self.test.predicate(self.position)
+    }
+}
+
 impl ColumnTest {
+    pub fn new(column: usize, test: Test) -> Self {
+        Self { column, test, parameter: None }
+    }
+
+    /// `column = $number`, for the value that the parameter has in `values`. `None` where equality is not that of the stored values, as of
+    /// numbers of different kinds, and where nothing can be equal.
+    pub fn of_parameter(column: usize, data_type: DataType, number: usize, values: &[ScalarValue]) -> Option<Self> {
+        let literal = values.get(number.checked_sub(1)?)?;
+        let value = match data_type {
+            _ if literal.is_null() => return None,
+            DataType::Int2 | DataType::Int4 | DataType::Int8 if literal.data_type().is_signed_integer() => {
+                types::integral_value(data_type, types::exact_number(literal)?.unscaled)?
+            }
+            DataType::Text | DataType::Varchar(_) => types::value_of(literal, data_type)?,
+            DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Uuid => {
+                types::value_of(literal, data_type)?
+            }
+            _ => return None,
+        };
+        Some(Self { column, test: Test::Compare(CompareOp::Equal, value), parameter: Some(number) })
+    }
+
+    /// The same test for the values that parameters have now; `None` as [`Self::of_parameter`].
+    pub fn rebound(&self, table: &Table, values: &[ScalarValue]) -> Option<Self> {
+        match self.parameter {
+            None => Some(self.clone()),
+            Some(number) => Self::of_parameter(self.column, table.column_type(self.column).1, number, values),
+        }
+    }
+
+    /// The test where its column is at `position`.
+    pub fn placed(&self, position: usize) -> PlacedTest {
+        PlacedTest { test: self.clone(), position }
+    }
+
     /// The predicate on an entry in which the column has another position.
     pub fn predicate(&self, column: usize) -> Predicate {
         match &self.test {
@@ -97,20 +148,18 @@ fn convert(filter: &Arc<dyn PhysicalExpr>, type_of: &dyn Fn(usize) -> Option<Dat
     }
     if let Some(is_null) = filter.downcast_ref::<IsNullExpr>() {
         let (column, _) = plain_column(is_null.arg(), type_of)?;
-        return Some(ColumnTest { column, test: Test::IsNull });
+        return Some(ColumnTest::new(column, Test::IsNull));
     }
     if let Some(is_not_null) = filter.downcast_ref::<IsNotNullExpr>() {
         let (column, _) = plain_column(is_not_null.arg(), type_of)?;
-        return Some(ColumnTest { column, test: Test::IsNotNull });
+        return Some(ColumnTest::new(column, Test::IsNotNull));
     }
     let (operand, wanted) = match filter.downcast_ref::<NotExpr>() {
         Some(not) => (not.arg(), false),
         None => (filter, true),
     };
     match plain_column(operand, type_of)? {
-        (column, DataType::Bool) => {
-            Some(ColumnTest { column, test: Test::Compare(CompareOp::Equal, Value::Bool(wanted)) })
-        }
+        (column, DataType::Bool) => Some(ColumnTest::new(column, Test::Compare(CompareOp::Equal, Value::Bool(wanted)))),
         _ => None,
     }
 }
@@ -134,7 +183,7 @@ fn either(left: ColumnTest, right: ColumnTest) -> Option<ColumnTest> {
             values.push(value.clone());
         }
     }
-    Some(ColumnTest { column: left.column, test: Test::OneOf { values, negated: false } })
+    Some(ColumnTest::new(left.column, Test::OneOf { values, negated: false }))
 }
 
 fn in_list(list: &InListExpr, type_of: &dyn Fn(usize) -> Option<DataType>) -> Option<ColumnTest> {
@@ -163,12 +212,12 @@ fn in_list(list: &InListExpr, type_of: &dyn Fn(usize) -> Option<DataType>) -> Op
         Some(column) => column,
         None => source_column(list.expr(), type_of)?.0,
     };
-    Some(ColumnTest { column, test: Test::OneOf { values, negated } })
+    Some(ColumnTest::new(column, Test::OneOf { values, negated }))
 }
 
 /// A test that no row passes.
 fn never(column: usize) -> ColumnTest {
-    ColumnTest { column, test: Test::OneOf { values: Vec::new(), negated: false } }
+    ColumnTest::new(column, Test::OneOf { values: Vec::new(), negated: false })
 }
 
 /// The column under a cast that changes no value's place in the order.
@@ -214,12 +263,12 @@ fn compare(
         if let (DataType::Char(_), Value::Text(text)) = (data_type, &mut value) {
             text.truncate(text.trim_end_matches(' ').len());
         }
-        return Some(ColumnTest { column, test: Test::Compare(op, value) });
+        return Some(ColumnTest::new(column, Test::Compare(op, value)));
     }
     let scale = types::integral_scale(data_type)?;
     let number = types::exact_number(literal)?;
     let test = compare_units(op, number, data_type, scale)?;
-    Some(ColumnTest { column, test })
+    Some(ColumnTest::new(column, test))
 }
 
 /// `column op number`, in whole units of the column: `k < 7.5` is `k <= 7`, `k = 7.5` never.

@@ -132,7 +132,7 @@ fn write_stages(exec: &PipelineExec, indent: &str, metrics: Option<&RunMetrics>,
         };
         let mut conditions: Vec<String> = Vec::new();
         if let Some(access) = access {
-            conditions.extend(predicates.iter().map(|predicate| predicate_text(predicate, access)));
+            conditions.extend(predicates.iter().map(|placed| predicate_text(&placed.predicate(), access)));
         }
         conditions.extend(chain.filters_at(depth).map(|filter| filter.condition.to_string()));
         let measured = metrics.and_then(|metrics| metrics.stages.get(depth));
@@ -175,7 +175,7 @@ fn key_text(chain: &Chain, link: &Link) -> String {
         let name = &link.access.tree.columns[position].name;
         match key {
             LinkKey::Column(column) => format!("{name} = {}", column_text(chain, *column)),
-            LinkKey::Encoded { text, .. } => format!("{name} = {text}"),
+            LinkKey::Constant(constant) => format!("{name} = {}", constant.text()),
         }
     };
     link.key.iter().enumerate().map(part).collect::<Vec<_>>().join(", ")

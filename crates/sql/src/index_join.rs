@@ -22,13 +22,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use saki_base::key::encode_column;
 use saki_exec::plan::JoinKind;
 
 use crate::access::TableAccess;
-use crate::chain::{ChainFilter, ColumnRef, Link, LinkKey};
+use crate::chain::{ChainFilter, ColumnRef, ConstantKey, Link, LinkKey};
 use crate::column_test::ColumnTest;
-use crate::columns::value_literal;
 use crate::cost::Estimate;
 use crate::join_sides::{Outer, inner_scan};
 use crate::key_range::exact_in_keys;
@@ -281,12 +279,10 @@ impl<'a> Candidate<'a> {
                 KeyPart::Equality(equality) => LinkKey::Column(self.outer.columns[self.equalities[*equality].0]),
                 KeyPart::Constant(test) => {
                     decided.push(*test);
-                    let Some([value]) = self.scan.tests[*test].points() else { return Ok(None) };
-                    let mut bytes = Vec::new();
-                    if encode_column(*key_column, value.as_ref(), &mut bytes).is_err() {
-                        return Ok(None);
+                    match ConstantKey::new(self.scan.tests[*test].clone(), *key_column) {
+                        Some(constant) => LinkKey::Constant(constant),
+                        None => return Ok(None),
                     }
-                    LinkKey::Encoded { bytes, text: value_literal(value, key_column.data_type) }
                 }
             });
         }
@@ -295,8 +291,8 @@ impl<'a> Candidate<'a> {
         for (position, test) in self.scan.tests.iter().enumerate() {
             match (lookup.access.position(test.column), primary.position(test.column)) {
                 _ if decided.contains(&position) => {}
-                (Some(column), _) => here.push(test.predicate(column)),
-                (None, Some(column)) => later.push(test.predicate(column)),
+                (Some(column), _) => here.push(test.placed(column)),
+                (None, Some(column)) => later.push(test.placed(column)),
                 (None, None) => return Ok(None),
             }
         }

@@ -70,6 +70,7 @@ mod load;
 mod memory;
 mod merge;
 mod native;
+mod open_query;
 mod path;
 mod pg_catalog;
 mod pipeline_exec;

@@ -7,7 +7,7 @@ use saki_exec::plan::{JoinKind, KeyRange};
 use crate::access::TableAccess;
 use crate::catalog::Table;
 use crate::chain::{Chain, ColumnRef, Link, LinkKey, Origin};
-use crate::column_test::ColumnTest;
+use crate::column_test::{ColumnTest, PlacedTest};
 use crate::cost::{CostModel, Estimate, distinct_pages};
 use crate::key_range::{self, KeyBounds};
 use crate::settings::AccessPath;
@@ -99,7 +99,7 @@ impl Path {
         for (position, test) in wanted.tests.iter().enumerate() {
             match self.access.position(test.column) {
                 _ if decided(position) => {}
-                Some(column) => here.push(test.predicate(column)),
+                Some(column) => here.push(test.placed(column)),
                 None => later.push(test),
             }
         }
@@ -107,14 +107,16 @@ impl Path {
             Some(bounds) => bounds.ranges.clone(),
             None => vec![KeyRange::default()],
         };
-        let origin = Origin::Ranges { access: Arc::clone(&self.access), ranges, predicates: here };
+        let is_open = self.bounds.is_some() && wanted.tests.iter().any(|test| test.parameter.is_some());
+        let tests = if is_open { wanted.tests.into() } else { Arc::default() };
+        let origin = Origin::Ranges { access: Arc::clone(&self.access), ranges, predicates: here, tests };
         let mut chain = Chain { origin, links: Vec::new(), filters: Vec::new(), limit: None, snapshot };
         let mut map = ColumnMap { accesses: vec![(0, Arc::clone(&self.access))] };
         if self.fetches_primary {
             let primary = TableAccess::primary(wanted.table);
             let predicates = later
                 .iter()
-                .map(|test| test.predicate(primary.position(test.column).expect("the primary tree has every column")))
+                .map(|test| test.placed(primary.position(test.column).expect("the primary tree has every column")))
                 .collect();
             chain.links.push(primary_fetch(&self.access, &primary, 0, JoinKind::Inner, predicates));
             map.accesses.push((1, primary));
@@ -129,7 +131,7 @@ pub fn primary_fetch(
     primary: &Arc<TableAccess>,
     depth: usize,
     kind: JoinKind,
-    predicates: Vec<saki_exec::predicate::Predicate>,
+    predicates: Vec<PlacedTest>,
 ) -> Link {
     let key = primary
         .key_columns()

@@ -12,7 +12,7 @@ use arrow_schema::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{ColumnStatistics, DataFusionError, Result, Statistics};
+use datafusion::common::{ColumnStatistics, DataFusionError, Result, ScalarValue, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
@@ -52,6 +52,14 @@ pub struct ScanInfo {
     pub rest: Vec<Arc<dyn PhysicalExpr>>,
     /// Rows the scan would yield.
     pub rows: f64,
+}
+
+impl ScanInfo {
+    /// The same for other values of parameters; `None` where one of them asks for another plan.
+    pub fn rebound(&self, values: &[ScalarValue]) -> Option<Self> {
+        let tests = self.tests.iter().map(|test| test.rebound(&self.table, values)).collect::<Option<_>>()?;
+        Some(Self { tests, ..self.clone() })
+    }
 }
 
 /// A chain as a plan node.
@@ -121,13 +129,22 @@ impl PipelineExec {
         Self { env, chain, output, child, estimate, scan, path, lowered, schema, properties, run, metrics }
     }
 
-    /// The same node, to be run again as `env` sees its tables, over the same child, renewed.
-    pub fn renewed(&self, env: &Arc<QueryEnv>, child: Option<Arc<dyn ExecutionPlan>>) -> Self {
+    /// The same node, to be run again as `env` sees its tables and parameters, over the same child and conditions, renewed.
+    pub fn renewed(
+        &self,
+        env: &Arc<QueryEnv>,
+        child: Option<Arc<dyn ExecutionPlan>>,
+        conditions: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Self> {
         let mut parts = self.parts();
         parts.env = Arc::clone(env);
         parts.chain.snapshot = Arc::clone(&env.view) as _;
+        parts.chain.rebind(&env.parameters).ok_or_else(unfit)?;
+        for (filter, condition) in parts.chain.filters.iter_mut().zip(conditions) {
+            filter.condition = condition;
+        }
         parts.child = child;
-        Self::with_properties(parts, Arc::clone(&self.properties))
+        Ok(Self::with_properties(parts, Arc::clone(&self.properties)))
     }
 
     pub fn parts(&self) -> PipelineParts {
@@ -401,6 +418,11 @@ impl PipelineExec {
             .with_distinct_count(Precision::Inexact(distinct as usize))
             .with_null_count(Precision::Inexact((known.null_fraction * rows) as usize))
     }
+}
+
+/// A plan was taken for parameters that it cannot serve.
+pub fn unfit() -> DataFusionError {
+    DataFusionError::Internal("a plan was kept for other parameters".into())
 }
 
 /// A failed run as a plan's error.

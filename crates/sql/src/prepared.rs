@@ -2,7 +2,8 @@
 //!
 //! What is kept is the statement as it was read, and not a plan of it: a plan belongs to one snapshot. To run it, every
 //! placeholder is replaced by a literal of its parameter's type, and the statement takes the way of all others
-//! ([`Session::run`]), so that it means the same in a transaction, and after the tables have changed.
+//! ([`Session::run`]), so that it means the same in a transaction, and after the tables have changed. A query whose plan does not
+//! depend on some of the values is first asked for by a plan for all of them ([`OpenQuery`]).
 //!
 //! The type of a parameter that the client does not state is that of what it is compared with, combined with or stored
 //! in. The planner finds it in a *probe*, a query in which the parameter stands beside the same expressions: for
@@ -24,6 +25,7 @@ use crate::described::Described;
 use crate::dialect;
 use crate::error::{Result, SqlError};
 use crate::fast::FastPlan;
+use crate::open_query::OpenQuery;
 use crate::session::{Parsed, Session, StatementResult};
 use crate::stated_types::stated_types;
 use crate::statement::{name_of, object_name, parse, quoted};
@@ -42,6 +44,8 @@ pub struct Prepared {
     pub schema: Option<SchemaRef>,
     /// The statement compiled to operations on single rows, if it is about these.
     pub fast: Option<Arc<FastPlan>>,
+    /// The query for plans that serve many values.
+    pub(crate) open: Option<Arc<OpenQuery>>,
 }
 
 impl Session {
@@ -60,7 +64,7 @@ impl Session {
             }
             match statements.pop() {
                 Some(parsed) => self.prepare_parsed(parsed, declared).await,
-                None => Ok(Prepared { statement: None, parameters: Vec::new(), schema: None, fast: None }),
+                None => Ok(Prepared { statement: None, parameters: Vec::new(), schema: None, fast: None, open: None }),
             }
         })
     }
@@ -78,7 +82,7 @@ impl Session {
             return None;
         }
         let schema = fast.schema();
-        Some(Prepared { statement: Some(parsed), parameters, schema, fast: Some(Arc::new(fast)) })
+        Some(Prepared { statement: Some(parsed), parameters, schema, fast: Some(Arc::new(fast)), open: None })
     }
 
     /// As [`Self::prepare`], of a statement that was read already.
@@ -115,7 +119,8 @@ impl Session {
                 })
                 .collect();
             let schema = self.schema_of(&parsed, &parameters).await?;
-            Ok(Prepared { statement: Some(parsed), parameters, schema, fast: None })
+            let open = OpenQuery::of(&parsed, &parameters).map(Arc::new);
+            Ok(Prepared { statement: Some(parsed), parameters, schema, fast: None, open })
         })
     }
 
@@ -131,9 +136,29 @@ impl Session {
                 return Err(SqlError::invalid(format!("{given} values for {wanted} parameters")).code("08P01"));
             }
             let Some(parsed) = &prepared.statement else { return Ok(StatementResult::done("", 0)) };
+            if let Some(done) = self.execute_open(prepared, parsed, values).await? {
+                return Ok(done);
+            }
             let bound = if values.is_empty() { parsed.clone() } else { bind(parsed, values)? };
             self.run(bound).await
         })
+    }
+
+    /// Runs a query by a plan for other values too, if there is one.
+    async fn execute_open(
+        &self,
+        prepared: &Prepared,
+        parsed: &Parsed,
+        values: &[ScalarValue],
+    ) -> Result<Option<StatementResult>> {
+        let Some(open) = &prepared.open else { return Ok(None) };
+        let query = open.bind(values)?;
+        let Parsed(Statement::Statement(query)) = query.as_ref() else { return Ok(None) };
+        let bound = || match bind(parsed, values)? {
+            Parsed(Statement::Statement(bound)) => Ok(*bound),
+            Parsed(other) => Err(SqlError::internal(format!("a query that became {other}"))),
+        };
+        self.query_open(query, &values.into(), bound).await
     }
 
     async fn parameter_types(&self, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {
@@ -328,7 +353,7 @@ pub fn placeholder(expr: &Expr) -> Option<&str> {
 }
 
 /// The number of a placeholder, from 1.
-fn number(name: &str) -> Result<usize> {
+pub fn number(name: &str) -> Result<usize> {
     let number = name.strip_prefix('$').and_then(|digits| digits.parse().ok());
     number.filter(|number| (1..=PARAMETERS_MAX).contains(number)).ok_or_else(|| {
         SqlError::invalid(format!("there is no parameter {name}")).hint("parameters are $1, $2, …").code("42P02")
@@ -385,31 +410,33 @@ impl Visitor for RowCounts {
 
 /// The statement with values in the places of its parameters.
 fn bind(parsed: &Parsed, values: &[ScalarValue]) -> Result<Parsed> {
-    replace(parsed, values, literal)
+    replace(parsed, values, |_, value| literal(value).map(Some))
 }
 
 /// As [`bind`], with NULLs that keep their types.
 fn bind_typed(parsed: &Parsed, values: &[ScalarValue]) -> Result<Parsed> {
-    replace(parsed, values, crate::bind::typed_null)
+    replace(parsed, values, |_, value| crate::bind::typed_null(value).map(Some))
 }
 
-fn replace(
+/// The statement with expressions in the places of parameters, by number and value; `None` leaves one where it is.
+pub fn replace(
     parsed: &Parsed,
     values: &[ScalarValue],
-    expression: impl Fn(&ScalarValue) -> Result<Expr>,
+    expression: impl Fn(usize, &ScalarValue) -> Result<Option<Expr>>,
 ) -> Result<Parsed> {
     let mut bound = parsed.clone();
     let Parsed(Statement::Statement(statement)) = &mut bound else { return Ok(bound) };
     let value_of = |name: &str| {
         let number = number(name)?;
         let value = values.get(number - 1);
-        expression(value.ok_or_else(|| SqlError::invalid(format!("there is no parameter {name}")).code("42P02"))?)
+        let missing = || SqlError::invalid(format!("there is no parameter {name}")).code("42P02");
+        expression(number, value.ok_or_else(missing)?)
     };
     let visited = visit_expressions_mut(statement.as_mut(), |expr: &mut Expr| {
         match placeholder(expr).map(value_of) {
-            Some(Ok(value)) => *expr = value,
+            Some(Ok(Some(value))) => *expr = value,
             Some(Err(error)) => return ControlFlow::Break(error),
-            None => {}
+            Some(Ok(None)) | None => {}
         }
         ControlFlow::Continue(())
     });

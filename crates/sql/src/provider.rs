@@ -10,8 +10,9 @@ use datafusion::catalog::{CatalogProvider, SchemaProvider, Session, TableProvide
 use datafusion::common::stats::Precision;
 use datafusion::common::{Constraint, Constraints, DFSchema, DataFusionError, Result, Statistics};
 use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_plan::ExecutionPlan;
@@ -74,11 +75,28 @@ impl SnapshotTable {
         let planning = PhysicalPlanningContext::default();
         let type_of = |column: usize| (column < self.schema.fields().len()).then(|| self.table.column_type(column).1);
         for filter in filters {
+            if let Some(test) = self.open_test(filter) {
+                tests.push(test);
+                continue;
+            }
             let filter = unqualified(filter)?;
             let condition = create_physical_expr(&filter, &df_schema, &properties, &planning)?;
             column_test::split(&condition, &type_of, &mut tests, &mut rest);
         }
         Ok((tests, rest))
+    }
+
+    /// `column = $n`, where the statement leaves the parameter open.
+    fn open_test(&self, filter: &Expr) -> Option<ColumnTest> {
+        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = filter else { return None };
+        let (column, id) = match (left.as_ref(), right.as_ref()) {
+            (Expr::Column(column), Expr::Placeholder(Placeholder { id, .. }))
+            | (Expr::Placeholder(Placeholder { id, .. }), Expr::Column(column)) => (column, id),
+            _ => return None,
+        };
+        let column = self.table.column(&column.name)?;
+        let number = id.strip_prefix('$')?.parse().ok()?;
+        ColumnTest::of_parameter(column, self.table.column_type(column).1, number, &self.env.parameters)
     }
 
     /// Rows and seconds a scan with these conditions would take; for join ordering.
@@ -250,7 +268,11 @@ impl TableProvider for SnapshotTable {
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let decides = |filter: &&Expr| {
             let evaluable = !filter.is_volatile() && !filter.column_refs().is_empty() && !contains_subquery(filter);
-            if evaluable { TableProviderFilterPushDown::Exact } else { TableProviderFilterPushDown::Unsupported }
+            if evaluable || self.open_test(filter).is_some() {
+                TableProviderFilterPushDown::Exact
+            } else {
+                TableProviderFilterPushDown::Unsupported
+            }
         };
         Ok(filters.iter().map(decides).collect())
     }

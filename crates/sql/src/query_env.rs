@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::common::ScalarValue;
 use saki_exec::{Executor, SegmentReader};
 
 use crate::catalog::Table;
@@ -25,6 +26,8 @@ pub struct QueryEnv {
     pub costs: CostModel,
     pub executor: Arc<Executor>,
     pub segment_reader: Arc<SegmentReader>,
+    /// Values of the parameters that the statement leaves open: its plan serves others too.
+    pub parameters: Arc<[ScalarValue]>,
     /// The table whose hidden row id is a column like others.
     pub row_id_of: Option<String>,
     /// Tables that stand in for those of the same name.
@@ -39,6 +42,7 @@ impl QueryEnv {
             snapshot: Arc::clone(&view.snapshot),
             view,
             db: Some(Arc::clone(db)),
+            parameters: Arc::default(),
             row_id_of: None,
             stand_ins: StandIns::default(),
             settings,
@@ -51,6 +55,12 @@ impl QueryEnv {
     /// The database, for a plan that runs.
     pub fn database(&self) -> Result<&Arc<Database>> {
         self.db.as_ref().ok_or_else(|| SqlError::internal("a plan that is kept runs"))
+    }
+
+    /// The same with values for parameters that the statement leaves open.
+    #[must_use]
+    pub fn with_parameters(self, parameters: Arc<[ScalarValue]>) -> Self {
+        Self { parameters, ..self }
     }
 
     /// The same with the row ids of a table to be seen, if it has any. Segments do not have them.
@@ -87,6 +97,7 @@ impl QueryEnv {
             costs: self.costs,
             executor: Arc::clone(&self.executor),
             segment_reader: Arc::clone(&self.segment_reader),
+            parameters: Arc::clone(&self.parameters),
             row_id_of: self.row_id_of.clone(),
             stand_ins: self.stand_ins.clone(),
         }

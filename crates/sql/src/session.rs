@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
 use datafusion::common::config::Dialect;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::context::{SessionContext, SessionState};
@@ -384,14 +385,45 @@ impl Session {
         let kept = if env.settings.plan_cache { self.db.plans.find(query, &env)? } else { None };
         let planned = match kept {
             Some((plan, schema)) => Planned { plan, context: self.task_context(&env.settings)?, schema },
-            None => self.plan_anew(query, &env).await?,
+            None => self.plan_anew(query, &env, self.db.plans.sight(query)).await?.0,
         };
         self.transactions.lock().await.track(&env.view)?;
         Ok(planned)
     }
 
-    async fn plan_anew(&self, query: &ast::Statement, env: &Arc<QueryEnv>) -> Result<Planned> {
-        let sighting = self.db.plans.sight(query);
+    /// The same for a query that leaves parameters open; `None` if it has to be planned with their values in its text.
+    async fn plan_open(&self, query: &ast::Statement, values: &Arc<[ScalarValue]>) -> Result<Option<Planned>> {
+        let view = self.transactions.lock().await.read_view(&self.db)?;
+        let env = QueryEnv::new(&self.db, view, self.settings()).with_parameters(Arc::clone(values));
+        if !env.settings.plan_cache {
+            return Ok(None);
+        }
+        let env = Arc::new(env);
+        let planned = match self.db.plans.find(query, &env)? {
+            Some((plan, schema)) => Planned { plan, context: self.task_context(&env.settings)?, schema },
+            None => match self.db.plans.sight(query) {
+                Sighting::First | Sighting::Refused => return Ok(None),
+                again => match self.plan_anew(query, &env, again).await {
+                    Ok((planned, true)) => planned,
+                    // What is wrong with the statement, if anything is, its planning with the values will say.
+                    Ok((_, false)) | Err(_) => {
+                        self.db.plans.refuse(query);
+                        return Ok(None);
+                    }
+                },
+            },
+        };
+        self.transactions.lock().await.track(&env.view)?;
+        Ok(Some(planned))
+    }
+
+    /// A plan, and whether it is kept.
+    async fn plan_anew(
+        &self,
+        query: &ast::Statement,
+        env: &Arc<QueryEnv>,
+        sighting: Sighting,
+    ) -> Result<(Planned, bool)> {
         let statement = Statement::Statement(Box::new(query.clone()));
         let mut known = None;
         let planned = self.plan_in(env, async |state| {
@@ -405,10 +437,13 @@ impl Session {
             Some((is_repeatable, described)) => (is_repeatable, described.apply(&shown)),
             None => (false, shown),
         };
-        if let (Sighting::Again(statement), true) = (sighting, is_repeatable && env.settings.plan_cache) {
-            self.db.plans.keep(*statement, env, &plan, &schema)?;
-        }
-        Ok(Planned { plan, context, schema })
+        let is_kept = match sighting {
+            Sighting::Again(statement) if is_repeatable && env.settings.plan_cache => {
+                self.db.plans.keep(*statement, env, &plan, &schema)?
+            }
+            _ => false,
+        };
+        Ok((Planned { plan, context, schema }, is_kept))
     }
 
     /// The logical plan of a statement over the newest snapshot.
@@ -464,14 +499,43 @@ impl Session {
     }
 
     async fn query(&self, query: ast::Statement) -> Result<StatementResult> {
-        let Planned { plan, context, schema } = self.plan(&query).await?;
+        let planned = self.plan(&query).await?;
+        self.start(planned, || Ok(query)).await
+    }
+
+    /// Runs a query that leaves parameters open, if a plan serves it for other values too; `bound` has the values in its text.
+    pub(crate) async fn query_open(
+        &self,
+        query: &ast::Statement,
+        values: &Arc<[ScalarValue]>,
+        bound: impl FnOnce() -> Result<ast::Statement>,
+    ) -> Result<Option<StatementResult>> {
+        let started = async {
+            match self.plan_open(query, values).await? {
+                Some(planned) => self.start(planned, bound).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        let outcome = match self.control(query).await? {
+            Some(done) => return Ok(Some(done)),
+            None => started.await,
+        };
+        if outcome.is_err() {
+            self.transactions.lock().await.fail();
+        }
+        outcome
+    }
+
+    /// Starts a plan; `query` is what to plan again if the plan needs more memory than there is.
+    async fn start(&self, planned: Planned, query: impl FnOnce() -> Result<ast::Statement>) -> Result<StatementResult> {
+        let Planned { plan, context, schema } = planned;
         self.progress.begin(&plan);
         let can_outgrow = self.settings.read().query_memory.is_some() && query_memory::cannot_spill(&plan);
         let mut stream = execute_stream(plan, context)?;
         if can_outgrow {
             stream = match query_memory::begun(stream).await {
                 Some(stream) => stream,
-                None => self.query_spilling(query).await?,
+                None => self.query_spilling(query()?).await?,
             };
         }
         Ok(StatementResult::Rows { schema, stream: dialect::with_shown_names(stream) })

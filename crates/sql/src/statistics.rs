@@ -193,6 +193,11 @@ impl ColumnStatistics {
                 return 0.0;
             }
         }
+        self.uncommon()
+    }
+
+    /// Share of rows with a value that is not among the common ones.
+    fn uncommon(&self) -> f64 {
         let common: f64 = self.common.iter().map(|(_, share)| share).sum();
         let others = (self.distinct - self.common.len() as f64).max(1.0);
         ((1.0 - self.null_fraction - common) / others).clamp(0.0, 1.0)
@@ -239,12 +244,21 @@ impl Table {
         self.column_statistics(column).distinct.clamp(1.0, self.rows().max(1.0))
     }
 
+    /// Share of the rows with a value, if it is there: that it lies beyond all that was seen says nothing, as new keys do. `None` without
+    /// statistics.
+    pub fn likely_share(&self, column: usize, value: &Value) -> Option<f64> {
+        let statistics = self.statistics.as_ref()?.columns.get(column)?;
+        let wanted = hash(value.as_ref());
+        let common = statistics.common.iter().find(|(hash, _)| *hash == wanted);
+        Some(common.map_or_else(|| statistics.uncommon(), |(_, share)| *share))
+    }
+
     /// Share of the rows for which all tests hold.
     pub fn selectivity<'t>(&self, tests: impl IntoIterator<Item = &'t ColumnTest>) -> f64 {
         let mut share = 1.0;
         // Lower and upper bounds of one column belong together.
         let mut intervals: Vec<(usize, f64, f64)> = Vec::new();
-        for ColumnTest { column, test } in tests {
+        for ColumnTest { column, test, .. } in tests {
             let statistics = self.column_statistics(*column);
             let present = 1.0 - statistics.null_fraction;
             match test {

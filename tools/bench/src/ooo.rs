@@ -93,12 +93,16 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
         );
         let percents = options.percent.iter().filter(|percent| model.is_none() || **percent <= MODELED_PERCENT_MAX);
         let cut = Duration::from_secs_f64(options.cut);
-        let bench = Bench { database: &database, runtime: &runtime, device, cut, seed: common.seed };
+        let repeats = if common.small { 2 } else { REPEATS };
+        let bench = Bench { database: &database, runtime: &runtime, device, cut, repeats, seed: common.seed };
         let first = cells.len();
         for percent in percents.filter(|percent| !common.small || **percent >= 0.1) {
             cells.extend(bench.measure(*percent, &modes, &mut report)?);
         }
-        let limit = before.better(device_limit(&path, model, &database, common)?);
+        let limit = match common.small {
+            true => before,
+            false => before.better(device_limit(&path, model, &database, common)?),
+        };
         describe(device, &database, &profile, &limit, &mut report);
         cells[first..].iter_mut().for_each(|cell| cell.limit = limit);
     }
@@ -133,6 +137,7 @@ struct Bench<'a> {
     runtime: &'a Runtime,
     device: &'a str,
     cut: Duration,
+    repeats: usize,
     seed: u64,
 }
 
@@ -140,7 +145,7 @@ impl Bench<'_> {
     /// All modes at one selectivity, in turns: what drifts meanwhile drifts for all of them.
     fn measure(&self, percent: f64, modes: &[Mode], report: &mut Report) -> Result<Vec<Cell>, String> {
         let mut runs: Vec<Vec<JoinRun>> = vec![Vec::new(); modes.len()];
-        for repetition in 0..REPEATS {
+        for repetition in 0..self.repeats {
             let join = self.join(percent, repetition as u64);
             let mut answer: Option<Answer> = None;
             for (mode, runs) in modes.iter().zip(&mut runs) {

@@ -42,14 +42,16 @@ impl fmt::Display for Failure {
 
 impl From<saki::SqlError> for Failure {
     fn from(error: saki::SqlError) -> Self {
-        let mut message = error.message;
-        for (what, text) in [("DETAIL", error.detail), ("HINT", error.hint.map(String::into_boxed_str))] {
-            if let Some(text) = text {
-                message = format!("{message}\n{what}: {text}");
-            }
-        }
-        Self::new(message)
+        Self::new(format!("{}{}", error.message, remarks(&error)))
     }
+}
+
+/// What an error has to say beyond its message, a line each.
+pub fn remarks(error: &saki::SqlError) -> String {
+    [("DETAIL", error.detail.as_deref()), ("HINT", error.hint.as_deref())]
+        .into_iter()
+        .filter_map(|(what, text)| Some(format!("\n{what}: {}", text?)))
+        .collect()
 }
 
 impl From<saki::plot::PlotError> for Failure {

@@ -118,7 +118,7 @@ fn a_flipped_bit_in_a_run_is_found_by_table_segment_and_column() {
     file.read_exact_at(&mut byte, position).unwrap();
     file.write_all_at(&[byte[0] ^ 4], position).unwrap();
     let said = check(&path).failure();
-    let place = "lineitem: segment 0 from (l_orderkey, l_linenumber) = (1, 1) on, column \"l_comment\": ";
+    let place = "lineitem: segment 0 from (l_orderkey, l_linenumber)=(1, 1) on, column \"l_comment\": ";
     assert!(said.contains(place) && said.contains("corrupt") && said.contains("1 fault"), "{said}");
     // What the segment holds a second time is made anew from the rows.
     sql(&path, "ALTER TABLE lineitem SET (columns = off); ALTER TABLE lineitem SET (columns = on)").answer();

@@ -69,7 +69,7 @@ fn csv_errors_name_row_and_column_and_load_nothing() {
         ("1,2020-01-01,ann\nx,2020-01-01,bob\n", ["2", "id"]),
         ("1,2020-01-01,ann\n2,2020-01-01,maximilian\n", ["2", "name"]),
         ("1,2020-01-01,ann\n2,2020-01-01\n", ["2", "column"]),
-        ("1,2020-01-01,ann\n1,2020-01-01,bob\n", ["duplicate", "id"]),
+        ("1,2020-01-01,ann\n1,2020-01-01,bob\n", ["duplicate", "Key (id)=(1)"]),
     ] {
         let csv = directory.path().join("rows.csv");
         std::fs::write(&csv, text).unwrap();

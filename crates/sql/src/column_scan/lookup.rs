@@ -127,8 +127,8 @@ impl Plan {
         let (mut here, mut later) = (Vec::new(), Vec::new());
         for test in &parts.scan.tests {
             match self.access.position(test.column) {
-                Some(column) => here.push(test.predicate(column)),
-                None => later.extend(primary.position(test.column).map(|column| test.predicate(column))),
+                Some(column) => here.push(test.placed(column)),
+                None => later.extend(primary.position(test.column).map(|column| test.placed(column))),
             }
         }
         let mut links = vec![Link {

@@ -37,11 +37,12 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use saki_columns::SegmentTable;
 
+use crate::catalog::Table;
 use crate::chain::renumber;
-use crate::column_test;
+use crate::column_test::{self, ColumnTest};
 use crate::cost::Estimate;
 use crate::native::{DynamicKeys, Native, NativeStream, surface_stream};
-use crate::pipeline_exec::ScanInfo;
+use crate::pipeline_exec::{ScanInfo, unfit};
 use crate::query_env::QueryEnv;
 
 pub use cost::ColumnPath;
@@ -97,6 +98,11 @@ impl ColumnScanExec {
         self.parts.estimate
     }
 
+    /// What is scanned.
+    pub fn scan(&self) -> &Arc<ScanInfo> {
+        &self.parts.scan
+    }
+
     /// What is scanned, as long as nothing but its conditions decides which rows it has.
     pub fn whole_scan(&self) -> Option<&Arc<ScanInfo>> {
         (self.parts.limit.is_none() && self.parts.keys.is_empty()).then_some(&self.parts.scan)
@@ -118,16 +124,36 @@ impl ColumnScanExec {
         Self::new(parts).map(Some)
     }
 
-    /// The same scan of the same segments, to be run again as `env` sees them; `keys` gives the new ones for the old.
-    pub fn renewed(&self, env: &Arc<QueryEnv>, mut keys: impl FnMut(&Arc<DynamicKeys>) -> Arc<DynamicKeys>) -> Self {
+    /// The same scan of the same segments, to be run again as `env` sees them and its parameters; `rest` are its conditions that are no
+    /// tests, renewed, and `keys` gives the new ones for the old.
+    pub fn renewed(
+        &self,
+        env: &Arc<QueryEnv>,
+        rest: Vec<Arc<dyn PhysicalExpr>>,
+        mut keys: impl FnMut(&Arc<DynamicKeys>) -> Arc<DynamicKeys>,
+    ) -> Result<Self> {
         let mut parts = self.parts.clone();
         parts.env = Arc::clone(env);
         for (_, slot) in &mut parts.keys {
             *slot = keys(slot);
         }
-        let source = Arc::new(self.source.renewed(&parts));
-        let properties = Arc::clone(&self.properties);
-        Self { parts, source, properties, metrics: ExecutionPlanMetricsSet::new() }
+        let is_same = self.open_tests().next().is_none()
+            && rest.iter().zip(&parts.scan.rest).all(|(new, old)| Arc::ptr_eq(new, old));
+        let source = if is_same {
+            self.source.renewed(&parts)
+        } else {
+            let scan = parts.scan.rebound(&env.parameters).ok_or_else(unfit)?;
+            parts.scan = Arc::new(ScanInfo { rest, ..scan });
+            self.source.with_conditions(&parts)?
+        };
+        let (source, properties) = (Arc::new(source), Arc::clone(&self.properties));
+        Ok(Self { parts, source, properties, metrics: ExecutionPlanMetricsSet::new() })
+    }
+
+    /// The tests that parameters give their values, each with its table.
+    pub fn open_tests(&self) -> impl Iterator<Item = (&Arc<Table>, &ColumnTest)> {
+        let scan = &self.parts.scan;
+        scan.tests.iter().filter(|test| test.parameter.is_some()).map(|test| (&scan.table, test))
     }
 
     /// The same scan with other output columns, taken from `positions` of the present ones.

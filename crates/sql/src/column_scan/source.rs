@@ -50,9 +50,18 @@ impl Source {
 
     /// For the same scan, run again.
     pub fn renewed(&self, parts: &ColumnScanParts) -> Self {
+        self.again(parts, Arc::clone(&self.filter))
+    }
+
+    /// For the same scan with other conditions, run again.
+    pub fn with_conditions(&self, parts: &ColumnScanParts) -> Result<Self> {
+        Ok(self.again(parts, condition::expressions(&parts.scan)?.into()))
+    }
+
+    fn again(&self, parts: &ColumnScanParts, filter: Arc<[Expr]>) -> Self {
         Self {
             parts: parts.clone(),
-            filter: Arc::clone(&self.filter),
+            filter,
             partitions: self.partitions,
             has_apart: self.has_apart,
             overlay: OnceCell::new(),

@@ -62,15 +62,20 @@ impl NativeProjectExec {
         Self::new(input, condition, output, self.schema(), Arc::clone(&self.base.statistics))
     }
 
-    /// The same node, to be run again over the same input, renewed.
-    pub fn renewed(&self, input: &Arc<dyn ExecutionPlan>) -> Self {
-        Self {
-            input: Arc::clone(input),
-            condition: self.condition.clone(),
-            output: self.output.clone(),
-            step: Arc::clone(&self.step),
-            base: self.base.renewed(),
-        }
+    /// The same node, to be run again over the same input and expressions, renewed.
+    pub fn renewed(
+        &self,
+        input: &Arc<dyn ExecutionPlan>,
+        condition: Option<Arc<dyn PhysicalExpr>>,
+        output: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Self> {
+        let new = condition.iter().chain(&output);
+        let is_same = new.zip(self.condition.iter().chain(&self.output)).all(|(new, old)| Arc::ptr_eq(new, old));
+        let step = match is_same {
+            true => Arc::clone(&self.step),
+            false => Arc::new(Step::new(&input.schema(), condition.as_ref(), &output)?),
+        };
+        Ok(Self { input: Arc::clone(input), condition, output, step, base: self.base.renewed() })
     }
 
     /// The input column that an output column is, if it is one.

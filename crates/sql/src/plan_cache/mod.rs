@@ -6,15 +6,20 @@
 //!                               └─ when it has come before: renewed over nothing but the base, and kept
 //! ```
 //!
-//! A statement is known by its syntax tree with all its values, so a plan is used again only where it would be made again.
+//! A statement is known by its syntax tree with all its values, so a plan is used again only where it would be made again. A prepared
+//! query may leave parameters *open* that it only compares with columns for equality: the planner sees them as parameters, and their
+//! values where a scan or lookup tests for them, so that [`renew`] can put others in their places.
 //!
 //! # Invariants
 //! - A plan belongs to one snapshot and is dropped as soon as there is a newer one: no generation lives longer for its sake.
 //! - What a plan takes for granted besides is asked again each time: the settings, and which of its tables have anything in their deltas.
 //! - A kept plan reads no delta and holds no moment: every run renews it over its own view.
+//! - An open parameter is in no other place of a plan than such tests: elsewhere the planner refuses a parameter. Values that are much
+//!   more or less common than those a plan was made for get another.
 //! - Only statements whose every function gives the same for the same values are kept, over tables of ours alone.
 
 mod kept;
+mod open;
 mod renew;
 
 use std::collections::{HashMap, VecDeque};
@@ -29,6 +34,7 @@ use parking_lot::Mutex;
 use saki_base::TableId;
 
 pub use self::kept::is_repeatable;
+use self::open::OpenTest;
 use self::renew::{is_renewable, renew};
 use crate::catalog::Table;
 use crate::delta::ReadView;
@@ -39,8 +45,8 @@ use crate::settings::Settings;
 const PLANS_MAX: usize = 256;
 /// Bytes of a statement beyond which its plan is not kept.
 const TEXT_BYTES_MAX: usize = 16 << 10;
-/// Statements that are remembered for having come once.
-const ONCE_MAX: usize = 4096;
+/// Statements that are remembered for having come once, or for having no plan to keep.
+const RECENT_MAX: usize = 4096;
 
 /// The plans of a database, for all its sessions.
 #[derive(Default)]
@@ -49,8 +55,9 @@ pub struct PlanCache(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     plans: HashMap<u64, Entry>,
-    /// What has come once, the oldest first.
-    once: VecDeque<u64>,
+    once: Recent,
+    /// What leaves parameters open that a plan needs the values of.
+    refused: Recent,
     /// Counts searches.
     clock: u64,
     reused: u64,
@@ -63,6 +70,7 @@ struct Entry {
     /// The tables that were asked for a delta, and whether there was one.
     deltas: Vec<(Arc<Table>, bool)>,
     plan: Arc<dyn ExecutionPlan>,
+    open: Vec<OpenTest>,
     /// The result's columns as clients are told of them.
     schema: SchemaRef,
     used: u64,
@@ -73,6 +81,25 @@ pub enum Sighting {
     First,
     /// Its plan is worth keeping, under this statement.
     Again(Box<ast::Statement>),
+    /// No plan serves it for all values.
+    Refused,
+}
+
+/// Hashes of what has come, the oldest first.
+#[derive(Default)]
+struct Recent(VecDeque<u64>);
+
+impl Recent {
+    fn contains(&self, hash: u64) -> bool {
+        self.0.contains(&hash)
+    }
+
+    fn push(&mut self, hash: u64) {
+        if self.0.len() == RECENT_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(hash);
+    }
 }
 
 impl PlanCache {
@@ -109,17 +136,22 @@ impl PlanCache {
     pub fn sight(&self, statement: &ast::Statement) -> Sighting {
         let hash = hash_of(statement);
         let mut inner = self.0.lock();
-        if inner.once.contains(&hash) || inner.plans.contains_key(&hash) {
+        if inner.refused.contains(hash) {
+            return Sighting::Refused;
+        }
+        if inner.once.contains(hash) || inner.plans.contains_key(&hash) {
             return Sighting::Again(Box::new(statement.clone()));
         }
-        if inner.once.len() == ONCE_MAX {
-            inner.once.pop_front();
-        }
-        inner.once.push_back(hash);
+        inner.once.push(hash);
         Sighting::First
     }
 
-    /// Keeps a plan that has not begun to run, if it can be run again.
+    /// Notes that no plan can be kept for a statement, so that none is made in vain.
+    pub fn refuse(&self, statement: &ast::Statement) {
+        self.0.lock().refused.push(hash_of(statement));
+    }
+
+    /// Keeps a plan that has not begun to run, if it can be run again: whether it can.
     ///
     /// # Errors
     /// As making a plan node can fail.
@@ -129,28 +161,32 @@ impl PlanCache {
         env: &Arc<QueryEnv>,
         plan: &Arc<dyn ExecutionPlan>,
         schema: &SchemaRef,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if !is_renewable(plan) || statement.to_string().len() > TEXT_BYTES_MAX {
-            return Ok(());
+            return Ok(false);
         }
         let deltas =
             env.view.asked_for().into_iter().map(|id| Some((table_of(&env.view, id)?, env.view.has_delta(id))));
-        let Some(deltas) = deltas.collect::<Option<Vec<_>>>() else { return Ok(()) };
+        let Some(deltas) = deltas.collect::<Option<Vec<_>>>() else { return Ok(false) };
         let idle = env.over_base();
         let plan = renew(plan, &idle)?;
         let (settings, view, schema) = (env.settings.clone(), Arc::clone(&idle.view), Arc::clone(schema));
-        let entry = Entry { statement, settings, view, deltas, plan, schema, used: 0 };
+        let open = OpenTest::all(&plan);
+        let entry = Entry { statement, settings, view, deltas, plan, open, schema, used: 0 };
         let mut inner = self.0.lock();
         // Looked at under the lock: `clear` comes after the newer snapshot.
         if Arc::ptr_eq(&env.database()?.snapshot(), &env.snapshot) {
             inner.put(entry);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Drops all plans: there is a newer snapshot.
     pub fn clear(&self) {
-        let dropped = std::mem::take(&mut self.0.lock().plans);
+        let mut inner = self.0.lock();
+        inner.refused = Recent::default();
+        let dropped = std::mem::take(&mut inner.plans);
+        drop(inner);
         drop(dropped);
     }
 }
@@ -173,6 +209,7 @@ impl Entry {
             && self.settings == env.settings
             && self.statement == *statement
             && self.deltas.iter().all(|(table, had_one)| env.view.delta(table).is_some() == *had_one)
+            && self.open.iter().all(|test| test.serves(&env.parameters))
     }
 }
 

@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::common::Result;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use arrow_schema::Schema;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::Volatility;
+use datafusion::logical_expr::physical_planning_context::ScalarSubqueryResults;
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -18,6 +21,7 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::{ScalarSubqueryExec, ScalarSubqueryLink};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -30,25 +34,36 @@ use crate::pipeline_exec::PipelineExec;
 use crate::query_env::QueryEnv;
 use crate::yielding::YieldingExec;
 
-/// Whether all state of a plan's nodes is known here. Filters that change while a query runs are state of several nodes at once, and so
-/// are the results of scalar subqueries.
+/// Whether all state of a plan's nodes is known here. Filters that change while a query runs are state of several nodes at once.
 pub fn is_renewable(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let node = plan.as_ref();
     let known = match node.downcast_ref::<PipelineExec>() {
         Some(pipeline) => !pipeline.chain.filters.iter().any(|filter| is_dynamic(&filter.condition)),
         None => is_ours(node) || is_known(node),
     };
-    known && is_immutable(node) && node.children().into_iter().all(is_renewable)
+    known
+        // Others may hold plans of their own, or what the moment was.
+        && all_expressions(node, has_immutable_calls)
+        && (reads_subqueries_anew(node) || all_expressions(node, |expr| !reads_subquery(expr)))
+        && node.children().into_iter().all(is_renewable)
 }
 
-/// Whether a node calls nothing but functions of their arguments: others may hold plans of their own, or what the moment was.
-fn is_immutable(node: &dyn ExecutionPlan) -> bool {
-    let mut immutable = true;
+fn all_expressions(node: &dyn ExecutionPlan, is_fine: impl Fn(&Arc<dyn PhysicalExpr>) -> bool) -> bool {
+    let mut all = true;
     let visited = node.apply_expressions(&mut |expr| {
-        immutable &= has_immutable_calls(expr);
+        all &= is_fine(expr);
         Ok(TreeNodeRecursion::Continue)
     });
-    immutable && visited.is_ok()
+    all && visited.is_ok()
+}
+
+/// Whether [`Renewal::node`] gives a node's expressions the results of the new run's subqueries.
+fn reads_subqueries_anew(node: &dyn ExecutionPlan) -> bool {
+    node.is::<PipelineExec>() || node.is::<ColumnScanExec>() || node.is::<NativeProjectExec>()
+}
+
+fn reads_subquery(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    expr.is::<ScalarSubqueryExpr>() || expr.children().into_iter().any(reads_subquery)
 }
 
 fn has_immutable_calls(expr: &Arc<dyn PhysicalExpr>) -> bool {
@@ -83,6 +98,7 @@ fn is_known(node: &dyn ExecutionPlan) -> bool {
         || node.is::<PlaceholderRowExec>()
         || node.is::<ProjectionExec>()
         || node.is::<RepartitionExec>()
+        || node.is::<ScalarSubqueryExec>()
         || node.is::<SortExec>()
         || node.is::<SortPreservingMergeExec>()
         || node.is::<UnionExec>()
@@ -93,23 +109,31 @@ fn is_known(node: &dyn ExecutionPlan) -> bool {
 
 /// The plan over the view of `env`; nodes share nothing with the old ones that running changes.
 pub fn renew(plan: &Arc<dyn ExecutionPlan>, env: &Arc<QueryEnv>) -> Result<Arc<dyn ExecutionPlan>> {
-    Renewal { env, keys: HashMap::new() }.node(plan)
+    Renewal { env, keys: HashMap::new(), results: Vec::new() }.node(plan)
 }
 
 struct Renewal<'e> {
     env: &'e Arc<QueryEnv>,
     /// By the address of those that they take the place of.
     keys: HashMap<*const DynamicKeys, Arc<DynamicKeys>>,
+    /// Of scalar subqueries, the old beside the new.
+    results: Vec<(ScalarSubqueryResults, ScalarSubqueryResults)>,
 }
 
 impl Renewal<'_> {
     fn node(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(subqueries) = plan.downcast_ref::<ScalarSubqueryExec>() {
+            return self.subqueries(subqueries);
+        }
         let children = plan.children().into_iter().map(|child| self.node(child)).collect::<Result<Vec<_>>>()?;
         if let Some(pipeline) = plan.downcast_ref::<PipelineExec>() {
-            return Ok(Arc::new(pipeline.renewed(self.env, children.into_iter().next())));
+            let conditions = pipeline.chain.filters.iter().map(|filter| self.expr(&filter.condition));
+            let conditions = conditions.collect::<Result<Vec<_>>>()?;
+            return Ok(Arc::new(pipeline.renewed(self.env, children.into_iter().next(), conditions)?));
         }
         if let Some(scan) = plan.downcast_ref::<ColumnScanExec>() {
-            return Ok(Arc::new(scan.renewed(self.env, |keys| self.keys(keys))));
+            let rest = self.exprs(&scan.scan().rest)?;
+            return Ok(Arc::new(scan.renewed(self.env, rest, |keys| self.keys(keys))?));
         }
         if let (Some(join), [left, right]) = (plan.downcast_ref::<NativeHashJoinExec>(), &children[..]) {
             return Ok(Arc::new(join.renewed(left, right, |keys| self.keys(keys))));
@@ -118,10 +142,46 @@ impl Renewal<'_> {
             return Ok(Arc::new(aggregate.renewed(input)));
         }
         if let (Some(project), [input]) = (plan.downcast_ref::<NativeProjectExec>(), &children[..]) {
-            return Ok(Arc::new(project.renewed(input)));
+            let condition = project.condition.as_ref().map(|condition| self.expr(condition)).transpose()?;
+            let output = self.exprs(&project.output)?;
+            return Ok(Arc::new(project.renewed(input, condition, output)?));
         }
         let same = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
         Arc::clone(plan).replace_children(children, same)?.reset_state()
+    }
+
+    /// The results of subqueries are known before anything that reads them is made anew.
+    fn subqueries(&mut self, before: &ScalarSubqueryExec) -> Result<Arc<dyn ExecutionPlan>> {
+        let results = ScalarSubqueryResults::new(before.subqueries().len());
+        self.results.push((before.results().clone(), results.clone()));
+        let input = self.node(before.input())?;
+        let subquery =
+            |link: &ScalarSubqueryLink| Ok(ScalarSubqueryLink { plan: self.node(&link.plan)?, index: link.index });
+        let subqueries = before.subqueries().iter().map(subquery).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(ScalarSubqueryExec::new(input, subqueries, results)))
+    }
+
+    fn exprs(&self, before: &[Arc<dyn PhysicalExpr>]) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+        before.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    /// The same expression over the results of the new run's subqueries; itself if it reads none.
+    fn expr(&self, before: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+        if self.results.is_empty() {
+            return Ok(Arc::clone(before));
+        }
+        let replaced = Arc::clone(before).transform_up(|expr| {
+            let Some(read) = expr.downcast_ref::<ScalarSubqueryExpr>() else { return Ok(Transformed::no(expr)) };
+            let new = self.results.iter().find(|(old, _)| old == read.results()).map(|(_, new)| new.clone());
+            let new = new.ok_or_else(|| DataFusionError::Internal("a subquery that nothing runs".into()))?;
+            let field = read.return_field(&Schema::empty())?;
+            // Said to be for serialization alone, and there is no other way to make the expression again.
+            #[expect(deprecated)]
+            let index = read.index();
+            let expr = ScalarSubqueryExpr::new(field.data_type().clone(), field.is_nullable(), index, new);
+            Ok(Transformed::yes(Arc::new(expr) as Arc<dyn PhysicalExpr>))
+        })?;
+        Ok(if replaced.transformed { replaced.data } else { Arc::clone(before) })
     }
 
     fn keys(&mut self, before: &Arc<DynamicKeys>) -> Arc<DynamicKeys> {

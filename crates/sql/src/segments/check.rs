@@ -98,7 +98,7 @@ impl SegmentSums {
         faults
     }
 
-    /// `segment 3 from (id) = (7) on, column "name"`
+    /// `segment 3 from (id)=(7) on, column "name"`
     fn place(&self, table: &Table, layout: &EntryLayout, segment: usize, column: Option<usize>) -> String {
         let first_key = &self.seen.segments[segment].first_key;
         let key = describe_key(table, layout, first_key, layout.key_columns.len());

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use arrow::util::pretty::pretty_format_batches;
-use saki_sql::{CreateOptions, Database, OpenOptions, Pace, ScalarValue, Session};
+use saki_sql::{CreateOptions, Database, OpenOptions, Pace, Prepared, ScalarValue, Session};
 
 fn create(directory: &std::path::Path) -> Arc<Database> {
     let open = OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() };
@@ -107,9 +108,7 @@ async fn other_values_and_settings_have_other_plans() {
     let sql = "SELECT sum(amount) FROM sale WHERE customer = $1 AND amount > $2";
     let prepared = session.prepare(sql, &[]).await.unwrap();
     let sum = async |customer: i32, amount: i32| {
-        let values = [ScalarValue::Int32(Some(customer)), ScalarValue::Int32(Some(amount))];
-        let result = session.execute_prepared(&prepared, &values).await.unwrap();
-        pretty_format_batches(&result.collect().await.unwrap()).unwrap().to_string()
+        answer(&session, &prepared, &[ScalarValue::Int32(Some(customer)), ScalarValue::Int32(Some(amount))]).await
     };
     let (one, other) = (sum(1, 0).await, sum(2, 0).await);
     assert_ne!(one, other);
@@ -152,4 +151,188 @@ async fn a_transaction_that_has_written_gets_a_plan_for_what_it_sees() {
     assert!(within[0].starts_with("500,"), "{within:?}");
     run(&session, "ROLLBACK").await;
     assert_eq!(run(&session, sql).await, answers[0]);
+}
+
+/// What a prepared query gives for `values`.
+async fn answer(session: &Session, prepared: &Prepared, values: &[ScalarValue]) -> String {
+    let result = session.execute_prepared(prepared, values).await.unwrap();
+    pretty_format_batches(&result.collect().await.unwrap()).unwrap().to_string()
+}
+
+fn number(value: i64) -> ScalarValue {
+    ScalarValue::Int64(Some(value))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_plan_serves_all_values_that_a_column_is_compared_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = create(directory.path()).session();
+    filled(&session).await;
+    let sql = "SELECT c.name, count(*), sum(s.amount) FROM customer c JOIN sale s ON s.customer = c.id \
+         WHERE c.id = $1 GROUP BY c.name";
+    let prepared = session.prepare(sql, &[]).await.unwrap();
+    let (mut answers, before) = (Vec::new(), session.database().plans_reused());
+    for id in 1..=60 {
+        answers.push(answer(&session, &prepared, &[ScalarValue::Int32(Some(id))]).await);
+    }
+    assert_eq!(session.database().plans_reused() - before, 58, "the first run plans, the second keeps a plan for all");
+    session.set("plan_cache", "off").unwrap();
+    for (id, before) in (1..=60).zip(&answers) {
+        assert_eq!(answer(&session, &prepared, &[ScalarValue::Int32(Some(id))]).await, *before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_for_all_values_give_what_plans_for_each_give() {
+    const QUERIES: [&str; 14] = [
+        "SELECT * FROM customer c JOIN sale s ON s.customer = c.id WHERE c.id = $1 ORDER BY s.id",
+        "SELECT c.name, s.amount FROM customer c LEFT JOIN sale s ON s.customer = c.id AND s.amount = $2 WHERE c.id = $1 ORDER BY 2",
+        "SELECT sum(amount) FROM sale WHERE customer = $1 AND amount > $2",
+        "SELECT count(*) FROM sale WHERE customer = $1 OR customer = $2",
+        "SELECT name FROM customer c WHERE EXISTS (SELECT 1 FROM sale s WHERE s.customer = c.id AND s.amount = $1) ORDER BY 1",
+        "SELECT count(*) FROM sale WHERE customer = $1 AND customer = $2",
+        "SELECT region, count(*) FROM customer WHERE region = $1 GROUP BY region HAVING count(*) > $2 ORDER BY 1",
+        "SELECT x.n FROM (SELECT customer, count(*) AS n FROM sale GROUP BY customer) x WHERE x.customer = $1 AND x.n = $2",
+        "SELECT s.id FROM sale s JOIN customer c ON c.id = s.customer WHERE $1 = s.customer AND c.region = $2 ORDER BY 1",
+        "SELECT c.id FROM customer c WHERE c.region = $1 AND c.id NOT IN (SELECT customer FROM sale WHERE amount < $2) ORDER BY 1",
+        "SELECT amount FROM sale WHERE customer = $1 ORDER BY amount DESC LIMIT $2",
+        "SELECT amount, rank() OVER (ORDER BY amount) FROM sale WHERE customer = $1::int AND amount <> $2",
+        "SELECT id FROM sale WHERE customer = $1 UNION ALL SELECT id FROM customer WHERE region = $2 ORDER BY 1",
+        "SELECT (SELECT max(amount) FROM sale WHERE customer = $1), count(*) FROM customer WHERE region = $2",
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let session = create(directory.path()).session();
+    filled(&session).await;
+    let settings = [
+        ("auto", "auto"),
+        ("rows", "always"),
+        ("rows", "never"),
+        ("columns", "auto"),
+        ("index", "always"),
+        ("scan", "never"),
+    ];
+    for has_delta in [false, true] {
+        if has_delta {
+            run(&session, "UPDATE sale SET amount = amount + 1000 WHERE id % 7 = 0").await;
+            run(&session, "DELETE FROM customer WHERE id = 9").await;
+        }
+        for sql in QUERIES {
+            let stated = if sql.contains("::") { [None, None] } else { [Some(DataType::Int64), Some(DataType::Int64)] };
+            let prepared = session.prepare(sql, &stated).await.unwrap();
+            let values =
+                [(1, 2), (2, 0), (9, 3), (2, 2), (61, 1), (7, 1 << 40)].map(|(one, two)| [number(one), number(two)]);
+            let values = values.into_iter().chain([[ScalarValue::Int64(None), number(1)]]);
+            // What is out of a narrower type's range is no value for it.
+            let narrow = |(value, wanted): (&ScalarValue, &DataType)| value.cast_to(wanted);
+            let values = values.filter_map(|both| {
+                both.iter().zip(&prepared.parameters).map(narrow).collect::<Result<Vec<_>, _>>().ok()
+            });
+            let values: Vec<Vec<ScalarValue>> = values.collect();
+            session.set("plan_cache", "off").unwrap();
+            let mut anew = Vec::new();
+            for values in &values {
+                anew.push(answer(&session, &prepared, values).await);
+            }
+            session.set("plan_cache", "on").unwrap();
+            for (path, join) in settings {
+                session.set("access_path", path).unwrap();
+                session.set("index_join", join).unwrap();
+                for (values, anew) in values.iter().zip(&anew) {
+                    let kept = answer(&session, &prepared, values).await;
+                    assert_eq!(kept, *anew, "{sql} {values:?}, {path}, {join}, delta: {has_delta}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_every_type_that_can_stay_open_find_their_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = create(directory.path()).session();
+    run(&session, "CREATE TABLE a (id int PRIMARY KEY, t text, v varchar(9), c char(5), d date, s timestamp, z timestamptz, u uuid, n numeric(9,2), f float8)").await;
+    run(&session, "CREATE TABLE b (id int PRIMARY KEY, a int)").await;
+    let row = "i, 't' || i, 'v' || i, 'c' || i, date '2020-01-01' + i, ('2020-01-01 ' || lpad(i::text, 2, '0') || ':00:00')::timestamp, \
+         ('2020-01-01 ' || lpad(i::text, 2, '0') || ':00:00Z')::timestamptz, ('00000000-0000-0000-0000-0000000000' || (10 + i))::uuid, i / 4.0, i / 4.0";
+    run(&session, &format!("INSERT INTO a SELECT {row} FROM generate_series(1, 20) AS g(i)")).await;
+    run(&session, "INSERT INTO b SELECT i, 1 + i % 20 FROM generate_series(1, 100) AS g(i)").await;
+    session.database().checkpoint(&Pace::full()).unwrap();
+    for column in ["id", "t", "v", "c", "d", "s", "z", "u", "n", "f"] {
+        let of = format!("SELECT {column} FROM a ORDER BY id");
+        let batches = session.execute(&of).await.unwrap().pop().unwrap().collect().await.unwrap();
+        let values = batches.iter().flat_map(|batch| {
+            (0..batch.num_rows()).map(|row| ScalarValue::try_from_array(batch.column(0), row).unwrap())
+        });
+        let sql = format!("SELECT a.id, count(*) FROM a JOIN b ON b.a = a.id WHERE a.{column} = $1 GROUP BY a.id");
+        let prepared = session.prepare(&sql, &[]).await.unwrap();
+        for (index, value) in values.enumerate() {
+            let value = value.cast_to(&prepared.parameters[0]).unwrap();
+            let found = answer(&session, &prepared, &[value]).await;
+            assert!(found.contains(&format!("| {:<2} | 5", index + 1)), "{column}: {found}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_are_much_more_common_have_a_plan_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = create(directory.path()).session();
+    run(&session, "CREATE TABLE event (id int PRIMARY KEY, kind int, at int)").await;
+    run(&session, "CREATE INDEX event_kind ON event (kind)").await;
+    // Half of the rows are of kind 0, the others of a hundred kinds.
+    run(&session, "INSERT INTO event SELECT i, CASE WHEN i % 2 = 0 THEN 0 ELSE 1 + i % 100 END, i % 9 FROM generate_series(1, 4000) AS s(i)").await;
+    session.database().checkpoint(&Pace::full()).unwrap();
+    run(&session, "ANALYZE").await;
+    let sql = "SELECT at, count(*) FROM event WHERE kind = $1 GROUP BY at ORDER BY at";
+    let prepared = session.prepare(sql, &[]).await.unwrap();
+    let reused = async |kind: i32| {
+        let before = session.database().plans_reused();
+        answer(&session, &prepared, &[ScalarValue::Int32(Some(kind))]).await;
+        session.database().plans_reused() - before
+    };
+    assert_eq!((reused(2).await, reused(4).await, reused(6).await), (0, 0, 1));
+    assert_eq!(reused(0).await, 0, "planned for what is common");
+    assert_eq!(reused(0).await, 1);
+    assert_eq!((reused(8).await, reused(10).await), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subqueries_in_the_place_of_values_run_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = database.session();
+    filled(&session).await;
+    let queries = [
+        "SELECT count(*) FROM sale WHERE amount > (SELECT avg(amount) FROM sale)",
+        "SELECT customer, sum(amount) FROM sale GROUP BY customer HAVING sum(amount) > (SELECT avg(amount) * 10 FROM sale) ORDER BY 1",
+        "SELECT c.id FROM customer c JOIN sale s ON s.customer = c.id AND s.amount > (SELECT max(amount) - 20 FROM sale) ORDER BY 1",
+        "SELECT sum(amount - (SELECT min(amount) FROM sale WHERE amount > (SELECT count(*) FROM customer))) FROM sale",
+    ];
+    for path in ["rows", "columns"] {
+        session.set("access_path", path).unwrap();
+        for sql in queries {
+            session.set("plan_cache", "off").unwrap();
+            let anew = run(&session, sql).await;
+            session.set("plan_cache", "on").unwrap();
+            let (answers, reused) = repeated(&session, sql, 5).await;
+            assert!(answers.iter().all(|answer| *answer == anew), "{sql}: {answers:?}, anew {anew}");
+            assert!(reused >= 3 || sql.contains("JOIN"), "{sql}: {reused}");
+            let tasks: Vec<_> = (0..4)
+                .map(|_| {
+                    let session = database.session();
+                    session.set("access_path", path).unwrap();
+                    tokio::spawn(async move { repeated(&session, sql, 5).await.0 })
+                })
+                .collect();
+            for task in tasks {
+                assert!(task.await.unwrap().iter().all(|answer| *answer == anew), "{sql}");
+            }
+        }
+    }
+    let before = run(&session, queries[0]).await;
+    run(&session, "UPDATE sale SET amount = amount + 100000 WHERE id > 590").await;
+    let (first, _) = repeated(&session, queries[0], 3).await;
+    run(&session, "UPDATE sale SET amount = 0 WHERE id > 595").await;
+    let (second, reused) = repeated(&session, queries[0], 2).await;
+    assert!(before != first[0] && first[0] != second[0] && reused == 2, "{before} {first:?} {second:?} {reused}");
 }

@@ -7,7 +7,7 @@ use saki::{Position, SqlError};
 use super::run::{Stopped, statement};
 use super::split::{Open, split};
 use super::{State, meta};
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::failure::{Failure, Outcome, remarks};
 
 /// Runs `text`, which came from `origin`.
 pub fn run(state: &mut State<'_>, text: &str, origin: &str) -> Outcome {
@@ -89,9 +89,7 @@ pub fn explain(error: &SqlError, sql: &str) -> String {
         let room = heading.len() + unicode_width::UnicodeWidthStr::width(before.replace('\t', " ").as_str());
         text += &format!("\n{heading}{}\n{:room$}^", source.replace('\t', " "), "");
     }
-    if let Some(hint) = &error.hint {
-        text += &format!("\nHINT: {hint}");
-    }
+    text += &remarks(error);
     text
 }
 
@@ -112,8 +110,9 @@ mod tests {
 
     #[test]
     fn the_place_of_an_error_is_marked() {
-        let error = SqlError::invalid("no such column").at(Some(Position { line: 2, column: 3 })).hint("columns: a");
+        let error = SqlError::invalid("no such column").at(Some(Position { line: 2, column: 3 }));
+        let error = error.detail("columns: a").hint("try a");
         let text = explain(&error, "select\n\t bad\nfrom t");
-        assert_eq!(text, "no such column\nLINE 2:   bad\n          ^\nHINT: columns: a");
+        assert_eq!(text, "no such column\nLINE 2:   bad\n          ^\nDETAIL: columns: a\nHINT: try a");
     }
 }
