@@ -27,6 +27,9 @@ pub struct Options {
     /// Times that each is planned
     #[arg(long, default_value_t = 40)]
     repeat: usize,
+    /// Only statements with this in their name
+    #[arg(long, default_value = "")]
+    only: String,
 }
 
 /// Joins as an application prepares them.
@@ -67,12 +70,15 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     let database = open(&path, None, &mut report)?;
     println!("{:<24}{:>12}{:>12}", "statement", "anew us", "kept us");
     let mut rows = Vec::new();
+    let bench = Bench { runtime: &runtime, database: &database, repeat };
     for query in &QUERIES {
-        let bench = Bench { runtime: &runtime, database: &database, repeat };
-        rows.push(bench.measure(&format!("Q{}", query.number), &Statement::Text(query.sql))?);
+        let name = format!("Q{}", query.number);
+        if name.contains(&options.only) {
+            rows.push(bench.measure(&name, &Statement::Text(query.sql))?);
+        }
     }
-    for (name, sql) in PREPARED {
-        let bench = Bench { runtime: &runtime, database: &database, repeat };
+    let texts = rows.len();
+    for (name, sql) in PREPARED.iter().filter(|(name, _)| name.contains(&options.only)) {
         let prepared = runtime.block_on(database.session().prepare(sql, &[])).map_err(text)?;
         let statement = Statement::Prepared(Arc::new(prepared));
         rows.push(bench.measure(name, &statement)?);
@@ -80,12 +86,12 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     for row in &rows {
         report.row(json!({"statement": row.name, "anew_seconds": row.anew, "kept_seconds": row.kept}));
     }
-    let of_prepared = &rows[QUERIES.len()..];
+    let of_prepared = &rows[texts..];
     let worst = |rows: &[Row], of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max) * 1e6;
     report.summarise("prepared_kept_us_worst", worst(of_prepared, |row| row.kept));
     report.summarise("prepared_anew_us_worst", worst(of_prepared, |row| row.anew));
-    report.summarise("tpch_anew_us_total", rows.iter().take(QUERIES.len()).map(|row| row.anew * 1e6).sum::<f64>());
-    report.summarise("tpch_kept_us_total", rows.iter().take(QUERIES.len()).map(|row| row.kept * 1e6).sum::<f64>());
+    report.summarise("tpch_anew_us_total", rows.iter().take(texts).map(|row| row.anew * 1e6).sum::<f64>());
+    report.summarise("tpch_kept_us_total", rows.iter().take(texts).map(|row| row.kept * 1e6).sum::<f64>());
     report.configure("plans_reused", database.plans_reused());
     Ok(report)
 }

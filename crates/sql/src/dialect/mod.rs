@@ -14,6 +14,7 @@ mod casts;
 mod columns;
 mod domains;
 mod failures;
+mod intervals;
 mod literals;
 mod meaning;
 mod operators;

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use saki_base::{DataType, Value};
 
 use super::arithmetic::quotient;
+use super::intervals;
 use crate::error::SqlError;
 
 const TIMESTAMP: Arrow = Arrow::Timestamp(TimeUnit::Microsecond, None);
@@ -108,9 +109,16 @@ fn arithmetic(expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<Ra
         (BinaryOperator::Plus, Arrow::Interval(_), Arrow::Date32) => {
             binary_expr(cast(right, TIMESTAMP), Operator::Plus, left)
         }
+        (BinaryOperator::Multiply, Arrow::Interval(_), factor) if is_number(factor) => intervals::times(left, right),
+        (BinaryOperator::Multiply, factor, Arrow::Interval(_)) if is_number(factor) => intervals::times(right, left),
+        (BinaryOperator::Divide, Arrow::Interval(_), divisor) if is_number(divisor) => intervals::over(left, right),
         _ => return Ok(original(left, right)),
     };
     Ok(PlannerResult::Planned(planned))
+}
+
+fn is_number(data_type: &Arrow) -> bool {
+    is_exact(data_type) || data_type.is_floating()
 }
 
 fn is_exact(data_type: &Arrow) -> bool {

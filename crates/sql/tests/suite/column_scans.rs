@@ -1,5 +1,6 @@
 //! Scans of column segments: when they are chosen, what they show, and when they look keys up instead.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,21 +15,29 @@ fn create(directory: &Path) -> Arc<Database> {
     Database::create(directory.join("database"), CreateOptions { open, ..CreateOptions::default() }).unwrap()
 }
 
-async fn fill(session: &Session) {
+async fn fill(session: &Session, directory: &Path) {
+    let (mut orders, mut lines) = (String::new(), String::new());
+    for o in 1..=20_000_u64 {
+        let _ = writeln!(orders, "{o},{},order {}", o * 7919 % 10_007, o * 31);
+        for n in 1..=3 {
+            let (part, price) = ((o * 7919 + n) % 30_011, (o * 104_729 + n * 31) % 999_983);
+            let _ = writeln!(lines, "{o},{n},{part},{price},line {}", o * 17);
+        }
+    }
     for sql in [
         "CREATE TABLE orders (o_id int PRIMARY KEY, o_customer int, o_note text)",
         "CREATE TABLE line (l_order int, l_number int, l_part int, l_price numeric(10,2), l_note text, \
          PRIMARY KEY (l_order, l_number))",
         "CREATE INDEX line_part ON line (l_part)",
-        "INSERT INTO orders SELECT value, value * 7919 % 10007, 'order ' || value * 31 FROM generate_series(1, 20000)",
-        "INSERT INTO line SELECT o.value, n.value, (o.value * 7919 + n.value) % 30011, \
-         cast((o.value * 104729 + n.value * 31) % 999983 AS numeric(10,2)), 'line ' || o.value * 17 \
-         FROM generate_series(1, 20000) o, generate_series(1, 3) n",
-        "CHECKPOINT",
-        "ANALYZE",
     ] {
         session.execute(sql).await.unwrap();
     }
+    for (table, rows) in [("orders", orders), ("line", lines)] {
+        let file = directory.join(table);
+        std::fs::write(&file, rows).unwrap();
+        session.execute(&format!("COPY {table} FROM '{}' WITH (FORMAT csv)", file.display())).await.unwrap();
+    }
+    session.execute("ANALYZE").await.unwrap();
 }
 
 async fn lines(session: &Session, sql: &str) -> Vec<String> {
@@ -46,7 +55,7 @@ fn a_few_columns_of_all_rows_are_read_from_segments_and_single_rows_from_pages()
     let database = create(directory.path());
     run(async {
         let session = database.session();
-        fill(&session).await;
+        fill(&session, directory.path()).await;
         let narrow = "SELECT sum(l_price) FROM line WHERE l_part < 20000";
         let plan = session.explain(narrow).await.unwrap();
         assert!(plan.contains("ColumnScanExec: line, 1 segments, columns [l_price], where l_part < 20000"), "{plan}");
@@ -69,7 +78,7 @@ fn what_a_scan_did_is_shown() {
     let database = create(directory.path());
     run(async {
         let session = database.session();
-        fill(&session).await;
+        fill(&session, directory.path()).await;
         session.set("access_path", "columns").unwrap();
         database.drop_caches();
         let sql = "EXPLAIN ANALYZE SELECT max(l_price) FROM line WHERE l_order > 0 AND l_part + 1 < 100";
@@ -90,7 +99,7 @@ fn few_keys_of_a_join_are_looked_up_instead_of_scanning() {
     let database = create(directory.path());
     run(async {
         let session = database.session();
-        fill(&session).await;
+        fill(&session, directory.path()).await;
         session.set("index_join", "never").unwrap();
         session.set("access_path", "columns").unwrap();
         // The planner cannot know how many orders there are of a customer whose number it does not see.
