@@ -6,8 +6,6 @@
 //!
 //! Memory: one segment's columns, their encoded form, and the copy of the column each thread is at.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use arrow_array::Array;
@@ -17,11 +15,9 @@ use saki_base::{PageSize, TreeId};
 use saki_vector::{Batch, Column};
 use saki_volume::PageWriter;
 
-use crate::bloom::Bloom;
 use crate::directory::{self, SegmentsRoot};
+use crate::encoder::{ColumnEncoder, Encoded, Parts};
 use crate::segment::{ColumnRun, SEGMENT_ROWS, Segment};
-use crate::survey::survey;
-use crate::zone::Zone;
 use crate::{Codec, ColumnType, ColumnsError};
 
 /// Bytes of a segment's values at most, before encoding; a single row may have more.
@@ -49,9 +45,10 @@ impl Default for BuildOptions {
 
 /// Builds the segments of a table. Nothing of it counts before [`finish`](Self::finish)'s root is published; dropped, it has written nothing.
 pub struct SegmentBuilder<'c> {
-    codec: &'c dyn Codec,
-    columns: Vec<ColumnType>,
-    options: BuildOptions,
+    encoder: ColumnEncoder<'c>,
+    /// Rows and bytes of a segment at most.
+    rows_max: usize,
+    bytes_max: usize,
     writer: PageWriter,
     pending: Pending,
     segments: Vec<Segment>,
@@ -68,7 +65,10 @@ struct Pending {
 
 impl<'c> SegmentBuilder<'c> {
     pub fn new(codec: &'c dyn Codec, columns: Vec<ColumnType>, writer: PageWriter, options: BuildOptions) -> Self {
-        Self { codec, columns, options, writer, pending: Pending::default(), segments: Vec::new() }
+        let BuildOptions { rows, bytes, threads, bloom } = options;
+        let encoder = ColumnEncoder::new(codec, columns, threads, bloom);
+        let pending = Pending::default();
+        Self { encoder, rows_max: rows as usize, bytes_max: bytes, writer, pending, segments: Vec::new() }
     }
 
     /// Adds rows, in native form. `key` gives the encoded primary key of a row of the batch; it is asked for the first row of each
@@ -83,7 +83,7 @@ impl<'c> SegmentBuilder<'c> {
     ) -> Result<(), ColumnsError> {
         let mut start = 0;
         while start < batch.rows {
-            let room = self.options.rows as usize - self.pending.rows;
+            let room = self.rows_max - self.pending.rows;
             let candidate = batch.slice(start, room.min(batch.rows - start));
             let (rows, bytes) = self.rows_that_fit(&candidate);
             if rows == 0 {
@@ -103,7 +103,7 @@ impl<'c> SegmentBuilder<'c> {
 
     /// How many of the candidate's first rows the pending segment takes, and their bytes. An empty segment takes one at least.
     fn rows_that_fit(&self, candidate: &Batch) -> (usize, usize) {
-        let room = self.options.bytes.saturating_sub(self.pending.bytes);
+        let room = self.bytes_max.saturating_sub(self.pending.bytes);
         let bytes = candidate.columns.iter().map(value_bytes).sum();
         if bytes <= room {
             return (candidate.rows, bytes);
@@ -124,7 +124,7 @@ impl<'c> SegmentBuilder<'c> {
     /// Cuts segments at so many rows from now on; what is pending becomes one.
     pub fn cut_at(&mut self, rows: u32) -> Result<(), ColumnsError> {
         self.flush()?;
-        self.options.rows = rows.clamp(1, SEGMENT_ROWS);
+        self.rows_max = rows.clamp(1, SEGMENT_ROWS) as usize;
         Ok(())
     }
 
@@ -140,8 +140,7 @@ impl<'c> SegmentBuilder<'c> {
     pub fn keep_with(&mut self, mut segment: Segment, changed: &[(usize, Column)]) -> Result<(), ColumnsError> {
         self.flush()?;
         let parts: Vec<Parts<'_>> = changed.iter().map(|(index, column)| (*index, vec![column])).collect();
-        for ((index, _), encoded) in parts.iter().zip(encode_columns(self.codec, &self.columns, &parts, &self.options)?)
-        {
+        for ((index, _), encoded) in parts.iter().zip(self.encoder.encode(&parts)?) {
             segment.columns[*index] = self.append(encoded)?;
         }
         self.segments.push(segment);
@@ -155,8 +154,8 @@ impl<'c> SegmentBuilder<'c> {
             return Ok(());
         }
         let parts = |index| (index, batches.iter().map(|batch| &batch.columns[index]).collect());
-        let parts: Vec<Parts<'_>> = (0..self.columns.len()).map(parts).collect();
-        let encoded = encode_columns(self.codec, &self.columns, &parts, &self.options)?;
+        let parts: Vec<Parts<'_>> = (0..self.encoder.columns().len()).map(parts).collect();
+        let encoded = self.encoder.encode(&parts)?;
         let columns = encoded.into_iter().map(|encoded| self.append(encoded)).collect::<Result<_, _>>()?;
         self.segments.push(Segment { first_key, rows: rows as u32, columns });
         Ok(())
@@ -188,57 +187,8 @@ impl<'c> SegmentBuilder<'c> {
         directory: TreeId,
     ) -> Result<(SegmentsRoot, PageWriter), ColumnsError> {
         self.flush()?;
-        directory::write(self.writer, page_size, directory, &self.columns, &self.segments)
+        directory::write(self.writer, page_size, directory, self.encoder.columns(), &self.segments)
     }
-}
-
-/// A column's blob and zone.
-type Encoded = (Vec<u8>, Zone);
-/// A table's column, and the pieces of it that are a segment's, in order.
-type Parts<'c> = (usize, Vec<&'c Column>);
-
-/// Encodes columns, each on whichever thread is free.
-fn encode_columns(
-    codec: &dyn Codec,
-    columns: &[ColumnType],
-    parts: &[Parts<'_>],
-    options: &BuildOptions,
-) -> Result<Vec<Encoded>, ColumnsError> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let position = next.fetch_add(1, Ordering::Relaxed);
-            let Some((index, parts)) = parts.get(position) else { return done };
-            let filtered = options.bloom.contains(index);
-            done.push((position, encode_column(codec, &columns[*index], parts, filtered)));
-        }
-    };
-    let mut encoded = thread::scope(|scope| {
-        let others: Vec<_> = (1..options.threads.min(parts.len())).map(|_| scope.spawn(work)).collect();
-        let mut encoded = work();
-        for other in others {
-            encoded.extend(other.join().map_err(|_| ColumnsError::Internal("an encoding thread panicked".into()))?);
-        }
-        Ok::<_, ColumnsError>(encoded)
-    })?;
-    encoded.sort_unstable_by_key(|(position, _)| *position);
-    encoded.into_iter().map(|(_, column)| column).collect()
-}
-
-fn encode_column(
-    codec: &dyn Codec,
-    column: &ColumnType,
-    parts: &[&Column],
-    filtered: bool,
-) -> Result<Encoded, ColumnsError> {
-    let whole = Column::concat(parts).map_err(|error| ColumnsError::Internal(error.to_string()))?;
-    let mut zone = survey(&whole, column.data_type)?;
-    // Values that are listed decide more than a filter could.
-    if filtered && zone.values.is_none() {
-        zone.bloom = Some(Arc::new(Bloom::of(&whole, column.data_type, zone.distinct)?));
-    }
-    Ok((codec.encode(&whole, column.data_type)?, zone))
 }
 
 /// Bytes that a column's values take, without encoding: what segments are cut by.

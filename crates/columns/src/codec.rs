@@ -2,6 +2,7 @@
 
 mod blob;
 mod decode;
+mod dictionary;
 mod encode;
 mod ordered;
 mod select;
@@ -23,8 +24,18 @@ use crate::test::Test;
 ///
 /// The bytes begin with a version; what is written today is read by every later version.
 pub trait Codec: Send + Sync {
-    /// Encodes a column in any native form of `data_type`.
-    fn encode(&self, column: &Column, data_type: DataType) -> Result<Vec<u8>, ColumnsError>;
+    /// Encodes a column in any native form of `data_type`, `among` certain encodings or in whichever takes least.
+    fn encode_among(
+        &self,
+        column: &Column,
+        data_type: DataType,
+        among: Option<Encodings>,
+    ) -> Result<EncodedColumn, ColumnsError>;
+
+    /// Encodes a column in whichever encodings take least.
+    fn encode(&self, column: &Column, data_type: DataType) -> Result<Vec<u8>, ColumnsError> {
+        Ok(self.encode_among(column, data_type, None)?.blob)
+    }
 
     /// The inverse, in a native form. `bytes` are those that were encoded: their checksum has been compared. Borrows from
     /// `bytes` where the encoding allows.
@@ -39,6 +50,19 @@ pub trait Codec: Send + Sync {
         test: &Test,
     ) -> Result<Option<BooleanArray>, ColumnsError>;
 }
+
+/// A column of one segment as bytes.
+#[derive(Debug)]
+pub struct EncodedColumn {
+    pub blob: Vec<u8>,
+    /// What the blob is made of.
+    pub encodings: Encodings,
+}
+
+/// A set of encodings. Finding those that suit a column takes most of the time of encoding it, and what suited one segment's
+/// suits the next one's, as a rule.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Encodings(u16);
 
 /// The codec that segments are written with.
 pub fn codec() -> Arc<dyn Codec> {

@@ -382,9 +382,8 @@ impl Session {
     /// The plan of a query over the newest snapshot, and how to run it.
     pub(crate) async fn plan(&self, query: &ast::Statement) -> Result<Planned> {
         let env = self.env().await?;
-        let kept = if env.settings.plan_cache { self.db.plans.find(query, &env)? } else { None };
-        let planned = match kept {
-            Some((plan, schema)) => Planned { plan, context: self.task_context(&env.settings)?, schema },
+        let planned = match self.kept_plan(query, &env)? {
+            Some(kept) => kept,
             None => self.plan_anew(query, &env, self.db.plans.sight(query)).await?.0,
         };
         self.transactions.lock().await.track(&env.view)?;
@@ -395,12 +394,9 @@ impl Session {
     async fn plan_open(&self, query: &ast::Statement, values: &Arc<[ScalarValue]>) -> Result<Option<Planned>> {
         let view = self.transactions.lock().await.read_view(&self.db)?;
         let env = QueryEnv::new(&self.db, view, self.settings()).with_parameters(Arc::clone(values));
-        if !env.settings.plan_cache {
-            return Ok(None);
-        }
         let env = Arc::new(env);
-        let planned = match self.db.plans.find(query, &env)? {
-            Some((plan, schema)) => Planned { plan, context: self.task_context(&env.settings)?, schema },
+        let planned = match self.kept_plan(query, &env)? {
+            Some(kept) => kept,
             None => match self.db.plans.sight(query) {
                 Sighting::First | Sighting::Refused => return Ok(None),
                 again => match self.plan_anew(query, &env, again).await {
@@ -415,6 +411,15 @@ impl Session {
         };
         self.transactions.lock().await.track(&env.view)?;
         Ok(Some(planned))
+    }
+
+    /// The plan that is kept for a query, if there is one and plans are kept at all.
+    fn kept_plan(&self, query: &ast::Statement, env: &Arc<QueryEnv>) -> Result<Option<Planned>> {
+        if !env.settings.plan_cache {
+            return Ok(None);
+        }
+        let Some((plan, schema)) = self.db.plans.find(query, env)? else { return Ok(None) };
+        Ok(Some(Planned { plan, context: self.task_context(&env.settings)?, schema }))
     }
 
     /// A plan, and whether it is kept.
@@ -510,6 +515,9 @@ impl Session {
         values: &Arc<[ScalarValue]>,
         bound: impl FnOnce() -> Result<ast::Statement>,
     ) -> Result<Option<StatementResult>> {
+        if !self.settings.read().plan_cache {
+            return Ok(None);
+        }
         let started = async {
             match self.plan_open(query, values).await? {
                 Some(planned) => self.start(planned, bound).await.map(Some),

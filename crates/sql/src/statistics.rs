@@ -181,9 +181,8 @@ impl ColumnCollector {
 impl ColumnStatistics {
     /// Share of rows whose value is `value`.
     fn equal(&self, value: &Value) -> f64 {
-        let wanted = hash(value.as_ref());
-        if let Some((_, share)) = self.common.iter().find(|(hash, _)| *hash == wanted) {
-            return *share;
+        if let Some(share) = self.common_share(value) {
+            return share;
         }
         if let (Some(low), Some(high)) = (self.bounds.first(), self.bounds.last()) {
             let at = image(value.as_ref());
@@ -194,6 +193,12 @@ impl ColumnStatistics {
             }
         }
         self.uncommon()
+    }
+
+    /// Share of rows whose value is `value`, if that is a common one.
+    fn common_share(&self, value: &Value) -> Option<f64> {
+        let wanted = hash(value.as_ref());
+        self.common.iter().find(|(hash, _)| *hash == wanted).map(|(_, share)| *share)
     }
 
     /// Share of rows with a value that is not among the common ones.
@@ -248,9 +253,7 @@ impl Table {
     /// statistics.
     pub fn likely_share(&self, column: usize, value: &Value) -> Option<f64> {
         let statistics = self.statistics.as_ref()?.columns.get(column)?;
-        let wanted = hash(value.as_ref());
-        let common = statistics.common.iter().find(|(hash, _)| *hash == wanted);
-        Some(common.map_or_else(|| statistics.uncommon(), |(_, share)| *share))
+        Some(statistics.common_share(value).unwrap_or_else(|| statistics.uncommon()))
     }
 
     /// Share of the rows for which all tests hold.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Int16Type, Int32Type, Int64Type, UInt16Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, StringViewArray, UInt32Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, StringViewArray, UInt16Array, UInt32Array};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::DataType;
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
@@ -102,8 +102,8 @@ impl Column {
     }
 
     /// One column of several of the same logical type, whatever their forms. Dictionaries stay one if all have the same
-    /// values. Text keeps the buffers of all columns alive; a buffer that many share is listed once where the list would
-    /// get long.
+    /// values, and become one, with what text there is besides, if their values are few. Other text keeps the buffers of all
+    /// columns alive; a buffer that many share is listed once where the list would get long.
     pub fn concat(columns: &[&Self]) -> Result<Self> {
         let [first, rest @ ..] = columns else { return Err(VectorError::internal("no columns to put together")) };
         if rest.is_empty() {
@@ -112,6 +112,8 @@ impl Column {
         let all = |wanted: fn(&DataType) -> bool| columns.iter().all(|column| wanted(column.array.data_type()));
         let same = rest.iter().all(|column| column.array.data_type() == first.array.data_type());
         let array = if let Some(dictionary) = concat_dictionaries(columns)? {
+            dictionary
+        } else if let Some(dictionary) = merge_dictionaries(columns)? {
             dictionary
         } else if all(|t| matches!(t, DataType::Dictionary(..) | DataType::Utf8View)) {
             let views = columns.iter().map(|column| form::text_views(column)).collect::<Result<Vec<_>>>()?;
@@ -165,6 +167,64 @@ fn concat_dictionaries(columns: &[&Column]) -> Result<Option<ArrayRef>> {
     Ok(Some(Arc::new(TextDictionary::try_new(codes, Arc::clone(values))?)))
 }
 
+/// Rows for each value that dictionaries hold, at least, for them to be made one.
+const ROWS_PER_VALUE_MIN: usize = 8;
+
+/// One dictionary of text that in part is by dictionaries, if all values together are few beside the rows.
+fn merge_dictionaries(columns: &[&Column]) -> Result<Option<ArrayRef>> {
+    let (mut values, mut dictionaries, mut rows) = (0, 0, 0);
+    for column in columns {
+        rows += column.len();
+        values += match column.array.data_type() {
+            DataType::Dictionary(..) => {
+                dictionaries += 1;
+                column.array.as_dictionary::<UInt16Type>().values().len()
+            }
+            DataType::Utf8View => column.len(),
+            _ => return Ok(None),
+        };
+    }
+    if dictionaries == 0 || values > usize::from(u16::MAX) || values * ROWS_PER_VALUE_MIN > rows {
+        return Ok(None);
+    }
+    let mut merged = TextSet::default();
+    let mut codes = Vec::with_capacity(rows);
+    for column in columns {
+        match column.array.as_any().downcast_ref::<TextDictionary>() {
+            Some(dictionary) => {
+                let ours: Vec<u16> =
+                    dictionary.values().as_string_view().iter().map(|text| merged.code(text)).collect();
+                // What lies under a NULL may be any code.
+                let code = |theirs: &u16| ours.get(usize::from(*theirs)).copied().unwrap_or_default();
+                codes.extend(dictionary.keys().values().iter().map(code));
+            }
+            None => codes.extend(column.array.as_string_view().iter().map(|text| merged.code(text))),
+        }
+    }
+    let arrays: Vec<ArrayRef> = columns.iter().map(|column| Arc::clone(&column.array)).collect();
+    let codes = UInt16Array::new(codes.into(), concat_nulls(&arrays));
+    let values = StringViewArray::from_iter_values(merged.texts);
+    Ok(Some(Arc::new(TextDictionary::try_new(codes, Arc::new(values))?)))
+}
+
+/// Distinct texts, numbered as they come.
+#[derive(Default)]
+struct TextSet<'t> {
+    texts: Vec<&'t str>,
+    codes: HashMap<&'t str, u16>,
+}
+
+impl<'t> TextSet<'t> {
+    /// The number of a text; of NULL, any.
+    fn code(&mut self, text: Option<&'t str>) -> u16 {
+        let Some(text) = text else { return 0 };
+        *self.codes.entry(text).or_insert_with(|| {
+            self.texts.push(text);
+            (self.texts.len() - 1) as u16
+        })
+    }
+}
+
 /// Buffers that a column of text may list without a look whether they are the same: twins cost less than finding them.
 const BUFFERS: usize = 1024;
 
@@ -212,7 +272,7 @@ fn concat_nulls(arrays: &[ArrayRef]) -> Option<NullBuffer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Decimal128Array, Int64Array, UInt16Array};
+    use arrow_array::{Decimal128Array, Int64Array};
 
     const TEXTS: [&str; 3] = ["short", "a text that is not inline", "another text that is not inline"];
 
@@ -250,6 +310,34 @@ mod tests {
             let expected: Vec<_> = parts.iter().flat_map(|part| texts(part)).collect();
             assert_eq!(texts(&Column::concat(&parts).unwrap()), expected);
         }
+    }
+
+    #[test]
+    fn dictionaries_of_few_values_become_one() {
+        let of = |codes: Vec<Option<u16>>, values: &[&str]| {
+            let values = Arc::new(StringViewArray::from_iter_values(values));
+            Column::new(Arc::new(TextDictionary::new(UInt16Array::from(codes), values)))
+        };
+        let many = |first: u16, second| {
+            (0..60).map(move |row| (row % 5 > 0).then_some(if row % 2 > 0 { first } else { second }))
+        };
+        let (one, other) = (of(many(2, 0).collect(), &TEXTS), of(many(1, 0).collect(), &[TEXTS[2], "x"]));
+        let text = views(&[None, Some("x"), Some(TEXTS[1])]);
+        for parts in [vec![&one, &other], vec![&text, &one], vec![&one, &text, &other, &text]] {
+            let whole = Column::concat(&parts).unwrap();
+            assert_eq!(texts(&whole), parts.iter().flat_map(|part| texts(part)).collect::<Vec<_>>());
+            let values = whole.array().as_dictionary::<UInt16Type>().values().as_string_view();
+            let mut distinct: Vec<_> = values.iter().flatten().collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            assert_eq!(distinct.len(), values.len(), "{values:?}");
+        }
+        let few_rows = Column::concat(&[&one.slice(0, 3), &other.slice(0, 3)]).unwrap();
+        assert_eq!(few_rows.array().data_type(), &DataType::Utf8View);
+        assert_eq!(texts(&few_rows), [texts(&one.slice(0, 3)), texts(&other.slice(0, 3))].concat());
+        // Nothing but NULLs beside a dictionary without values.
+        let empty = of(vec![None; 8], &[]);
+        assert_eq!(texts(&Column::concat(&[&empty, &empty.slice(0, 2)]).unwrap()), vec![None; 10]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use saki_base::{DataType, checksum};
 use saki_vector::expr::CompareOp;
 
 use super::*;
+use crate::codec::{EncodedColumn, Encodings};
 use crate::segment::ColumnRun;
 use crate::{Codec, Zone};
 
@@ -24,7 +25,7 @@ fn values(bytes: &[u8]) -> Vec<i64> {
 }
 
 impl Codec for Plain {
-    fn encode(&self, _: &Column, _: DataType) -> Result<Vec<u8>, ColumnsError> {
+    fn encode_among(&self, _: &Column, _: DataType, _: Option<Encodings>) -> Result<EncodedColumn, ColumnsError> {
         Err(ColumnsError::Unsupported("only read here".into()))
     }
 

@@ -14,7 +14,8 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 use saki_base::DataType;
-use saki_vector::{Column, form};
+use saki_vector::Column;
+use saki_vector::form::{self, TextDictionary};
 use vortex_array::IntoArray;
 use vortex_array::arrays::{BoolArray, PrimitiveArray as VortexPrimitive, StructArray};
 use vortex_array::dtype::NativePType;
@@ -23,6 +24,7 @@ use vortex_arrow::convert::from_arrow_byte_view;
 use vortex_error::VortexResult;
 
 use super::blob::Shape;
+use super::dictionary::dictionary;
 use crate::ColumnsError;
 
 type VortexArray = vortex_array::ArrayRef;
@@ -30,7 +32,7 @@ type VortexArray = vortex_array::ArrayRef;
 /// Names of the halves of a value of 16 bytes.
 pub const LIMBS: [&str; 2] = ["high", "low"];
 
-/// The values of a column in the library's form.
+/// The values of a column in the library's form: not encoded, but for text that may as well keep its dictionary.
 pub fn values(column: &Column, data_type: DataType) -> Result<(Shape, VortexArray), ColumnsError> {
     let array = column.array();
     let unexpected = || ColumnsError::Internal(format!("a column of {data_type} as {}", array.data_type()));
@@ -53,6 +55,11 @@ pub fn values(column: &Column, data_type: DataType) -> Result<(Shape, VortexArra
             DataType::Text | DataType::Varchar(_) | DataType::Char(_),
             ArrowType::Utf8View | ArrowType::Dictionary(..),
         ) => {
+            if let Some(array) = array.as_any().downcast_ref::<TextDictionary>()
+                && let Some(dictionary) = dictionary(array).map_err(failed)?
+            {
+                return Ok((Shape::Plain, dictionary.into_array()));
+            }
             let views = form::text_views(column).map_err(|error| ColumnsError::Internal(error.to_string()))?;
             text(views.as_string_view()).map_err(failed)?
         }

@@ -9,8 +9,10 @@ use arrow_array::{Array, BooleanArray};
 use arrow_buffer::{BooleanBuffer, Buffer};
 use saki_base::DataType;
 use saki_vector::Column;
+use vortex_array::arrays::dict::DictArraySlotsExt;
+use vortex_array::arrays::{Dict, DictArray};
 use vortex_array::serde::{SerializeOptions, SerializedArray};
-use vortex_array::{ArrayContext, ArrayRef, VortexSessionExecute, array_session};
+use vortex_array::{ArrayContext, ArrayRef, IntoArray, VortexSessionExecute, array_session};
 use vortex_btrblocks::schemes::{binary, float, integer, string};
 use vortex_btrblocks::{CascadingCompressor, Scheme};
 use vortex_buffer::{Alignment, ByteBuffer};
@@ -20,7 +22,7 @@ use vortex_session::registry::{Id, ReadContext};
 
 use super::blob::{self, Blob};
 use super::ordered::Ordered;
-use super::{Codec, decode, encode, select};
+use super::{Codec, EncodedColumn, Encodings, decode, encode, select};
 use crate::ColumnsError;
 use crate::test::Test;
 
@@ -63,10 +65,13 @@ const SCHEMES: [&dyn Scheme; 15] = [
     &binary::VarBinScheme,
 ];
 
+/// Those of [`SCHEMES`] that the compressor tries on the codes of a dictionary.
+const CODE_SCHEMES: [&dyn Scheme; 3] =
+    [&integer::BitPackingScheme::v1(), &integer::SparseScheme, &integer::RunEndScheme];
+
 /// [`Codec`] on the vortex library's arrays.
 pub struct VortexCodec {
     session: VortexSession,
-    compressor: CascadingCompressor,
     /// [`ENCODINGS`], for writing: no other can be.
     writable: ArrayContext,
     /// [`ENCODINGS`], for reading.
@@ -86,7 +91,6 @@ impl Default for VortexCodec {
         let encodings: Vec<Id> = ENCODINGS.into_iter().map(Id::new_static).collect();
         Self {
             session,
-            compressor: CascadingCompressor::new(SCHEMES.to_vec()),
             writable: ArrayContext::new(encodings.clone()).with_allowed_ids(encodings.iter().copied().collect()),
             readable: ReadContext::new(encodings),
         }
@@ -108,15 +112,28 @@ impl VortexCodec {
         walled(|| Ok(describe(&serialized(values)?)))
     }
 
-    /// Appends the compressed values to a blob.
-    fn write(&self, values: &ArrayRef, blob: &mut Vec<u8>) -> VortexResult<()> {
-        let compressed = self.compressor.compress(values, &mut self.session.create_execution_ctx())?;
+    /// Appends the compressed values to a blob. Gives what they were compressed with.
+    fn write(&self, values: &ArrayRef, among: Option<Encodings>, blob: &mut Vec<u8>) -> VortexResult<Encodings> {
+        let context = &mut self.session.create_execution_ctx();
+        let compressor = compressor(&SCHEMES, among);
+        let compressed = match values.as_opt::<Dict>() {
+            None => compressor.compress(values, context)?,
+            Some(dictionary) => {
+                let codes = self::compressor(&CODE_SCHEMES, among).compress(dictionary.codes(), context)?;
+                let distinct = compressor.compress(dictionary.values(), context)?;
+                DictArray::try_new(codes, distinct)?.into_array()
+            }
+        };
         // Padding counts from the blob's start, which readers align.
-        let options = SerializeOptions { offset: blob.len(), include_padding: true };
+        let start = blob.len();
+        let options = SerializeOptions { offset: start, include_padding: true };
         for part in compressed.serialize(&self.writable, &self.session, &options)? {
             blob.extend_from_slice(&part);
         }
-        Ok(())
+        match among {
+            Some(among) => Ok(among),
+            None => Ok(encodings_of(&serialized(Buffer::from(&blob[start..]))?)),
+        }
     }
 
     /// The array that was written, still encoded.
@@ -130,6 +147,27 @@ impl VortexCodec {
     }
 }
 
+/// Tries those of some schemes that write one of some encodings.
+fn compressor(schemes: &[&'static dyn Scheme], among: Option<Encodings>) -> CascadingCompressor {
+    let wanted = |scheme: &&&'static dyn Scheme| {
+        let writes = |among: Encodings| {
+            scheme.produced_encodings().iter().any(|encoding| among.0 & bit_of(encoding.as_ref()) != 0)
+        };
+        among.is_none_or(writes)
+    };
+    CascadingCompressor::new(schemes.iter().filter(wanted).copied().collect())
+}
+
+/// The encodings of a tree: as written, which some arrays in memory are not named after.
+fn encodings_of(node: &SerializedArray) -> Encodings {
+    let own = 1_u16.checked_shl(node.encoding_id().into()).unwrap_or_default();
+    Encodings((0..node.nchildren()).fold(own, |all, child| all | encodings_of(&node.child(child)).0))
+}
+
+fn bit_of(encoding: &str) -> u16 {
+    ENCODINGS.iter().position(|known| *known == encoding).map_or(0, |position| 1 << position)
+}
+
 /// Whether no array in the tree is longer than the column, but by the one offset that strings have more. Lengths of
 /// inner arrays come from the bytes: a damaged one must not become an allocation.
 fn is_bounded(array: &ArrayRef, rows: usize) -> bool {
@@ -141,16 +179,23 @@ fn serialized(values: Buffer) -> VortexResult<SerializedArray> {
 }
 
 impl Codec for VortexCodec {
-    fn encode(&self, column: &Column, data_type: DataType) -> Result<Vec<u8>, ColumnsError> {
+    fn encode_among(
+        &self,
+        column: &Column,
+        data_type: DataType,
+        among: Option<Encodings>,
+    ) -> Result<EncodedColumn, ColumnsError> {
         let rows = column.len();
         let nulls = column.array().logical_nulls();
         let (shape, values) = encode::values(column, data_type)?;
         let mut blob = blob::head(shape, nulls.as_ref(), rows)?;
-        if nulls.is_none_or(|nulls| nulls.null_count() < rows) && rows > 0 {
-            self.write(&values, &mut blob)
-                .map_err(|error| ColumnsError::Internal(format!("cannot encode a column of {data_type}: {error}")))?;
+        if nulls.is_some_and(|nulls| nulls.null_count() == rows) || rows == 0 {
+            return Ok(EncodedColumn { blob, encodings: Encodings::default() });
         }
-        Ok(blob)
+        let encodings = self
+            .write(&values, among, &mut blob)
+            .map_err(|error| ColumnsError::Internal(format!("cannot encode a column of {data_type}: {error}")))?;
+        Ok(EncodedColumn { blob, encodings })
     }
 
     fn decode(&self, bytes: &Buffer, data_type: DataType, rows: usize) -> Result<Column, ColumnsError> {

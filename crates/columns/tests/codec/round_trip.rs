@@ -5,6 +5,7 @@ use arrow_buffer::Buffer;
 use arrow_schema::DataType as ArrowType;
 use proptest::prelude::*;
 use saki_base::{DataType, Random, Value};
+use saki_columns::codec::EncodedColumn;
 use saki_columns::{Codec, ColumnsError, VortexCodec};
 
 use crate::model::{self, DATA_TYPES, Spread};
@@ -14,7 +15,11 @@ use crate::model::{self, DATA_TYPES, Spread};
 fn check(data_type: DataType, values: &[Value]) -> Buffer {
     let codec = VortexCodec::default();
     let column = model::column(data_type, values);
-    let blob = codec.encode(&column, data_type).expect("values of the type");
+    let EncodedColumn { blob, encodings } = codec.encode_among(&column, data_type, None).expect("values of the type");
+    let alike = codec.encode_among(&column, data_type, Some(encodings)).expect("in the encodings it has");
+    assert!(alike.blob.len() <= blob.len() + blob.len() / 8 + 64, "{} bytes, then {}", blob.len(), alike.blob.len());
+    let alike = codec.decode(&Buffer::from_vec(alike.blob), data_type, values.len()).expect("what was encoded");
+    model::assert_same(&model::values(&alike, data_type), values);
     let blob = Buffer::from_slice_ref(&blob);
     let decoded = codec.decode(&blob, data_type, values.len()).expect("what was encoded");
     model::assert_same(&model::values(&decoded, data_type), values);

@@ -9,7 +9,8 @@ use arrow_array::{ArrayRef, Decimal128Array, Float64Array};
 use arrow_buffer::i256;
 use arrow_schema::{ArrowError, DataType};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -155,23 +156,17 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let returns = args.return_field.data_type();
-        let found = match (&self.kind, &arrays[..]) {
-            (Kind::Checked { op, data_type, .. }, [left, right]) => compute(*op, data_type, left, right)?,
-            (Kind::Quotient, [left, right]) => divide(left, right, returns)?,
-            (Kind::FloatQuotient, [left, right]) => divide_floats(left, right, returns)?,
-            (Kind::Round, [float]) => round(float),
-            (Kind::Whole(direction), [value]) => whole(value, *direction, returns)?,
-            (_, [value, ..]) => cast(value, returns)?,
-            (_, []) => return Err(SqlError::internal("arithmetic without operands").into()),
+        let found = |arrays: &[ArrayRef]| match (&self.kind, arrays) {
+            (Kind::Checked { op, data_type, .. }, [left, right]) => compute(*op, data_type, left, right),
+            (Kind::Quotient, [left, right]) => divide(left, right, returns),
+            (Kind::FloatQuotient, [left, right]) => divide_floats(left, right, returns),
+            (Kind::Round, [float]) => Ok(round(float)),
+            (Kind::Whole(direction), [value]) => whole(value, *direction, returns),
+            (_, [value, ..]) => cast(value, returns),
+            (_, []) => Err(SqlError::internal("arithmetic without operands").into()),
         };
-        Ok(if is_constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)
-        } else {
-            ColumnarValue::Array(found)
-        })
+        make_scalar_function(found, Vec::new())(&args.args)
     }
 }
 

@@ -7,7 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as Arrow;
 use datafusion::arrow::compute::cast;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use saki_base::{DataType, Value};
 
@@ -48,12 +49,7 @@ impl ScalarUDFImpl for Read {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let mut arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let read = self.read(&arrays.swap_remove(0))?;
-        Ok(match args.args.first() {
-            Some(ColumnarValue::Scalar(_)) => ColumnarValue::Scalar(ScalarValue::try_from_array(&read, 0)?),
-            _ => ColumnarValue::Array(read),
-        })
+        make_scalar_function(|arrays: &[ArrayRef]| self.read(&arrays[0]), Vec::new())(&args.args)
     }
 }
 

@@ -7,7 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
 use arrow_array::{ArrayRef, PrimitiveArray};
 use arrow_schema::{ArrowError, DataType, IntervalUnit};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
@@ -75,9 +76,13 @@ impl ScalarUDFImpl for Scaled {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let [intervals, numbers] = &arrays[..] else {
+        make_scalar_function(|arrays: &[ArrayRef]| self.scale_all(arrays), Vec::new())(&args.args)
+    }
+}
+
+impl Scaled {
+    fn scale_all(&self, arrays: &[ArrayRef]) -> Result<ArrayRef> {
+        let [intervals, numbers] = arrays else {
             return Err(SqlError::internal(format!("{} of {} operands", self.name, arrays.len())).into());
         };
         let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
@@ -85,11 +90,7 @@ impl ScalarUDFImpl for Scaled {
         let found = pairs.map(|(interval, number)| {
             interval.zip(number).map(|(interval, number)| scale(interval, self.scaling, number)).transpose()
         });
-        let found: ArrayRef = Arc::new(found.collect::<Result<PrimitiveArray<IntervalMonthDayNanoType>>>()?);
-        Ok(match is_constant {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(found),
-        })
+        Ok(Arc::new(found.collect::<Result<PrimitiveArray<IntervalMonthDayNanoType>>>()?))
     }
 }
 

@@ -7,7 +7,8 @@ use arrow_array::types::{Float32Type, Float64Type, TimestampMicrosecondType};
 use arrow_array::{ArrayRef, StringArray};
 use arrow_schema::{DataType as Arrow, TimeUnit};
 use datafusion::arrow::compute::cast;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -44,12 +45,7 @@ impl ScalarUDFImpl for Text {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let mut arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let texts = written(&arrays.swap_remove(0))?;
-        Ok(match args.args.first() {
-            Some(ColumnarValue::Scalar(_)) => ColumnarValue::Scalar(ScalarValue::try_from_array(&texts, 0)?),
-            _ => ColumnarValue::Array(texts),
-        })
+        make_scalar_function(|arrays: &[ArrayRef]| written(&arrays[0]), Vec::new())(&args.args)
     }
 }
 

@@ -8,7 +8,8 @@ use arrow_array::{ArrayRef, StringArray};
 use arrow_schema::{DataType, TimeUnit};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::temporal_conversions::timestamp_us_to_datetime;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use crate::error::SqlError;
@@ -43,25 +44,23 @@ impl ScalarUDFImpl for ToChar {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let [times, templates] = &arrays[..] else {
-            return Err(SqlError::internal("to_char takes two arguments").into());
-        };
-        let times = cast(times, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
-        let templates = cast(templates, &DataType::Utf8)?;
-        let pairs = times.as_primitive::<TimestampMicrosecondType>().iter().zip(templates.as_string::<i32>());
-        let texts = pairs.map(|(time, template)| match (time, template) {
-            (Some(micros), Some(template)) => Moment::new(micros).map(|moment| moment.text(template)).transpose(),
-            _ => Ok(None),
-        });
-        let texts: ArrayRef = Arc::new(texts.collect::<Result<StringArray, SqlError>>()?);
-        Ok(if is_constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&texts, 0)?)
-        } else {
-            ColumnarValue::Array(texts)
-        })
+        make_scalar_function(texts, Vec::new())(&args.args)
     }
+}
+
+/// Times by templates.
+fn texts(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let [times, templates] = arrays else {
+        return Err(SqlError::internal("to_char takes two arguments").into());
+    };
+    let times = cast(times, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
+    let templates = cast(templates, &DataType::Utf8)?;
+    let pairs = times.as_primitive::<TimestampMicrosecondType>().iter().zip(templates.as_string::<i32>());
+    let texts = pairs.map(|(time, template)| match (time, template) {
+        (Some(micros), Some(template)) => Moment::new(micros).map(|moment| moment.text(template)).transpose(),
+        _ => Ok(None),
+    });
+    Ok(Arc::new(texts.collect::<Result<StringArray, SqlError>>()?))
 }
 
 const MONTHS: [&str; 12] = [

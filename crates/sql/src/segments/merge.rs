@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow_array::UInt32Array;
 use saki_base::PageAddress;
-use saki_columns::{Segment, SegmentBuilder, SegmentsRoot, read_directory};
+use saki_columns::{Segment, SegmentBuilder, SegmentsRoot, parallel, read_directory};
 use saki_tree::TreeReader;
 use saki_vector::{Batch, Column};
 
@@ -146,7 +146,7 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
         Self {
             table,
             pacer,
-            runs: RunReader::new(trees.db, &table.name, table.column_types(), &pacer.share),
+            runs: RunReader::new(trees.db, &table.name, table.column_types(), &pacer.share, pacer.threads()),
             builder: builder_of(trees, table, pacer.threads()),
             before,
             segments,
@@ -237,8 +237,9 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
         open.passed = passed;
         let rows = places.len();
         let places = UInt32Array::from(places);
-        let columns = open.columns.iter().zip(&new.columns).map(|(old, new)| spliced(old, new, &places));
-        let batch = Batch::new(columns.collect::<Result<_>>()?, rows);
+        let pairs: Vec<(&Column, &Column)> = open.columns.iter().zip(&new.columns).collect();
+        let columns = parallel::map(&pairs, self.pacer.threads(), |(old, new)| spliced(old, new, &places));
+        let batch = Batch::new(columns.into_iter().collect::<Result<_>>()?, rows);
         self.open = Some(open);
         self.hold(batch)
     }
