@@ -18,7 +18,8 @@
 //! - **codec**: turns a column into bytes and back; the encodings are a library's, the container around them is ours.
 //!
 //! # Where things are
-//! [`SegmentBuilder`] cuts rows into segments and writes them; [`entry`] the bytes of an entry; [`read_directory`] and [`SegmentTable`] what a
+//! [`SegmentBuilder`] cuts rows into segments and writes them, each column encoded as the same column of the segment before while that
+//! suits; [`entry`] the bytes of an entry; [`read_directory`] and [`SegmentTable`] what a
 //! scan starts from; [`codec`] the encodings; [`ColumnCache`] hot runs in memory; [`verify`] walks everything. The scan itself
 //! is `exec`'s; when segments are built and rewritten is `sql`'s.
 //!

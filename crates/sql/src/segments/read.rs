@@ -18,10 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A merge's way to columns of a table's segments.
 pub struct RunReader<'d> {
-    db: &'d Database,
-    /// Of the table, for messages.
-    name: &'d str,
-    columns: Vec<ColumnType>,
+    decoder: RunDecoder<'d>,
     share: Arc<IoShare>,
     /// Opened by the first read: it belongs to the thread that uses it.
     lane: Option<RunLane>,
@@ -38,15 +35,17 @@ impl<'d> RunReader<'d> {
         share: &Arc<IoShare>,
         threads: usize,
     ) -> Self {
-        Self { db, name, columns, share: Arc::clone(share), lane: None, threads, pages_read: 0 }
+        let decoder = RunDecoder { db, name, columns };
+        Self { decoder, share: Arc::clone(share), lane: None, threads, pages_read: 0 }
     }
 
     /// The columns `wanted` of a segment, in that order.
     pub fn read(&mut self, segment: &Segment, wanted: &[usize]) -> Result<Vec<Column>> {
         let runs = self.fetch(segment, wanted)?;
-        let page_bytes = self.db.page_size().bytes();
+        let decoder = &self.decoder;
+        let page_bytes = decoder.db.page_size().bytes();
         self.pages_read += wanted.iter().map(|column| segment.columns[*column].page_count(page_bytes)).sum::<u64>();
-        let columns = parallel::map(&runs, self.threads, |(column, pages)| self.decode(segment, *column, pages));
+        let columns = parallel::map(&runs, self.threads, |(column, pages)| decoder.decode(segment, *column, pages));
         columns.into_iter().collect()
     }
 
@@ -54,7 +53,7 @@ impl<'d> RunReader<'d> {
     fn fetch(&mut self, segment: &Segment, wanted: &[usize]) -> Result<Vec<(usize, AlignedBuffer)>> {
         let mut lane = match self.lane.take() {
             Some(lane) => lane,
-            None => self.db.volume.open_run_lane().map_err(SqlError::storage)?,
+            None => self.decoder.db.volume.open_run_lane().map_err(SqlError::storage)?,
         };
         let mut runs: Vec<Option<(usize, AlignedBuffer)>> = wanted.iter().map(|_| None).collect();
         let mut finished: Vec<RunRead> = Vec::new();
@@ -65,7 +64,7 @@ impl<'d> RunReader<'d> {
                 match lane.try_read(&self.share, run.first_page, run.bytes as usize, next as u64) {
                     Ok(()) => pending += 1,
                     Err(Refusal::Busy) => break,
-                    Err(Refusal::Unmapped) => return Err(self.corrupt(*column, "lies on no device")),
+                    Err(Refusal::Unmapped) => return Err(self.decoder.corrupt(*column, "lies on no device")),
                 }
                 next += 1;
             }
@@ -80,7 +79,17 @@ impl<'d> RunReader<'d> {
         self.lane = Some(lane);
         runs.into_iter().map(|run| run.ok_or_else(|| SqlError::internal("a run was not read"))).collect()
     }
+}
 
+/// Turns the pages of runs into columns, on any thread.
+struct RunDecoder<'d> {
+    db: &'d Database,
+    /// Of the table, for messages.
+    name: &'d str,
+    columns: Vec<ColumnType>,
+}
+
+impl RunDecoder<'_> {
     fn decode(&self, segment: &Segment, column: usize, pages: &[u8]) -> Result<Column> {
         let run = &segment.columns[column];
         let blob = pages.get(..run.bytes as usize).filter(|blob| checksum(blob) == run.checksum);
