@@ -21,6 +21,10 @@ pub fn dictionary(array: &TextDictionary) -> VortexResult<Option<DictArray>> {
     let mut used = vec![false; values.len()];
     keys.iter().flatten().for_each(|key| used[usize::from(key)] = true);
     let mut places: Vec<usize> = (0..values.len()).filter(|place| used[*place]).collect();
+    // Before they are sorted: many values take a while.
+    if places.len() * ROWS_PER_VALUE_MIN > keys.len() {
+        return Ok(None);
+    }
     places.sort_unstable_by(|a, b| values.value(*a).cmp(values.value(*b)));
     let mut ranks = vec![0_u16; values.len()];
     let mut ordered: Vec<&str> = Vec::with_capacity(places.len());
@@ -33,7 +37,7 @@ pub fn dictionary(array: &TextDictionary) -> VortexResult<Option<DictArray>> {
         ranks[place] = (ordered.len() - 1) as u16;
     }
     let distinct = ordered.len();
-    if distinct < 2 || distinct * ROWS_PER_VALUE_MIN > keys.len() {
+    if distinct < 2 {
         return Ok(None);
     }
     let mut last = 0;
