@@ -118,6 +118,12 @@ pub(crate) struct Planned {
     schema: SchemaRef,
 }
 
+/// What a session has for a query before it plans.
+enum Known {
+    Plan(Planned),
+    Sighted(Sighting),
+}
+
 /// One user's conversation with a database.
 pub struct Session {
     pub(crate) db: Arc<Database>,
@@ -341,13 +347,17 @@ impl Session {
 
     /// What a query that begins now works with.
     pub(crate) async fn env(&self) -> Result<Arc<QueryEnv>> {
+        Ok(Arc::new(self.new_env().await?))
+    }
+
+    async fn new_env(&self) -> Result<QueryEnv> {
         let view = self.transactions.lock().await.read_view(&self.db)?;
         Ok(self.env_of(view))
     }
 
     /// What a statement works with that reads `view`.
-    pub(crate) fn env_of(&self, view: Arc<ReadView>) -> Arc<QueryEnv> {
-        Arc::new(QueryEnv::new(&self.db, view, self.settings()))
+    pub(crate) fn env_of(&self, view: Arc<ReadView>) -> QueryEnv {
+        QueryEnv::new(&self.db, view, self.settings())
     }
 
     /// How plans run under `settings`.
@@ -382,9 +392,9 @@ impl Session {
     /// The plan of a query over the newest snapshot, and how to run it.
     pub(crate) async fn plan(&self, query: &ast::Statement) -> Result<Planned> {
         let env = self.env().await?;
-        let planned = match self.kept_plan(query, &env)? {
-            Some(kept) => kept,
-            None => self.plan_anew(query, &env, self.db.plans.sight(query)).await?.0,
+        let planned = match self.known(query, &env)? {
+            Known::Plan(planned) => planned,
+            Known::Sighted(sighting) => self.plan_anew(query, &env, sighting).await?.0,
         };
         self.transactions.lock().await.track(&env.view)?;
         Ok(planned)
@@ -392,34 +402,32 @@ impl Session {
 
     /// The same for a query that leaves parameters open; `None` if it has to be planned with their values in its text.
     async fn plan_open(&self, query: &ast::Statement, values: &Arc<[ScalarValue]>) -> Result<Option<Planned>> {
-        let view = self.transactions.lock().await.read_view(&self.db)?;
-        let env = QueryEnv::new(&self.db, view, self.settings()).with_parameters(Arc::clone(values));
-        let env = Arc::new(env);
-        let planned = match self.kept_plan(query, &env)? {
-            Some(kept) => kept,
-            None => match self.db.plans.sight(query) {
-                Sighting::First | Sighting::Refused => return Ok(None),
-                again => match self.plan_anew(query, &env, again).await {
-                    Ok((planned, true)) => planned,
-                    // What is wrong with the statement, if anything is, its planning with the values will say.
-                    Ok((_, false)) | Err(_) => {
-                        self.db.plans.refuse(query);
-                        return Ok(None);
-                    }
-                },
+        let env = Arc::new(self.new_env().await?.with_parameters(Arc::clone(values)));
+        let planned = match self.known(query, &env)? {
+            Known::Plan(planned) => planned,
+            Known::Sighted(Sighting::First | Sighting::Refused) => return Ok(None),
+            Known::Sighted(again) => match self.plan_anew(query, &env, again).await {
+                Ok((planned, true)) => planned,
+                // What is wrong with the statement, if anything is, its planning with the values will say.
+                Ok((_, false)) | Err(_) => {
+                    self.db.plans.refuse(query);
+                    return Ok(None);
+                }
             },
         };
         self.transactions.lock().await.track(&env.view)?;
         Ok(Some(planned))
     }
 
-    /// The plan that is kept for a query, if there is one and plans are kept at all.
-    fn kept_plan(&self, query: &ast::Statement, env: &Arc<QueryEnv>) -> Result<Option<Planned>> {
+    /// The plan that is kept for a query, or how it has been seen before. Without a cache of plans it never has.
+    fn known(&self, query: &ast::Statement, env: &Arc<QueryEnv>) -> Result<Known> {
         if !env.settings.plan_cache {
-            return Ok(None);
+            return Ok(Known::Sighted(Sighting::First));
         }
-        let Some((plan, schema)) = self.db.plans.find(query, env)? else { return Ok(None) };
-        Ok(Some(Planned { plan, context: self.task_context(&env.settings)?, schema }))
+        Ok(match self.db.plans.find(query, env)? {
+            Some((plan, schema)) => Known::Plan(Planned { plan, context: self.task_context(&env.settings)?, schema }),
+            None => Known::Sighted(self.db.plans.sight(query)),
+        })
     }
 
     /// A plan, and whether it is kept.
@@ -443,9 +451,7 @@ impl Session {
             None => (false, shown),
         };
         let is_kept = match sighting {
-            Sighting::Again(statement) if is_repeatable && env.settings.plan_cache => {
-                self.db.plans.keep(*statement, env, &plan, &schema)?
-            }
+            Sighting::Again(statement) if is_repeatable => self.db.plans.keep(*statement, env, &plan, &schema)?,
             _ => false,
         };
         Ok((Planned { plan, context, schema }, is_kept))
@@ -515,9 +521,6 @@ impl Session {
         values: &Arc<[ScalarValue]>,
         bound: impl FnOnce() -> Result<ast::Statement>,
     ) -> Result<Option<StatementResult>> {
-        if !self.settings.read().plan_cache {
-            return Ok(None);
-        }
         let started = async {
             match self.plan_open(query, values).await? {
                 Some(planned) => self.start(planned, bound).await.map(Some),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow_array::UInt32Array;
 use saki_base::PageAddress;
-use saki_columns::{Segment, SegmentBuilder, SegmentsRoot, parallel, read_directory};
+use saki_columns::{Segment, SegmentBuilder, SegmentsRoot, read_directory};
 use saki_tree::TreeReader;
 use saki_vector::{Batch, Column};
 
@@ -216,11 +216,11 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
         let places = UInt32Array::from(places);
         let new = new_rows(self.table, &gathered)?;
         let old = self.runs.read(&segment, &changed)?;
-        let mut columns = Vec::with_capacity(changed.len());
-        for (column, old) in changed.into_iter().zip(&old) {
-            self.freed.extend(segment.columns[column].pages(self.page_bytes));
-            columns.push((column, spliced(old, &new.columns[column], &places)?));
-        }
+        let pairs: Vec<(&Column, &Column)> =
+            old.iter().zip(changed.iter().map(|column| &new.columns[*column])).collect();
+        let columns = spliced(&pairs, &places, self.pacer.threads())?;
+        self.freed.extend(changed.iter().flat_map(|column| segment.columns[*column].pages(self.page_bytes)));
+        let columns: Vec<(usize, Column)> = changed.into_iter().zip(columns).collect();
         self.builder.keep_with(segment, &columns).map_err(columns_error)
     }
 
@@ -238,8 +238,7 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
         let rows = places.len();
         let places = UInt32Array::from(places);
         let pairs: Vec<(&Column, &Column)> = open.columns.iter().zip(&new.columns).collect();
-        let columns = parallel::map(&pairs, self.pacer.threads(), |(old, new)| spliced(old, new, &places));
-        let batch = Batch::new(columns.into_iter().collect::<Result<_>>()?, rows);
+        let batch = Batch::new(spliced(&pairs, &places, self.pacer.threads())?, rows);
         self.open = Some(open);
         self.hold(batch)
     }

@@ -1,7 +1,7 @@
 //! A segment's columns with changed rows in their places.
 
 use arrow_array::{ArrayRef, UInt32Array};
-use saki_columns::ColumnsError;
+use saki_columns::{ColumnsError, parallel};
 use saki_vector::{Batch, Column, form};
 
 use crate::catalog::Table;
@@ -112,8 +112,12 @@ fn lower_bound(
     Ok(low)
 }
 
-/// A column whose rows are where `places` says: of `old`, or behind it of `new`.
-pub fn spliced(old: &Column, new: &Column, places: &UInt32Array) -> Result<Column> {
+/// Columns whose rows are where `places` says: of a pair's old column, or behind it of its new one.
+pub fn spliced(pairs: &[(&Column, &Column)], places: &UInt32Array, threads: usize) -> Result<Vec<Column>> {
+    parallel::map(pairs, threads, |(old, new)| spliced_column(old, new, places)).into_iter().collect()
+}
+
+fn spliced_column(old: &Column, new: &Column, places: &UInt32Array) -> Result<Column> {
     let both: Vec<&Column> = [old, new].into_iter().filter(|column| !column.is_empty()).collect();
     let whole = match both[..] {
         [] => old.clone(),

@@ -104,7 +104,7 @@ impl Session {
             return transactions.conflict(None).map(Attempt::Again);
         }
         let savepoint = transactions.within(|transaction| transaction.savepoint())?;
-        let env = self.env_of(Arc::clone(&view));
+        let env = Arc::new(self.env_of(Arc::clone(&view)));
         let work = match statement.plan(self, &env).await {
             Ok(work) => work,
             Err(error) => {
