@@ -8,8 +8,8 @@ use saki_volume::PageWriter;
 use crate::database::tree_error;
 use crate::error::Result;
 
-/// Bytes of changes in a chunk, about.
-pub const CHUNK_BYTES: usize = 16 << 20;
+/// Bytes of changes in a chunk, about: small beside a merge, all of whose threads work once its first chunk has passed.
+pub const CHUNK_BYTES: usize = 4 << 20;
 
 /// What becomes of a key: its row in the tree's own format, or none if it is to be gone.
 pub type KeyChange<'c> = (&'c [u8], Option<&'c [u8]>);

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! All of it goes into the writer's publication: if any of it fails, nothing of it counts. Memory: a few chunks, the sorters' share, and
-//! two segments' columns. Whoever adds rows by statement (`append`) comes this way too.
+//! four segments' columns. Whoever adds rows by statement (`append`) comes this way too.
 
 mod chunk;
 mod index;

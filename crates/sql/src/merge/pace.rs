@@ -78,6 +78,11 @@ impl Pacer {
         self.since.set(Instant::now());
     }
 
+    /// Whether it leaves nothing to others: several threads may work where one would do.
+    pub fn is_alone(&self) -> bool {
+        self.pace.duty >= 1.0 && self.pace.threads > 1
+    }
+
     pub fn threads(&self) -> usize {
         self.pace.threads
     }

@@ -6,10 +6,15 @@
 //!                            together, cut evenly  that differ
 //! ```
 //!
+//! Splicing and cutting (`cut`) are two steps: a merge that may use the whole machine has a thread for each, so that one reads while the
+//! other writes. One that is to leave room takes them in turn.
+//!
 //! A segment whose rows stay where they are, since rows were only replaced, keeps the runs of all columns in which they agree with what
 //! they were. Tables whose key is a hidden row id have no key in their segments: theirs are built from the primary tree ([`Touched`]).
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 use arrow_array::UInt32Array;
 use saki_base::PageAddress;
@@ -17,11 +22,12 @@ use saki_columns::{Segment, SegmentBuilder, SegmentsRoot, read_directory};
 use saki_tree::TreeReader;
 use saki_vector::{Batch, Column};
 
+use super::cut::{Cutter, Piece};
 use super::read::RunReader;
 use super::rebuild::{Touched, free_directory};
 use super::rows::RowBatch;
-use super::splice::{SegmentKeys, key_of, spliced};
-use super::{builder_of, columns_error, finish};
+use super::splice::{SegmentKeys, spliced};
+use super::{columns_error, finish};
 use crate::catalog::Table;
 use crate::entries::EntryDecoder;
 use crate::error::{Result, SqlError};
@@ -30,6 +36,8 @@ use crate::writer::Trees;
 
 /// Bytes of changed rows of one segment that wait to be spliced, about.
 const GATHERED_BYTES_MAX: usize = 32 << 20;
+/// Pieces that wait to be cut: one is spliced and one is cut meanwhile.
+const PIECES_WAITING: usize = 1;
 
 /// A merge of changes into a table's segments, about to begin.
 pub struct SegmentMerge<'m, 'w> {
@@ -76,17 +84,35 @@ impl<'m, 'w> SegmentMerge<'m, 'w> {
             }
             return Ok(SegmentsMerged::Touched { touched, before });
         }
-        let mut splicer = Splicer::new(self);
-        for chunk in input {
-            splicer.pacer.begin();
-            for index in 0..chunk.len() {
-                if let Some(change) = chunk.get(index) {
-                    splicer.reach(change.key)?;
-                    splicer.gather(&chunk, index, &change)?;
-                }
-            }
-        }
-        splicer.finish()
+        let (builder, spliced) = if self.pacer.is_alone() { self.side_by_side(input)? } else { self.in_turn(input)? };
+        let Spliced { freed, pages_read } = spliced;
+        Ok(SegmentsMerged::Spliced { builder: Box::new(builder), freed, before, pages_read })
+    }
+
+    /// Splices and cuts on the calling thread.
+    fn in_turn(self, input: impl IntoIterator<Item = Arc<Chunk>>) -> Result<(SegmentBuilder<'w>, Spliced)> {
+        let mut cutter = Cutter::new(self.trees, self.table, self.pacer.threads());
+        let spliced = Splicer::new(self, &mut |piece| cutter.take(piece)).run(input)?;
+        Ok((cutter.finish()?, spliced))
+    }
+
+    /// Splices on the calling thread, and cuts on another.
+    fn side_by_side(self, input: impl IntoIterator<Item = Arc<Chunk>>) -> Result<(SegmentBuilder<'w>, Spliced)> {
+        let (trees, table, threads) = (self.trees, self.table, self.pacer.threads());
+        thread::scope(|scope| {
+            let (sender, pieces) = sync_channel(PIECES_WAITING);
+            let cutting = scope.spawn(move || {
+                let mut cutter = Cutter::new(trees, table, threads);
+                pieces.into_iter().try_for_each(|piece| cutter.take(piece))?;
+                cutter.finish()
+            });
+            let gone = |_| SqlError::internal("the thread that cuts segments has gone");
+            let spliced = Splicer::new(self, &mut |piece| sender.send(piece).map_err(gone)).run(input);
+            drop(sender);
+            // If it has gone, it says why.
+            let builder = cutting.join().map_err(|_| SqlError::internal("a merging thread panicked"))??;
+            Ok((builder, spliced?))
+        })
     }
 }
 
@@ -112,12 +138,12 @@ impl SegmentsMerged<'_> {
 }
 
 /// Goes through a table's segments as changes come.
-struct Splicer<'m, 'w> {
+struct Splicer<'m, 'p> {
     table: &'m Table,
     pacer: &'m Pacer,
+    /// Takes what new segments are made of.
+    pass: &'p mut dyn FnMut(Piece) -> Result<()>,
     runs: RunReader<'m>,
-    builder: SegmentBuilder<'w>,
-    before: SegmentsRoot,
     segments: Vec<Segment>,
     /// The segment that changes are gathered for; the first one takes all keys below it too.
     current: usize,
@@ -125,12 +151,17 @@ struct Splicer<'m, 'w> {
     gathered_bytes: usize,
     /// The current segment, if part of it has passed on already.
     open: Option<Open<'m>>,
-    /// Rows that have yet to be cut into segments.
-    held: Vec<Batch>,
-    held_rows: usize,
-    rows_max: usize,
+    /// Changes of one segment that wait to be spliced, at most.
+    gathered_max: usize,
     freed: Vec<PageAddress>,
     page_bytes: usize,
+}
+
+/// What splicing all segments came to.
+struct Spliced {
+    /// Runs of the old segments that the new ones do not use.
+    freed: Vec<PageAddress>,
+    pages_read: u64,
 }
 
 /// A segment being spliced.
@@ -141,25 +172,39 @@ struct Open<'m> {
     passed: usize,
 }
 
-impl<'m, 'w: 'm> Splicer<'m, 'w> {
-    fn new(SegmentMerge { trees, table, pacer, before, segments }: SegmentMerge<'m, 'w>) -> Self {
+impl<'m, 'p> Splicer<'m, 'p> {
+    fn new<'w: 'm>(merge: SegmentMerge<'m, 'w>, pass: &'p mut dyn FnMut(Piece) -> Result<()>) -> Self {
+        let SegmentMerge { trees, table, pacer, before: _, segments } = merge;
         Self {
             table,
             pacer,
+            pass,
             runs: RunReader::new(trees.db, &table.name, table.column_types(), &pacer.share, pacer.threads()),
-            builder: builder_of(trees, table, pacer.threads()),
-            before,
             segments,
             current: 0,
             gathered: Vec::new(),
             gathered_bytes: 0,
             open: None,
-            held: Vec::new(),
-            held_rows: 0,
-            rows_max: trees.db.options.segment_rows as usize,
+            gathered_max: 2 * trees.db.options.segment_rows as usize,
             freed: Vec::new(),
             page_bytes: trees.db.page_size().bytes(),
         }
+    }
+
+    fn run(mut self, input: impl IntoIterator<Item = Arc<Chunk>>) -> Result<Spliced> {
+        for chunk in input {
+            self.pacer.begin();
+            for index in 0..chunk.len() {
+                if let Some(change) = chunk.get(index) {
+                    self.reach(change.key)?;
+                    self.gather(&chunk, index, &change)?;
+                }
+            }
+        }
+        while self.current < self.segments.len() || !self.gathered.is_empty() {
+            self.complete()?;
+        }
+        Ok(Spliced { freed: self.freed, pages_read: self.runs.pages_read })
     }
 
     /// Goes on to the segment that a key belongs to.
@@ -171,7 +216,7 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
     }
 
     fn gather(&mut self, chunk: &Arc<Chunk>, index: usize, change: &RowChange<'_>) -> Result<()> {
-        if self.gathered_bytes >= GATHERED_BYTES_MAX || self.gathered.len() >= 2 * self.rows_max {
+        if self.gathered_bytes >= GATHERED_BYTES_MAX || self.gathered.len() >= self.gathered_max {
             self.splice(false)?;
         }
         self.gathered_bytes += change.key.len() + change.new.map_or(0, <[u8]>::len);
@@ -191,7 +236,6 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
             && (untouched || self.open.is_none() && rows_stay())
         {
             let segment = segment.clone();
-            self.cut_evenly()?;
             self.keep(segment)?;
         } else {
             self.splice(true)?;
@@ -208,7 +252,7 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
         self.gathered_bytes = 0;
         let changed = changed_columns(self.table, &gathered)?;
         if changed.is_empty() {
-            return self.builder.keep(segment).map_err(columns_error);
+            return (self.pass)(Piece::Kept(segment));
         }
         let rows = segment.rows as usize;
         let key_columns = self.runs.read(&segment, &self.table.primary_key)?;
@@ -220,8 +264,7 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
             old.iter().zip(changed.iter().map(|column| &new.columns[*column])).collect();
         let columns = spliced(&pairs, &places, self.pacer.threads())?;
         self.freed.extend(changed.iter().flat_map(|column| segment.columns[*column].pages(self.page_bytes)));
-        let columns: Vec<(usize, Column)> = changed.into_iter().zip(columns).collect();
-        self.builder.keep_with(segment, &columns).map_err(columns_error)
+        (self.pass)(Piece::KeptBut(segment, changed.into_iter().zip(columns).collect()))
     }
 
     /// Passes the current segment's rows on, with the gathered changes made: up to the last change, or `up_to_end`.
@@ -240,7 +283,7 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
         let pairs: Vec<(&Column, &Column)> = open.columns.iter().zip(&new.columns).collect();
         let batch = Batch::new(spliced(&pairs, &places, self.pacer.threads())?, rows);
         self.open = Some(open);
-        self.hold(batch)
+        (self.pass)(Piece::Rows(batch))
     }
 
     /// Reads the current segment; one without rows, in the form of `like`, where the table has none yet.
@@ -258,55 +301,6 @@ impl<'m, 'w: 'm> Splicer<'m, 'w> {
     fn keys(&self, columns: &[Column], rows: usize) -> Result<SegmentKeys<'m>> {
         let key: Vec<Column> = self.table.primary_key.iter().map(|column| columns[*column].clone()).collect();
         SegmentKeys::new(self.table, &key, rows)
-    }
-
-    /// Takes rows that follow those held. Full segments are cut off while what remains can be cut evenly later.
-    fn hold(&mut self, batch: Batch) -> Result<()> {
-        if batch.rows == 0 {
-            return Ok(());
-        }
-        self.held_rows += batch.rows;
-        self.held.push(batch);
-        while self.held_rows >= 2 * self.rows_max {
-            self.cut(self.rows_max, self.rows_max)?;
-        }
-        Ok(())
-    }
-
-    /// Cuts all rows held into segments of about the same size: none of them small, unless there is just one.
-    fn cut_evenly(&mut self) -> Result<()> {
-        let count = self.held_rows.div_ceil(self.rows_max).max(1);
-        self.cut(self.held_rows.div_ceil(count), self.held_rows)
-    }
-
-    /// Makes segments of `each` rows of the first `rows` held.
-    fn cut(&mut self, each: usize, mut rows: usize) -> Result<()> {
-        self.builder.cut_at(each as u32).map_err(columns_error)?;
-        self.held_rows -= rows;
-        let mut rest = Vec::new();
-        for batch in std::mem::take(&mut self.held) {
-            let take = rows.min(batch.rows);
-            let taken = batch.slice(0, take);
-            let mut key = |row| key_of(self.table, &taken, row);
-            self.builder.push(&taken, &mut key).map_err(columns_error)?;
-            if take < batch.rows {
-                rest.push(batch.slice(take, batch.rows - take));
-            }
-            rows -= take;
-        }
-        self.held = rest;
-        self.builder.flush().map_err(columns_error)
-    }
-
-    fn finish(mut self) -> Result<SegmentsMerged<'w>> {
-        while self.current < self.segments.len() || !self.gathered.is_empty() {
-            self.complete()?;
-        }
-        // Rows are added at the table's end most: segments there are full.
-        self.cut(self.rows_max, self.held_rows)?;
-        self.builder.settle().map_err(columns_error)?;
-        let Self { builder, freed, before, runs, .. } = self;
-        Ok(SegmentsMerged::Spliced { builder: Box::new(builder), freed, before, pages_read: runs.pages_read })
     }
 }
 

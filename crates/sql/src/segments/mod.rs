@@ -10,6 +10,7 @@
 //! A table with `columns = on` has exactly its rows in its segments, in the order of the primary tree: both are published by one commit.
 
 mod check;
+mod cut;
 mod merge;
 mod native;
 mod read;
