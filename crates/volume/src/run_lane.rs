@@ -30,6 +30,8 @@ use crate::volume::Volume;
 const BYTES_PER_REQUEST: usize = 64 << 10;
 /// Bytes in flight that are always allowed: a fast device with a small depth still wants a few large requests.
 const BYTES_ALLOWED_MIN: usize = 4 << 20;
+/// With nothing under way, nobody tells when the governor lets more in: it is asked again.
+const RETRY: Duration = Duration::from_micros(50);
 
 impl Volume {
     /// Opens a lane for runs of pages. It belongs to the thread that first polls it.
@@ -48,6 +50,7 @@ impl Volume {
             requests: Vec::new(),
             vacant_requests: Vec::new(),
             bytes_in_flight: 0,
+            refused: false,
             buffers: BufferPool::new(),
             completions: Vec::new(),
         })
@@ -76,6 +79,8 @@ pub struct RunLane {
     requests: Vec<Option<Request>>,
     vacant_requests: Vec<usize>,
     bytes_in_flight: usize,
+    /// A run was refused since the last poll.
+    refused: bool,
     buffers: Arc<BufferPool>,
     completions: Vec<Completion>,
 }
@@ -116,6 +121,7 @@ impl RunLane {
     ) -> Result<(), Refusal> {
         self.admit_waiting();
         if self.bytes_in_flight >= self.bytes_max() || !self.gate.try_acquire(share) {
+            self.refused = true;
             return Err(Refusal::Busy);
         }
         let run = self.vacant.pop().unwrap_or_else(|| {
@@ -197,9 +203,11 @@ impl RunLane {
     }
 
     /// Hands queued reads to the device and appends finished runs; waits at most `wait` (`None`: not at all) for the first
-    /// request to end, or until woken.
+    /// request to end, or until woken; and not for long if what was refused may be let in by then.
     pub fn poll(&mut self, wait: Option<Duration>, finished: &mut Vec<RunRead>) {
         self.admit_waiting();
+        let is_refused = std::mem::take(&mut self.refused) || !self.waiting.is_empty();
+        let wait = if is_refused && self.lane.in_flight() == 0 { wait.map(|wait| wait.min(RETRY)) } else { wait };
         let mut completions = std::mem::take(&mut self.completions);
         self.lane.poll(wait.map_or(Wait::No, Wait::AtMost), &mut completions);
         for completion in completions.drain(..) {

@@ -24,8 +24,6 @@ use crate::plan::RunOptions;
 
 /// How long an idle reader sleeps; requests end it at once.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long it waits before it asks a busy governor again when nothing of its own is in flight.
-const RETRY: Duration = Duration::from_micros(50);
 
 /// What the scans of a database share: decoded columns, the codec, and the way to the device.
 pub struct SegmentReader {
@@ -127,8 +125,7 @@ impl Loop {
         while !self.inbox.stop.load(Ordering::Acquire) {
             self.queue.append(&mut self.inbox.requests.lock());
             self.submit();
-            let starved = !self.queue.is_empty() && self.lane.in_flight() == 0;
-            self.lane.poll(Some(if starved { RETRY } else { IDLE }), &mut finished);
+            self.lane.poll(Some(IDLE), &mut finished);
             for read in finished.drain(..) {
                 let page = self.reading.remove(&read.token).expect("a run ends once");
                 let bytes = read.result.map(|memory| into_buffer(memory, self.lane.buffers()));

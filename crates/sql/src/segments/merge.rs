@@ -147,6 +147,8 @@ struct Splicer<'m, 'p> {
     segments: Vec<Segment>,
     /// The segment that changes are gathered for; the first one takes all keys below it too.
     current: usize,
+    /// The next one that has changes.
+    next: Option<usize>,
     gathered: Vec<(Arc<Chunk>, usize)>,
     gathered_bytes: usize,
     /// The current segment, if part of it has passed on already.
@@ -182,6 +184,7 @@ impl<'m, 'p> Splicer<'m, 'p> {
             runs: RunReader::new(trees.db, &table.name, table.column_types(), &pacer.share, pacer.threads()),
             segments,
             current: 0,
+            next: None,
             gathered: Vec::new(),
             gathered_bytes: 0,
             open: None,
@@ -209,8 +212,14 @@ impl<'m, 'p> Splicer<'m, 'p> {
 
     /// Goes on to the segment that a key belongs to.
     fn reach(&mut self, key: &[u8]) -> Result<()> {
-        while self.segments.get(self.current + 1).is_some_and(|next| next.first_key.as_slice() <= key) {
-            self.complete()?;
+        let is_reached = |next: &Segment| next.first_key.as_slice() <= key;
+        if self.segments.get(self.current + 1).is_some_and(is_reached) {
+            let next = self.current + 1 + self.segments[self.current + 2..].partition_point(is_reached);
+            self.next = Some(next);
+            while self.current < next {
+                self.complete()?;
+            }
+            self.next = None;
         }
         Ok(())
     }
@@ -255,11 +264,11 @@ impl<'m, 'p> Splicer<'m, 'p> {
             return (self.pass)(Piece::Kept(segment));
         }
         let rows = segment.rows as usize;
-        let key_columns = self.runs.read(&segment, &self.table.primary_key)?;
+        let key_columns = self.runs.read(&segment, &self.table.primary_key, None)?;
         let (places, _) = SegmentKeys::new(self.table, &key_columns, rows)?.places(0, changes_of(&gathered), true)?;
         let places = UInt32Array::from(places);
         let new = new_rows(self.table, &gathered)?;
-        let old = self.runs.read(&segment, &changed)?;
+        let old = self.runs.read(&segment, &changed, None)?;
         let pairs: Vec<(&Column, &Column)> =
             old.iter().zip(changed.iter().map(|column| &new.columns[*column])).collect();
         let columns = spliced(&pairs, &places, self.pacer.threads())?;
@@ -293,7 +302,8 @@ impl<'m, 'p> Splicer<'m, 'p> {
             return Ok(Open { keys: self.keys(&columns, 0)?, columns, passed: 0 });
         };
         let all: Vec<usize> = (0..self.table.columns.len()).collect();
-        let columns = self.runs.read(segment, &all)?;
+        let next = self.next.and_then(|next| self.segments.get(next));
+        let columns = self.runs.read(segment, &all, next)?;
         self.freed.extend(segment.pages(self.page_bytes));
         Ok(Open { keys: self.keys(&columns, segment.rows as usize)?, columns, passed: 0 })
     }

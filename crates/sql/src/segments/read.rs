@@ -1,10 +1,12 @@
 //! Columns of published segments, read and decoded on a thread that may wait.
+//!
+//! The runs of one segment are on their way while those of the segment before are decoded, for whoever knows which comes next.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_buffer::Buffer;
-use saki_base::{AlignedBuffer, checksum};
+use saki_base::{AlignedBuffer, PageAddress, checksum};
 use saki_columns::{ColumnType, Segment, parallel};
 use saki_page::{IoShare, Refusal, StoreError};
 use saki_vector::Column;
@@ -14,6 +16,7 @@ use super::columns_error;
 use crate::database::Database;
 use crate::error::{Result, SqlError};
 
+/// How long a completion is waited for at once.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A merge's way to columns of a table's segments.
@@ -22,6 +25,9 @@ pub struct RunReader<'d> {
     share: Arc<IoShare>,
     /// Opened by the first read: it belongs to the thread that uses it.
     lane: Option<RunLane>,
+    /// Of the segment that is likely to be read next.
+    ahead: Option<Fetch>,
+    next_token: u64,
     /// That decode.
     threads: usize,
     pub pages_read: u64,
@@ -36,12 +42,16 @@ impl<'d> RunReader<'d> {
         threads: usize,
     ) -> Self {
         let decoder = RunDecoder { db, name, columns };
-        Self { decoder, share: Arc::clone(share), lane: None, threads, pages_read: 0 }
+        let share = Arc::clone(share);
+        Self { decoder, share, lane: None, ahead: None, next_token: 0, threads, pages_read: 0 }
     }
 
-    /// The columns `wanted` of a segment, in that order.
-    pub fn read(&mut self, segment: &Segment, wanted: &[usize]) -> Result<Vec<Column>> {
-        let runs = self.fetch(segment, wanted)?;
+    /// The columns `wanted` of a segment, in that order. All columns of `next`, if given, begin to be read.
+    ///
+    /// # Errors
+    /// Of the device, and `corrupt` for runs that are not what their entries say.
+    pub fn read(&mut self, segment: &Segment, wanted: &[usize], next: Option<&Segment>) -> Result<Vec<Column>> {
+        let runs = self.fetch(segment, wanted, next)?;
         let decoder = &self.decoder;
         let page_bytes = decoder.db.page_size().bytes();
         self.pages_read += wanted.iter().map(|column| segment.columns[*column].page_count(page_bytes)).sum::<u64>();
@@ -50,34 +60,124 @@ impl<'d> RunReader<'d> {
     }
 
     /// The pages of the columns `wanted`, in that order; all runs are on their way at once.
-    fn fetch(&mut self, segment: &Segment, wanted: &[usize]) -> Result<Vec<(usize, AlignedBuffer)>> {
+    fn fetch(
+        &mut self,
+        segment: &Segment,
+        wanted: &[usize],
+        next: Option<&Segment>,
+    ) -> Result<Vec<(usize, AlignedBuffer)>> {
         let mut lane = match self.lane.take() {
             Some(lane) => lane,
             None => self.decoder.db.volume.open_run_lane().map_err(SqlError::storage)?,
         };
-        let mut runs: Vec<Option<(usize, AlignedBuffer)>> = wanted.iter().map(|_| None).collect();
+        let mut fetch = match self.ahead.take() {
+            Some(ahead) if ahead.is_of(segment) => ahead,
+            _ => self.begin(segment, wanted),
+        };
         let mut finished: Vec<RunRead> = Vec::new();
-        let (mut next, mut pending) = (0, 0);
-        while next < wanted.len() || pending > 0 {
-            while let Some(column) = wanted.get(next) {
-                let run = &segment.columns[*column];
-                match lane.try_read(&self.share, run.first_page, run.bytes as usize, next as u64) {
-                    Ok(()) => pending += 1,
-                    Err(Refusal::Busy) => break,
-                    Err(Refusal::Unmapped) => return Err(self.decoder.corrupt(*column, "lies on no device")),
-                }
-                next += 1;
+        loop {
+            fetch.ask(&mut lane, &self.share);
+            if fetch.has_come() {
+                break;
             }
             lane.poll(Some(PATIENCE), &mut finished);
-            for RunRead { token, result } in finished.drain(..) {
-                pending -= 1;
-                let position = token as usize;
-                let bytes = result.map_err(|error: StoreError| SqlError::storage(error))?;
-                runs[position] = Some((wanted[position], bytes));
-            }
+            // What nobody waits for was of a segment that was not read after all.
+            finished.drain(..).for_each(|read| fetch.take(read));
+        }
+        if let Some(next) = next {
+            let all: Vec<usize> = (0..next.columns.len()).collect();
+            let mut ahead = self.begin(next, &all);
+            ahead.ask(&mut lane, &self.share);
+            // Hands over what was asked for.
+            lane.poll(None, &mut finished);
+            finished.drain(..).for_each(|read| ahead.take(read));
+            self.ahead = Some(ahead);
         }
         self.lane = Some(lane);
-        runs.into_iter().map(|run| run.ok_or_else(|| SqlError::internal("a run was not read"))).collect()
+        fetch.give(wanted, |column, refusal| self.decoder.refused(column, refusal))
+    }
+
+    fn begin(&mut self, segment: &Segment, columns: &[usize]) -> Fetch {
+        let run = |column: &usize| {
+            let run = &segment.columns[*column];
+            Run { column: *column, first: run.first_page, bytes: run.bytes as usize, come: None }
+        };
+        let runs: Vec<Run> = columns.iter().map(run).collect();
+        let token = self.next_token;
+        self.next_token += runs.len() as u64;
+        Fetch { segment: segment.columns.first().map(|run| run.first_page), missing: runs.len(), runs, asked: 0, token }
+    }
+}
+
+/// Runs of a segment on their way.
+struct Fetch {
+    /// Where its first run begins: no other segment has that.
+    segment: Option<PageAddress>,
+    runs: Vec<Run>,
+    /// How many of them have been asked for.
+    asked: usize,
+    /// How many have yet to come.
+    missing: usize,
+    /// Of the first run; the others count on.
+    token: u64,
+}
+
+struct Run {
+    column: usize,
+    first: PageAddress,
+    bytes: usize,
+    come: Option<std::result::Result<AlignedBuffer, NotRead>>,
+}
+
+/// Why a run was not read.
+enum NotRead {
+    Unmapped,
+    Failed(StoreError),
+}
+
+impl Fetch {
+    fn is_of(&self, segment: &Segment) -> bool {
+        self.segment == segment.columns.first().map(|run| run.first_page)
+    }
+
+    fn has_come(&self) -> bool {
+        self.missing == 0
+    }
+
+    /// Asks for all that the device lets in.
+    fn ask(&mut self, lane: &mut RunLane, share: &Arc<IoShare>) {
+        while let Some(run) = self.runs.get_mut(self.asked) {
+            match lane.try_read(share, run.first, run.bytes, self.token + self.asked as u64) {
+                Ok(()) => {}
+                Err(Refusal::Busy) => return,
+                Err(Refusal::Unmapped) => {
+                    run.come = Some(Err(NotRead::Unmapped));
+                    self.missing -= 1;
+                }
+            }
+            self.asked += 1;
+        }
+    }
+
+    /// Takes what has come, if it is one of its runs.
+    fn take(&mut self, RunRead { token, result }: RunRead) {
+        let position = token.checked_sub(self.token).and_then(|position| usize::try_from(position).ok());
+        if let Some(run) = position.and_then(|position| self.runs.get_mut(position)) {
+            run.come = Some(result.map_err(NotRead::Failed));
+            self.missing -= 1;
+        }
+    }
+
+    /// The pages of the columns `wanted`, in that order.
+    fn give(self, wanted: &[usize], told: impl Fn(usize, NotRead) -> SqlError) -> Result<Vec<(usize, AlignedBuffer)>> {
+        let missing = || SqlError::internal("a run was not read");
+        let mut runs = self.runs;
+        let pages = |column: &usize| {
+            let run = runs.iter_mut().find(|run| run.column == *column).ok_or_else(missing)?;
+            let pages = run.come.take().ok_or_else(missing)?;
+            Ok((*column, pages.map_err(|refusal| told(*column, refusal))?))
+        };
+        wanted.iter().map(pages).collect()
     }
 }
 
@@ -100,6 +200,13 @@ impl RunDecoder<'_> {
             return Err(self.corrupt(column, "has another number of rows than its segment"));
         }
         Ok(decoded)
+    }
+
+    fn refused(&self, column: usize, why: NotRead) -> SqlError {
+        match why {
+            NotRead::Unmapped => self.corrupt(column, "lies on no device"),
+            NotRead::Failed(error) => SqlError::storage(error),
+        }
     }
 
     fn corrupt(&self, column: usize, what: &str) -> SqlError {

@@ -109,6 +109,23 @@ fn bytes_in_flight_are_bounded() {
 }
 
 #[test]
+fn who_is_refused_with_nothing_under_way_does_not_sleep_for_long() {
+    let mut random = Random::new(9);
+    let (_device, volume) = volume(9);
+    let runs = publish(&volume, &mut random, &[5000, 6000]);
+    let (mut busy, mut lane) = (volume.open_run_lane().unwrap(), volume.open_run_lane().unwrap());
+    let share = IoShare::new(1);
+    assert_eq!(busy.try_read(&share, runs[0].0.first, runs[0].1.len(), 0), Ok(()));
+    assert_eq!(lane.try_read(&share, runs[1].0.first, runs[1].1.len(), 1), Err(Refusal::Busy));
+    let began = std::time::Instant::now();
+    lane.poll(Some(Duration::from_secs(60)), &mut Vec::new());
+    assert!(began.elapsed() < Duration::from_secs(30), "no completion of its own was to come");
+    assert_eq!(drain(&mut busy).len(), 1);
+    assert_eq!(lane.try_read(&share, runs[1].0.first, runs[1].1.len(), 1), Ok(()));
+    assert_eq!(drain(&mut lane).len(), 1);
+}
+
+#[test]
 fn what_is_not_mapped_is_refused_and_counts_for_nothing() {
     let (_device, volume) = volume(7);
     let mut lane = volume.open_run_lane().unwrap();
