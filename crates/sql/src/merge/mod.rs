@@ -20,7 +20,7 @@ mod tests;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use saki_columns::SegmentsRoot;
@@ -221,7 +221,8 @@ impl Job<'_> {
                 let input: Receiver<Arc<Chunk>> = output();
                 scope.spawn(move || {
                     let (pacer, mut reader) = self.settle_in(trees)?;
-                    SegmentMerge::begin(trees, self.table, root, &mut reader, &pacer)?.run(input)
+                    let merge = SegmentMerge::begin(trees, self.table, root, &mut reader, &pacer)?;
+                    if self.pace.has_threads_to_spare() { merge.run_side_by_side(input) } else { merge.run(input) }
                 })
             });
             let (sender, input) = sync_channel(QUEUE);
@@ -233,12 +234,10 @@ impl Job<'_> {
             });
             let fed = feed(first, changes, &sender);
             drop(sender);
-            let panicked = |_| SqlError::internal("a merging thread panicked");
             // Every thread is joined before any error is reported, so none is left behind.
-            let primary = primary.join().map_err(panicked).flatten();
-            let indexes: Vec<Result<IndexMerged>> =
-                indexes.into_iter().map(|thread| thread.join().map_err(panicked).flatten()).collect();
-            let segments = segments.map(|thread| thread.join().map_err(panicked).flatten()).transpose();
+            let primary = joined(primary);
+            let indexes: Vec<Result<IndexMerged>> = indexes.into_iter().map(joined).collect();
+            let segments = segments.map(joined).transpose();
             let primary = primary?;
             let indexes = indexes.into_iter().collect::<Result<_>>()?;
             let segments = segments?;
@@ -267,6 +266,11 @@ impl Job<'_> {
         let reader = TreeReader::new(&trees.db.cache, &trees.db.store, &self.share).map_err(tree_error)?;
         Ok((pacer, reader))
     }
+}
+
+/// What a thread of a merge came to.
+pub fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().map_err(|_| SqlError::internal("a merging thread panicked")).flatten()
 }
 
 /// Cuts changes into chunks. Stops quietly when nobody takes them: the thread that has gone says why.

@@ -37,6 +37,11 @@ impl Pace {
         let threads = thread::available_parallelism().map_or(1, usize::from).div_ceil(2);
         Self { niceness: 10, reads_in_flight_max: 64, threads, duty: 0.7 }
     }
+
+    /// Whether several threads may work at once where one would do.
+    pub fn has_threads_to_spare(&self) -> bool {
+        self.duty >= 1.0 && self.threads > 1
+    }
 }
 
 /// One thread's steps at a [`Pace`].
@@ -76,11 +81,6 @@ impl Pacer {
     /// Work begins now: what came before was waiting.
     pub fn begin(&self) {
         self.since.set(Instant::now());
-    }
-
-    /// Whether it leaves nothing to others: several threads may work where one would do.
-    pub fn is_alone(&self) -> bool {
-        self.pace.duty >= 1.0 && self.pace.threads > 1
     }
 
     pub fn threads(&self) -> usize {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Splicing and cutting (`cut`) are two steps: a merge that may use the whole machine has a thread for each, so that one reads while the
-//! other writes. One that is to leave room takes them in turn.
+//! other writes. One of few changes, or that is to leave room, takes them in turn.
 //!
 //! A segment whose rows stay where they are, since rows were only replaced, keeps the runs of all columns in which they agree with what
 //! they were. Tables whose key is a hidden row id have no key in their segments: theirs are built from the primary tree ([`Touched`]).
@@ -31,7 +31,7 @@ use super::{columns_error, finish};
 use crate::catalog::Table;
 use crate::entries::EntryDecoder;
 use crate::error::{Result, SqlError};
-use crate::merge::{Chunk, Pacer, RowChange, Totals};
+use crate::merge::{Chunk, Pacer, RowChange, Totals, joined};
 use crate::writer::Trees;
 
 /// Bytes of changed rows of one segment that wait to be spliced, about.
@@ -74,31 +74,23 @@ impl<'m, 'w> SegmentMerge<'m, 'w> {
         Ok(Self { trees, table, pacer, before: *before, segments })
     }
 
-    /// Takes all changes, which ascend by key.
+    /// Takes all changes, which ascend by key: splices and cuts on the calling thread.
     pub fn run(self, input: impl IntoIterator<Item = Arc<Chunk>>) -> Result<SegmentsMerged<'w>> {
-        let before = self.before;
         if self.table.primary_key.is_empty() {
-            let mut touched = Touched::none(self.segments);
-            for chunk in input {
-                chunk.changes().for_each(|change| touched.note(change.key, change.old.is_none()));
-            }
-            return Ok(SegmentsMerged::Touched { touched, before });
+            return Ok(self.touch(input));
         }
-        let (builder, spliced) = if self.pacer.is_alone() { self.side_by_side(input)? } else { self.in_turn(input)? };
-        let Spliced { freed, pages_read } = spliced;
-        Ok(SegmentsMerged::Spliced { builder: Box::new(builder), freed, before, pages_read })
-    }
-
-    /// Splices and cuts on the calling thread.
-    fn in_turn(self, input: impl IntoIterator<Item = Arc<Chunk>>) -> Result<(SegmentBuilder<'w>, Spliced)> {
+        let before = self.before;
         let mut cutter = Cutter::new(self.trees, self.table, self.pacer.threads());
         let spliced = Splicer::new(self, &mut |piece| cutter.take(piece)).run(input)?;
-        Ok((cutter.finish()?, spliced))
+        Ok(spliced.with(cutter.finish()?, before))
     }
 
-    /// Splices on the calling thread, and cuts on another.
-    fn side_by_side(self, input: impl IntoIterator<Item = Arc<Chunk>>) -> Result<(SegmentBuilder<'w>, Spliced)> {
-        let (trees, table, threads) = (self.trees, self.table, self.pacer.threads());
+    /// As [`run`](Self::run), and cuts on another thread.
+    pub fn run_side_by_side(self, input: impl IntoIterator<Item = Arc<Chunk>>) -> Result<SegmentsMerged<'w>> {
+        if self.table.primary_key.is_empty() {
+            return Ok(self.touch(input));
+        }
+        let (trees, table, threads, before) = (self.trees, self.table, self.pacer.threads(), self.before);
         thread::scope(|scope| {
             let (sender, pieces) = sync_channel(PIECES_WAITING);
             let cutting = scope.spawn(move || {
@@ -110,9 +102,17 @@ impl<'m, 'w> SegmentMerge<'m, 'w> {
             let spliced = Splicer::new(self, &mut |piece| sender.send(piece).map_err(gone)).run(input);
             drop(sender);
             // If it has gone, it says why.
-            let builder = cutting.join().map_err(|_| SqlError::internal("a merging thread panicked"))??;
-            Ok((builder, spliced?))
+            let builder = joined(cutting)?;
+            Ok(spliced?.with(builder, before))
         })
+    }
+
+    fn touch(self, input: impl IntoIterator<Item = Arc<Chunk>>) -> SegmentsMerged<'w> {
+        let mut touched = Touched::none(self.segments);
+        for chunk in input {
+            chunk.changes().for_each(|change| touched.note(change.key, change.old.is_none()));
+        }
+        SegmentsMerged::Touched { touched, before: self.before }
     }
 }
 
@@ -166,6 +166,14 @@ struct Spliced {
     pages_read: u64,
 }
 
+impl Spliced {
+    /// With what was cut of it.
+    fn with(self, builder: SegmentBuilder<'_>, before: SegmentsRoot) -> SegmentsMerged<'_> {
+        let Self { freed, pages_read } = self;
+        SegmentsMerged::Spliced { builder: Box::new(builder), freed, before, pages_read }
+    }
+}
+
 /// A segment being spliced.
 struct Open<'m> {
     keys: SegmentKeys<'m>,
@@ -176,7 +184,7 @@ struct Open<'m> {
 
 impl<'m, 'p> Splicer<'m, 'p> {
     fn new<'w: 'm>(merge: SegmentMerge<'m, 'w>, pass: &'p mut dyn FnMut(Piece) -> Result<()>) -> Self {
-        let SegmentMerge { trees, table, pacer, before: _, segments } = merge;
+        let SegmentMerge { trees, table, pacer, segments, .. } = merge;
         Self {
             table,
             pacer,

@@ -76,7 +76,7 @@ impl<'d> RunReader<'d> {
         };
         let mut finished: Vec<RunRead> = Vec::new();
         loop {
-            fetch.ask(&mut lane, &self.share);
+            fetch.ask(&mut lane, &self.share, &self.decoder);
             if fetch.has_come() {
                 break;
             }
@@ -87,14 +87,14 @@ impl<'d> RunReader<'d> {
         if let Some(next) = next {
             let all: Vec<usize> = (0..next.columns.len()).collect();
             let mut ahead = self.begin(next, &all);
-            ahead.ask(&mut lane, &self.share);
+            ahead.ask(&mut lane, &self.share, &self.decoder);
             // Hands over what was asked for.
             lane.poll(None, &mut finished);
             finished.drain(..).for_each(|read| ahead.take(read));
             self.ahead = Some(ahead);
         }
         self.lane = Some(lane);
-        fetch.give(wanted, |column, refusal| self.decoder.refused(column, refusal))
+        fetch.give(wanted)
     }
 
     fn begin(&mut self, segment: &Segment, columns: &[usize]) -> Fetch {
@@ -105,19 +105,15 @@ impl<'d> RunReader<'d> {
         let runs: Vec<Run> = columns.iter().map(run).collect();
         let token = self.next_token;
         self.next_token += runs.len() as u64;
-        Fetch { segment: segment.columns.first().map(|run| run.first_page), missing: runs.len(), runs, asked: 0, token }
+        Fetch { runs, asked: 0, token }
     }
 }
 
 /// Runs of a segment on their way.
 struct Fetch {
-    /// Where its first run begins: no other segment has that.
-    segment: Option<PageAddress>,
     runs: Vec<Run>,
     /// How many of them have been asked for.
     asked: usize,
-    /// How many have yet to come.
-    missing: usize,
     /// Of the first run; the others count on.
     token: u64,
 }
@@ -126,34 +122,26 @@ struct Run {
     column: usize,
     first: PageAddress,
     bytes: usize,
-    come: Option<std::result::Result<AlignedBuffer, NotRead>>,
-}
-
-/// Why a run was not read.
-enum NotRead {
-    Unmapped,
-    Failed(StoreError),
+    come: Option<Result<AlignedBuffer>>,
 }
 
 impl Fetch {
+    /// Whether its runs, of all columns, are a segment's: where the first begins, no other segment's does.
     fn is_of(&self, segment: &Segment) -> bool {
-        self.segment == segment.columns.first().map(|run| run.first_page)
+        self.runs.first().map(|run| run.first) == segment.columns.first().map(|run| run.first_page)
     }
 
     fn has_come(&self) -> bool {
-        self.missing == 0
+        self.runs.iter().all(|run| run.come.is_some())
     }
 
     /// Asks for all that the device lets in.
-    fn ask(&mut self, lane: &mut RunLane, share: &Arc<IoShare>) {
+    fn ask(&mut self, lane: &mut RunLane, share: &Arc<IoShare>, decoder: &RunDecoder<'_>) {
         while let Some(run) = self.runs.get_mut(self.asked) {
             match lane.try_read(share, run.first, run.bytes, self.token + self.asked as u64) {
                 Ok(()) => {}
                 Err(Refusal::Busy) => return,
-                Err(Refusal::Unmapped) => {
-                    run.come = Some(Err(NotRead::Unmapped));
-                    self.missing -= 1;
-                }
+                Err(Refusal::Unmapped) => run.come = Some(Err(decoder.corrupt(run.column, "lies on no device"))),
             }
             self.asked += 1;
         }
@@ -163,19 +151,16 @@ impl Fetch {
     fn take(&mut self, RunRead { token, result }: RunRead) {
         let position = token.checked_sub(self.token).and_then(|position| usize::try_from(position).ok());
         if let Some(run) = position.and_then(|position| self.runs.get_mut(position)) {
-            run.come = Some(result.map_err(NotRead::Failed));
-            self.missing -= 1;
+            run.come = Some(result.map_err(|error: StoreError| SqlError::storage(error)));
         }
     }
 
-    /// The pages of the columns `wanted`, in that order.
-    fn give(self, wanted: &[usize], told: impl Fn(usize, NotRead) -> SqlError) -> Result<Vec<(usize, AlignedBuffer)>> {
-        let missing = || SqlError::internal("a run was not read");
-        let mut runs = self.runs;
+    /// The pages of the columns `wanted`, in that order, once all have come.
+    fn give(mut self, wanted: &[usize]) -> Result<Vec<(usize, AlignedBuffer)>> {
         let pages = |column: &usize| {
-            let run = runs.iter_mut().find(|run| run.column == *column).ok_or_else(missing)?;
-            let pages = run.come.take().ok_or_else(missing)?;
-            Ok((*column, pages.map_err(|refusal| told(*column, refusal))?))
+            let run = self.runs.iter_mut().find(|run| run.column == *column);
+            let pages = run.and_then(|run| run.come.take()).ok_or_else(|| SqlError::internal("a run was not read"))?;
+            Ok((*column, pages?))
         };
         wanted.iter().map(pages).collect()
     }
@@ -200,13 +185,6 @@ impl RunDecoder<'_> {
             return Err(self.corrupt(column, "has another number of rows than its segment"));
         }
         Ok(decoded)
-    }
-
-    fn refused(&self, column: usize, why: NotRead) -> SqlError {
-        match why {
-            NotRead::Unmapped => self.corrupt(column, "lies on no device"),
-            NotRead::Failed(error) => SqlError::storage(error),
-        }
     }
 
     fn corrupt(&self, column: usize, what: &str) -> SqlError {
