@@ -1,6 +1,7 @@
-# make test    everything that has to hold, in the development profile
+# make test    everything that has to hold, in the development profile; installs what it needs (tools/setup)
+# make sim     ten thousand seeds of the whole database, simulated; SEEDS, FIRST and JOBS say otherwise
 # make faults  a hundred crashes, and a full disk
-# make bench   every measurement of docs/performance.md, in full
+# make bench   every measurement of docs/performance.md, in full, of the profile that is published
 # make demo    the three-table join, in order and out of order, in two minutes
 
 # mold links faster; without it everything works too.
@@ -12,12 +13,20 @@ SAKI = target/debug/saki
 SAKI_BENCH = target/debug/saki-bench
 # Small enough for an unoptimised build, large enough for several levels of tree.
 SMALL_SCALE = 0.01
+# Simulations: how many, from which seed on, and processes at once. A hundred seeds take about a minute on two cores.
+SEEDS ?= 10000
+FIRST ?= 1
+JOBS ?= $(shell nproc)
+SAKI_SIM = target/debug/saki-sim
 
-.PHONY: test lint build-all models unit small-benches small-demo peers clients faults differ bench demo clean-data
+.PHONY: test setup lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults differ bench demo clean-data
 
 # One after the other, the tests last, so that their result lines end the output.
 .NOTPARALLEL:
-test: lint build-all models small-benches small-demo peers clients unit
+test: setup lint build-all models small-sim small-benches small-demo tour peers clients unit
+
+setup:
+	tools/setup
 
 build-all:
 	$(CARGO) build --workspace --all-targets
@@ -33,6 +42,15 @@ unit: build-all
 # The lock-free parts under a model checker, which tries all interleavings.
 models:
 	RUSTFLAGS="--cfg saki_loom" CARGO_TARGET_DIR=target/models $(CARGO) test --release -p saki-log -p saki-mvcc --lib loom
+
+# The whole database from seeds.
+sim:
+	$(CARGO) build -p saki-sim
+	$(SAKI_SIM) seeds --first $(FIRST) --count $(SEEDS) --jobs $(JOBS)
+
+small-sim: build-all
+	$(SAKI_SIM) seeds --count 200 --jobs $(JOBS)
+	$(SAKI_SIM) seeds --first 1001 --count 5 --jobs $(JOBS) --twice
 
 small-benches: build-all
 	rm -rf $(DATA)/small && mkdir -p $(DATA)/small
@@ -57,11 +75,15 @@ small-demo: build-all
 	rm -rf $(DATA)/demo && mkdir -p $(DATA)
 	$(SAKI) demo --sf $(SMALL_SCALE) --dir $(DATA)/demo
 
-peers: build-all
+# The README's tour, as it is written there.
+tour: setup build-all
+	tools/tour --saki $(SAKI)
+
+peers: setup build-all
 	tools/peers/peers --saki $(SAKI) --data $(DATA)/small/peers tpch --scale $(SMALL_SCALE) --page-sizes 4096,16384,131072
 
 # The server through the drivers and programs that people use, and under crashes.
-clients: build-all
+clients: setup build-all
 	tools/clients/run --quiet --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/pgbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/pgbench.json
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
@@ -69,38 +91,38 @@ clients: build-all
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
 
 # The server under crashes and on a full disk, at length. Needs root, or the right to mount in a name space of its own.
-faults:
+faults: setup
 	$(CARGO) build --release -p saki
 	tools/clients/crash --times 100 --longest 3 --saki target/release/saki --data $(DATA)/clients --json $(DATA)/clients/crashes.json
 	mkdir -p $(DATA)/full
 	unshare --mount sh -c 'mount -t tmpfs -o size=1100m none $(DATA)/full && tools/clients/full --saki target/release/saki --data $(DATA)/full'
 
 # Statements beside PostgreSQL.
-differ: build-all
+differ: setup build-all
 	tools/clients/differ --small --saki $(SAKI) --data $(DATA)/clients --report $(DATA)/clients/differences.txt
 
-bench:
-	$(CARGO) build --release --workspace
+bench: setup
+	$(CARGO) build --profile dist -p saki -p saki-bench
 	mkdir -p $(DATA)
-	target/release/saki-bench io --fio --data $(DATA) --json $(DATA)/io.json --plot $(DATA)/io.png
-	target/release/saki-bench cache --json $(DATA)/cache.json
-	target/release/saki-bench load --data $(DATA) --json $(DATA)/load.json
-	target/release/saki-bench ooo --sf $(SCALE) --data $(DATA) --json $(DATA)/ooo.json --plot $(DATA)/ooo.png
-	tools/peers/peers --data $(DATA)/peers tpch --scale 1
-	target/release/saki-bench tpch --sf 1 --data $(DATA) --json $(DATA)/tpch-hot.json --plot $(DATA)/tpch-hot.png
-	target/release/saki-bench tpch --sf $(SCALE) --cold --repeat 3 --data $(DATA) --json $(DATA)/tpch-cold.json --plot $(DATA)/tpch-cold.png
-	target/release/saki-bench join --sf $(SCALE) --data $(DATA) --json $(DATA)/join.json --plot $(DATA)/join.png
-	target/release/saki-bench delta --sf 1 --data $(DATA) --json $(DATA)/delta.json --plot $(DATA)/delta.png
-	target/release/saki-bench planning --sf 1 --data $(DATA) --json $(DATA)/planning.json
-	target/release/saki-bench merge --sf $(SCALE) --data $(DATA) --json $(DATA)/merge.json --plot $(DATA)/merge.png
-	target/release/saki-bench neworder --all --data $(DATA) --json $(DATA)/neworder.json --plot $(DATA)/neworder.png
-	target/release/saki-bench tpcc --data $(DATA) --json $(DATA)/tpcc.json --plot $(DATA)/tpcc.png
-	target/release/saki-bench ycsb --data $(DATA) --json $(DATA)/ycsb.json --plot $(DATA)/ycsb.png
-	target/release/saki-bench index --json $(DATA)/index.json --plot $(DATA)/index.png
-	target/release/saki-bench recovery --data $(DATA) --json $(DATA)/recovery.json --plot $(DATA)/recovery.png
+	target/dist/saki-bench io --fio --data $(DATA) --json $(DATA)/io.json --plot $(DATA)/io.png
+	target/dist/saki-bench cache --json $(DATA)/cache.json
+	target/dist/saki-bench load --data $(DATA) --json $(DATA)/load.json
+	target/dist/saki-bench ooo --sf $(SCALE) --data $(DATA) --json $(DATA)/ooo.json --plot $(DATA)/ooo.png
+	tools/peers/peers --saki target/dist/saki --data $(DATA)/peers tpch --scale 1
+	target/dist/saki-bench tpch --sf 1 --data $(DATA) --json $(DATA)/tpch-hot.json --plot $(DATA)/tpch-hot.png
+	target/dist/saki-bench tpch --sf $(SCALE) --cold --repeat 3 --data $(DATA) --json $(DATA)/tpch-cold.json --plot $(DATA)/tpch-cold.png
+	target/dist/saki-bench join --sf $(SCALE) --data $(DATA) --json $(DATA)/join.json --plot $(DATA)/join.png
+	target/dist/saki-bench delta --sf 1 --data $(DATA) --json $(DATA)/delta.json --plot $(DATA)/delta.png
+	target/dist/saki-bench planning --sf 1 --data $(DATA) --json $(DATA)/planning.json
+	target/dist/saki-bench merge --sf $(SCALE) --data $(DATA) --json $(DATA)/merge.json --plot $(DATA)/merge.png
+	target/dist/saki-bench neworder --all --data $(DATA) --json $(DATA)/neworder.json --plot $(DATA)/neworder.png
+	target/dist/saki-bench tpcc --data $(DATA) --json $(DATA)/tpcc.json --plot $(DATA)/tpcc.png
+	target/dist/saki-bench ycsb --data $(DATA) --json $(DATA)/ycsb.json --plot $(DATA)/ycsb.png
+	target/dist/saki-bench index --json $(DATA)/index.json --plot $(DATA)/index.png
+	target/dist/saki-bench recovery --data $(DATA) --json $(DATA)/recovery.json --plot $(DATA)/recovery.png
 
 demo:
-	$(CARGO) build --release --workspace
+	$(CARGO) build --release
 	rm -rf $(DATA)/demo
 	target/release/saki demo --dir $(DATA)/demo
 

@@ -92,7 +92,7 @@ def download(url: str, path: pathlib.Path, sha256: str) -> None:
 
 def command(words: list, **how) -> None:
     if shutil.which(str(words[0])) is None:
-        raise Failed(f"{words[0]} is not installed; .ci/run says which packages the clients need")
+        raise Failed(f"{words[0]} is not installed; tools/setup installs what the clients need")
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, **how)
     if done.returncode != 0:
         raise Failed(f"{' '.join(map(str, words))}\n  exit status {done.returncode}: {done.stderr or done.stdout}")

@@ -5,8 +5,8 @@
 //! bytes, so memory in flight belongs to the lane and to nobody else.
 //!
 //! - [`AlignedBuffer`]: one allocation of any multiple of the alignment.
-//! - [`ArenaSlot`]: one of the equal slots of an [`Arena`], a single mapping
-//!   that a ring can register once. The page cache's frames are such slots.
+//! - [`ArenaFrame`]: one of the equal frames of an [`Arena`], a single mapping
+//!   that a ring can register once. The page cache keeps its pages in them.
 //!
 //! This is one of the modules allowed to hold `unsafe`.
 
@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 /// Alignment of every buffer, in bytes: the strictest any O_DIRECT device asks for.
 pub const BUFFER_ALIGNMENT: usize = 4096;
+const _: () = assert!(BUFFER_ALIGNMENT.is_power_of_two());
 
 /// An owned, zero-initialised, aligned run of bytes.
 pub struct AlignedBuffer {
@@ -47,8 +48,8 @@ impl AlignedBuffer {
         self.capacity
     }
 
-    /// Makes it `length` bytes long: a positive multiple of 512, and no more than its capacity. Bytes that come into use are what
-    /// they were before.
+    /// Makes it `length` bytes long: a positive multiple of 512, and no more than its capacity. Bytes that come into
+    /// use are what they were before.
     pub fn set_length(&mut self, length: usize) {
         assert!(length > 0 && length.is_multiple_of(512) && length <= self.capacity, "buffer of {length} bytes");
         self.length = length;
@@ -81,26 +82,30 @@ impl DerefMut for AlignedBuffer {
     }
 }
 
-/// One anonymous mapping cut into equal slots.
+/// One anonymous mapping cut into equal frames.
 pub struct Arena {
     start: NonNull<u8>,
-    slot_bytes: usize,
-    slots: u32,
+    frame_bytes: usize,
+    frames: u32,
 }
 
-// SAFETY: the mapping is only reached through slots, each of which is held by
+// SAFETY: the mapping is only reached through frames, each of which is held by
 // one owner at a time (see `Arena::new`: every index is handed out once).
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Maps `slots` slots of `slot_bytes` bytes (a multiple of
+    /// Maps `frames` frames of `frame_bytes` bytes (a multiple of
     /// [`BUFFER_ALIGNMENT`]) and hands out each of them exactly once.
     /// Huge pages are asked for, not required.
-    pub fn new(slots: u32, slot_bytes: usize) -> std::io::Result<(Arc<Self>, Vec<ArenaSlot>)> {
-        assert!(slots > 0 && slot_bytes > 0 && slot_bytes.is_multiple_of(BUFFER_ALIGNMENT));
-        let bytes = slots as usize * slot_bytes;
+    pub fn new(frames: u32, frame_bytes: usize) -> std::io::Result<(Arc<Self>, Vec<ArenaFrame>)> {
+        assert!(frames > 0, "an arena without frames");
+        assert!(
+            frame_bytes > 0 && frame_bytes.is_multiple_of(BUFFER_ALIGNMENT),
+            "frames of {frame_bytes} bytes are not aligned"
+        );
+        let bytes = (frames as usize).checked_mul(frame_bytes).expect("an arena larger than the address space");
         // SAFETY: an anonymous private mapping at an address of the kernel's choice.
         let start = unsafe {
             libc::mmap(
@@ -118,49 +123,49 @@ impl Arena {
         // SAFETY: advises on the mapping just made; failure is harmless.
         unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         let start = NonNull::new(start.cast::<u8>()).expect("mmap returned null");
-        let arena = Arc::new(Self { start, slot_bytes, slots });
-        let handed_out = (0..slots).map(|index| ArenaSlot { arena: Arc::clone(&arena), index }).collect();
+        let arena = Arc::new(Self { start, frame_bytes, frames });
+        let handed_out = (0..frames).map(|index| ArenaFrame { arena: Arc::clone(&arena), index }).collect();
         Ok((arena, handed_out))
     }
 
-    pub fn slots(&self) -> u32 {
-        self.slots
+    pub fn frames(&self) -> u32 {
+        self.frames
     }
 
-    pub fn slot_bytes(&self) -> usize {
-        self.slot_bytes
+    pub fn frame_bytes(&self) -> usize {
+        self.frame_bytes
     }
 
     /// Start and length of the whole mapping, for a ring to register.
     pub fn region(&self) -> (*mut u8, usize) {
-        (self.start.as_ptr(), self.slots as usize * self.slot_bytes)
+        (self.start.as_ptr(), self.frames as usize * self.frame_bytes)
     }
 
-    /// Start of a slot's bytes. Reading or writing through it is for the
-    /// modules that prove for themselves that the slot is theirs to touch.
+    /// Start of a frame's bytes. Reading or writing through it is for the
+    /// modules that prove for themselves that the frame is theirs to touch.
     #[inline]
-    pub fn slot_pointer(&self, index: u32) -> *mut u8 {
-        assert!(index < self.slots);
+    pub fn frame_pointer(&self, index: u32) -> *mut u8 {
+        assert!(index < self.frames, "frame {index} of an arena of {}", self.frames);
         // SAFETY: in bounds of the mapping by the assertion.
-        unsafe { self.start.as_ptr().add(index as usize * self.slot_bytes) }
+        unsafe { self.start.as_ptr().add(index as usize * self.frame_bytes) }
     }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: maps exactly the region made in `new`; every slot holds an
+        // SAFETY: maps exactly the region made in `new`; every frame holds an
         // `Arc` to the arena, so none outlives it.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.slots as usize * self.slot_bytes) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.frames as usize * self.frame_bytes) };
     }
 }
 
-/// The exclusive right to one slot of an arena. Not clonable: moving it moves the right.
-pub struct ArenaSlot {
+/// The exclusive right to one frame of an arena. Not clonable: moving it moves the right.
+pub struct ArenaFrame {
     arena: Arc<Arena>,
     index: u32,
 }
 
-impl ArenaSlot {
+impl ArenaFrame {
     #[inline]
     pub fn index(&self) -> u32 {
         self.index
@@ -172,28 +177,28 @@ impl ArenaSlot {
     }
 }
 
-impl Deref for ArenaSlot {
+impl Deref for ArenaFrame {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the slot's bytes are mapped and zero-initialised by the
+        // SAFETY: the frame's bytes are mapped and zero-initialised by the
         // kernel, and this value is the only right to them.
-        unsafe { std::slice::from_raw_parts(self.arena.slot_pointer(self.index), self.arena.slot_bytes) }
+        unsafe { std::slice::from_raw_parts(self.arena.frame_pointer(self.index), self.arena.frame_bytes) }
     }
 }
 
-impl DerefMut for ArenaSlot {
+impl DerefMut for ArenaFrame {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.arena.slot_pointer(self.index), self.arena.slot_bytes) }
+        unsafe { std::slice::from_raw_parts_mut(self.arena.frame_pointer(self.index), self.arena.frame_bytes) }
     }
 }
 
 /// What an operation carries: memory owned by the lane while in flight.
 pub enum Buffer {
     Aligned(AlignedBuffer),
-    Slot(ArenaSlot),
+    Frame(ArenaFrame),
 }
 
 impl Deref for Buffer {
@@ -202,7 +207,7 @@ impl Deref for Buffer {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Aligned(buffer) => buffer,
-            Self::Slot(slot) => slot,
+            Self::Frame(frame) => frame,
         }
     }
 }
@@ -212,7 +217,7 @@ impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Aligned(buffer) => buffer,
-            Self::Slot(slot) => slot,
+            Self::Frame(frame) => frame,
         }
     }
 }
@@ -221,7 +226,7 @@ impl std::fmt::Debug for Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Aligned(buffer) => write!(f, "AlignedBuffer({} bytes)", buffer.len()),
-            Self::Slot(slot) => write!(f, "ArenaSlot({}, {} bytes)", slot.index, slot.len()),
+            Self::Frame(frame) => write!(f, "ArenaFrame({}, {} bytes)", frame.index, frame.len()),
         }
     }
 }

@@ -12,6 +12,8 @@ pub const CHUNK_BYTES: usize = 1 << 20;
 pub const PAGE_BYTES_MIN: u32 = 4 << 10;
 /// Largest page a database may be created with, in bytes.
 pub const PAGE_BYTES_MAX: u32 = 128 << 10;
+const _: () = assert!(PAGE_BYTES_MIN as usize >= crate::BUFFER_ALIGNMENT, "a page is a buffer that devices accept");
+const _: () = assert!(CHUNK_BYTES.is_multiple_of(PAGE_BYTES_MAX as usize), "no page crosses a chunk's end");
 
 /// A page's 64-bit logical position in the volume, counted in pages of the
 /// database's page size. Never a device position, and never used twice:
@@ -48,6 +50,8 @@ pub struct PageRef {
     /// xxh3-64 of the page's bytes.
     pub checksum: u64,
 }
+
+const _: () = assert!(size_of::<PageRef>() == 16, "as long as in a page");
 
 /// The size of every page of a database, in bytes: a power of two from
 /// [`PAGE_BYTES_MIN`] to [`PAGE_BYTES_MAX`].
@@ -94,6 +98,7 @@ impl PageSize {
     /// Address of the `index`th page of a chunk.
     #[inline]
     pub const fn page_in_chunk(self, chunk: ChunkId, index: u64) -> PageAddress {
+        assert!(index < self.pages_per_chunk(), "a page beyond its chunk's end");
         PageAddress(chunk.0 * self.pages_per_chunk() + index)
     }
 }

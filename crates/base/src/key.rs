@@ -6,7 +6,7 @@
 //! | boolean | 0 or 1 |
 //! | integers, date, timestamps | big-endian, sign bit flipped |
 //! | numeric | the unscaled integer, 8 bytes up to 18 digits, else 16, as integers are |
-//! | real, double | PostgreSQL's order: -infinity .. -0 = +0 .. infinity < NaN; the bits big-endian, negative ones complemented, others with the sign flipped |
+//! | real, double | the bits, big-endian, complemented if negative, else the sign flipped; -0 is +0, NaN is last |
 //! | text, bytea | the bytes, `00` written as `00 ff`, then the terminator `00 00` |
 //! | character(n) | as text, without trailing blanks |
 //! | uuid | its 16 bytes |

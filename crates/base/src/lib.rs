@@ -13,7 +13,7 @@
 //! ```text
 //!   text ──Value::parse──► Value ──as_ref──► ValueRef ──RowLayout::encode──► row bytes
 //!        ◄────display─────                   │     ▲                            │
-//!                                            │     └────── RowView::value ──────┘
+//!                                            │     └────── RowRef::value ──────┘
 //!                           KeyLayout::encode│     ▲
 //!                                            ▼     │ KeyLayout::decode
 //!                                           key bytes
@@ -39,7 +39,7 @@
 
 #[allow(unsafe_code)]
 pub mod buffer;
-pub mod checksum;
+pub mod bytes;
 pub mod civil;
 pub mod clock;
 mod compare_op;
@@ -52,9 +52,9 @@ pub mod row;
 pub mod types;
 pub mod value;
 
-pub use buffer::{AlignedBuffer, Arena, ArenaSlot, BUFFER_ALIGNMENT, Buffer};
-pub use checksum::checksum;
-pub use clock::wall_micros;
+pub use buffer::{AlignedBuffer, Arena, ArenaFrame, BUFFER_ALIGNMENT, Buffer};
+pub use bytes::checksum;
+pub use clock::{Clock, SystemClock, VirtualClock, wall_micros};
 pub use compare_op::CompareOp;
 pub use display::display;
 pub use ids::{
@@ -64,6 +64,6 @@ pub use ids::{
 pub use key::{KeyColumn, KeyError, KeyLayout};
 pub use parse::{ParseError, ParseReason};
 pub use random::Random;
-pub use row::{RowColumn, RowError, RowLayout, RowView};
+pub use row::{RowColumn, RowError, RowLayout, RowRef};
 pub use types::{Column, DataType, ValueRef};
 pub use value::{Value, compare};

@@ -63,9 +63,10 @@ impl Random {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// True with the given probability.
+    /// True with the given probability. Draws nothing for 0, so that what is switched off leaves the sequence alone.
     pub fn chance(&mut self, probability: f64) -> bool {
-        self.unit() < probability
+        debug_assert!((0.0..=1.0).contains(&probability), "a probability of {probability}");
+        probability > 0.0 && self.unit() < probability
     }
 
     /// Fills `bytes`.
@@ -89,10 +90,20 @@ impl Random {
     }
 }
 
+/// By what SplitMix64 counts on: 2^64 over the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// SplitMix64: turns similar seeds into unlike states.
 fn split_mix(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut bits = *seed;
+    let bits = hash_integer(*seed);
+    *seed = seed.wrapping_add(GOLDEN);
+    bits
+}
+
+/// Scatters an integer over 64 bits, all of them good: what SplitMix64 draws from it. A bijection.
+#[inline]
+pub fn hash_integer(value: u64) -> u64 {
+    let mut bits = value.wrapping_add(GOLDEN);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ bits >> 31

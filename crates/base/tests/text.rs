@@ -32,7 +32,11 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(data_type in values::data_types(), text in "\\PC{0,40}", near in "[-+0-9:. TZeE\\\\xBC{}a-f]{0,40}") {
+    fn no_text_panics(
+        data_type in values::data_types(),
+        text in "\\PC{0,40}",
+        near in "[-+0-9:. TZeE\\\\xBC{}a-f]{0,40}",
+    ) {
         for text in [text, near] {
             if let Ok(value) = Value::parse(data_type, &text) {
                 let printed = value.display(data_type).to_string();
@@ -122,7 +126,8 @@ fn decimals_are_as_postgresql_has_them() {
     assert!(parse(widest, &format!("{nines}.5")).is_err());
     assert_eq!(
         Value::parse(money, "1000").unwrap_err().to_string(),
-        "numeric field overflow: \"1000\": a field with precision 5, scale 2 must round to an absolute value less than 10^3"
+        "numeric field overflow: \"1000\": a field with precision 5, scale 2 must round to \
+         an absolute value less than 10^3"
     );
 }
 

@@ -1,5 +1,5 @@
-//! How many distinct values there are, estimated from their hashes: HyperLogLog (Flajolet and others, 2007), with linear
-//! counting where few registers are taken.
+//! How many distinct values there are, estimated from their hashes: HyperLogLog (Flajolet and others, 2007), with
+//! linear counting where few registers are taken.
 
 const REGISTER_BITS: u32 = 12;
 
@@ -35,17 +35,10 @@ impl DistinctCounter {
     }
 }
 
-/// Scatters an integer over 64 bits (the finaliser of SplitMix64).
-#[inline]
-pub fn hash_integer(value: u64) -> u64 {
-    let mut x = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
 #[cfg(test)]
 mod tests {
+    use saki_base::random::hash_integer;
+
     use super::*;
 
     #[test]

@@ -12,16 +12,19 @@
 //! ```
 //!
 //! # Words
-//! - **segment**: consecutive rows of a table in primary-key order. **Run**: one encoded column of a segment, in pages with consecutive addresses.
-//! - **zone**: what is known of a run's values without reading it: least, greatest, NULLs, and all of them if they are few.
-//! - **directory**: the tree of entries, one a segment; its root is part of the table in the catalog, so that segments and trees change together.
+//! - **segment**: consecutive rows of a table in primary-key order. **Run**: one encoded column of a segment, in pages
+//!   with consecutive addresses.
+//! - **zone**: what is known of a run's values without reading it: least, greatest, NULLs, and all of them if they are
+//!   few.
+//! - **directory**: the tree of entries, one a segment; its root is part of the table in the catalog, so that segments
+//!   and trees change together.
 //! - **codec**: turns a column into bytes and back; the encodings are a library's, the container around them is ours.
 //!
 //! # Where things are
-//! [`SegmentBuilder`] cuts rows into segments and writes them, each column encoded as the same column of the segment before while that
-//! suits; [`entry`] the bytes of an entry; [`read_directory`] and [`SegmentTable`] what a
-//! scan starts from; [`codec`] the encodings; [`ColumnCache`] hot runs in memory; [`verify`] walks everything. The scan itself
-//! is `exec`'s; when segments are built and rewritten is `sql`'s.
+//! [`SegmentBuilder`] cuts rows into segments and writes them, each column encoded as the same column of the segment
+//! before while that suits; [`entry`] the bytes of an entry; [`read_directory`] and [`SegmentTable`] what a scan starts
+//! from; [`codec`] the encodings; [`ColumnCache`] hot runs in memory; [`verify`] walks everything. The scan itself is
+//! `exec`'s; when segments are built and rewritten is `sql`'s.
 //!
 //! # Invariants
 //! - The segments of a table hold exactly the rows of its primary tree, in its order; both are published by one commit.
@@ -29,39 +32,30 @@
 //! - Published runs never change, so nothing here is ever invalidated.
 //!
 //! # Failure model
-//! A run's bytes are compared with the entry's checksum before the codec sees them; a mismatch, or bytes that do not decode, is
-//! [`ColumnsError::Corrupt`], to which the caller adds table, segment and column. A build that fails leaves nothing: its pages belong
-//! to a publication that is dropped.
+//! A run's bytes are compared with the entry's checksum before the codec sees them; a mismatch, or bytes that do not
+//! decode, is [`ColumnsError::Corrupt`], to which the caller adds table, segment and column. A build that fails leaves
+//! nothing: its pages belong to a publication that is dropped.
 #![forbid(unsafe_code)]
 
-mod bloom;
-mod bounds;
 mod builder;
 mod cache;
 pub mod codec;
 mod directory;
 pub mod distinct;
-mod encoder;
-pub mod entry;
 mod error;
 pub mod parallel;
 mod segment;
-mod survey;
-mod table;
 pub mod test;
 pub mod values;
 mod verify;
 mod zone;
 
-pub use bloom::Bloom;
 pub use builder::{BuildOptions, SEGMENT_BYTES, SegmentBuilder};
 pub use cache::{ColumnCache, Fetch, Load, Resident, RunContent};
 pub use codec::{Codec, VortexCodec, codec};
-pub use directory::{SegmentsRoot, read_directory};
+pub use directory::{SegmentTable, SegmentsRoot, TableZone, entry, read_directory};
 pub use error::ColumnsError;
 pub use segment::{ColumnRun, ColumnType, SEGMENT_ROWS, Segment};
-pub use survey::survey;
-pub use table::{SegmentTable, TableZone};
 pub use test::Test;
 pub use verify::{InspectColumns, SegmentFault, SegmentsVerification, VerifySource, verify};
-pub use zone::{Zone, text_successor};
+pub use zone::{Bloom, Zone, survey, text_successor};

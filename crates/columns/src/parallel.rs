@@ -4,8 +4,8 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What `work` makes of each item, in their order. The calling thread and others, `threads` in all, each take the next item when they
-/// are done with one. A panic of `work` is the caller's.
+/// What `work` makes of each item, in their order. The calling thread and others, `threads` in all, each take the next
+/// item when they are done with one. A panic of `work` is the caller's.
 pub fn map<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {

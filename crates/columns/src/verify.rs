@@ -1,7 +1,8 @@
-//! A look at every segment of a table: the directory's pages and order, every run's bytes, and that each column is what its entry says.
+//! A look at every segment of a table: the directory's pages and order, every run's bytes, and that each column is what
+//! its entry says.
 //!
-//! What is *not* checked here: that the rows are those of the primary tree (the caller compares, by [`InspectColumns`]), and
-//! the live counts of chunks.
+//! What is *not* checked here: that the rows are those of the primary tree (the caller compares, by
+//! [`InspectColumns`]), and the live counts of chunks.
 
 use std::time::Duration;
 
@@ -11,11 +12,11 @@ use saki_tree::{Fault, Fetcher, Inspect, LivePages};
 use saki_vector::Column;
 use saki_volume::{RunLane, RunRead, Volume};
 
-use crate::directory::SegmentsRoot;
+use crate::directory::{SegmentsRoot, entry};
 use crate::segment::{ColumnRun, Segment};
-use crate::survey::survey;
 use crate::values::for_each_value;
-use crate::{Codec, ColumnType, entry};
+use crate::zone::survey;
+use crate::{Codec, ColumnType};
 
 /// Something wrong with one segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,7 +56,8 @@ pub struct VerifySource<'s> {
     pub codec: &'s dyn Codec,
 }
 
-/// Looks at all segments of a table with these columns; every page met is noted in `live`. Never fails: what cannot be read is a fault like any other.
+/// Looks at all segments of a table with these columns; every page met is noted in `live`. Never fails: what cannot be
+/// read is a fault like any other.
 pub fn verify(
     source: VerifySource<'_>,
     root: &SegmentsRoot,

@@ -364,7 +364,8 @@ proptest! {
             prop_assert_eq!(&segment.first_key, &key(at));
             at += segment.rows as usize;
         }
-        for (column, zone) in table.segments.iter().flat_map(|segment| &segment.columns).map(|run| &run.zone).enumerate() {
+        let runs = table.segments.iter().flat_map(|segment| &segment.columns);
+        for (column, zone) in runs.map(|run| &run.zone).enumerate() {
             let wanted = options.bloom.contains(&(column % model.columns.len()));
             prop_assert_eq!(zone.bloom.is_some(), wanted && zone.values.is_none());
         }

@@ -1,7 +1,6 @@
-//! TPC-H query 6 over columns like lineitem's, without SQL above: rows a second and core from memory, and bytes a second from the
-//! device beside what it gives to large reads alone.
-//! `cargo run --release -p saki-exec --example column_rate -- FILE [ROWS] [PARTITIONS] [HIDDEN]`: of every so many rows, one is hidden
-//! (0, as if not said: none).
+//! TPC-H query 6 over columns like lineitem's, without SQL above: rows a second and core from memory, and bytes a
+//! second from the device beside what it gives to large reads alone. `cargo run --release -p saki-exec --example
+//! column_rate -- FILE [ROWS] [PARTITIONS] [HIDDEN]`: of every so many rows, one is hidden (0, as if not said: none).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,10 +11,10 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Date32Array, Int64Array};
 use arrow_schema::DataType as ArrowType;
 use saki_base::value::Value;
-use saki_base::{AlignedBuffer, Buffer, DataType, PageSize, TreeId};
+use saki_base::{AlignedBuffer, Buffer, DataType, PageSize, Random, TreeId};
 use saki_columns::{BuildOptions, ColumnCache, ColumnType, SegmentBuilder, SegmentTable, codec};
-use saki_exec::{ColumnOverlay, ColumnScan, ColumnScanRun, ExecError, RunOptions, SegmentReader};
-use saki_io::{Device, DeviceOptions, Operation, Random, Wait, open_device};
+use saki_exec::{ColumnOverlay, ColumnScan, ExecError, ExecutionOptions, ScanExecution, SegmentReader};
+use saki_io::{Device, DeviceOptions, Operation, Wait, open_device};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::TreeReader;
 use saki_vector::expr::CompareOp;
@@ -65,10 +64,10 @@ fn main() -> Outcome<()> {
             filter: filter(),
             keys: Vec::new(),
             limit: None,
-            snapshot: volume.snapshot(),
+            snapshot: volume.hold(),
             overlay: overlay.clone(),
         };
-        reader.run(scan, &RunOptions { partitions, ..RunOptions::default() })
+        reader.run(scan, &ExecutionOptions { partitions, ..ExecutionOptions::default() })
     };
     for (name, cold) in [("cold", true), ("hot", false)] {
         for partitions in [1, partitions] {
@@ -110,7 +109,7 @@ impl ColumnOverlay for Hidden {
 }
 
 /// The best of some runs: time, time on the processor, sum.
-fn report(name: &str, rows: usize, runs: &[(Duration, Duration, i64, Arc<ColumnScanRun>)]) -> Outcome<()> {
+fn report(name: &str, rows: usize, runs: &[(Duration, Duration, i64, Arc<ScanExecution>)]) -> Outcome<()> {
     let wall = runs.iter().map(|run| run.0).min().ok_or("no run")?.as_secs_f64();
     let (.., sum, run) = &runs[0];
     let partitions = run.options().partitions;
@@ -137,12 +136,12 @@ fn write(volume: &Arc<Volume>, rows: usize) -> Outcome<SegmentTable> {
     let mut written = 0u64;
     while (written as usize) < rows {
         let count = (rows - written as usize).min(1 << 16);
-        let quantities: Vec<i64> = (0..count).map(|_| random.within(1..51) as i64 * 100).collect();
+        let quantities: Vec<i64> = (0..count).map(|_| random.range(1..51) as i64 * 100).collect();
         let arrays: Vec<ArrayRef> = vec![
-            Arc::new((0..count).map(|_| Some(8036 + random.within(0..2526) as i32)).collect::<Date32Array>()),
-            Arc::new((0..count).map(|_| Some(random.within(0..11) as i64)).collect::<Int64Array>()),
+            Arc::new((0..count).map(|_| Some(8036 + random.range(0..2526) as i32)).collect::<Date32Array>()),
+            Arc::new((0..count).map(|_| Some(random.range(0..11) as i64)).collect::<Int64Array>()),
             Arc::new(Int64Array::from(quantities.clone())),
-            Arc::new(quantities.iter().map(|q| Some(q * random.within(900..2100) as i64)).collect::<Int64Array>()),
+            Arc::new(quantities.iter().map(|q| Some(q * random.range(900..2100) as i64)).collect::<Int64Array>()),
         ];
         let batch = Batch::new(arrays.into_iter().map(Column::new).collect(), count);
         builder.push(&batch, &mut |row| Ok((written + row as u64).to_be_bytes().to_vec()))?;
@@ -175,7 +174,7 @@ fn filter() -> Vec<Expr> {
 }
 
 /// The sum of price times discount.
-fn revenue(run: &Arc<ColumnScanRun>) -> Outcome<i64> {
+fn revenue(run: &Arc<ScanExecution>) -> Outcome<i64> {
     let partition = |partition: usize| -> Result<i64, saki_exec::ExecError> {
         let mut stream = run.open(partition);
         let mut sum = 0;
@@ -205,7 +204,8 @@ fn on_processor() -> Outcome<Duration> {
     Ok(Duration::from_nanos(nanos.split(' ').next().ok_or("an empty schedstat")?.parse()?))
 }
 
-/// Bytes a second of large reads, sixteen in flight, over the bytes that are in use: others may never have been written.
+/// Bytes a second of large reads, sixteen in flight, over the bytes that are in use: others may never have been
+/// written.
 fn sequential(device: &dyn Device, used: u64) -> Outcome<f64> {
     const BYTES: u64 = 1 << 20;
     let mut lane = device.open_lane(None)?;

@@ -1,6 +1,6 @@
 //! How fast pipelines look scattered keys up in a tree on a real file, and scan it, without SQL above:
-//! `cargo run --release -p saki-exec --example probe_rate -- FILE [ROWS] [PROBES] [REACTORS] [CHANGED]`: of every so many rows, one has
-//! been replaced by what lies over the tree (0, as if not said: none).
+//! `cargo run --release -p saki-exec --example probe_rate -- FILE [ROWS] [PROBES] [REACTORS] [CHANGED]`: of every so
+//! many rows, one has been replaced by what lies over the tree (0, as if not said: none).
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -103,7 +103,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         stages: vec![Stage {
             access: inner,
             kind: JoinKind::Inner,
-            key: vec![KeySource::Slot(0)],
+            key: vec![KeySource::Register(0)],
             unique: true,
             predicates: vec![],
             keep: vec![],
@@ -126,24 +126,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         snapshot: Arc::new(()),
     });
     let all = u32::MAX;
-    for (pipeline, execution, max) in [
-        (&pipeline, Execution::OutOfOrder, all),
-        (&scan, Execution::OutOfOrder, all),
-        (&pipeline, Execution::OutOfOrder, 256),
-        (&pipeline, Execution::InOrder, 1),
+    for (pipeline, order, max) in [
+        (&pipeline, VisitOrder::OutOfOrder, all),
+        (&scan, VisitOrder::OutOfOrder, all),
+        (&pipeline, VisitOrder::OutOfOrder, 256),
+        (&pipeline, VisitOrder::InOrder, 1),
     ] {
         cache.clear();
         let cpu = cpu_seconds();
         let start = Instant::now();
         let run = executor.run(
             Arc::clone(pipeline),
-            RunOptions { execution, max_in_flight: max, partitions: reactors, ..RunOptions::default() },
+            ExecutionOptions { order, max_in_flight: max, partitions: reactors, ..ExecutionOptions::default() },
         );
         let streams: Vec<_> = (0..run.options().partitions).map(|partition| run.open(partition)).collect();
         let mut rows = 0;
         for mut stream in streams {
             while let Some(batch) = stream.next_blocking() {
-                rows += batch?.slots.num_rows();
+                rows += batch?.registers.num_rows();
             }
         }
         let seconds = start.elapsed().as_secs_f64();
@@ -151,7 +151,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let visits = run.metrics().total(|stage| &stage.visits);
         let read = run.metrics().total(|stage| &stage.pages_read);
         println!(
-            "{execution:?} max {max}: {rows} rows, {seconds:.3} s, {:.0} pages/s, user {:.2} us/visit, system {:.2} us/read, {}",
+            "{order:?} max {max}: {rows} rows, {seconds:.3} s, {:.0} pages/s, \
+             user {:.2} us/visit, system {:.2} us/read, {}",
             read as f64 / seconds,
             (user - cpu.0) * 1e6 / visits as f64,
             (system - cpu.1) * 1e6 / read as f64,

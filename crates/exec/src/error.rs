@@ -1,4 +1,4 @@
-//! What can end a run before its last row.
+//! What can end an execution before its last row.
 
 use std::fmt;
 
@@ -24,11 +24,11 @@ pub enum ExecError {
     Thread(String),
     /// An input batch does not have the types that the pipeline was planned for.
     Input(String),
-    /// The run was cancelled, or the executor is shutting down.
+    /// The execution was cancelled, or the executor is shutting down.
     Cancelled,
     /// What lies over a tree or over segments could not be read.
     Overlay(String),
-    /// A broken invariant of ours; the run ends, the process goes on.
+    /// A broken invariant of ours; the execution ends, the process goes on.
     Internal(String),
 }
 

@@ -8,61 +8,58 @@
 //! that wait for it, so that a page is asked for once, read once, and answers all its probes together.
 //!
 //! # Words
-//! - **pipeline**: a source and stages ([`Pipeline`]). **Run**: one execution of it. **Partition**: one of the
-//!   instances that share a run's source, each on a reactor of its own.
+//! - **pipeline**: a source and stages ([`Pipeline`]). **Execution**: one time it is carried out. **Partition**: one of
+//!   the instances that share an execution's source, each on a reactor of its own.
 //! - **probe**: one key looked up on behalf of an outer row. **Visit**: a page and the probes waiting for it.
-//! - **depth**: 0 is the source, `n` is stage `n - 1`. **Slot**: a column of the rows between stages.
+//! - **step**: 0 is the source, `n` is stage `n - 1`. **Register**: a column of the rows between stages.
 //! - **reactor**: a thread with its own port to the pages; it never blocks but in that port's poll.
 //!
 //! # Where things are
-//! [`plan`] what a pipeline is; `instance` in which order a partition works; `visit` what it does with a page;
-//! `probes` and `visits` its two data structures; `source` how partitions share key ranges; `entry` how columns are
-//! read; [`Overlay`] what lies over a tree, and `overlaid` how both
-//! are read as one; `stream` how rows leave; [`Executor`] the threads. [`columns`] is the other way to rows: scans over column segments.
+//! [`plan`] what a pipeline is; `execution` its executions and [`Executor`] their threads; `instance` in which order a
+//! partition works, and within it `visit` what it does with a page, `probes` and `visits` its two data structures,
+//! `overlaid` how a tree and what lies over it ([`Overlay`]) are read as one; `execution_state` what partitions share,
+//! and how they share key ranges; `rows` how columns are read and gathered; `stream` how rows leave. [`columns`] is the
+//! other way to rows: scans over column segments.
 //!
 //! # Invariants
 //! - Nothing is allocated per probe in steady state: probes are ranges of sorted batches, visits live in slabs.
-//! - Requests in flight, memory and output are bounded (`instance`); a full bound waits, it does not fail.
-//! - Dropping a stream ends its partition; nothing of it stays behind but reads the device has not finished,
+//! - Requests in flight, memory and output are bounded (`instance`); a full bound makes the source wait and fails
+//!   nothing.
+//! - Dropping a stream ends its partition; nothing of it remains except reads that the device has not finished,
 //!   whose pages land in the cache for whoever wants them.
 //!
 //! # Failure model
-//! A page that cannot be had, or is not what its parent promises, ends the run with an error that names it. Rows already
-//! sent stay sent; the stream's last item is the error. A panic in an instance ends its run, not its reactor.
+//! A page that cannot be had, or is not what its parent promises, ends the execution with an error that names it. Rows
+//! already sent stay sent; the stream's last item is the error. A panic in an instance ends its execution, not its
+//! reactor.
 
 #![forbid(unsafe_code)]
 
 mod blocking;
-mod column;
 pub mod columns;
-mod entry;
 mod error;
+mod execution;
+mod execution_state;
 mod instance;
-mod large;
 mod metrics;
-mod overlaid;
 mod overlay;
 pub mod plan;
 pub mod predicate;
-mod probes;
 mod reactor;
-mod run;
-mod slots;
-mod source;
+mod rows;
 mod stream;
-mod visit;
-mod visits;
 
-pub use column::{array_value, arrow_type};
-pub use columns::{ColumnOverlay, ColumnScan, ColumnScanRun, ColumnStream, ScanMetrics, SegmentReader};
+pub use columns::{ColumnOverlay, ColumnScan, ColumnStream, ScanExecution, ScanMetrics, SegmentReader};
 pub use error::ExecError;
-pub use metrics::{DEPTH_BUCKETS, RunMetrics, StageMetrics};
+pub use execution::{Execution, PipelineStream};
+pub use metrics::{DEPTH_BUCKETS, ExecutionMetrics, StageMetrics};
 pub use overlay::{EntryKeys, Overlay, OverlayReader, VisitEntry};
 pub use plan::{
-    AccessColumn, BatchFilter, Execution, JoinKind, KeyRange, KeySource, Pipeline, Place, RunOptions, Source, Stage,
-    TreeAccess,
+    AccessColumn, BatchFilter, ExecutionOptions, JoinKind, KeyRange, KeySource, Pipeline, Place, Source, Stage,
+    TreeAccess, VisitOrder,
 };
 pub use predicate::{CompareOp, Predicate};
 pub use reactor::{Executor, ExecutorOptions};
-pub use run::Run;
-pub use stream::{Closed, InputSender, OuterRows, OutputBatch, PipelineStream};
+pub use rows::column::{array_value, arrow_type};
+pub use rows::registers::{OuterRows, OutputBatch};
+pub use stream::{Closed, InputSender};

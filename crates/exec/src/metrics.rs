@@ -1,4 +1,4 @@
-//! What a run did, per stage and over time. Reactors count in their own memory and add here once per turn.
+//! What an execution did, per stage and over time. Reactors count in their own memory and add here once per turn.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,8 @@ pub struct StageMetrics {
     /// In flight for another partition or query already.
     pub pages_shared: AtomicU64,
     pub bytes_read: AtomicU64,
-    /// Entries read of what lies over the tree, and those of the tree (or, of probes by the whole key, keys) that it hid.
+    /// Entries read of what lies over the tree, and those of the tree (or, of probes by the whole key, keys) that it
+    /// hid.
     pub overlay_entries: AtomicU64,
     pub hidden: AtomicU64,
     /// Rows handed on.
@@ -60,12 +61,12 @@ impl StageMetrics {
     }
 }
 
-/// Counters of a run.
+/// Counters of an execution.
 #[derive(Debug)]
-pub struct RunMetrics {
+pub struct ExecutionMetrics {
     /// By stage, the source first.
     pub stages: Vec<StageMetrics>,
-    /// Nanoseconds that reactors worked for the run.
+    /// Nanoseconds that reactors worked for the execution.
     pub cpu_nanos: AtomicU64,
     /// Nanoseconds that reactors had nothing to do for it but wait for pages.
     pub wait_nanos: AtomicU64,
@@ -76,7 +77,7 @@ pub struct RunMetrics {
     pub memory_bytes_max: AtomicU64,
 }
 
-impl RunMetrics {
+impl ExecutionMetrics {
     pub(crate) fn new(stages: usize) -> Self {
         Self {
             stages: (0..stages).map(|_| StageMetrics::default()).collect(),
@@ -116,7 +117,7 @@ impl RunMetrics {
     }
 }
 
-impl fmt::Display for RunMetrics {
+impl fmt::Display for ExecutionMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, stage) in self.stages.iter().enumerate() {
             let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 
-use saki_page::LeafView;
+use saki_page::LeafPage;
 
 use crate::error::ExecError;
 
@@ -22,9 +22,10 @@ const ENTRIES_PER_STEP: usize = 1024;
 /// Bytes of their rows after which a step ends.
 const BYTES_PER_STEP: usize = 1 << 20;
 
-/// Entries over those of a tree, in the formats of its [`crate::TreeAccess`]. It must not change while a run reads it.
+/// Entries over those of a tree, in the formats of its [`crate::TreeAccess`]. It must not change while an execution
+/// reads it.
 pub trait Overlay: Send + Sync + Debug {
-    /// A reader for one partition of a run; it is dropped with the partition.
+    /// A reader for one partition of an execution; it is dropped with the partition.
     fn reader(&self) -> Result<Box<dyn OverlayReader>, ExecError>;
 }
 
@@ -36,12 +37,13 @@ pub type VisitEntry<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 /// # Invariant
 /// An overlay that has an entry hides the tree's entry of the same key.
 pub trait OverlayReader: Send {
-    /// Sets `hidden[i]` where `keys` has, at `i`, the key of an entry of the tree that is no longer there or has been replaced.
-    /// `hidden` comes as long as `keys` is, and all false.
+    /// Sets `hidden[i]` where `keys` has, at `i`, the key of an entry of the tree that is no longer there or has been
+    /// replaced. `hidden` comes as long as `keys` is, and all false.
     fn hide(&mut self, keys: &EntryKeys<'_>, hidden: &mut [bool]) -> Result<(), ExecError>;
 
-    /// Visits the overlay's own entries (key, row) from `low` (inclusive) up to `high` (exclusive) in ascending order of
-    /// keys, until `visit` breaks. `None` is unbounded; `low` is less than `high`. Rows are whole, however long they are.
+    /// Visits the overlay's own entries (key, row) from `low` (inclusive) up to `high` (exclusive) in ascending order
+    /// of keys, until `visit` breaks. `None` is unbounded; `low` is less than `high`. Rows are whole, however long they
+    /// are.
     fn entries(&mut self, low: Option<&[u8]>, high: Option<&[u8]>, visit: &mut VisitEntry<'_>)
     -> Result<(), ExecError>;
 }
@@ -50,13 +52,13 @@ pub trait OverlayReader: Send {
 pub struct EntryKeys<'k>(Keys<'k>);
 
 enum Keys<'k> {
-    Page(LeafView<'k>, &'k [u32]),
+    Page(LeafPage<'k>, &'k [u32]),
     List { bytes: &'k [u8], ends: &'k [u32] },
 }
 
 impl<'k> EntryKeys<'k> {
     /// Those of some entries of a leaf, which ascend.
-    pub(crate) fn of_page(view: LeafView<'k>, entries: &'k [u32]) -> Self {
+    pub(crate) fn of_page(view: LeafPage<'k>, entries: &'k [u32]) -> Self {
         Self(Keys::Page(view, entries))
     }
 
@@ -76,8 +78,8 @@ impl<'k> EntryKeys<'k> {
         self.len() == 0
     }
 
-    /// Whether they are neighbours in the tree: then going through what an overlay has between the first and the last one
-    /// (with [`Self::positions`]) costs less than a look-up for each. Otherwise they may be far apart.
+    /// Whether they are neighbours in the tree: then going through what an overlay has between the first and the last
+    /// one (with [`Self::positions`]) costs less than a look-up for each. Otherwise they may be far apart.
     pub fn are_neighbours(&self) -> bool {
         matches!(self.0, Keys::Page(..))
     }

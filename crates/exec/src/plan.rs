@@ -4,20 +4,20 @@
 //! ```text
 //!  Source::Ranges ──┐                      ┌── keep ──────────────┐
 //!   (a tree's keys) ├─► rows ─► Stage 0 ───┤  fetched inner cols  ├─► Stage 1 ─► … ─► output
-//!  Source::Rows ────┘   slots   (a tree)   └── batch filter ──────┘
+//!  Source::Rows ────┘   registers   (a tree)   └── batch filter ──────┘
 //!   (Arrow batches)
 //! ```
 //!
-//! Rows between stages are made of *slots*. A `Ranges` source fills slots with the
+//! Rows between stages are made of *registers*. A `Ranges` source fills registers with the
 //! columns it reads. A `Rows` source fills none: its rows stay in their Arrow
 //! batches and are referred to, so that columns of any Arrow type pass through
-//! untouched. A stage's slots are the outer slots it keeps, then the inner columns it fetches.
+//! untouched. A stage's registers are the outer registers it keeps, then the inner columns it fetches.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use saki_base::{DataType, KeyLayout, PageRef, RowLayout, TreeId};
 
 use crate::overlay::Overlay;
@@ -76,9 +76,9 @@ pub enum Source {
         ranges: Vec<KeyRange>,
         /// All must hold; evaluated on the encoded entry before anything is copied.
         predicates: Vec<Predicate>,
-        /// Columns of `access` that become slots 0, 1, ….
+        /// Columns of `access` that become registers 0, 1, ….
         fetch: Vec<usize>,
-        /// On batches of the fetched slots, after `predicates`.
+        /// On batches of the fetched registers, after `predicates`.
         filter: Option<Arc<dyn BatchFilter>>,
     },
     /// Batches pushed by the caller through [`crate::InputSender`], of this schema.
@@ -101,8 +101,8 @@ pub enum JoinKind {
 /// One leading column of a stage's key, taken from the outer row.
 #[derive(Clone, PartialEq, Debug)]
 pub enum KeySource {
-    /// A slot of the outer row; its type equals the key column's.
-    Slot(usize),
+    /// A register of the outer row; its type equals the key column's.
+    Register(usize),
     /// A column of the `Rows` source's batch; its Arrow type is that of the key column (`arrow_type`).
     Outer(usize),
     /// The same for all rows; already encoded for this key column.
@@ -121,15 +121,15 @@ pub struct Stage {
     pub unique: bool,
     /// On inner columns; all must hold for an entry to be a match.
     pub predicates: Vec<Predicate>,
-    /// Outer slots carried on (they become slots 0, 1, …).
+    /// Outer registers carried on (they become registers 0, 1, …).
     pub keep: Vec<usize>,
-    /// Inner columns fetched (the slots after the kept ones). Empty for semi and anti.
+    /// Inner columns fetched (the registers after the kept ones). Empty for semi and anti.
     pub fetch: Vec<usize>,
-    /// On batches of this stage's slots. Not for left, semi or anti semantics: it only drops output rows.
+    /// On batches of this stage's registers. Not for left, semi or anti semantics: it only drops output rows.
     pub filter: Option<Arc<dyn BatchFilter>>,
 }
 
-/// A vectorised filter supplied by the planner, over batches of slots (fields named as the access columns).
+/// A vectorised filter supplied by the planner, over batches of registers (fields named as the access columns).
 pub trait BatchFilter: Send + Sync {
     /// Which rows stay. NULL counts as false.
     fn select(&self, batch: &RecordBatch) -> Result<BooleanArray, String>;
@@ -148,16 +148,9 @@ pub struct Pipeline {
     pub snapshot: Arc<dyn Any + Send + Sync>,
 }
 
-impl Pipeline {
-    /// Arrow schema of the slots after stage `depth` (0: the source's own).
-    pub fn slot_schema(&self, depth: usize) -> SchemaRef {
-        Arc::new(Schema::new(crate::slots::slot_fields(self, depth)))
-    }
-}
-
 /// In which order pages are visited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Execution {
+pub enum VisitOrder {
     /// Thousands of visits in flight, processed as pages arrive.
     OutOfOrder,
     /// One page at a time, as a classical engine does: for comparison.
@@ -166,22 +159,22 @@ pub enum Execution {
 
 /// How to run a pipeline.
 #[derive(Clone, Debug)]
-pub struct RunOptions {
-    pub execution: Execution,
-    /// Upper bound on requests in flight for this run; the governor may allow fewer.
+pub struct ExecutionOptions {
+    pub order: VisitOrder,
+    /// Upper bound on requests in flight for this execution; the governor may allow fewer.
     pub max_in_flight: u32,
     /// Bytes that live rows, probes and results may take; a full budget stops the source.
     pub memory_bytes: usize,
     /// Rows in an output batch.
     pub batch_rows: usize,
-    /// Partitions of the run: how many instances share the source. In-order runs have one.
+    /// Partitions of the execution: how many instances share the source. In-order executions have one.
     pub partitions: usize,
 }
 
-impl Default for RunOptions {
+impl Default for ExecutionOptions {
     fn default() -> Self {
         Self {
-            execution: Execution::OutOfOrder,
+            order: VisitOrder::OutOfOrder,
             max_in_flight: u32::MAX,
             memory_bytes: 64 << 20,
             batch_rows: 8192,

@@ -14,8 +14,6 @@ use saki_page::{Arrival, CacheReader, PageCache, PagePort, PageStore, PageWaker}
 
 use crate::error::ExecError;
 use crate::instance::{Instance, Turn};
-use crate::plan::{Pipeline, RunOptions};
-use crate::run::Run;
 
 /// How long an idle reactor sleeps; wake-ups end it at once.
 const IDLE: Duration = Duration::from_secs(1);
@@ -56,10 +54,9 @@ impl Executor {
         Ok(Arc::new(Self { reactors, next: AtomicUsize::new(0), page_size: cache.page_size() }))
     }
 
-    /// Prepares to run a pipeline; nothing is read before its partitions are opened.
-    pub fn run(self: &Arc<Self>, pipeline: Arc<Pipeline>, options: RunOptions) -> Arc<Run> {
+    /// Lets the next execution begin at another reactor.
+    pub(crate) fn begin_execution(&self) {
         self.next.fetch_add(1, Ordering::Relaxed);
-        Run::new(Arc::clone(self), pipeline, options)
     }
 
     pub(crate) fn page_size(&self) -> PageSize {
@@ -70,7 +67,7 @@ impl Executor {
         self.reactors.len()
     }
 
-    /// Partitions of one run go to different reactors; single-partition runs take turns.
+    /// Partitions of one execution go to different reactors; executions with a single partition take turns.
     pub(crate) fn reactor(&self, partition: usize) -> &Reactor {
         let first = self.next.load(Ordering::Relaxed);
         &self.reactors[(first + partition) % self.reactors.len()]

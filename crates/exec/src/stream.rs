@@ -1,5 +1,5 @@
 //! Where a reactor and the caller's threads meet: results come out of a
-//! [`PipelineStream`], outer rows go in through an [`InputSender`]. Both are bounded:
+//! [`PipelineStream`](crate::PipelineStream), outer rows go in through an [`InputSender`]. Both are bounded:
 //! a full output stops the pipeline, a full input stops the sender.
 
 use std::collections::VecDeque;
@@ -11,29 +11,11 @@ use std::task::{Context, Poll, Waker};
 use arrow_array::RecordBatch;
 use parking_lot::Mutex;
 
-use crate::blocking::wait_for;
 use crate::error::ExecError;
-use crate::run::Run;
+use crate::rows::registers::OutputBatch;
 
 /// Batches that wait on either side.
 const QUEUE_MAX: usize = 4;
-
-/// Rows that left a pipeline.
-#[derive(Debug)]
-pub struct OutputBatch {
-    /// The slots after the last stage.
-    pub slots: RecordBatch,
-    /// With a `Rows` source: the outer row of each row of `slots`.
-    pub outer: Option<OuterRows>,
-}
-
-/// Rows of outer batches, in the form that Arrow's `interleave` takes.
-#[derive(Debug)]
-pub struct OuterRows {
-    pub batches: Vec<RecordBatch>,
-    /// (batch, row), one per output row.
-    pub indices: Vec<(u32, u32)>,
-}
 
 /// Wakes the reactor that runs a partition; set when it has been assigned.
 pub(crate) type ReactorWaker = Arc<dyn saki_page::PageWaker>;
@@ -76,32 +58,15 @@ impl Output {
         }
     }
 
-    pub(crate) fn finish(&self) {
-        let mut state = self.state.lock();
-        state.finished = true;
-        if let Some(waker) = state.consumer.take() {
-            drop(state);
-            waker.wake();
-        }
-    }
-}
-
-/// The rows of one partition, in no order. Dropping it cancels the partition.
-pub struct PipelineStream {
-    pub(crate) output: Arc<Output>,
-    pub(crate) run: Arc<Run>,
-}
-
-impl PipelineStream {
     /// The next batch; `None` after the last.
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<OutputBatch, ExecError>>> {
-        let mut state = self.output.state.lock();
+    pub(crate) fn poll_pop(&self, context: &mut Context<'_>) -> Poll<Option<Result<OutputBatch, ExecError>>> {
+        let mut state = self.state.lock();
         match state.queue.pop_front() {
             Some(item) => {
                 let wake = std::mem::take(&mut state.producer_waits);
                 drop(state);
                 if wake {
-                    self.output.reactor.wake();
+                    self.reactor.wake();
                 }
                 Poll::Ready(Some(item))
             }
@@ -113,21 +78,19 @@ impl PipelineStream {
         }
     }
 
-    /// The next batch, for callers outside of an async runtime.
-    pub fn next_blocking(&mut self) -> Option<Result<OutputBatch, ExecError>> {
-        wait_for(|context| self.poll_next(context))
+    /// The consumer takes no more.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+        self.reactor.wake();
     }
 
-    /// The run this partition belongs to.
-    pub fn run(&self) -> &Arc<Run> {
-        &self.run
-    }
-}
-
-impl Drop for PipelineStream {
-    fn drop(&mut self) {
-        self.output.cancelled.store(true, Ordering::Release);
-        self.output.reactor.wake();
+    pub(crate) fn finish(&self) {
+        let mut state = self.state.lock();
+        state.finished = true;
+        if let Some(waker) = state.consumer.take() {
+            drop(state);
+            waker.wake();
+        }
     }
 }
 

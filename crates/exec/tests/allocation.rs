@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use saki_base::{DataType, KeyColumn, KeyLayout, RowLayout, TreeId, ValueRef};
 use saki_exec::{
-    AccessColumn, Executor, ExecutorOptions, JoinKind, KeyRange, KeySource, Pipeline, Place, RunOptions, Source, Stage,
-    TreeAccess,
+    AccessColumn, ExecutionOptions, Executor, ExecutorOptions, JoinKind, KeyRange, KeySource, Pipeline, Place, Source,
+    Stage, TreeAccess,
 };
 use saki_page::PageCache;
 
@@ -73,7 +73,7 @@ fn allocations(executor: &Arc<Executor>, outer: &Arc<TreeAccess>, inner: &Arc<Tr
         stages: vec![Stage {
             access: Arc::clone(inner),
             kind: JoinKind::Semi,
-            key: vec![KeySource::Slot(0)],
+            key: vec![KeySource::Register(0)],
             unique: true,
             predicates: vec![],
             keep: vec![0],
@@ -83,9 +83,9 @@ fn allocations(executor: &Arc<Executor>, outer: &Arc<TreeAccess>, inner: &Arc<Tr
         limit: None,
         snapshot: Arc::new(()),
     });
-    let run = executor.run(pipeline, RunOptions { partitions: 1, ..RunOptions::default() });
+    let execution = executor.run(pipeline, ExecutionOptions { partitions: 1, ..ExecutionOptions::default() });
     let before = ALLOCATIONS.load(Ordering::Relaxed);
-    let mut stream = run.open(0);
+    let mut stream = execution.open(0);
     while let Some(item) = stream.next_blocking() {
         item.unwrap();
     }

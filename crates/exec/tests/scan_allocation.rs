@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_schema::DataType as ArrowType;
 use saki_base::value::Value;
-use saki_exec::{ColumnScan, RunOptions};
+use saki_exec::{ColumnScan, ExecutionOptions};
 use saki_vector::Expr;
 use saki_vector::expr::CompareOp;
 
@@ -45,12 +45,12 @@ fn scanned(reader: &Arc<saki_exec::SegmentReader>, fixture: &Fixture, filter: Ve
         filter,
         keys: Vec::new(),
         limit: None,
-        snapshot: fixture.volume.snapshot(),
+        snapshot: fixture.volume.hold(),
         overlay: None,
         overlay_apart: false,
     };
     let before = (ALLOCATIONS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
-    let mut stream = reader.run(scan, &RunOptions { partitions: 1, ..RunOptions::default() }).open(0);
+    let mut stream = reader.run(scan, &ExecutionOptions { partitions: 1, ..ExecutionOptions::default() }).open(0);
     let mut rows = 0;
     while let Some(batch) = stream.next_blocking() {
         rows += batch.unwrap().rows;

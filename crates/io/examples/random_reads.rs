@@ -1,6 +1,7 @@
 //! Random reads from a file or block device at several depths.
 //!
-//! `cargo run --release -p saki-io --example random_reads -- FILE [uring|threads] [BYTES] [SECONDS] [MODEL or ""] [DEPTH]`
+//! `cargo run --release -p saki-io --example random_reads -- FILE [uring|threads] [BYTES] [SECONDS] [MODEL or ""]
+//! [DEPTH]`
 
 use std::error::Error;
 use std::time::Duration;
@@ -28,9 +29,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         if only.is_some_and(|only| only != depth) {
             continue;
         }
-        let (arena, slots) = Arena::new(depth, bytes)?;
+        let (arena, frames) = Arena::new(depth, bytes)?;
         let mut lane = device.open_lane(Some(&arena))?;
-        let buffers = slots.into_iter().map(Buffer::Slot).collect();
+        let buffers = frames.into_iter().map(Buffer::Frame).collect();
         let duration = Duration::from_secs_f64(seconds);
         let (measured, _) = random_reads_into(&*device, &mut *lane, buffers, duration, u64::from(depth))?;
         let latency = measured.latency;

@@ -24,7 +24,7 @@ pub fn run_all(device: &dyn Device) {
     assert!(device.length_bytes().unwrap() >= DEVICE_BYTES, "{} is too short for the suite", device.name());
     round_trips(device.open_lane(None).unwrap(), DEVICE_BYTES);
     sizes_mix(device);
-    arena_slots_round_trip(device);
+    arena_frames_round_trip(device);
     thousands_in_flight_complete_exactly_once(device);
     beyond_the_end_is_out_of_range(device);
     malformed_operations_are_refused(device);
@@ -76,22 +76,22 @@ pub fn sizes_mix(device: &dyn Device) {
     }
 }
 
-/// Slots of a registered arena carry data, and come back as the slots they were.
-pub fn arena_slots_round_trip(device: &dyn Device) {
+/// Frames of a registered arena carry data, and come back as the frames they were.
+pub fn arena_frames_round_trip(device: &dyn Device) {
     const BYTES: usize = 8192;
-    let (arena, slots) = Arena::new(32, BYTES).unwrap();
+    let (arena, frames) = Arena::new(32, BYTES).unwrap();
     let mut lane = device.open_lane(Some(&arena)).unwrap();
-    for mut slot in slots {
-        let token = u64::from(slot.index());
-        slot.copy_from_slice(&filled(BYTES, token));
-        lane.submit(Operation::write(token, token * BYTES as u64, Buffer::Slot(slot)));
+    for mut frame in frames {
+        let token = u64::from(frame.index());
+        frame.copy_from_slice(&filled(BYTES, token));
+        lane.submit(Operation::write(token, token * BYTES as u64, Buffer::Frame(frame)));
     }
     for completion in drain(&mut *lane) {
         completion.result.unwrap();
-        let Some(Buffer::Slot(slot)) = completion.buffer else { panic!("a slot came back as something else") };
-        assert_eq!(u64::from(slot.index()), completion.token);
+        let Some(Buffer::Frame(frame)) = completion.buffer else { panic!("a frame came back as something else") };
+        assert_eq!(u64::from(frame.index()), completion.token);
         let other = 31 - completion.token;
-        lane.submit(Operation::read(other, other * BYTES as u64, Buffer::Slot(slot)));
+        lane.submit(Operation::read(other, other * BYTES as u64, Buffer::Frame(frame)));
     }
     for completion in succeed(&drain(&mut *lane), 32) {
         expect_filled(completion.buffer.as_ref().unwrap(), completion.token);

@@ -14,15 +14,12 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::device::{Device, DeviceError, Limits, Operation};
+use crate::device::{DeviceError, Limits, Operation};
 use crate::system;
-use crate::threads::{THREADS_DEFAULT, ThreadsDevice};
-use crate::uring::{self, UringDevice};
 
 /// Which way to the kernel a device takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -51,35 +48,6 @@ pub struct DeviceOptions {
 impl Default for DeviceOptions {
     fn default() -> Self {
         Self { backend: Backend::Auto, read_only: false, direct: true, create: false }
-    }
-}
-
-/// Opens a file or block device.
-///
-/// # Errors
-/// `InUse` when it is locked by another opener, `ReadOnly` when it refuses to be opened for writing, `Failed`
-/// otherwise (absent, no permission, io_uring demanded but forbidden).
-pub fn open_device(path: impl AsRef<Path>, options: DeviceOptions) -> Result<Arc<dyn Device>, DeviceError> {
-    let path = path.as_ref();
-    match options.backend {
-        Backend::Threads(threads) => {
-            let file = DeviceFile::open(path, "threads", &options)?;
-            Ok(Arc::new(ThreadsDevice::new(file, threads)))
-        }
-        Backend::Uring | Backend::Auto => match uring::probe() {
-            Ok(()) => Ok(Arc::new(UringDevice::new(DeviceFile::open(path, "uring", &options)?))),
-            Err(error) if options.backend == Backend::Uring => {
-                Err(DeviceError::from_system(&format!("uring:{}", path.display()), "set up io_uring", 0, &error))
-            }
-            Err(error) => {
-                tracing::warn!(
-                    "this host refuses io_uring ({error}); reading {} with {THREADS_DEFAULT} threads instead",
-                    path.display()
-                );
-                let file = DeviceFile::open(path, "threads", &options)?;
-                Ok(Arc::new(ThreadsDevice::new(file, THREADS_DEFAULT)))
-            }
-        },
     }
 }
 
@@ -217,7 +185,8 @@ impl DeviceFile {
 /// Opens `path`, directly if asked and possible; tells whether it is direct.
 fn open_for(path: &Path, options: &DeviceOptions) -> io::Result<(File, bool)> {
     let mut open = OpenOptions::new();
-    open.read(true).write(!options.read_only).create(options.create && !options.read_only);
+    // What is in a database is for whoever runs it: new files are read and written by their owner alone.
+    open.read(true).write(!options.read_only).create(options.create && !options.read_only).mode(0o600);
     if options.direct {
         match open.clone().custom_flags(libc::O_DIRECT).open(path) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -243,8 +212,11 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::contract::{ScratchFile, drain, filled};
+    use crate::{Device, open_device};
 
     fn open(path: &Path, read_only: bool) -> Result<Arc<dyn Device>, DeviceError> {
         let options = DeviceOptions { backend: Backend::Threads(1), read_only, ..DeviceOptions::default() };

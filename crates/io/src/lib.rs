@@ -1,5 +1,5 @@
-//! Completion-based storage: thousands of reads and writes in flight, their
-//! ends in any order, no thread waiting per request.
+//! Completion-based storage: thousands of reads and writes in flight, completed
+//! in any order, and no thread waiting for any one of them.
 //!
 //! ```text
 //!    reactor thread                 reactor thread                 (one lane each)
@@ -46,37 +46,34 @@
 //! # Where the proofs are
 //!
 //! [`contract`] is run against every backend; the governor against models in
-//! virtual time; the simulated device's faults each have a test.
+//! virtual time; each fault of the simulated device has a test.
 //! `unsafe` is confined to `uring` and `system`.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
-pub mod clock;
 pub mod contract;
 pub mod device;
 mod file;
 mod governor;
 mod inbox;
-mod measure;
-mod model;
 mod modeled;
+mod open;
 mod profile;
-mod random;
 mod sim;
 mod slab;
 mod system;
 mod threads;
 mod uring;
 
-pub use clock::{Clock, SystemClock, VirtualClock};
 pub use device::{Completion, Device, DeviceError, Lane, Operation, OperationKind, Wait, Waker};
-pub use file::{Backend, DeviceOptions, open_device};
+pub use file::{Backend, DeviceOptions};
 pub use governor::{DEPTH_MAX, Governor, Share};
-pub use measure::{LatencySummary, Measurement, random_reads, random_reads_into};
-pub use model::{Model, ModelError, ModelOptions};
-pub use modeled::ModeledDevice;
-pub use profile::{CalibrateOptions, CalibrateProgress, DeviceProfile, ProfilePoint, calibrate};
-pub use random::Random;
-pub use sim::{FaultRates, Faults, SimDevice, SimOptions, SimTiming};
+pub use modeled::{Model, ModelError, ModelOptions, ModeledDevice};
+pub use open::open_device;
+pub use profile::{
+    CalibrateOptions, CalibrateProgress, DeviceProfile, LatencySummary, Measurement, ProfilePoint, calibrate,
+    random_reads, random_reads_into,
+};
+pub use sim::{FaultRates, Faults, ObservedDevice, Observer, SimDevice, SimOptions, SimTiming};
 pub use system::give_way;
 pub use threads::THREADS_DEFAULT;

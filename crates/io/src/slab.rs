@@ -16,7 +16,8 @@ impl<T> Slab<T> {
     pub fn insert(&mut self, value: T) -> u32 {
         match self.free.pop() {
             Some(index) => {
-                self.slots[index as usize] = Some(value);
+                let before = self.slots[index as usize].replace(value);
+                assert!(before.is_none(), "slot {index} is taken, and on the list of free ones");
                 index
             }
             None => {
@@ -37,6 +38,7 @@ impl<T> Slab<T> {
     }
 
     pub fn len(&self) -> usize {
+        debug_assert!(self.free.len() <= self.slots.len(), "more slots are free than there are");
         self.slots.len() - self.free.len()
     }
 }

@@ -24,8 +24,8 @@ pub fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Lets other threads go before the calling one where there are not enough processors: `niceness` from 0 (none) to 19. What the
-/// kernel does on the thread's behalf from then on has the same priority.
+/// Lets other threads go before the calling one where there are not enough processors: `niceness` from 0 (none) to 19.
+/// What the kernel does on the thread's behalf from then on has the same priority.
 pub fn give_way(niceness: u8) -> io::Result<()> {
     // SAFETY: takes no pointers; process 0 is the calling thread.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness.into()) } {

@@ -221,6 +221,7 @@ impl Lane for ThreadsLane {
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> usize {
         self.flush_submissions();
         let count = self.inbox.take(wait.deadline(Instant::now()), completions);
+        assert!(count <= self.in_flight, "{count} completions of {} operations", self.in_flight);
         self.in_flight -= count;
         count
     }

@@ -4,9 +4,9 @@
 //! cargo run --release -p saki-log --example append -- DIRECTORY [seconds per line]
 //! ```
 //!
-//! Three parts, each with its own columns: producers append as fast as they can, until what they appended is durable; one
-//! producer waits for every record; producers append at a steady rate, and every 64th record tells when it is durable. The last
-//! part also gives the processor time of the whole process per record.
+//! Three parts, each with its own columns: producers append as fast as they can, until what they appended is durable;
+//! one producer waits for every record; producers append at a steady rate, and every 64th record tells when it is
+//! durable. The last part also gives the processor time of the whole process per record.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -24,7 +24,7 @@ struct Case {
     record_bytes: usize,
     writes_in_flight: usize,
     flush: bool,
-    /// Whether the segments have been written before: the second round of their use, and all later ones.
+    /// Whether the extents have been written before: the second round of their use, and all later ones.
     reused: bool,
 }
 
@@ -45,9 +45,7 @@ fn main() {
         cases.push(Case { record_bytes, producers: 2, logs: 1, ..base });
         cases.push(Case { record_bytes, ..base });
     }
-    println!(
-        "                                   |               fastest                |  one waits us  |      100 k/s, us        |"
-    );
+    println!("{:35}|               fastest                |  one waits us  |      100 k/s, us        |", "");
     let columns = [
         "prod logs bytes flight flush reuse",
         "records/s   MB/s KiB/write cpu/rec.",

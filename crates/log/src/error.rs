@@ -9,9 +9,11 @@ use saki_io::DeviceError;
 /// Why a call failed. Cheap to copy: one failure is told to many.
 #[derive(Clone, Debug)]
 pub enum LogError {
-    /// No space for this record, on disk: nothing was lost, and a later try may succeed, as after [`cut`](crate::Logs::cut).
+    /// No space for this record, on disk: nothing was lost, and a later try may succeed, as after
+    /// [`cut`](crate::Logs::cut).
     Full { log: usize, device: String, bytes: u64 },
-    /// A device failed. Latched: nothing more becomes durable until the logs are opened again.
+    /// A device failed, for longer than [`patience`](crate::Options::patience). Latched: nothing more becomes durable
+    /// until the logs are opened again.
     Failed { log: usize, error: DeviceError },
     /// A device could not be read or prepared while opening.
     Device { log: usize, error: DeviceError },
@@ -33,25 +35,30 @@ pub enum LogError {
     OtherCount { log: usize, device: String, expected: u32, found: u32 },
     /// Written by another version of the format.
     OtherVersion { log: usize, device: String, expected: u32, found: u32 },
-    /// A device whose segments disagree, or claim what cannot be.
-    Inconsistent { log: usize, device: String, segment: u64, offset: u64, expected: String, found: String },
+    /// A device whose extents disagree, or claim what cannot be.
+    Inconsistent { log: usize, device: String, extent: u64, offset: u64, expected: String, found: String },
     /// A record that was durable cannot be read, and this is the damage.
     Corrupt { timestamp: u64, proven: u64, damage: Damage },
     /// A record that was durable is in no log: a log, or the end of one, is gone.
     Missing { timestamp: u64, proven: u64, logs: Vec<Damage> },
     /// The logs have been cut beyond what the caller has: its base is older than the logs.
     CutBeyond { cut: u64, after: u64 },
-    /// The caller refused a record.
-    Refused { log: usize, timestamp: u64, error: Arc<dyn Error + Send + Sync> },
+    /// The logs do not tell of what the caller knows to have been in them: they are older than its base, or gone.
+    Older { known: u64, newest: Option<u64> },
+    /// The caller refused a record: the one that ends in the frame at this byte.
+    Refused { log: usize, device: String, extent: u64, offset: u64, timestamp: u64, error: Refusal },
 }
+
+/// What the caller of a recovery says against a record.
+pub type Refusal = Arc<dyn Error + Send + Sync>;
 
 /// Where a log stops making sense.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage {
     pub log: usize,
     pub device: String,
-    /// Sequence number of the segment; 0 if the log has none.
-    pub segment: u64,
+    /// Sequence number of the extent; 0 if the log has none.
+    pub extent: u64,
     /// Byte offset on the device.
     pub offset: u64,
     pub expected: String,
@@ -60,12 +67,19 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { log, device, segment, offset, expected, found } = self;
-        write!(f, "log {log} ({device}), segment {segment}, byte {offset}: expected {expected}, found {found}")
+        let Self { log, device, extent, offset, expected, found } = self;
+        write!(f, "log {log} ({device}), extent {extent}, byte {offset}: expected {expected}, found {found}")
     }
 }
 
-const RESTORE: &str = "restore the log from a copy, or open with accept_loss to go back to the moment before";
+impl LogError {
+    /// Whether space is what is wanting.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Failed { error: DeviceError::Full { .. }, .. })
+    }
+}
+
+const RESTORE: &str = "restore the log from a copy, or accept the loss to go back to the moment before";
 
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,7 +88,11 @@ impl fmt::Display for LogError {
                 write!(f, "log {log} ({device}): no space for a record of {bytes} bytes; free some, or cut the logs")
             }
             Self::Failed { log, error } => {
-                write!(f, "log {log} failed: {error}; nothing more becomes durable until the database is opened again")
+                write!(
+                    f,
+                    "log {log} failed: {error}; nothing more becomes durable until the database is opened again, and \
+                     only then is it known whether commits that were not confirmed are there"
+                )
             }
             Self::Device { log, error } => write!(f, "log {log} cannot be opened: {error}"),
             Self::TooLarge { bytes, bytes_max } => {
@@ -99,8 +117,8 @@ impl fmt::Display for LogError {
             Self::OtherVersion { log, device, expected, found } => {
                 write!(f, "log {log} ({device}): has format version {found}, and this program knows {expected}")
             }
-            Self::Inconsistent { log, device, segment, offset, expected, found } => {
-                write!(f, "log {log} ({device}), segment {segment}, byte {offset}: expected {expected}, found {found}")
+            Self::Inconsistent { log, device, extent, offset, expected, found } => {
+                write!(f, "log {log} ({device}), extent {extent}, byte {offset}: expected {expected}, found {found}")
             }
             Self::Corrupt { timestamp, proven, damage } => write!(
                 f,
@@ -117,12 +135,25 @@ impl fmt::Display for LogError {
             }
             Self::CutBeyond { cut, after } => write!(
                 f,
-                "the logs begin after timestamp {cut}, and what they are to be added to ends at {after}: \
-                 it is older than the logs"
+                "the logs begin after timestamp {cut}, and the database ends at {after}: it is older than its logs; \
+                 restore both from the same copy"
             ),
-            Self::Refused { log, timestamp, error } => {
-                write!(f, "the record of timestamp {timestamp} in log {log} cannot be applied: {error}")
+            Self::Older { known, newest } => {
+                match newest {
+                    Some(newest) => write!(f, "the logs end with timestamp {newest}")?,
+                    None => f.write_str("the logs are empty")?,
+                }
+                write!(
+                    f,
+                    ", and the database knows of timestamp {known} in them: they are older than it; restore both \
+                     from the same copy, or accept the loss of what is not there"
+                )
             }
+            Self::Refused { log, device, extent, offset, timestamp, error } => write!(
+                f,
+                "log {log} ({device}), extent {extent}, byte {offset}: the record of timestamp {timestamp} cannot be \
+                 applied: {error}"
+            ),
         }
     }
 }

@@ -10,15 +10,15 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use saki_io::Device;
 
-use crate::error::LogError;
+use crate::error::{LogError, Refusal};
+use crate::format::record::{RecordHeader, RecordKind};
+use crate::horizon::waiters::{Callback, Waiter};
 use crate::options::{Options, Range};
-use crate::record::{RecordHeader, RecordKind};
 use crate::recovery;
-use crate::report::{LogStatistics, Progress, RecoveryReport};
+use crate::recovery::report::{LogStatistics, Progress, RecoveryReport};
 use crate::shared::{Log, Shared, count};
 use crate::start::{Started, start};
 use crate::stream::{Claim, Room, Stream};
-use crate::waiters::{Callback, Waiter};
 use crate::writer::Writer;
 
 /// How long a `reserve` that waits for the window sleeps: other logs move the horizon, and do not know of it.
@@ -37,10 +37,11 @@ struct Handle {
 }
 
 impl Logs {
-    /// Reads all logs, in parallel, applies what was durable and opens a new run. Empty devices are new logs.
+    /// Reads all logs, in parallel, applies what was durable and opens a new incarnation. Empty devices are new logs.
     ///
-    /// `apply` gets each commit record of the range at most once, with its log, its timestamp and its payload; from one thread
-    /// per log, and *not* in the order of timestamps. If an error is returned, what was applied has to be thrown away.
+    /// `apply` gets each commit record of the range at most once, with its log, its timestamp and its payload; from one
+    /// thread per log, and *not* in the order of timestamps. If an error is returned, what was applied has to be thrown
+    /// away.
     ///
     /// # Errors
     /// See [`LogError`]: everything but `Full`, `TooLarge` and `Closed`.
@@ -63,6 +64,21 @@ impl Logs {
         Ok((logs, report))
     }
 
+    /// Reads all logs as [`recover`](Self::recover) does, and changes nothing: for looking whether they can be
+    /// recovered.
+    ///
+    /// # Errors
+    /// What `recover` would say.
+    pub fn inspect(
+        devices: Vec<Arc<dyn Device>>,
+        options: &Options,
+        range: Range,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<RecoveryReport, LogError> {
+        options.check()?;
+        recovery::inspect(devices, options, range, progress)
+    }
+
     /// All of `recover` but the threads.
     pub(crate) fn start<E>(
         devices: Vec<Arc<dyn Device>>,
@@ -76,11 +92,7 @@ impl Logs {
     {
         options.check()?;
         let apply = |log: usize, timestamp: u64, payload: &[u8]| {
-            apply(log, timestamp, payload).map_err(|error| LogError::Refused {
-                log,
-                timestamp,
-                error: Arc::from(error.into()),
-            })
+            apply(log, timestamp, payload).map_err(|error| Refusal::from(error.into()))
         };
         let recovered = recovery::recover(devices, &options, range, progress, &apply)?;
         let report = recovered.report.clone();
@@ -117,9 +129,9 @@ impl Logs {
         self.shared().logs.len()
     }
 
-    /// Room for one record of `bytes` bytes of payload, in memory and on disk. *Before* the timestamp is taken: once it is, the
-    /// record must be left, and can. Waits while the log is too far behind; so a thread that holds a reservation must not wait
-    /// for another.
+    /// Room for one record of `bytes` bytes of payload, in memory and on disk. *Before* the timestamp is taken: once it
+    /// is, the record must be left, and can. Waits while the log is too far behind; so a thread that holds a
+    /// reservation must not wait for another.
     ///
     /// # Errors
     /// `Full` (try again later), `TooLarge`, `Failed`, `Internal`, `Closed`.
@@ -150,8 +162,8 @@ impl Logs {
     /// Waits until `timestamp` is durable.
     ///
     /// # Errors
-    /// `Failed`, `Internal` or `Closed`: it will not be while these logs are open. It may be found durable when they are opened
-    /// again.
+    /// `Failed`, `Internal` or `Closed`: it will not be while these logs are open. It may be found durable when they
+    /// are opened again.
     pub fn wait_durable(&self, timestamp: u64) -> Result<(), LogError> {
         if self.durable() >= timestamp {
             return Ok(());
@@ -168,8 +180,9 @@ impl Logs {
         }
     }
 
-    /// Calls `callback` when `timestamp` is durable, or with the error why it will not be. At once if that is settled, else on a
-    /// thread of the logs, which must not be held up: the callback should do little and must not wait for the logs.
+    /// Calls `callback` when `timestamp` is durable, or with the error why it will not be. At once if that is settled,
+    /// else on a thread of the logs, which must not be held up: the callback should do little and must not wait for the
+    /// logs.
     pub fn on_durable(&self, timestamp: u64, callback: Callback) {
         let settled = self.shared().wait_for(timestamp, Waiter::Callback(callback));
         if let Some((Waiter::Callback(callback), answer)) = settled {
@@ -177,8 +190,8 @@ impl Logs {
         }
     }
 
-    /// Everything through `through` is durable elsewhere: segments with nothing later are used again. Beyond the durable
-    /// horizon it counts as the horizon. Comes to disk with the next frames.
+    /// Everything through `through` is durable elsewhere: extents with nothing later are used again. Beyond the
+    /// durable horizon it counts as the horizon. Comes to disk with the next frames.
     pub fn cut(&self, through: u64) {
         let shared = self.shared();
         shared.cut_through(through);
@@ -190,8 +203,8 @@ impl Logs {
         self.shared().logs.iter().map(|log| log.statistics()).collect()
     }
 
-    /// Makes everything durable and ends the threads; waits for reservations of other clones. Afterwards every call of every
-    /// clone answers `Closed`.
+    /// Makes everything durable and ends the threads; waits for reservations of other clones. Afterwards every call of
+    /// every clone answers `Closed`.
     ///
     /// # Errors
     /// `Failed` or `Internal`, if the logs had failed.
@@ -232,7 +245,7 @@ impl Drop for Handle {
 }
 
 impl Shared {
-    /// Waits until the run's beginning is durable in every log, but for those that have no space.
+    /// Waits until the incarnation's beginning is durable in every log, but for those that have no space.
     fn await_beginning(&self) -> Result<(), LogError> {
         for log in &self.logs {
             let mut stream = log.stream.lock();
@@ -294,7 +307,7 @@ impl Shared {
         Ok(claim.map(|claim| Reservation { shared: self, log: own, claim, bytes, used: false }))
     }
 
-    /// One attempt. `asked`: the log thread was asked for segments before, so that its refusal is the answer.
+    /// One attempt. `asked`: the log thread was asked for extents before, so that its refusal is the answer.
     fn ask(&self, log: usize, bytes: usize, stream: &mut Stream, asked: &mut bool) -> Result<Option<Claim>, LogError> {
         if let Some(error) = self.failure() {
             return Err(error.clone());
@@ -311,23 +324,23 @@ impl Shared {
         match stream.reserve(bytes) {
             Room::Granted(claim) => Ok(Some(claim)),
             Room::Later => Ok(None),
-            Room::NeedsSegments(_) if *asked && stream.refused => {
+            Room::NeedsExtents(_) if *asked && stream.refused => {
                 // Told once; the next try asks the device again.
                 stream.refused = false;
                 Err(LogError::Full { log, device: self.logs[log].device.clone(), bytes: bytes as u64 })
             }
-            Room::NeedsSegments(missing) => {
+            Room::NeedsExtents(missing) => {
                 *asked = true;
-                stream.want_segments(missing);
+                stream.want_extents(missing);
                 self.logs[log].waker.wake();
                 Ok(None)
             }
         }
     }
 
-    /// Whether timestamps may be handed out without leaving the window. A transaction whose log has been far ahead of the horizon
-    /// waits; of each log, those that passed this before can take one timestamp each. So the greatest is at most half a window
-    /// and the number of reservations ahead, and that number is bounded here as well.
+    /// Whether timestamps may be handed out without leaving the window. A transaction whose log has been far ahead of
+    /// the horizon waits; of each log, those that passed this before can take one timestamp each. So the greatest is at
+    /// most half a window and the number of reservations ahead, and that number is bounded here as well.
     fn window_is_open(&self, stream: &Stream) -> bool {
         let half = self.horizon.window() / 2;
         let reservations_max = half / self.logs.len() as u64;
@@ -335,8 +348,8 @@ impl Shared {
     }
 }
 
-/// The right to leave one record. Dropped unused, it gives its room back, which is right only while no timestamp was taken for
-/// it: a timestamp without a record holds up the durable horizon for ever.
+/// The right to leave one record. Dropped unused, it gives its room back, which is right only while no timestamp was
+/// taken for it: a timestamp without a record holds up the durable horizon for ever.
 #[must_use = "a reservation is room for a record"]
 pub struct Reservation<'a> {
     shared: &'a Shared,

@@ -1,5 +1,7 @@
 //! What one may choose.
 
+use std::time::Duration;
+
 use crate::error::LogError;
 use crate::format::BLOCK_BYTES;
 
@@ -8,9 +10,9 @@ use crate::format::BLOCK_BYTES;
 pub struct Options {
     /// Identity of the database: a log of another is refused.
     pub database: u64,
-    /// Bytes of a segment, the unit of growth and reuse. A log that exists keeps its own.
-    pub segment_bytes: u64,
-    /// Bytes appended to a log and not yet written, from which `reserve` waits.
+    /// Bytes of an extent, the unit of growth and reuse. A log that exists keeps its own.
+    pub extent_bytes: u64,
+    /// Bytes appended to a log and not yet durable, from which `reserve` waits.
     pub buffer_bytes: usize,
     /// The longest payload of a record.
     pub record_bytes_max: u64,
@@ -18,13 +20,15 @@ pub struct Options {
     pub write_bytes_max: usize,
     /// Writes of one log in flight at once, before their flush.
     pub writes_in_flight: usize,
-    /// How far the logs' threads give way to transactions where processors are scarce, from 0 to 19: the more, the larger the groups
-    /// that are written together, the fewer processor time that takes from transactions, and the longer a commit waits. Without
-    /// effect while a processor is idle.
+    /// How far the logs' threads give way to transactions where processors are scarce, from 0 to 19: the more, the
+    /// larger the groups that are written together, the fewer processor time that takes from transactions, and the
+    /// longer a commit waits. Without effect while a processor is idle.
     pub niceness: u8,
-    /// Whether a write counts as durable only after a flush. `false` is for devices that lose nothing (logs in memory, for
-    /// benchmarks), and for those who accept to lose acknowledged commits with the power.
+    /// Whether a write counts as durable only after a flush. `false` is for devices that lose nothing (logs in memory,
+    /// for benchmarks), and for those who accept to lose acknowledged commits with the power.
     pub flush: bool,
+    /// How long a failing device is tried again, before the logs give up. Commits wait meanwhile.
+    pub patience: Duration,
     /// Timestamps handed out and not yet durable, at most; a power of two.
     pub window: u64,
     /// Where durable records are missing, open at the timestamp before the first of them instead of refusing.
@@ -36,13 +40,14 @@ impl Options {
     pub fn new(database: u64) -> Self {
         Self {
             database,
-            segment_bytes: 64 << 20,
+            extent_bytes: 64 << 20,
             buffer_bytes: 8 << 20,
             record_bytes_max: 1 << 30,
             write_bytes_max: 1 << 20,
             writes_in_flight: 2,
             niceness: 10,
             flush: true,
+            patience: Duration::from_secs(10),
             window: 1 << 20,
             accept_loss: false,
         }
@@ -55,8 +60,8 @@ impl Options {
     pub fn check(&self) -> Result<(), LogError> {
         let block = BLOCK_BYTES as u64;
         let wrong = |message: String| Err(LogError::Options { message });
-        if !self.segment_bytes.is_multiple_of(block) || !(4 * block..=1 << 40).contains(&self.segment_bytes) {
-            return wrong(format!("segment_bytes is {}, not 4 to 2^28 blocks of {block}", self.segment_bytes));
+        if !self.extent_bytes.is_multiple_of(block) || !(4 * block..=1 << 40).contains(&self.extent_bytes) {
+            return wrong(format!("extent_bytes is {}, not 4 to 2^28 blocks of {block}", self.extent_bytes));
         }
         if !self.write_bytes_max.is_multiple_of(BLOCK_BYTES) || !(BLOCK_BYTES..=1 << 30).contains(&self.write_bytes_max)
         {
@@ -87,14 +92,18 @@ impl Options {
 /// Which timestamps a recovery is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
-    /// Everything up to here is durable elsewhere: neither applied nor missed. `None`: whatever the logs were cut through.
+    /// Everything up to here is durable elsewhere: neither applied nor missed. `None`: whatever the logs were cut
+    /// through.
     pub after: Option<u64>,
     /// Nothing later is applied, and what is later in the logs is void for ever: a way back to an earlier moment.
     pub through: u64,
+    /// The logs told of timestamps up to here when what they are to be added to was written, so logs that do not are
+    /// older, or others'. `None`: they may be new.
+    pub known: Option<u64>,
 }
 
 impl Default for Range {
     fn default() -> Self {
-        Self { after: None, through: u64::MAX }
+        Self { after: None, through: u64::MAX, known: None }
     }
 }

@@ -8,24 +8,24 @@ use parking_lot::{Condvar, Mutex};
 use saki_io::Waker;
 
 use crate::error::LogError;
-use crate::format::{Identity, Run};
+use crate::format::{Identity, Incarnation};
 use crate::horizon::Horizon;
+use crate::horizon::waiters::{Waiter, Waiters};
 use crate::options::Options;
-use crate::report::LogStatistics;
+use crate::recovery::report::LogStatistics;
 use crate::stream::Stream;
-use crate::waiters::{Waiter, Waiters};
 
 /// All logs of a database.
 pub struct Shared {
     pub options: Options,
-    pub run: Run,
+    pub incarnation: Incarnation,
     pub horizon: Horizon,
     pub waiters: Waiters,
-    /// Everything through this timestamp is durable elsewhere. Relaxed everywhere: a number that only grows and publishes
-    /// nothing.
+    /// Everything through this timestamp is durable elsewhere. Relaxed everywhere: a number that only grows and
+    /// publishes nothing.
     pub cut: AtomicU64,
-    /// A header of this run is durable, in whatever log: a later recovery knows what this run was built on. Release when set,
-    /// acquire when read, although nothing else hangs on it.
+    /// A header of this incarnation is durable, in whatever log: a later recovery knows what this incarnation was built
+    /// on. Release when set, acquire when read, although nothing else hangs on it.
     known: AtomicBool,
     /// Set once: why nothing more becomes durable.
     failure: OnceLock<LogError>,
@@ -37,9 +37,9 @@ pub struct Log {
     pub identity: Identity,
     pub device: String,
     /// Of this log: it keeps what it was made with.
-    pub segment_bytes: u64,
+    pub extent_bytes: u64,
     pub stream: Mutex<Stream>,
-    /// Notified when memory has become free, segments ready or refused, or the logs have failed.
+    /// Notified when memory has become free, extents ready or refused, or the logs have failed.
     pub room: Condvar,
     pub waker: Arc<dyn Waker>,
     pub counters: Counters,
@@ -54,9 +54,9 @@ pub struct Counters {
     pub written_bytes: AtomicU64,
     pub flushes: AtomicU64,
     pub waits: AtomicU64,
-    pub segments_live: AtomicU64,
-    pub segments_ready: AtomicU64,
-    pub segments_free: AtomicU64,
+    pub extents_live: AtomicU64,
+    pub extents_ready: AtomicU64,
+    pub extents_free: AtomicU64,
 }
 
 /// Adds to a counter that one thread at a time writes.
@@ -65,12 +65,14 @@ pub fn count(counter: &AtomicU64, by: u64) {
 }
 
 impl Shared {
-    pub fn new(options: Options, run: Run, cut: u64, logs: Vec<Log>) -> Self {
+    pub fn new(options: Options, incarnation: Incarnation, cut: u64, logs: Vec<Log>) -> Self {
+        assert!(incarnation.first > incarnation.recovered_through, "{incarnation:?} begins before it was recovered");
+        assert!(!logs.is_empty(), "a database without a log");
         Self {
-            // Whatever there was before this run is settled.
-            horizon: Horizon::new(run.first - 1, options.window),
+            // Whatever there was before this incarnation is settled.
+            horizon: Horizon::new(incarnation.first - 1, options.window),
             options,
-            run,
+            incarnation,
             waiters: Waiters::default(),
             cut: AtomicU64::new(cut),
             known: AtomicBool::new(false),
@@ -79,19 +81,19 @@ impl Shared {
         }
     }
 
-    /// A header of this run is durable.
+    /// A header of this incarnation is durable.
     pub fn becomes_known(&self) {
         self.known.store(true, Ordering::Release);
     }
 
     /// Takes note that everything through `through` is durable elsewhere, as far as that can be; returns how far.
     ///
-    /// Not beyond the horizon. And as long as no header of this run is durable, not beyond what it was built on: a recovery
-    /// would come to the same end as the one before, but from a later beginning, and might find a record dense
-    /// there that this run has taken for void.
+    /// Not beyond the horizon. And as long as no header of this incarnation is durable, not beyond what it was built
+    /// on: a recovery would come to the same end as the one before, but from a later beginning, and might find a record
+    /// dense there that this incarnation has taken for void.
     pub fn cut_through(&self, through: u64) -> u64 {
         let known = self.known.load(Ordering::Acquire);
-        let through = through.min(if known { self.horizon.durable() } else { self.run.recovered_through });
+        let through = through.min(if known { self.horizon.durable() } else { self.incarnation.recovered_through });
         self.cut.fetch_max(through, Ordering::Relaxed).max(through)
     }
 
@@ -146,11 +148,54 @@ impl Log {
             writes: read(&counters.writes),
             written_bytes: read(&counters.written_bytes),
             flushes: read(&counters.flushes),
-            queued_bytes: self.stream.lock().unwritten_bytes(),
+            queued_bytes: self.stream.lock().unsettled_bytes(),
             waits: read(&counters.waits),
-            segments_live: read(&counters.segments_live),
-            segments_ready: read(&counters.segments_ready),
-            segments_free: read(&counters.segments_free),
+            extents_live: read(&counters.extents_live),
+            extents_ready: read(&counters.extents_ready),
+            extents_free: read(&counters.extents_free),
         }
+    }
+}
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use saki_io::{Device, SimDevice, SimOptions};
+
+    use super::*;
+    use crate::stream::Geometry;
+
+    fn shared() -> Shared {
+        let options = Options::new(1);
+        let device = SimDevice::new(SimOptions::default());
+        let geometry = Geometry {
+            extent_bytes: options.extent_bytes,
+            write_bytes_max: options.write_bytes_max,
+            buffer_bytes: options.buffer_bytes as u64,
+        };
+        let log = Log {
+            identity: Identity { database: 1, log: 0, logs: 1 },
+            device: device.name(),
+            extent_bytes: options.extent_bytes,
+            stream: Mutex::new(Stream::new(geometry, 1)),
+            room: Condvar::new(),
+            waker: device.open_lane(None).expect("a lane").waker(),
+            counters: Counters::default(),
+        };
+        // From 60 to 99 is void: it was seen, and something before it was not.
+        Shared::new(options, Incarnation { number: 2, recovered_through: 59, first: 100 }, 10, vec![log])
+    }
+
+    /// If the power goes before a header of this incarnation is durable, the next recovery comes to the same end as
+    /// this one only if it begins where this one began.
+    #[test]
+    fn until_the_incarnation_is_known_what_it_takes_for_void_is_not_cut() {
+        let shared = shared();
+        assert_eq!(shared.horizon.durable(), 99);
+        assert_eq!(shared.cut_through(80), 59);
+        assert_eq!(shared.cut.load(Ordering::Relaxed), 59);
+        shared.becomes_known();
+        assert_eq!(shared.cut_through(80), 80);
+        assert_eq!(shared.cut_through(20), 80, "it does not go back");
+        assert_eq!(shared.cut_through(200), 99, "nor beyond the horizon");
     }
 }

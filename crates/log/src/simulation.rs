@@ -1,9 +1,10 @@
-//! The logs under a seed: appenders, log threads, devices and the moment of the crash are all driven by one generator, in one
-//! thread, so a failure comes again from its number. Several runs follow one another on what each crash left.
+//! The logs under a seed: appenders, log threads, devices and the moment of the crash are all driven by one generator,
+//! in one thread, so a failure comes again from its number. Several incarnations follow one another on what each crash
+//! left; on some devices writes and flushes fail now and then.
 //!
-//! Checked after each crash, against a model of what was appended: every timestamp that the horizon had covered is recovered
-//! with its payload; exactly the commit records through the new horizon are applied, each once; void ones are not; the clock is
-//! behind everything that was ever handed out and seen.
+//! Checked after each crash, against a model of what was appended: every timestamp that the horizon had covered is
+//! recovered with its payload; exactly the commit records through the new horizon are applied, each once; void ones are
+//! not; the clock is behind everything that was ever handed out and seen.
 //!
 //! `SAKI_SEED=n` runs one seed, `SAKI_SEEDS=n` so many.
 
@@ -17,13 +18,16 @@ use saki_io::{Device, FaultRates, SimDevice, SimOptions, SimTiming};
 
 use crate::logs::{Logs, Reservation};
 use crate::options::{Options, Range};
-use crate::report::RecoveryReport;
+use crate::recovery::report::RecoveryReport;
 use crate::shared::Shared;
 use crate::start::Started;
-use crate::writer::Turn;
+use crate::writer::{Turn, Writer};
 
 /// What was appended: `None` for void. Of timestamps after the horizon of a recovery, nothing.
 type Model = BTreeMap<u64, Option<Vec<u8>>>;
+
+/// Pictures of each power loss that are looked at, besides the one that the next incarnation goes on from.
+const PICTURES: usize = 2;
 
 struct Simulation {
     seed: u64,
@@ -37,7 +41,7 @@ struct Simulation {
     cut: u64,
     record_bytes: u64,
     records: u64,
-    segments_reused: bool,
+    extents_reused: bool,
 }
 
 impl Simulation {
@@ -45,7 +49,7 @@ impl Simulation {
         let mut random = Random::new(seed);
         let block = 4096;
         let options = Options {
-            segment_bytes: block * random.range(4..24),
+            extent_bytes: block * random.range(4..24),
             write_bytes_max: 4096 * random.range(1..10) as usize,
             buffer_bytes: 4096 * random.range(1..40) as usize,
             writes_in_flight: random.range(1..5) as usize,
@@ -72,42 +76,50 @@ impl Simulation {
             cut: 0,
             record_bytes,
             records: 0,
-            segments_reused: false,
+            extents_reused: false,
         }
     }
 
-    /// Opens the logs and compares what is there with the model.
+    /// Opens the logs and goes on from what is there.
     fn recover(&mut self) -> (Started, RecoveryReport) {
-        let devices = self.devices.iter().map(|device| Arc::clone(device) as Arc<dyn Device>).collect();
+        let (started, report) = self.open(&self.devices);
+        self.model.retain(|timestamp, _| *timestamp <= report.horizon);
+        self.durable = report.horizon;
+        (started, report)
+    }
+
+    /// Opens the logs on some devices and compares what is there with the model.
+    fn open(&self, devices: &[Arc<SimDevice>]) -> (Started, RecoveryReport) {
+        let devices = devices.iter().map(|device| Arc::clone(device) as Arc<dyn Device>).collect();
         let found = Mutex::new(Model::new());
         let apply = |_log: usize, timestamp: u64, payload: &[u8]| {
             let before = found.lock().unwrap().insert(timestamp, Some(payload.to_vec()));
             assert!(before.is_none(), "timestamp {timestamp} was applied twice");
             Ok::<_, Infallible>(())
         };
-        let range = Range { after: (self.cut > 0).then_some(self.cut), through: u64::MAX };
+        let known = (self.durable > 0).then_some(self.durable);
+        let range = Range { after: (self.cut > 0).then_some(self.cut), known, ..Range::default() };
         let recovered = Logs::start(devices, self.options.clone(), range, &|_| {}, &apply);
         let (started, report) = recovered.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
         let seed = self.seed;
         assert!(report.horizon >= self.durable, "seed {seed}: {} was durable, {report:?}", self.durable);
         assert!(report.clock >= report.horizon, "seed {seed}: {report:?}");
-        self.model.retain(|timestamp, _| *timestamp <= report.horizon);
-        let expected = self.model.range(report.after + 1..).filter(|(_, payload)| payload.is_some());
+        let expected = self.model.range(..=report.horizon);
+        let expected = expected.filter(|(timestamp, payload)| **timestamp > report.after && payload.is_some());
         let found = found.into_inner().unwrap();
         let (expected, found): (Vec<_>, Vec<_>) = (expected.collect(), found.iter().collect());
         assert!(expected == found, "seed {seed}: {:?} instead of {:?}, {report:?}", keys(&found), keys(&expected));
-        self.durable = report.horizon;
         assert_eq!(started.shared.horizon.durable(), report.clock);
         (started, report)
     }
 
-    /// One run, up to its crash or its end.
+    /// One incarnation, up to its crash or its end.
     fn run(&mut self, turns: u64) {
         let (started, report) = self.recover();
         let Started { shared, mut writers } = started;
+        self.set_faults(if self.is_failing() { 0.1 } else { 0.0 });
         let mut clock = report.clock;
         let mut taken: Vec<(u64, Reservation<'_>, usize)> = Vec::new();
-        let mut ended = vec![false; writers.len()];
         for _ in 0..turns {
             match self.random.below(10) {
                 0..4 => self.append(&shared, &mut clock, &mut taken),
@@ -123,14 +135,16 @@ impl Simulation {
                 }
                 _ => {
                     let log = self.random.below(writers.len() as u64) as usize;
-                    // A waiting poll is what moves virtual time; only where something is in flight, or real time would pass.
+                    // A waiting poll is what moves virtual time; only where something is in flight, or real time would
+                    // pass.
                     let may_wait = self.random.chance(0.5) && writers[log].is_in_flight();
-                    ended[log] = writers[log].turn(may_wait) == Turn::Ended;
+                    writers[log].turn(may_wait);
                 }
             }
             let durable = shared.horizon.durable();
             assert!(durable >= self.durable && durable <= clock, "seed {}: {durable} of {clock}", self.seed);
-            // Before this run's first commit is durable, the horizon covers what is void: nothing that could be lost.
+            // Before this incarnation's first commit is durable, the horizon covers what is void: nothing that could be
+            // lost.
             if durable > report.clock {
                 self.durable = durable;
             }
@@ -138,26 +152,62 @@ impl Simulation {
         assert!(shared.failure().is_none(), "seed {}: {:?}", self.seed, shared.failure());
         if self.random.chance(0.2) {
             taken.drain(..).for_each(|(timestamp, reservation, length)| self.leave(timestamp, reservation, length));
-            shared.logs.iter().for_each(|log| log.stream.lock().closing = true);
-            let mut turns = 0;
-            while ended.contains(&false) {
-                for (writer, ended) in writers.iter_mut().zip(&mut ended) {
-                    *ended = writer.turn(writer.is_in_flight()) == Turn::Ended;
-                }
-                turns += 1;
-                assert!(turns < 10_000, "seed {}: closing does not end", self.seed);
-            }
+            self.close(&shared, &mut writers);
             assert_eq!(shared.horizon.durable(), clock, "seed {}", self.seed);
             if clock > report.clock {
                 self.durable = clock;
             }
         }
-        self.segments_reused |= shared.logs.iter().any(|log| log.statistics().segments_free > 0);
+        self.extents_reused |= shared.logs.iter().any(|log| log.statistics().extents_free > 0);
         self.records += clock - report.clock;
         drop(taken);
-        // The power goes before the lanes are dropped, which would carry out what is in flight.
-        self.devices = self.devices.iter().map(|device| device.crash(self.random.next_u64())).collect();
-        let rates = FaultRates { torn_at_power_loss: 0.3, ..FaultRates::default() };
+        if !self.is_failing() && self.random.chance(0.3) {
+            // Only the process ends. What it wrote is in the system's cache, and the next one begins with that.
+            return;
+        }
+        // The power goes before the lanes are dropped, which would carry out what is in flight. What is found then is
+        // one of many pictures, and each of them has to do.
+        for _ in 0..PICTURES {
+            let picture = self.power_loss();
+            self.open(&picture);
+        }
+        self.devices = self.power_loss();
+        self.set_faults(0.0);
+    }
+
+    /// Ends an incarnation as it should end.
+    fn close(&self, shared: &Shared, writers: &mut [Writer]) {
+        shared.logs.iter().for_each(|log| log.stream.lock().closing = true);
+        // A failing device is tried again after a while of real time.
+        let mut turns = 0..1_000_000;
+        let mut ended = vec![false; writers.len()];
+        while ended.contains(&false) {
+            assert!(turns.next().is_some(), "seed {}: closing does not end", self.seed);
+            for (writer, ended) in writers.iter_mut().zip(&mut ended) {
+                *ended = writer.turn(writer.is_in_flight()) == Turn::Ended;
+            }
+        }
+    }
+
+    /// The devices as a power loss may leave them now.
+    fn power_loss(&mut self) -> Vec<Arc<SimDevice>> {
+        let Self { devices, random, .. } = self;
+        devices.iter().map(|device| device.crash(random.next_u64())).collect()
+    }
+
+    /// Whether writes and flushes fail now and then.
+    fn is_failing(&self) -> bool {
+        self.seed.is_multiple_of(4)
+    }
+
+    /// `failing`: the share of writes and of flushes that fail.
+    fn set_faults(&self, failing: f64) {
+        let rates = FaultRates {
+            torn_at_power_loss: 0.3,
+            write_errors: failing,
+            flush_errors: failing,
+            ..FaultRates::default()
+        };
         self.devices.iter().for_each(|device| device.faults().set_rates(rates.clone()));
     }
 
@@ -202,7 +252,7 @@ fn keys(records: &[(&u64, &Option<Vec<u8>>)]) -> Vec<u64> {
     records.iter().map(|(timestamp, _)| **timestamp).collect()
 }
 
-/// Several runs and crashes from one seed; the timestamps handed out.
+/// Several incarnations and crashes from one seed; the timestamps handed out.
 fn simulate(seed: u64) -> (u64, bool) {
     let mut simulation = Simulation::new(seed);
     for _ in 0..6 {
@@ -210,7 +260,7 @@ fn simulate(seed: u64) -> (u64, bool) {
         simulation.run(turns);
     }
     simulation.recover();
-    (simulation.records, simulation.segments_reused)
+    (simulation.records, simulation.extents_reused)
 }
 
 #[test]
@@ -227,7 +277,10 @@ fn what_was_durable_survives_every_crash() {
         reused += u64::from(again);
         std::mem::forget(guard);
     }
-    assert!(first.is_some() || (records > 10_000 && reused > 20), "{records} records, {reused} runs with reuse");
+    assert!(
+        first.is_some() || (records > 10_000 && reused > 20),
+        "{records} records, {reused} incarnations with reuse"
+    );
 }
 
 /// Names the seed when a test panics.

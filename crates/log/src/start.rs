@@ -11,7 +11,7 @@ use crate::shared::{Counters, Log, Shared};
 use crate::stream::{Geometry, Stream};
 use crate::writer::Writer;
 
-/// A run about to begin: threads, or a simulation, drive the writers.
+/// An incarnation about to begin: threads, or a simulation, drive the writers.
 pub struct Started {
     pub shared: Arc<Shared>,
     pub writers: Vec<Writer>,
@@ -19,21 +19,21 @@ pub struct Started {
 
 /// Opens a lane for each log and puts everything together.
 pub fn start(options: Options, recovered: Recovered) -> Result<Started, LogError> {
-    let Recovered { run, cut, logs, report: _ } = recovered;
+    let Recovered { incarnation, cut, logs, report: _ } = recovered;
     let mut shared_logs = Vec::with_capacity(logs.len());
     let mut parts = Vec::with_capacity(logs.len());
-    for (number, RecoveredLog { device, identity, segment_bytes, next_sequence, slots }) in logs.into_iter().enumerate()
+    for (number, RecoveredLog { device, identity, extent_bytes, next_sequence, slots }) in logs.into_iter().enumerate()
     {
         let lane = device.open_lane(None).map_err(|error| LogError::Device { log: number, error })?;
         let geometry = Geometry {
-            segment_bytes,
+            extent_bytes,
             write_bytes_max: options.write_bytes_max,
             buffer_bytes: options.buffer_bytes as u64,
         };
         shared_logs.push(Log {
             identity,
             device: device.name(),
-            segment_bytes,
+            extent_bytes,
             stream: Mutex::new(Stream::new(geometry, next_sequence)),
             room: Condvar::new(),
             waker: lane.waker(),
@@ -41,7 +41,7 @@ pub fn start(options: Options, recovered: Recovered) -> Result<Started, LogError
         });
         parts.push((device, lane, slots));
     }
-    let shared = Arc::new(Shared::new(options, run, cut, shared_logs));
+    let shared = Arc::new(Shared::new(options, incarnation, cut, shared_logs));
     let writer = |(log, (device, lane, slots))| Writer::new(Arc::clone(&shared), log, device, lane, slots);
     let writers = parts.into_iter().enumerate().map(writer).collect();
     Ok(Started { shared, writers })

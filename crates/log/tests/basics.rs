@@ -94,7 +94,7 @@ fn a_closed_log_says_so() {
 }
 
 #[test]
-fn a_record_may_be_longer_than_segments_and_buffers() {
+fn a_record_may_be_longer_than_extents_and_buffers() {
     let devices = memory_devices(2, 5);
     let (logs, ..) = open(&devices, options()).unwrap();
     let long = payload(2, 3_000_000);
@@ -102,7 +102,7 @@ fn a_record_may_be_longer_than_segments_and_buffers() {
     logs.reserve(1, long.len()).unwrap().commit(2, &long);
     logs.reserve(1, 10).unwrap().commit(3, b"third");
     logs.wait_durable(3).unwrap();
-    assert!(logs.statistics()[1].segments_live > 10);
+    assert!(logs.statistics()[1].extents_live > 10);
     logs.close().unwrap();
     let (_logs, report, found) = open(&devices, options()).unwrap();
     assert_eq!(report.horizon, 3);
@@ -119,7 +119,7 @@ fn too_long_a_record_is_refused_at_once() {
 }
 
 #[test]
-fn cut_segments_are_used_again() {
+fn cut_extents_are_used_again() {
     let devices = memory_devices(1, 7);
     let (logs, ..) = open(&devices, options()).unwrap();
     let mut timestamp = 0;
@@ -150,11 +150,11 @@ fn real_files_hold_logs() {
         };
         (0..2).map(open).collect()
     };
-    let options = || Options { segment_bytes: 1 << 20, ..Options::new(9) };
+    let options = || Options { extent_bytes: 1 << 20, ..Options::new(9) };
     let mut last = 0;
-    for run in 0..3 {
+    for incarnation in 0..3 {
         let (logs, report, found) = open(&devices(), options()).unwrap();
-        assert_eq!((report.horizon, found.len() as u64), (last, last), "run {run}: {report:?}");
+        assert_eq!((report.horizon, found.len() as u64), (last, last), "incarnation {incarnation}: {report:?}");
         found.iter().for_each(|(timestamp, bytes)| assert_eq!(*bytes, payload(*timestamp, bytes.len())));
         let clock = AtomicU64::new(last);
         std::thread::scope(|scope| {

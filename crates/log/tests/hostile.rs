@@ -1,7 +1,7 @@
 //! Log images that someone has tampered with.
 //!
-//! [`log_image`] is a body for a fuzzer: bytes are edits of a valid image of two logs, with or without checksums put right
-//! afterwards. Here it is driven by seeded mutations.
+//! [`log_image`] is a body for a fuzzer: bytes are edits of a valid image of two logs, with or without checksums put
+//! right afterwards. Here it is driven by seeded mutations.
 //!
 //! ```text
 //! input   flags u8 | edits, each: place u16 (block), offset u16, length u8 (1 to 16), bytes
@@ -22,13 +22,13 @@ const FLAG_REPAIR: u8 = 1;
 /// Open with `accept_loss`.
 const FLAG_ACCEPT_LOSS: u8 = 2;
 const EDITS_MAX: usize = 16;
-const SEGMENT_BYTES: usize = 32 << 10;
+const EXTENT_BYTES: usize = 32 << 10;
 
 fn small() -> Options {
-    Options { segment_bytes: SEGMENT_BYTES as u64, ..options() }
+    Options { extent_bytes: EXTENT_BYTES as u64, ..options() }
 }
 
-/// Two logs of three runs, with long records, void ones and a cut.
+/// Two logs of three incarnations, with long records, void ones and a cut.
 struct Image {
     logs: Vec<Vec<u8>>,
     records: Found,
@@ -40,7 +40,7 @@ fn make_image() -> Image {
     let devices = sim_devices(2, 77);
     let mut records = Found::new();
     let mut timestamp = 0;
-    for run in 0..3 {
+    for incarnation in 0..3 {
         let (logs, ..) = open(&as_devices(&devices), small()).expect("valid");
         for _ in 0..20 {
             timestamp += 1;
@@ -55,7 +55,7 @@ fn make_image() -> Image {
             }
             logs.wait_durable(timestamp).expect("durable");
         }
-        if run == 1 {
+        if incarnation == 1 {
             logs.cut(5);
         }
         logs.close().expect("closes");
@@ -105,7 +105,7 @@ pub fn log_image(data: &[u8]) {
 /// Puts right all checksums of what still says that it is a header.
 fn repair(log: &mut [u8]) {
     for start in (0..log.len()).step_by(BLOCK_BYTES) {
-        let end = (start / SEGMENT_BYTES + 1) * SEGMENT_BYTES;
+        let end = (start / EXTENT_BYTES + 1) * EXTENT_BYTES;
         let part = &mut log[start..end];
         let covered = match () {
             () if part[8..16] == *b"SAKI-LOG" => 512,

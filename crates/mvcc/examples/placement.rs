@@ -4,11 +4,11 @@
 //! cargo run --release -p saki-mvcc --example placement [workers] [--logs n] [--nodes n]
 //! ```
 //!
-//! Prints the topology and the plan, then starts the workers pinned as planned. Each maps memory of its own, of its group and
-//! global memory and writes it. To tell a binding from the luck of having written first, worker 0 does the same for all others
-//! from its own core. Then the kernel is asked where the pages are; each line has a verdict, and so has the program: it fails if
-//! a page is not where the plan wants it, if the system refuses to bind memory, or if the machine does not have as many nodes as
-//! `--nodes` says.
+//! Prints the topology and the plan, then starts the workers pinned as planned. Each maps memory of its own, of its
+//! group and global memory and writes it. To tell a binding from the luck of having written first, worker 0 does the
+//! same for all others from its own core. Then the kernel is asked where the pages are; each line has a verdict, and so
+//! has the program: it fails if a page is not where the plan wants it, if the system refuses to bind memory, or if the
+//! machine does not have as many nodes as `--nodes` says.
 //!
 //! How to have two nodes in a virtual machine stands in the introduction of `saki_mvcc::placement`.
 

@@ -6,10 +6,11 @@
 //!     ack WORKER NUMBER TIMESTAMP  transaction NUMBER of WORKER is durable
 //! ```
 //!
-//! Each of two workers, pinned, with a session and a log of its own, runs transactions whose content follows from the seed, the worker
-//! and a running number. A transaction rewrites one of the worker's groups of rows, as a whole; raises the worker's own count; and
-//! raises one of three totals that both workers share. So whatever is found later can be checked to the letter: each worker's groups
-//! are those after `count` transactions, the totals add up to both counts, and the indexes agree with the rows.
+//! Each of two workers, pinned, with a runner and a log of its own, runs transactions whose content follows from the
+//! seed, the worker and a running number. A transaction rewrites one of the worker's groups of rows, as a whole; raises
+//! the worker's own count; and raises one of three totals that both workers share. So whatever is found later can be
+//! checked to the letter: each worker's groups are those after `count` transactions, the totals add up to both counts,
+//! and the indexes agree with the rows.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,7 +20,7 @@ use std::path::Path;
 use saki_base::{Column, DataType, Random, Value, ValueRef};
 use saki_mvcc::placement::{Placement, Topology, WorkerPlace, pin_current_thread};
 use saki_mvcc::{
-    Database, Direction, Error, IndexDefinition, Isolation, KeyRange, Options, Session, Table, TableDefinition,
+    Database, Direction, Error, IndexDefinition, Isolation, KeyRange, Options, Runner, Table, TableDefinition,
     Transaction,
 };
 
@@ -32,8 +33,8 @@ const IN_FLIGHT_MAX: u64 = 64;
 
 pub fn options() -> Options {
     let placement = Placement::plan(&Topology::detect(), WORKERS, Some(WORKERS));
-    let mut options = Options { sessions_max: 8, placement, ..Options::default() };
-    options.log.segment_bytes = 64 << 10;
+    let mut options = Options { participants_max: 8, placement, ..Options::default() };
+    options.log.extent_bytes = 64 << 10;
     options.log.write_bytes_max = 32 << 10;
     options
 }
@@ -147,8 +148,8 @@ fn tables(database: &Database) -> Result<(Table, Table), Error> {
 /// What is wrong.
 pub fn verify(database: &Database, seed: u64) -> Result<[u64; WORKERS], String> {
     let (members, counts) = tables(database).map_err(|error| error.to_string())?;
-    let mut session = database.session().map_err(|error| error.to_string())?;
-    let transaction = session.begin(Isolation::Snapshot);
+    let mut runner = database.runner().map_err(|error| error.to_string())?;
+    let transaction = runner.begin(Isolation::Snapshot);
     let count = |id: i64| {
         let (key, _) = encode(&counts, &[ValueRef::Int8(id), ValueRef::Int8(0)]);
         transaction.get(&counts, &key).map_or(0, |found| count_of(&counts, found.key, found.body))
@@ -243,7 +244,7 @@ fn write(
     raise(transaction, counts, plan.total)
 }
 
-fn work(database: &Database, mut session: Session, place: &WorkerPlace, worker: usize, seed: u64, count: u64) {
+fn work(database: &Database, mut runner: Runner, place: &WorkerPlace, worker: usize, seed: u64, count: u64) {
     if let Err(error) = pin_current_thread(place.core) {
         eprintln!("worker {worker} is not pinned: {error}");
     }
@@ -251,7 +252,7 @@ fn work(database: &Database, mut session: Session, place: &WorkerPlace, worker: 
     for number in count.. {
         let isolation = if number.is_multiple_of(2) { Isolation::Serializable } else { Isolation::Snapshot };
         let receipt = loop {
-            let mut transaction = session.begin(isolation);
+            let mut transaction = runner.begin(isolation);
             let outcome = write(&mut transaction, &tables, (seed, worker, number));
             match outcome.and_then(|()| transaction.commit_early()) {
                 Ok(receipt) => break receipt,
@@ -279,8 +280,8 @@ pub fn run(directory: &Path, seed: u64) {
     std::thread::scope(|scope| {
         for (worker, place) in places.iter().enumerate() {
             let (database, count) = (&database, counts[worker]);
-            let session = database.session_at(place).expect("a session");
-            scope.spawn(move || work(database, session, place, worker, seed, count));
+            let runner = database.runner_at(place).expect("a runner");
+            scope.spawn(move || work(database, runner, place, worker, seed, count));
         }
     });
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use saki_log::LogError;
 
-use crate::waiting::Holder;
+use crate::chain::Holder;
 
 /// Everything an operation of this crate may fail with.
 #[derive(Clone, Debug)]
@@ -12,11 +12,12 @@ pub enum Error {
     /// Another transaction changed or is changing the row. Run the transaction again.
     Conflict {
         table: String,
-        /// Who is changing it, if it has not ended yet: whom to wait for ([`Database::when_ended`](crate::Database::when_ended)).
+        /// Who is changing it, if it has not ended yet: whom to wait for
+        /// ([`Database::when_ended`](crate::Database::when_ended)).
         holder: Option<Holder>,
     },
-    /// To wait for that transaction would be to wait for oneself: it waits, by way of others perhaps, for the one that asks. Abort
-    /// the transaction, and run it again.
+    /// To wait for that transaction would be to wait for oneself: it waits, by way of others perhaps, for the one that
+    /// asks. Abort the transaction, and run it again.
     Deadlock,
     /// What a serializable transaction read has changed before it could commit. Run the transaction again.
     Serialization,
@@ -31,8 +32,11 @@ pub enum Error {
     NoRow {
         table: String,
     },
+    /// A key, or an entry of an index.
     KeyTooLong {
         table: String,
+        /// `None`: the primary key.
+        index: Option<String>,
         bytes: usize,
         limit: usize,
     },
@@ -48,8 +52,8 @@ pub enum Error {
     },
     /// The log refuses it: full, failed, or the transaction is too large for it.
     Log(LogError),
-    /// As many sessions are open as the database was opened for.
-    TooManySessions {
+    /// As many runners, moments and readers are there as the database was opened for.
+    TooManyParticipants {
         limit: usize,
     },
     /// A stored procedure panicked; its transaction was aborted.
@@ -87,10 +91,12 @@ impl fmt::Display for Error {
         match self {
             Self::Conflict { table, .. } => write!(
                 f,
-                "could not serialize access due to a concurrent update of a row of \"{table}\"; run the transaction again"
+                "could not serialize access due to a concurrent update of a row of \"{table}\"; \
+                 run the transaction again"
             ),
             Self::Serialization => f.write_str(
-                "could not serialize access: what the transaction read was changed by another; run the transaction again",
+                "could not serialize access: what the transaction read was changed by another; \
+                 run the transaction again",
             ),
             Self::Deadlock => {
                 f.write_str("deadlock detected: transactions wait for each other's rows; run the transaction again")
@@ -100,23 +106,28 @@ impl fmt::Display for Error {
             }
             Self::ForeignRow => f.write_str("a row handle is good only in the transaction that got it"),
             Self::NoRow { table } => write!(f, "the row of \"{table}\" was deleted earlier in this transaction"),
-            Self::KeyTooLong { table, bytes, limit } => {
-                write!(f, "a key of table \"{table}\" takes {bytes} bytes; the limit is {limit}")
+            Self::KeyTooLong { table, index, bytes, limit } => {
+                write!(f, "index row size {bytes} exceeds maximum {limit} for ")?;
+                match index {
+                    Some(index) => write!(f, "index \"{index}\" of table \"{table}\""),
+                    None => write!(f, "the primary key of table \"{table}\""),
+                }
             }
             Self::RowTooLarge { table, bytes, limit } => {
                 write!(f, "a row of table \"{table}\" takes {bytes} bytes; the limit is {limit}")
             }
             Self::Malformed { table, reason } => write!(f, "table \"{table}\": {reason}"),
             Self::Log(error) => error.fmt(f),
-            Self::TooManySessions { limit } => {
-                write!(f, "all {limit} sessions are in use; close one, or open the database for more")
+            Self::TooManyParticipants { limit } => {
+                write!(f, "all {limit} runners, moments and readers are taken; end one, or open the database for more")
             }
             Self::Panicked { procedure, message } => {
                 write!(f, "procedure \"{procedure}\" panicked and was aborted: {message}")
             }
-            Self::Procedure { message } | Self::Name { message } | Self::Open { message } | Self::Memory { message } => {
-                f.write_str(message)
-            }
+            Self::Procedure { message }
+            | Self::Name { message }
+            | Self::Open { message }
+            | Self::Memory { message } => f.write_str(message),
         }
     }
 }

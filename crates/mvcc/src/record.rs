@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   change   kind (1) │ table │ key length │ key │ …
-//!     put      body length │ body                                        the whole row
-//!     patch    base │ prefix │ middle length │ suffix │ middle           the row of timestamp `base`: its first `prefix` and
-//!                                                                        last `suffix` bytes, and `middle` between them
+//!     put      body length │ body                                the whole row
+//!     patch    base │ prefix │ middle length │ suffix │ middle   the row of timestamp `base`: its first `prefix` and
+//!                                                                last `suffix` bytes, and `middle` between them
 //!     delete   nothing more
 //! ```
 //!
-//! Numbers are LEB128. A key occurs once in a record. A patch is what keeps the log of small updates of long rows small: all
-//! fixed-width columns of a row lie side by side, so one middle holds what an update changed. Failure model: bytes may be hostile;
-//! reading them gives an error and never a panic.
+//! Numbers are LEB128. A key occurs once in a record. A patch is what keeps the log of small updates of long rows
+//! small: all fixed-width columns of a row lie side by side, so one middle holds what an update changed. Failure model:
+//! bytes may be hostile; reading them gives an error and never a panic.
 
 use std::fmt;
 
@@ -203,7 +203,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_patch_makes_the_new_body(old in prop::collection::vec(0_u8..3, 0..60), new in prop::collection::vec(0_u8..3, 0..60)) {
+        fn a_patch_makes_the_new_body(
+            old in prop::collection::vec(0_u8..3, 0..60),
+            new in prop::collection::vec(0_u8..3, 0..60),
+        ) {
             if let Some(patch) = Patch::between(7, &old, &new) {
                 let mut made = Vec::new();
                 prop_assert!(patch.apply(&old, &mut made));

@@ -1,4 +1,5 @@
-//! Atomics by one path: the real ones, or `loom`'s under `--cfg saki_loom`, so that the lock-free parts are model-checked as written.
+//! Atomics by one path: the real ones, or `loom`'s under `--cfg saki_loom`, so that the lock-free parts are
+//! model-checked as written.
 
 #[cfg(not(saki_loom))]
 pub use std::{
@@ -22,8 +23,8 @@ pub fn light_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// Waits a little for another thread to make a step that it is about to make: a few rounds of spinning, then the processor is
-/// given away, since on a busy machine that thread may not be running.
+/// Waits a little for another thread to make a step that it is about to make: a few rounds of spinning, then the
+/// processor is given away, since on a busy machine that thread may not be running.
 #[derive(Default)]
 pub struct Backoff {
     rounds: u32,

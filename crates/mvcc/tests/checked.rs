@@ -1,7 +1,8 @@
 //! Transactions without files, small enough for checkers that take a hundred times as long:
 //!
 //! ```text
-//! MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" cargo +nightly miri test -p saki-mvcc --test checked
+//! MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" \
+//!     cargo +nightly miri test -p saki-mvcc --test checked
 //! ```
 
 use std::ops::ControlFlow;
@@ -10,7 +11,7 @@ use saki_base::{Column, DataType, Random, ValueRef};
 use saki_io::{Device, SimDevice, SimOptions};
 use saki_mvcc::placement::{Placement, Topology};
 use saki_mvcc::{
-    Catalog, Database, Direction, Durability, Error, IndexDefinition, Isolation, KeyRange, Options, Session, Table,
+    Catalog, Database, Direction, Durability, Error, IndexDefinition, Isolation, KeyRange, Options, Runner, Table,
     TableDefinition, Transaction,
 };
 
@@ -34,8 +35,8 @@ fn definition() -> TableDefinition {
 
 fn open(catalog: Catalog, device: std::sync::Arc<SimDevice>) -> Database {
     let placement = Placement::plan(&Topology::uniform(1, 2), 2, Some(1));
-    let mut options = Options { sessions_max: 4, placement, ..Options::default() };
-    options.log.segment_bytes = 64 << 10;
+    let mut options = Options { participants_max: 4, placement, ..Options::default() };
+    options.log.extent_bytes = 64 << 10;
     options.log.write_bytes_max = 8 << 10;
     options.log.window = 64;
     Database::open_on(catalog, vec![device as std::sync::Arc<dyn Device>], options, &|_| {}).expect("a log")
@@ -73,14 +74,14 @@ fn rows(transaction: &Transaction<'_>, table: &Table) -> [usize; 2] {
     counts
 }
 
-fn work(session: &mut Session, table: &Table, seed: u64) {
+fn work(runner: &mut Runner, table: &Table, seed: u64) {
     let mut random = Random::new(seed);
     for round in 0..ROUNDS {
         if round % 10 == 0 {
-            session.reclaim();
+            runner.reclaim();
         }
         let isolation = if random.chance(0.5) { Isolation::Snapshot } else { Isolation::Serializable };
-        let mut transaction = session.begin_with(isolation, Durability::Relaxed);
+        let mut transaction = runner.begin_with(isolation, Durability::Relaxed);
         let savepoint = transaction.savepoint();
         let refused = (0..random.range(1..4)).any(|_| step(&mut transaction, table, &mut random).is_err());
         let [rows, entries] = rows(&transaction, table);
@@ -95,7 +96,7 @@ fn work(session: &mut Session, table: &Table, seed: u64) {
 }
 
 #[test]
-fn two_sessions_at_once() {
+fn two_runners_at_once() {
     let mut catalog = Catalog::in_memory(1, 1);
     catalog.add(definition()).expect("a table");
     let device = SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() });
@@ -105,14 +106,14 @@ fn two_sessions_at_once() {
         std::thread::scope(|scope| {
             for seed in 0..2 {
                 let (database, table) = (&database, &table);
-                scope.spawn(move || work(&mut database.session().expect("a session"), table, seed));
+                scope.spawn(move || work(&mut database.runner().expect("a runner"), table, seed));
             }
         });
-        let mut session = database.session().expect("a session");
-        rows(&session.begin(Isolation::Snapshot), &table)
+        let mut runner = database.runner().expect("a runner");
+        rows(&runner.begin(Isolation::Snapshot), &table)
     };
     let database = open(catalog, device);
     let table = database.table("rows").expect("the table");
-    let mut session = database.session().expect("a session");
-    assert_eq!(rows(&session.begin(Isolation::Snapshot), &table), expected);
+    let mut runner = database.runner().expect("a runner");
+    assert_eq!(rows(&runner.begin(Isolation::Snapshot), &table), expected);
 }

@@ -39,7 +39,7 @@ fn memory_comes_back() {
         }
         drop(pin);
         epochs.tick();
-        garbage.collect(epochs.horizon());
+        garbage.collect(epochs.watermark());
         assert!(bytes_in_use() - before < 1 << 20, "{} bytes for 1000 entries", bytes_in_use() - before);
     }
     drop(index);
@@ -59,7 +59,8 @@ fn memory_comes_back() {
     assert_eq!(bytes_in_use(), before);
 }
 
-/// All threads insert behind the last key. Alone, a thread fills every leaf; several overtake each other as the system has it.
+/// All threads insert behind the last key. Alone, a thread fills every leaf; several overtake each other as the system
+/// has it.
 #[test]
 fn ascending_keys() {
     ascending_keys_of(1, 40);
@@ -91,6 +92,36 @@ fn ascending_keys_of(threads: u64, entries_of_leaf_min: u64) {
     let statistics = index.verify(&pin).unwrap();
     assert_eq!(statistics.entries as u64, COUNT);
     assert!(statistics.leaves as u64 <= COUNT / entries_of_leaf_min, "leaves are nearly full: {statistics:?}");
+}
+
+/// Names of pages, of hosts of several lengths: keys as long as texts are, which share much with their neighbours,
+/// and more with fewer of them.
+#[test]
+fn texts_that_begin_alike_fit_in_any_order() {
+    const COUNT: u64 = 5000;
+    let _alone = ALONE.lock().unwrap();
+    let epochs = Epochs::new(0, 1);
+    let mut participant = epochs.join().unwrap();
+    let pin = participant.pin();
+    let name = |number: u64, host: usize| format!("https://example.com/{}/{number}", "x".repeat(host)).into_bytes();
+    for host in (0..40).chain([100, 980]) {
+        let ascending: BTreeMap<_, _> = (1..=COUNT).map(|number| (name(number, host), number)).collect();
+        let shuffled = (1..=COUNT).map(|number| mix(number) % COUNT + 1).map(|number| (name(number, host), number));
+        let orders: [Vec<_>; 3] = [
+            ascending.clone().into_iter().collect(),
+            ascending.clone().into_iter().rev().collect(),
+            shuffled.collect(),
+        ];
+        for keys in orders {
+            let index = Index::new();
+            for (key, number) in &keys {
+                // Shuffled ones come more than once.
+                let _ = index.insert(key, *number, &pin, &mut Vec::new());
+            }
+            index.verify(&pin).unwrap();
+            assert!(keys.iter().all(|(key, number)| index.get(key, &pin) == Some(*number)));
+        }
+    }
 }
 
 #[test]

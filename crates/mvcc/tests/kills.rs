@@ -1,7 +1,8 @@
-//! kill -9: a writer is killed at a random moment, again and again: while it starts, while it recovers, right after its first
-//! acknowledgement, in full swing. What it had acknowledged is there in full, and nothing is there by half.
+//! kill -9: a writer is killed at a random moment, again and again: while it starts, while it recovers, right after its
+//! first acknowledgement, in full swing. What it had acknowledged is there in full, and nothing is there by half.
 //!
-//! The writer is the example of that name, run by this test's own binary. `SAKI_KILLS` says how often, `SAKI_SEED` which seed.
+//! The writer is the example of that name, run by this test's own binary. `SAKI_KILLS` says how often, `SAKI_SEED`
+//! which seed.
 
 #[allow(dead_code)]
 #[path = "../examples/writer.rs"]

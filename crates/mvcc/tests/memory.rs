@@ -1,5 +1,5 @@
-//! Memory stays bounded whatever is done for however long: hours of updates in seconds. One test at a time, since the memory of index
-//! nodes is counted for the whole process.
+//! Memory stays bounded whatever is done for however long: hours of updates in seconds. One test at a time, since the
+//! memory of index nodes is counted for the whole process.
 //!
 //! `SAKI_UPDATES` says how many transactions of each kind.
 
@@ -11,7 +11,7 @@ use saki_base::{Column, DataType, Random, ValueRef};
 use saki_io::SimOptions;
 use saki_mvcc::placement::{Placement, Topology};
 use saki_mvcc::{
-    Catalog, Database, Direction, Durability, IndexDefinition, Isolation, KeyRange, Options, Session, Table,
+    Catalog, Database, Direction, Durability, IndexDefinition, Isolation, KeyRange, Options, Runner, Table,
     TableDefinition, Transaction,
 };
 
@@ -46,8 +46,8 @@ impl Subject {
         let mut catalog = Catalog::in_memory(1, 1);
         catalog.add(rows()).expect("a table");
         let placement = Placement::plan(&Topology::detect(), 2, Some(1));
-        let mut options = Options { sessions_max: 8, placement, ..Options::default() };
-        options.log.segment_bytes = 1 << 20;
+        let mut options = Options { participants_max: 8, placement, ..Options::default() };
+        options.log.extent_bytes = 1 << 20;
         options.log.flush = false;
         let device = saki_io::SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() });
         let database = Database::open_on(catalog, vec![device], options, &|_| {}).expect("a new log");
@@ -80,9 +80,9 @@ impl Subject {
         transaction.delete(&self.table, row)
     }
 
-    fn run(&self, session: &mut Session, body: impl Fn(&mut Transaction<'_>) -> Result<(), saki_mvcc::Error>) {
+    fn run(&self, runner: &mut Runner, body: impl Fn(&mut Transaction<'_>) -> Result<(), saki_mvcc::Error>) {
         loop {
-            let mut transaction = session.begin_with(Isolation::Snapshot, Durability::Relaxed);
+            let mut transaction = runner.begin_with(Isolation::Snapshot, Durability::Relaxed);
             match body(&mut transaction).and_then(|()| transaction.commit().map(drop)) {
                 Ok(()) => return,
                 Err(error) if error.is_retryable() => std::thread::yield_now(),
@@ -97,18 +97,18 @@ impl Subject {
     }
 
     /// Runs `update` from two threads, and looks at the memory after a quarter and at the end.
-    fn is_bounded(&self, update: impl Fn(&mut Session, &mut Random, u64, u64) + Sync) {
+    fn is_bounded(&self, update: impl Fn(&mut Runner, &mut Random, u64, u64) + Sync) {
         let updates: u64 = std::env::var("SAKI_UPDATES").map_or(60_000, |text| text.parse().expect("a number"));
         let quarter = |quarter: u64| {
             std::thread::scope(|scope| {
                 for thread in 0..THREADS {
                     let update = &update;
                     scope.spawn(move || {
-                        let mut session = self.database.session().expect("a session");
+                        let mut runner = self.database.runner().expect("a runner");
                         let mut random = Random::new(quarter * THREADS + thread);
                         let each = updates / 4 / THREADS;
                         for number in quarter * each..(quarter + 1) * each {
-                            update(&mut session, &mut random, thread, number);
+                            update(&mut runner, &mut random, thread, number);
                             if number % 1_000 == 0 {
                                 self.database.finish_cut(self.database.begin_cut());
                             }
@@ -146,9 +146,9 @@ fn note_bytes(random: &mut Random) -> u64 {
 fn updates_of_one_key() {
     let _alone = ALONE.lock();
     let subject = Subject::new();
-    subject.is_bounded(|session, random, _, _| {
+    subject.is_bounded(|runner, random, _, _| {
         let bytes = note_bytes(random);
-        subject.run(session, |t| subject.put(t, 1, 1, bytes));
+        subject.run(runner, |t| subject.put(t, 1, 1, bytes));
     });
 }
 
@@ -156,9 +156,9 @@ fn updates_of_one_key() {
 fn updates_of_all_keys_alike() {
     let _alone = ALONE.lock();
     let subject = Subject::new();
-    subject.is_bounded(|session, random, _, _| {
+    subject.is_bounded(|runner, random, _, _| {
         let (id, bytes) = (random.below(500), note_bytes(random));
-        subject.run(session, |t| subject.put(t, id, id % 7, bytes));
+        subject.run(runner, |t| subject.put(t, id, id % 7, bytes));
     });
 }
 
@@ -166,10 +166,10 @@ fn updates_of_all_keys_alike() {
 fn a_window_of_keys_that_moves() {
     let _alone = ALONE.lock();
     let subject = Subject::new();
-    subject.is_bounded(|session, random, thread, number| {
+    subject.is_bounded(|runner, random, thread, number| {
         let bytes = note_bytes(random);
         let id = |number: u64| number << 1 | thread;
-        subject.run(session, |t| {
+        subject.run(runner, |t| {
             subject.put(t, id(number), number % 100, bytes)?;
             number.checked_sub(200).map_or(Ok(()), |old| subject.delete(t, id(old)))
         });
@@ -180,11 +180,11 @@ fn a_window_of_keys_that_moves() {
 fn indexed_columns_that_change_back_and_forth() {
     let _alone = ALONE.lock();
     let subject = Subject::new();
-    subject.is_bounded(|session, random, _, number| {
+    subject.is_bounded(|runner, random, _, number| {
         let (id, group, bytes) = (random.below(60), random.below(3) * number, note_bytes(random));
-        subject.run(session, |t| subject.put(t, id, group, bytes));
+        subject.run(runner, |t| subject.put(t, id, group, bytes));
         if random.chance(0.1) {
-            let mut transaction = session.begin(Isolation::Snapshot);
+            let mut transaction = runner.begin(Isolation::Snapshot);
             let _ = subject
                 .put(&mut transaction, id, number, bytes)
                 .and_then(|()| subject.put(&mut transaction, id, 1, bytes));
@@ -193,25 +193,26 @@ fn indexed_columns_that_change_back_and_forth() {
     });
 }
 
-/// Sessions come and go, each for a few rows: what they leave behind is adopted, and the memory they had taken serves others.
+/// Runners come and go, each for a few rows: what they leave behind is adopted, and the memory they had taken serves
+/// others.
 #[test]
-fn sessions_that_come_and_go() {
+fn runners_that_come_and_go() {
     let _alone = ALONE.lock();
     let subject = Subject::new();
     subject.is_bounded(|_, random, _, number| {
         if number % 20 == 0 {
-            let mut session = subject.database.session().expect("a session");
+            let mut runner = subject.database.runner().expect("a runner");
             let (id, bytes) = (random.below(100), note_bytes(random));
-            subject.run(&mut session, |t| subject.put(t, id, number, bytes));
+            subject.run(&mut runner, |t| subject.put(t, id, number, bytes));
         }
     });
     let (before, _) = subject.bytes();
     for id in 0..2_000 {
-        let mut session = subject.database.session().expect("a session");
-        subject.run(&mut session, |t| subject.put(t, 1_000 + id, 1, 50));
+        let mut runner = subject.database.runner().expect("a runner");
+        subject.run(&mut runner, |t| subject.put(t, 1_000 + id, 1, 50));
     }
     let (after, _) = subject.bytes();
-    assert!(after - before < 4 << 20, "2000 small rows, each of a session of its own, take {} bytes", after - before);
+    assert!(after - before < 4 << 20, "2000 small rows, each of a runner of its own, take {} bytes", after - before);
 }
 
 /// An old snapshot holds things up for a while; after its end their memory serves again.
@@ -219,9 +220,9 @@ fn sessions_that_come_and_go() {
 fn an_old_snapshot_that_ends() {
     let _alone = ALONE.lock();
     let subject = Subject::new();
-    let mut idle = subject.database.session().expect("a session");
-    let mut session = subject.database.session().expect("a session");
-    (0..100).for_each(|id| subject.run(&mut session, |t| subject.put(t, id, id, 10)));
+    let mut idle = subject.database.runner().expect("a runner");
+    let mut runner = subject.database.runner().expect("a runner");
+    (0..100).for_each(|id| subject.run(&mut runner, |t| subject.put(t, id, id, 10)));
     let mut sizes = Vec::new();
     for _ in 0..3 {
         let old = idle.begin(Isolation::Snapshot);
@@ -237,12 +238,12 @@ fn an_old_snapshot_that_ends() {
         let mut random = Random::new(1);
         for _ in 0..20_000 {
             let (id, group, bytes) = (random.below(100), random.below(50), random.below(100));
-            subject.run(&mut session, |t| subject.put(t, id, group, bytes));
+            subject.run(&mut runner, |t| subject.put(t, id, group, bytes));
         }
         assert_eq!(sum(&old), seen, "a snapshot moves");
         drop(old);
         for _ in 0..2_000 {
-            subject.run(&mut session, |t| subject.put(t, 1, 1, 10));
+            subject.run(&mut runner, |t| subject.put(t, 1, 1, 10));
         }
         sizes.push(subject.bytes());
     }
@@ -256,20 +257,21 @@ fn databases_that_come_and_go() {
     let mut sizes = Vec::new();
     for _ in 0..20 {
         let subject = Subject::new();
-        let mut session = subject.database.session().expect("a session");
+        let mut runner = subject.database.runner().expect("a runner");
         for id in 0..1_000 {
-            subject.run(&mut session, |t| subject.put(t, id, id, 10));
+            subject.run(&mut runner, |t| subject.put(t, id, id, 10));
         }
         for id in 0..1_000 {
-            subject.run(&mut session, |t| subject.delete(t, id));
+            subject.run(&mut runner, |t| subject.delete(t, id));
         }
-        drop((session, subject));
+        drop((runner, subject));
         sizes.push(saki_mvcc::index::bytes_in_use());
     }
     assert!(sizes[19] <= sizes[4], "index nodes that nobody has: {sizes:?}");
 }
 
-/// Whoever stops another's progress is told by nobody, but does not let memory grow without end either: readers that overlap for ever.
+/// Whoever stops another's progress is told by nobody, but does not let memory grow without end either: readers that
+/// overlap for ever.
 #[test]
 fn readers_that_overlap_without_end() {
     let _alone = ALONE.lock();
@@ -277,8 +279,8 @@ fn readers_that_overlap_without_end() {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut sessions = [(); 2].map(|()| subject.database.session().expect("a session"));
-            let [one, two] = &mut sessions;
+            let mut runners = [(); 2].map(|()| subject.database.runner().expect("a runner"));
+            let [one, two] = &mut runners;
             while !is_over.load(Ordering::Relaxed) {
                 let first = one.begin(Isolation::Snapshot);
                 std::thread::yield_now();
@@ -288,9 +290,9 @@ fn readers_that_overlap_without_end() {
                 drop(second);
             }
         });
-        subject.is_bounded(|session, random, _, _| {
+        subject.is_bounded(|runner, random, _, _| {
             let (id, bytes) = (random.below(50), note_bytes(random));
-            subject.run(session, |t| subject.put(t, id, id, bytes));
+            subject.run(runner, |t| subject.put(t, id, id, bytes));
         });
         is_over.store(true, Ordering::Relaxed);
     });

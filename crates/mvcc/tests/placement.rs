@@ -1,4 +1,5 @@
-//! The example `placement` on the machine of the tests, whatever its nodes are: every worker's memory is where the plan wants it.
+//! The example `placement` on the machine of the tests, whatever its nodes are: every worker's memory is where the plan
+//! wants it.
 
 #[allow(dead_code)]
 #[path = "../examples/placement.rs"]

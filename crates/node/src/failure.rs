@@ -2,8 +2,6 @@
 
 use saki_sql::{Objects, SqlError};
 
-use crate::message::frontend::Malformed;
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
     Warning,
@@ -78,12 +76,6 @@ impl From<SqlError> for Failure {
         let code = error.sqlstate();
         let SqlError { message, detail, hint, objects, .. } = error;
         Self { detail, hint, objects, ..Self::new(code, message) }
-    }
-}
-
-impl From<Malformed> for Failure {
-    fn from(error: Malformed) -> Self {
-        Self::fatal("08P01", error.0)
     }
 }
 

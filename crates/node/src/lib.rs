@@ -16,36 +16,33 @@
 //!
 //! # Invariants
 //! - Nothing that a client sends makes this panic or allocate more than it has sent, up to the limit of a message.
-//! - Replies are written when the connection is about to wait, or much has gathered: one write per turn of a small statement.
+//! - Replies are written when the connection is about to wait, or much has gathered: one write per turn of a small
+//!   statement.
 //! - A statement ends with its client: dropping the connection stops it. So do a cancel request and the time limit.
-//! - Before a client has logged in it holds a socket, a small buffer and, once it has said who it is, a place.
+//! - Before a client has logged in it holds a socket and a small buffer, for a limited time, and nobody else's place:
+//!   those that have not are bounded by themselves (`registry/doors.rs`), and the oldest leaves for the newest.
 //!
 //! # Failure model
-//! An error of a statement leaves the connection; bytes that are not the protocol end it. When the server stops, statements
-//! may finish for a while; what is stopped then changes nothing.
+//! An error of a statement leaves the connection; bytes that are not the protocol end it. When the server stops,
+//! statements may finish for a while; what is stopped then changes nothing.
 #![forbid(unsafe_code)]
 
-mod activity;
-mod admin;
-mod base64;
+mod auth;
 mod connection;
 mod copy;
 mod failure;
 mod listener;
 pub mod message;
 mod metrics;
-mod network;
 mod options;
 mod parameters;
 mod registry;
-mod scram;
 mod server;
-mod tls;
+mod stream;
 pub mod types;
-mod users;
 
+pub use auth::users::Users;
 pub use failure::{Failure, Severity};
 pub use options::{MESSAGE_BYTES_DEFAULT, MESSAGE_BYTES_MAX, ServerOptions, TlsFiles};
 pub use parameters::duration;
 pub use server::Server;
-pub use users::Users;

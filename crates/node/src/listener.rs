@@ -2,48 +2,15 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
-use crate::connection::Stream;
 use crate::failure::{Failure, Result};
-
-/// The two ends of a connection.
-#[derive(Clone, Copy, Debug)]
-pub enum Ends {
-    Network {
-        peer: SocketAddr,
-        own: SocketAddr,
-    },
-    /// Both on this machine, through the file system.
-    Local,
-}
-
-impl Ends {
-    pub fn is_loopback(self) -> bool {
-        self.peer().is_none_or(|(address, _)| address.is_loopback())
-    }
-
-    /// The client's address; a local one has none.
-    pub fn peer(self) -> Option<(IpAddr, u16)> {
-        match self {
-            Self::Network { peer, .. } => Some((peer.ip(), peer.port())),
-            Self::Local => None,
-        }
-    }
-
-    /// The server's address on this connection.
-    pub fn own(self) -> Option<(IpAddr, u16)> {
-        match self {
-            Self::Network { own, .. } => Some((own.ip(), own.port())),
-            Self::Local => None,
-        }
-    }
-}
+use crate::stream::{Ends, Stream};
 
 /// All that a server accepts clients on.
 pub struct Listener {
@@ -58,8 +25,8 @@ struct Local {
 }
 
 impl Listener {
-    /// Listens on an address, and in a directory under the name that PostgreSQL's clients look for: `.s.PGSQL.` and the port.
-    /// To be called within a runtime.
+    /// Listens on an address, and in a directory under the name that PostgreSQL's clients look for: `.s.PGSQL.` and the
+    /// port. To be called within a runtime.
     ///
     /// # Errors
     /// If the address or the name is taken, or not to be had.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::users::Users;
+use crate::auth::users::Users;
 
 /// Bytes of a message at most unless told otherwise.
 pub const MESSAGE_BYTES_DEFAULT: usize = 256 << 20;
@@ -35,6 +35,17 @@ pub struct ServerOptions {
     pub statement_timeout: Duration,
     /// How long a client may take to log in.
     pub login_timeout: Duration,
+    /// Clients that have not logged in yet, at the same time; `None`: as many as may be logged in, and at least 64, so
+    /// that all of them may come at once.
+    pub half_open_max: Option<usize>,
+    /// How long the answer to a wrong password waits.
+    pub password_delay: Duration,
+    /// Places that are kept for superusers, of `max_connections`.
+    pub reserved_connections: usize,
+    /// What the database is called, besides `postgres`; `None`: as its file, without what follows the last point.
+    pub database_name: Option<String>,
+    /// Where statements may read and write files of this machine; `None`: nowhere.
+    pub file_directory: Option<PathBuf>,
     /// Bytes of a message at most, after logging in.
     pub message_bytes_max: usize,
     /// Settings that every session begins with, without their prefix: name and value.
@@ -48,6 +59,12 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
+    /// How many clients may be about to log in.
+    pub fn half_open_max(&self) -> usize {
+        const AT_LEAST: usize = 64;
+        self.half_open_max.unwrap_or(self.max_connections.max(AT_LEAST))
+    }
+
     pub fn new(listen: SocketAddr, users: Users) -> Self {
         Self {
             listen,
@@ -58,7 +75,12 @@ impl ServerOptions {
             tls_required: false,
             max_connections: 100,
             statement_timeout: Duration::ZERO,
-            login_timeout: Duration::from_secs(60),
+            login_timeout: Duration::from_secs(10),
+            half_open_max: None,
+            password_delay: Duration::from_secs(1),
+            reserved_connections: 2,
+            database_name: None,
+            file_directory: None,
             message_bytes_max: MESSAGE_BYTES_DEFAULT,
             settings: Vec::new(),
             grace: Duration::from_secs(10),

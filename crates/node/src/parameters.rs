@@ -1,7 +1,8 @@
 //! The parameters of a connection: those of PostgreSQL's that drivers set and read.
 //!
 //! What they say is kept and told; of those that would change what is sent, only the values that it already has are
-//! accepted. A time zone is the exception: times with a zone are sent in UTC with their offset, which means the same instant everywhere.
+//! accepted. A time zone is the exception: times with a zone are sent in UTC with their offset, which means the same
+//! instant everywhere.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -93,6 +94,8 @@ pub struct Parameters {
     covered: Vec<(&'static str, Option<String>)>,
     /// Kept here, since every statement asks.
     pub statement_timeout: Duration,
+    /// As that.
+    pub lock_timeout: Duration,
 }
 
 impl Parameters {
@@ -163,6 +166,7 @@ impl Parameters {
 
     fn derive(&mut self) {
         self.statement_timeout = self.duration("statement_timeout");
+        self.lock_timeout = self.duration("lock_timeout");
     }
 
     /// # Errors

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use saki_base::{PageAddress, PageRef, PageSize, Random, TreeId};
-use saki_page::{InnerBuilder, InnerView, LeafBuilder, LeafValue, LeafView, PageExpectation};
+use saki_page::{InnerBuilder, InnerPage, LeafBuilder, LeafPage, LeafValue, PageExpectation};
 
 const TREE: TreeId = TreeId(1);
 const ENTRIES: usize = 1_000_000;
@@ -55,7 +55,7 @@ fn run(page_size: PageSize, name: &str, key_bytes: usize, value_bytes: std::ops:
     let near = page_count.min(64);
     let found = time(&mut random, |random| {
         let page = random.below(near as u64) as usize;
-        let view = LeafView::open(&pages[page * page_size.bytes()..][..page_size.bytes()], expected).expect("a leaf");
+        let view = LeafPage::open(&pages[page * page_size.bytes()..][..page_size.bytes()], expected).expect("a leaf");
         let entry = random.below(view.count() as u64) as usize;
         assert_eq!(view.lower_bound(&keys[(starts[page] + entry) * key_bytes..][..key_bytes]), entry);
     });
@@ -74,7 +74,7 @@ fn run(page_size: PageSize, name: &str, key_bytes: usize, value_bytes: std::ops:
     }
     inner.finish_into(&mut page);
     let routed = time(&mut random, |random| {
-        let view = InnerView::open(&page, expected).expect("an inner page");
+        let view = InnerPage::open(&page, expected).expect("an inner page");
         let child = random.below(view.count() as u64) as usize;
         assert_eq!(view.child_for(&keys[starts[child] * key_bytes..][..key_bytes]), child);
         black_box(view.child(child));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use saki_base::{Arena, ArenaSlot, PageAddress, PageRef, PageSize, checksum};
+use saki_base::{Arena, ArenaFrame, PageAddress, PageRef, PageSize, checksum};
 use saki_page::{IoShare, PageCache, PageLane, PagePort, PageRead, PageStore, PageWaker, Refusal, StoreError};
 
 const LOOKS: u32 = 20_000_000;
@@ -69,10 +69,10 @@ impl PageLane for Finished {
         &mut self,
         _share: &Arc<IoShare>,
         _address: PageAddress,
-        slot: ArenaSlot,
+        memory: ArenaFrame,
         token: u64,
-    ) -> Result<(), (ArenaSlot, Refusal)> {
-        self.0.push(PageRead { token, slot, result: Ok(()) });
+    ) -> Result<(), (ArenaFrame, Refusal)> {
+        self.0.push(PageRead { token, memory, result: Ok(()) });
         Ok(())
     }
     fn poll(&mut self, _wait: Option<Duration>, finished: &mut Vec<PageRead>) -> usize {

@@ -2,25 +2,25 @@
 //! address to frame that readers walk without a lock.
 //!
 //! ```text
-//!            buckets (heads)            frames (one per arena slot)
+//!            buckets (heads)            frames (one per frame of the arena)
 //!  address ─► hash ─► ┌───┐   ┌──────────────────────────────┐   ┌─────
 //!                     │ 7 ├──►│ 7: address checksum next=3   ├──►│ 3: …
 //!                     ├───┤   └──────────────┬───────────────┘   └─────
 //!                     │ ∅ │                  ▼
-//!                     └───┘        arena slot 7: the page's bytes
+//!                     └───┘        arena frame 7: the page's bytes
 //! ```
 //!
 //! # States of a frame, and who may change them
 //!
-//! | state | its `ArenaSlot` is held by | left by |
+//! | state | its `ArenaFrame` is held by | left by |
 //! |---|---|---|
-//! | free | `Pool::free` | `take_slot` |
+//! | free | `Pool::free` | `take_memory` |
 //! | loading | the lane that reads into it | `admit` (good page) or `give_back` (failed read) |
 //! | resident | `Pool::resident`, linked in a bucket | eviction, under the pool's lock |
-//! | limbo | `Pool::limbo`, unlinked, perhaps still looked at | `take_slot`, once its epoch is quiet |
+//! | limbo | `Pool::limbo`, unlinked, perhaps still looked at | `take_memory`, once its epoch is quiet |
 //!
 //! A resident or limbo frame's bytes are only ever read; a free or loading one's are only ever
-//! reached through its `ArenaSlot`. That is the invariant behind the one `unsafe` block of this module.
+//! reached through its `ArenaFrame`. That is the invariant behind the one `unsafe` block of this module.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -29,11 +29,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use saki_base::{Arena, ArenaSlot, PageAddress, PageRef, PageSize};
+use saki_base::{Arena, ArenaFrame, PageAddress, PageRef, PageSize};
 
+use crate::arrival::PageError;
 use crate::epoch::{Announcement, Epochs};
 use crate::loading::Loading;
-use crate::port::PageError;
 use crate::replacement::{Replacement, S3Fifo, TOUCHES_MAX, Touches};
 
 /// A cache smaller than this cannot hold the paths that a few ports walk at once.
@@ -64,11 +64,11 @@ impl Touches for Frames {
 
 /// Everything that changes when a page comes or goes; one lock, taken once or twice per miss.
 struct Pool {
-    free: Vec<ArenaSlot>,
-    /// By frame: the slot of a resident page.
-    resident: Box<[Option<ArenaSlot>]>,
-    /// Unlinked slots with the epoch of their unlinking, oldest first.
-    limbo: VecDeque<(u64, ArenaSlot)>,
+    free: Vec<ArenaFrame>,
+    /// By frame: the memory of a resident page.
+    resident: Box<[Option<ArenaFrame>]>,
+    /// The memory of unlinked frames with the epoch of their unlinking, oldest first.
+    limbo: VecDeque<(u64, ArenaFrame)>,
     policy: Box<dyn Replacement>,
 }
 
@@ -116,7 +116,7 @@ impl PageCache {
     }
 
     pub fn frames(&self) -> u32 {
-        self.arena.slots()
+        self.arena.frames()
     }
 
     /// The memory pages are read into.
@@ -140,42 +140,53 @@ impl PageCache {
         while self.evict_one(&mut pool) {}
     }
 
-    /// A slot to read a page into; evicts when none is free. `None`: every frame is loading or being looked at.
-    pub(crate) fn take_slot(&self) -> Option<ArenaSlot> {
+    /// Memory to read a page into; evicts when none is free. `None`: every frame is loading or being looked at.
+    pub(crate) fn take_memory(&self) -> Option<ArenaFrame> {
         let mut pool = self.pool.lock();
-        if let Some(slot) = pool.free.pop() {
-            return Some(slot);
+        if let Some(memory) = pool.free.pop() {
+            return Some(memory);
         }
         // Evict a little ahead, so that what is reused was unlinked a while ago
         // and nobody has to be waited for.
         let ahead = (self.frames() as usize / 64).clamp(4, 64);
         while pool.limbo.len() < ahead && self.evict_one(&mut pool) {}
+        debug_assert!(pool.limbo.iter().is_sorted_by_key(|(unlinked, _)| *unlinked), "limbo is not in order");
         let quiet = self.epochs.quiet_before();
         match pool.limbo.front() {
-            Some(&(unlinked, _)) if unlinked < quiet => pool.limbo.pop_front().map(|(_, slot)| slot),
+            Some(&(unlinked, _)) if unlinked < quiet => pool.limbo.pop_front().map(|(_, memory)| memory),
             _ => None,
         }
     }
 
-    /// Returns the slot of a read that failed or was not started.
-    pub(crate) fn give_back(&self, slot: ArenaSlot) {
-        self.pool.lock().free.push(slot);
+    /// Returns the memory of a read that failed or was not started.
+    pub(crate) fn give_back(&self, memory: ArenaFrame) {
+        self.assert_own(&memory);
+        self.pool.lock().free.push(memory);
     }
 
     /// Makes a page that has been read and verified visible.
-    pub(crate) fn admit(&self, page: PageRef, slot: ArenaSlot) {
-        let index = slot.index();
+    pub(crate) fn admit(&self, page: PageRef, memory: ArenaFrame) {
+        self.assert_own(&memory);
+        assert_ne!(page.address.0, NO_PAGE, "the address of free frames was admitted");
+        let index = memory.index();
         let frame = &self.frames.0[index as usize];
         let mut pool = self.pool.lock();
+        // Under the lock no frame goes away, so the walk needs no announcement.
+        debug_assert!(self.find(page.address).is_none(), "{} was admitted twice", page.address);
         frame.address.store(page.address.0, Ordering::Relaxed);
         frame.checksum.store(page.checksum, Ordering::Relaxed);
         frame.touches.store(0, Ordering::Relaxed);
         let head = self.bucket(page.address);
         frame.next.store(head.load(Ordering::Relaxed), Ordering::Relaxed);
-        pool.resident[index as usize] = Some(slot);
+        let before = pool.resident[index as usize].replace(memory);
+        assert!(before.is_none(), "frame {index} was admitted while it was resident");
         pool.policy.admit(index, page.address);
         // Publishes the frame's fields and the page's bytes to readers that acquire the head.
         head.store(index, Ordering::Release);
+    }
+
+    fn assert_own(&self, memory: &ArenaFrame) {
+        assert!(Arc::ptr_eq(memory.arena(), &self.arena), "frame {} is of another cache's arena", memory.index());
     }
 
     fn bucket(&self, address: PageAddress) -> &AtomicU32 {
@@ -190,8 +201,8 @@ impl PageCache {
         let address_of = |frame: u32| PageAddress(self.frames.0[frame as usize].address.load(Ordering::Relaxed));
         let Some(victim) = pool.policy.evict(&self.frames, &address_of) else { return false };
         self.unlink(victim, address_of(victim));
-        let slot = pool.resident[victim as usize].take().expect("the policy evicts resident frames");
-        pool.limbo.push_back((self.epochs.advance(), slot));
+        let memory = pool.resident[victim as usize].take().expect("the policy evicts resident frames");
+        pool.limbo.push_back((self.epochs.advance(), memory));
         true
     }
 
@@ -279,6 +290,7 @@ impl CacheReader {
 
 impl Drop for CacheReader {
     fn drop(&mut self) {
+        assert_eq!(self.guards.get(), 0, "a reader goes while a page is looked at");
         self.cache.epochs.unregister(&self.announcement);
     }
 }
@@ -289,6 +301,7 @@ struct Looking<'r>(&'r CacheReader);
 impl Drop for Looking<'_> {
     #[inline]
     fn drop(&mut self) {
+        debug_assert!(self.0.guards.get() > 0, "a guard was dropped twice");
         let guards = self.0.guards.get() - 1;
         self.0.guards.set(guards);
         if guards == 0 {
@@ -310,9 +323,9 @@ impl Deref for PageGuard<'_> {
     fn deref(&self) -> &[u8] {
         let arena = &self.looking.0.cache.arena;
         // SAFETY: the frame was linked when this guard's reader had announced
-        // itself, so its slot is resident or in limbo and stays so until the
-        // announcement is withdrawn, which the guard prevents (`take_slot`
-        // reuses a slot only when its epoch is quiet). Slots in these states are never written.
-        unsafe { std::slice::from_raw_parts(arena.slot_pointer(self.index), arena.slot_bytes()) }
+        // itself, so its memory is resident or in limbo and stays so until the
+        // announcement is withdrawn, which the guard prevents (`take_memory`
+        // reuses memory only when its epoch is quiet). Memory in these states is never written.
+        unsafe { std::slice::from_raw_parts(arena.frame_pointer(self.index), arena.frame_bytes()) }
     }
 }

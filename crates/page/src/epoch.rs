@@ -54,7 +54,9 @@ impl Epochs {
     }
 
     pub(crate) fn unregister(&self, announcement: &Arc<Announcement>) {
-        self.announcements.lock().retain(|other| !Arc::ptr_eq(other, announcement));
+        let mut announcements = self.announcements.lock();
+        let own = announcements.iter().position(|other| Arc::ptr_eq(other, announcement));
+        announcements.swap_remove(own.expect("a reader is unregistered once"));
     }
 
     /// Ends the current epoch and returns it: the tag of what was unlinked before the call.

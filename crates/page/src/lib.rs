@@ -5,7 +5,7 @@
 //!   latches a page, invalidates one or writes one back.
 //! - **page reference**: address and checksum, as a parent stores them. A page is verified against its
 //!   parent's promise once, when it is read; the cache remembers the promise it verified.
-//! - **frame**: memory for one page. **Port**: one thread's way to pages. **Guard**: one page, looked at.
+//! - **frame**: memory for one page. **Port**: one thread's way to pages. **Guard**: a page while it is looked at.
 //!
 //! # Invariants
 //! - A page is read by one port at a time, however many ask for it ([`PagePort`]).
@@ -13,7 +13,7 @@
 //! - Every request that was not refused is answered by exactly one [`Arrival`].
 //!
 //! # Failure model
-//! A page with other bytes than promised, or one the device cannot read, is a
+//! A page whose bytes are not what was promised, or that the device cannot read, is a
 //! [`PageError`] that names page and device; it is never cached, so a later request reads it again.
 //!
 //! This crate declares what it needs of storage ([`PageStore`]); `volume` provides it. Replacement
@@ -22,6 +22,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 #![deny(unsafe_code)]
 
+mod arrival;
 #[allow(unsafe_code)]
 pub mod cache;
 mod epoch;
@@ -31,11 +32,12 @@ pub mod port;
 pub mod replacement;
 pub mod store;
 
+pub use arrival::{Arrival, PageError};
 pub use cache::{CacheReader, FRAMES_MIN, PageCache, PageGuard};
 pub use format::{
-    Edit, FormatError, InnerBuilder, InnerView, LeafBuilder, LeafValue, LeafView, OverflowDataView,
-    OverflowIndexBuilder, OverflowIndexView, OverflowLayout, OverflowRef, PageExpectation, PageKind,
+    Edit, FormatError, InnerBuilder, InnerPage, LeafBuilder, LeafPage, LeafValue, OverflowDataPage,
+    OverflowIndexBuilder, OverflowIndexPage, OverflowLayout, OverflowRef, PageExpectation, PageKind,
     inline_value_bytes_max, key_bytes_max, shortest_separator, write_overflow_data,
 };
-pub use port::{Arrival, PageError, PagePort, Request};
+pub use port::{PagePort, Request};
 pub use store::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};

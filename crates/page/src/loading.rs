@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use saki_base::PageAddress;
 
-use crate::port::{Arrival, Mailbox};
+use crate::arrival::{Arrival, Mailbox};
 
 const SHARDS: usize = 16;
 

@@ -3,14 +3,12 @@
 //! A port never blocks unless asked to, holds no page, and reports each request exactly once.
 //! A page that has arrived is in the cache and may be evicted again before anybody looks: then ask again.
 
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use saki_base::{ArenaSlot, PageRef, checksum};
+use saki_base::{ArenaFrame, PageRef, checksum};
 
+use crate::arrival::{Arrival, Mailbox, PageError};
 use crate::cache::{CacheReader, PageCache, PageGuard};
 use crate::loading::{Begin, Waiter};
 use crate::store::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};
@@ -29,72 +27,6 @@ pub enum Request {
     Shared,
     /// Not now: the governor or the cache allows no further request. Ask again after an arrival.
     Busy,
-}
-
-/// A requested page has come, or failed to.
-#[derive(Clone, Debug)]
-pub struct Arrival {
-    pub token: u64,
-    pub page: PageRef,
-    pub result: Result<(), PageError>,
-}
-
-/// A page could not be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PageError {
-    /// The bytes are not those the parent promises; `found` is their checksum.
-    Corrupt { page: PageRef, device: String, found: u64 },
-    /// The device failed, or the address is mapped to none.
-    Unreadable { page: PageRef, reason: String },
-    /// No frame became free: the cache is too small for what looks at it.
-    Exhausted { page: PageRef, frames: u32 },
-}
-
-impl fmt::Display for PageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Corrupt { page, device, found } => write!(
-                f,
-                "{} on {device} is corrupt: checksum {found:016x}, its parent promises {:016x}; run `saki check` and restore from a copy",
-                page.address, page.checksum
-            ),
-            Self::Unreadable { page, reason } => write!(f, "{} cannot be read: {reason}", page.address),
-            Self::Exhausted { page, frames } => {
-                write!(f, "{}: none of the cache's {frames} frames became free; enlarge the cache", page.address)
-            }
-        }
-    }
-}
-
-impl std::error::Error for PageError {}
-
-/// Where other ports put arrivals for this one.
-pub(crate) struct Mailbox {
-    arrivals: Mutex<Vec<Arrival>>,
-    /// Set while `arrivals` is not empty, so that an idle look costs one load.
-    full: AtomicBool,
-    waker: Arc<dyn PageWaker>,
-}
-
-impl Mailbox {
-    pub(crate) fn deliver(&self, arrival: Arrival) {
-        let mut arrivals = self.arrivals.lock();
-        arrivals.push(arrival);
-        self.full.store(true, Ordering::Release);
-        drop(arrivals);
-        self.waker.wake();
-    }
-
-    fn take_into(&self, out: &mut Vec<Arrival>) -> usize {
-        if !self.full.load(Ordering::Acquire) {
-            return 0;
-        }
-        let mut arrivals = self.arrivals.lock();
-        self.full.store(false, Ordering::Relaxed);
-        let count = arrivals.len();
-        out.append(&mut arrivals);
-        count
-    }
 }
 
 /// A read of this port in flight.
@@ -126,8 +58,7 @@ impl PagePort {
     pub fn new(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>) -> Result<Self, StoreError> {
         assert_eq!(cache.page_size(), store.page_size(), "cache and store agree on the page size");
         let lane = store.open_lane(cache.arena())?;
-        let mailbox =
-            Arc::new(Mailbox { arrivals: Mutex::new(Vec::new()), full: AtomicBool::new(false), waker: lane.waker() });
+        let mailbox = Arc::new(Mailbox::new(lane.waker()));
         Ok(Self {
             cache: Arc::clone(cache),
             store: Arc::clone(store),
@@ -158,17 +89,17 @@ impl PagePort {
 
     /// Reads a claimed page, or gives the claim up.
     fn start_read(&mut self, share: &Arc<IoShare>, page: PageRef, token: u64) -> Request {
-        let Some(slot) = self.cache.take_slot() else {
+        let Some(memory) = self.cache.take_memory() else {
             // Whoever joined in the meantime is told to look again.
             self.abandon(page);
             return Request::Busy;
         };
         let lane_token = self.occupy(InFlight { page, token });
-        let Err((slot, refusal)) = self.lane.try_read(share, page.address, slot, u64::from(lane_token)) else {
+        let Err((memory, refusal)) = self.lane.try_read(share, page.address, memory, u64::from(lane_token)) else {
             return Request::Queued;
         };
-        self.vacant.push(lane_token);
-        self.cache.give_back(slot);
+        self.vacate(lane_token);
+        self.cache.give_back(memory);
         match refusal {
             Refusal::Busy => {
                 self.abandon(page);
@@ -203,6 +134,11 @@ impl PagePort {
         }
     }
 
+    fn vacate(&mut self, index: u32) {
+        debug_assert!(!self.vacant.contains(&index), "read {index} has ended twice");
+        self.vacant.push(index);
+    }
+
     /// Hands requests to the device and appends arrivals; returns how many. Waits at most
     /// `wait` for the first (`None`: not at all), or until woken.
     pub fn poll(&mut self, wait: Option<Duration>, arrivals: &mut Vec<Arrival>) -> usize {
@@ -225,21 +161,27 @@ impl PagePort {
     /// Verifies a page against its parent's promise and lets everybody have it.
     fn complete(&mut self, read: PageRead) -> Arrival {
         let InFlight { page, token } = self.in_flight[read.token as usize];
-        self.vacant.push(read.token as u32);
+        assert_eq!(
+            read.memory.len(),
+            self.cache.page_size().bytes(),
+            "{} came in a frame of another size",
+            page.address
+        );
+        self.vacate(read.token as u32);
         let result = match read.result {
-            Ok(()) => self.verify(page, &read.slot),
+            Ok(()) => self.verify(page, &read.memory),
             Err(error) => Err(PageError::Unreadable { page, reason: error.to_string() }),
         };
         match &result {
-            Ok(()) => self.cache.admit(page, read.slot),
-            Err(_) => self.cache.give_back(read.slot),
+            Ok(()) => self.cache.admit(page, read.memory),
+            Err(_) => self.cache.give_back(read.memory),
         }
         self.cache.loading.finish(page.address, |token| Arrival { token, page, result: result.clone() });
         Arrival { token, page, result }
     }
 
-    fn verify(&self, page: PageRef, slot: &ArenaSlot) -> Result<(), PageError> {
-        let found = checksum(slot);
+    fn verify(&self, page: PageRef, memory: &ArenaFrame) -> Result<(), PageError> {
+        let found = checksum(memory);
         if found == page.checksum {
             return Ok(());
         }

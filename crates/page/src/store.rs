@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use saki_base::{Arena, ArenaSlot, PageAddress, PageSize};
+use saki_base::{Arena, ArenaFrame, PageAddress, PageSize};
 
 /// Source of pages: opens one lane per thread.
 pub trait PageStore: Send + Sync {
@@ -23,16 +23,16 @@ pub trait PageWaker: Send + Sync {
 
 /// One thread's private way to the pages.
 pub trait PageLane: Send {
-    /// Starts reading a page into `slot`. `Err` hands the slot back: the governor
-    /// of the page's device allows no further request now (`Busy`; it is allowed again after some completion), or the address is
-    /// unmapped (`Unmapped`). `share` says on whose behalf, for fairness between queries.
+    /// Starts reading a page into `memory`. `Err` hands it back: the governor
+    /// of the page's device allows no further request now (`Busy`; it is allowed again after some completion), or the
+    /// address is unmapped (`Unmapped`). `share` says on whose behalf, for fairness between queries.
     fn try_read(
         &mut self,
         share: &Arc<IoShare>,
         address: PageAddress,
-        slot: ArenaSlot,
+        memory: ArenaFrame,
         token: u64,
-    ) -> Result<(), (ArenaSlot, Refusal)>;
+    ) -> Result<(), (ArenaFrame, Refusal)>;
     /// Hands queued reads to the device and appends finished ones; waits at most `wait`
     /// (`None`: not at all) for the first, or until woken.
     fn poll(&mut self, wait: Option<Duration>, finished: &mut Vec<PageRead>) -> usize;
@@ -49,7 +49,7 @@ pub enum Refusal {
 /// A finished read.
 pub struct PageRead {
     pub token: u64,
-    pub slot: ArenaSlot,
+    pub memory: ArenaFrame,
     pub result: Result<(), StoreError>,
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use saki_base::{Arena, ArenaSlot, PageAddress, PageRef, PageSize, checksum};
+use saki_base::{Arena, ArenaFrame, PageAddress, PageRef, PageSize, checksum};
 use saki_page::{
     Arrival, IoShare, PageCache, PageError, PageLane, PagePort, PageRead, PageStore, PageWaker, Refusal, Request,
     StoreError,
@@ -38,7 +38,7 @@ fn reference(address: u64) -> PageRef {
 struct Lane {
     reads: Arc<AtomicU64>,
     allowance: usize,
-    queue: VecDeque<(PageAddress, ArenaSlot, u64)>,
+    queue: VecDeque<(PageAddress, ArenaFrame, u64)>,
 }
 
 struct NoWaker;
@@ -63,16 +63,16 @@ impl PageLane for Lane {
         &mut self,
         _share: &Arc<IoShare>,
         address: PageAddress,
-        slot: ArenaSlot,
+        memory: ArenaFrame,
         token: u64,
-    ) -> Result<(), (ArenaSlot, Refusal)> {
+    ) -> Result<(), (ArenaFrame, Refusal)> {
         if address.0 >= 1000 {
-            return Err((slot, Refusal::Unmapped));
+            return Err((memory, Refusal::Unmapped));
         }
         if self.queue.len() >= self.allowance {
-            return Err((slot, Refusal::Busy));
+            return Err((memory, Refusal::Busy));
         }
-        self.queue.push_back((address, slot, token));
+        self.queue.push_back((address, memory, token));
         Ok(())
     }
 
@@ -80,12 +80,12 @@ impl PageLane for Lane {
     fn poll(&mut self, _wait: Option<Duration>, finished: &mut Vec<PageRead>) -> usize {
         let count = self.queue.len().div_ceil(2);
         for _ in 0..count {
-            let (address, mut slot, token) = self.queue.pop_back().expect("counted");
+            let (address, mut memory, token) = self.queue.pop_back().expect("counted");
             self.reads.fetch_add(1, Ordering::Relaxed);
-            fill(address, &mut slot);
+            fill(address, &mut memory);
             let failed = StoreError { device: "memory".into(), message: "on fire".into() };
             let result = if address.0 >= 900 { Err(failed) } else { Ok(()) };
-            finished.push(PageRead { token, slot, result });
+            finished.push(PageRead { token, memory, result });
         }
         count
     }

@@ -30,10 +30,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A statement that does not end well changes nothing. A result is a stream:
+//! A statement that fails changes nothing. A result is a stream:
 //! reading stops when it is dropped, and it needs a running Tokio runtime.
 //!
-//! Beside the database there is what measuring it takes:
+//! Besides the database there is what it takes to measure it:
 //!
 //! - [`tpch`]: the TPC-H tables, their data at any scale, its 22 queries;
 //! - [`experiment`]: the three-table join by which in-order and out-of-order execution are compared;

@@ -1,4 +1,5 @@
-//! What the program was compiled for and the processor it runs on must have: a message instead of an illegal instruction.
+//! What the program was compiled for and the processor it runs on must have: a message instead of an illegal
+//! instruction.
 
 /// # Errors
 /// What this processor lacks, and what to do.
@@ -14,7 +15,8 @@ pub fn check() -> Result<(), String> {
         if !missing.is_empty() {
             let missing = missing.join(", ");
             return Err(format!(
-                "this processor has no {missing}, which the program was built for; build it with the line target-cpu in .cargo/config.toml removed"
+                "this processor has no {missing}, which the program was built for; \
+                 build it with the line target-cpu in .cargo/config.toml removed"
             ));
         }
     }

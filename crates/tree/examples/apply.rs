@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use saki_base::{PageSize, TreeId};
-use saki_io::{DeviceOptions, Random, open_device};
+use saki_base::{PageSize, Random, TreeId};
+use saki_io::{DeviceOptions, open_device};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{BulkLoader, Change, LivePages, NoInspection, TreeReader, apply, verify};
 use saki_volume::{Volume, VolumeOptions};
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let volume = Volume::create(device, VolumeOptions::new(page_size))?;
     let mut random = Random::new(7);
     let value = vec![7; VALUE_BYTES.end as usize];
-    let length = |random: &mut Random| random.within(VALUE_BYTES) as usize;
+    let length = |random: &mut Random| random.range(VALUE_BYTES) as usize;
     let publication = volume.begin();
     let mut loader = BulkLoader::new(publication.writer(), page_size, TreeId(1));
     for number in 0..entries {
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writer.finish()?;
     publication.commit(&root.to_bytes())?;
 
-    let mut numbers: Vec<u64> = (0..count).map(|_| random.within(0..entries)).collect();
+    let mut numbers: Vec<u64> = (0..count).map(|_| random.range(0..entries)).collect();
     numbers.sort_unstable();
     numbers.dedup();
     let changes: Vec<([u8; 12], usize)> = numbers.iter().map(|number| (key(*number), length(&mut random))).collect();

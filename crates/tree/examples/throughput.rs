@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use saki_base::{PageSize, TreeId};
-use saki_io::{DeviceOptions, ModelError, ModeledDevice, Random, open_device};
+use saki_base::{PageSize, Random, TreeId};
+use saki_io::{DeviceOptions, ModelError, ModeledDevice, open_device};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{BulkLoader, Change, LivePages, NoInspection, SORT_MEMORY_BYTES, Sorter, TreeReader, apply, verify};
 use saki_volume::{Volume, VolumeOptions};
@@ -103,7 +103,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     cache.clear();
     let mut random = Random::new(1);
-    let mut keys: Vec<[u8; 8]> = (0..100_000).map(|_| (random.within(0..entries) * 2 + 1).to_be_bytes()).collect();
+    let mut keys: Vec<[u8; 8]> = (0..100_000).map(|_| (random.range(0..entries) * 2 + 1).to_be_bytes()).collect();
     keys.sort_unstable();
     keys.dedup();
     let changes: Vec<Change<'_>> = keys.iter().map(|key| Change { key, value: Some(&VALUE) }).collect();

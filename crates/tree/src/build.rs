@@ -13,56 +13,7 @@ use saki_volume::PageWriter;
 use crate::error::TreeError;
 use crate::overflow;
 use crate::root::TreeRoot;
-
-/// One page buffer, and what has been written through it.
-pub(crate) struct PageSink {
-    page: Vec<u8>,
-    pub leaf_pages: u64,
-    pub inner_pages: u64,
-    pub overflow_pages: u64,
-}
-
-impl PageSink {
-    pub fn new(page_size: PageSize) -> Self {
-        Self { page: vec![0; page_size.bytes()], leaf_pages: 0, inner_pages: 0, overflow_pages: 0 }
-    }
-
-    /// Writes the leaf and empties the builder.
-    pub fn leaf(&mut self, writer: &mut PageWriter, leaf: &mut LeafBuilder) -> Result<PageRef, TreeError> {
-        leaf.finish_into(&mut self.page);
-        leaf.reset();
-        self.leaf_pages += 1;
-        Ok(writer.append(&self.page)?)
-    }
-
-    /// Writes a leaf that `fill` makes of another one; none if it cannot.
-    pub fn patched(
-        &mut self,
-        writer: &mut PageWriter,
-        fill: impl FnOnce(&mut [u8]) -> bool,
-    ) -> Result<Option<PageRef>, TreeError> {
-        if !fill(&mut self.page) {
-            return Ok(None);
-        }
-        self.leaf_pages += 1;
-        Ok(Some(writer.append(&self.page)?))
-    }
-
-    /// Writes the inner page and empties the builder.
-    pub fn inner(&mut self, writer: &mut PageWriter, inner: &mut InnerBuilder) -> Result<PageRef, TreeError> {
-        inner.finish_into(&mut self.page);
-        inner.reset();
-        self.inner_pages += 1;
-        Ok(writer.append(&self.page)?)
-    }
-
-    /// Writes an overflow page that `fill` makes.
-    pub fn overflow(&mut self, writer: &mut PageWriter, fill: impl FnOnce(&mut [u8])) -> Result<PageRef, TreeError> {
-        fill(&mut self.page);
-        self.overflow_pages += 1;
-        Ok(writer.append(&self.page)?)
-    }
-}
+use crate::sink::PageSink;
 
 /// Builds inner pages above children that come in key order, until one page is left.
 pub(crate) struct Upper {
@@ -105,6 +56,7 @@ impl Upper {
         child: PageRef,
     ) -> Result<(), TreeError> {
         if index == self.levels.len() {
+            assert!(index < (u8::MAX - self.child_level) as usize, "a tree of {index} inner levels");
             let open = InnerBuilder::new(self.page_size, self.tree, self.child_level + 1 + index as u8);
             self.levels.push(Level { open, last_child: child });
         }
@@ -221,6 +173,8 @@ impl Build {
             self.write_leaf(writer)?;
         }
         let top = self.upper.finish(&mut self.sink, writer)?;
+        assert_eq!(self.entries > 0, top.is_some(), "a tree of {} entries", self.entries);
+        assert!(self.sink.leaf_pages <= self.entries, "{} leaves hold {} entries", self.sink.leaf_pages, self.entries);
         Ok(TreeRoot {
             id: self.tree,
             root: top.map(|(page, _)| page),
@@ -233,8 +187,8 @@ impl Build {
     }
 }
 
-/// Builds a tree from sorted entries, at the device's bandwidth or more than 5 million small entries a
-/// second and core. Memory: a page per level, and the writer's buffers.
+/// Builds a tree from sorted entries, at the device's bandwidth or more than 5 million small entries
+/// per second per core. Memory: a page per level, and the writer's buffers.
 pub struct BulkLoader {
     writer: PageWriter,
     build: Build,

@@ -69,10 +69,7 @@ impl fmt::Display for TreeError {
             }
             Self::DuplicateKey { tree, key } => write!(f, "{tree}: key {} comes twice", Hex(key)),
             Self::KeyTooLong { tree, bytes, bytes_max } => {
-                write!(
-                    f,
-                    "{tree}: a key of {bytes} bytes; this page size allows {bytes_max}: use larger pages or a shorter key"
-                )
+                write!(f, "index row size {bytes} exceeds maximum {bytes_max} for {tree}")
             }
         }
     }

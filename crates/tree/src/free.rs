@@ -1,7 +1,7 @@
 //! Listing all pages of a tree, so that dropping it can free them.
 
 use saki_base::{PageAddress, PageRef};
-use saki_page::{LeafValue, LeafView, OverflowRef};
+use saki_page::{LeafPage, LeafValue, OverflowRef};
 
 use crate::error::TreeError;
 use crate::fetch::Fetcher;
@@ -47,7 +47,7 @@ pub fn free_all(fetcher: &mut Fetcher, root: &TreeRoot) -> TreePages {
         };
         let pages = &mut listed.pages;
         let looked = match task {
-            Task::Node { level: 0 } => LeafView::open(bytes, expected).map_err(|error| error.to_string()).map(|leaf| {
+            Task::Node { level: 0 } => LeafPage::open(bytes, expected).map_err(|error| error.to_string()).map(|leaf| {
                 for index in 0..leaf.count() {
                     if let LeafValue::Overflow(overflow) = leaf.value(index) {
                         pages.push(overflow.root.address);

@@ -24,7 +24,7 @@
 //!
 //! # Who reads how
 //!
-//! A [`Fetcher`] is one thread's way to pages. Everything here that reads many pages has many on their way:
+//! A [`Fetcher`] is one thread's way to pages. Whatever here reads many pages keeps many in flight:
 //! walks in any order ([`verify()`], [`free_all`], overflow values), and leaves in key order with those ahead
 //! asked for ([`TreeRange`], [`apply()`]). Queries do not read through this crate but through `exec`.
 //!
@@ -32,14 +32,15 @@
 //!
 //! - Keys ascend strictly within a tree. Below a child, no key is less than its separator, and none reaches
 //!   the next one. All leaves are on one level.
-//! - A leaf has an entry at least, an inner page a child at least; the root of a tree of several levels has two.
+//! - A leaf has at least one entry, an inner page at least one child; the root of a tree of several levels has two or
+//!   more.
 //! - Every page belongs to one tree and is referred to once.
 //! - The counts in a [`TreeRoot`] are exact.
 //!
 //! # Failure model
 //!
 //! A page that cannot be read or is not what its parent promises is a [`TreeError`] that names tree, page and
-//! device; no wrong entry is ever returned. [`verify()`] finds every fault that can be reached, and goes on behind it.
+//! device; no wrong entry is ever returned. [`verify()`] finds every fault that can be reached, and goes on past it.
 //! Failed writes leave the old tree as it is: abandon the publication.
 //!
 //! # Where the proofs are
@@ -55,13 +56,11 @@ mod build;
 mod error;
 mod fetch;
 mod free;
-mod group;
-mod leaf;
 mod live;
-mod merge;
 mod overflow;
 mod read;
 mod root;
+mod sink;
 mod sort;
 mod verify;
 

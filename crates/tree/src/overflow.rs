@@ -3,14 +3,14 @@
 
 use saki_base::{PageAddress, PageRef, PageSize, TreeId};
 use saki_page::{
-    FormatError, OverflowDataView, OverflowIndexBuilder, OverflowIndexView, OverflowLayout, OverflowRef,
+    FormatError, OverflowDataPage, OverflowIndexBuilder, OverflowIndexPage, OverflowLayout, OverflowRef,
     PageExpectation, write_overflow_data,
 };
 use saki_volume::PageWriter;
 
-use crate::build::PageSink;
 use crate::error::TreeError;
 use crate::fetch::Fetcher;
+use crate::sink::PageSink;
 
 /// Longest value that is read into memory, in bytes: a rotten length must not ask for all of it.
 const VALUE_BYTES_MAX: u64 = 1 << 40;
@@ -25,12 +25,14 @@ pub(crate) fn write(
 ) -> Result<OverflowRef, TreeError> {
     let layout = OverflowLayout::for_length(value.len() as u64, page_size);
     let expected = PageExpectation { page_size, tree };
+    assert!(!value.is_empty(), "an empty value needs no overflow pages");
     let mut pages = Vec::with_capacity(layout.data_pages as usize);
     for piece in value.chunks(OverflowLayout::data_bytes(page_size)) {
         pages.push(sink.overflow(writer, |page| write_overflow_data(page, expected, piece))?);
     }
-    for level in 1..=layout.depth {
+    for level in 1..=layout.root_level {
         let mut above = Vec::new();
+        assert_eq!(pages.len() as u64, layout.level_pages(level - 1), "level {} of a value", level - 1);
         let mut index = OverflowIndexBuilder::new(page_size, tree, level);
         for children in pages.chunks(OverflowLayout::fan_out(page_size)) {
             index.reset();
@@ -39,6 +41,7 @@ pub(crate) fn write(
         }
         pages = above;
     }
+    assert_eq!(pages.len(), 1, "a value has one topmost page");
     Ok(OverflowRef { length: value.len() as u64, root: pages[0] })
 }
 
@@ -51,7 +54,7 @@ pub(crate) struct Part {
 
 /// The topmost page of a value.
 pub(crate) fn top(overflow: OverflowRef, page_size: PageSize) -> Part {
-    Part { level: OverflowLayout::for_length(overflow.length, page_size).depth, index: 0 }
+    Part { level: OverflowLayout::for_length(overflow.length, page_size).root_level, index: 0 }
 }
 
 /// Opens an index page and lists its children; says what is wrong if it is not the page `part` of the value.
@@ -62,7 +65,7 @@ pub(crate) fn children(
     part: Part,
     children: &mut Vec<(PageRef, Part)>,
 ) -> Result<(), PartFault> {
-    let view = OverflowIndexView::open(bytes, expected)?;
+    let view = OverflowIndexPage::open(bytes, expected)?;
     let layout = OverflowLayout::for_length(length, expected.page_size);
     let count = layout.children(part.level, part.index);
     if view.level() != part.level || view.count() != count {
@@ -77,7 +80,7 @@ pub(crate) fn children(
 
 /// The piece of the value that a data page holds.
 pub(crate) fn piece(bytes: &[u8], expected: PageExpectation, length: u64, part: Part) -> Result<&[u8], PartFault> {
-    let view = OverflowDataView::open(bytes, expected)?;
+    let view = OverflowDataPage::open(bytes, expected)?;
     let layout = OverflowLayout::for_length(length, expected.page_size);
     if view.piece().len() != layout.piece_bytes(part.index) {
         return Err(PartFault::Shape("an overflow page holds another number of bytes than the value's length says"));

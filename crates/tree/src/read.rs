@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use saki_base::{PageRef, PageSize, TreeId};
 use saki_page::{
-    CacheReader, InnerView, IoShare, LeafValue, LeafView, OverflowRef, PageCache, PageError, PageExpectation, PageStore,
+    CacheReader, InnerPage, IoShare, LeafPage, LeafValue, OverflowRef, PageCache, PageError, PageExpectation, PageStore,
 };
 
 use crate::Pair;
@@ -47,8 +47,8 @@ pub(crate) fn open_inner(
     bytes: &[u8],
     expected: PageExpectation,
     level: u8,
-) -> Result<InnerView<'_>, saki_page::FormatError> {
-    let view = InnerView::open(bytes, expected)?;
+) -> Result<InnerPage<'_>, saki_page::FormatError> {
+    let view = InnerPage::open(bytes, expected)?;
     if view.level() != level {
         return Err(saki_page::FormatError::Malformed {
             kind: saki_page::PageKind::Inner,
@@ -118,7 +118,8 @@ impl TreeReader {
     }
 }
 
-/// Looks keys up in pages that are in memory. It never waits and, unlike a [`TreeReader`], may be used by one thread after another.
+/// Looks keys up in pages that are in memory. It never waits and, unlike a [`TreeReader`], may be used by one thread
+/// after another.
 pub struct CachedReader {
     reader: CacheReader,
     page_size: PageSize,
@@ -152,8 +153,8 @@ impl CachedReader {
         })
     }
 
-    /// Visits the entries of a range until `visit` breaks off, in key order or, if `is_reverse`, against it. `false` if a page on the
-    /// way, or a value of its own pages, is not in memory: then some entries may have been visited.
+    /// Visits the entries of a range until `visit` breaks off, in key order or, if `is_reverse`, against it. `false` if
+    /// a page on the way, or a value of its own pages, is not in memory: then some entries may have been visited.
     ///
     /// # Errors
     /// As [`Self::get`].
@@ -231,7 +232,7 @@ impl<V: FnMut(&[u8], &[u8]) -> ControlFlow<()>> CachedWalk<'_, V> {
         let Self { reader, tree, bounds, is_reverse, visit, key } = self;
         let expected = PageExpectation { page_size: reader.page_size, tree: *tree };
         let looked = reader.peek(*tree, page, |bytes| {
-            let leaf = LeafView::open(bytes, expected)?;
+            let leaf = LeafPage::open(bytes, expected)?;
             let (start, end) = bounds.entries(&leaf);
             for step in start..end {
                 let index = if *is_reverse { start + end - 1 - step } else { step };
@@ -254,7 +255,7 @@ fn look_up(
     key: &[u8],
     value: &mut Vec<u8>,
 ) -> Result<Found, saki_page::FormatError> {
-    let leaf = LeafView::open(bytes, expected)?;
+    let leaf = LeafPage::open(bytes, expected)?;
     let index = leaf.lower_bound(key);
     if index == leaf.count() || leaf.compare(index, key).is_ne() {
         return Ok(Found::Absent);
@@ -283,7 +284,7 @@ impl Bounds {
     }
 
     /// Lists the children of an inner page that can hold keys within the bounds.
-    fn children(&self, view: &InnerView<'_>, children: &mut Vec<(PageRef, ())>) {
+    fn children(&self, view: &InnerPage<'_>, children: &mut Vec<(PageRef, ())>) {
         let first = self.low_key().map_or(0, |low| view.child_for(low));
         let last = match &self.high {
             Bound::Unbounded => view.count() - 1,
@@ -293,7 +294,7 @@ impl Bounds {
     }
 
     /// The entries of a leaf within the bounds.
-    fn entries(&self, leaf: &LeafView<'_>) -> (usize, usize) {
+    fn entries(&self, leaf: &LeafPage<'_>) -> (usize, usize) {
         let behind = |key: &[u8]| {
             let at = leaf.lower_bound(key);
             at + usize::from(at < leaf.count() && leaf.compare(at, key).is_eq())
@@ -361,7 +362,7 @@ impl TreeRange<'_> {
                 return Ok(None);
             }
         }
-        let leaf = LeafView::open(&self.leaf, self.fetcher.expectation(self.tree)).expect("opened when it was copied");
+        let leaf = LeafPage::open(&self.leaf, self.fetcher.expectation(self.tree)).expect("opened when it was copied");
         leaf.key_into(self.next, &mut self.entry.key);
         let value = leaf.value(self.next);
         self.next += 1;
@@ -389,7 +390,7 @@ impl TreeRange<'_> {
         let next = next.map_err(|error| error.of(tree, self.fetcher));
         let Some((page, ())) = next? else { return Ok(false) };
         (self.next, self.end) = descend(self.fetcher, tree, page, |bytes, expected| {
-            let view = LeafView::open(bytes, expected)?;
+            let view = LeafPage::open(bytes, expected)?;
             leaf.clear();
             leaf.extend_from_slice(bytes);
             Ok(bounds.entries(&view))

@@ -1,5 +1,6 @@
 //! A published tree, as whoever refers to it keeps it.
 
+use saki_base::bytes::{put_u32, put_u64, u32_at, u64_at};
 use saki_base::{PageAddress, PageRef, TreeId};
 use serde::{Deserialize, Serialize};
 
@@ -38,14 +39,15 @@ impl TreeRoot {
     /// The fixed form, for a volume's root: id 4, height 1, zero 3, address 8, checksum 8, entries 8,
     /// leaf, inner and overflow pages 8 each, zero 8.
     pub fn to_bytes(&self) -> [u8; TREE_ROOT_BYTES] {
+        assert_eq!(self.root.is_some(), self.height > 0, "{} has {} levels", self.id, self.height);
         let mut bytes = [0; TREE_ROOT_BYTES];
         let root = self.root.unwrap_or_default();
-        bytes[..4].copy_from_slice(&self.id.0.to_le_bytes());
+        put_u32(&mut bytes, 0, self.id.0);
         bytes[4] = self.height;
         let numbers =
             [root.address.0, root.checksum, self.entries, self.leaf_pages, self.inner_pages, self.overflow_pages];
-        for (number, place) in numbers.iter().zip(bytes[8..].chunks_exact_mut(8)) {
-            place.copy_from_slice(&number.to_le_bytes());
+        for (index, number) in numbers.into_iter().enumerate() {
+            put_u64(&mut bytes, 8 + index * 8, number);
         }
         bytes
     }
@@ -53,17 +55,17 @@ impl TreeRoot {
     /// Reads the fixed form; `None` if the bytes are not one.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; TREE_ROOT_BYTES] = bytes.try_into().ok()?;
-        let number = |index: usize| u64::from_le_bytes(bytes[8 + index * 8..16 + index * 8].try_into().expect("eight"));
+        let number = |index: usize| u64_at(bytes, 8 + index * 8);
         let height = bytes[4];
-        let root = PageRef { address: PageAddress(number(0)), checksum: number(1) };
+        let root = PageRef { address: PageAddress(number(0)?), checksum: number(1)? };
         Some(Self {
-            id: TreeId(u32::from_le_bytes(bytes[..4].try_into().expect("four"))),
+            id: TreeId(u32_at(bytes, 0)?),
             root: (height > 0).then_some(root),
             height,
-            entries: number(2),
-            leaf_pages: number(3),
-            inner_pages: number(4),
-            overflow_pages: number(5),
+            entries: number(2)?,
+            leaf_pages: number(3)?,
+            inner_pages: number(4)?,
+            overflow_pages: number(5)?,
         })
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use saki_base::{PageAddress, PageRef, TreeId};
-use saki_page::{LeafValue, LeafView, OverflowLayout, OverflowRef, PageError, PageExpectation};
+use saki_page::{LeafPage, LeafValue, OverflowLayout, OverflowRef, PageError, PageExpectation};
 
 use crate::fetch::Fetcher;
 use crate::live::LivePages;
@@ -227,7 +227,7 @@ impl Walk<'_> {
         low: Option<&[u8]>,
         high: Option<&[u8]>,
     ) -> Result<(), String> {
-        let leaf = LeafView::open(bytes, self.expected).map_err(|error| error.to_string())?;
+        let leaf = LeafPage::open(bytes, self.expected).map_err(|error| error.to_string())?;
         leaf.verify().map_err(|error| error.to_string())?;
         self.seen.entries += leaf.count() as u64;
         if leaf.count() == 0 {

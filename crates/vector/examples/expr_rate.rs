@@ -1,4 +1,5 @@
-//! Nanoseconds a row of the expressions that analytical queries are made of, beside Arrow's kernels where there are any.
+//! Nanoseconds a row of the expressions that analytical queries are made of, beside Arrow's kernels where there are
+//! any.
 //!
 //! ```text
 //! cargo run --release -p saki-vector --example expr_rate

@@ -1,6 +1,7 @@
 //! What joins cost for each row: building, probing and filtering, beside a hash map of the standard kind.
 //!
-//! `cargo run --release -p saki-vector --example join_rate [name]`: nanoseconds of one thread's CPU time, the best of several runs.
+//! `cargo run --release -p saki-vector --example join_rate [name]`: nanoseconds of one thread's CPU time, the best of
+//! several runs.
 
 use std::fs;
 use std::hint::black_box;
@@ -131,7 +132,10 @@ fn measure(name: &str, build: &Keys, probe: &Keys) {
         time(build_rows, || KeyFilter::of(&build.iter().map(|keys| &keys[0]).collect::<Vec<_>>()));
     let (map_build, map_probe) = baseline(build, probe);
     println!(
-        "{name:28} {build_rows:>8} x {probe_rows:>8} = {pairs:>8} | build {build_time:5.1} probe {probe_time:5.2} semi {semi_time:5.2} +gather {:5.2} | filter build {filter_build_time:5.2} select {filter_time:5.2} | map build {map_build:5.1} probe {map_probe:5.2} | {:.1} MiB",
+        "{name:28} {build_rows:>8} x {probe_rows:>8} = {pairs:>8} | \
+         build {build_time:5.1} probe {probe_time:5.2} semi {semi_time:5.2} +gather {:5.2} | \
+         filter build {filter_build_time:5.2} select {filter_time:5.2} | \
+         map build {map_build:5.1} probe {map_probe:5.2} | {:.1} MiB",
         gather_time - probe_time,
         table.memory_bytes() as f64 / f64::from(1 << 20),
     );

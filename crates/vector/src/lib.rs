@@ -20,18 +20,20 @@
 //! - Nothing here blocks, reads files or starts threads: callers decide where the work runs.
 //!
 //! # Failure model
-//! Arithmetic that leaves its type, division by zero and impossible casts are [`VectorError`]s for the statement. No
+//! Arithmetic that overflows its type, division by zero and impossible casts are [`VectorError`]s for the statement. No
 //! input panics.
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
 mod batch;
 mod column;
+mod concat;
 mod error;
 pub mod expr;
 pub mod form;
 pub mod join;
 mod key_filter;
+mod key_index;
 mod view;
 
 pub use batch::Batch;

@@ -89,7 +89,7 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
-    use saki_io::VirtualClock;
+    use saki_base::VirtualClock;
 
     use super::*;
 

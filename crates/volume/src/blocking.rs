@@ -57,6 +57,7 @@ impl BlockingIo {
             self.lane.poll(PATIENCE, &mut self.completions);
         }
         let completion = self.completions.pop().expect("just seen");
+        assert!(self.completions.is_empty(), "one operation was under way");
         completion.result.map(|()| completion.buffer)
     }
 }
@@ -82,6 +83,7 @@ impl PieceWriter {
 
     /// Starts writing the first `length` bytes of a piece. Waits while too many are in flight.
     pub fn write(&mut self, offset: u64, piece: AlignedBuffer, length: usize) -> Result<(), DeviceError> {
+        assert!(length > 0 && length <= piece.len(), "{length} bytes of a piece of {}", piece.len());
         self.check()?;
         // An operation writes its whole buffer, so a part of a piece moves to a buffer of its own.
         let buffer = if length == piece.len() {

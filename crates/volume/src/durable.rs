@@ -1,11 +1,14 @@
 //! What is on the device: the newest superblock, and the order of writes that
 //! replaces it.
 //!
-//! A publish writes journal blocks behind the published ones, flushes (which also
-//! makes the data pages durable), writes the older superblock's place, and flushes
-//! again. Until the last step the device holds the old generation, after it the new one.
-//! If the last step fails, nobody knows which: then nothing more is published until the
-//! volume is opened anew, because whatever is overwritten may belong to the new generation.
+//! A publish writes journal blocks behind the published ones, flushes (which also makes the data pages durable),
+//! writes the first place of the older superblock, and flushes again: until then the device holds the old generation,
+//! from then on the new one. Then it does the same with the second place, so that rot of either costs nothing
+//! (`places`).
+//!
+//! If the first place's write or flush fails, nobody knows which generation the device holds: then nothing more is
+//! published until the volume is opened anew, because whatever is overwritten may belong to the new generation. If
+//! the second's fails, the generation is published all the same; the next publication begins with it.
 
 use std::sync::Arc;
 
@@ -15,10 +18,11 @@ use saki_io::Device;
 
 use crate::blocking::BlockingIo;
 use crate::error::VolumeError;
-use crate::journal::Records;
-use crate::slots::Purpose;
+use crate::format::journal::{BLOCK_ALIGNMENT, Records};
+use crate::format::superblock::{JOURNAL_SLOTS_MAX, Superblock, Tail};
+use crate::places::places_of;
 use crate::space::Space;
-use crate::superblock::{JOURNAL_SLOTS_MAX, Superblock, Tail};
+use crate::space::slots::Purpose;
 
 /// What one publish changes.
 pub(crate) struct Change {
@@ -35,6 +39,8 @@ pub(crate) struct Durable {
     next_sequence: u64,
     /// A new journal is begun when this one would grow beyond this and beyond twice the map it describes.
     journal_bytes_max: u64,
+    /// The superblock's second place is not known to be durable.
+    lacks_copy: bool,
     /// Why the device's state is unknown.
     failed: Option<String>,
 }
@@ -44,13 +50,23 @@ const CHUNK_RECORD_BYTES: u64 = 48;
 
 impl Durable {
     pub fn new(device: &Arc<dyn Device>, superblock: Superblock, next_sequence: u64, journal_bytes_max: u64) -> Self {
-        Self { device: Arc::clone(device), superblock, next_sequence, journal_bytes_max, failed: None }
+        Self {
+            device: Arc::clone(device),
+            superblock,
+            next_sequence,
+            journal_bytes_max,
+            lacks_copy: false,
+            failed: None,
+        }
     }
 
     /// Makes `change` the newest generation. On an error before the superblock is touched the old one simply stays.
     pub fn publish(&mut self, change: Change, space: &Mutex<Space>) -> Result<Generation, VolumeError> {
         self.check()?;
         let mut io = BlockingIo::open(&self.device)?;
+        if self.lacks_copy {
+            self.write_copy(&mut io)?;
+        }
         let mut next = self.superblock.clone();
         next.generation.0 += 1;
         next.tails = change.tails;
@@ -68,13 +84,26 @@ impl Durable {
                 return Err(error);
             }
         };
-        let stored = io.write(Superblock::offset(next.generation), &next.encode()).and_then(|()| io.flush());
+        next.assert_sound();
+        let stored = io.write(places_of(next.generation)[0], &next.encode()).and_then(|()| io.flush());
         if let Err(error) = stored {
             self.failed = Some(error.to_string());
             self.check()?;
         }
         self.adopt(next, sequence, &mut space.lock());
+        if let Err(error) = self.write_copy(&mut io) {
+            tracing::warn!("the superblock's copy is not written, and tried again with the next generation: {error}");
+        }
         Ok(self.superblock.generation)
+    }
+
+    /// Writes the superblock's second place, durably.
+    fn write_copy(&mut self, io: &mut BlockingIo) -> Result<(), VolumeError> {
+        self.lacks_copy = true;
+        io.write(places_of(self.superblock.generation)[1], &self.superblock.encode())?;
+        io.flush()?;
+        self.lacks_copy = false;
+        Ok(())
     }
 
     fn check(&self) -> Result<(), VolumeError> {
@@ -120,6 +149,7 @@ impl Durable {
             taken.push(slot);
             next.journal_slots.push(slot);
         }
+        assert!(start.is_multiple_of(BLOCK_ALIGNMENT as u64), "a journal block would begin at byte {start}");
         let mut bytes = bytes.as_slice();
         while !bytes.is_empty() {
             let (slot, within) = (start / CHUNK_BYTES as u64, start % CHUNK_BYTES as u64);
@@ -138,6 +168,9 @@ impl Durable {
                 space.retire_journal_slot(*slot, next.generation);
             }
         }
+        assert_eq!(next.generation.0, self.superblock.generation.0 + 1, "generations are not counted one by one");
+        assert!(next.next_chunk >= self.superblock.next_chunk, "{} would be allocated again", next.next_chunk);
+        assert!(next_sequence >= self.next_sequence, "journal block {next_sequence} was written before");
         space.published(next.generation, self.superblock.generation);
         self.superblock = next;
         self.next_sequence = next_sequence;

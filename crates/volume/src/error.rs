@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use saki_base::InvalidPageSize;
+use saki_base::{Generation, InvalidPageSize};
 use saki_io::DeviceError;
 
 /// A volume could not do what was asked. Each message says what, where, and what to do.
@@ -24,6 +24,9 @@ pub enum VolumeError {
     Truncated { device: String, needed_bytes: u64, found_bytes: u64 },
     /// Bytes on the device are not what was written.
     Corrupt { device: String, offset: u64, what: String },
+    /// Both superblocks of what may be the newest generation are damaged; `generation` is the newest that can be
+    /// read. Restore the device from a copy, or open it with [`OpenOptions::accept_loss`](crate::OpenOptions).
+    GenerationLost { device: String, generation: Generation, places: [u64; 2] },
     /// The root or the device profile is larger than its place.
     TooLarge { what: &'static str, bytes: usize, bytes_max: usize },
     /// The chunk map no longer fits in the slots a superblock can name.
@@ -57,23 +60,31 @@ impl fmt::Display for VolumeError {
             }
             Self::Device(error) => error.fmt(f),
             Self::NotADatabase { device } => {
-                write!(f, "{device}: is not a Sakigake database (no superblock at bytes 0 and 524288); check the path")
+                write!(f, "{device}: is not a Sakigake database (no superblock at byte 0 or 524288); check the path")
             }
             Self::AlreadyADatabase { device } => {
                 write!(f, "{device}: holds a Sakigake database already; open it, or remove it first")
             }
             Self::UnsupportedVersion { device, found, supported } => write!(
                 f,
-                "{device}: has format version {found}, this program reads version {supported}; use the program that wrote it"
+                "{device}: has format version {found}, this program reads version {supported}; \
+                 use the program that wrote it"
             ),
             Self::PageSize { device, error } => write!(f, "{device}: the superblock is wrong: {error}"),
             Self::Truncated { device, needed_bytes, found_bytes } => write!(
                 f,
-                "{device}: is cut short: it has {found_bytes} bytes, the database needs {needed_bytes}; restore it from a copy"
+                "{device}: is cut short: it has {found_bytes} bytes, the database needs {needed_bytes}; \
+                 restore it from a copy"
             ),
             Self::Corrupt { device, offset, what } => {
                 write!(f, "{device}: corrupt at byte {offset}: {what}; restore it from a copy")
             }
+            Self::GenerationLost { device, generation, places: [first, second] } => write!(
+                f,
+                "{device}: both superblocks at bytes {first} and {second} are damaged, so what was published last may \
+                 be lost; restore it from a copy, or accept the loss of what came after generation {}",
+                generation.0
+            ),
             Self::TooLarge { what, bytes, bytes_max } => {
                 write!(f, "{what} has {bytes} bytes, its place in the volume holds {bytes_max}")
             }

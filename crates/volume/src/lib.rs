@@ -11,27 +11,32 @@
 //!
 //!   begin ─► Publication ─┬─ writer ─► PageWriter ── append ─► pages in fresh chunks and open tails
 //!                         ├─ free(pages of the old generation)
-//!                         └─ commit(root): journal, flush, superblock, flush ─► generation + 1
+//!                         └─ commit(root): journal, flush, superblock, flush, its copy, flush ─► generation + 1
 //! ```
 //!
 //! # Words
 //!
 //! - **chunk**: 1 MiB of the address space; the unit of placement. **Slot**: 1 MiB of a device. **Chunk map**: from
 //!   one to the other. A [`Location`] names device and slot: later tiers add devices, nothing else.
-//! - **generation**: one published state: an opaque *root* (at most [`ROOT_BYTES_MAX`] bytes) and every page reachable from it.
+//! - **generation**: one published state: an opaque *root* (at most [`ROOT_BYTES_MAX`] bytes) and every page reachable
+//!   from it.
 //! - **publication**: the next generation in the making; one at a time. Dropped, it leaves nothing behind.
 //! - **live pages**: those that the newest generation refers to, counted per chunk. Whoever publishes says which
 //!   pages it wrote and which it freed; a chunk without live pages gives its slot back.
 //! - **tail**: a published chunk with room, where the next publication goes on: small publishes share chunks.
-//! - **snapshot**: holding one keeps its generation readable.
+//! - **held generation**: its pages stay readable while somebody holds it.
 //! - **scratch**: slots for temporary data, which no generation names.
 //!
 //! # Invariants
 //!
 //! - A published page is never written again, and an address that was given out never names other bytes while the
 //!   process lives. Caches need no invalidation.
-//! - A slot is reused only when its chunk has no live page, no snapshot reaches it, and the older superblock on the
-//!   device does not either. So falling back to that superblock always finds its pages.
+//! - A slot is reused only when its chunk has no live page, no held generation reaches it, and the older superblock on
+//!   the device does not either, nor its journal. So going back to that superblock always finds its pages.
+//! - A generation that was acknowledged was durable in two places, and at most one place is being written at a time.
+//!   So a torn superblock was never acknowledged, one rotten superblock costs nothing, and two are known to be rot
+//!   (`places`).
+//! - Opening flushes before it reads, and mends superblocks before anything is written that depends on them.
 //! - Every slot is exactly one of: slot 0, a chunk's, the journal's, scratch, pending, free.
 //! - Reading takes no lock: a lane finds a chunk through its own view of the map (`map`).
 //! - Locks are taken in the order publication ledger or durable state, then space.
@@ -39,50 +44,48 @@
 //! # Failure model
 //!
 //! - A crash or power loss at any instant leaves the generation before or after a publish, whole.
-//! - A full or failing device fails the publication; the published generation stays readable, nothing is lost, the slots
-//!   taken are free again. The journal has slots in reserve, so that a full device can publish the DROP that frees it.
+//! - A full or failing device fails the publication; the published generation stays readable, nothing is lost, the
+//!   slots taken are free again. The journal has slots in reserve, so that a full device can publish the DROP that
+//!   frees it.
 //! - If writing the superblock itself fails, it is unknown which generation the device holds: publishing is
 //!   refused from then on ([`VolumeError::PublishOutcomeUnknown`]), reading goes on.
-//! - Damaged superblocks and journals are errors that name device and offset. Damaged pages are found above, by their
+//! - A damaged superblock with a whole copy is reported ([`Volume::superblock_damages`]) and mended. If both copies
+//!   of what may be the newest generation are damaged, opening refuses ([`VolumeError::GenerationLost`]) unless the
+//!   loss is accepted.
+//! - A damaged journal is an error that names device and offset. Damaged pages are found above, by their
 //!   parents' checksums. Scratch data carries checksums of its own.
 //! - Breaking this crate's contract (freeing a page twice, committing with open writers) is
 //!   [`VolumeError::Misuse`], found before anything is written.
 //!
 //! # Where the proofs are
 //!
-//! `tests/it`: pictures of the device at random instants of many publishes (`crash`), devices that fail, fill up or
-//! rot (`faults`), and one test per promise (`stories`). The bytes are described in `docs/file-format.md`.
+//! `tests/it`: every picture that a power loss may leave of short histories (`images`), pictures at random instants
+//! of long ones (`crash`), superblocks and journals that rot (`rot`), devices that fail or fill up (`faults`), and
+//! one test per promise (`stories`). The bytes are described in `docs/file-format.md`.
 
 #![forbid(unsafe_code)]
 
 mod admission;
 mod blocking;
-mod bytes;
 mod durable;
 mod error;
-mod journal;
+mod format;
 mod lane;
 mod map;
-mod pool;
+mod places;
 mod publication;
-mod run_lane;
 mod scratch;
-mod slots;
-mod snapshot;
 mod space;
-mod superblock;
 mod volume;
-mod writer;
 
 pub use error::VolumeError;
+pub use format::superblock::ROOT_BYTES_MAX;
+pub use lane::{BufferPool, RunLane, RunRead};
 pub use map::Location;
-pub use pool::BufferPool;
-pub use publication::Publication;
-pub use run_lane::{RunLane, RunRead};
+pub use places::SuperblockDamage;
+pub use publication::{PageRun, PageWriter, Publication};
 pub use scratch::{
     SCRATCH_BLOCK_BYTES, SCRATCH_BLOCKS_PER_RUN, ScratchReader, ScratchRun, ScratchSpace, ScratchWriter,
 };
-pub use snapshot::SnapshotGuard;
-pub use superblock::ROOT_BYTES_MAX;
+pub use space::HeldGeneration;
 pub use volume::{OpenOptions, PROFILE_BYTES_MAX, Volume, VolumeOptions, VolumeStats};
-pub use writer::{PageRun, PageWriter};

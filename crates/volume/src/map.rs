@@ -2,9 +2,9 @@
 //!
 //! Every page miss of every thread looks here, so a lookup takes no shared lock and
 //! writes no shared line except the chunk's own heat counter. The map is cut into
-//! segments of 1024 chunks; a thread's [`MapView`] keeps the segments it has met.
-//! Chunk ids are never reused, so a segment found once stays right for ever: its
-//! cells change in place, and a segment whose chunks are all gone can only ever
+//! blocks of 1024 chunks; a thread's [`MapReader`] keeps the blocks it has met.
+//! Chunk ids are never reused, so a block found once stays right for ever: its
+//! cells change in place, and a block whose chunks are all gone can only ever
 //! say "unmapped", which remains true.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Location {
     }
 
     fn pack(self) -> u64 {
-        debug_assert!(self.slot > 0 && self.slot < SLOTS_MAX);
+        assert!(self.slot > 0 && self.slot < SLOTS_MAX, "slot {} holds no chunk", self.slot);
         u64::from(self.device.0) << 48 | self.slot
     }
 
@@ -42,89 +42,90 @@ impl Location {
     }
 }
 
-const SEGMENT_CHUNKS: u64 = 1024;
+const BLOCK_CHUNKS: u64 = 1024;
+const _: () = assert!(SLOTS_MAX <= 1 << 48, "a packed location has 48 bits for the slot");
 
-struct Segment {
+struct Block {
     /// Packed locations; zero is unmapped. Readers need no ordering with other
     /// memory: what a location leads to lies on a device, and a reader learns of
     /// a chunk only through a lock or channel taken after it was mapped.
     locations: Box<[AtomicU64]>,
     /// Reads per chunk since they were last taken.
     reads: Box<[AtomicU32]>,
-    /// Set when the map has let go of this segment for ever.
+    /// Set when the map has let go of this block for ever.
     retired: AtomicBool,
 }
 
-impl Segment {
+impl Block {
     fn new() -> Self {
         Self {
-            locations: (0..SEGMENT_CHUNKS).map(|_| AtomicU64::new(0)).collect(),
-            reads: (0..SEGMENT_CHUNKS).map(|_| AtomicU32::new(0)).collect(),
+            locations: (0..BLOCK_CHUNKS).map(|_| AtomicU64::new(0)).collect(),
+            reads: (0..BLOCK_CHUNKS).map(|_| AtomicU32::new(0)).collect(),
             retired: AtomicBool::new(false),
         }
     }
 }
 
 fn place_of(chunk: ChunkId) -> (u64, usize) {
-    (chunk.0 / SEGMENT_CHUNKS, (chunk.0 % SEGMENT_CHUNKS) as usize)
+    (chunk.0 / BLOCK_CHUNKS, (chunk.0 % BLOCK_CHUNKS) as usize)
 }
 
 /// The map itself, shared by all threads.
 #[derive(Default)]
 pub(crate) struct ChunkMap {
-    segments: RwLock<HashMap<u64, Arc<Segment>>>,
+    blocks: RwLock<HashMap<u64, Arc<Block>>>,
 }
 
 impl ChunkMap {
     pub fn map(&self, chunk: ChunkId, location: Location) {
-        let (segment, index) = place_of(chunk);
-        let mut segments = self.segments.write();
-        let segment = segments.entry(segment).or_insert_with(|| Arc::new(Segment::new()));
-        let before = segment.locations[index].swap(location.pack(), Ordering::Release);
-        debug_assert_eq!(before, 0, "{chunk} mapped twice");
+        let (block, index) = place_of(chunk);
+        let mut blocks = self.blocks.write();
+        let block = blocks.entry(block).or_insert_with(|| Arc::new(Block::new()));
+        let before = block.locations[index].swap(location.pack(), Ordering::Release);
+        assert_eq!(before, 0, "{chunk} mapped twice");
     }
 
-    /// `next_chunk`: ids from there on may still be mapped, so their segments stay.
+    /// `next_chunk`: ids from there on may still be mapped, so their blocks stay.
     pub fn unmap(&self, chunk: ChunkId, next_chunk: ChunkId) {
+        assert!(chunk < next_chunk, "{chunk} unmapped, which was never allocated");
         let (number, index) = place_of(chunk);
-        let mut segments = self.segments.write();
-        let Some(segment) = segments.get(&number) else { return };
-        segment.locations[index].store(0, Ordering::Release);
-        let complete = (number + 1) * SEGMENT_CHUNKS <= next_chunk.0;
-        if complete && segment.locations.iter().all(|location| location.load(Ordering::Relaxed) == 0) {
-            segment.retired.store(true, Ordering::Relaxed);
-            segments.remove(&number);
+        let mut blocks = self.blocks.write();
+        let Some(block) = blocks.get(&number) else { return };
+        block.locations[index].store(0, Ordering::Release);
+        let complete = (number + 1) * BLOCK_CHUNKS <= next_chunk.0;
+        if complete && block.locations.iter().all(|location| location.load(Ordering::Relaxed) == 0) {
+            block.retired.store(true, Ordering::Relaxed);
+            blocks.remove(&number);
         }
     }
 
     pub fn locate(&self, chunk: ChunkId) -> Option<Location> {
-        let (segment, index) = place_of(chunk);
-        Location::unpack(self.segments.read().get(&segment)?.locations[index].load(Ordering::Acquire))
+        let (block, index) = place_of(chunk);
+        Location::unpack(self.blocks.read().get(&block)?.locations[index].load(Ordering::Acquire))
     }
 
     /// Calls `each` with every chunk read since the last call, and its reads; counting starts again at zero.
     pub fn take_reads(&self, mut each: impl FnMut(ChunkId, u32)) {
-        let segments: Vec<_> =
-            self.segments.read().iter().map(|(number, segment)| (*number, segment.clone())).collect();
-        for (number, segment) in segments {
-            for (index, reads) in segment.reads.iter().enumerate() {
+        let blocks: Vec<_> = self.blocks.read().iter().map(|(number, block)| (*number, block.clone())).collect();
+        for (number, block) in blocks {
+            for (index, reads) in block.reads.iter().enumerate() {
                 if reads.load(Ordering::Relaxed) > 0 {
-                    each(ChunkId(number * SEGMENT_CHUNKS + index as u64), reads.swap(0, Ordering::Relaxed));
+                    each(ChunkId(number * BLOCK_CHUNKS + index as u64), reads.swap(0, Ordering::Relaxed));
                 }
             }
         }
     }
 }
 
-/// One thread's way into the map.
-pub(crate) struct MapView {
+/// One thread's reader of the map.
+pub(crate) struct MapReader {
     map: Arc<ChunkMap>,
-    seen: HashMap<u64, Arc<Segment>>,
-    /// Retired segments are let go of when this many have been met.
+    seen: HashMap<u64, Arc<Block>>,
+    /// Retired blocks are let go of when this many have been met.
     prune_at: usize,
 }
 
-impl MapView {
+impl MapReader {
     pub fn new(map: &Arc<ChunkMap>) -> Self {
         Self { map: Arc::clone(map), seen: HashMap::new(), prune_at: 64 }
     }
@@ -136,19 +137,19 @@ impl MapView {
         if !self.seen.contains_key(&number) {
             self.meet(number)?;
         }
-        let segment = self.seen.get(&number)?;
-        let location = Location::unpack(segment.locations[index].load(Ordering::Acquire))?;
-        segment.reads[index].fetch_add(1, Ordering::Relaxed);
+        let block = self.seen.get(&number)?;
+        let location = Location::unpack(block.locations[index].load(Ordering::Acquire))?;
+        block.reads[index].fetch_add(1, Ordering::Relaxed);
         Some(location)
     }
 
     fn meet(&mut self, number: u64) -> Option<()> {
-        let segment = self.map.segments.read().get(&number).cloned()?;
+        let block = self.map.blocks.read().get(&number).cloned()?;
         if self.seen.len() >= self.prune_at {
-            self.seen.retain(|_, segment| !segment.retired.load(Ordering::Relaxed));
+            self.seen.retain(|_, block| !block.retired.load(Ordering::Relaxed));
             self.prune_at = 2 * self.seen.len() + 64;
         }
-        self.seen.insert(number, segment);
+        self.seen.insert(number, block);
         Some(())
     }
 }
@@ -162,32 +163,32 @@ mod tests {
     }
 
     #[test]
-    fn views_follow_the_map() {
+    fn readers_follow_the_map() {
         let map = Arc::new(ChunkMap::default());
-        let mut view = MapView::new(&map);
-        assert_eq!(view.locate_for_read(ChunkId(5)), None);
+        let mut reader = MapReader::new(&map);
+        assert_eq!(reader.locate_for_read(ChunkId(5)), None);
         map.map(ChunkId(5), at(7));
-        assert_eq!(view.locate_for_read(ChunkId(5)), Some(at(7)));
+        assert_eq!(reader.locate_for_read(ChunkId(5)), Some(at(7)));
         assert_eq!(map.locate(ChunkId(5)), Some(at(7)));
         map.unmap(ChunkId(5), ChunkId(6));
-        assert_eq!(view.locate_for_read(ChunkId(5)), None);
+        assert_eq!(reader.locate_for_read(ChunkId(5)), None);
         map.map(ChunkId(6), at(8));
-        assert_eq!(view.locate_for_read(ChunkId(6)), Some(at(8)), "the segment stays while ids of it are to come");
+        assert_eq!(reader.locate_for_read(ChunkId(6)), Some(at(8)), "the block stays while ids of it are to come");
         let mut reads = Vec::new();
         map.take_reads(|chunk, count| reads.push((chunk.0, count)));
         assert_eq!(reads, [(5, 1), (6, 1)]);
     }
 
     #[test]
-    fn dead_segments_are_let_go() {
+    fn dead_blocks_are_let_go() {
         let map = Arc::new(ChunkMap::default());
-        let mut view = MapView::new(&map);
-        for chunk in (0..300 * SEGMENT_CHUNKS).step_by(SEGMENT_CHUNKS as usize) {
+        let mut reader = MapReader::new(&map);
+        for chunk in (0..300 * BLOCK_CHUNKS).step_by(BLOCK_CHUNKS as usize) {
             map.map(ChunkId(chunk), at(chunk + 1));
-            assert!(view.locate_for_read(ChunkId(chunk)).is_some());
-            map.unmap(ChunkId(chunk), ChunkId(chunk + SEGMENT_CHUNKS));
+            assert!(reader.locate_for_read(ChunkId(chunk)).is_some());
+            map.unmap(ChunkId(chunk), ChunkId(chunk + BLOCK_CHUNKS));
         }
-        assert!(map.segments.read().is_empty());
-        assert!(view.seen.len() <= 129);
+        assert!(map.blocks.read().is_empty());
+        assert!(reader.seen.len() <= 129);
     }
 }

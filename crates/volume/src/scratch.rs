@@ -12,8 +12,8 @@ use saki_io::{Completion, Lane, Operation, OperationKind, Wait};
 
 use crate::blocking::{PIECE_BYTES, PieceWriter};
 use crate::error::VolumeError;
-use crate::slots::Purpose;
 use crate::space::SlotLease;
+use crate::space::slots::Purpose;
 use crate::volume::Volume;
 
 /// Bytes of a scratch run that are read, written and verified together.
@@ -21,6 +21,7 @@ pub const SCRATCH_BLOCK_BYTES: usize = PIECE_BYTES;
 /// Blocks a reader holds per run: the one being looked at, and the next.
 pub const SCRATCH_BLOCKS_PER_RUN: usize = 2;
 const BLOCKS_PER_SLOT: usize = CHUNK_BYTES / SCRATCH_BLOCK_BYTES;
+const _: () = assert!(CHUNK_BYTES.is_multiple_of(SCRATCH_BLOCK_BYTES), "a slot holds whole blocks");
 
 /// A place for temporary data on a volume.
 #[derive(Clone)]
@@ -48,6 +49,8 @@ impl ScratchSpace {
     /// Reads runs side by side. Memory: [`SCRATCH_BLOCKS_PER_RUN`] blocks per run.
     pub fn reader(&self, runs: Vec<ScratchRun>) -> Result<ScratchReader, VolumeError> {
         let lane = self.volume.device.open_lane(None)?;
+        let is_whole = |run: &ScratchRun| run.length.div_ceil(SCRATCH_BLOCK_BYTES as u64) == run.checksums.len() as u64;
+        assert!(runs.iter().all(is_whole), "a run of other blocks than its length says");
         let cursor = |run| Cursor { run, current: None, next: Next::Nothing, asked: 0, length: 0 };
         let mut reader = ScratchReader {
             lane,
@@ -114,6 +117,7 @@ impl ScratchWriter {
 
     fn write_block(&mut self) -> Result<(), VolumeError> {
         let Some((block, filled)) = self.block.take() else { return Ok(()) };
+        assert!(filled > 0, "an empty block");
         let index = self.run.checksums.len();
         if index.is_multiple_of(BLOCKS_PER_SLOT) {
             let slot = self.volume.allocate(|space| {
@@ -214,6 +218,7 @@ impl ScratchReader {
                 unreachable!("a lane returns the buffer it was given");
             };
             let cursor = &mut self.cursors[completion.token as usize];
+            assert!(matches!(cursor.next, Next::Asked), "a block came that was not asked for");
             match completion.result {
                 Ok(()) => cursor.next = Next::Here(block),
                 Err(error) => {

@@ -3,26 +3,32 @@
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, RwLock};
+use saki_base::bytes::{put_u64, u64_at};
 use saki_base::{CHUNK_BYTES, ChunkId, Generation, PageAddress, PageSize, checksum};
 use saki_io::{Device, DeviceProfile, Governor};
 
 use crate::admission::Admission;
 use crate::blocking::BlockingIo;
-use crate::bytes::{get_u64, put_u64};
 use crate::durable::{Change, Durable};
 use crate::error::VolumeError;
-use crate::journal::{Records, replay};
+use crate::format::journal::{Records, replay};
+use crate::format::superblock::{FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock, Tail};
 use crate::map::{ChunkMap, Location};
-use crate::snapshot::SnapshotGuard;
+use crate::places::{Places, SuperblockDamage, places_of};
+use crate::space::HeldGeneration;
 use crate::space::{ChunkTable, Space};
-use crate::superblock::{FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock, SuperblockFault};
 
 /// Where the device profile lies: length 8, checksum 8, then its bytes.
 const PROFILE_OFFSET: u64 = 768 << 10;
 const PROFILE_HEADER_BYTES: usize = 16;
 /// Largest device profile, in bytes.
 pub const PROFILE_BYTES_MAX: usize = (64 << 10) - PROFILE_HEADER_BYTES;
-const _: () = assert!(PROFILE_OFFSET as usize + PROFILE_HEADER_BYTES + PROFILE_BYTES_MAX <= CHUNK_BYTES);
+/// Its bytes and the superblocks' lie apart.
+const _: () = {
+    let [first, second] = places_of(Generation(1));
+    assert!(PROFILE_OFFSET >= first + SUPERBLOCK_BYTES as u64);
+    assert!(PROFILE_OFFSET + ((PROFILE_HEADER_BYTES + PROFILE_BYTES_MAX) as u64) <= second);
+};
 
 /// What a new volume is to be.
 #[derive(Clone)]
@@ -50,11 +56,13 @@ pub struct OpenOptions {
     pub journal_bytes_max: u64,
     /// As in [`VolumeOptions`].
     pub governor: Option<Arc<Governor>>,
+    /// Where the newest generation may have been lost, go back to the one before instead of refusing.
+    pub accept_loss: bool,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { journal_bytes_max: JOURNAL_BYTES_MAX, governor: None }
+        Self { journal_bytes_max: JOURNAL_BYTES_MAX, governor: None, accept_loss: false }
     }
 }
 
@@ -67,7 +75,7 @@ pub struct VolumeStats {
     pub total_slots: u64,
     /// Slots that can be given out without growing the device.
     pub free_slots: u64,
-    /// Slots that become free when older snapshots are dropped and another generation is published.
+    /// Slots that become free when older generations are no longer held and another generation is published.
     pub pending_slots: u64,
     /// Slots of temporary data.
     pub scratch_slots: u64,
@@ -86,12 +94,13 @@ pub struct Volume {
     pub(crate) device: Arc<dyn Device>,
     page_size: PageSize,
     database_id: u128,
+    damages: Vec<SuperblockDamage>,
     pub(crate) map: Arc<ChunkMap>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) space: Arc<Mutex<Space>>,
     /// Taken before `space` where both are needed.
     pub(crate) durable: Mutex<Durable>,
-    current: RwLock<Arc<SnapshotGuard>>,
+    current: RwLock<Arc<HeldGeneration>>,
     /// Whether a publication is running.
     publishing: Mutex<bool>,
     publication_ended: Condvar,
@@ -102,12 +111,8 @@ impl Volume {
     pub fn create(device: Arc<dyn Device>, options: VolumeOptions) -> Result<Arc<Self>, VolumeError> {
         device.ensure_length(CHUNK_BYTES as u64)?;
         let mut io = BlockingIo::open(&device)?;
-        for offset in Superblock::OFFSETS {
-            if Superblock::decode(&io.read(offset, SUPERBLOCK_BYTES)?) != Err(SuperblockFault::Magic) {
-                return Err(VolumeError::AlreadyADatabase { device: device.name() });
-            }
-        }
-        let mut superblock = Superblock {
+        let superblock = Superblock {
+            version: FORMAT_VERSION,
             page_size: options.page_size,
             database_id: options.database_id.map_or_else(random_id, Ok)?,
             generation: Generation(0),
@@ -118,15 +123,10 @@ impl Volume {
             tails: Vec::new(),
             root: Vec::new(),
         };
-        // Both, so that from the first publish on there is something to fall back to.
-        for generation in [Generation(0), Generation(1)] {
-            superblock.generation = generation;
-            io.write(Superblock::offset(generation), &superblock.encode())?;
-        }
-        io.flush()?;
+        Places::create(&device, &mut io, superblock)?;
         drop(io);
         let VolumeOptions { journal_bytes_max, governor, .. } = options;
-        Self::open_with(device, OpenOptions { journal_bytes_max, governor })
+        Self::open_with(device, OpenOptions { journal_bytes_max, governor, accept_loss: false })
     }
 
     /// Opens a volume at its newest published generation.
@@ -135,45 +135,55 @@ impl Volume {
     }
 
     /// Opens a volume at its newest published generation.
+    ///
+    /// # Errors
+    /// `GenerationLost` if that cannot be read, unless the loss is accepted; whatever else is wrong with the device
+    /// or what it holds.
     pub fn open_with(device: Arc<dyn Device>, options: OpenOptions) -> Result<Arc<Self>, VolumeError> {
         let mut io = BlockingIo::open(&device)?;
-        let superblock = newest_superblock(&device, &mut io)?;
-        let stream = read_journal(&device, &mut io, &superblock)?;
-        let slots_end = device.length_bytes()? / CHUNK_BYTES as u64;
-        let mut table = ChunkTable::new(&superblock, slots_end);
-        let newest = superblock.generation;
-        let replayed = replay(&stream, superblock.journal_sequence, newest, |record, generation| {
-            table.apply(record, generation == newest)
-        });
-        let next_sequence = replayed.map_err(|fault| match table.needed_slots {
-            Some(slots) => truncated(&device, slots * CHUNK_BYTES as u64),
-            None => {
-                let slot = superblock.journal_slots[fault.position / CHUNK_BYTES];
-                let offset = u64::from(slot) * CHUNK_BYTES as u64 + (fault.position % CHUNK_BYTES) as u64;
-                VolumeError::Corrupt { device: device.name(), offset, what: fault.what }
-            }
-        })?;
-        if let Some(tail) = superblock.tails.iter().find(|tail| !table.chunks.contains_key(&tail.chunk)) {
-            let what = format!("the superblock's open {} is not assigned", tail.chunk);
-            return Err(VolumeError::Corrupt { device: device.name(), offset: Superblock::offset(newest), what });
+        if !device.read_only() {
+            // What is read from here on may have come from a cache: none of it may be lost once something is built on
+            // it.
+            io.flush()?;
+        }
+        let places = Places::read(&device, &mut io)?;
+        let damages = places.damages();
+        damages.iter().for_each(|damage| tracing::warn!("{}: {damage}", device.name()));
+        let superblock = places.newest().clone();
+        let lost = places.lost();
+        if let (Some(places), false) = (lost, options.accept_loss) {
+            let generation = superblock.generation;
+            return Err(VolumeError::GenerationLost { device: device.name(), generation, places });
+        }
+        let (table, next_sequence) = read_chunks(&device, &mut io, &superblock)?;
+        if !device.read_only() {
+            places.mend(&mut io)?;
         }
         let governor = options.governor.map_or_else(|| governor(&mut io, superblock.page_size), Ok)?;
         let map = Arc::new(ChunkMap::default());
-        let mut space = Space::recover(&device, &superblock, table, Arc::clone(&map))?;
+        let mut space = Space::recover(&device, &superblock, places.older(), table, Arc::clone(&map))?;
+        let newest = superblock.generation;
         space.published(newest, Generation(newest.0.saturating_sub(1)));
         let space = Arc::new(Mutex::new(space));
-        Ok(Arc::new(Self {
+        let volume = Arc::new(Self {
             page_size: superblock.page_size,
             database_id: superblock.database_id,
+            damages,
             map,
             admission: Admission::new(governor),
-            current: RwLock::new(SnapshotGuard::new(newest, superblock.root.clone(), &space)),
+            current: RwLock::new(HeldGeneration::new(newest, superblock.root.clone(), &space)),
             space,
             durable: Mutex::new(Durable::new(&device, superblock, next_sequence, options.journal_bytes_max)),
             publishing: Mutex::new(false),
             publication_ended: Condvar::new(),
             device,
-        }))
+        });
+        if lost.is_some() && !volume.device.read_only() {
+            tracing::warn!("{}: gone back to generation {}, as accepted", volume.device.name(), newest.0);
+            // From here on this is what there was.
+            volume.publish_again()?;
+        }
+        Ok(volume)
     }
 
     pub fn page_size(&self) -> PageSize {
@@ -183,6 +193,12 @@ impl Volume {
     /// The database's name among all others.
     pub fn database_id(&self) -> u128 {
         self.database_id
+    }
+
+    /// Superblocks that were damaged when the volume was opened. It cost nothing, and opening for writing has mended
+    /// them.
+    pub fn superblock_damages(&self) -> &[SuperblockDamage] {
+        &self.damages
     }
 
     /// The device, for messages.
@@ -201,7 +217,7 @@ impl Volume {
     }
 
     /// Holds the newest generation readable until dropped. Cheap.
-    pub fn snapshot(&self) -> Arc<SnapshotGuard> {
+    pub fn hold(&self) -> Arc<HeldGeneration> {
         Arc::clone(&self.current.read())
     }
 
@@ -266,7 +282,8 @@ impl Volume {
         Ok(io.flush()?)
     }
 
-    /// Runs `take`; if the device is full but slots wait only for the older superblock to go, writes that and tries again.
+    /// Runs `take`; if the device is full but slots wait only for the older superblock to go, writes that and tries
+    /// again.
     pub(crate) fn allocate<T>(&self, take: impl Fn(&mut Space) -> Result<T, VolumeError>) -> Result<T, VolumeError> {
         let first = take(&mut self.space.lock());
         if !matches!(first, Err(VolumeError::Full { .. })) || !self.space.lock().awaits_superblock() {
@@ -294,9 +311,9 @@ impl Volume {
 
     /// Makes a generation that is on the device the current one, and reuses what nobody reaches now.
     pub(crate) fn set_current(&self, generation: Generation, root: Vec<u8>) {
-        let guard = SnapshotGuard::new(generation, root, &self.space);
-        // The old guard may be the last of its generation: its drop takes the space lock, so no lock is held here.
-        let old = std::mem::replace(&mut *self.current.write(), guard);
+        let held = HeldGeneration::new(generation, root, &self.space);
+        // The old one may be the last that holds its generation: its drop takes the space lock, so none is held here.
+        let old = std::mem::replace(&mut *self.current.write(), held);
         drop(old);
         self.space.lock().reclaim();
     }
@@ -310,19 +327,20 @@ impl Volume {
     }
 
     pub(crate) fn end_publishing(&self) {
-        *self.publishing.lock() = false;
+        let was_publishing = std::mem::replace(&mut *self.publishing.lock(), false);
+        assert!(was_publishing, "a publication ended twice");
         self.publication_ended.notify_one();
     }
 }
 
 fn read_profile(io: &mut BlockingIo) -> Result<Option<Vec<u8>>, VolumeError> {
     let bytes = io.read(PROFILE_OFFSET, PROFILE_HEADER_BYTES + PROFILE_BYTES_MAX)?;
-    let length = get_u64(&bytes, 0);
+    let length = u64_at(&bytes, 0).unwrap_or(0);
     if length == 0 || length > PROFILE_BYTES_MAX as u64 {
         return Ok(None);
     }
     let profile = &bytes[PROFILE_HEADER_BYTES..PROFILE_HEADER_BYTES + length as usize];
-    Ok((checksum(profile) == get_u64(&bytes, 8)).then(|| profile.to_vec()))
+    Ok((u64_at(&bytes, 8) == Some(checksum(profile))).then(|| profile.to_vec()))
 }
 
 /// A governor that starts where the stored profile says, or an assumed one.
@@ -344,55 +362,34 @@ fn truncated(device: &Arc<dyn Device>, needed_bytes: u64) -> VolumeError {
     VolumeError::Truncated { device: device.name(), needed_bytes, found_bytes }
 }
 
-/// The valid superblock of the highest generation, or the most telling error.
-fn newest_superblock(device: &Arc<dyn Device>, io: &mut BlockingIo) -> Result<Superblock, VolumeError> {
-    let length = device.length_bytes()?;
-    if length < SUPERBLOCK_BYTES as u64 {
-        return Err(VolumeError::NotADatabase { device: device.name() });
-    }
-    let first = Superblock::decode(&io.read(Superblock::OFFSETS[0], SUPERBLOCK_BYTES)?);
-    if length < CHUNK_BYTES as u64 {
-        return Err(match first {
-            Err(SuperblockFault::Magic) => VolumeError::NotADatabase { device: device.name() },
-            _ => truncated(device, CHUNK_BYTES as u64),
-        });
-    }
-    let second = Superblock::decode(&io.read(Superblock::OFFSETS[1], SUPERBLOCK_BYTES)?);
-    match (first, second) {
-        (Ok(first), Ok(second)) => Ok(if first.generation > second.generation { first } else { second }),
-        // A whole superblock of another version: a newer program has been here.
-        (Err(SuperblockFault::Version { found, whole: true }), _)
-        | (_, Err(SuperblockFault::Version { found, whole: true })) => {
-            Err(VolumeError::UnsupportedVersion { device: device.name(), found, supported: FORMAT_VERSION })
+/// The published chunks as the journal has them, and the sequence number of its next block.
+fn read_chunks(
+    device: &Arc<dyn Device>,
+    io: &mut BlockingIo,
+    superblock: &Superblock,
+) -> Result<(ChunkTable, u64), VolumeError> {
+    let stream = read_journal(device, io, superblock)?;
+    let slots_end = device.length_bytes()? / CHUNK_BYTES as u64;
+    let mut table = ChunkTable::new(superblock, slots_end);
+    let newest = superblock.generation;
+    let replayed = replay(&stream, superblock.journal_sequence, newest, |record, generation| {
+        table.apply(record, generation == newest)
+    });
+    let next_sequence = replayed.map_err(|fault| match table.needed_slots {
+        Some(slots) => truncated(device, slots * CHUNK_BYTES as u64),
+        None => {
+            let slot = superblock.journal_slots[fault.position / CHUNK_BYTES];
+            let offset = u64::from(slot) * CHUNK_BYTES as u64 + (fault.position % CHUNK_BYTES) as u64;
+            VolumeError::Corrupt { device: device.name(), offset, what: fault.what }
         }
-        (Ok(good), Err(fault)) | (Err(fault), Ok(good)) => {
-            tracing::warn!(
-                device = device.name(),
-                generation = good.generation.0,
-                ?fault,
-                "one superblock is damaged (a write cut short leaves that); using the other one"
-            );
-            Ok(good)
-        }
-        (Err(first), Err(second)) => Err(first.max(second).into_error(device.name())),
+    })?;
+    // What is live in an open chunk has been written.
+    let is_sound = |tail: &&Tail| table.chunks.get(&tail.chunk).is_some_and(|it| it.live_pages <= tail.next_page);
+    if let Some(tail) = superblock.tails.iter().find(|tail| !is_sound(tail)) {
+        let what = format!("the superblock's open {} is not as its journal says", tail.chunk);
+        return Err(VolumeError::Corrupt { device: device.name(), offset: places_of(newest)[0], what });
     }
-}
-
-impl SuperblockFault {
-    fn into_error(self, device: String) -> VolumeError {
-        let corrupt = |what: &str| VolumeError::Corrupt {
-            device: device.clone(),
-            offset: 0,
-            what: format!("both superblocks (at bytes 0 and 524288) are damaged: {what}"),
-        };
-        match self {
-            Self::Magic => VolumeError::NotADatabase { device },
-            Self::Version { found, .. } => VolumeError::UnsupportedVersion { device, found, supported: FORMAT_VERSION },
-            Self::Checksum => corrupt("wrong checksum"),
-            Self::Field(what) => corrupt(what),
-            Self::PageSize(bytes) => VolumeError::PageSize { device, error: saki_base::InvalidPageSize(bytes) },
-        }
-    }
+    Ok((table, next_sequence))
 }
 
 fn read_journal(

@@ -1,9 +1,9 @@
-//! What queries pay for rows in the delta: the 22 queries of TPC-H while a part of lineitem and orders is changed and not merged, beside
-//! the same queries on an unchanged database.
+//! What queries pay for rows in the delta: the 22 queries of TPC-H while a part of lineitem and orders is changed and
+//! not merged, beside the same queries on an unchanged database.
 //!
-//! Orders are drawn uniformly; of most the row and its lines are updated, of some both are deleted. The two databases take turns,
-//! query by query, run by run; of each query the fastest run counts. Afterwards the changes are merged, and every query has to give
-//! the rows that it gave before.
+//! Orders are drawn uniformly; of most the row and its lines are updated, of some both are deleted. The two databases
+//! take turns, query by query, run by run; of each query the fastest run counts. Afterwards the changes are merged, and
+//! every query has to give the rows that it gave before.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use saki_sql::{Database, OpenOptions, Pace, Session};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
+use crate::data::tpch::{Wanted, lines, open, prepare, result_hash, rows_of, runtime, text};
 use crate::plot::save;
-use crate::tpch_data::{Wanted, lines, open, prepare, result_hash, rows_of, runtime, text};
 
 #[derive(Args)]
 pub struct Options {

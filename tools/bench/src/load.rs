@@ -13,7 +13,7 @@ use saki::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::tpch_data::{load, runtime};
+use crate::data::tpch::{load, runtime};
 use saki_report::{Common, Report};
 
 #[derive(Args)]

@@ -8,29 +8,18 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod data;
 mod delta;
-mod device_limit;
-mod fio;
 mod io;
 mod join;
-mod join_summary;
 mod load;
 mod merge;
-mod merge_changes;
 mod oltp;
 mod ooo;
-mod ooo_counts;
-mod ooo_summary;
 mod operators;
 mod planning;
 mod plot;
-mod rival;
-mod samples;
 mod tpch;
-mod tpch_data;
-mod tpch_scan;
-mod tpch_summary;
-mod trace;
 
 use std::process::ExitCode;
 

@@ -11,7 +11,7 @@ use saki::tpch::QUERIES;
 use saki_sql::Session;
 use serde_json::json;
 
-use crate::tpch_data::{Wanted, lines, open, prepare, result_hash, rows_of, runtime, text};
+use crate::data::tpch::{Wanted, lines, open, prepare, result_hash, rows_of, runtime, text};
 use saki_report::{Common, Report};
 
 /// Name, and what is set: everything native comes first, the others are compared with it.

@@ -1,8 +1,8 @@
-//! What it takes until a query can run: planned anew, and by a plan that was kept. Over the 22 queries of TPC-H and over joins as
-//! applications send them, prepared with parameters: each run with another value.
+//! What it takes until a query can run: planned anew, and by a plan that was kept. Over the 22 queries of TPC-H and
+//! over joins as applications send them, prepared with parameters: each run with another value.
 //!
-//! The time is that from the statement to a stream that has not been asked for a row; reading the text is counted for text, as a
-//! server would have to read it.
+//! The time is that from the statement to a stream that has not been asked for a row; reading the text is counted for
+//! text, as a server would have to read it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use saki_sql::{Database, Prepared, ScalarValue, Session, StatementResult};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::tpch_data::{Wanted, open, prepare, runtime, text};
+use crate::data::tpch::{Wanted, open, prepare, runtime, text};
 
 #[derive(Args)]
 pub struct Options {

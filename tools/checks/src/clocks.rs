@@ -1,4 +1,5 @@
-//! The machine's clock may be set back, so it is read in one place, for what people are told; nothing that has to be right goes by it.
+//! The machine's clock may be set back, so it is read in one place, for what people are told; nothing that has to be
+//! right goes by it.
 
 use std::path::Path;
 
@@ -8,9 +9,10 @@ use crate::workspace::Workspace;
 /// Where the clock is read.
 const CLOCK: &str = "crates/base/src/clock.rs";
 /// Who may ask for the time, and what for.
-const ALLOWED: [(&str, &str); 4] = [
+const ALLOWED: [(&str, &str); 5] = [
     ("crates/base/src/lib.rs", "names it"),
-    ("crates/sql/src/pg_catalog", "when a session began, for those who ask"),
+    ("crates/postgres/src/pg_catalog", "when a session began, for those who ask"),
+    ("crates/store/src/locks/waits.rs", "since when a lock is waited for, for those who ask"),
     ("crates/sql/src/fast/run.rs", "CURRENT_TIMESTAMP"),
     ("crates/node/src", "when clients connected and statements began, for those who ask"),
 ];

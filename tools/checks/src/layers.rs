@@ -1,20 +1,52 @@
 //! Which crate may use which.
 //!
 //! ```text
-//!   base ◄── io ◄──┐
-//!    ▲ ▲     ▲     ├── volume ◄── tree ◄── columns ◄── exec ◄── sql ◄── node ◄── saki ◄── tools/bench
-//!    │ └── page ◄──┘                          │                                      │
-//!    └──── vector ◄───────────────────────────┘                                      │
-//!            └── log ◄── mvcc ◄── tools/oltp ◄───────────────────────────────────────┘
+//!   base ◄── io ◄──┐                                            ┌── plan ◄────┐
+//!    ▲ ▲     ▲     ├── volume ◄── tree ◄── columns ◄── exec ◄───┤             ├── sql ◄── node ◄── saki
+//!    │ └── page ◄──┘                          │       catalog ◄─ store        │
+//!    └──── vector ◄───────────────────────────┘                 └── postgres ◄┘
+//!            └── log ◄── mvcc (below catalog) ◄── tools/oltp
 //! ```
 //!
 //! A layer's line says all it may name. Tests may name any layer below, which they set up as fixtures.
 
 use crate::workspace::{Dependency, Package, Workspace};
 
+const CATALOG: &[&str] =
+    &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns", "saki-exec", "saki-mvcc"];
+const STORE: &[&str] = &[
+    "saki-base",
+    "saki-io",
+    "saki-page",
+    "saki-volume",
+    "saki-tree",
+    "saki-vector",
+    "saki-columns",
+    "saki-exec",
+    "saki-mvcc",
+    "saki-catalog",
+];
+const PLAN: &[&str] =
+    &["saki-unify", "saki-base", "saki-vector", "saki-columns", "saki-exec", "saki-catalog", "saki-store"];
+const POSTGRES: &[&str] =
+    &["saki-unify", "saki-base", "saki-tree", "saki-exec", "saki-mvcc", "saki-catalog", "saki-store"];
+const SQL: &[&str] = &[
+    "saki-unify",
+    "saki-base",
+    "saki-tree",
+    "saki-columns",
+    "saki-exec",
+    "saki-mvcc",
+    "saki-catalog",
+    "saki-store",
+    "saki-plan",
+    "saki-postgres",
+];
+
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 19] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("saki-unify", &[]),
+    ("saki-isolation", &[]),
     ("saki-base", &[]),
     ("saki-io", &["saki-base"]),
     ("saki-log", &["saki-base", "saki-io"]),
@@ -25,21 +57,11 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("saki-vector", &["saki-base"]),
     ("saki-columns", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector"]),
     ("saki-exec", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns"]),
-    (
-        "saki-sql",
-        &[
-            "saki-base",
-            "saki-io",
-            "saki-mvcc",
-            "saki-page",
-            "saki-volume",
-            "saki-tree",
-            "saki-vector",
-            "saki-columns",
-            "saki-exec",
-            "saki-unify",
-        ],
-    ),
+    ("saki-catalog", CATALOG),
+    ("saki-store", STORE),
+    ("saki-plan", PLAN),
+    ("saki-postgres", POSTGRES),
+    ("saki-sql", SQL),
     ("saki-node", &["saki-base", "saki-sql"]),
     (
         "saki",
@@ -89,29 +111,59 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "saki-node",
         ],
     ),
+    ("saki-sim", &["saki-base", "saki-io", "saki-volume", "saki-store", "saki-sql", "saki-unify"]),
     ("saki-checks", &[]),
 ];
 
 /// Crates that hold columns: they and those above name Arrow's small crates.
-const COLUMNAR: &[&str] = &["saki-vector", "saki-columns", "saki-exec", "saki-sql", "saki-node", "saki", "saki-bench"];
+const COLUMNAR: &[&str] = &[
+    "saki-vector",
+    "saki-columns",
+    "saki-exec",
+    "saki-catalog",
+    "saki-store",
+    "saki-plan",
+    "saki-postgres",
+    "saki-sql",
+    "saki-node",
+    "saki",
+    "saki-bench",
+    "saki-sim",
+];
+/// Crates that plan and run queries through DataFusion.
+const PLANNING: &[&str] = &["saki-plan", "saki-postgres", "saki-sql", "saki", "saki-bench", "saki-sim"];
 
-/// Dependencies that only some crates may name: the planner stays in and above `sql`, Arrow's small crates reach down to where columns
-/// are, the encodings have one home, and so has each way to the kernel.
+/// Dependencies that only some crates may name: the planner stays above `store`, Arrow's small crates reach down to
+/// where columns are, the encodings have one home, and so has each way to the kernel.
 const CONFINED: [(&str, &[&str]); 14] = [
-    ("datafusion", &["saki-sql", "saki", "saki-bench"]),
-    ("arrow", &["saki-sql", "saki-node", "saki", "saki-bench"]),
+    // Of `catalog` only by its feature `planner`, for the errors of those above: see [`planner`].
+    ("datafusion", &["saki-catalog", "saki-plan", "saki-postgres", "saki-sql", "saki", "saki-bench"]),
+    (
+        "arrow",
+        &[
+            "saki-unify",
+            "saki-catalog",
+            "saki-store",
+            "saki-plan",
+            "saki-postgres",
+            "saki-sql",
+            "saki-node",
+            "saki",
+            "saki-bench",
+        ],
+    ),
     ("arrow-array", COLUMNAR),
     ("arrow-buffer", COLUMNAR),
     ("arrow-schema", COLUMNAR),
     ("arrow-select", COLUMNAR),
     ("arrow-ord", &["saki-vector"]),
-    ("arrow-cast", &["saki-vector"]),
+    ("arrow-cast", &["saki-vector", "saki-sim"]),
     ("arrow-string", &["saki-vector"]),
     ("arrow-row", &["saki-vector"]),
     ("vortex", &["saki-columns"]),
-    ("tokio", &["saki-sql", "saki-node", "saki", "saki-bench"]),
+    ("tokio", &["saki-unify", "saki-store", "saki-plan", "saki-sql", "saki-node", "saki", "saki-bench", "saki-sim"]),
     ("io-uring", &["saki-io"]),
-    ("libc", &["saki-base", "saki-io", "saki-mvcc"]),
+    ("libc", &["saki-unify", "saki-base", "saki-io", "saki-mvcc", "saki-sim"]),
 ];
 
 /// What is not allowed.
@@ -123,8 +175,17 @@ pub fn violations(workspace: &Workspace) -> Vec<String> {
             None => violations.push(format!("{} has no place among the layers", package.name)),
         }
         violations.extend(confined(package));
+        violations.extend(planner(package));
     }
     violations
+}
+
+/// Below the planner nobody turns on what makes `catalog` name it, or `store` could not be built without.
+fn planner(package: &Package) -> Vec<String> {
+    let catalog = package.dependencies.iter().filter(|dependency| dependency.name == "saki-catalog");
+    let turned_on = catalog.filter(|dependency| dependency.features.iter().any(|feature| feature == "planner"));
+    let wrong = turned_on.filter(|_| !PLANNING.contains(&&*package.name));
+    wrong.map(|_| format!("{} may not turn on saki-catalog's feature `planner`", package.name)).collect()
 }
 
 fn upward(package: &Package, allowed: &[&str]) -> Vec<String> {
@@ -158,7 +219,8 @@ mod tests {
     use super::*;
 
     fn package(name: &str, dependency: &str) -> Package {
-        let dependency = Dependency { name: dependency.into(), version: "*".into(), development: false };
+        let dependency =
+            Dependency { name: dependency.into(), version: "*".into(), development: false, features: Vec::new() };
         Package { name: name.into(), directory: "crates/x".into(), dependencies: vec![dependency] }
     }
 
@@ -171,6 +233,17 @@ mod tests {
         assert_eq!(violations(&workspace("saki-exec", "datafusion-common")).len(), 1);
         assert_eq!(violations(&workspace("saki-exec", "vortex-array")).len(), 1);
         assert_eq!(violations(&workspace("saki-new", "serde")).len(), 1);
+    }
+
+    #[test]
+    fn the_planner_does_not_come_in_by_a_feature() {
+        let package = |name: &str| {
+            let features = vec!["planner".to_owned()];
+            let catalog = Dependency { name: "saki-catalog".into(), version: "*".into(), development: false, features };
+            Package { name: name.into(), directory: "crates/x".into(), dependencies: vec![catalog] }
+        };
+        assert_eq!(planner(&package("saki-store")).len(), 1);
+        assert!(planner(&package("saki-plan")).is_empty());
     }
 
     #[test]

@@ -22,11 +22,14 @@ pub struct Package {
 /// What a package's manifest names.
 #[derive(Clone, Debug)]
 pub struct Dependency {
+    /// As the manifest calls it.
     pub name: String,
     /// The requirement, as Cargo prints it.
     pub version: String,
     /// For tests and examples only.
     pub development: bool,
+    /// Features of it that are turned on.
+    pub features: Vec<String>,
 }
 
 impl Workspace {
@@ -74,9 +77,10 @@ impl Package {
         let manifest = Path::new(text(&package["manifest_path"]));
         let directory = manifest.parent().expect("a manifest lies in a directory");
         let dependency = |dependency: &Value| Dependency {
-            name: text(&dependency["name"]).into(),
+            name: dependency["rename"].as_str().unwrap_or(text(&dependency["name"])).into(),
             version: text(&dependency["req"]).into(),
             development: dependency["kind"] == "dev",
+            features: array(&dependency["features"]).iter().map(|feature| text(feature).into()).collect(),
         };
         Self {
             name: text(&package["name"]).into(),

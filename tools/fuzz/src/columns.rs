@@ -8,8 +8,8 @@ use saki_vector::expr::CompareOp;
 use crate::input::{DATA_TYPES, Input};
 use crate::values::some_value;
 
-/// An encoded column: an error, or a column of as many rows that can be read and encoded again; what a test finds on the
-/// encoded values is of as many rows too.
+/// An encoded column: an error, or a column of as many rows that can be read and encoded again; what a test finds on
+/// the encoded values is of as many rows too.
 pub fn column(data: &[u8]) {
     let mut input = Input(data);
     let data_type = input.data_type();

@@ -10,8 +10,8 @@
 //! | [`pages::leaf`], [`pages::inner`], [`pages::overflow`] | a page | no panic; a page that verifies keeps its order |
 //! | [`volumes::volume`] | edits of a device | it opens as it was, or is refused by name |
 //! | [`values::row`], [`values::key`] | layout and row or key | no panic; what verifies has one encoding |
-//! | [`columns::column`] | type, number of rows, and an encoded column | no panic; what is decoded has as many rows, and its text is text |
-//! | [`segments::entry`] | columns of a table, and an entry of its segments' directory | no panic; what is read, written and read again is the same |
+//! | [`columns::column`] | type, number of rows, and an encoded column | no panic; as many rows as stated |
+//! | [`segments::entry`] | columns, and an entry of a directory | no panic; written and read again it is the same |
 //! | [`logs::log`] | edits of a log's device | no record comes out that was not put in, and there is no gap |
 //! | [`logs::record`] | a transaction's record | no panic; what is read, written and read again is the same |
 //! | [`messages::frontend`] | what a client of the server sends | no panic; no message reaches beyond its bytes |

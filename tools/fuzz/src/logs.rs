@@ -1,8 +1,8 @@
 //! Write-ahead logs: what recovery makes of a damaged device, and records of transactions.
 //!
-//! The device is a valid small log of several segments, with records over frames and segments and one void. The input of
-//! [`log`] is a list of edits, and whether checksums are put right afterwards: without them no record may come out that was
-//! not put in, with them nothing may panic.
+//! The device is a valid small log of several extents, with records over frames and extents and one void. The input
+//! of [`log`] is a list of edits, and whether checksums are put right afterwards: without them no record may come out
+//! that was not put in, with them nothing may panic.
 //!
 //! ```text
 //! input   flags u8 | edits (`damage.rs`)
@@ -20,9 +20,9 @@ use saki_mvcc::record::{Change, Effect, Patch, changes};
 use crate::damage::{BLOCK_BYTES, edit, write};
 use crate::input::Input;
 
-const SEGMENT_BYTES: u64 = 8 * BLOCK_BYTES as u64;
-const DEVICE_BYTES: u64 = 16 * SEGMENT_BYTES;
-const SEGMENT_MAGIC: &[u8; 8] = b"SAKI-LOG";
+const EXTENT_BYTES: u64 = 8 * BLOCK_BYTES as u64;
+const DEVICE_BYTES: u64 = 16 * EXTENT_BYTES;
+const EXTENT_MAGIC: &[u8; 8] = b"SAKI-LOG";
 const FRAME_MAGIC: &[u8; 4] = b"SKLF";
 /// Put checksums right after the edits.
 const FLAG_REPAIR: u8 = 1;
@@ -30,11 +30,13 @@ const FLAG_REPAIR: u8 = 1;
 const FLAG_ACCEPT: u8 = 2;
 const TIMESTAMPS: u64 = 24;
 const VOID: u64 = 7;
+/// Blocks that seeds damage: all of the image, whose number differs a little with how records gathered into frames.
+const PLACES: u8 = 64;
 
 static IMAGE: LazyLock<Vec<(u64, Vec<u8>)>> = LazyLock::new(make_image);
 
 fn options() -> Options {
-    Options { segment_bytes: SEGMENT_BYTES, window: 64, write_bytes_max: 2 * BLOCK_BYTES, ..Options::new(7) }
+    Options { extent_bytes: EXTENT_BYTES, window: 64, write_bytes_max: 2 * BLOCK_BYTES, ..Options::new(7) }
 }
 
 /// What the log has of a timestamp.
@@ -117,7 +119,7 @@ pub fn log(data: &[u8]) {
 fn repair(blocks: &mut [(u64, Vec<u8>)]) {
     for at in 0..blocks.len() {
         let block = &blocks[at].1;
-        let sum = if &block[8..16] == SEGMENT_MAGIC {
+        let sum = if &block[8..16] == EXTENT_MAGIC {
             checksum(&block[8..512])
         } else if &block[8..12] == FRAME_MAGIC {
             // The payload goes on in the blocks that follow.
@@ -131,11 +133,13 @@ fn repair(blocks: &mut [(u64, Vec<u8>)]) {
     }
 }
 
-/// No edit; a flipped byte in each block, with and without a right checksum; hostile fields of segment and frame headers.
+/// No edit; a flipped byte in each block, with and without a right checksum; hostile fields of extent and frame
+/// headers.
 pub fn log_seeds() -> Vec<Vec<u8>> {
+    assert!(IMAGE.len() <= usize::from(PLACES));
     let mut seeds = vec![vec![0], vec![FLAG_REPAIR], vec![FLAG_ACCEPT]];
     for flags in [0, FLAG_REPAIR, FLAG_ACCEPT, FLAG_REPAIR | FLAG_ACCEPT] {
-        for place in 0..IMAGE.len() as u8 {
+        for place in 0..PLACES {
             seeds.push(vec![flags, place, 100, 0, 0, 1]);
         }
         for field in (0..96).step_by(4) {

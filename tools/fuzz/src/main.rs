@@ -1,9 +1,10 @@
-//! Writes the seeds as the corpus that `cargo fuzz` begins from: `saki-fuzz fuzz/corpus`.
+//! Writes the seeds as the corpus that `cargo fuzz` begins from: into `fuzz/corpus` of this repository, or another
+//! directory that is given.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn main() -> std::io::Result<()> {
-    let corpus = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "fuzz/corpus".into()));
+    let corpus = std::env::args().nth(1).map_or_else(of_this_repository, PathBuf::from);
     for target in saki_fuzz::TARGETS {
         let directory = corpus.join(target.name);
         std::fs::create_dir_all(&directory)?;
@@ -12,4 +13,9 @@ fn main() -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Wherever the command is run from.
+fn of_this_repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
 }

@@ -8,8 +8,8 @@ use std::hint::black_box;
 
 use saki_base::{PageAddress, PageRef, PageSize, Random, TreeId};
 use saki_page::{
-    InnerBuilder, InnerView, LeafBuilder, LeafValue, LeafView, OverflowDataView, OverflowIndexBuilder,
-    OverflowIndexView, OverflowRef, PageExpectation, key_bytes_max, write_overflow_data,
+    InnerBuilder, InnerPage, LeafBuilder, LeafPage, LeafValue, OverflowDataPage, OverflowIndexBuilder,
+    OverflowIndexPage, OverflowRef, PageExpectation, key_bytes_max, write_overflow_data,
 };
 
 use crate::input::Input;
@@ -29,7 +29,7 @@ fn page_of(data: &[u8]) -> (Vec<u8>, PageExpectation) {
 /// A leaf: entries stay inside the page, and if it verifies, every key is found where it is.
 pub fn leaf(data: &[u8]) {
     let (page, expected) = page_of(data);
-    let Ok(view) = LeafView::open(&page, expected) else { return };
+    let Ok(view) = LeafPage::open(&page, expected) else { return };
     let sound = view.verify().is_ok();
     let (mut key, mut before) = (Vec::new(), Vec::new());
     // A count that cannot be true is one more thing an accessor must stand.
@@ -56,7 +56,7 @@ pub fn leaf(data: &[u8]) {
 /// An inner page: children stay inside the page, and if it verifies, separators lead where they should.
 pub fn inner(data: &[u8]) {
     let (page, expected) = page_of(data);
-    let Ok(view) = InnerView::open(&page, expected) else { return };
+    let Ok(view) = InnerPage::open(&page, expected) else { return };
     let sound = view.verify().is_ok();
     let (mut separator, mut before) = (Vec::new(), Vec::new());
     for index in 0..view.count().min(page.len()) {
@@ -79,14 +79,14 @@ pub fn inner(data: &[u8]) {
 /// Overflow pages, data and index.
 pub fn overflow(data: &[u8]) {
     let (page, expected) = page_of(data);
-    if let Ok(view) = OverflowDataView::open(&page, expected) {
+    if let Ok(view) = OverflowDataPage::open(&page, expected) {
         assert!(view.piece().len() < page.len());
         let sound = view.verify().is_ok();
         let mut again = vec![0xaa; page.len()];
         write_overflow_data(&mut again, expected, view.piece());
         assert!(!sound || again == page, "a sound overflow page has another encoding");
     }
-    if let Ok(view) = OverflowIndexView::open(&page, expected) {
+    if let Ok(view) = OverflowIndexPage::open(&page, expected) {
         let mut builder = OverflowIndexBuilder::new(expected.page_size, expected.tree, view.level());
         for index in 0..view.count() {
             assert!(builder.try_push(view.child(index)), "more children than a page holds");

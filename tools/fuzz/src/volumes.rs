@@ -18,8 +18,8 @@ use crate::damage::{BLOCK_BYTES, edit, write};
 use crate::input::Input;
 
 const CHUNK_BYTES: u64 = 1 << 20;
-/// Superblock, alternating (docs/file-format.md).
-const SUPERBLOCKS: [u64; 2] = [0, 512 << 10];
+/// Superblocks, two places a generation (docs/file-format.md).
+const SUPERBLOCKS: [u64; 4] = [0, 256 << 10, 512 << 10, 896 << 10];
 const JOURNAL_MAGIC: &[u8; 4] = b"SKJB";
 /// Put checksums right after the edits.
 const FLAG_REPAIR: u8 = 1;
@@ -29,7 +29,6 @@ const DEVICE_BYTES: u64 = 64 << 20;
 struct Image {
     blocks: Vec<(u64, Vec<u8>)>,
     root: Vec<u8>,
-    older_root: Vec<u8>,
 }
 
 static IMAGE: LazyLock<Image> = LazyLock::new(make_image);
@@ -62,7 +61,7 @@ fn make_image() -> Image {
         .filter(|(offset, block)| is_kept(offset, block))
         .collect();
     assert!(blocks.len() > SUPERBLOCKS.len(), "no journal block was found: has the format changed?");
-    Image { blocks, root, older_root: vec![4; 40] }
+    Image { blocks, root }
 }
 
 /// Opens a damaged device.
@@ -82,9 +81,8 @@ pub fn volume(data: &[u8]) {
         Ok(volume) => {
             let _ = (volume.stats(), volume.live_pages());
             let root = volume.root();
-            // Without the means to forge a checksum, what opens is the newest generation or the one before.
-            let known = root == image.root || root == image.older_root;
-            assert!(known || flags & FLAG_REPAIR != 0, "a damaged volume opened with another root");
+            // Without the means to forge a checksum, what opens is the newest generation.
+            assert!(root == image.root || flags & FLAG_REPAIR != 0, "a damaged volume opened with another root");
         }
         Err(error) => {
             assert!(damaged, "an undamaged volume is refused: {error}");
@@ -117,11 +115,12 @@ pub fn seeds() -> Vec<Vec<u8>> {
         for place in 0..IMAGE.blocks.len() as u8 {
             seeds.push(vec![flags, place, 40, 0, 0, 1]);
         }
-        // Page size, next chunk, journal length, sequence, counts: each in both superblocks.
+        // Page size, next chunk, journal length, sequence, counts: each in all superblocks.
         for field in [12, 32, 40, 48, 56, 64, 68, 72, 80, 88, 208] {
-            seeds.push(vec![flags, 0, field, 0, 3, 1, 2, 3, 4, 1, field, 0, 3, 1, 2, 3, 4]);
+            let edits = (0..SUPERBLOCKS.len() as u8).flat_map(|place| [place, field, 0, 3, 1, 2, 3, 4]);
+            seeds.push(std::iter::once(flags).chain(edits).collect());
         }
     }
-    const { assert!(CHUNK_BYTES > SUPERBLOCKS[1], "both superblocks lie in the first slot") };
+    const { assert!(CHUNK_BYTES > SUPERBLOCKS[3], "all superblocks lie in the first slot") };
     seeds
 }

@@ -1,8 +1,8 @@
 //! Keys and rows as bytes, without a value in between.
 //!
-//! Workloads know the types of their columns, so a key is written with a few stores, and a column of fixed width is read and
-//! written where the layout says it lies in every row. The layouts themselves are the engine's: keys equal what
-//! [`KeyLayout::encode`](saki_base::KeyLayout::encode) gives (tested below), places come out of the table's
+//! Workloads know the types of their columns, so a key is written with a few stores, and a column of fixed width is
+//! read and written where the layout says it lies in every row. The layouts themselves are the engine's: keys equal
+//! what [`KeyLayout::encode`](saki_base::KeyLayout::encode) gives (tested below), places come out of the table's
 //! [`RowLayout`].
 
 use std::marker::PhantomData;

@@ -6,15 +6,16 @@
 //!    └──────────────────────────────────────────────────────────────────────┴──► acknowledged: latency
 //! ```
 //!
-//! A transaction is *executed* when it has committed, and *acknowledged* when its client could be told: not before it is durable.
-//! Rates count what happens between the end of the warm-up and the stop; what is still queued then is waited for and not counted.
+//! A transaction is *executed* when it has committed, and *acknowledged* when its client could be told: not before it
+//! is durable. Rates count what happens between the end of the warm-up and the stop; what is still queued then is
+//! waited for and not counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use saki_mvcc::{Database, Durability, Error, Receipt, Session};
+use saki_mvcc::{Database, Durability, Error, Receipt, Runner};
 use saki_report::Report;
 use serde_json::{Map, Value, json};
 
@@ -33,7 +34,7 @@ pub trait Work: Send {
     ///
     /// # Errors
     /// The engine's.
-    fn run(&mut self, session: &mut Session) -> Result<End, Error>;
+    fn run(&mut self, runner: &mut Runner) -> Result<End, Error>;
 }
 
 /// How a transaction ended.
@@ -86,7 +87,8 @@ pub struct Tally {
     /// Aborts by the engine: a row was being changed or had just been; what was read had changed.
     pub conflicts: u64,
     pub serializations: u64,
-    /// Share of the time in which the thread ran at all: less than 1 where it had to share its core, or waited for the log.
+    /// Share of the time in which the thread ran at all: less than 1 where it had to share its core, or waited for the
+    /// log.
     pub running_share: f64,
 }
 
@@ -129,12 +131,12 @@ pub fn drive<W: Work>(
     let phase = AtomicU8::new(WARMING);
     let works: Vec<_> = works.iter_mut().map(std::sync::Mutex::new).collect();
     let progress = Progress::new(what);
-    let worker = |number: usize, session: &mut Session| {
+    let worker = |number: usize, runner: &mut Runner| {
         let mut work = works[number].lock().expect("each work has one worker");
-        let mut runner = Runner::new(database, kinds, span.durability);
-        let outcome = runner.run(&mut **work, session, &phase);
+        let mut driver = Driver::new(database, kinds, span.durability);
+        let outcome = driver.run(&mut **work, runner, &phase);
         // The others need not go on.
-        outcome.inspect_err(|_| phase.store(STOPPED, Ordering::Relaxed)).map(|()| runner.tally)
+        outcome.inspect_err(|_| phase.store(STOPPED, Ordering::Relaxed)).map(|()| driver.tally)
     };
     std::thread::scope(|scope| {
         let clock = scope.spawn(|| keep_time(database, &phase, span, &progress));
@@ -169,7 +171,7 @@ fn keep_time(database: &Database, phase: &AtomicU8, span: Span, progress: &Progr
 }
 
 /// One worker's loop.
-struct Runner<'a> {
+struct Driver<'a> {
     database: &'a Database,
     durability: Durability,
     tally: Tally,
@@ -184,12 +186,12 @@ struct Waiting {
     drawn: Instant,
 }
 
-impl<'a> Runner<'a> {
+impl<'a> Driver<'a> {
     fn new(database: &'a Database, kinds: &[&'static str], durability: Durability) -> Self {
         Self { database, durability, tally: Tally::new(kinds), queue: VecDeque::with_capacity(1 << 16) }
     }
 
-    fn run<W: Work>(&mut self, work: &mut W, session: &mut Session, phase: &AtomicU8) -> Result<(), Error> {
+    fn run<W: Work>(&mut self, work: &mut W, runner: &mut Runner, phase: &AtomicU8) -> Result<(), Error> {
         let mut counting: Option<(Instant, Times)> = None;
         let mut now = Instant::now();
         loop {
@@ -202,7 +204,7 @@ impl<'a> Runner<'a> {
                 _ => {}
             }
             let kind = work.draw();
-            let Some(end) = self.run_once(work, session, phase)? else { break };
+            let Some(end) = self.run_once(work, runner, phase)? else { break };
             let after = Instant::now();
             match end {
                 End::Committed(receipt) => {
@@ -230,15 +232,10 @@ impl<'a> Runner<'a> {
 
     /// Runs until nobody gets in its way; `None` if it is time to stop.
     #[inline]
-    fn run_once<W: Work>(
-        &mut self,
-        work: &mut W,
-        session: &mut Session,
-        phase: &AtomicU8,
-    ) -> Result<Option<End>, Error> {
+    fn run_once<W: Work>(&mut self, work: &mut W, runner: &mut Runner, phase: &AtomicU8) -> Result<Option<End>, Error> {
         let mut tries = 0;
         loop {
-            match work.run(session) {
+            match work.run(runner) {
                 Ok(end) => return Ok(Some(end)),
                 Err(Error::Conflict { .. }) => self.tally.conflicts += 1,
                 Err(Error::Serialization) => self.tally.serializations += 1,

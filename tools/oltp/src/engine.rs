@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use saki_mvcc::placement::{Placement, Topology, pin_current_thread};
-use saki_mvcc::{Database, Durability, Error, Isolation, Receipt, Session, Table};
+use saki_mvcc::{Database, Durability, Error, Isolation, Receipt, Runner, Table};
 use saki_report::Common;
 use serde_json::{Value, json};
 
@@ -118,13 +118,13 @@ impl Drop for Home {
     }
 }
 
-/// Runs `body` on every worker's place, pinned, with a session of its own; what each returned, by worker.
+/// Runs `body` on every worker's place, pinned, with a runner of its own; what each returned, by worker.
 ///
 /// # Errors
 /// The first error, with the number of its worker.
 pub fn on_workers<T: Send>(
     database: &Database,
-    body: impl Fn(usize, &mut Session) -> Result<T, Error> + Sync,
+    body: impl Fn(usize, &mut Runner) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, String> {
     let places = database.placement().workers();
     let body = &body;
@@ -136,7 +136,7 @@ pub fn on_workers<T: Send>(
                 scope.spawn(move || {
                     // Where the system does not let a thread be pinned, it runs all the same.
                     let _ = pin_current_thread(place.core);
-                    body(worker, &mut database.session_at(place)?)
+                    body(worker, &mut database.runner_at(place)?)
                 })
             })
             .collect();
@@ -147,13 +147,13 @@ pub fn on_workers<T: Send>(
     })
 }
 
-/// Adds the rows of a range, many in a transaction, without waiting for the disk. `row` puts key and body of each into the
-/// buffers, which come empty.
+/// Adds the rows of a range, many in a transaction, without waiting for the disk. `row` puts key and body of each into
+/// the buffers, which come empty.
 ///
 /// # Errors
 /// What the engine says.
 pub fn fill(
-    session: &mut Session,
+    runner: &mut Runner,
     table: &Table,
     rows: Range<u64>,
     progress: &Progress,
@@ -162,7 +162,7 @@ pub fn fill(
     let (mut key, mut body) = (Vec::new(), Vec::new());
     let mut next = rows.start;
     while next < rows.end {
-        let mut transaction = session.begin_with(Isolation::Snapshot, Durability::Relaxed);
+        let mut transaction = runner.begin_with(Isolation::Snapshot, Durability::Relaxed);
         let end = rows.end.min(next + ROWS_TOGETHER);
         for number in next..end {
             key.clear();

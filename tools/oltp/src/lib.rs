@@ -2,14 +2,14 @@
 //!
 //! | benchmark | what it runs | after |
 //! |---|---|---|
-//! | `neworder` | the loop of New-Order over three tables; hot rows with and without speculation | the measurement of MPDB |
+//! | `neworder` | the loop of New-Order over three tables; hot rows, speculation on and off | the measurement of MPDB |
 //! | `tpcc` | all nine tables, all five transactions in the standard mix | TPC-C revision 5.11 |
 //! | `ycsb` | point reads, updates, scans and inserts, uniform and skewed | the Yahoo! Cloud Serving Benchmark |
 //! | `index` | the ordered index beside those of others | |
 //! | `recovery` | logs of some size, replayed | |
 //!
-//! Every one is seeded, checks what it left behind against what its clients were told, and comes in a small form that takes
-//! seconds without optimisation.
+//! Every one is seeded, checks what it left behind against what its clients were told, and comes in a small form that
+//! takes seconds without optimisation.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod driver;
 mod engine;
 pub mod index;
 pub mod neworder;
+mod outcome;
 mod progress;
 pub mod recovery;
 pub mod tpcc;
@@ -27,9 +28,10 @@ pub mod ycsb;
 mod zipf;
 
 use clap::Subcommand;
-use saki_report::{Common, Report};
+use saki_report::Common;
 
 pub use chart::ChartData;
+pub use outcome::Outcome;
 
 /// What to measure.
 #[derive(Subcommand, Clone, Debug)]
@@ -44,12 +46,6 @@ pub enum Benchmark {
     Index(index::Options),
     /// Replaying logs
     Recovery(recovery::Options),
-}
-
-/// What a benchmark found, and curves of it.
-pub struct Outcome {
-    pub report: Report,
-    pub charts: Vec<ChartData>,
 }
 
 /// Runs a benchmark.

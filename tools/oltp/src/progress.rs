@@ -1,4 +1,5 @@
-//! How far it is with what takes longer than a second: a line that moves on a terminal, lines one after the other elsewhere.
+//! How far it is with what takes longer than a second: a line that moves on a terminal, lines one after the other
+//! elsewhere.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};

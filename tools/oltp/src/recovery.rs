@@ -1,8 +1,9 @@
 //! Recovery: logs of some size, replayed into empty tables by one thread each.
 //!
-//! The logs are made by running a workload until they are long enough: New-Order (updates and inserts) or updates of the Yahoo!
-//! benchmark's rows (updates only, beside the load). Every table is the same before and after, by the checksums of all rows. A
-//! database is opened twice: the first time its memory is new to the process, which on a virtual machine may be slow.
+//! The logs are made by running a workload until they are long enough: New-Order (updates and inserts) or updates of
+//! the Yahoo! benchmark's rows (updates only, beside the load). Every table is the same before and after, by the
+//! checksums of all rows. A database is opened twice: the first time its memory is new to the process, which on a
+//! virtual machine may be slow.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -145,7 +146,8 @@ impl Bench<'_> {
                 changes as f64 / seconds / self.logs as f64,
             );
             if self.workload == Workload::Updates && opening == "first" {
-                // The last one stays: of the most logs. New-Orders leave patches of some 50 bytes, which say more in changes.
+                // The last one stays: of the most logs. New-Orders leave patches of some 50 bytes, which say more in
+                // changes.
                 report.summarise("mb_per_s_per_core", per_core);
             }
         }
@@ -194,8 +196,8 @@ impl Bench<'_> {
     }
 }
 
-/// Opens the database, and reads all of it: contents, seconds of the opening, what the logs say of it, and the processor time
-/// of the process when it was open.
+/// Opens the database, and reads all of it: contents, seconds of the opening, what the logs say of it, and the
+/// processor time of the process when it was open.
 fn open(engine: &Engine, home: &Home) -> Result<(Vec<Content>, f64, RecoveryReport, f64), String> {
     let started = Instant::now();
     let database = engine.open(home)?;
@@ -218,8 +220,8 @@ fn cpu_seconds() -> f64 {
 }
 
 fn contents(database: &Database) -> Result<Vec<Content>, String> {
-    let mut session = database.session().map_err(|error| error.to_string())?;
-    let transaction = session.begin(Isolation::Snapshot);
+    let mut runner = database.runner().map_err(|error| error.to_string())?;
+    let transaction = runner.begin(Isolation::Snapshot);
     let content = |table: saki_mvcc::Table| {
         let mut content = Content { table: table.name().into(), rows: 0, checksum: 0 };
         transaction.scan(&table, &KeyRange::all(), Direction::Forward, |found| {

@@ -6,7 +6,8 @@ use saki_base::Random;
 /// The skew of the Yahoo! benchmark.
 pub const THETA: f64 = 0.99;
 
-/// A number below `bound`, nearly every one equally likely: the error is below `bound / 2^64`, and there is no division.
+/// A number below `bound`, nearly every one equally likely: the error is below `bound / 2^64`, and there is no
+/// division.
 #[inline]
 pub fn below(random: &mut Random, bound: u64) -> u64 {
     ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u64
@@ -53,8 +54,8 @@ impl Zipf {
     }
 }
 
-/// Scatters ranks over the numbers below `count`, so that what is popular does not lie together: the 64-bit hash of Fowler, Noll
-/// and Vo. Several ranks may fall on one number.
+/// Scatters ranks over the numbers below `count`, so that what is popular does not lie together: the 64-bit hash of
+/// Fowler, Noll and Vo. Several ranks may fall on one number.
 #[inline]
 pub fn scatter(rank: u64, count: u64) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;

@@ -34,8 +34,9 @@ impl Load {
 
     pub(super) fn finish(&self, outcome: Outcome) {
         let before = std::mem::replace(&mut *self.state.lock(), State::Ended(outcome));
-        if let State::Waiting(wakers) = before {
-            wakers.into_iter().for_each(Waker::wake);
+        match before {
+            State::Waiting(wakers) => wakers.into_iter().for_each(Waker::wake),
+            State::Ended(_) => panic!("the load of {} has ended twice", self.page),
         }
     }
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A run is known by its first page: published pages never change and their addresses are never used twice, so nothing
-//! is ever invalidated. It enters as the bytes that were read, from which its first user decodes what it wants for itself; the second
-//! user's decode is kept, and the bytes go. Whoever comes meanwhile waits for that one decode.
+//! is ever invalidated. It enters as the bytes that were read, from which its first user decodes what it wants for
+//! itself; the second user's decode is kept, and the bytes go. Whoever comes meanwhile waits for that one decode.
 //!
 //! One lock guards the books. It is taken once for each column of a segment, that is, once in some
 //! hundred thousand rows; nothing is decoded under it.
@@ -120,8 +120,8 @@ impl ColumnCache {
         }
     }
 
-    /// The rows of a run that pass a test, found on its encoded bytes; `None` if decoding is the better way: the encoding may have
-    /// no other, or a query has tested the run before, so that it is worth having its values.
+    /// The rows of a run that pass a test, found on its encoded bytes; `None` if decoding is the better way: the
+    /// encoding may have no other, or a query has tested the run before, so that it is worth having its values.
     pub fn select(
         &self,
         resident: &Resident,

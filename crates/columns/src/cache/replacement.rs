@@ -7,8 +7,8 @@
 //!                               └─ untouched since its last turn ─► gone
 //! ```
 //!
-//! A query touches a run once. So one touch in the small queue means a second query, and is enough to be kept; what one large scan
-//! reads passes through the small queue, and what others come back to stays.
+//! A query touches a run once. So one touch in the small queue means a second query, and is enough to be kept; what one
+//! large scan reads passes through the small queue, and what others come back to stays.
 
 use std::collections::VecDeque;
 
@@ -109,6 +109,7 @@ impl<V> Replacement<V> {
     pub fn resize(&mut self, page: PageAddress, bytes: usize) {
         let Some(entry) = self.entries.get_mut(&page) else { return };
         let before = std::mem::replace(&mut entry.bytes, bytes);
+        assert!(self.bytes >= before, "an entry of {before} bytes, of {} in all", self.bytes);
         self.bytes = self.bytes - before + bytes;
         if entry.in_small {
             self.small_bytes = self.small_bytes - before + bytes;
@@ -118,8 +119,10 @@ impl<V> Replacement<V> {
 
     pub fn remove(&mut self, page: PageAddress) {
         if let Some(entry) = self.entries.remove(&page) {
+            assert!(self.bytes >= entry.bytes, "an entry of {} bytes, of {} in all", entry.bytes, self.bytes);
             self.bytes -= entry.bytes;
             if entry.in_small {
+                assert!(self.small_bytes >= entry.bytes, "the small queue has lost count of its bytes");
                 self.small_bytes -= entry.bytes;
             }
         }
@@ -131,6 +134,7 @@ impl<V> Replacement<V> {
 
     fn evict(&mut self) {
         while self.bytes > self.capacity {
+            assert!(!self.small.is_empty() || !self.main.is_empty(), "{} bytes are in no queue", self.bytes);
             let from_small = self.small_bytes > self.capacity / SMALL_DIVISOR || self.main.is_empty();
             if from_small && !self.small.is_empty() {
                 self.evict_small();
@@ -157,7 +161,8 @@ impl<V> Replacement<V> {
         }
     }
 
-    /// Gives up the oldest of the main queue, or takes one of its touches. Each turn lowers some value's touches, so evicting ends.
+    /// Gives up the oldest of the main queue, or takes one of its touches. Each turn lowers some value's touches, so
+    /// evicting ends.
     fn evict_main(&mut self) {
         let Some(ticket) = self.main.pop_front() else { return };
         let Some(entry) = self.entries.get_mut(&ticket.page).filter(|entry| entry.ticket == ticket.ticket) else {

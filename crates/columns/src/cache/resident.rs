@@ -25,8 +25,8 @@ pub struct Resident {
     page: PageAddress,
     /// Held while decoding: a second query then finds the column, and would have had to decode for as long as it waits.
     state: Mutex<State>,
-    /// Scans that have asked for it. The first takes what it needs from the encoded bytes and leaves them as they are: a run that
-    /// is scanned once does not take the memory of its values. The second decodes it for all that follow.
+    /// Scans that have asked for it. The first takes what it needs from the encoded bytes and leaves them as they are:
+    /// a run that is scanned once does not take the memory of its values. The second decodes it for all that follow.
     uses: AtomicU32,
 }
 

@@ -13,8 +13,8 @@ use vortex_error::{VortexResult, vortex_err};
 /// Rows for each value, at least, with which no other encoding of text takes less.
 const ROWS_PER_VALUE_MIN: usize = 16;
 
-/// The library's dictionary of a text column, its values those that rows have, in order, and nothing compressed; `None` if
-/// another encoding may suit better. In the place of a NULL is the value before it.
+/// The library's dictionary of a text column, its values those that rows have, in order, and nothing compressed; `None`
+/// if another encoding may suit better. In the place of a NULL is the value before it.
 pub fn dictionary(array: &TextDictionary) -> VortexResult<Option<DictArray>> {
     let keys = array.keys();
     let values = array.values().as_string_view_opt().ok_or_else(|| vortex_err!("a dictionary of other than text"))?;

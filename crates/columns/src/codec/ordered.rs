@@ -1,7 +1,7 @@
 //! Dictionaries in the order of their values.
 //!
-//! The library numbers distinct values as its hash tables give them. In order, a range of values is a range of codes, which are
-//! compared while they are unpacked; and equal columns have equal bytes.
+//! The library numbers distinct values as its hash tables give them. In order, a range of values is a range of codes,
+//! which are compared while they are unpacked; and equal columns have equal bytes.
 
 use vortex_array::arrays::dict::DictArraySlotsExt;
 use vortex_array::arrays::{DictArray, PrimitiveArray, VarBinViewArray};

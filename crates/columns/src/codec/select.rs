@@ -100,7 +100,8 @@ fn packed(
     if !values.is::<BitPacked>() {
         return Ok(None);
     }
-    // Packed values are not negative and have a bit to spare: what is out of the type's reach is decided without a look.
+    // Packed values are not negative and have a bit to spare: what is out of the type's reach is decided without a
+    // look.
     let number = values.dtype().as_ptype();
     let largest = match number {
         PType::I16 => i128::from(i16::MAX),

@@ -1,9 +1,10 @@
 //! The codec of segments: the arrays of the vortex library, compressed as BtrBlocks does.
 //!
-//! The compressor tries the encodings that suit a column on a sample and keeps the smallest, in cascades: a dictionary whose
-//! codes are bit-packed, say. Only encodings that the library has frozen are written ([`ENCODINGS`]).
+//! The compressor tries the encodings that suit a column on a sample and keeps the smallest, in cascades: a dictionary
+//! whose codes are bit-packed, say. Only encodings that the library has frozen are written ([`ENCODINGS`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use arrow_array::{Array, BooleanArray};
 use arrow_buffer::{BooleanBuffer, Buffer};
@@ -230,13 +231,18 @@ impl Codec for VortexCodec {
 
 /// Runs what reads encoded bytes.
 ///
-/// The library returns errors for most damage, but asserts on some. Bytes come here after their checksum was compared, so
-/// this wall stands for damage that was there when the checksum was made, and for mistakes; a scan then fails,
-/// and not its process.
+/// The library returns errors for most damage, but asserts on some. Bytes come here after their checksum was compared,
+/// so this wall stands for damage that was there when the checksum was made, and for mistakes; a scan then fails, and
+/// not its process.
 fn walled<T>(read: impl FnOnce() -> VortexResult<T>) -> Result<T, ColumnsError> {
     let damaged = |what: String| ColumnsError::Corrupt(format!("encoded column: {what}"));
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(result) => result.map_err(|error: VortexError| damaged(error.to_string())),
         Err(_) => Err(damaged("the decoder gave up".to_owned())),
     }
+}
+
+/// The codec that segments are written with.
+pub fn codec() -> Arc<dyn Codec> {
+    Arc::new(VortexCodec::default())
 }

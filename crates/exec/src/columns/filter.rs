@@ -154,7 +154,8 @@ impl Observations {
     }
 }
 
-/// Applies a condition to the rows that are left of a segment. Returns how many it looked at, and how many of these pass.
+/// Applies a condition to the rows that are left of a segment. Returns how many it looked at, and how many of these
+/// pass.
 pub(super) fn apply(condition: &Condition, columns: &[Column], selection: &mut Selection) -> Result<(usize, usize)> {
     let (mut tested, mut passed) = (0, 0);
     for index in 0..selection.slices() {

@@ -1,14 +1,16 @@
-//! Where rows are in the segments, by their primary keys: what hides rows of segments knows keys, and a scan wants positions.
+//! Where rows are in the segments, by their primary keys: what hides rows of segments knows keys, and a scan wants
+//! positions.
 //!
 //! ```text
-//!   keys, ascending ─► by first keys: segments ─► key columns, through the cache ─► binary search, column by column ─► positions
+//!   keys, ascending ─► segments, by first keys ─► key columns, through the cache ─► positions, by binary search
 //! ```
 //!
-//! Only key columns of segments with one of the keys are read, some segments ahead. A key costs a binary search in values that are
-//! decoded already; rows without a key cost nothing.
+//! Only key columns of segments with one of the keys are read, some segments ahead. A key costs a binary search in
+//! values that are decoded already; rows without a key cost nothing.
 //!
-//! A hidden row id is not a column of the segments. Where a segment's ids have no gap, which its first id, its rows and the next segment's
-//! first id tell, the position follows from the id. Otherwise the caller lists the ids: the primary tree has them, in order.
+//! A hidden row id is not a column of the segments. Where a segment's ids have no gap, which its first id, its rows and
+//! the next segment's first id tell, the position follows from the id. Otherwise the caller lists the ids: the primary
+//! tree has them, in order.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -29,8 +31,8 @@ use saki_vector::{Column, form};
 
 use super::reader::{Request, SegmentReader};
 use crate::blocking::wait_for;
-use crate::column::array_value;
 use crate::error::ExecError;
+use crate::rows::column::array_value;
 
 /// Segments whose key columns are asked for before they are needed.
 const SEGMENTS_AHEAD: usize = 16;
@@ -42,7 +44,8 @@ pub type ListIds<'l> = dyn FnMut(usize) -> Result<Vec<i64>, ExecError> + Send + 
 pub enum SegmentKey<'k> {
     /// Columns of the segments, in the order of the key.
     Columns(&'k [usize]),
-    /// A row id that segments do not have. All ids are less than `next`; `list` is called for segments whose ids have gaps.
+    /// A row id that segments do not have. All ids are less than `next`; `list` is called for segments whose ids have
+    /// gaps.
     RowId { next: i64, list: &'k mut ListIds<'k> },
 }
 

@@ -65,7 +65,8 @@ impl fmt::Display for ScanMetrics {
         let milliseconds = |nanos: &AtomicU64| get(nanos) as f64 / 1e6;
         write!(
             f,
-            "segments={} (pruned={} by_keys={} skipped={}) runs read={} cached={} shared={} bytes={} rows_in={} rows={} \
+            "segments={} (pruned={} by_keys={} skipped={}) runs read={} cached={} shared={} bytes={} \
+             rows_in={} rows={} \
              decode={:.1}ms io_wait={:.1}ms",
             get(&self.segments),
             get(&self.segments_pruned),

@@ -1,7 +1,8 @@
 //! Reading runs: one thread with a lane for all scans of a database.
 //!
-//! It sleeps in the lane's poll, hands large requests to the device and what comes back to the cache, and looks at no byte: a gigabyte
-//! a second is some thousand wake-ups. So the query threads keep their cores, and no runtime's thread ever waits for a device.
+//! It sleeps in the lane's poll, hands large requests to the device and what comes back to the cache, and looks at no
+//! byte: a gigabyte a second is some thousand wake-ups. So the query threads keep their cores, and no runtime's thread
+//! ever waits for a device.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -17,10 +18,7 @@ use saki_columns::{Codec, ColumnCache, ColumnsError, Load};
 use saki_page::{IoShare, PageWaker, Refusal};
 use saki_volume::{BufferPool, RunLane, RunRead, Volume};
 
-use super::ColumnScan;
-use super::run::ColumnScanRun;
 use crate::error::ExecError;
-use crate::plan::RunOptions;
 
 /// How long an idle reader sleeps; requests end it at once.
 const IDLE: Duration = Duration::from_secs(1);
@@ -72,11 +70,6 @@ impl SegmentReader {
         let waker =
             receiver.recv().map_err(|_| ExecError::Internal("the segment reader died at its start".into()))??;
         Ok(Arc::new(Self { cache, codec, inbox, waker, thread: Some(thread) }))
-    }
-
-    /// Prepares to run a scan; nothing is read before one of its partitions is polled.
-    pub fn run(self: &Arc<Self>, scan: ColumnScan, options: &RunOptions) -> Arc<ColumnScanRun> {
-        ColumnScanRun::new(Arc::clone(self), scan, options)
     }
 
     /// Decoded columns and encoded runs in memory.

@@ -10,7 +10,7 @@ use saki_vector::{Batch, Column};
 
 use super::metrics::ScanCounts;
 use super::reader::Request;
-use super::run::ColumnScanRun;
+use super::setup::ScanSetup;
 use crate::error::ExecError;
 
 /// Where rows come from.
@@ -27,12 +27,12 @@ pub(super) struct ScanSegment {
     /// Conditions that zones have not decided.
     pub conditions: Vec<usize>,
     /// By position in the scan's columns.
-    slots: Vec<Slot>,
+    states: Vec<ColumnState>,
     /// Bytes of the runs on their way.
     pub loading_bytes: usize,
 }
 
-enum Slot {
+enum ColumnState {
     Unasked,
     Loading(Arc<Load>),
     Resident(Arc<Resident>),
@@ -41,55 +41,49 @@ enum Slot {
 
 impl ScanSegment {
     pub fn new(origin: Origin, conditions: Vec<usize>, columns: usize) -> Self {
-        let slots = (0..columns).map(|_| Slot::Unasked).collect();
-        Self { origin, conditions, slots, loading_bytes: 0 }
+        let states = (0..columns).map(|_| ColumnState::Unasked).collect();
+        Self { origin, conditions, states, loading_bytes: 0 }
     }
 
     /// How many rows there are. Those of an overlay are made.
-    pub fn open(&mut self, run: &ColumnScanRun) -> Result<usize, ExecError> {
+    pub fn open(&mut self, setup: &ScanSetup) -> Result<usize, ExecError> {
         let part = match self.origin {
-            Origin::Segment(index) => return Ok(run.scan.table.segments[index].rows as usize),
+            Origin::Segment(index) => return Ok(setup.scan.table.segments[index].rows as usize),
             Origin::Overlay(part) => part,
         };
-        let overlay = run.scan.overlay.as_ref();
+        let overlay = setup.scan.overlay.as_ref();
         let overlay = overlay.ok_or_else(|| ExecError::Internal("a part of no overlay".into()))?;
-        let Batch { columns, rows } = overlay.rows(part, &run.columns)?;
-        if columns.len() != run.columns.len() || columns.iter().any(|column| column.len() != rows) {
+        let Batch { columns, rows } = overlay.rows(part, &setup.columns)?;
+        if columns.len() != setup.columns.len() || columns.iter().any(|column| column.len() != rows) {
             return Err(ExecError::Overlay("not the columns that were asked for".into()));
         }
-        self.slots = columns.into_iter().map(Slot::Decoded).collect();
+        self.states = columns.into_iter().map(ColumnState::Decoded).collect();
         Ok(rows)
     }
 
-    fn segment<'a>(&self, run: &'a ColumnScanRun) -> Option<&'a Segment> {
+    fn segment<'a>(&self, setup: &'a ScanSetup) -> Option<&'a Segment> {
         match self.origin {
-            Origin::Segment(index) => run.scan.table.segments.get(index),
+            Origin::Segment(index) => setup.scan.table.segments.get(index),
             Origin::Overlay(_) => None,
         }
     }
 
     /// Asks for a column, unless that has been done; what has to be read for it is added to `requests`.
-    pub fn ask(
-        &mut self,
-        run: &Arc<ColumnScanRun>,
-        position: usize,
-        requests: &mut Vec<Request>,
-        counts: &mut ScanCounts,
-    ) {
-        if !matches!(self.slots[position], Slot::Unasked) {
+    pub fn ask(&mut self, setup: &ScanSetup, position: usize, requests: &mut Vec<Request>, counts: &mut ScanCounts) {
+        if !matches!(self.states[position], ColumnState::Unasked) {
             return;
         }
-        let Some(segment) = self.segment(run) else { return };
-        let pages = &segment.columns[run.columns[position]];
-        self.slots[position] = match run.reader.cache.fetch(pages.first_page) {
+        let Some(segment) = self.segment(setup) else { return };
+        let pages = &segment.columns[setup.columns[position]];
+        self.states[position] = match setup.reader.cache.fetch(pages.first_page) {
             Fetch::Resident(resident) => {
                 counts.runs_cached += 1;
-                Slot::Resident(resident)
+                ColumnState::Resident(resident)
             }
             Fetch::Joined(load) => {
                 counts.runs_shared += 1;
                 self.loading_bytes += pages.bytes as usize;
-                Slot::Loading(load)
+                ColumnState::Loading(load)
             }
             Fetch::Begun(load) => {
                 counts.runs_read += 1;
@@ -99,26 +93,26 @@ impl ScanSegment {
                     load: Arc::downgrade(&load),
                     first: pages.first_page,
                     bytes: pages.bytes as usize,
-                    share: Arc::clone(&run.share),
+                    share: Arc::clone(&setup.share),
                 });
-                Slot::Loading(load)
+                ColumnState::Loading(load)
             }
         };
     }
 
     /// Whether every column asked for has come.
     pub fn has_come(&self) -> bool {
-        self.slots.iter().all(|slot| !matches!(slot, Slot::Loading(load) if !load.has_ended()))
+        self.states.iter().all(|state| !matches!(state, ColumnState::Loading(load) if !load.has_ended()))
     }
 
     /// Ready once every column asked for has come; wakes `context` when one more has.
-    pub fn poll(&mut self, run: &ColumnScanRun, context: &mut Context<'_>) -> Poll<Result<(), ExecError>> {
-        for position in 0..self.slots.len() {
-            let Slot::Loading(load) = &self.slots[position] else { continue };
+    pub fn poll(&mut self, setup: &ScanSetup, context: &mut Context<'_>) -> Poll<Result<(), ExecError>> {
+        for position in 0..self.states.len() {
+            let ColumnState::Loading(load) = &self.states[position] else { continue };
             match load.poll(context) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(resident)) => self.slots[position] = Slot::Resident(resident),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(self.error(run, position, error))),
+                Poll::Ready(Ok(resident)) => self.states[position] = ColumnState::Resident(resident),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(self.error(setup, position, error))),
             }
         }
         self.loading_bytes = 0;
@@ -126,53 +120,48 @@ impl ScanSegment {
     }
 
     /// The values of a column that has come.
-    pub fn column(
-        &mut self,
-        run: &ColumnScanRun,
-        position: usize,
-        counts: &mut ScanCounts,
-    ) -> Result<Column, ExecError> {
-        let resident = match &self.slots[position] {
-            Slot::Decoded(column) => return Ok(column.clone()),
-            Slot::Resident(resident) => resident,
-            Slot::Unasked | Slot::Loading(_) => {
+    pub fn column(&mut self, setup: &ScanSetup, position: usize, counts: &mut ScanCounts) -> Result<Column, ExecError> {
+        let resident = match &self.states[position] {
+            ColumnState::Decoded(column) => return Ok(column.clone()),
+            ColumnState::Resident(resident) => resident,
+            ColumnState::Unasked | ColumnState::Loading(_) => {
                 return Err(ExecError::Internal("a column is used before it has come".into()));
             }
         };
         let begun = (!resident.is_decoded()).then(Instant::now);
-        let column = run.reader.cache.column(resident, &self.content(run, position)?);
+        let column = setup.reader.cache.column(resident, &self.content(setup, position)?);
         counts.decode_nanos += begun.map_or(0, |begun| begun.elapsed().as_nanos() as u64);
-        let column = column.map_err(|error| self.error(run, position, error))?;
-        self.slots[position] = Slot::Decoded(column.clone());
+        let column = column.map_err(|error| self.error(setup, position, error))?;
+        self.states[position] = ColumnState::Decoded(column.clone());
         Ok(column)
     }
 
     /// The rows that pass a test of a column that has come, if its encoded bytes tell.
-    pub fn select(&self, run: &ColumnScanRun, position: usize, test: &Test) -> Result<Option<BooleanArray>, ExecError> {
-        let Slot::Resident(resident) = &self.slots[position] else { return Ok(None) };
-        let rows = run.reader.cache.select(resident, &self.content(run, position)?, test);
-        rows.map_err(|error| self.error(run, position, error))
+    pub fn select(&self, setup: &ScanSetup, position: usize, test: &Test) -> Result<Option<BooleanArray>, ExecError> {
+        let ColumnState::Resident(resident) = &self.states[position] else { return Ok(None) };
+        let rows = setup.reader.cache.select(resident, &self.content(setup, position)?, test);
+        rows.map_err(|error| self.error(setup, position, error))
     }
 
-    fn content<'a>(&self, run: &'a ColumnScanRun, position: usize) -> Result<RunContent<'a>, ExecError> {
-        let column = run.columns[position];
-        let segment = self.segment(run).ok_or_else(|| ExecError::Internal("a run outside of segments".into()))?;
+    fn content<'a>(&self, setup: &'a ScanSetup, position: usize) -> Result<RunContent<'a>, ExecError> {
+        let column = setup.columns[position];
+        let segment = self.segment(setup).ok_or_else(|| ExecError::Internal("a run outside of segments".into()))?;
         Ok(RunContent {
             run: &segment.columns[column],
-            data_type: run.scan.table.columns[column].data_type,
+            data_type: setup.scan.table.columns[column].data_type,
             rows: segment.rows as usize,
-            codec: &*run.reader.codec,
+            codec: &*setup.reader.codec,
         })
     }
 
-    fn error(&self, run: &ColumnScanRun, position: usize, error: ColumnsError) -> ExecError {
-        let table = &run.scan.table;
+    fn error(&self, setup: &ScanSetup, position: usize, error: ColumnsError) -> ExecError {
+        let table = &setup.scan.table;
         ExecError::Segment {
             table: table.name.clone(),
             segment: match self.origin {
                 Origin::Segment(index) | Origin::Overlay(index) => index,
             },
-            column: table.columns[run.columns[position]].name.clone(),
+            column: table.columns[setup.columns[position]].name.clone(),
             error: Box::new(error),
         }
     }

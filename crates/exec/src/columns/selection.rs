@@ -136,7 +136,8 @@ impl Selection {
         }
     }
 
-    /// The next slices from `*slice` on that make a batch of at least `wanted` rows, if there are so many, and at most [`BATCH_ROWS`].
+    /// The next slices from `*slice` on that make a batch of at least `wanted` rows, if there are so many, and at most
+    /// [`BATCH_ROWS`].
     pub fn next_part(&self, slice: &mut usize, wanted: usize) -> Option<Part> {
         while matches!(self.slices.get(*slice)?, Slice::None) {
             *slice += 1;

@@ -14,9 +14,9 @@ use std::time::Instant;
 use arrow_select::filter::FilterBuilder;
 use saki_vector::{Batch, Column};
 
+use super::execution::ScanExecution;
 use super::filter::{Observations, apply};
 use super::metrics::ScanCounts;
-use super::run::ColumnScanRun;
 use super::segment::{Origin, ScanSegment};
 use super::selection::{Part, Selection};
 use crate::blocking::wait_for;
@@ -31,7 +31,7 @@ const SEGMENTS_PER_POLL: usize = 8;
 
 /// The rows of one partition, in no order. Dropping it ends the partition.
 pub struct ColumnStream {
-    run: Arc<ColumnScanRun>,
+    execution: Arc<ScanExecution>,
     partition: usize,
     observations: Observations,
     counts: ScanCounts,
@@ -47,6 +47,13 @@ pub struct ColumnStream {
     waiting_since: Option<Instant>,
 }
 
+impl ScanExecution {
+    /// Opens a partition; each may be polled by a thread of its own. Those beyond [`Self::partitions`] are empty.
+    pub fn open(self: &Arc<Self>, partition: usize) -> ColumnStream {
+        ColumnStream::new(Arc::clone(self), partition)
+    }
+}
+
 /// A segment whose rows are being handed on.
 struct Emitting {
     columns: Vec<Column>,
@@ -55,25 +62,25 @@ struct Emitting {
 }
 
 impl ColumnStream {
-    pub(super) fn new(run: Arc<ColumnScanRun>, partition: usize) -> Self {
+    fn new(execution: Arc<ScanExecution>, partition: usize) -> Self {
         Self {
             partition,
-            observations: Observations::new(run.conditions.len()),
+            observations: Observations::new(execution.setup.conditions.len()),
             counts: ScanCounts::default(),
             waiting: None,
             parked: VecDeque::new(),
             emitting: None,
             small: (Vec::new(), 0),
             exhausted: false,
-            ended: partition >= run.partitions(),
+            ended: partition >= execution.partitions(),
             waiting_since: None,
-            run,
+            execution,
         }
     }
 
-    /// The run this partition belongs to.
-    pub fn run(&self) -> &Arc<ColumnScanRun> {
-        &self.run
+    /// The execution this partition belongs to.
+    pub fn execution(&self) -> &Arc<ScanExecution> {
+        &self.execution
     }
 
     /// The next batch, with the output columns; `None` after the last. After an error there is nothing more.
@@ -92,7 +99,7 @@ impl ColumnStream {
             Ok(Some(Poll::Ready(batch))) => Some(Ok(batch)),
             Ok(None) => None,
             Err(error) => {
-                self.run.stop();
+                self.execution.stop();
                 Some(Err(error))
             }
         };
@@ -111,7 +118,7 @@ impl ColumnStream {
     fn advance(&mut self, context: &mut Context<'_>) -> Result<Option<Poll<Batch>>, ExecError> {
         let mut segments = 0;
         loop {
-            if self.run.is_stopped() {
+            if self.execution.is_stopped() {
                 return Ok(None);
             }
             if let Some(batch) = self.emit()? {
@@ -131,7 +138,7 @@ impl ColumnStream {
                 Poll::Ready(Some(segment)) => {
                     segments += 1;
                     self.filter(segment)?;
-                    self.run.metrics.add(&mut self.counts);
+                    self.execution.metrics.add(&mut self.counts);
                 }
                 Poll::Ready(None) if self.parked.is_empty() => {
                     return Ok(self.flush()?.and_then(|batch| self.claim(batch)).map(Poll::Ready));
@@ -144,7 +151,7 @@ impl ColumnStream {
     /// Takes a parked segment up again if its columns have come.
     fn unpark(&mut self, context: &mut Context<'_>) -> Result<bool, ExecError> {
         for index in 0..self.parked.len() {
-            if self.parked[index].0.poll(&self.run, context)?.is_ready()
+            if self.parked[index].0.poll(&self.execution.setup, context)?.is_ready()
                 && let Some((segment, selection)) = self.parked.remove(index)
             {
                 self.begin_emitting(segment, selection)?;
@@ -160,27 +167,27 @@ impl ColumnStream {
             if self.parked.len() >= PARKED_MAX {
                 return Ok(Poll::Pending);
             }
-            self.waiting = if self.exhausted { None } else { self.run.take(self.partition, &mut self.counts) };
+            self.waiting = if self.exhausted { None } else { self.execution.take(self.partition, &mut self.counts) };
         }
         let Some(segment) = &mut self.waiting else {
             self.exhausted = true;
             return Ok(Poll::Ready(None));
         };
-        Ok(segment.poll(&self.run, context)?.map(|()| self.waiting.take()))
+        Ok(segment.poll(&self.execution.setup, context)?.map(|()| self.waiting.take()))
     }
 
     /// Applies the conditions, and asks for the output's columns if a row is left.
     fn filter(&mut self, mut segment: ScanSegment) -> Result<(), ExecError> {
-        let rows = segment.open(&self.run)?;
+        let rows = segment.open(&self.execution.setup)?;
         if let Origin::Overlay(_) = segment.origin {
             self.counts.rows_in += rows as u64;
             self.counts.overlay_rows += rows as u64;
         }
         let mut selection = Selection::all(rows);
-        let mut hides = self.run.scan.overlay.is_some();
-        for index in self.observations.order(&self.run.conditions, &segment.conditions) {
+        let mut hides = self.execution.setup.scan.overlay.is_some();
+        for index in self.observations.order(&self.execution.setup.conditions, &segment.conditions) {
             // Errors of hidden rows are none of the query's.
-            if self.run.conditions[index].is_fallible() && std::mem::take(&mut hides) {
+            if self.execution.setup.conditions[index].is_fallible() && std::mem::take(&mut hides) {
                 self.hide(segment.origin, &mut selection)?;
             }
             if selection.is_empty() {
@@ -193,20 +200,20 @@ impl ColumnStream {
             self.hide(segment.origin, &mut selection)?;
         }
         if !segment.conditions.is_empty() {
-            self.run.note_filtered(!selection.is_empty());
+            self.execution.setup.note_filtered(!selection.is_empty());
         }
         if selection.is_empty() {
             self.counts.segments_skipped += 1;
             return Ok(());
         }
         let mut requests = Vec::new();
-        for position in &self.run.output {
-            segment.ask(&self.run, *position, &mut requests, &mut self.counts);
+        for position in &self.execution.setup.output {
+            segment.ask(&self.execution.setup, *position, &mut requests, &mut self.counts);
         }
-        self.run.reader.request(requests);
+        self.execution.setup.reader.request(requests);
         if segment.has_come() {
             // Nothing wakes: all of it is here.
-            let ready = segment.poll(&self.run, &mut Context::from_waker(Waker::noop()))?;
+            let ready = segment.poll(&self.execution.setup, &mut Context::from_waker(Waker::noop()))?;
             debug_assert!(ready.is_ready());
             return self.begin_emitting(segment, selection);
         }
@@ -216,7 +223,8 @@ impl ColumnStream {
 
     /// Leaves the rows out that what lies over the segments hides; nobody asks where no row is left.
     fn hide(&mut self, origin: Origin, selection: &mut Selection) -> Result<(), ExecError> {
-        let (Some(overlay), Origin::Segment(segment), false) = (&self.run.scan.overlay, origin, selection.is_empty())
+        let (Some(overlay), Origin::Segment(segment), false) =
+            (&self.execution.setup.scan.overlay, origin, selection.is_empty())
         else {
             return Ok(());
         };
@@ -234,11 +242,11 @@ impl ColumnStream {
         segment: &mut ScanSegment,
         selection: &mut Selection,
     ) -> Result<(usize, usize), ExecError> {
-        let run = Arc::clone(&self.run);
-        let condition = &run.conditions[index];
+        let execution = Arc::clone(&self.execution);
+        let condition = &execution.setup.conditions[index];
         if let (Some(test), [position]) = (condition.test(), &condition.positions[..])
-            && !run.output.contains(position)
-            && let Some(kept) = segment.select(&run, *position, test)?
+            && !execution.setup.output.contains(position)
+            && let Some(kept) = segment.select(&execution.setup, *position, test)?
         {
             selection.and(kept.values());
             return Ok((selection.rows(), kept.true_count()));
@@ -246,14 +254,15 @@ impl ColumnStream {
         let columns = condition
             .positions
             .iter()
-            .map(|position| segment.column(&run, *position, &mut self.counts))
+            .map(|position| segment.column(&execution.setup, *position, &mut self.counts))
             .collect::<Result<Vec<_>, _>>()?;
         apply(condition, &columns, selection).map_err(ExecError::Vector)
     }
 
     fn begin_emitting(&mut self, mut segment: ScanSegment, selection: Selection) -> Result<(), ExecError> {
-        let run = Arc::clone(&self.run);
-        let columns = run.output.iter().map(|position| segment.column(&run, *position, &mut self.counts));
+        let execution = Arc::clone(&self.execution);
+        let columns =
+            execution.setup.output.iter().map(|position| segment.column(&execution.setup, *position, &mut self.counts));
         let columns = columns.collect::<Result<_, _>>()?;
         self.emitting = Some(Emitting { columns, selection, next_slice: 0 });
         Ok(())
@@ -266,7 +275,7 @@ impl ColumnStream {
                 self.emitting = None;
                 break;
             };
-            if batch.rows >= BATCH_ROWS_MIN || self.run.scan.limit.is_some() {
+            if batch.rows >= BATCH_ROWS_MIN || self.execution.setup.scan.limit.is_some() {
                 return Ok(Some(batch));
             }
             self.small.1 += batch.rows;
@@ -297,7 +306,7 @@ impl ColumnStream {
 
     /// The part of a batch that the limit still allows.
     fn claim(&mut self, batch: Batch) -> Option<Batch> {
-        let rows = self.run.claim(batch.rows);
+        let rows = self.execution.claim(batch.rows);
         self.counts.rows += rows as u64;
         match rows {
             0 => None,
@@ -313,7 +322,7 @@ impl ColumnStream {
         self.parked.clear();
         self.emitting = None;
         self.small = (Vec::new(), 0);
-        self.run.metrics.add(&mut self.counts);
+        self.execution.metrics.add(&mut self.counts);
     }
 }
 

@@ -15,7 +15,7 @@ use arrow_schema::DataType as ArrowType;
 use proptest::prelude::*;
 use saki_base::CHUNK_BYTES;
 use saki_base::value::Value;
-use saki_exec::{ColumnScan, ColumnScanRun, ExecError, Execution, RunOptions, SegmentReader};
+use saki_exec::{ColumnScan, ExecError, ExecutionOptions, ScanExecution, SegmentReader, VisitOrder};
 use saki_vector::expr::{ArithmeticOp, CompareOp, LikePattern, ValueSet};
 use saki_vector::{Batch, Column, Expr, KeyFilter, VectorError, form};
 use table::{COMMENT, DAY, FLAG, Fixture, ID, NAME, NAMES, QUANTITY, Row, rows};
@@ -168,14 +168,14 @@ fn scan(fixture: &Fixture, output: &[usize], filter: &[Condition], limit: Option
         filter: filter.iter().map(Condition::expr).collect(),
         keys: Vec::new(),
         limit,
-        snapshot: fixture.volume.snapshot(),
+        snapshot: fixture.volume.hold(),
         overlay: None,
         overlay_apart: false,
     }
 }
 
-fn options(partitions: usize) -> RunOptions {
-    RunOptions { partitions, ..RunOptions::default() }
+fn options(partitions: usize) -> ExecutionOptions {
+    ExecutionOptions { partitions, ..ExecutionOptions::default() }
 }
 
 /// The rows of a batch as text.
@@ -199,12 +199,12 @@ fn texts(batch: &Batch, output: &[usize]) -> Vec<Vec<Option<String>>> {
     (0..batch.rows).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
 }
 
-/// All rows of a run, its partitions polled in threads of their own.
-fn collect(run: &Arc<ColumnScanRun>, output: &[usize]) -> Result<Vec<Vec<Option<String>>>, ExecError> {
+/// All rows of an execution, its partitions polled in threads of their own.
+fn collect(execution: &Arc<ScanExecution>, output: &[usize]) -> Result<Vec<Vec<Option<String>>>, ExecError> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..run.partitions())
+        let threads: Vec<_> = (0..execution.partitions())
             .map(|partition| {
-                let mut stream = run.open(partition);
+                let mut stream = execution.open(partition);
                 scope.spawn(move || {
                     let mut rows = Vec::new();
                     while let Some(batch) = stream.next_blocking() {
@@ -241,7 +241,7 @@ fn is_part(part: &[Vec<Option<String>>], all: &[Vec<Option<String>>]) -> bool {
     part.iter().all(|row| left.any(|other| other == row))
 }
 
-fn run(reader: &Arc<SegmentReader>, scan: ColumnScan, options: &RunOptions) -> Arc<ColumnScanRun> {
+fn run(reader: &Arc<SegmentReader>, scan: ColumnScan, options: &ExecutionOptions) -> Arc<ScanExecution> {
     reader.run(scan, options)
 }
 
@@ -285,8 +285,8 @@ proptest! {
         let rows = rows(seed, count);
         let fixture = Fixture::new(seed, &rows, segment_rows);
         let reader = fixture.reader(cache_bytes);
-        let execution = if in_order { Execution::InOrder } else { Execution::OutOfOrder };
-        let options = RunOptions { execution, memory_bytes, ..options(partitions) };
+        let order = if in_order { VisitOrder::InOrder } else { VisitOrder::OutOfOrder };
+        let options = ExecutionOptions { order, memory_bytes, ..options(partitions) };
         for filter in &filters {
             let everything = expected(&rows, &output, filter);
             if let Some(keys) = &keys {
@@ -299,9 +299,9 @@ proptest! {
             }
             // The second time, what the cache has kept is used.
             for _ in 0..2 {
-                let run = run(&reader, scan(&fixture, &output, filter, None), &options);
-                prop_assert_eq!(&collect(&run, &output).unwrap(), &everything);
-                prop_assert_eq!(run.metrics().rows.load(Ordering::Relaxed), everything.len() as u64);
+                let execution = run(&reader, scan(&fixture, &output, filter, None), &options);
+                prop_assert_eq!(&collect(&execution, &output).unwrap(), &everything);
+                prop_assert_eq!(execution.metrics().rows.load(Ordering::Relaxed), everything.len() as u64);
             }
             let found = collect(&run(&reader, scan(&fixture, &output, filter, limit), &options), &output).unwrap();
             prop_assert_eq!(found.len(), limit.unwrap_or(usize::MAX).min(everything.len()));
@@ -317,19 +317,19 @@ fn zones_rule_segments_out_and_the_rest_is_read_late() {
     let fixture = Fixture::new(1, &rows, 1000);
     let reader = fixture.reader(64 << 20);
     let filter = [Condition::IdBelow(3 * 1500)];
-    let run = run(&reader, scan(&fixture, &[COMMENT], &filter, None), &options(2));
-    assert_eq!(collect(&run, &[COMMENT]).unwrap().len(), 1500);
+    let execution = run(&reader, scan(&fixture, &[COMMENT], &filter, None), &options(2));
+    assert_eq!(collect(&execution, &[COMMENT]).unwrap().len(), 1500);
     let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-    let metrics = run.metrics();
+    let metrics = execution.metrics();
     assert_eq!((get(&metrics.segments), get(&metrics.segments_pruned)), (20, 18));
     // The first segment passes as a whole by its zone: its ids are not read.
     assert_eq!(get(&metrics.runs_read), 3, "{metrics}");
 
     // A value between those of every segment's zones, and of no row: no other column is read.
     let filter = [Condition::NameNotLike("am"), Condition::NameLike("am")];
-    let run = self::run(&reader, scan(&fixture, &[ID, COMMENT], &filter, None), &options(2));
-    assert_eq!(collect(&run, &[ID, COMMENT]).unwrap().len(), 0);
-    let metrics = run.metrics();
+    let execution = run(&reader, scan(&fixture, &[ID, COMMENT], &filter, None), &options(2));
+    assert_eq!(collect(&execution, &[ID, COMMENT]).unwrap().len(), 0);
+    let metrics = execution.metrics();
     assert_eq!(get(&metrics.runs_read) + get(&metrics.runs_cached), 20, "{metrics}");
     assert_eq!(get(&metrics.segments_skipped), 20);
 }
@@ -342,8 +342,8 @@ fn keys_rule_segments_and_rows_out() {
     let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let scan_with = |keys: Keys| {
         let scan = ColumnScan { keys: vec![keys.filter()], ..scan(&fixture, &[ID], &[], None) };
-        let run = run(&reader, scan, &options(2));
-        (collect(&run, &[ID]).unwrap(), run)
+        let execution = run(&reader, scan, &options(2));
+        (collect(&execution, &[ID]).unwrap(), execution)
     };
     let (found, scanned) = scan_with(Keys::Ids(vec![3, 6, 30_003, -5]));
     assert_eq!(found.len(), 3, "few integers are known exactly");
@@ -357,9 +357,9 @@ fn nothing_is_read_to_count_rows() {
     let rows = rows(2, 5000);
     let fixture = Fixture::new(2, &rows, 700);
     let reader = fixture.reader(64 << 20);
-    let run = run(&reader, scan(&fixture, &[], &[], None), &options(1));
-    assert_eq!(collect(&run, &[]).unwrap().len(), 5000);
-    assert_eq!(run.metrics().runs_read.load(Ordering::Relaxed), 0);
+    let execution = run(&reader, scan(&fixture, &[], &[], None), &options(1));
+    assert_eq!(collect(&execution, &[]).unwrap().len(), 5000);
+    assert_eq!(execution.metrics().runs_read.load(Ordering::Relaxed), 0);
 }
 
 #[test]
@@ -369,13 +369,13 @@ fn queries_at_once_share_reads_and_what_was_decoded() {
     let reader = fixture.reader(64 << 20);
     let output = [ID, NAME, COMMENT];
     let all = expected(&rows, &output, &[]);
-    let runs: Vec<_> = (0..3).map(|_| run(&reader, scan(&fixture, &output, &[], None), &options(2))).collect();
+    let executions: Vec<_> = (0..3).map(|_| run(&reader, scan(&fixture, &output, &[], None), &options(2))).collect();
     std::thread::scope(|scope| {
-        for run in &runs {
-            scope.spawn(|| assert_eq!(collect(run, &output).unwrap(), all));
+        for execution in &executions {
+            scope.spawn(|| assert_eq!(collect(execution, &output).unwrap(), all));
         }
     });
-    let read: u64 = runs.iter().map(|run| run.metrics().runs_read.load(Ordering::Relaxed)).sum();
+    let read: u64 = executions.iter().map(|execution| execution.metrics().runs_read.load(Ordering::Relaxed)).sum();
     assert_eq!(read, 3 * 40, "each run once");
     reader.cache().clear();
     assert_eq!(reader.cache().bytes(), 0);
@@ -394,18 +394,18 @@ fn a_flipped_byte_is_an_error_that_names_table_and_column() {
     fixture.overwrite(offset, &page);
     let reader = fixture.reader(64 << 20);
     for _ in 0..2 {
-        let run = run(&reader, scan(&fixture, &[NAME], &[], None), &options(2));
-        let error = collect(&run, &[NAME]).unwrap_err();
+        let execution = run(&reader, scan(&fixture, &[NAME], &[], None), &options(2));
+        let error = collect(&execution, &[NAME]).unwrap_err();
         assert!(matches!(&error, ExecError::Segment { segment: 1, column, .. } if column == "name"), "{error}");
         assert!(error.to_string().contains("things") && error.to_string().contains("checksum"), "{error}");
     }
-    let run = run(&reader, scan(&fixture, &[ID, DAY], &[], None), &options(2));
-    assert_eq!(collect(&run, &[ID, DAY]).unwrap().len(), 3000, "other columns are not affected");
+    let execution = run(&reader, scan(&fixture, &[ID, DAY], &[], None), &options(2));
+    assert_eq!(collect(&execution, &[ID, DAY]).unwrap().len(), 3000, "other columns are not affected");
     // What was damaged has not stayed: the bytes are read again.
     page[damaged.bytes as usize / 2 % 4096] ^= 0x10;
     fixture.overwrite(offset, &page);
-    let run = self::run(&reader, scan(&fixture, &[NAME], &[], None), &options(2));
-    assert_eq!(collect(&run, &[NAME]).unwrap().len(), 3000);
+    let execution = run(&reader, scan(&fixture, &[NAME], &[], None), &options(2));
+    assert_eq!(collect(&execution, &[NAME]).unwrap().len(), 3000);
 }
 
 #[test]
@@ -475,9 +475,9 @@ fn a_limit_stops_reading() {
     let rows = rows(8, 20_000);
     let fixture = Fixture::new(8, &rows, 100);
     let reader = fixture.reader(64 << 20);
-    let run = run(&reader, scan(&fixture, &[ID], &[], Some(150)), &options(2));
-    assert_eq!(collect(&run, &[ID]).unwrap().len(), 150);
-    let read = run.metrics().runs_read.load(Ordering::Relaxed);
+    let execution = run(&reader, scan(&fixture, &[ID], &[], Some(150)), &options(2));
+    assert_eq!(collect(&execution, &[ID]).unwrap().len(), 150);
+    let read = execution.metrics().runs_read.load(Ordering::Relaxed);
     assert!(read <= 8, "{read} segments were read for two");
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
+use saki_base::Random;
 use saki_exec::columns::{SegmentKey, locate_blocking};
-use saki_exec::{ColumnOverlay, ColumnScan, ExecError, Execution, RunOptions, SegmentReader};
-use saki_io::Random;
+use saki_exec::{ColumnOverlay, ColumnScan, ExecError, ExecutionOptions, SegmentReader, VisitOrder};
 use saki_vector::Batch;
 use saki_vector::expr::ArithmeticOp;
 
@@ -54,7 +54,7 @@ fn delta(seed: u64, rows: &[Row], share: f64) -> Delta {
     let mut delta = Delta::new();
     for mut row in fresh {
         if random.chance(share) {
-            row.id += random.within(0..3) as i64;
+            row.id += random.range(0..3) as i64;
             let row = (!random.chance(0.3)).then_some(row.clone()).ok_or(row.id);
             delta.insert(row.as_ref().map_or_else(|id| *id, |row| row.id), row.ok());
         }
@@ -96,8 +96,8 @@ proptest! {
         let delta = delta(seed, &rows, share);
         let overlay = overlay(&fixture, &reader, &delta, part_rows);
         let merged = merged(&rows, &delta);
-        let execution = if in_order { Execution::InOrder } else { Execution::OutOfOrder };
-        let options = RunOptions { execution, ..options(partitions) };
+        let order = if in_order { VisitOrder::InOrder } else { VisitOrder::OutOfOrder };
+        let options = ExecutionOptions { order, ..options(partitions) };
         for filter in &filters {
             let over = || Some(Arc::clone(&overlay) as Arc<dyn ColumnOverlay>);
             let with = |limit| ColumnScan {

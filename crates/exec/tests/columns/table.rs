@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Int64Array};
-use saki_base::{AlignedBuffer, Buffer, DataType, KeyColumn, KeyLayout, PageSize, TreeId, ValueRef};
+use saki_base::{AlignedBuffer, Buffer, DataType, KeyColumn, KeyLayout, PageSize, Random, TreeId, ValueRef};
 use saki_columns::{BuildOptions, ColumnCache, ColumnType, SegmentBuilder, SegmentTable, codec};
 use saki_exec::SegmentReader;
-use saki_io::{Device, Operation, Random, SimDevice, SimOptions, SimTiming, Wait};
+use saki_io::{Device, Operation, SimDevice, SimOptions, SimTiming, Wait};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::TreeReader;
 use saki_vector::{Batch, Column};
@@ -53,9 +53,9 @@ pub fn rows(seed: u64, count: usize) -> Vec<Row> {
     let mut random = Random::new(seed);
     let row = |id: usize| Row {
         id: id as i64 * 3,
-        day: (!random.chance(0.03)).then(|| 9000 + (id / 50) as i32 + random.within(0..20) as i32),
-        quantity: random.within(1..5001) as i64,
-        name: (!random.chance(0.05)).then(|| NAMES[random.within(0..6) as usize].to_owned()),
+        day: (!random.chance(0.03)).then(|| 9000 + (id / 50) as i32 + random.range(0..20) as i32),
+        quantity: random.range(1..5001) as i64,
+        name: (!random.chance(0.05)).then(|| NAMES[random.range(0..6) as usize].to_owned()),
         comment: format!("{:x} of many and various things", random.next_u64()),
         flag: (!random.chance(0.2)).then(|| random.chance(0.5)),
     };

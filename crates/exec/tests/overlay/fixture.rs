@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use saki_base::value::Value;
-use saki_base::{DataType, KeyColumn, KeyLayout, RowColumn, RowLayout, TreeId, ValueRef};
+use saki_base::{DataType, KeyColumn, KeyLayout, Random, RowColumn, RowLayout, TreeId, ValueRef};
 use saki_exec::{
     AccessColumn, EntryKeys, ExecError, Executor, ExecutorOptions, Overlay, OverlayReader, Place, TreeAccess,
     VisitEntry,
 };
-use saki_io::Random;
 use saki_page::PageCache;
 
 use crate::store::{MemoryStore, PAGE, Pages};
@@ -60,7 +59,7 @@ pub fn database(seed: u64, parents: u64, changed: f64) -> Database {
     let mut base: [Rows; 2] = Default::default();
     let mut delta: [Rows; 2] = Default::default();
     let rows = |random: &mut Random, id: i64| {
-        let children = if random.chance(0.03) { random.within(0..200) } else { random.within(0..4) };
+        let children = if random.chance(0.03) { random.range(0..200) } else { random.range(0..4) };
         let children: Vec<_> = (0..children as i32).map(|number| child(random, id, number)).collect();
         (parent(random, id), children)
     };
@@ -83,14 +82,14 @@ pub fn database(seed: u64, parents: u64, changed: f64) -> Database {
 }
 
 fn parent(random: &mut Random, id: i64) -> Vec<Value> {
-    let score = if random.chance(0.1) { Value::Null } else { Value::Int4(random.within(0..40) as i32) };
+    let score = if random.chance(0.1) { Value::Null } else { Value::Int4(random.range(0..40) as i32) };
     // Now and then a row that needs overflow pages.
-    let note = if random.chance(0.02) { 5000 } else { random.within(0..30) };
-    vec![Value::Int8(id), score, Value::Text(random.within(0..10).to_string().repeat(note as usize))]
+    let note = if random.chance(0.02) { 5000 } else { random.range(0..30) };
+    vec![Value::Int8(id), score, Value::Text(random.range(0..10).to_string().repeat(note as usize))]
 }
 
 fn child(random: &mut Random, parent: i64, number: i32) -> Vec<Value> {
-    vec![Value::Int8(parent), Value::Int4(number), Value::Int8(random.within(0..500) as i64)]
+    vec![Value::Int8(parent), Value::Int4(number), Value::Int8(random.range(0..500) as i64)]
 }
 
 fn build([parents, children]: [Rows; 2], [new_parents, new_children]: [Rows; 2]) -> Database {

@@ -1,4 +1,5 @@
-//! Pipelines over trees with overlays against nested loops over the rows that both are together, under every way of running.
+//! Pipelines over trees with overlays against nested loops over the rows that both are together, under every way of
+//! running.
 
 mod fixture;
 #[path = "../pipelines/store.rs"]
@@ -9,31 +10,35 @@ use std::sync::atomic::Ordering;
 
 use fixture::{Database, HIDDEN_BY, Table, database};
 use proptest::prelude::*;
+use saki_base::Random;
 use saki_base::value::{Value, compare};
 use saki_exec::{
-    CompareOp, ExecError, Execution, Executor, JoinKind, KeyRange, KeySource, Pipeline, Predicate, RunOptions, Source,
-    Stage, TreeAccess, array_value,
+    CompareOp, ExecError, ExecutionOptions, Executor, JoinKind, KeyRange, KeySource, Pipeline, Predicate, Source,
+    Stage, TreeAccess, VisitOrder, array_value,
 };
-use saki_io::Random;
 
 /// Joins that make more rows than this only take time.
 const ROWS_MAX: usize = 5_000;
 
-/// A slot of the rows between stages, as the maker of pipelines sees it: which values it may be looked up by.
+/// A register of the rows between stages, as the maker of pipelines sees it: which values it may be looked up by.
 #[derive(Clone, Copy, PartialEq)]
-enum Slot {
+enum Register {
     Id,
     Score,
     Number,
     Other,
 }
 
-fn slots_of(table: usize) -> &'static [Slot] {
-    [&[Slot::Id, Slot::Score, Slot::Other][..], &[Slot::Score, Slot::Id], &[Slot::Id, Slot::Number, Slot::Other]][table]
+fn registers_of(table: usize) -> &'static [Register] {
+    [
+        &[Register::Id, Register::Score, Register::Other][..],
+        &[Register::Score, Register::Id],
+        &[Register::Id, Register::Number, Register::Other],
+    ][table]
 }
 
 fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
-    of[random.within(0..of.len() as u64) as usize]
+    of[random.range(0..of.len() as u64) as usize]
 }
 
 /// Some of the columns, in any order.
@@ -46,16 +51,16 @@ fn some(random: &mut Random, columns: usize) -> Vec<usize> {
 }
 
 fn predicates(random: &mut Random, table: usize) -> Vec<Predicate> {
-    let column = random.within(0..slots_of(table).len() as u64) as usize;
+    let column = random.range(0..registers_of(table).len() as u64) as usize;
     let op = pick(random, &[CompareOp::Less, CompareOp::GreaterOrEqual, CompareOp::NotEqual]);
     let value = match (table, column) {
-        (0, 1) | (1, 0) => Value::Int4(random.within(0..40) as i32),
+        (0, 1) | (1, 0) => Value::Int4(random.range(0..40) as i32),
         (0, 2) => return vec![Predicate::Compare { column, op, value: Value::Text("5".into()) }],
-        (2, 1) => Value::Int4(random.within(0..4) as i32),
-        (2, 2) => Value::Int8(random.within(0..500) as i64),
-        _ => Value::Int8(random.within(0..300) as i64),
+        (2, 1) => Value::Int4(random.range(0..4) as i32),
+        (2, 2) => Value::Int8(random.range(0..500) as i64),
+        _ => Value::Int8(random.range(0..300) as i64),
     };
-    match random.within(0..4) {
+    match random.range(0..4) {
         0 => vec![Predicate::Compare { column, op, value }],
         1 => vec![Predicate::IsNotNull { column }, Predicate::OneOf { column, values: vec![value], negated: true }],
         _ => Vec::new(),
@@ -69,7 +74,7 @@ fn ranges(random: &mut Random, table: &Table) -> Vec<KeyRange> {
     // Disjoint: between cuts, some of which are keys and some just after one.
     let mut cuts: Vec<Option<Vec<u8>>> = (0..4)
         .map(|_| {
-            let mut key = table.rows[random.within(0..table.rows.len() as u64) as usize].0.clone();
+            let mut key = table.rows[random.range(0..table.rows.len() as u64) as usize].0.clone();
             if random.chance(0.3) {
                 key.push(0);
             }
@@ -82,25 +87,29 @@ fn ranges(random: &mut Random, table: &Table) -> Vec<KeyRange> {
     vec![KeyRange { low: cuts[0].clone(), high: cuts[1].clone() }, last]
 }
 
-/// A stage that looks up by some slot; `None` if there is none to look up by.
-fn stage(random: &mut Random, database: &Database, slots: &mut Vec<Slot>) -> Option<Stage> {
-    let table = random.within(0..3) as usize;
-    let at = |slot: Slot| slots.iter().position(|other| *other == slot).map(KeySource::Slot);
+/// A stage that looks up by some register; `None` if there is none to look up by.
+fn stage(random: &mut Random, database: &Database, registers: &mut Vec<Register>) -> Option<Stage> {
+    let table = random.range(0..3) as usize;
+    let at = |register: Register| registers.iter().position(|other| *other == register).map(KeySource::Register);
     let mut key = match table {
-        0 | 2 => vec![at(Slot::Id)?],
-        _ => vec![at(Slot::Score)?],
+        0 | 2 => vec![at(Register::Id)?],
+        _ => vec![at(Register::Score)?],
     };
-    // More of the key: a slot, or the same for all.
+    // More of the key: a register, or the same for all.
     if table == 2 && random.chance(0.4) {
-        key.push(at(Slot::Number).unwrap_or_else(|| KeySource::Encoded((1i32 ^ i32::MIN).to_be_bytes().to_vec())));
+        key.push(at(Register::Number).unwrap_or_else(|| KeySource::Encoded((1i32 ^ i32::MIN).to_be_bytes().to_vec())));
     } else if table == 1 && random.chance(0.4) {
-        key.push(at(Slot::Id)?);
+        key.push(at(Register::Id)?);
     }
     let kind = pick(random, &[JoinKind::Inner, JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti]);
-    let keep = some(random, slots.len());
+    let keep = some(random, registers.len());
     let fetches = matches!(kind, JoinKind::Inner | JoinKind::Left);
-    let fetch = if fetches { some(random, slots_of(table).len()) } else { Vec::new() };
-    *slots = keep.iter().map(|&slot| slots[slot]).chain(fetch.iter().map(|&column| slots_of(table)[column])).collect();
+    let fetch = if fetches { some(random, registers_of(table).len()) } else { Vec::new() };
+    *registers = keep
+        .iter()
+        .map(|&register| registers[register])
+        .chain(fetch.iter().map(|&column| registers_of(table)[column]))
+        .collect();
     let access = &database.tables[table].access;
     Some(Stage {
         access: Arc::clone(access),
@@ -115,9 +124,9 @@ fn stage(random: &mut Random, database: &Database, slots: &mut Vec<Slot>) -> Opt
 }
 
 fn pipeline(random: &mut Random, database: &Database) -> Pipeline {
-    let table = random.within(0..3) as usize;
-    let fetch = some(random, slots_of(table).len());
-    let mut slots = fetch.iter().map(|&column| slots_of(table)[column]).collect();
+    let table = random.range(0..3) as usize;
+    let fetch = some(random, registers_of(table).len());
+    let mut registers = fetch.iter().map(|&column| registers_of(table)[column]).collect();
     let source = Source::Ranges {
         access: Arc::clone(&database.tables[table].access),
         ranges: ranges(random, &database.tables[table]),
@@ -125,7 +134,7 @@ fn pipeline(random: &mut Random, database: &Database) -> Pipeline {
         fetch,
         filter: None,
     };
-    let stages = (0..random.within(0..4)).map_while(|_| stage(random, database, &mut slots)).collect();
+    let stages = (0..random.range(0..4)).map_while(|_| stage(random, database, &mut registers)).collect();
     Pipeline { source, stages, limit: None, snapshot: Arc::new(()) }
 }
 
@@ -162,9 +171,9 @@ fn expected(database: &Database, pipeline: &Pipeline) -> Vec<String> {
         for outer in rows {
             let mut prefix = Vec::new();
             let known = stage.key.iter().zip(stage.access.key.columns()).all(|(source, column)| match source {
-                KeySource::Slot(slot) if outer[*slot].is_null() => false,
-                KeySource::Slot(slot) => {
-                    saki_base::key::encode_column(*column, outer[*slot].as_ref(), &mut prefix).is_ok()
+                KeySource::Register(register) if outer[*register].is_null() => false,
+                KeySource::Register(register) => {
+                    saki_base::key::encode_column(*column, outer[*register].as_ref(), &mut prefix).is_ok()
                 }
                 KeySource::Encoded(bytes) => {
                     prefix.extend_from_slice(bytes);
@@ -202,9 +211,13 @@ fn texts(rows: Vec<Vec<Value>>) -> Vec<String> {
     rows
 }
 
-fn found(executor: &Arc<Executor>, pipeline: &Arc<Pipeline>, options: &RunOptions) -> Result<Vec<String>, ExecError> {
-    let run = executor.run(Arc::clone(pipeline), options.clone());
-    let streams: Vec<_> = (0..run.options().partitions).map(|partition| run.open(partition)).collect();
+fn found(
+    executor: &Arc<Executor>,
+    pipeline: &Arc<Pipeline>,
+    options: &ExecutionOptions,
+) -> Result<Vec<String>, ExecError> {
+    let execution = executor.run(Arc::clone(pipeline), options.clone());
+    let streams: Vec<_> = (0..execution.options().partitions).map(|partition| execution.open(partition)).collect();
     let rows = std::thread::scope(|scope| {
         let threads: Vec<_> = streams
             .into_iter()
@@ -212,7 +225,7 @@ fn found(executor: &Arc<Executor>, pipeline: &Arc<Pipeline>, options: &RunOption
                 scope.spawn(move || {
                     let mut rows = Vec::new();
                     while let Some(item) = stream.next_blocking() {
-                        let batch = item?.slots;
+                        let batch = item?.registers;
                         for row in 0..batch.num_rows() {
                             let value = |array: &arrow_array::ArrayRef| {
                                 let data_type = match array.data_type() {
@@ -234,15 +247,15 @@ fn found(executor: &Arc<Executor>, pipeline: &Arc<Pipeline>, options: &RunOption
     Ok(texts(rows.concat()))
 }
 
-fn ways() -> Vec<(&'static str, u32, usize, RunOptions)> {
-    let default = RunOptions { partitions: 2, ..RunOptions::default() };
-    let in_order = RunOptions { execution: Execution::InOrder, ..default.clone() };
+fn ways() -> Vec<(&'static str, u32, usize, ExecutionOptions)> {
+    let default = ExecutionOptions { partitions: 2, ..ExecutionOptions::default() };
+    let in_order = ExecutionOptions { order: VisitOrder::InOrder, ..default.clone() };
     vec![
         ("out of order", 4096, 256, default.clone()),
         ("in order, 32 frames", 32, 256, in_order),
         ("a governor that allows one", 4096, 1, default.clone()),
-        ("no memory, tiny batches", 256, 64, RunOptions { memory_bytes: 0, batch_rows: 7, ..default.clone() }),
-        ("three partitions on two reactors", 512, 64, RunOptions { partitions: 3, ..default }),
+        ("no memory, tiny batches", 256, 64, ExecutionOptions { memory_bytes: 0, batch_rows: 7, ..default.clone() }),
+        ("three partitions on two reactors", 512, 64, ExecutionOptions { partitions: 3, ..default }),
     ]
 }
 
@@ -303,7 +316,7 @@ fn pages_are_asked_about_as_neighbours_and_probes_one_by_one() {
     let lookup = Stage {
         access: Arc::clone(&parents.access),
         kind: JoinKind::Inner,
-        key: vec![KeySource::Slot(0)],
+        key: vec![KeySource::Register(0)],
         unique: true,
         predicates: Vec::new(),
         keep: vec![0],
@@ -313,7 +326,7 @@ fn pages_are_asked_about_as_neighbours_and_probes_one_by_one() {
     let joined = Arc::new(Pipeline { source, stages: vec![lookup], limit: None, snapshot: Arc::new(()) });
     let executor = database.executor(512, 64, 1);
     let before = HIDDEN_BY.each_ref().map(|count| count.load(Ordering::Relaxed));
-    assert_eq!(found(&executor, &joined, &RunOptions::default()).unwrap(), expected(&database, &joined));
+    assert_eq!(found(&executor, &joined, &ExecutionOptions::default()).unwrap(), expected(&database, &joined));
     let after = HIDDEN_BY.each_ref().map(|count| count.load(Ordering::Relaxed));
     assert!(after[0] > before[0] && after[1] > before[1], "{before:?} {after:?}");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use saki_base::{Arena, ArenaSlot, PageAddress, PageRef, PageSize, TreeId, checksum};
+use saki_base::{Arena, ArenaFrame, PageAddress, PageRef, PageSize, TreeId, checksum};
 use saki_page::{
     InnerBuilder, IoShare, LeafBuilder, LeafValue, OverflowIndexBuilder, OverflowLayout, OverflowRef, PageExpectation,
     PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError, inline_value_bytes_max, shortest_separator,
@@ -118,7 +118,7 @@ struct Lane {
     pages: Arc<Vec<Vec<u8>>>,
     random: u64,
     allowance: usize,
-    queue: Vec<(Arc<IoShare>, PageAddress, ArenaSlot, u64)>,
+    queue: Vec<(Arc<IoShare>, PageAddress, ArenaFrame, u64)>,
     thread: Arc<Unpark>,
 }
 
@@ -157,15 +157,15 @@ impl PageLane for Lane {
         &mut self,
         share: &Arc<IoShare>,
         address: PageAddress,
-        slot: ArenaSlot,
+        memory: ArenaFrame,
         token: u64,
-    ) -> Result<(), (ArenaSlot, Refusal)> {
+    ) -> Result<(), (ArenaFrame, Refusal)> {
         use std::sync::atomic::Ordering::Relaxed;
         if self.queue.len() >= self.allowance || share.in_flight.load(Relaxed) >= share.max_in_flight {
-            return Err((slot, Refusal::Busy));
+            return Err((memory, Refusal::Busy));
         }
         share.in_flight.fetch_add(1, Relaxed);
-        self.queue.push((Arc::clone(share), address, slot, token));
+        self.queue.push((Arc::clone(share), address, memory, token));
         Ok(())
     }
 
@@ -181,12 +181,12 @@ impl PageLane for Lane {
         for _ in 0..count.min(self.queue.len()) {
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let index = (self.random >> 33) as usize % self.queue.len();
-            let (share, address, mut slot, token) = self.queue.swap_remove(index);
+            let (share, address, mut memory, token) = self.queue.swap_remove(index);
             share.in_flight.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-            slot.copy_from_slice(&self.pages[address.0 as usize]);
+            memory.copy_from_slice(&self.pages[address.0 as usize]);
             let fails = self.failing > 0 && (self.random >> 40).is_multiple_of(self.failing);
             let failure = || StoreError { device: "memory".into(), message: "injected failure".into() };
-            finished.push(PageRead { token, slot, result: if fails { Err(failure()) } else { Ok(()) } });
+            finished.push(PageRead { token, memory, result: if fails { Err(failure()) } else { Ok(()) } });
         }
         count
     }

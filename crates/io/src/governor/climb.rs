@@ -29,7 +29,8 @@
 
 use std::time::Duration;
 
-use super::DEPTH_MAX;
+/// No limit is ever higher.
+pub const DEPTH_MAX: u32 = 16_384;
 
 /// Doubling goes on while it brings at least this: below the knee it brings nearly 2. An array under
 /// random imbalance still gains a tenth at four times its number of disks; less is left to probes, which are patient.

@@ -35,12 +35,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::clock::{Clock, SystemClock};
 use crate::profile::DeviceProfile;
+pub use climb::DEPTH_MAX;
 use climb::{Climber, Totals};
-
-/// No limit is ever higher.
-pub const DEPTH_MAX: u32 = 16_384;
+use saki_base::clock::{Clock, SystemClock};
 
 /// Work of a request besides its bytes, as bytes: what a device spends on a
 /// 64 KiB transfer it about spends on starting one. Makes throughput
@@ -106,7 +104,7 @@ impl Governor {
     /// Takes a claimant back. Its requests must have been released.
     pub fn unregister_share(&self) {
         let before = self.shares.fetch_sub(1, Relaxed);
-        debug_assert!(before > 0, "a share was unregistered twice");
+        assert!(before > 0, "a share was unregistered twice");
     }
 
     /// Registers a share of at most `max` requests in flight, until it is dropped.
@@ -139,8 +137,9 @@ impl Governor {
 
     /// Ends a request of `bytes` that was in flight for `latency`, whether it succeeded or not.
     pub fn release(&self, share_in_flight: &AtomicU32, latency: Duration, bytes: u64) {
-        share_in_flight.fetch_sub(1, Relaxed);
-        self.in_flight.fetch_sub(1, Relaxed);
+        let mine = share_in_flight.fetch_sub(1, Relaxed);
+        let all = self.in_flight.fetch_sub(1, Relaxed);
+        assert!(mine > 0 && all > 0, "a request was released that was not acquired");
         self.work.fetch_add(WORK_PER_REQUEST + bytes, Relaxed);
         self.busy_nanoseconds.fetch_add(latency.as_nanos() as u64, Relaxed);
         let completed = self.completed.fetch_add(1, Relaxed) + 1;
@@ -171,6 +170,8 @@ impl Governor {
         };
         let refused = self.refused.swap(false, Relaxed);
         let (limit, window_end) = climber.end_window(totals, refused);
+        assert!((1..=DEPTH_MAX).contains(&limit), "a limit of {limit} requests in flight");
+        assert!(window_end > completed, "a window that ends at {window_end}, after {completed} requests");
         self.limit.store(limit, Relaxed);
         self.window_end.store(window_end, Relaxed);
     }

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::*;
-use crate::clock::VirtualClock;
-use crate::model::Model;
-use crate::random::Random;
+use crate::modeled::Model;
+use saki_base::Random;
+use saki_base::clock::VirtualClock;
 
 const PAGE: u64 = 4096;
 
@@ -23,7 +23,7 @@ impl Simulation {
     fn new(model: &str) -> Self {
         Self {
             model: Model::new(model.parse().unwrap(), 5),
-            random: Random::new(7),
+            random: Random::new(8),
             clock: Arc::new(VirtualClock::default()),
             in_flight: BinaryHeap::new(),
         }
@@ -31,7 +31,7 @@ impl Simulation {
 
     fn submit(&mut self, share: usize) {
         let now = self.clock.now();
-        let offset = self.random.within(0..1 << 28) * PAGE;
+        let offset = self.random.range(0..1 << 28) * PAGE;
         let due = self.model.completes_at(now, offset, PAGE);
         self.in_flight.push(Reverse((due, now, share)));
     }

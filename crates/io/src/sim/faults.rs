@@ -5,7 +5,7 @@ use std::ops::Range;
 use parking_lot::Mutex;
 
 use crate::device::{DeviceError, Operation, OperationKind};
-use crate::random::Random;
+use saki_base::Random;
 
 /// Probabilities per operation, all 0 at first.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -14,7 +14,8 @@ pub struct FaultRates {
     pub read_errors: f64,
     /// Writes that fail with an I/O error; none, some or all of their bytes are written.
     pub write_errors: f64,
-    /// Flushes that fail; nothing becomes durable.
+    /// Flushes that fail; nothing becomes durable, and some of what should have is not made durable by later ones
+    /// either.
     pub flush_errors: f64,
     /// Reads that return one wrong bit, although the stored bytes are right.
     pub bit_flips: f64,
@@ -138,14 +139,14 @@ impl Faults {
         let sectors = (operation.length_bytes() / 512) as u64;
         let forced = self.state.lock().fail_next[OperationKind::Write as usize] > 0;
         if let Some(error) = self.error(operation, device, random) {
-            let written = if forced { 0 } else { random.within(0..sectors + 1) as usize * 512 };
+            let written = if forced { 0 } else { random.range(0..sectors + 1) as usize * 512 };
             return WriteFate::Error(error, written);
         }
         let rates = self.rates();
         if random.chance(rates.lost_writes) {
             WriteFate::Torn(0)
         } else if random.chance(rates.torn_writes) {
-            WriteFate::Torn(random.within(1..sectors.max(2)) as usize * 512)
+            WriteFate::Torn(random.range(1..sectors.max(2)) as usize * 512)
         } else if random.chance(rates.misdirected_writes) {
             WriteFate::Misdirected
         } else {

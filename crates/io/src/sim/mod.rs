@@ -17,6 +17,7 @@
 
 mod faults;
 mod image;
+mod observed;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -26,16 +27,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use saki_base::Arena;
+use saki_base::{Arena, Random};
 
-use crate::clock::{Clock, VirtualClock};
 use crate::device::{Completion, Device, DeviceError, Lane, Limits, Operation, OperationKind, Wait, Waker};
 use crate::inbox::Inbox;
-use crate::random::Random;
 use crate::slab::Slab;
 use faults::WriteFate;
 pub use faults::{FaultRates, Faults};
 use image::{GRANULE_BYTES, Image};
+pub use observed::{ObservedDevice, Observer};
+use saki_base::clock::{Clock, VirtualClock};
 
 /// When a simulated operation is due.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -153,6 +154,7 @@ impl SimDevice {
         match operation.kind {
             OperationKind::Flush => {
                 if let Some(error) = self.faults.error(operation, &self.name, random) {
+                    image.fail_flush(pending.flush_covers, random);
                     return Err(error);
                 }
                 image.flush(pending.flush_covers);
@@ -166,7 +168,7 @@ impl SimDevice {
                 let done = pending.done_bytes;
                 image.read(offset + done as u64, &mut buffer[done..]);
                 if flips {
-                    let bit = random.within(0..buffer.len() as u64 * 8);
+                    let bit = random.range(0..buffer.len() as u64 * 8);
                     buffer[(bit / 8) as usize] ^= 1 << (bit % 8);
                 }
             }
@@ -273,7 +275,7 @@ impl SimLane {
             SimTiming::Immediate => (Duration::ZERO, if late { u64::MAX } else { random.next_u64() }),
             SimTiming::Virtual(range) => {
                 let (low, high) = (range.start().as_nanos() as u64, range.end().as_nanos() as u64);
-                let latency = Duration::from_nanos(random.within(low..high.saturating_add(1)));
+                let latency = Duration::from_nanos(random.range(low..high.saturating_add(1)));
                 (if late { latency * 100 } else { latency }, number)
             }
         }

@@ -7,13 +7,17 @@ use std::time::{Duration, Instant};
 
 use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
-use saki_base::{ArenaSlot, Buffer};
+use saki_base::{Arena, ArenaFrame, Buffer};
 
 use super::waker::EventWaker;
-use super::{COMPLETIONS_SPARE, RegisteredArena};
 use crate::device::{Completion, DeviceError, Lane, Operation, OperationKind, Wait, Waker};
 use crate::file::DeviceFile;
 use crate::slab::Slab;
+
+/// Completion entries kept free for the waker's, so that the ring cannot overflow.
+const COMPLETIONS_SPARE: u32 = 16;
+/// The kernel registers buffers of at most 1 GiB.
+const REGISTERED_BUFFER_BYTES_MAX: usize = 1 << 30;
 
 /// The one registered file.
 const FILE: Fixed = Fixed(0);
@@ -123,7 +127,8 @@ impl UringLane {
             return;
         }
         let poll = opcode::PollAdd::new(Fd(self.waker.event()), libc::POLLIN as u32).multi(true).build();
-        // SAFETY: the entry refers to no memory; the descriptor is kept open by the lane's waker, which drops after the ring.
+        // SAFETY: the entry refers to no memory; the descriptor is kept open by the lane's waker, which drops after the
+        // ring.
         unsafe { self.ring.submission().push(&poll.user_data(WAKE_TOKEN)) }.expect("room was just seen");
         self.waker_armed = true;
     }
@@ -250,6 +255,7 @@ impl InFlight {
         }
         let length = self.operation.length_bytes();
         let reached = self.done_bytes + answer as usize;
+        assert!(reached <= length, "{reached} bytes were transferred of {length}");
         if reached >= length {
             return Progress::Ended(Ok(()));
         }
@@ -272,6 +278,7 @@ fn prepare(in_flight: &mut InFlight, registered: Option<&RegisteredArena>) -> sq
     };
     let fixed = registered.and_then(|registered| registered.buffer_of(buffer));
     let offset = operation.offset + *done_bytes as u64;
+    assert!(*done_bytes < buffer.len(), "an operation is submitted that is done");
     let rest = &mut buffer[*done_bytes..];
     // The kernel transfers less than 2 GiB at once; longer ones continue as short ones do.
     let length = rest.len().min(1 << 30) as u32;
@@ -287,12 +294,40 @@ fn prepare(in_flight: &mut InFlight, registered: Option<&RegisteredArena>) -> sq
     }
 }
 
+/// An arena whose memory the ring has pinned, as one buffer per GiB.
+pub(super) struct RegisteredArena {
+    arena: Arc<Arena>,
+    frames_per_buffer: u32,
+}
+
 impl RegisteredArena {
-    /// The registered buffer that holds `buffer`, if it is a slot of this arena.
+    pub(super) fn register(ring: &IoUring, arena: &Arc<Arena>) -> io::Result<Self> {
+        let (start, bytes) = arena.region();
+        // Whole frames per buffer, because a transfer may not straddle two.
+        let frames_per_buffer = REGISTERED_BUFFER_BYTES_MAX / arena.frame_bytes();
+        if frames_per_buffer == 0 {
+            return Err(io::Error::other("an arena frame is larger than 1 GiB"));
+        }
+        let buffer_bytes = frames_per_buffer * arena.frame_bytes();
+        let buffers: Vec<libc::iovec> = (0..bytes)
+            .step_by(buffer_bytes)
+            .map(|offset| libc::iovec {
+                iov_base: start.wrapping_add(offset).cast(),
+                iov_len: buffer_bytes.min(bytes - offset),
+            })
+            .collect();
+        // SAFETY: the regions lie within the arena's mapping, which `arena`,
+        // kept in the returned value, holds until after the ring is closed
+        // (`UringLane` declares the ring first).
+        unsafe { ring.submitter().register_buffers(&buffers)? };
+        Ok(Self { arena: Arc::clone(arena), frames_per_buffer: u32::try_from(frames_per_buffer).unwrap_or(u32::MAX) })
+    }
+
+    /// The registered buffer that holds `buffer`, if it is a frame of this arena.
     fn buffer_of(&self, buffer: &Buffer) -> Option<u16> {
         match buffer {
-            Buffer::Slot(slot) if Arc::ptr_eq(slot.arena(), &self.arena) => {
-                u16::try_from(ArenaSlot::index(slot) / self.slots_per_buffer).ok()
+            Buffer::Frame(frame) if Arc::ptr_eq(frame.arena(), &self.arena) => {
+                u16::try_from(ArenaFrame::index(frame) / self.frames_per_buffer).ok()
             }
             _ => None,
         }

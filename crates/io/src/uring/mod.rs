@@ -37,18 +37,13 @@ use saki_base::Arena;
 
 use crate::device::{Device, DeviceError, Lane};
 use crate::file::DeviceFile;
-use lane::UringLane;
+use lane::{RegisteredArena, UringLane};
 
 /// Entries of a lane's submission ring (operations that one `enter` can hand
 /// over) and of its completion ring (operations in the kernel at once; more
 /// are queued in the lane). The kernel charges them to RLIMIT_MEMLOCK, so
 /// where that is small, so are the rings.
 const RING_ENTRIES: [(u32, u32); 3] = [(1024, 16_384), (256, 2048), (32, 128)];
-/// Completion entries kept free for the waker's, so that the ring cannot overflow.
-const COMPLETIONS_SPARE: u32 = 16;
-/// The kernel registers buffers of at most 1 GiB.
-const REGISTERED_BUFFER_BYTES_MAX: usize = 1 << 30;
-
 fn build(entries: u32, completions: u32) -> io::Result<IoUring> {
     IoUring::builder()
         .setup_r_disabled()
@@ -137,36 +132,6 @@ impl Device for UringDevice {
     }
 }
 
-/// An arena whose memory the ring has pinned, as one buffer per GiB.
-struct RegisteredArena {
-    arena: Arc<Arena>,
-    slots_per_buffer: u32,
-}
-
-impl RegisteredArena {
-    fn register(ring: &IoUring, arena: &Arc<Arena>) -> io::Result<Self> {
-        let (start, bytes) = arena.region();
-        // Whole slots per buffer, because a transfer may not straddle two.
-        let slots_per_buffer = REGISTERED_BUFFER_BYTES_MAX / arena.slot_bytes();
-        if slots_per_buffer == 0 {
-            return Err(io::Error::other("an arena slot is larger than 1 GiB"));
-        }
-        let buffer_bytes = slots_per_buffer * arena.slot_bytes();
-        let buffers: Vec<libc::iovec> = (0..bytes)
-            .step_by(buffer_bytes)
-            .map(|offset| libc::iovec {
-                iov_base: start.wrapping_add(offset).cast(),
-                iov_len: buffer_bytes.min(bytes - offset),
-            })
-            .collect();
-        // SAFETY: the regions lie within the arena's mapping, which `arena`,
-        // kept in the returned value, holds until after the ring is closed
-        // (`UringLane` declares the ring first).
-        unsafe { ring.submitter().register_buffers(&buffers)? };
-        Ok(Self { arena: Arc::clone(arena), slots_per_buffer: u32::try_from(slots_per_buffer).unwrap_or(u32::MAX) })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,17 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn arena_slots_travel_as_registered_buffers() {
+    fn arena_frames_travel_as_registered_buffers() {
         let scratch = ScratchFile::new(1 << 20);
         let Some(device) = device(&scratch) else { return };
-        let (arena, mut slots) = Arena::new(64, 16 << 10).unwrap();
+        let (arena, mut frames) = Arena::new(64, 16 << 10).unwrap();
         let (_foreign_arena, mut foreign) = Arena::new(1, 16 << 10).unwrap();
         let mut lane = device.open_lane(Some(&arena)).unwrap();
         let mut done = Vec::new();
         for index in 0..64_u64 {
-            let mut slot = slots.pop().unwrap();
-            slot.fill(index as u8 + 1);
-            lane.submit(Operation::write(index, index * (16 << 10), Buffer::Slot(slot)));
+            let mut frame = frames.pop().unwrap();
+            frame.fill(index as u8 + 1);
+            lane.submit(Operation::write(index, index * (16 << 10), Buffer::Frame(frame)));
         }
         while lane.in_flight() > 0 {
             lane.poll(Wait::AtMost(Duration::from_secs(1)), &mut done);
@@ -215,8 +180,8 @@ mod tests {
                 completion.buffer.unwrap(),
             ));
         }
-        // A slot of an arena that was not registered works all the same.
-        lane.submit(Operation::read(0, 63 * (16 << 10), Buffer::Slot(foreign.pop().unwrap())));
+        // A frame of an arena that was not registered works all the same.
+        lane.submit(Operation::read(0, 63 * (16 << 10), Buffer::Frame(foreign.pop().unwrap())));
         while lane.in_flight() > 0 {
             lane.poll(Wait::AtMost(Duration::from_secs(1)), &mut done);
         }

@@ -1,6 +1,6 @@
 //! From the payloads of frames to records, which may begin in one and end in a later one.
 
-use crate::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
+use crate::format::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
 
 /// A record, whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -8,28 +8,20 @@ pub struct Record<'a> {
     pub timestamp: u64,
     pub kind: RecordKind,
     pub payload: &'a [u8],
-    /// Sequence number of the segment that it begins in.
+    /// Sequence number of the extent that it begins in.
     pub begins_in: u64,
 }
 
 /// The record that has begun and not ended.
 pub struct Assembler {
-    /// Header and payload, as far as they have come. Grows with the bytes that are really there, whatever a header promises.
+    /// Header and payload, as far as they have come. Grows with the bytes that are really there, whatever a header
+    /// promises.
     begun: Vec<u8>,
     begins_in: u64,
     /// The frame before was not seen: what is ended by the next one is not known to have begun.
     apart: bool,
     /// No record is longer than all of the log.
     bytes_max: u64,
-}
-
-/// Why a payload was not taken.
-#[derive(Debug)]
-pub enum FeedError<E> {
-    /// What is wrong with its records.
-    Fault(String),
-    /// What the caller said to one of them.
-    Refused(E),
 }
 
 impl Assembler {
@@ -43,17 +35,18 @@ impl Assembler {
         self.apart = true;
     }
 
-    /// Takes the payload of a frame in `segment`, and gives all records that end in it to `each`.
-    pub fn feed<E>(
+    /// Takes the payload of a frame in `extent`, and gives all records that end in it to `each`. Says what is wrong
+    /// with them, or what `each` says.
+    pub fn feed(
         &mut self,
-        segment: u64,
+        extent: u64,
         payload: &[u8],
         continued_bytes: usize,
-        mut each: impl FnMut(Record<'_>) -> Result<(), E>,
-    ) -> Result<(), FeedError<E>> {
+        mut each: impl FnMut(Record<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
         let (continued, mut fresh) = payload.split_at(continued_bytes);
         if !payload.is_empty() && continued.is_empty() != self.begun.is_empty() && !self.apart {
-            return Err(FeedError::Fault("records that do not continue those of the frame before".into()));
+            return Err("records that do not continue those of the frame before".into());
         }
         if !self.begun.is_empty() {
             self.go_on(continued, fresh.is_empty(), &mut each)?;
@@ -62,33 +55,33 @@ impl Assembler {
             return Ok(());
         }
         self.apart &= payload.is_empty();
-        while let Some((header, body, rest)) = split_record(fresh, self.bytes_max).map_err(FeedError::Fault)? {
-            each(record(header, body, segment)).map_err(FeedError::Refused)?;
+        while let Some((header, body, rest)) = split_record(fresh, self.bytes_max)? {
+            each(record(header, body, extent))?;
             fresh = rest;
         }
         if !fresh.is_empty() {
             self.begun.extend_from_slice(fresh);
-            self.begins_in = segment;
+            self.begins_in = extent;
         }
         Ok(())
     }
 
     /// Adds to the record that has begun; it must end with these bytes, unless they are the whole frame.
-    fn go_on<E>(
+    fn go_on(
         &mut self,
         continued: &[u8],
         may_go_on: bool,
-        each: &mut impl FnMut(Record<'_>) -> Result<(), E>,
-    ) -> Result<(), FeedError<E>> {
+        each: &mut impl FnMut(Record<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
         self.begun.extend_from_slice(continued);
-        match split_record(&self.begun, self.bytes_max).map_err(FeedError::Fault)? {
+        match split_record(&self.begun, self.bytes_max)? {
             None if may_go_on => Ok(()),
             Some((header, body, [])) => {
-                each(record(header, body, self.begins_in)).map_err(FeedError::Refused)?;
+                each(record(header, body, self.begins_in))?;
                 self.begun.clear();
                 Ok(())
             }
-            _ => Err(FeedError::Fault("a record that does not end where its frame says".into())),
+            _ => Err("a record that does not end where its frame says".into()),
         }
     }
 }

@@ -1,16 +1,17 @@
-//! What the headers of all logs together say: which runs there were, what is needed, and, once all is read, how far it reaches.
+//! What the headers of all logs together say: which incarnations there were, what is needed, and, once all is read, how
+//! far it reaches.
 
 use std::collections::BTreeMap;
 
-use super::scan::{Scanned, SegmentAt};
+use super::scan::{ExtentAt, Scanned};
 use super::seen::Seen;
 use crate::error::LogError;
-use crate::format::Run;
+use crate::format::Incarnation;
 use crate::options::Range;
 
 /// See the module's introduction.
 pub struct Plan {
-    runs: BTreeMap<u32, Run>,
+    incarnations: BTreeMap<u32, Incarnation>,
     /// Nothing up to here is needed.
     pub after: u64,
     /// Nothing later is applied.
@@ -28,25 +29,25 @@ pub struct Reach {
 
 impl Plan {
     pub fn new(logs: &[Scanned], range: Range) -> Result<Self, LogError> {
-        let mut runs: BTreeMap<u32, Run> = BTreeMap::new();
-        for (scanned, SegmentAt { slot, header }) in
-            logs.iter().flat_map(|log| log.segments.iter().map(move |at| (log, at)))
+        let mut incarnations: BTreeMap<u32, Incarnation> = BTreeMap::new();
+        for (scanned, ExtentAt { slot, header }) in
+            logs.iter().flat_map(|log| log.extents.iter().map(move |at| (log, at)))
         {
-            let run = runs.entry(header.run.number).or_insert(header.run);
-            if *run != header.run {
+            let incarnation = incarnations.entry(header.incarnation.number).or_insert(header.incarnation);
+            if *incarnation != header.incarnation {
                 return Err(LogError::Inconsistent {
                     log: scanned.log,
                     device: scanned.device.name(),
-                    segment: header.sequence,
-                    offset: slot * scanned.segment_bytes,
-                    expected: format!("{run:?}"),
-                    found: format!("{:?}", header.run),
+                    extent: header.sequence,
+                    offset: slot * scanned.extent_bytes,
+                    expected: format!("{incarnation:?}"),
+                    found: format!("{:?}", header.incarnation),
                 });
             }
         }
-        let headers = logs.iter().flat_map(|log| &log.segments);
-        let cut = headers.map(|segment| segment.header.cut).max().unwrap_or(0);
-        let plan = Self { runs, after: range.after.unwrap_or(cut).max(cut), through: range.through };
+        let headers = logs.iter().flat_map(|log| &log.extents);
+        let cut = headers.map(|extent| extent.header.cut).max().unwrap_or(0);
+        let plan = Self { incarnations, after: range.after.unwrap_or(cut).max(cut), through: range.through };
         plan.check_cut(cut, range)?;
         Ok(plan)
     }
@@ -59,39 +60,51 @@ impl Plan {
         }
     }
 
-    /// The segments of a log to read.
-    pub fn needed<'a>(&self, scanned: &'a Scanned) -> &'a [SegmentAt] {
-        let oldest = scanned.oldest();
-        &scanned.segments[scanned.segments.partition_point(|segment| segment.header.sequence < oldest)..]
+    /// The greatest timestamp that headers tell of; `None` if there are none.
+    pub fn newest(&self, logs: &[Scanned]) -> Option<u64> {
+        let headers = logs.iter().flat_map(|log| &log.extents);
+        headers.map(|extent| (extent.header.incarnation.first - 1).max(extent.header.cut)).max()
     }
 
-    /// The last timestamp of a run that counts.
-    pub fn run_ends(&self, number: u32) -> u64 {
-        let next = self.runs.range(number + 1..).next();
-        next.map_or(u64::MAX, |(_, run)| run.recovered_through).min(self.through)
+    /// The extents of a log to read.
+    pub fn needed<'a>(&self, scanned: &'a Scanned) -> &'a [ExtentAt] {
+        let oldest = scanned.oldest();
+        &scanned.extents[scanned.extents.partition_point(|extent| extent.header.sequence < oldest)..]
+    }
+
+    /// The last timestamp of an incarnation that counts.
+    pub fn incarnation_ends(&self, number: u32) -> u64 {
+        self.kept_from(number + 1)
+    }
+
+    /// What this incarnation and all later ones were built on, at the least: one that went back to an earlier moment
+    /// made void what was later, whichever incarnation it was of.
+    fn kept_from(&self, number: u32) -> u64 {
+        let kept = self.incarnations.range(number..).map(|(_, incarnation)| incarnation.recovered_through).min();
+        kept.unwrap_or(u64::MAX).min(self.through)
     }
 
     pub fn is_last(&self, number: u32) -> bool {
-        self.last_run().number == number
+        self.last_incarnation().number == number
     }
 
-    /// The last run there was; before the first, one that left nothing.
-    pub fn last_run(&self) -> Run {
-        let none = Run { number: 0, recovered_through: 0, first: 1 };
-        self.runs.last_key_value().map_or(none, |(_, run)| *run)
+    /// The last incarnation there was; before the first, one that left nothing.
+    pub fn last_incarnation(&self) -> Incarnation {
+        let none = Incarnation { number: 0, recovered_through: 0, first: 1 };
+        self.incarnations.last_key_value().map_or(none, |(_, incarnation)| *incarnation)
     }
 
     /// How far `seen` reaches; all through `proven` was durable, all through `after` is not needed.
     pub fn reach(&self, seen: &Seen, proven: u64, after: u64) -> Reach {
         let ends_at = |horizon: u64, missing| Reach { horizon: horizon.min(self.through.max(after)), missing };
         let mut horizon = after;
-        for run in self.runs.values() {
-            // What this run was built on must be there, as far as it is asked for.
-            if horizon < run.recovered_through.min(self.through) {
+        for incarnation in self.incarnations.values() {
+            // What this incarnation was built on must be there, as far as it is asked for.
+            if horizon < self.kept_from(incarnation.number) {
                 return ends_at(horizon, Some(horizon + 1));
             }
-            horizon = horizon.max(run.first - 1);
-            let end = self.run_ends(run.number);
+            horizon = horizon.max(incarnation.first - 1);
+            let end = self.incarnation_ends(incarnation.number);
             horizon = horizon.max(end.min(seen.first_missing(horizon + 1) - 1));
         }
         let missing = (horizon < proven.min(self.through)).then_some(horizon + 1);

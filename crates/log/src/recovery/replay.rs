@@ -1,26 +1,26 @@
-//! One log, from its oldest needed segment to its end: frames to records, records to the caller, the rest held back.
+//! One log, from its oldest needed extent to its end: frames to records, records to the caller, the rest held back.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use saki_io::DeviceError;
 
-use super::assembler::{Assembler, FeedError, Record};
+use super::assembler::{Assembler, Record};
+use super::extent_reader::ExtentReader;
 use super::plan::Plan;
-use super::scan::{Scanned, SegmentAt};
+use super::scan::{ExtentAt, Scanned};
 use super::seen::Seen;
-use super::segment_reader::SegmentReader;
-use crate::error::{Damage, LogError};
+use crate::error::{Damage, LogError, Refusal};
+use crate::format::extent::ExtentHeader;
+use crate::format::frame::{FrameFault, FrameHeader, FramePlace};
+use crate::format::record::RecordKind;
 use crate::format::{BLOCK_BYTES, Identity};
-use crate::frame::{FrameFault, FrameHeader, FramePlace};
-use crate::record::RecordKind;
-use crate::report::{LogEnd, Progress};
-use crate::segment::SegmentHeader;
+use crate::recovery::report::{LogEnd, Progress};
 
 /// Gets the records that count: log, timestamp, payload.
-pub type Apply<'a> = &'a (dyn Fn(usize, u64, &[u8]) -> Result<(), LogError> + Sync);
+pub type Apply<'a> = &'a (dyn Fn(usize, u64, &[u8]) -> Result<(), Refusal> + Sync);
 
 /// No window of timestamps is wider, whatever the options were.
 const WINDOW_MAX: u64 = 1 << 32;
@@ -29,24 +29,62 @@ const WINDOW_MAX: u64 = 1 << 32;
 pub struct Common<'a> {
     pub identity: Identity,
     pub plan: &'a Plan,
-    /// The greatest durable horizon that a frame of the last run has told of so far. Relaxed: a number that only grows.
+    /// The greatest durable horizon that a frame of the last incarnation has told of so far. Relaxed: a number that
+    /// only grows.
     pub proven: AtomicU64,
     /// The greatest cut that a frame has told of. Relaxed, likewise.
     pub cut: AtomicU64,
     pub seen: Mutex<Seen>,
-    /// A log has failed: the others need not go on.
-    pub stop: AtomicBool,
+    pub refused: Refused,
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// `None`: only look.
     pub apply: Option<Apply<'a>>,
 }
 
+/// What the caller has refused. Logs are read side by side, so which refusal comes first is chance; the one that is
+/// told is that of the least timestamp, and every log goes on until it is known.
+pub struct Refused {
+    /// Later records need not be applied any more. Relaxed: only saves work.
+    least: AtomicU64,
+    first: Mutex<Option<(u64, LogError)>>,
+}
+
+impl Default for Refused {
+    fn default() -> Self {
+        Self { least: AtomicU64::new(u64::MAX), first: Mutex::default() }
+    }
+}
+
+impl Refused {
+    fn note(&self, timestamp: u64, error: LogError) {
+        let mut first = self.first.lock();
+        if first.as_ref().is_none_or(|(earlier, _)| timestamp < *earlier) {
+            self.least.store(timestamp, Ordering::Relaxed);
+            *first = Some((timestamp, error));
+        }
+    }
+
+    /// The refusal to be told, if there was one.
+    pub fn into_result(self) -> Result<(), LogError> {
+        self.first.into_inner().map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// Where a record ends: the number of the extent, and the byte of the frame on the device.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    extent: u64,
+    offset: u64,
+}
+
 /// What one log held.
 pub struct Replayed {
+    log: usize,
+    device: String,
     /// The greatest timestamp in it, whether it counts or not.
     pub newest: u64,
-    /// The greatest timestamp of each of the log's segments, in their order.
-    pub segments_newest: Vec<u64>,
+    /// The greatest timestamp of each of the log's extents, in their order.
+    pub extents_newest: Vec<u64>,
     pub records: u64,
     pub payload_bytes: u64,
     pub voids: u64,
@@ -57,14 +95,14 @@ pub struct Replayed {
     /// What the log ended with, if it was a broken frame: a write cut off by a crash, or damage.
     torn: Option<Damage>,
     /// Records that nothing has proven yet.
-    held: BinaryHeap<Reverse<(u64, Vec<u8>)>>,
+    held: BinaryHeap<Reverse<(u64, Place, Vec<u8>)>>,
 }
 
 /// Reads a log.
 pub fn replay(common: &Common<'_>, scanned: &Scanned) -> Result<Replayed, LogError> {
     let log = scanned.log;
-    let reader = SegmentReader::new(&scanned.device, scanned.length, scanned.segment_bytes);
-    let bytes_total = common.plan.needed(scanned).len() as u64 * scanned.segment_bytes;
+    let reader = ExtentReader::new(&scanned.device, scanned.length, scanned.extent_bytes);
+    let bytes_total = common.plan.needed(scanned).len() as u64 * scanned.extent_bytes;
     let mut replay = Replay {
         common,
         scanned,
@@ -76,25 +114,22 @@ pub fn replay(common: &Common<'_>, scanned: &Scanned) -> Result<Replayed, LogErr
         pause: None,
         timestamps: Vec::new(),
         replayed: Replayed {
+            log,
+            device: scanned.device.name(),
             newest: 0,
-            segments_newest: scanned.segments.iter().map(|segment| segment.header.run.first - 1).collect(),
+            extents_newest: scanned.extents.iter().map(|extent| extent.header.incarnation.first - 1).collect(),
             records: 0,
             payload_bytes: 0,
             voids: 0,
             dropped: 0,
             bytes_read: 0,
-            end: LogEnd { log, segment: 0, offset: 0, reason: "it is empty".into() },
+            end: LogEnd { log, extent: 0, offset: 0, reason: "it is empty".into() },
             damages: Vec::new(),
             torn: None,
             held: BinaryHeap::new(),
         },
     };
-    let result = replay.read_all();
-    if result.is_err() {
-        // Relaxed: only saves work.
-        common.stop.store(true, Ordering::Relaxed);
-    }
-    result?;
+    replay.read_all()?;
     replay.replayed.bytes_read = replay.reader.bytes_read;
     Ok(replay.replayed)
 }
@@ -102,21 +137,21 @@ pub fn replay(common: &Common<'_>, scanned: &Scanned) -> Result<Replayed, LogErr
 struct Replay<'a> {
     common: &'a Common<'a>,
     scanned: &'a Scanned,
-    reader: SegmentReader,
+    reader: ExtentReader,
     assembler: Assembler,
     bytes_total: u64,
     bytes_told: u64,
-    /// What the last frame of this run in this log said to be durable: later ones say no less.
+    /// What the last frame of this incarnation in this log said to be durable: later ones say no less.
     proven_before: u64,
-    /// Where a segment ended before its end, and how: as it should, if nothing of the same run follows.
+    /// Where an extent ended before its end, and how: as it should, if nothing of the same incarnation follows.
     pause: Option<Damage>,
     /// Of the frame being read.
     timestamps: Vec<u64>,
     replayed: Replayed,
 }
 
-/// Why reading a segment ended.
-enum SegmentEnd {
+/// Why reading an extent ended.
+enum ExtentEnd {
     /// Its last byte.
     Full,
     /// Here nothing was written.
@@ -125,7 +160,7 @@ enum SegmentEnd {
     Broken(&'static str, String),
 }
 
-impl From<FrameFault> for SegmentEnd {
+impl From<FrameFault> for ExtentEnd {
     fn from(fault: FrameFault) -> Self {
         match fault {
             FrameFault::Absent => Self::Unwritten,
@@ -135,21 +170,21 @@ impl From<FrameFault> for SegmentEnd {
     }
 }
 
-/// The last segment may have no frames yet; the one before it has.
-const LOOK_AHEAD_SEGMENTS: usize = 2;
+/// The last extent may have no frames yet; the one before it has.
+const LOOK_AHEAD_EXTENTS: usize = 2;
 
 impl Replay<'_> {
-    /// Asks the last segments' first frames what is proven, so that all before them can be applied as they are read.
+    /// Asks the last extents' first frames what is proven, so that all before them can be applied as they are read.
     fn look_ahead(&mut self) -> Result<(), LogError> {
         let log = self.scanned.log;
-        for segment in self.common.plan.needed(self.scanned).iter().rev().take(LOOK_AHEAD_SEGMENTS) {
-            self.reader.open(segment.slot);
+        for extent in self.common.plan.needed(self.scanned).iter().rev().take(LOOK_AHEAD_EXTENTS) {
+            self.reader.open(extent.slot);
             if self.reader.left() == 0 {
                 continue;
             }
             // Nothing is decided here: what is wrong is found again, and said, when its turn comes.
-            if let Ok(header) = self.find_frame(segment).map_err(|error| LogError::Device { log, error })? {
-                self.common.proves(segment.header.run.number, &header);
+            if let Ok(header) = self.find_frame(extent).map_err(|error| LogError::Device { log, error })? {
+                self.common.proves(extent.header.incarnation.number, &header);
             }
         }
         Ok(())
@@ -157,67 +192,65 @@ impl Replay<'_> {
 
     fn read_all(&mut self) -> Result<(), LogError> {
         self.look_ahead()?;
-        let mut before: Option<&SegmentAt> = None;
-        for segment in self.common.plan.needed(self.scanned) {
-            let SegmentHeader { run, sequence, .. } = segment.header;
-            if let Some(SegmentAt { header: before, .. }) = before {
-                if before.run != run {
-                    // A run ends where its last write was: nothing is wrong with an unfinished frame there.
+        let mut before: Option<&ExtentAt> = None;
+        for extent in self.common.plan.needed(self.scanned) {
+            let ExtentHeader { incarnation, sequence, .. } = extent.header;
+            if let Some(ExtentAt { header: before, .. }) = before {
+                if before.incarnation != incarnation {
+                    // An incarnation ends where its last write was: nothing is wrong with an unfinished frame there.
                     self.assembler.forget();
                     self.pause = None;
                     self.proven_before = 0;
                 } else if before.sequence + 1 != sequence {
                     self.assembler.forget();
-                    let expected = format!("segment {}", before.sequence + 1);
-                    let damage = self.damage(segment, 0, expected, format!("segment {sequence}"));
+                    let expected = format!("extent {}", before.sequence + 1);
+                    let damage = self.damage(extent, 0, expected, format!("extent {sequence}"));
                     self.replayed.damages.push(damage);
                 }
             }
-            self.read_segment(segment)?;
-            before = Some(segment);
+            self.read_extent(extent)?;
+            before = Some(extent);
         }
         Ok(())
     }
 
-    fn read_segment(&mut self, segment: &SegmentAt) -> Result<(), LogError> {
-        self.reader.open(segment.slot);
-        // Relaxed: only saves work.
-        while !self.common.stop.load(Ordering::Relaxed) {
+    fn read_extent(&mut self, extent: &ExtentAt) -> Result<(), LogError> {
+        self.reader.open(extent.slot);
+        loop {
             let at = self.reader.at();
-            match self.read_frame(segment)? {
-                None => self.frame_was_there(segment),
+            match self.read_frame(extent)? {
+                None => self.frame_was_there(extent),
                 Some(end) => {
-                    self.segment_ended(segment, at, end);
-                    if !self.find_next_frame(segment)? {
-                        break;
+                    self.extent_ended(extent, at, end);
+                    if !self.find_next_frame(extent)? {
+                        return Ok(());
                     }
                 }
             }
         }
-        Ok(())
     }
 
-    /// Looks for a frame behind a broken one, block by block. A crash leaves at most a few, which were in flight together; but
-    /// where rot has broken one, those behind it are there, and tell that it was durable.
-    fn find_next_frame(&mut self, segment: &SegmentAt) -> Result<bool, LogError> {
+    /// Looks for a frame behind a broken one, block by block. A crash leaves at most a few, which were in flight
+    /// together; but where rot has broken one, those behind it are there, and tell that it was durable.
+    fn find_next_frame(&mut self, extent: &ExtentAt) -> Result<bool, LogError> {
         let log = self.scanned.log;
         while self.reader.left() > BLOCK_BYTES as u64 {
             self.reader.consume(BLOCK_BYTES);
-            if self.find_frame(segment).map_err(|error| LogError::Device { log, error })?.is_ok() {
+            if self.find_frame(extent).map_err(|error| LogError::Device { log, error })?.is_ok() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn segment_ended(&mut self, segment: &SegmentAt, at: u64, end: SegmentEnd) {
-        let broken = matches!(end, SegmentEnd::Broken(..));
+    fn extent_ended(&mut self, extent: &ExtentAt, at: u64, end: ExtentEnd) {
+        let broken = matches!(end, ExtentEnd::Broken(..));
         let (expected, found) = match end {
-            SegmentEnd::Full => return,
-            SegmentEnd::Unwritten => ("the next frame", "none of this segment".into()),
-            SegmentEnd::Broken(expected, found) => (expected, found),
+            ExtentEnd::Full => return,
+            ExtentEnd::Unwritten => ("the next frame", "none of this extent".into()),
+            ExtentEnd::Broken(expected, found) => (expected, found),
         };
-        let damage = self.damage(segment, at, expected.into(), found);
+        let damage = self.damage(extent, at, expected.into(), found);
         self.assembler.forget();
         if broken {
             self.replayed.end.reason = format!("behind it, expected {expected}, found {}", damage.found);
@@ -228,60 +261,60 @@ impl Replay<'_> {
         self.pause.get_or_insert(damage);
     }
 
-    /// A frame of the same run behind a pause makes the pause damage.
-    fn frame_was_there(&mut self, segment: &SegmentAt) {
+    /// A frame of the same incarnation behind a pause makes the pause damage.
+    fn frame_was_there(&mut self, extent: &ExtentAt) {
         self.replayed.damages.extend(self.pause.take());
-        let offset = segment.slot * self.scanned.segment_bytes + self.reader.at();
-        let reason = "its last segment is full".into();
-        self.replayed.end = LogEnd { log: self.scanned.log, segment: segment.header.sequence, offset, reason };
+        let offset = extent.slot * self.scanned.extent_bytes + self.reader.at();
+        let reason = "its last extent is full".into();
+        self.replayed.end = LogEnd { log: self.scanned.log, extent: extent.header.sequence, offset, reason };
     }
 
-    fn damage(&self, segment: &SegmentAt, at: u64, expected: String, found: String) -> Damage {
+    fn damage(&self, extent: &ExtentAt, at: u64, expected: String, found: String) -> Damage {
         Damage {
             log: self.scanned.log,
             device: self.scanned.device.name(),
-            segment: segment.header.sequence,
-            offset: segment.slot * self.scanned.segment_bytes + at,
+            extent: extent.header.sequence,
+            offset: extent.slot * self.scanned.extent_bytes + at,
             expected,
             found,
         }
     }
 
     /// Reads one frame with its records; `None` if all is well.
-    fn read_frame(&mut self, segment: &SegmentAt) -> Result<Option<SegmentEnd>, LogError> {
+    fn read_frame(&mut self, extent: &ExtentAt) -> Result<Option<ExtentEnd>, LogError> {
         if self.reader.left() == 0 {
             return Ok(Some(match self.reader.is_cut_off() {
-                true => SegmentEnd::Broken("the rest of the segment", "the end of the device".into()),
-                false => SegmentEnd::Full,
+                true => ExtentEnd::Broken("the rest of the extent", "the end of the device".into()),
+                false => ExtentEnd::Full,
             }));
         }
         let log = self.scanned.log;
-        let header = match self.find_frame(segment).map_err(|error| LogError::Device { log, error })? {
+        let header = match self.find_frame(extent).map_err(|error| LogError::Device { log, error })? {
             Ok(header) => header,
             Err(fault) => return Ok(Some(fault.into())),
         };
-        let run = segment.header.run;
-        if header.proven < self.proven_before.max(run.first - 1) {
+        let incarnation = extent.header.incarnation;
+        if header.proven < self.proven_before.max(incarnation.first - 1) {
             let found = format!("the durable horizon {}, and it was later before", header.proven);
-            return Ok(Some(SegmentEnd::Broken("a frame", found)));
+            return Ok(Some(ExtentEnd::Broken("a frame", found)));
         }
         self.proven_before = header.proven;
-        self.common.proves(run.number, &header);
-        if let Some(fault) = self.take_records(segment, &header)? {
-            return Ok(Some(SegmentEnd::Broken("records", fault)));
+        self.common.proves(incarnation.number, &header);
+        if let Err(fault) = self.take_records(extent, &header) {
+            return Ok(Some(ExtentEnd::Broken("records", fault)));
         }
-        self.settle_frame(segment)?;
+        self.settle_frame(extent)?;
         self.reader.consume(header.frame_bytes());
         self.tell_progress();
         Ok(None)
     }
 
     /// Reads the frame that should be next, and checks its bytes.
-    fn find_frame(&mut self, segment: &SegmentAt) -> Result<Result<FrameHeader, FrameFault>, DeviceError> {
+    fn find_frame(&mut self, extent: &ExtentAt) -> Result<Result<FrameHeader, FrameFault>, DeviceError> {
         let place = FramePlace {
             identity: Identity { log: self.scanned.log as u32, ..self.common.identity },
-            run: segment.header.run.number,
-            segment: segment.header.sequence,
+            incarnation: extent.header.incarnation.number,
+            extent: extent.header.sequence,
             block: (self.reader.at() / BLOCK_BYTES as u64) as u32,
         };
         self.reader.ensure(BLOCK_BYTES)?;
@@ -295,38 +328,34 @@ impl Replay<'_> {
     }
 
     /// Judges the records that end in the frame; says what is wrong with them.
-    fn take_records(&mut self, segment: &SegmentAt, header: &FrameHeader) -> Result<Option<String>, LogError> {
+    fn take_records(&mut self, extent: &ExtentAt, header: &FrameHeader) -> Result<(), String> {
         let Self { reader, assembler, common, scanned, replayed, timestamps, .. } = self;
-        let run = segment.header.run;
+        let incarnation = extent.header.incarnation;
         let bounds = Bounds {
-            first: run.first,
-            through: common.plan.run_ends(run.number),
-            is_last: common.plan.is_last(run.number),
+            first: incarnation.first,
+            through: common.plan.incarnation_ends(incarnation.number),
+            is_last: common.plan.is_last(incarnation.number),
             latest: header.proven.saturating_add(WINDOW_MAX),
         };
         timestamps.clear();
         let index_of = |sequence: u64| {
-            let found = scanned.segments.binary_search_by_key(&sequence, |segment| segment.header.sequence);
-            found.expect("records begin in segments that were read")
+            let found = scanned.extents.binary_search_by_key(&sequence, |extent| extent.header.sequence);
+            found.expect("records begin in extents that were read")
         };
-        let sequence = segment.header.sequence;
+        let sequence = extent.header.sequence;
         let here = index_of(sequence);
+        let place = Place { extent: sequence, offset: extent.slot * scanned.extent_bytes + reader.at() };
         let payload = header.payload(reader.bytes());
-        let fed = assembler.feed(sequence, payload, header.continued_bytes as usize, |record| {
-            replayed.take(common, scanned.log, &bounds, record, timestamps)?;
-            let newest = &mut replayed.segments_newest[index_of(record.begins_in)..=here];
+        assembler.feed(sequence, payload, header.continued_bytes as usize, |record| {
+            replayed.take(common, &bounds, record, place, timestamps)?;
+            let newest = &mut replayed.extents_newest[index_of(record.begins_in)..=here];
             newest.iter_mut().for_each(|newest| *newest = (*newest).max(record.timestamp));
             Ok(())
-        });
-        match fed {
-            Ok(()) => Ok(None),
-            Err(FeedError::Fault(fault) | FeedError::Refused(RecordError::Fault(fault))) => Ok(Some(fault)),
-            Err(FeedError::Refused(RecordError::Log(error))) => Err(error),
-        }
+        })
     }
 
     /// Enters the frame's timestamps into the common set, and applies what is proven by now.
-    fn settle_frame(&mut self, segment: &SegmentAt) -> Result<(), LogError> {
+    fn settle_frame(&mut self, extent: &ExtentAt) -> Result<(), LogError> {
         let twice = {
             let mut seen = self.common.seen.lock();
             self.timestamps.iter().find(|timestamp| !seen.insert(**timestamp)).copied()
@@ -335,14 +364,15 @@ impl Replay<'_> {
             return Err(LogError::Inconsistent {
                 log: self.scanned.log,
                 device: self.scanned.device.name(),
-                segment: segment.header.sequence,
-                offset: segment.slot * self.scanned.segment_bytes + self.reader.at(),
+                extent: extent.header.sequence,
+                offset: extent.slot * self.scanned.extent_bytes + self.reader.at(),
                 expected: "each timestamp once".into(),
                 found: format!("another record of timestamp {timestamp}"),
             });
         }
         let proven = self.common.proven.load(Ordering::Relaxed);
-        self.replayed.apply_through(self.common, self.scanned.log, proven)
+        self.replayed.apply_through(self.common, proven);
+        Ok(())
     }
 
     /// Says how far reading has come, now and then.
@@ -356,7 +386,7 @@ impl Replay<'_> {
     }
 }
 
-/// What timestamps of a run may be.
+/// What timestamps of an incarnation may be.
 struct Bounds {
     first: u64,
     /// Later ones do not count.
@@ -366,16 +396,11 @@ struct Bounds {
     latest: u64,
 }
 
-enum RecordError {
-    Fault(String),
-    Log(LogError),
-}
-
 impl Common<'_> {
-    /// Takes in what a frame of a run says of all logs.
-    fn proves(&self, run: u32, header: &FrameHeader) {
+    /// Takes in what a frame of an incarnation says of all logs.
+    fn proves(&self, incarnation: u32, header: &FrameHeader) {
         // Relaxed: numbers that only grow, read as they are.
-        if self.plan.is_last(run) {
+        if self.plan.is_last(incarnation) {
             self.proven.fetch_max(header.proven, Ordering::Relaxed);
         }
         self.cut.fetch_max(header.cut, Ordering::Relaxed);
@@ -383,21 +408,18 @@ impl Common<'_> {
 }
 
 impl Replayed {
-    /// Judges a record: applied, held back, or left out.
+    /// Judges a record: applied, held back, or left out; says what is wrong with it.
     fn take(
         &mut self,
         common: &Common<'_>,
-        log: usize,
         bounds: &Bounds,
         record: Record<'_>,
+        place: Place,
         timestamps: &mut Vec<u64>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), String> {
         let timestamp = record.timestamp;
         if timestamp < bounds.first || timestamp > bounds.latest {
-            return Err(RecordError::Fault(format!(
-                "a record of timestamp {timestamp} in a run from {}",
-                bounds.first
-            )));
+            return Err(format!("a record of timestamp {timestamp} in an incarnation from {}", bounds.first));
         }
         self.newest = self.newest.max(timestamp);
         if timestamp <= common.plan.after {
@@ -411,29 +433,35 @@ impl Replayed {
         match record.kind {
             RecordKind::Void => self.voids += 1,
             RecordKind::Commit if !bounds.is_last || timestamp <= common.proven.load(Ordering::Relaxed) => {
-                self.apply(common, log, timestamp, record.payload).map_err(RecordError::Log)?;
+                self.apply(common, timestamp, place, record.payload);
             }
             RecordKind::Commit => {
                 let payload = if common.apply.is_some() { record.payload.to_vec() } else { Vec::new() };
-                self.held.push(Reverse((timestamp, payload)));
+                self.held.push(Reverse((timestamp, place, payload)));
             }
         }
         Ok(())
     }
 
-    fn apply(&mut self, common: &Common<'_>, log: usize, timestamp: u64, payload: &[u8]) -> Result<(), LogError> {
+    fn apply(&mut self, common: &Common<'_>, timestamp: u64, place: Place, payload: &[u8]) {
         self.records += 1;
         self.payload_bytes += payload.len() as u64;
-        common.apply.map_or(Ok(()), |apply| apply(log, timestamp, payload))
+        let Some(apply) = common.apply.filter(|_| timestamp < common.refused.least.load(Ordering::Relaxed)) else {
+            return;
+        };
+        if let Err(error) = apply(self.log, timestamp, payload) {
+            let Place { extent, offset } = place;
+            let (log, device) = (self.log, self.device.clone());
+            common.refused.note(timestamp, LogError::Refused { log, device, extent, offset, timestamp, error });
+        }
     }
 
     /// Applies what was held back, through `horizon`.
-    pub fn apply_through(&mut self, common: &Common<'_>, log: usize, horizon: u64) -> Result<(), LogError> {
-        while self.held.peek().is_some_and(|Reverse((timestamp, _))| *timestamp <= horizon) {
-            let Reverse((timestamp, payload)) = self.held.pop().expect("just seen");
-            self.apply(common, log, timestamp, &payload)?;
+    pub fn apply_through(&mut self, common: &Common<'_>, horizon: u64) {
+        while self.held.peek().is_some_and(|Reverse((timestamp, ..))| *timestamp <= horizon) {
+            let Reverse((timestamp, place, payload)) = self.held.pop().expect("just seen");
+            self.apply(common, timestamp, place, &payload);
         }
-        Ok(())
     }
 
     /// Where the log ended, if not as a log ends.

@@ -1,4 +1,4 @@
-//! The first blocks of all slots of a device: which segments there are, and whether this is the log it should be.
+//! The first blocks of all slots of a device: which extents there are, and whether this is the log it should be.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use saki_base::{AlignedBuffer, Buffer};
 use saki_io::{Completion, Device, Operation, Wait};
 
 use crate::error::{Damage, LogError};
+use crate::format::extent::{ExtentHeader, HeaderFound};
 use crate::format::{BLOCK_BYTES, FORMAT_VERSION, Identity};
-use crate::segment::{HeaderFound, SegmentHeader};
 
-/// A segment and where it is.
+/// An extent and where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SegmentAt {
+pub struct ExtentAt {
     pub slot: u64,
-    pub header: SegmentHeader,
+    pub header: ExtentHeader,
 }
 
 /// What the first blocks of a device's slots say.
 pub struct Scanned {
     pub log: usize,
     pub device: Arc<dyn Device>,
-    pub segment_bytes: u64,
+    pub extent_bytes: u64,
     pub length: u64,
     /// Slots of the device; the last one may be cut off.
     pub slots: u64,
     /// In the order of sequence numbers.
-    pub segments: Vec<SegmentAt>,
+    pub extents: Vec<ExtentAt>,
     /// Slots whose header is not one, and what is wrong with each.
     pub nameless: Vec<u64>,
     pub damages: Vec<Damage>,
@@ -36,37 +36,37 @@ pub struct Scanned {
 const READS_IN_FLIGHT: usize = 32;
 
 /// Scans the device of log `identity.log`.
-pub fn scan(device: Arc<dyn Device>, identity: Identity, segment_bytes: u64) -> Result<Scanned, LogError> {
+pub fn scan(device: Arc<dyn Device>, identity: Identity, extent_bytes: u64) -> Result<Scanned, LogError> {
     let log = identity.log as usize;
     let failed = |error| LogError::Device { log, error };
     let length = device.length_bytes().map_err(failed)?;
-    // A log keeps the segment size it was made with: that of its first slot, if that one can be read.
+    // A log keeps the extent size it was made with: that of its first slot, if that one can be read.
     let first =
         read_blocks(&*device, log, &[0].into_iter().filter(|_| length >= BLOCK_BYTES as u64).collect::<Vec<_>>())?;
-    let segment_bytes = match first.first().map(|block| SegmentHeader::decode(block)) {
-        Some(HeaderFound::Header(header)) => header.segment_bytes,
-        _ => segment_bytes,
+    let extent_bytes = match first.first().map(|block| ExtentHeader::decode(block)) {
+        Some(HeaderFound::Header(header)) => header.extent_bytes,
+        _ => extent_bytes,
     };
     // Whole blocks: what is behind them was never written.
     let length = length - length % BLOCK_BYTES as u64;
-    let slots = length.div_ceil(segment_bytes);
-    let offsets: Vec<u64> = (0..slots).map(|slot| slot * segment_bytes).collect();
+    let slots = length.div_ceil(extent_bytes);
+    let offsets: Vec<u64> = (0..slots).map(|slot| slot * extent_bytes).collect();
     let mut scanned = Scanned {
         log,
         device,
-        segment_bytes,
+        extent_bytes,
         length,
         slots,
-        segments: Vec::new(),
+        extents: Vec::new(),
         nameless: Vec::new(),
         damages: Vec::new(),
     };
     let mut foreign = false;
     let blocks = read_blocks(&*scanned.device, log, &offsets)?;
     for (slot, block) in (0..).zip(&blocks) {
-        foreign |= scanned.add(slot, identity, SegmentHeader::decode(block))?;
+        foreign |= scanned.add(slot, identity, ExtentHeader::decode(block))?;
     }
-    if foreign && scanned.segments.is_empty() {
+    if foreign && scanned.extents.is_empty() {
         return Err(LogError::NotALog { log, device: scanned.device.name() });
     }
     scanned.sort()?;
@@ -83,16 +83,16 @@ impl Scanned {
         let damage = |found: String| Damage {
             log,
             device: device.clone(),
-            segment: 0,
-            offset: slot * self.segment_bytes,
-            expected: "the header of a segment".into(),
+            extent: 0,
+            offset: slot * self.extent_bytes,
+            expected: "the header of an extent".into(),
             found,
         };
         match found {
             HeaderFound::Empty => {}
             HeaderFound::Header(header) => {
                 self.check(slot, identity, &header)?;
-                self.segments.push(SegmentAt { slot, header });
+                self.extents.push(ExtentAt { slot, header });
             }
             HeaderFound::Version(found) => {
                 return Err(LogError::OtherVersion { log, device, expected: FORMAT_VERSION, found });
@@ -107,7 +107,7 @@ impl Scanned {
         Ok(false)
     }
 
-    fn check(&self, slot: u64, expected: Identity, header: &SegmentHeader) -> Result<(), LogError> {
+    fn check(&self, slot: u64, expected: Identity, header: &ExtentHeader) -> Result<(), LogError> {
         let (log, device, found) = (self.log, self.device.name(), header.identity);
         if found.database != expected.database {
             let (expected, found) = (expected.database, found.database);
@@ -119,9 +119,9 @@ impl Scanned {
         if found.log != expected.log {
             return Err(LogError::OtherLog { log, device, found: found.log });
         }
-        if header.segment_bytes != self.segment_bytes {
-            let expected = format!("segments of {} bytes", self.segment_bytes);
-            return Err(self.inconsistent(slot, header.sequence, expected, format!("one of {}", header.segment_bytes)));
+        if header.extent_bytes != self.extent_bytes {
+            let expected = format!("extents of {} bytes", self.extent_bytes);
+            return Err(self.inconsistent(slot, header.sequence, expected, format!("one of {}", header.extent_bytes)));
         }
         Ok(())
     }
@@ -130,38 +130,43 @@ impl Scanned {
         LogError::Inconsistent {
             log: self.log,
             device: self.device.name(),
-            segment: sequence,
-            offset: slot * self.segment_bytes,
+            extent: sequence,
+            offset: slot * self.extent_bytes,
             expected,
             found,
         }
     }
 
-    /// By sequence number, which are all different, and later ones of later runs.
+    /// By sequence number, which are all different, and later ones of later incarnations.
     pub fn sort(&mut self) -> Result<(), LogError> {
-        self.segments.sort_by_key(|segment| segment.header.sequence);
-        for pair in self.segments.windows(2) {
-            let (before, SegmentAt { slot, header }) = (&pair[0], &pair[1]);
+        self.extents.sort_by_key(|extent| extent.header.sequence);
+        for pair in self.extents.windows(2) {
+            let (before, ExtentAt { slot, header }) = (&pair[0], &pair[1]);
             if before.header.sequence == header.sequence {
-                let found = format!("another segment {}", header.sequence);
+                let found = format!("another extent {}", header.sequence);
                 return Err(self.inconsistent(
                     *slot,
                     header.sequence,
-                    format!("segment {} once", header.sequence),
+                    format!("extent {} once", header.sequence),
                     found,
                 ));
             }
-            if before.header.run.number > header.run.number {
-                let expected = format!("run {} or later", before.header.run.number);
-                return Err(self.inconsistent(*slot, header.sequence, expected, format!("run {}", header.run.number)));
+            if before.header.incarnation.number > header.incarnation.number {
+                let expected = format!("incarnation {} or later", before.header.incarnation.number);
+                return Err(self.inconsistent(
+                    *slot,
+                    header.sequence,
+                    expected,
+                    format!("incarnation {}", header.incarnation.number),
+                ));
             }
         }
         Ok(())
     }
 
-    /// The first segment that is needed, by what the headers say.
+    /// The first extent that is needed, by what the headers say.
     pub fn oldest(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.header.oldest).max().unwrap_or(1)
+        self.extents.iter().map(|extent| extent.header.oldest).max().unwrap_or(1)
     }
 }
 

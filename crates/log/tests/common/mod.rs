@@ -13,7 +13,7 @@ pub type Found = BTreeMap<u64, Vec<u8>>;
 
 pub fn options() -> Options {
     Options {
-        segment_bytes: 128 << 10,
+        extent_bytes: 128 << 10,
         buffer_bytes: 256 << 10,
         write_bytes_max: 32 << 10,
         window: 4096,

@@ -1,5 +1,6 @@
-//! Rows and versions as they are, in the interleavings of two threads: `loom` tries those with up to two preemptions, and no longer than some
-//! seconds for each model. A transaction's end looks for those who wait for it, which makes for more of them than can all be tried.
+//! Rows and versions as they are, in the interleavings of two threads: `loom` tries those with up to two preemptions,
+//! and no longer than some seconds for each model. A transaction's end looks for those who wait for it, which makes for
+//! more of them than can all be tried.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -7,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use loom::thread;
 
 use super::*;
-use crate::arena::{Arena, Depot};
 use crate::epoch::{Epochs, Participant};
+use crate::memory::arena::{Arena, Depot};
 use crate::placement::Mapping;
 use crate::sync::Ordering;
 
@@ -44,7 +45,8 @@ impl World {
         Arc::new(Self { epochs: Epochs::new(1, 2), rows })
     }
 
-    /// A place for one transaction; taken before there are threads, since `loom` knows nothing of the lock that hands places on.
+    /// A place for one transaction; taken before there are threads, since `loom` knows nothing of the lock that hands
+    /// places on.
     fn place(&self) -> Participant {
         self.epochs.join().expect("a place")
     }
@@ -55,7 +57,7 @@ impl World {
     }
 }
 
-/// A transaction, as sessions run it.
+/// A transaction, as runners run it.
 struct Transaction<'a> {
     world: &'a World,
     participant: Participant,
@@ -69,7 +71,7 @@ impl<'a> Transaction<'a> {
     fn begin(world: &'a World, participant: Participant) -> Self {
         participant.announce(world.epochs.now());
         let snapshot = world.epochs.now();
-        let writer = Writer::new(participant.slot(), participant.sequence());
+        let writer = Writer::new(participant.number(), participant.sequence());
         Self { world, participant, writer, snapshot, arena: arena(), installed: Vec::new() }
     }
 
@@ -123,9 +125,10 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// A reader sees both of a transaction's rows or neither, and the new ones if its snapshot is as late as their timestamp.
+/// A reader sees both of a transaction's rows or neither, and the new ones if its snapshot is as late as their
+/// timestamp.
 #[test]
-#[ignore = "takes hours since participants give their slots back; run it by name"]
+#[ignore = "takes hours since participants give their numbers back; run it by name"]
 fn loom_readers_see_whole_transactions() {
     model(|| {
         let world = World::new();
@@ -149,7 +152,7 @@ fn loom_readers_see_whole_transactions() {
 
 /// Nothing is ever seen of a transaction that fails after it took its timestamp.
 #[test]
-#[ignore = "takes hours since participants give their slots back; run it by name"]
+#[ignore = "takes hours since participants give their numbers back; run it by name"]
 fn loom_readers_see_nothing_of_failed_transactions() {
     model(|| {
         let world = World::new();
@@ -172,7 +175,7 @@ fn loom_readers_see_nothing_of_failed_transactions() {
 
 /// Of two transactions that write the same row at once, the first wins.
 #[test]
-#[ignore = "takes hours since participants give their slots back; run it by name"]
+#[ignore = "takes hours since participants give their numbers back; run it by name"]
 fn loom_no_lost_update() {
     model(|| {
         let world = World::new();
@@ -204,7 +207,7 @@ fn loom_no_lost_update() {
 
 /// Two transactions that each read what the other writes: validation lets one pass at most.
 #[test]
-#[ignore = "takes hours since participants give their slots back; run it by name"]
+#[ignore = "takes hours since participants give their numbers back; run it by name"]
 fn loom_no_write_skew() {
     model(|| {
         let world = World::new();

@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 
 use super::row::Row;
 use super::version::{TOMBSTONE, Version, Writer};
-use crate::arena::Arena;
+use crate::memory::arena::Arena;
 use crate::sync::Ordering;
 
 /// A row during recovery, when it has one version and one thread at a time.

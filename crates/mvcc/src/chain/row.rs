@@ -4,9 +4,9 @@ use std::io;
 use std::ptr::{self, NonNull};
 
 use super::version::{Begin, INLINE, NEVER, PENDING, PRUNED, VERSION_BYTES, Version, Writer};
-use crate::arena::Arena;
 use crate::epoch::{Epochs, Snapshots};
-use crate::prefetch::prefetch;
+use crate::memory::arena::Arena;
+use crate::memory::prefetch::prefetch;
 use crate::sync::{AtomicPtr, AtomicU32, Backoff, Ordering};
 
 /// In a row's `work`: the secondary keys of its versions are not all the same.
@@ -48,12 +48,14 @@ pub struct Newest<'a> {
 }
 
 impl Row {
-    /// A row whose first version is pending and has `body`, or is a delete. Nobody else can see it before it is in an index.
+    /// A row whose first version is pending and has `body`, or is a delete. Nobody else can see it before it is in an
+    /// index.
     pub fn allocate(arena: &mut Arena, writer: Writer, key: &[u8], body: Option<&[u8]>) -> io::Result<NonNull<Self>> {
         let inline_at = Self::inline_at(key.len());
         let room = body.map_or(0, <[u8]>::len);
         let row = arena.allocate(inline_at + VERSION_BYTES + room)?.cast::<Self>();
-        // SAFETY: a block of at least that size, aligned, and nobody else's; the first version is within it, aligned by 8.
+        // SAFETY: a block of at least that size, aligned, and nobody else's; the first version is within it, aligned by
+        // 8.
         unsafe {
             let version = row.byte_add(inline_at).cast::<Version>();
             Version::write(version, writer, body, room as u32 | INLINE);
@@ -120,11 +122,13 @@ impl Row {
     #[inline]
     pub fn head(&self) -> Option<&Version> {
         let head = self.head.load(Ordering::Acquire).map_addr(|address| address & !LATCHED);
-        // SAFETY: a version that is the newest under the caller's pin is not superseded before it, so it is not freed under it.
+        // SAFETY: a version that is the newest under the caller's pin is not superseded before it, so it is not freed
+        // under it.
         unsafe { head.as_ref() }
     }
 
-    /// The version that a snapshot sees: the newest of `me`'s own or committed at or before it. `None` if there is none.
+    /// The version that a snapshot sees: the newest of `me`'s own or committed at or before it. `None` if there is
+    /// none.
     #[inline]
     pub fn visible(&self, snapshot: u64, me: Writer, epochs: &Epochs) -> Option<(&Version, u64)> {
         let mut version = self.head()?;
@@ -142,8 +146,8 @@ impl Row {
         }
     }
 
-    /// The version before `timestamp`, the caller's own commit timestamp: what a read has to have seen to be still right.
-    /// `Err` if a transaction before `timestamp` writes the row and may yet succeed.
+    /// The version before `timestamp`, the caller's own commit timestamp: what a read has to have seen to be still
+    /// right. `Err` if a transaction before `timestamp` writes the row and may yet succeed.
     pub fn before(&self, timestamp: u64, me: Writer, epochs: &Epochs) -> Result<Option<&Version>, Refused> {
         let mut next = self.head();
         while let Some(version) = next {
@@ -189,16 +193,16 @@ impl Row {
         }
     }
 
-    /// Takes out of the chain what lies behind the newest version, committed at `newest_begin`, and is seen by nobody. For the row's
-    /// writer, before its own version is stamped: nobody else changes the chain then. The horizon is held at `horizon`, so what was
-    /// superseded later is not freed meanwhile.
+    /// Takes out of the chain what lies behind the newest version, committed at `newest_begin`, and is seen by nobody.
+    /// For the row's writer, before its own version is stamped: nobody else changes the chain then. The watermark is
+    /// held at `watermark`, so what was superseded later is not freed meanwhile.
     #[cold]
-    pub fn prune(&self, newest: &Version, newest_begin: u64, snapshots: &Snapshots, horizon: u64) {
+    pub fn prune(&self, newest: &Version, newest_begin: u64, snapshots: &Snapshots, watermark: u64) {
         const HOPS_MAX: usize = 128;
         let (mut kept, mut end) = (newest, newest_begin);
         for _ in 0..HOPS_MAX {
             // Behind the first version that all see nothing is reachable, nor perhaps allocated.
-            if end <= horizon {
+            if end <= watermark {
                 return;
             }
             let Some(version) = kept.older() else { return };
@@ -210,7 +214,7 @@ impl Row {
                 // Release: who sees the mark sees it unlinked.
                 version.capacity.fetch_or(PRUNED, Ordering::Release);
                 end = if begin == NEVER { end } else { begin.min(end) };
-                if begin <= horizon {
+                if begin <= watermark {
                     return;
                 }
             } else {
@@ -219,20 +223,21 @@ impl Row {
         }
     }
 
-    /// Takes the newest version away again: its writer's to call, with the version that was the newest before, or null, which
-    /// makes the row dead.
+    /// Takes the newest version away again: its writer's to call, with the version that was the newest before, or null,
+    /// which makes the row dead.
     pub fn uninstall(&self, version: &Version, before: *mut Version) {
-        // Nobody else changes the head, or latches it, while it is pending; so it goes first, and is stamped when it is gone.
+        // Nobody else changes the head, or latches it, while it is pending; so it goes first, and is stamped when it is
+        // gone.
         self.head.store(before, Ordering::Release);
         version.stamp(NEVER);
     }
 
-    /// Makes the row dead if its newest version is a delete that every snapshot sees. `true` for the one caller that did it, and
-    /// has to take the row out of its indexes. For a pinned caller.
-    pub fn kill(&self, horizon: u64) -> Option<NonNull<Version>> {
+    /// Makes the row dead if its newest version is a delete that every snapshot sees. `true` for the one caller that
+    /// did it, and has to take the row out of its indexes. For a pinned caller.
+    pub fn kill(&self, watermark: u64) -> Option<NonNull<Version>> {
         let head = self.head()?;
         let begin = head.begin.load(Ordering::Acquire);
-        if !head.is_tombstone() || begin & PENDING != 0 || begin > horizon {
+        if !head.is_tombstone() || begin & PENDING != 0 || begin > watermark {
             return None;
         }
         let expected = ptr::from_ref(head).cast_mut();
@@ -240,14 +245,15 @@ impl Row {
         killed.ok().and_then(NonNull::new)
     }
 
-    /// Keeps writers off the row for the time of `change`, which gets the versions that some snapshot may see, the newest first.
-    /// `None`, and nothing done, if the row is dead or being written. For a caller pinned since `pinned`.
+    /// Keeps writers off the row for the time of `change`, which gets the versions that some snapshot may see, the
+    /// newest first. `None`, and nothing done, if the row is dead or being written. For a caller pinned since `pinned`.
     ///
     /// # Errors
-    /// [`TooOld`] in place of a version that may be freed while it is looked at: the horizon can come as far as the pin meanwhile.
+    /// [`TooOld`] in place of a version that may be freed while it is looked at: the watermark can come as far as the
+    /// pin meanwhile.
     pub fn latched<T>(
         &self,
-        horizon: u64,
+        watermark: u64,
         pinned: u64,
         change: impl FnOnce(&mut dyn Iterator<Item = Result<&Version, TooOld>>) -> T,
     ) -> Option<T> {
@@ -267,7 +273,7 @@ impl Row {
             let version = next.take()?;
             next = match version {
                 Ok(version) => match version.begin.load(Ordering::Acquire) {
-                    begin if begin <= horizon => None,
+                    begin if begin <= watermark => None,
                     begin if begin <= pinned => Some(Err(TooOld)),
                     _ => version.older().map(Ok),
                 },
@@ -280,9 +286,9 @@ impl Row {
         Some(outcome)
     }
 
-    /// Takes the row out of use if all see its newest version, begun at or before `through`, and no cleanup refers to the row: has
-    /// `before_death` called while nobody can become its writer, and makes it dead. The caller takes it out of the primary index.
-    /// For a pinned caller.
+    /// Takes the row out of use if all see its newest version, begun at or before `through`, and no cleanup refers to
+    /// the row: has `before_death` called while nobody can become its writer, and makes it dead. The caller takes it
+    /// out of the primary index. For a pinned caller.
     pub fn release(&self, through: u64, before_death: impl FnOnce(&Version)) -> Option<NonNull<Version>> {
         let head = self.head.load(Ordering::Acquire);
         if head.is_null() || head.addr() & LATCHED != 0 {

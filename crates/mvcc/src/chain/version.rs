@@ -3,8 +3,8 @@
 use std::io;
 use std::ptr::{self, NonNull};
 
-use crate::arena::Arena;
 use crate::epoch::Epochs;
+use crate::memory::arena::Arena;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Backoff, Ordering};
 
 /// A begin that no snapshot reaches: of aborted versions, and of those replaced by their own transaction.
@@ -13,7 +13,7 @@ pub(super) const PENDING: u64 = 1 << 63;
 const SEQUENCE_BITS: u32 = 48;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 /// Participants that a pending begin can name.
-pub const SLOTS_MAX: usize = 1 << (63 - SEQUENCE_BITS);
+pub const PARTICIPANTS_MAX: usize = 1 << (63 - SEQUENCE_BITS);
 /// In `length`: a delete.
 pub(super) const TOMBSTONE: u32 = u32::MAX;
 /// In `capacity`: part of the row's block.
@@ -26,7 +26,7 @@ const CAPACITY_MASK: u32 = PRUNED - 1;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Writer(pub(super) u64);
 
-/// Where a participant's transaction stands, as others read it in its slot: sequence and phase.
+/// Where a participant's transaction stands, as others read it in its announcement: sequence and phase.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Status(u64);
 
@@ -48,12 +48,12 @@ impl Status {
 }
 
 impl Writer {
-    pub const fn new(slot: u32, sequence: u64) -> Self {
-        Self(PENDING | (slot as u64) << SEQUENCE_BITS | sequence & SEQUENCE_MASK)
+    pub const fn new(participant: u32, sequence: u64) -> Self {
+        Self(PENDING | (participant as u64) << SEQUENCE_BITS | sequence & SEQUENCE_MASK)
     }
 
-    pub const fn slot(self) -> u32 {
-        (self.0 >> SEQUENCE_BITS) as u32 & (SLOTS_MAX as u32 - 1)
+    pub const fn participant(self) -> u32 {
+        (self.0 >> SEQUENCE_BITS) as u32 & (PARTICIPANTS_MAX as u32 - 1)
     }
 
     pub const fn sequence(self) -> u64 {
@@ -78,7 +78,8 @@ pub enum Begin {
     Committed(u64),
     /// The onlooker's own.
     Own,
-    /// Of a transaction that has taken no timestamp when it was looked at: whatever timestamp it takes is later than all taken by then.
+    /// Of a transaction that has taken no timestamp when it was looked at: whatever timestamp it takes is later than
+    /// all taken by then.
     Running,
     /// Of a transaction that has this timestamp but may still fail.
     Committing(u64),
@@ -143,7 +144,8 @@ impl Version {
         if self.length == TOMBSTONE {
             return None;
         }
-        // SAFETY: the body lies behind the header, was written in full before the version was linked, and never changes.
+        // SAFETY: the body lies behind the header, was written in full before the version was linked, and never
+        // changes.
         Some(unsafe { std::slice::from_raw_parts(ptr::from_ref(self).add(1).cast(), self.length as usize) })
     }
 
@@ -177,7 +179,8 @@ impl Version {
     /// Only for a walk that has not yet met a version that its snapshot sees.
     #[inline]
     pub fn older(&self) -> Option<&Version> {
-        // SAFETY: by the rule above, the older version is not superseded before the caller's pin, so it is not freed under it.
+        // SAFETY: by the rule above, the older version is not superseded before the caller's pin, so it is not freed
+        // under it.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
@@ -212,17 +215,18 @@ impl Version {
         let mut backoff = Backoff::default();
         loop {
             let writer = Writer(begin);
-            let slot = epochs.slot(writer.slot());
-            let status = slot.status.load(Ordering::Acquire);
+            let announcement = epochs.announcement(writer.participant());
+            let status = announcement.status.load(Ordering::Acquire);
             if status == Status::running(writer.sequence()).bits() {
-                // It marks itself as committing before it takes its timestamp. The mark was not there, so every timestamp
-                // that this thread knows of was taken before.
+                // It marks itself as committing before it takes its timestamp. The mark was not there, so every
+                // timestamp that this thread knows of was taken before.
                 return Begin::Running;
             }
             if status == Status::committing(writer.sequence()).bits() {
-                let timestamp = slot.commit.load(Ordering::Acquire);
-                // The slot may have gone on to its next transaction since; then the timestamp may be of that one.
-                if timestamp != 0 && slot.status.load(Ordering::Acquire) == status {
+                let timestamp = announcement.commit.load(Ordering::Acquire);
+                // Its participant may have gone on to its next transaction since; then the timestamp may be of that
+                // one.
+                if timestamp != 0 && announcement.status.load(Ordering::Acquire) == status {
                     return Begin::Committing(timestamp);
                 }
             }

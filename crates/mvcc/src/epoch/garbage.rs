@@ -1,8 +1,9 @@
 //! Memory on its way out.
 
-use super::Epochs;
+use super::epochs::Epochs;
 
-/// Memory that is unlinked and waits for the pins of its time to end. Not shared: each participant's worker has its own.
+/// Memory that is unlinked and waits for the pins of its time to end. Not shared: each participant's worker has its
+/// own.
 ///
 /// Entries come in the order of their retirement.
 #[derive(Default)]
@@ -25,17 +26,18 @@ impl Garbage {
     /// Frees `address` by `free` once no pin is as old as this call.
     ///
     /// # Safety
-    /// `address` has been unlinked: whoever pins from now on cannot reach it. `free(address)` is sound once, from any thread, when
-    /// nobody looks at it any more.
+    /// `address` has been unlinked: whoever pins from now on cannot reach it. `free(address)` is sound once, from any
+    /// thread, when nobody looks at it any more.
     pub unsafe fn retire(&mut self, epochs: &Epochs, address: *mut u8, free: unsafe fn(*mut u8)) {
         self.entries.push_back(Retired { at: epochs.retirement(), address, free });
     }
 
-    /// Frees what was retired before `horizon`; how many there were.
-    pub fn collect(&mut self, horizon: u64) -> usize {
-        let ripe = self.entries.iter().take_while(|entry| entry.at < horizon).count();
+    /// Frees what was retired before `watermark`; how many there were.
+    pub fn collect(&mut self, watermark: u64) -> usize {
+        let ripe = self.entries.iter().take_while(|entry| entry.at < watermark).count();
         for entry in self.entries.drain(..ripe) {
-            // SAFETY: every pin is later than `at`, so nobody sees the memory; `retire` was promised that `free` fits it.
+            // SAFETY: every pin is later than `at`, so nobody sees the memory; `retire` was promised that `free` fits
+            // it.
             unsafe { (entry.free)(entry.address) };
         }
         ripe

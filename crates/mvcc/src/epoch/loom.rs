@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ::loom::thread;
 
 use super::*;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 const FREED: u64 = 0;
 
@@ -47,7 +48,7 @@ impl World {
         for _ in 0..ticks {
             self.epochs.tick();
         }
-        garbage.collect(self.epochs.horizon())
+        garbage.collect(self.epochs.watermark())
     }
 }
 
@@ -83,14 +84,15 @@ fn loom_commits_of_others_do_not_free_too_early() {
     });
 }
 
-/// A snapshot that another participant takes over keeps what it sees, also while the slots are being looked through.
+/// A snapshot that another participant takes over keeps what it sees, also while the announcements are being looked
+/// through.
 #[test]
 fn loom_snapshots_are_taken_over() {
     let mut builder = ::loom::model::Builder::new();
     builder.preemption_bound = Some(4);
     builder.check(|| {
         let world = World::new();
-        // In either order of slots.
+        // In either order of places.
         let places = [(); 2].map(|()| world.epochs.join().unwrap());
         let [second, first] = places;
         first.announce(world.epochs.now());
@@ -115,9 +117,9 @@ fn loom_no_end_is_missed() {
         let epochs = Epochs::new(0, 1);
         let ends = {
             let epochs = Arc::clone(&epochs);
-            thread::spawn(move || epochs.slot(0).end_met(1 << 1))
+            thread::spawn(move || epochs.announcement(0).end_met(1 << 1))
         };
-        let waits = epochs.slot(0).await_end(0);
+        let waits = epochs.announcement(0).await_end(0);
         assert!(ends.join().unwrap() || !waits, "it waits for ever");
     });
 }
@@ -129,5 +131,47 @@ fn loom_garbage_goes_away() {
         let world = World::new();
         assert_eq!(world.replace(0), 0);
         assert_eq!(world.replace(1), 1);
+    });
+}
+
+/// A transaction validates ahead, and after its timestamp only what commits that it watches have noted: one that got in
+/// between is seen when it validates ahead, or noted.
+#[test]
+fn loom_what_is_committed_meanwhile_is_noted() {
+    const COMMITTING: u64 = 1;
+    ::loom::model(|| {
+        let epochs = Epochs::new(0, 2);
+        // Not handed out before; the other's row, and what is noted of it.
+        let places = [(); 2].map(|()| epochs.join().unwrap());
+        let (stamp, noted) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let [watching, other] = places;
+        let commits = {
+            let (epochs, stamp, noted) = (Arc::clone(&epochs), Arc::clone(&stamp), Arc::clone(&noted));
+            thread::spawn(move || {
+                other.state().status.store(COMMITTING, Ordering::Release);
+                let timestamp = epochs.tick();
+                other.state().commit.store(timestamp, Ordering::Release);
+                if epochs.is_watched() {
+                    noted.store(timestamp, Ordering::Relaxed);
+                }
+                stamp.store(timestamp, Ordering::Release);
+                other.state().status.store(1 << 1, Ordering::Release);
+                other.state().commit.store(0, Ordering::Release);
+                timestamp
+            })
+        };
+        epochs.watch();
+        let since = epochs.wait_for_commits();
+        let ahead = stamp.load(Ordering::Acquire);
+        let holds_ahead = ahead == 0 || ahead > since;
+        watching.state().status.store(COMMITTING, Ordering::Release);
+        let timestamp = epochs.tick();
+        watching.state().commit.store(timestamp, Ordering::Release);
+        epochs.wait_for_commits_before(timestamp);
+        let is_valid = holds_ahead && noted.load(Ordering::Relaxed) == 0;
+        watching.state().status.store(1 << 1, Ordering::Release);
+        epochs.unwatch();
+        let committed = commits.join().unwrap();
+        assert!(!is_valid || committed > timestamp, "what {committed} wrote was missed at {timestamp}");
     });
 }

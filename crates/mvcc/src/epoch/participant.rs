@@ -2,13 +2,24 @@
 
 use std::sync::Arc;
 
-use super::{EXACT, Epochs, IDLE, Slot};
+use super::epochs::{Announcement, EXACT, Epochs, IDLE};
 use crate::sync::{Ordering, fence};
 
 /// A right to pin, one pin at a time.
 pub struct Participant {
     pub(super) epochs: Arc<Epochs>,
-    pub(super) slot: u32,
+    pub(super) number: u32,
+}
+
+impl Epochs {
+    /// A place among the participants; `None` if all are taken.
+    pub fn join(self: &Arc<Self>) -> Option<Participant> {
+        let mut places = self.places.lock();
+        let number = places.take()?;
+        // Before the first announcement, whose fence makes all see it.
+        self.announcements_used.store(places.end(), Ordering::Release);
+        Some(Participant { epochs: Arc::clone(self), number })
+    }
 }
 
 impl Participant {
@@ -18,14 +29,14 @@ impl Participant {
     }
 
     #[inline]
-    pub(crate) fn slot(&self) -> u32 {
-        self.slot
+    pub(crate) fn number(&self) -> u32 {
+        self.number
     }
 
     /// The state that others read of it.
     #[inline]
-    pub(crate) fn state(&self) -> &Slot {
-        self.epochs.slot(self.slot)
+    pub(crate) fn state(&self) -> &Announcement {
+        self.epochs.announcement(self.number)
     }
 
     /// The sequence of the transaction that this place runs next.
@@ -43,8 +54,8 @@ impl Participant {
     /// Announces `at`, a time that every snapshot taken from here on will not precede.
     #[inline]
     pub(crate) fn announce(&self, at: u64) {
-        // Release: a horizon that sees this announcement has also seen the end of this participant's pin before.
-        self.epochs.slot(self.slot).announced.store(at, Ordering::Release);
+        // Release: a watermark that sees this announcement has also seen the end of this participant's pin before.
+        self.epochs.announcement(self.number).announced.store(at, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
@@ -54,12 +65,18 @@ impl Participant {
         self.state().announced.store(snapshot | EXACT, Ordering::Release);
     }
 
+    /// Announces that versions later than its snapshot are looked at as well, from here on.
+    #[inline]
+    pub(crate) fn announce_since(&self, snapshot: u64) {
+        self.state().announced.store(snapshot, Ordering::Release);
+    }
+
     /// Announces the snapshot of another participant, which stays announced at it until this is done.
     pub(crate) fn take_over(&self, snapshot: u64) {
         self.announce_exact(snapshot);
     }
 
-    /// Keeps the horizon from passing `at`, a horizon of before, if it has not done so yet; the answer comes with
+    /// Keeps the watermark from passing `at`, a watermark of before, if it has not done so yet; the answer comes with
     /// [`is_holding`](Self::is_holding), after the next announcement.
     #[inline]
     pub(crate) fn hold(&self, at: u64) {
@@ -71,22 +88,24 @@ impl Participant {
         self.state().held.store(IDLE, Ordering::Release);
     }
 
-    /// Whether the horizon has stayed at or before `at` since it was computed, and will until the end of this participant's pin.
+    /// Whether the watermark has stayed at or before `at` since it was computed, and will until the end of this
+    /// participant's pin.
     ///
-    /// It has if another's snapshot is found to be that old, after this one's own hold could be seen by all: every horizon computed
-    /// before met that snapshot's announcement (else the snapshot would be no earlier than it), and every one computed later, or
-    /// meanwhile, meets the hold: it is taken over. Neither a hold, which may be in vain itself, nor a time announced before a snapshot proves as much.
+    /// It has if another's snapshot is found to be that old, after this one's own hold could be seen by all: every
+    /// watermark computed before met that snapshot's announcement (else the snapshot would be no earlier than it), and
+    /// every one computed later, or meanwhile, meets the hold: it is taken over. Neither a hold, which may be in vain
+    /// itself, nor a time announced before a snapshot proves as much.
     pub(crate) fn is_holding(&self, at: u64) -> bool {
-        let mut others = (0..).zip(self.epochs.in_use()).filter(|(slot, _)| *slot != self.slot);
-        let is_held = others.any(|(_, slot)| slot.announcement().is_some_and(|(taken, exact)| exact && taken <= at));
+        let mut others = (0..).zip(self.epochs.in_use()).filter(|(number, _)| *number != self.number);
+        let is_held = others.any(|(_, other)| other.time().is_some_and(|(taken, exact)| exact && taken <= at));
         if !is_held {
             self.state().held.store(IDLE, Ordering::Release);
         }
         is_held
     }
 
-    /// A visit to chains: for the time of `visit` no version is freed that is linked at its begin. Visits within visits are part
-    /// of them.
+    /// A visit to chains: for the time of `visit` no version is freed that is linked at its begin. Visits within visits
+    /// are part of them.
     #[inline]
     pub(crate) fn visiting<T>(&self, visit: impl FnOnce() -> T) -> T {
         let is_outer = self.begin_visit();
@@ -135,7 +154,7 @@ impl Participant {
 impl Drop for Participant {
     fn drop(&mut self) {
         self.withdraw();
-        self.epochs.leave(self.slot);
+        self.epochs.leave(self.number);
     }
 }
 

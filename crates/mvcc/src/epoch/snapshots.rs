@@ -1,7 +1,7 @@
-//! What is known of who can still see what, where an old snapshot holds the horizon back.
+//! What is known of who can still see what, where an old snapshot holds the watermark back.
 
-use super::Epochs;
-use crate::sync::Ordering;
+use super::epochs::Epochs;
+use crate::sync::{Ordering, fence};
 
 /// Who can still see what is superseded.
 #[derive(Default)]
@@ -32,7 +32,35 @@ pub struct Quiescence {
 impl Quiescence {
     /// Whether all of them have ended: what had been unlinked before is held by nobody.
     pub fn is_over(&mut self, epochs: &Epochs) -> bool {
-        self.visits.retain(|(slot, visits)| epochs.slot(*slot).visits.load(Ordering::Acquire) == *visits);
+        self.visits.retain(|(number, visits)| epochs.announcement(*number).visits.load(Ordering::Acquire) == *visits);
         self.visits.is_empty()
+    }
+}
+
+impl Epochs {
+    /// The snapshots that versions superseded by `bound` have to be kept for, where no snapshot begins before `bound`
+    /// any more.
+    pub fn snapshots(&self, bound: u64) -> Snapshots {
+        fence(Ordering::SeqCst);
+        let announced = || self.in_use().filter_map(|announcement| announcement.time());
+        // Someone who is just beginning may come to see anything since its announcement.
+        let bound = announced().filter(|(_, exact)| !exact).fold(bound, |bound, (at, _)| bound.min(at));
+        // Twice: see "Taking over" above.
+        let exact = || announced().filter(|(_, exact)| *exact).map(|(at, _)| at);
+        let mut taken: Vec<u64> = exact().collect();
+        fence(Ordering::SeqCst);
+        taken.extend(exact());
+        taken.sort_unstable();
+        Snapshots { taken, bound }
+    }
+
+    /// The visits that are going on, after a barrier for all threads; `None` where the system has none.
+    pub fn quiescence(&self) -> Option<Quiescence> {
+        crate::placement::barrier_for_all_threads().then(|| {
+            let used = self.announcements_used.load(Ordering::Relaxed);
+            let visits =
+                self.announcements[..used].iter().map(|announcement| announcement.visits.load(Ordering::Acquire));
+            Quiescence { visits: (0..).zip(visits).filter(|(_, visits)| visits & 1 == 1).collect() }
+        })
     }
 }

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::key::{common_prefix, word_at};
-use super::node::{GENERAL, HEADER_WORDS, INLINE_BYTES, Node, Notes, Shape, first_entry, heap_words};
-use super::slab::{CLASSES, words_of};
-use super::{INNER_CLASS, LEAF_CLASS};
+use super::node::class::{CLASSES, INNER_CLASS, LEAF_CLASS, words_of};
+use super::node::key::{common_prefix, word_at};
+use super::node::{
+    GENERAL, HEADER_WORDS, INLINE_BYTES, Node, Notes, PREFIX_PIECE, Shape, entry_words, first_entry, heap_words,
+};
 
 /// A larger class is taken for nodes that would otherwise hold fewer entries than this.
 pub(crate) const ENTRIES_MIN: usize = 16;
@@ -37,7 +38,11 @@ pub(crate) struct Layout {
 impl Layout {
     /// Words of a node that holds exactly this.
     pub(crate) fn words(self) -> usize {
-        first_entry(self.prefix) + self.entries * if self.format == GENERAL { 3 } else { 2 } + self.heap
+        first_entry(self.prefix) + self.entries * entry_words(self.format) + self.heap
+    }
+
+    pub(crate) fn fits(self, node: Node) -> bool {
+        self.words() <= words_of(node.class())
     }
 
     /// The class of a new node for this and as much again, or for few entries.
@@ -110,34 +115,58 @@ impl Contents {
     }
 
     /// The best layout of the entries in `range`, which is not where the node's first entry is if that has no key.
+    ///
+    /// It takes no more words than these entries take in a node whose prefix is any that they share, so they fit into
+    /// every node that they were in, whatever has been taken out of it since. Two prefixes are enough for that. Of
+    /// those that take as many words in the node's front as the longest does, the longest leaves the least to the
+    /// heap. And a shorter one that is a whole number of front pieces saves there what it may cost: each of its
+    /// pieces would be in the heap for the longest key.
     pub(crate) fn layout(&self, range: Range<usize>) -> Layout {
         let keyed = range.start + self.first_keyed()..range.end;
-        let mut heap = 0;
-        let entries = range.len();
         if keyed.is_empty() {
-            return Layout { prefix: 0, format: 0, entries, heap };
+            return Layout { prefix: 0, format: 0, entries: range.len(), heap: 0 };
         }
         let first = self.key(keyed.start);
         // Keys are sorted, so what the outer two share they all do. A prefix leaves the longest key a full head.
         let longest = keyed.clone().map(|at| self.key(at).len()).max().unwrap_or(0);
-        let prefix = common_prefix(first, self.key(keyed.end - 1)).min(longest.saturating_sub(8));
-        let is_uniform = longest - prefix <= 8 && keyed.clone().all(|at| self.key(at).len() == longest);
+        let shared = common_prefix(first, self.key(keyed.end - 1)).min(longest.saturating_sub(8));
+        let is_uniform = longest - shared <= 8 && keyed.clone().all(|at| self.key(at).len() == longest);
         if is_uniform {
-            return Layout { prefix, format: (longest - prefix) as u8, entries, heap };
+            return Layout { prefix: shared, format: (longest - shared) as u8, entries: range.len(), heap: 0 };
         }
-        heap = keyed.map(|at| heap_words(self.key(at).len() - prefix)).sum();
-        Layout { prefix, format: GENERAL, entries, heap }
+        let general = |prefix: usize| {
+            let heap = keyed.clone().map(|at| heap_words(self.key(at).len() - prefix)).sum();
+            Layout { prefix, format: GENERAL, entries: range.len(), heap }
+        };
+        let (long, short) = (general(shared), general(shared - shared % PREFIX_PIECE));
+        if short.words() < long.words() { short } else { long }
+    }
+
+    /// The entry before which is half of what all of them take, in words: never the first.
+    pub(crate) fn half(&self) -> usize {
+        let Layout { prefix, .. } = self.layout(0..self.len());
+        let words = |at: usize| {
+            let length = if at < self.first_keyed() { 0 } else { self.key(at).len() - prefix };
+            entry_words(GENERAL) + heap_words(length)
+        };
+        let all: usize = (0..self.len()).map(words).sum();
+        let mut before = 0;
+        let half = (0..self.len()).find(|&at| {
+            before += words(at);
+            before > all / 2
+        });
+        half.unwrap_or(0).clamp(1, self.len() - 1)
     }
 
     /// Writes the entries in `range` into `node`, over what was there. The caller knows that they fit.
     pub(crate) fn store(&self, range: Range<usize>, layout: Layout, node: Node) {
         let class = node.class();
-        assert!(layout.words() <= words_of(class), "a node's contents fit");
+        assert!(layout.fits(node), "a node's contents fit");
         let keyed = range.start + self.first_keyed();
         for at in 0..layout.prefix.div_ceil(8) {
             node.set_word(
                 HEADER_WORDS + at,
-                super::key::leading(word_at(self.key(keyed), 8 * at), (layout.prefix - 8 * at).min(8)),
+                super::node::key::leading(word_at(self.key(keyed), 8 * at), (layout.prefix - 8 * at).min(8)),
             );
         }
         let mut heap = words_of(class);

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range};
 
-use super::latch::Restart;
+use super::node::latch::Restart;
 use super::node::{HEADER_WORDS, INLINE_BYTES, Node, Shape, Tail, heap_words, prefetch_node};
 use super::path::{Step, enter};
 use super::search::locate;
@@ -225,7 +225,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// The leaf next to the one that the path leads to, in the direction of the scan; `None` if it is outside of the range.
+    /// The leaf next to the one that the path leads to, in the direction of the scan; `None` if it is outside of the
+    /// range.
     #[inline]
     fn neighbour(&mut self, limit: usize) -> Result<Option<(Node, u64)>, Restart> {
         let mut path = std::mem::take(&mut self.buffer.path);
@@ -362,8 +363,8 @@ impl ScanBuffer {
         }));
     }
 
-    /// Writes the key of entry `at` to `start`, in words, each of which overwrites what the one before had too much; returns
-    /// the key's length.
+    /// Writes the key of entry `at` to `start`, in words, each of which overwrites what the one before had too much;
+    /// returns the key's length.
     #[inline]
     fn copy_key(&mut self, node: Node, shape: Shape, at: usize, start: usize) -> Result<usize, Restart> {
         let prefix = shape.prefix();
@@ -395,4 +396,28 @@ impl ScanBuffer {
 #[inline(always)]
 fn set_word(to: &mut [u8], at: usize, word: u64) {
     to[at..at + 8].copy_from_slice(&word.to_be_bytes());
+}
+
+impl Index {
+    /// Entries. Walks all leaves, so the answer is exact only if nobody writes.
+    pub fn len(&self, pin: &Pin<'_>) -> usize {
+        let mut buffer = ScanBuffer::default();
+        let mut cursor = self.cursor((Bound::Unbounded, Bound::Unbounded), Direction::Forward, &mut buffer, pin);
+        let mut entries = 0;
+        while let Some(leaf) = cursor.step(usize::MAX) {
+            entries += leaf.len();
+        }
+        entries
+    }
+
+    pub fn is_empty(&self, pin: &Pin<'_>) -> bool {
+        let mut buffer = ScanBuffer::default();
+        let mut cursor = self.cursor((Bound::Unbounded, Bound::Unbounded), Direction::Forward, &mut buffer, pin);
+        while let Some(leaf) = cursor.step(1) {
+            if !leaf.is_empty() {
+                return false;
+            }
+        }
+        true
+    }
 }

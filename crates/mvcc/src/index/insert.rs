@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::cmp::Ordering as Order;
 
 use super::contents::{Contents, ENTRIES_MIN};
-use super::latch::{Locked, Restart};
+use super::node::class::{CLASSES, words_of};
+use super::node::key::separator;
+use super::node::latch::{Locked, Restart};
+use super::node::slab;
 use super::node::{MAX_LEVELS, Node, Notes, Shape, heap_words};
 use super::path::Step;
 use super::search::{compare_prefix, locate};
-use super::slab::CLASSES;
-use super::{Index, KEY_BYTES_MAX, LeafChange, Observed, Occupied, key::separator, retire, retry, slab};
+use super::{Index, KEY_BYTES_MAX, LeafChange, Observed, Occupied, retire, retry};
 use crate::epoch::Pin;
 use crate::sync::Ordering;
 
@@ -31,8 +33,8 @@ thread_local! {
 }
 
 impl Index {
-    /// Gives `key` the value `value`, which is not 0, and appends to `changes` what became of leaves by it, in the order
-    /// of their becoming.
+    /// Gives `key` the value `value`, which is not 0, and appends to `changes` what became of leaves by it, in the
+    /// order of their becoming.
     ///
     /// # Errors
     /// The key has a value. A leaf may have been split on the way, so `changes` are to be followed even then.
@@ -92,7 +94,8 @@ impl Index {
         })
     }
 
-    /// Makes room for `key` in the node at `depth` of the path, or, if there is no room for another child above it, there.
+    /// Makes room for `key` in the node at `depth` of the path, or, if there is no room for another child above it,
+    /// there.
     fn enlarge(
         &self,
         anchored: u64,
@@ -113,7 +116,10 @@ impl Index {
         }
         let split = Split::choose(node, shape, key, &scratch.node);
         let separator = split.separator(key, &scratch.node).to_vec();
-        let right_layout = scratch.node.layout(split.at..shape.count());
+        let (left_layout, right_layout) =
+            (scratch.node.layout(0..split.at), scratch.node.layout(split.at..shape.count()));
+        // Known before anybody sees the right one: a part of what is in a node fits into it.
+        assert!(left_layout.fits(node), "the left part of a node fits into it");
         let right = slab::allocate(right_layout.class(shape.level()));
         scratch.node.store(split.at..shape.count(), right_layout, right);
         if !self.adopt(&parent, node, &separator, right, &mut scratch.parent) {
@@ -122,7 +128,7 @@ impl Index {
             drop((parent, locked));
             return self.enlarge(anchored, depth - 1, &separator, pin, changes, scratch);
         }
-        scratch.node.store(0..split.at, scratch.node.layout(0..split.at), node);
+        scratch.node.store(0..split.at, left_layout, node);
         let made = right.read()?;
         let after = locked.publish();
         parent.locked.publish();
@@ -188,7 +194,7 @@ impl Index {
         // SAFETY: its parent has the new node in its place.
         unsafe { retire(old, pin, &mut outgrown) };
         if outgrown.len() >= OUTGROWN {
-            outgrown.collect(pin.epochs().horizon());
+            outgrown.collect(pin.epochs().watermark());
         }
     }
 }
@@ -219,7 +225,7 @@ impl Split {
                 Self { at: place.at.min(count - 1), is_between: false }
             };
         }
-        Self { at: half(contents).clamp(1, count - 1), is_between: false }
+        Self { at: contents.half(), is_between: false }
     }
 
     fn separator<'k>(&self, key: &'k [u8], contents: &'k Contents) -> &'k [u8] {
@@ -232,20 +238,8 @@ impl Split {
     }
 }
 
-/// The entry before which is half of all: by bytes, since the halves have to fit.
-fn half(contents: &Contents) -> usize {
-    let all: usize = (0..contents.len()).map(|at| contents.key(at).len() + 16).sum();
-    let mut before = 0;
-    (0..contents.len())
-        .find(|&at| {
-            before += contents.key(at).len() + 16;
-            before > all / 2
-        })
-        .unwrap_or(0)
-}
-
-/// Inserts an entry before entry `at` of a node that the caller has locked; `false` if there is no room. For a new layout of
-/// the node it asks for the use of some memory.
+/// Inserts an entry before entry `at` of a node that the caller has locked; `false` if there is no room. For a new
+/// layout of the node it asks for the use of some memory.
 #[inline]
 fn put(
     node: Node,
@@ -297,7 +291,7 @@ fn rebuild_with(node: Node, at: usize, key: &[u8], value: u64, contents: &mut Co
     contents.load(node);
     contents.insert(at, key, value);
     let layout = contents.layout(0..contents.len());
-    if layout.words() > slab::words_of(node.class()) {
+    if layout.words() > words_of(node.class()) {
         return false;
     }
     let notes = node.notes();

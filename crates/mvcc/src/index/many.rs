@@ -1,7 +1,7 @@
 //! Many lookups at once, so that their waits for memory overlap.
 
-use super::latch::Restart;
 use super::node::Node;
+use super::node::latch::Restart;
 use super::path::enter;
 use super::search::{child_of, locate};
 use super::{Index, Observed};
@@ -28,8 +28,8 @@ impl Index {
         self.get_many_observed(keys.len(), |at| keys[at], |at, value, _| out[at] = value, pin);
     }
 
-    /// Looks up the keys `key(0)` to `key(count - 1)`, and tells `found` of each its place among them, its value and the leaf
-    /// where it is or would be, in no order.
+    /// Looks up the keys `key(0)` to `key(count - 1)`, and tells `found` of each its place among them, its value and
+    /// the leaf where it is or would be, in no order.
     pub fn get_many_observed<'k>(
         &self,
         count: usize,

@@ -1,8 +1,8 @@
 //! Descents from the root.
 
 use super::Index;
-use super::latch::Restart;
 use super::node::Node;
+use super::node::latch::Restart;
 use super::search;
 use crate::sync::Ordering;
 

@@ -1,6 +1,6 @@
 //! Removing: one locked leaf, unless it was the leaf's last entry.
 
-use super::latch::Restart;
+use super::node::latch::Restart;
 use super::node::{Node, heap_words};
 use super::path::Step;
 use super::search::locate;
@@ -31,8 +31,8 @@ impl Index {
         Ok(true)
     }
 
-    /// Takes the leaf of `key` out of the tree, and the nodes above that have no other child. `false` if all have none: the
-    /// tree would be left without a leaf.
+    /// Takes the leaf of `key` out of the tree, and the nodes above that have no other child. `false` if all have none:
+    /// the tree would be left without a leaf.
     #[cold]
     fn unlink(&self, key: &[u8], last: (Node, u64), pin: &Pin<'_>, garbage: &mut Garbage) -> Result<bool, Restart> {
         let mut path = Vec::new();

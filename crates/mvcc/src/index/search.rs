@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 
-use super::key::{leading, word_at};
-use super::latch::Restart;
+use super::node::key::{leading, word_at};
+use super::node::latch::Restart;
 use super::node::{HEADER_WORDS, INLINE_BYTES, Node, Shape, heap_words};
 
 /// The first entry that is not less than a key, and whether it is that key.

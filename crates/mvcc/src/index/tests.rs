@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::node::class::{LEAF_CLASS, words_of};
 use super::*;
 use crate::epoch::{Epochs, Participant};
+use crate::epoch::{Garbage, Pin};
 
 fn participant() -> Participant {
     Epochs::new(0, 8).join().expect("a place is free")
@@ -31,7 +33,7 @@ fn scan(index: &Index, range: Range<'_>, direction: Direction, limit: usize, pin
 /// Frees all that nobody sees any more.
 fn collect(epochs: &Epochs, garbage: &mut Garbage) {
     epochs.tick();
-    garbage.collect(epochs.horizon());
+    garbage.collect(epochs.watermark());
     assert!(garbage.is_empty());
 }
 
@@ -202,7 +204,7 @@ fn ascending_keys_fill_their_leaves() {
         index.insert(&key.to_be_bytes(), key + 1, &pin, &mut Vec::new()).unwrap();
     }
     let statistics = index.verify(&pin).unwrap();
-    let entries_of_leaf = (slab::words_of(LEAF_CLASS) - node::HEADER_WORDS) / 2;
+    let entries_of_leaf = (words_of(LEAF_CLASS) - node::HEADER_WORDS) / 2;
     assert!(statistics.leaves <= COUNT as usize / entries_of_leaf + 2, "{statistics:?}");
     if !cfg!(miri) {
         assert!(statistics.height >= 2);
@@ -224,7 +226,7 @@ fn ascending_runs_fill_their_leaves() {
         }
     }
     let statistics = index.verify(&pin).unwrap();
-    let entries_of_leaf = (slab::words_of(LEAF_CLASS) - node::HEADER_WORDS - 4) / 2;
+    let entries_of_leaf = (words_of(LEAF_CLASS) - node::HEADER_WORDS - 4) / 2;
     let full = COUNT as usize / entries_of_leaf;
     assert!(statistics.leaves <= full + full / 5 + 30, "{statistics:?}");
 }
@@ -275,8 +277,8 @@ fn an_absent_key_and_an_empty_range_are_protected() {
     assert!(!leaf.is_unchanged(&pin));
 }
 
-/// Each thread inserts and removes keys of its own class, and knows what is there of them. Keys of one more class are always
-/// there.
+/// Each thread inserts and removes keys of its own class, and knows what is there of them. Keys of one more class are
+/// always there.
 #[test]
 fn threads_do_not_disturb_each_other() {
     const THREADS: u64 = 3;
@@ -327,7 +329,7 @@ fn threads_do_not_disturb_each_other() {
             }
             drop(pin);
             epochs.tick();
-            garbage.collect(epochs.horizon());
+            garbage.collect(epochs.watermark());
         }
         let pin = participant.pin();
         for (key, value) in mine {
@@ -346,7 +348,8 @@ fn threads_do_not_disturb_each_other() {
     assert_eq!(index.verify(&pin).unwrap().entries as u64, space);
 }
 
-/// A scan beside writers is in order, and has every key that does not change: those of nobody, and those of this thread.
+/// A scan beside writers is in order, and has every key that does not change: those of nobody, and those of this
+/// thread.
 fn check_scan(
     index: &Index,
     direction: Direction,
@@ -374,4 +377,82 @@ fn check_scan(
         }
     }
     assert_eq!((stable_seen, mine_seen), (stable, mine.len()));
+}
+
+/// Keys, and the order in which they come: bytes shared by many, by few and by none, so that what a node's keys share
+/// changes with every key and every split; lengths of 0 to the longest.
+fn hard_keys() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let stem = prop_oneof![4 => 0..40usize, 2 => 0..300usize, 1 => KEY_BYTES_MAX - 16..=KEY_BYTES_MAX];
+    let key = (0..4u8, stem, 0..500u32, 0..4usize).prop_map(|(family, shared, number, more)| {
+        let number = format!("{number}{}", &"///"[..more]);
+        let stem = std::iter::repeat_n(b'a' + family, shared.min(KEY_BYTES_MAX - number.len()));
+        stem.chain(number.bytes()).collect::<Vec<u8>>()
+    });
+    let length = if cfg!(miri) { 40 } else { 250 };
+    let keys = prop_oneof![
+        // One stem for all: what they share is long, and grows as they are split.
+        (0..200usize, prop::collection::vec((0..500u32, 0..30usize), 1..length)).prop_map(|(stem, keys)| {
+            let key = |(number, more)| format!("{}{number}{}", "s".repeat(stem), "x".repeat(more)).into_bytes();
+            keys.into_iter().map(key).collect::<Vec<_>>()
+        }),
+        prop::collection::vec(key, 1..length),
+    ];
+    (keys, 0..3u8).prop_map(|(mut keys, order)| {
+        match order {
+            0 => keys.sort(),
+            1 => keys.sort_by(|left, right| right.cmp(left)),
+            _ => {}
+        }
+        keys
+    })
+}
+
+#[test]
+fn splits_fit_however_long_it_is_what_keys_share() {
+    let mut participant = participant();
+    let pin = participant.pin();
+    for shared in 0..if cfg!(miri) { 1 } else { 70 } {
+        let keys = (0..150).map(|number| format!("{}{number}", "s".repeat(shared)).into_bytes());
+        let ascending: std::collections::BTreeSet<_> = keys.clone().collect();
+        let orders: [Vec<_>; 3] =
+            [keys.collect(), ascending.iter().cloned().collect(), ascending.into_iter().rev().collect()];
+        for keys in orders {
+            let index = Index::new();
+            for (entries, key) in (1..).zip(&keys) {
+                index.insert(key, 1, &pin, &mut Vec::new()).unwrap();
+                assert_eq!(index.verify(&pin).unwrap().entries, entries);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 100 }))]
+
+    #[test]
+    fn whatever_keys_share_every_split_fits(keys in hard_keys(), removals in prop::collection::vec(0..4usize, 250)) {
+        let mut participant = participant();
+        let epochs = Arc::clone(participant.epochs());
+        let index = Index::new();
+        let mut model = BTreeMap::new();
+        let mut garbage = Garbage::default();
+        for (step, (key, removal)) in keys.iter().zip(removals).enumerate() {
+            let pin = participant.pin();
+            let value = step as u64 + 1;
+            let expected = model.get(key).map_or(Ok(()), |&existing| Err(Occupied { existing }));
+            prop_assert_eq!(index.insert(key, value, &pin, &mut Vec::new()), expected);
+            model.entry(key.clone()).or_insert(value);
+            if removal == 0 {
+                let gone = &keys[step / 2];
+                let expected = model.remove(gone);
+                prop_assert_eq!(index.remove(gone, expected.unwrap_or(1), &pin, &mut garbage), expected.is_some());
+            }
+            prop_assert_eq!(index.verify(&pin).unwrap().entries, model.len());
+            drop(pin);
+            collect(&epochs, &mut garbage);
+        }
+        let pin = participant.pin();
+        let all = scan(&index, ALL, Direction::Forward, 50, &pin);
+        prop_assert!(all.into_iter().eq(model));
+    }
 }

@@ -2,9 +2,9 @@
 
 use super::Index;
 use super::contents::Contents;
+use super::node::class::words_of;
 use super::node::{Node, Shape, heap_words};
 use super::search::locate;
-use super::slab::words_of;
 use crate::epoch::Pin;
 use crate::sync::Ordering;
 
@@ -21,9 +21,9 @@ pub struct Statistics {
 }
 
 impl Index {
-    /// Checks that all keys are in order, in the node that searches for them look in, and found there; that all leaves are
-    /// equally deep; that every node's layout is within its bounds; and that no node is locked. For an index that nobody
-    /// changes meanwhile.
+    /// Checks that all keys are in order, in the node that searches for them look in, and found there; that all leaves
+    /// are equally deep; that every node's layout is within its bounds; and that no node is locked. For an index that
+    /// nobody changes meanwhile.
     ///
     /// # Errors
     /// What is wrong.

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use super::ids::CoreId;
 use super::mask::Mask;
-use super::topology::CoreId;
 
 /// The most cores Linux can be built for.
 type CoreMask = Mask<{ 8192 / usize::BITS as usize }>;

@@ -6,8 +6,8 @@ const QUERY: libc::c_long = 0;
 const PRIVATE_EXPEDITED: libc::c_long = 1 << 3;
 const REGISTER_PRIVATE_EXPEDITED: libc::c_long = 1 << 4;
 
-/// When it returns `true`, every other thread of this process has passed a full memory barrier since the call. `false`, and
-/// nothing done, where the system has no such call (Linux has it since 4.14, unless a sandbox forbids it).
+/// When it returns `true`, every other thread of this process has passed a full memory barrier since the call. `false`,
+/// and nothing done, where the system has no such call (Linux has it since 4.14, unless a sandbox forbids it).
 pub fn barrier_for_all_threads() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     if cfg!(any(miri, saki_loom)) {

@@ -1,15 +1,15 @@
 //! Memory straight from the system, in large pieces, on the NUMA node it is used on.
 //!
-//! A page gets its place when it is first written. Without a binding that is the node of the writing thread, if there is room;
-//! a [`Binding`] says it beforehand, so that it does not matter who writes first (a loader, recovery), and the kernel's
-//! balancing does not move pages after other nodes' readers.
+//! A page gets its place when it is first written. Without a binding that is the node of the writing thread, if there
+//! is room; a [`Binding`] says it beforehand, so that it does not matter who writes first (a loader, recovery), and the
+//! kernel's balancing does not move pages after other nodes' readers.
 //!
-//! A node is *preferred* (`MPOL_PREFERRED`), not demanded (`MPOL_BIND`): when it is full, memory farther away is a little slower,
-//! while under `MPOL_BIND` the kernel would kill the process although other nodes have room.
+//! A node is *preferred* (`MPOL_PREFERRED`), not demanded (`MPOL_BIND`): when it is full, memory farther away is a
+//! little slower, while under `MPOL_BIND` the kernel would kill the process although other nodes have room.
 //!
-//! Bindings are a matter of speed only. Where the system refuses them (a kernel without NUMA: `ENOSYS`; a container's filter of
-//! system calls: `EPERM`) memory is mapped without, and one line in the log at level debug says so. Pinned workers that write
-//! their own memory first then still find it on their node.
+//! Bindings are a matter of speed only. Where the system refuses them (a kernel without NUMA: `ENOSYS`; a container's
+//! filter of system calls: `EPERM`) memory is mapped without, and one line in the log at level debug says so. Pinned
+//! workers that write their own memory first then still find it on their node.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +21,8 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Once};
 
+use super::ids::{NodeId, ranges};
 use super::mask::Mask;
-use super::topology::{NodeId, ranges};
 
 /// Bytes of a huge page: what mappings are aligned to and a multiple of.
 pub const MAPPING_BYTES: usize = 2 << 20;
@@ -43,8 +43,9 @@ pub enum Binding {
     FirstTouch,
     /// On this one, as long as it has room.
     Node(NodeId),
-    /// On these in turn, page by page; where the system gives huge pages, those are what takes turns. By address, so that small
-    /// mappings are spread too. Shares are not exact for ever: pages joined to a huge one later come to lie on one node.
+    /// On these in turn, page by page; where the system gives huge pages, those are what takes turns. By address, so
+    /// that small mappings are spread too. Shares are not exact for ever: pages joined to a huge one later come to lie
+    /// on one node.
     Interleaved(Arc<[NodeId]>),
 }
 
@@ -73,7 +74,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes`, rounded up to whole huge pages, on the NUMA node of the thread that first writes or wherever there is room.
+    /// Maps `bytes`, rounded up to whole huge pages, on the NUMA node of the thread that first writes or wherever there
+    /// is room.
     ///
     /// # Errors
     /// The system's, if there is no address space left.
@@ -89,11 +91,12 @@ impl Mapping {
         Self::with(bytes, &node.map_or(Binding::FirstTouch, Binding::Node))
     }
 
-    /// As [`new`](Self::new), as `binding` says. No system call is made for [`Binding::FirstTouch`] that `new` does not make.
+    /// As [`new`](Self::new), as `binding` says. No system call is made for [`Binding::FirstTouch`] that `new` does not
+    /// make.
     ///
     /// # Errors
-    /// The system's, if there is no address space left; `InvalidInput` if a node is not there, has no memory or is not allowed to
-    /// this process. A system that refuses all bindings is none, see the module.
+    /// The system's, if there is no address space left; `InvalidInput` if a node is not there, has no memory or is not
+    /// allowed to this process. A system that refuses all bindings is none, see the module.
     pub fn with(bytes: usize, binding: &Binding) -> io::Result<Self> {
         let mut mapping = Self::reserve(bytes)?;
         mapping.is_bound = match binding {
@@ -131,8 +134,8 @@ impl Mapping {
         }
         let address = address.cast::<u8>();
         let before = address.align_offset(MAPPING_BYTES);
-        // SAFETY: both ends cut off lie in the mapping just made and are whole pages, as its start and the alignment are; what is
-        // advised on is what remains. Failures are harmless.
+        // SAFETY: both ends cut off lie in the mapping just made and are whole pages, as its start and the alignment
+        // are; what is advised on is what remains. Failures are harmless.
         unsafe {
             if before > 0 {
                 libc::munmap(address.cast(), before);
@@ -151,7 +154,8 @@ impl Mapping {
             .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         // Each argument in a full register: the kernel looks at all of it.
         let (policy, flags) = (policy as c_ulong, 0 as c_ulong);
-        // SAFETY: sets where pages of this mapping will be put, whatever is in them; the kernel reads the bits of the mask alone.
+        // SAFETY: sets where pages of this mapping will be put, whatever is in them; the kernel reads the bits of the
+        // mask alone.
         let result = unsafe {
             libc::syscall(libc::SYS_mbind, self.start.as_ptr(), self.bytes, policy, nodes.as_ptr(), MASK_BITS, flags)
         };
@@ -184,9 +188,9 @@ impl Mapping {
     /// Has every page given now and not at its first use. What is in it stays.
     pub fn touch(&mut self) {
         for offset in (0..self.bytes).step_by(page_bytes()) {
-            // One instruction that writes: to a read before it the kernel would give its page of zeros, and small pages to the
-            // write after that. What is written must not be known, or the compiler makes a read of it.
-            // SAFETY: a byte of the mapping, which nobody else uses as it is borrowed exclusively.
+            // One instruction that writes: to a read before it the kernel would give its page of zeros, and small pages
+            // to the write after that. What is written must not be known, or the compiler makes a read of it. SAFETY: a
+            // byte of the mapping, which nobody else uses as it is borrowed exclusively.
             unsafe { AtomicU8::from_ptr(self.start.as_ptr().add(offset)) }.fetch_or(black_box(0), Ordering::Relaxed);
         }
     }
@@ -238,7 +242,8 @@ fn whereabouts(pages: &[*const u8]) -> io::Result<Vec<Option<NodeId>>> {
     let mut statuses: Vec<c_int> = vec![-libc::ENOENT; count];
     let nodes_wanted: *const c_int = ptr::null();
     let (this_process, flags): (c_long, c_long) = (0, 0);
-    // SAFETY: without wanted nodes nothing is moved; the kernel reads as many addresses and writes as many statuses as there are.
+    // SAFETY: without wanted nodes nothing is moved; the kernel reads as many addresses and writes as many statuses as
+    // there are.
     let result = unsafe {
         let (pages, statuses) = (pages.as_ptr(), statuses.as_mut_ptr());
         libc::syscall(libc::SYS_move_pages, this_process, count, pages, nodes_wanted, statuses, flags)

@@ -1,8 +1,8 @@
 //! Where threads run and memory lies.
 //!
-//! A large machine is several small ones: each processor reaches its own memory directly and that of the others through them, at
-//! twice the time or more. So every worker is pinned to a core, what it alone uses lies in the memory of its node, what a node's
-//! workers share lies there too, and only what has no place is spread over all:
+//! A large machine is several small ones: each processor reaches its own memory directly and that of the others through
+//! them, at twice the time or more. So every worker is pinned to a core, what it alone uses lies in the memory of its
+//! node, what a node's workers share lies there too, and only what has no place is spread over all:
 //!
 //! ```text
 //!        node 0                                node 1
@@ -20,7 +20,8 @@
 //!
 //! # Words
 //!
-//! - **node**: some cores and the memory nearest to them. **socket**: a node that has cores; on most machines a processor.
+//! - **node**: some cores and the memory nearest to them. **socket**: a node that has cores; on most machines a
+//!   processor.
 //! - **core**: what a thread is pinned to; with simultaneous multithreading each hardware thread counts.
 //! - **worker**: a thread that runs transactions. **group**: the workers that share a log.
 //! - **region**: whose memory a mapping is: a thread's, a socket's or nobody's (global).
@@ -28,8 +29,8 @@
 //!
 //! # Parts
 //!
-//! [`Topology`] is what the machine has; [`Placement`] is the plan made for it, pure arithmetic; [`pin_current_thread`] and
-//! [`Mapping`] carry it out.
+//! [`Topology`] is what the machine has; [`Placement`] is the plan made for it, pure arithmetic; [`pin_current_thread`]
+//! and [`Mapping`] carry it out.
 //!
 //! ```
 //! use saki_mvcc::placement::{MAPPING_BYTES, Placement, Region, Topology, pin_current_thread};
@@ -49,17 +50,17 @@
 //!
 //! # Invariants
 //!
-//! - Placement is a matter of speed, never of correctness: nothing fails because a machine does not say what it is made of or a
-//!   sandbox refuses a binding.
+//! - Placement is a matter of speed, never of correctness: nothing fails because a machine does not say what it is made
+//!   of or a sandbox refuses a binding.
 //! - Where only one node has memory, a mapping costs no system call for the sake of placement: it is bound to nothing.
 //! - A plan depends on its arguments only; workers, groups and logs are numbered from 0 without holes.
 //!
 //! # Where the proofs are
 //!
-//! Made-up machines in the tests of each part. The example `placement` prints topology and plan of the machine it runs on,
-//! starts the pinned workers and has the kernel tell where their memory lies; it fails if that is not where the plan says. On a
-//! machine of one node that shows little, so run it on two. A virtual machine will do: any Linux whose C library is not older
-//! than that of the machine which built the program.
+//! Made-up machines in the tests of each part. The example `placement` prints topology and plan of the machine it runs
+//! on, starts the pinned workers and has the kernel tell where their memory lies; it fails if that is not where the
+//! plan says. On a machine of one node that shows little, so run it on two. A virtual machine will do: any Linux whose
+//! C library is not older than that of the machine which built the program.
 //!
 //! ```text
 //! cargo build --release -p saki-mvcc --example placement
@@ -88,6 +89,7 @@
 
 mod affinity;
 mod barrier;
+mod ids;
 mod mask;
 mod memory;
 mod plan;
@@ -95,6 +97,7 @@ mod topology;
 
 pub use affinity::{allowed_cores, current_core, pin_current_thread};
 pub(crate) use barrier::barrier_for_all_threads;
+pub use ids::{CoreId, NodeId};
 pub use memory::{Binding, MAPPING_BYTES, Mapping, node_of};
 pub use plan::{CoreGroup, Placement, Region, WORKERS_PER_LOG, WorkerPlace};
-pub use topology::{CoreId, Node, NodeId, Topology};
+pub use topology::{Node, Topology};

@@ -1,7 +1,7 @@
 //! Which worker runs on which core and writes which log, and where the memory of each lies.
 //!
-//! Workers take the cores of the nodes in turn, so that few workers already use every node's memory and caches, and a core gets a
-//! second worker only when all have one. A node's workers are then dealt to its logs in runs of neighbours:
+//! Workers take the cores of the nodes in turn, so that few workers already use every node's memory and caches, and a
+//! core gets a second worker only when all have one. A node's workers are then dealt to its logs in runs of neighbours:
 //!
 //! ```text
 //!             2 nodes of 4 cores, 8 workers, 4 logs
@@ -10,29 +10,33 @@
 //!         │ logs    0 0 1 1           │ logs    2 2 3 3
 //! ```
 //!
-//! As long as there are as many logs as nodes, the workers of a log are on one node, and its buffers and counters never leave it.
+//! As long as there are as many logs as nodes, the workers of a log are on one node, and its buffers and counters never
+//! leave it.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use super::ids::{CoreId, NodeId};
 use super::memory::{Binding, Mapping};
-use super::topology::{CoreId, NodeId, Topology};
+use super::topology::Topology;
 
-/// Workers for each of which a log is made by default: the publication this follows gives every processor of ten cores a log file
-/// of its own. More workers on one log queue up at its end; more logs than that are more files to flush for the same bytes, and
-/// every commit waits until all logs have passed it.
+/// Workers for each of which a log is made by default: the publication this follows gives every processor of ten cores
+/// a log file of its own. More workers on one log queue up at its end; more logs than that are more files to flush for
+/// the same bytes, and every commit waits until all logs have passed it.
 pub const WORKERS_PER_LOG: usize = 10;
 
 /// Whose memory it is, which says where it has to lie.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Region {
-    /// One worker's: rows and their versions, work areas of transactions, log buffers. Others may read it, but only this worker
-    /// takes from it. On its own node.
+    /// One worker's: rows and their versions, work areas of transactions, log buffers. Others may read it, but only
+    /// this worker takes from it. On its own node.
     Thread { node: NodeId },
-    /// Shared by the workers of one group: what is known of their log, and pieces from which thread memory grows. On their node.
+    /// Shared by the workers of one group: what is known of their log, and pieces from which thread memory grows. On
+    /// their node.
     Socket { node: NodeId },
-    /// Without a place: indexes, the catalog. Spread over the nodes, so that all of them bear the load of what everybody reads.
+    /// Without a place: indexes, the catalog. Spread over the nodes, so that all of them bear the load of what
+    /// everybody reads.
     Global,
 }
 
@@ -67,8 +71,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Places `workers` workers (at least one) and `logs` logs, as many as are useful: at least one, at most one per worker.
-    /// `None` is [`default_logs`](Self::default_logs) for [`WORKERS_PER_LOG`].
+    /// Places `workers` workers (at least one) and `logs` logs, as many as are useful: at least one, at most one per
+    /// worker. `None` is [`default_logs`](Self::default_logs) for [`WORKERS_PER_LOG`].
     pub fn plan(topology: &Topology, workers: usize, logs: Option<usize>) -> Self {
         let workers = workers.max(1);
         let crews = crews(topology, workers);
@@ -87,7 +91,8 @@ impl Placement {
         if bindable.len() == 1 {
             bindable.clear();
         }
-        // Memory without cores (an expander, a device's) is slower than all others: what everybody reads does not belong there.
+        // Memory without cores (an expander, a device's) is slower than all others: what everybody reads does not
+        // belong there.
         let spread: Vec<NodeId> = crews.iter().map(|crew| crew.node).filter(|node| bindable.contains(node)).collect();
         let global = match spread[..] {
             [] => Binding::FirstTouch,
@@ -97,8 +102,8 @@ impl Placement {
         Self { workers, groups, bindable, global }
     }
 
-    /// How many logs `workers` workers should have: on every node that has some of them one for each `workers_per_log`, begun
-    /// ones included; so at least one per node.
+    /// How many logs `workers` workers should have: on every node that has some of them one for each `workers_per_log`,
+    /// begun ones included; so at least one per node.
     pub fn default_logs(topology: &Topology, workers: usize, workers_per_log: usize) -> usize {
         logs_of(&crews(topology, workers.max(1)), workers_per_log)
     }
@@ -118,8 +123,8 @@ impl Placement {
         self.groups.len()
     }
 
-    /// How memory of `region` is to be mapped. Always [`Binding::FirstTouch`], which asks nothing of the system, where only one
-    /// node has memory, and for a node that has none: the system then takes the nearest.
+    /// How memory of `region` is to be mapped. Always [`Binding::FirstTouch`], which asks nothing of the system, where
+    /// only one node has memory, and for a node that has none: the system then takes the nearest.
     pub fn binding(&self, region: Region) -> Binding {
         match region {
             Region::Thread { node } | Region::Socket { node } if self.bindable.contains(&node) => Binding::Node(node),
@@ -196,15 +201,16 @@ fn logs_of(crews: &[Crew], workers_per_log: usize) -> usize {
     crews.iter().map(|crew| crew.workers.len().div_ceil(workers_per_log.max(1))).sum()
 }
 
-/// Which of `logs` logs each crew writes: its own if there are enough, each next one to the crew with most workers per log,
-/// else one shared with its neighbours. There are at most as many logs as workers.
+/// Which of `logs` logs each crew writes: its own if there are enough, each next one to the crew with most workers per
+/// log, else one shared with its neighbours. There are at most as many logs as workers.
 fn share_logs(crews: &[Crew], logs: usize) -> Vec<std::ops::Range<usize>> {
     if logs < crews.len() {
         return (0..crews.len()).map(|crew| crew * logs / crews.len()).map(|log| log..log + 1).collect();
     }
     let mut counts = vec![1; crews.len()];
     for _ in crews.len()..logs {
-        // a / b < c / d as a × d < c × b. The first of equals wins, so that the result does not depend on anything else.
+        // a / b < c / d as a × d < c × b. The first of equals wins, so that the result does not depend on anything
+        // else.
         let ratio = |one: usize, other: usize| crews[one].workers.len() * counts[other];
         let most =
             (0..crews.len()).reduce(|most, next| if ratio(most, next) < ratio(next, most) { next } else { most });

@@ -10,10 +10,10 @@
 //! cpu/cpu20/topology/thread_siblings_list  0,20            hardware threads of one physical core
 //! ```
 //!
-//! Numbers may have holes: a node or core that was taken out leaves its number unused. What the files say is crossed with the
-//! cores allowed to the process (`taskset`, a container's cpuset). Without `node/` (a kernel without NUMA, a sandbox that hides
-//! it) there is one node of all allowed cores; so there is, with a warning, if the files contradict themselves, since a wrong
-//! placement is only slow but a database that does not start is down.
+//! Numbers may have holes: a node or core that was taken out leaves its number unused. What the files say is crossed
+//! with the cores allowed to the process (`taskset`, a container's cpuset). Without `node/` (a kernel without NUMA, a
+//! sandbox that hides it) there is one node of all allowed cores; so there is, with a warning, if the files contradict
+//! themselves, since a wrong placement is only slow but a database that does not start is down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,16 +21,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::affinity;
-use super::memory;
-
-/// A NUMA node: some cores and the memory nearest to them. On most machines a socket.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct NodeId(pub u32);
-
-/// A core, or a hardware thread of one: what a thread is pinned to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CoreId(pub u32);
+use super::ids::{CoreId, NodeId, ranges};
+use super::{affinity, memory};
 
 /// Where sysfs describes cores and nodes.
 const SYSTEM: &str = "/sys/devices/system";
@@ -48,16 +40,17 @@ pub struct Topology {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Node {
     pub id: NodeId,
-    /// Those allowed, in the order in which workers should take them: the first hardware thread of every physical core before the
-    /// second of any, ascending among equals. Empty for a node with memory only, or of which no core is allowed.
+    /// Those allowed, in the order in which workers should take them: the first hardware thread of every physical core
+    /// before the second of any, ascending among equals. Empty for a node with memory only, or of which no core is
+    /// allowed.
     pub cores: Vec<CoreId>,
     /// Whether memory may be asked for on it.
     pub has_memory: bool,
 }
 
 impl Topology {
-    /// The machine's, as the calling thread may use it. To be asked before threads are pinned: a pinned one sees its own core
-    /// only. Never fails; see the module about what is made of a system that says nothing, or nonsense.
+    /// The machine's, as the calling thread may use it. To be asked before threads are pinned: a pinned one sees its
+    /// own core only. Never fails; see the module about what is made of a system that says nothing, or nonsense.
     pub fn detect() -> Self {
         if cfg!(miri) {
             // It has no such system calls.
@@ -69,7 +62,8 @@ impl Topology {
             (0..cores as u32).map(CoreId).collect()
         });
         let mut topology = Self::read(Path::new(SYSTEM), &allowed);
-        // A container may be kept from nodes of which it sees the cores; where the system does not tell, it does not bind either.
+        // A container may be kept from nodes of which it sees the cores; where the system does not tell, it does not
+        // bind either.
         if let Ok(reachable) = memory::allowed_nodes() {
             topology.nodes.iter_mut().for_each(|node| node.has_memory &= reachable.contains(&node.id));
         }
@@ -93,7 +87,8 @@ impl Topology {
         Self::of(nodes)
     }
 
-    /// A made-up machine, to plan for without having it. Memory must not be mapped by such a plan: its nodes need not exist.
+    /// A made-up machine, to plan for without having it. Memory must not be mapped by such a plan: its nodes need not
+    /// exist.
     ///
     /// # Panics
     /// If there are no nodes or no cores.
@@ -154,30 +149,6 @@ impl fmt::Display for Node {
             _ => write!(f, "{} cores {}{lacking}", self.id, ranges(self.cores.iter().map(|core| core.0))),
         }
     }
-}
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {}", self.0)
-    }
-}
-
-impl fmt::Display for CoreId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "core {}", self.0)
-    }
-}
-
-/// `0-3,8,10-11`: what [`parse_list`] reads.
-pub(super) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
-    let mut numbers: Vec<u32> = numbers.collect();
-    numbers.sort_unstable();
-    let runs = numbers.chunk_by(|before, after| before + 1 == *after);
-    let texts = runs.map(|run| match run {
-        [only] => only.to_string(),
-        _ => format!("{}-{}", run[0], run[run.len() - 1]),
-    });
-    texts.collect::<Vec<_>>().join(",")
 }
 
 /// Why the files of sysfs give no topology.
@@ -261,8 +232,8 @@ fn node_ids(directory: &Path) -> Result<BTreeSet<NodeId>, Unusable> {
     Ok(ids)
 }
 
-/// How many usable hardware threads of the same physical core come before `core`. Only an order of preference hangs on it, so
-/// that it is 0 wherever it is not known.
+/// How many usable hardware threads of the same physical core come before `core`. Only an order of preference hangs on
+/// it, so that it is 0 wherever it is not known.
 fn hardware_thread(system: &Path, core: CoreId, usable: &BTreeSet<CoreId>) -> usize {
     let siblings = system.join(format!("cpu/cpu{}/topology/thread_siblings_list", core.0));
     let Ok(Some(siblings)) = read_list(&siblings) else { return 0 };

@@ -2,87 +2,103 @@
 
 use std::ptr;
 
-use super::reads::Viewpoint;
-use super::{Durability, Receipt, Tally, Transaction, Write};
+use saki_log::Reservation;
+
+use super::Transaction;
+use super::validation::Prepared;
 use crate::chain::{NEVER, Version};
-use crate::counters::Growth;
-use crate::database::Sabotage;
 use crate::error::Error;
-use crate::reclaim::Cleanup;
 use crate::record::{Change, Effect, Patch};
+use crate::runner::{Cleanup, Durability, Receipt, Tally, Write};
+use crate::table::Growth;
 
 impl Transaction<'_> {
     /// Commits, and waits until that is durable if the transaction is to be. Its timestamp, if it wrote anything.
     ///
     /// # Errors
-    /// `Serialization` if what it read has changed: aborted, run it again. `Log` if the log refuses it: aborted, unless it says
-    /// `Failed` or `Closed`, which leaves open whether the commit will be found after the next start.
+    /// `Serialization` if what it read has changed: aborted, run it again. `Log` if the log refuses it: aborted, unless
+    /// it says `Failed` or `Closed`, which leaves open whether the commit will be found after the next start.
     pub fn commit(mut self) -> Result<Option<u64>, Error> {
         let receipt = self.complete()?;
         if self.durability == Durability::Sync {
-            self.session.shared.logs.wait_durable(receipt.through)?;
+            self.runner.shared.logs.wait_durable(receipt.through)?;
         }
         Ok(receipt.timestamp)
     }
 
-    /// Commits without waiting: all see it, but it may still be lost with everything that builds on it. Whoever asked for it may
-    /// be told only once [`Database::is_durable`](crate::Database::is_durable) says so of the receipt.
+    /// Commits without waiting: all see it, but it may still be lost with everything that builds on it. Whoever asked
+    /// for it may be told only once [`Database::is_durable`](crate::Database::is_durable) says so of the receipt.
     ///
     /// # Errors
-    /// As `commit`; all of them mean that it was aborted.
+    /// As `commit`; all of them mean that it was aborted. They too rest on what others have committed: see
+    /// [`Runner::receipt`](crate::Runner::receipt).
     pub fn commit_early(mut self) -> Result<Receipt, Error> {
         self.complete()
     }
 
     fn complete(&mut self) -> Result<Receipt, Error> {
-        let receipt = if self.writes.is_empty() {
-            Receipt { timestamp: None, through: self.latest.get() }
-        } else {
+        let mut receipt = self.receipt();
+        if !self.writes.is_empty() {
             let timestamp = self.write_through()?;
-            Receipt { timestamp: Some(timestamp), through: timestamp }
-        };
+            self.meet(timestamp);
+            receipt = Receipt { timestamp: Some(timestamp), through: timestamp };
+        }
         self.finish();
         Ok(receipt)
     }
 
     /// The steps of a commit that wrote something, as the module's drawing has them; the timestamp.
     fn write_through(&mut self) -> Result<u64, Error> {
-        let mut payload = std::mem::take(&mut self.session.buffers.payload);
+        let mut prepared = self.prepare()?;
+        let mut payload = std::mem::take(&mut self.runner.buffers.payload);
         let outcome = loop {
             payload.clear();
-            let whole_through = self.session.shared.whole_through();
+            let whole_through = self.runner.shared.whole_through();
             self.describe(whole_through, &mut payload);
-            match self.stamp_and_log(whole_through, &payload) {
+            match self.stamp_and_log(whole_through, &payload, prepared.as_mut()) {
                 Ok(None) => {}
                 Ok(Some(timestamp)) => break Ok(timestamp),
                 Err(error) => break Err(error),
             }
         };
-        self.session.buffers.payload = payload;
+        self.runner.buffers.payload = payload;
         outcome
     }
 
     /// `None` if the logs began to be cut after the record was described: it may lean on what is about to go.
-    fn stamp_and_log(&mut self, whole_through: u64, payload: &[u8]) -> Result<Option<u64>, Error> {
-        let session = &*self.session;
-        let reservation = session.shared.logs.reserve(session.log, payload.len())?;
-        session.set_committing();
-        let timestamp = session.shared.epochs.tick();
-        session.set_commit(timestamp);
-        if session.shared.whole_through() != whole_through {
-            reservation.void(timestamp);
-            session.set_running();
+    fn stamp_and_log(
+        &mut self,
+        whole_through: u64,
+        payload: &[u8],
+        prepared: Option<&mut Prepared>,
+    ) -> Result<Option<u64>, Error> {
+        let runner = &*self.runner;
+        let reservation = runner.shared.logs.reserve(runner.log, payload.len())?;
+        runner.set_committing();
+        let timestamp = runner.shared.epochs.tick();
+        // From here on until the versions are stamped, whatever happens leaves a void record.
+        let ticked = Ticked { reservation: Some(reservation), timestamp };
+        runner.set_commit(timestamp);
+        if runner.shared.whole_through() != whole_through {
+            drop(ticked);
+            runner.set_running();
             return Ok(None);
         }
-        if !self.is_valid(timestamp) {
-            reservation.void(timestamp);
+        if !self.is_valid(timestamp, prepared) {
+            drop(ticked);
+            // It was changed by a transaction of an earlier timestamp, whichever that is.
+            self.meet(timestamp);
             return Err(Error::Serialization);
         }
         // Noted before it is seen.
-        let slot = session.participant.slot();
-        for tally in &session.buffers.tallies {
-            session.known(tally.table).inner().counters.note_commit(slot, timestamp);
+        let participant = runner.participant.number();
+        for tally in &runner.buffers.tallies {
+            runner.known(tally.table).inner().counters.note_commit(participant, timestamp);
         }
+        if runner.shared.epochs.is_watched() {
+            runner.shared.watches.note(self.writes.iter().map(|write| write.row.addr().get()));
+        }
+        let reservation = ticked.validated();
         for write in &self.writes {
             // SAFETY: versions of this transaction's writes are kept by its pin.
             unsafe { write.version.as_ref() }.stamp(if write.is_last() { timestamp } else { NEVER });
@@ -94,7 +110,7 @@ impl Transaction<'_> {
 
     /// The log's record of the transaction.
     fn describe(&mut self, whole_through: u64, payload: &mut Vec<u8>) {
-        let mut tallies = std::mem::take(&mut self.session.buffers.tallies);
+        let mut tallies = std::mem::take(&mut self.runner.buffers.tallies);
         tallies.clear();
         for write in &self.writes {
             let is_last = write.is_last();
@@ -114,42 +130,27 @@ impl Transaction<'_> {
             };
             Change { table: write.table, key: row.key(), effect }.encode(payload);
         }
-        self.session.buffers.tallies = tallies;
-    }
-
-    /// Whether all reads would give the same again, right before `timestamp`.
-    fn is_valid(&self, timestamp: u64) -> bool {
-        if !self.is_serializable() {
-            return true;
-        }
-        let pin = self.pin();
-        let reads = self.reads.borrow();
-        let view = Viewpoint { timestamp, writer: self.writer, epochs: self.epochs(), pin: &pin };
-        let sabotage = self.session.shared.sabotage;
-        self.session.participant.visiting(|| {
-            (sabotage == Some(Sabotage::IgnoreRows) || reads.rows_hold(view))
-                && (sabotage == Some(Sabotage::IgnoreRanges) || reads.ranges_hold(view))
-        })
+        self.runner.buffers.tallies = tallies;
     }
 
     /// Queues what the transaction has made garbage of.
     fn hand_over(&mut self, timestamp: u64) {
-        let Self { session, writes, .. } = self;
-        for tally in &session.buffers.tallies {
-            session.known(tally.table).inner().counters.grow(session.participant.slot(), tally.growth);
+        let Self { runner, writes, .. } = self;
+        for tally in &runner.buffers.tallies {
+            runner.known(tally.table).inner().counters.grow(runner.participant.number(), tally.growth);
         }
         for write in writes.drain(..) {
             if let Some(before) = write.before {
-                session.reclaimer.superseded(before, timestamp);
+                runner.reclaimer.superseded(before, timestamp);
             }
             // SAFETY: versions of this transaction's writes are kept by its pin.
             let is_delete = unsafe { write.version.as_ref() }.is_tombstone();
             // Most writes leave nothing behind.
             if is_delete || write.entries.is_some() {
-                let table = session.known(write.table).clone();
+                let table = runner.known(write.table).clone();
                 if write.needs_cleanup(&table) {
                     let entries = write.entries.map(|entries| entries.stale).unwrap_or_default();
-                    session.reclaimer.cleanup(Cleanup { table, row: write.row, entries }, timestamp);
+                    runner.reclaimer.cleanup(Cleanup { table, row: write.row, entries }, timestamp);
                 }
             }
         }
@@ -158,14 +159,37 @@ impl Transaction<'_> {
     /// The end, good or bad: everything written is stamped or taken away.
     pub(super) fn finish(&mut self) {
         self.is_over = true;
+        self.runner.last_receipt = self.receipt();
         // A visit that a panic broke off ends here.
-        self.session.participant.end_visit(self.session.participant.is_visiting());
+        self.runner.participant.end_visit(self.runner.participant.is_visiting());
         let mut reads = self.reads.take();
         reads.clear();
-        self.session.buffers.reads = reads;
-        self.session.buffers.scan = self.scan_memory.take();
-        self.session.buffers.writes = std::mem::take(&mut self.writes);
-        self.session.end(self.snapshot);
+        self.runner.buffers.reads = reads;
+        self.runner.buffers.scan = self.scan_memory.take();
+        self.runner.buffers.writes = std::mem::take(&mut self.writes);
+        self.runner.end(self.snapshot);
+    }
+}
+
+/// A timestamp that was taken, and the room for its record. Dropped, by a panic too, it leaves a void record: a
+/// timestamp without any would hold the durable horizon for ever.
+struct Ticked<'l> {
+    reservation: Option<Reservation<'l>>,
+    timestamp: u64,
+}
+
+impl<'l> Ticked<'l> {
+    /// The room: from here on nothing can fail.
+    fn validated(mut self) -> Reservation<'l> {
+        self.reservation.take().expect("taken once")
+    }
+}
+
+impl Drop for Ticked<'_> {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            reservation.void(self.timestamp);
+        }
     }
 }
 
@@ -194,7 +218,8 @@ impl Write {
         }
     }
 
-    /// How the body differs from the committed one, where the log may say it so: not for versions that it may have been cut of.
+    /// How the body differs from the committed one, where the log may say it so: not for versions that it may have been
+    /// cut of.
     fn patch<'a>(&self, body: &'a [u8], whole_through: u64) -> Option<Patch<'a>> {
         let (base, begin) = self.base.filter(|(_, begin)| *begin > whole_through)?;
         // SAFETY: the version that this write took the place of is kept by the transaction's pin.

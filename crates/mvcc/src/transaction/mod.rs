@@ -4,88 +4,60 @@
 //!   begin ── snapshot = clock ── reads and writes ──┬── abort: versions taken away
 //!                                                   └── commit:
 //!      reserve room in the log
+//!      serializable: validate      ─► what of many reads can be validated before; failed: abort
 //!      mark as committing
 //!      take the timestamp          ◄─ the one write of memory that all share
-//!      serializable: validate      ─► failed: a void record, abort
+//!      serializable: validate      ─► few reads, or what has changed since; failed: a void record, abort
 //!      stamp the versions          ─► visible to all from here on: speculative, since not durable yet
 //!      leave the record in the log ─► durable when the log says so; only then is a client told
 //! ```
 //!
 //! # What is promised
-//! - *Snapshot*: every read sees what was committed when the transaction began, and its own writes. Of two transactions that
-//!   write the same row and overlap in time, the first to commit wins; the other is told of the conflict when it writes.
-//!   [`Transaction::refresh`] moves the snapshot on, which makes it *read committed* if that is done before each statement.
-//! - *Serializable*: moreover, the outcome is as if all serializable transactions had run one after the other, in the order of
-//!   their timestamps: at its commit a writer checks that its reads would give the same again (optimistic validation, after
-//!   Tu et al., "Speedy transactions in multicore in-memory databases", 2013). Ranges and absent keys are protected by the
-//!   versions of the index leaves they were looked for in. One that wrote nothing stands where its snapshot was taken.
-//! - Nobody waits for another transaction here, but for one that is between its timestamp and its last stamp: a few hundred
-//!   instructions without I/O. Waits go from later timestamps to earlier ones only. So there are no deadlocks. Who rather waits than
-//!   begins anew asks to be told when the other one has ended (`waiting`).
-//! - What a transaction read was committed by transactions of earlier timestamps, so it is acknowledged when the durable
-//!   horizon has reached its own timestamp (or, if it wrote nothing, the latest that it saw).
+//! - *Snapshot*: every read sees what was committed when the transaction began, and its own writes. Of two transactions
+//!   that write the same row and overlap in time, the first to commit wins; the other is told of the conflict when it
+//!   writes. [`Transaction::refresh`] moves the snapshot on, which makes it *read committed* if that is done before
+//!   each statement.
+//! - *Serializable*: moreover, the outcome is as if all serializable transactions had run one after the other, in the
+//!   order of their timestamps: at its commit a writer checks that its reads would give the same again (optimistic
+//!   validation, after Tu et al., "Speedy transactions in multicore in-memory databases", 2013). Ranges and absent keys
+//!   are protected by the versions of the index leaves they were looked for in. One that wrote nothing stands where its
+//!   snapshot was taken.
+//! - Nobody waits for another transaction here, but for one that is between its timestamp and its last stamp: a few
+//!   hundred instructions without I/O. Waits go from later timestamps to earlier ones only. So there are no deadlocks.
+//!   Who rather waits than begins anew asks to be told when the other one has ended (`waiting`).
+//! - What a transaction read was committed by transactions of earlier timestamps, so it is acknowledged when the
+//!   durable horizon has reached its own timestamp (or, if it wrote nothing, the latest that it saw).
 
+mod begin;
 mod commit;
+mod held;
+mod moment;
 mod read;
 mod reader;
-mod reads;
 mod scan;
 mod suspend;
 mod undo;
-mod view;
+mod validation;
 mod write;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use crate::chain::{Row, Version, Writer};
-use crate::counters::Growth;
+use crate::chain::{Holder, Row, Writer};
 use crate::epoch::{Epochs, Pin};
 use crate::error::Error;
-use crate::index::LeafChange;
-use crate::session::Session;
-use crate::table::{Inner, NumberedEntry, Table};
-use crate::waiting::Holder;
-use reads::Reads;
-use scan::ScanMemory;
+use crate::runner::{Durability, Isolation, Positions, Reads, Receipt, Runner, ScanMemory, Write};
+use crate::sync::Ordering;
+use crate::table::{Inner, Table};
 
 pub use crate::index::Direction;
+pub use moment::Moment;
 pub use read::{Found, Seen};
 pub use reader::Reader;
 pub use scan::KeyRange;
-pub(crate) use suspend::Suspended;
-pub use view::View;
-
-/// What a transaction is shielded from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Isolation {
-    /// All reads from one moment, and no lost updates.
-    Snapshot,
-    /// As if alone.
-    #[default]
-    Serializable,
-}
-
-/// What an acknowledged commit survives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Durability {
-    /// The end of the process and of power.
-    #[default]
-    Sync,
-    /// Nothing, until the log has been written in its own time, a fraction of a second later. Never half a transaction.
-    Relaxed,
-}
-
-/// A committed transaction, on its way to the disk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use = "a receipt is no acknowledgement: wait until it is durable"]
-pub struct Receipt {
-    /// Its commit timestamp; `None` if it wrote nothing.
-    pub timestamp: Option<u64>,
-    /// It may be acknowledged once the durable horizon has reached this.
-    pub through: u64,
-}
 
 /// A row as seen by one transaction: a handle to read on from or to write to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,7 +88,7 @@ pub struct Savepoint {
 /// # Panics
 /// Every operation, when it is given a table of another database.
 pub struct Transaction<'s> {
-    session: &'s mut Session,
+    runner: &'s mut Runner,
     isolation: Isolation,
     durability: Durability,
     snapshot: u64,
@@ -124,64 +96,26 @@ pub struct Transaction<'s> {
     writer: Writer,
     reads: RefCell<Reads>,
     writes: Vec<Write>,
-    /// The latest timestamp of what it has seen.
+    /// The latest timestamp of what it has seen, or was told of by an error.
     latest: Cell<u64>,
+    /// The same of its moments, once there is one.
+    seen_at_moments: OnceCell<Arc<AtomicU64>>,
+    positions: Positions,
     scan_memory: Cell<Option<Box<ScanMemory>>>,
     is_over: bool,
 }
 
-/// Memory of past transactions, for the next.
-#[derive(Default)]
-pub struct Buffers {
-    reads: Reads,
-    writes: Vec<Write>,
-    payload: Vec<u8>,
-    changes: Vec<LeafChange>,
-    tallies: Vec<Tally>,
-    scan: Option<Box<ScanMemory>>,
-}
-
-/// One version that the transaction has made.
-struct Write {
-    row: NonNull<Row>,
-    version: NonNull<Version>,
-    /// The newest version before, its own or a committed one; `None` for a new row.
-    before: Option<NonNull<Version>>,
-    /// The newest committed version and when it began: what the log's patch is against.
-    base: Option<(NonNull<Version>, u64)>,
-    table: u32,
-    /// What it did to secondary indexes, where it did anything.
-    entries: Option<Box<Entries>>,
-}
-
-/// What a transaction adds to the memory of one table.
-struct Tally {
-    table: u32,
-    growth: Growth,
-}
-
-/// Entries of secondary indexes, each with the number of its index.
-#[derive(Default)]
-struct Entries {
-    /// No longer right after a commit.
-    stale: Vec<NumberedEntry>,
-    /// Made for this version, wrong after an abort.
-    made: Vec<NumberedEntry>,
-}
-
-// SAFETY: the pointers are to rows and versions that the pin of the transaction keeps; buffers are empty between transactions.
-unsafe impl Send for Buffers {}
-
 impl<'s> Transaction<'s> {
-    pub(crate) fn new(session: &'s mut Session, isolation: Isolation, durability: Durability, snapshot: u64) -> Self {
-        let writer = session.writer();
-        let reads = RefCell::new(std::mem::take(&mut session.buffers.reads));
-        let writes = std::mem::take(&mut session.buffers.writes);
+    pub(crate) fn new(runner: &'s mut Runner, isolation: Isolation, durability: Durability, snapshot: u64) -> Self {
+        let writer = runner.writer();
+        let reads = RefCell::new(std::mem::take(&mut runner.buffers.reads));
+        let writes = std::mem::take(&mut runner.buffers.writes);
         let latest = Cell::new(0);
-        let scan_memory = Cell::new(session.buffers.scan.take());
+        let scan_memory = Cell::new(runner.buffers.scan.take());
         let (refreshes, is_over) = (0, false);
+        let (seen_at_moments, positions) = (OnceCell::new(), Positions::default());
         Self {
-            session,
+            runner,
             isolation,
             durability,
             snapshot,
@@ -190,6 +124,8 @@ impl<'s> Transaction<'s> {
             reads,
             writes,
             latest,
+            seen_at_moments,
+            positions,
             scan_memory,
             is_over,
         }
@@ -206,21 +142,21 @@ impl<'s> Transaction<'s> {
 
     /// What others know it by that meet its pending versions.
     pub fn holder(&self) -> Holder {
-        Holder { writer: self.writer, instance: self.session.shared.instance }
+        Holder { writer: self.writer, instance: self.runner.shared.instance }
     }
 
-    /// Moves the snapshot to now: from here on it sees what has been committed since. Its own writes stay, handles of rows do not; and
-    /// writes that met a conflict with what has been committed may be tried again.
+    /// Moves the snapshot to now: from here on it sees what has been committed since. Its own writes stay, handles of
+    /// rows do not; and writes that met a conflict with what has been committed may be tried again.
     ///
     /// # Panics
     /// If the transaction is serializable: it promises that all its reads are of one moment.
     pub fn refresh(&mut self) {
         assert!(!self.is_serializable(), "the snapshot of a serializable transaction stays where it is");
         // What is held for the sake of old versions was found out with the old snapshot.
-        self.session.let_go();
-        // All that is kept from before is the rows that it has written: these stay, since nobody else becomes their writer, with the
-        // versions that are about to be superseded.
-        self.snapshot = self.session.take_snapshot();
+        self.runner.let_go();
+        // All that is kept from before is the rows that it has written: these stay, since nobody else becomes their
+        // writer, with the versions that are about to be superseded.
+        self.snapshot = self.runner.take_snapshot();
         self.refreshes = self.refreshes.wrapping_add(1);
     }
 
@@ -236,20 +172,34 @@ impl<'s> Transaction<'s> {
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
         assert!(savepoint.writer == self.writer, "a savepoint is good only in its own transaction");
         assert!(savepoint.writes <= self.writes.len(), "the savepoint was taken back itself");
-        self.undo(savepoint.writes);
+        self.take_back(savepoint.writes);
     }
 
-    /// Takes everything back. So does dropping it.
+    /// Takes everything back. So does dropping it. What it has seen until then may be told once the runner's
+    /// [receipt](Runner::receipt) is durable.
     pub fn abort(self) {}
+
+    /// What has to be durable before anybody is told of what the transaction has seen so far: rows, that there are
+    /// none, and errors that speak of other transactions' rows (`Duplicate`, `Conflict`).
+    pub fn receipt(&self) -> Receipt {
+        let at_moments = self.seen_at_moments.get().map_or(0, |seen| seen.load(Ordering::Acquire));
+        Receipt { timestamp: None, through: self.latest.get().max(at_moments) }
+    }
+
+    /// It has met a commit of this timestamp.
+    #[inline]
+    fn meet(&self, timestamp: u64) {
+        self.latest.set(self.latest.get().max(timestamp));
+    }
 
     #[inline]
     fn epochs(&self) -> &Epochs {
-        &self.session.shared.epochs
+        &self.runner.shared.epochs
     }
 
     #[inline]
     fn pin(&self) -> ManuallyDrop<Pin<'_>> {
-        Pin::of_announced(&self.session.participant)
+        Pin::of_announced(&self.runner.participant)
     }
 
     #[inline]
@@ -259,7 +209,7 @@ impl<'s> Transaction<'s> {
 
     #[inline]
     fn row_id(&self, table: &Table, row: &Row) -> RowId {
-        let instance = self.session.shared.instance;
+        let instance = self.runner.shared.instance;
         RowId { row: NonNull::from(row), table: table.id().0, instance, writer: self.writer, refreshes: self.refreshes }
     }
 
@@ -268,14 +218,14 @@ impl<'s> Transaction<'s> {
     #[inline]
     fn inner<'t>(&self, table: &'t Table) -> &'t Inner {
         let inner = table.inner();
-        assert!(inner.instance == self.session.shared.instance, "a table is good only in the database it was got from");
+        assert!(inner.instance == self.runner.shared.instance, "a table is good only in the database it was got from");
         inner
     }
 
     /// The row of a handle, if the handle is this transaction's.
     #[inline]
     fn row_of<'r>(&self, table: &Table, id: RowId) -> Result<&'r Row, Error> {
-        let is_own = id.writer == self.writer && id.instance == self.session.shared.instance;
+        let is_own = id.writer == self.writer && id.instance == self.runner.shared.instance;
         if !is_own || id.refreshes != self.refreshes || id.table != self.inner(table).id.0 {
             return Err(Error::ForeignRow);
         }

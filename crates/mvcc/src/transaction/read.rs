@@ -3,13 +3,13 @@
 use std::ops::Deref;
 use std::ptr;
 
-use super::reads::UNSEEN;
 use super::{RowId, Transaction};
 use crate::chain::Row;
 use crate::error::Error;
 use crate::index::{KEY_BYTES_MAX, LANES, Observed};
-use crate::prefetch::prefetch_row;
-use crate::table::Table;
+use crate::memory::prefetch::prefetch_row;
+use crate::runner::UNSEEN;
+use crate::table::{Newer, Table};
 
 /// A row that a transaction sees: its body, and the handle to write to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,21 +65,23 @@ impl Transaction<'_> {
         self.look(table, key).row()
     }
 
-    /// What there is at a key: the newest version that the transaction sees, its own first.
+    /// What there is at a key: the newest version that the transaction sees, its own first. A serializable transaction
+    /// answers for it also where it does not count.
     #[inline]
-    pub fn look(&self, table: &Table, key: &[u8]) -> Seen<Found<'_>> {
-        let inner = self.inner(table);
+    pub fn look<'t>(&self, table: impl Into<Newer<'t>>, key: &[u8]) -> Seen<Found<'_>> {
+        let newer: Newer<'t> = table.into();
+        let inner = self.inner(newer.table);
         if key.len() > KEY_BYTES_MAX || inner.is_gone(self.snapshot) {
             return Seen::Absent;
         }
         let (address, leaf) = inner.primary.get_observed(key, &self.pin());
         // The lines of a row that was written once lie side by side: one wait for all.
         address.into_iter().for_each(prefetch_row);
-        self.see_place(table, key, address, leaf)
+        self.see_place(newer, key, address, leaf)
     }
 
-    /// The rows of many keys at once, which is faster than one after the other: the walks through the index and to the rows
-    /// overlap. `found` is called for each key in turn, with its position.
+    /// The rows of many keys at once, which is faster than one after the other: the walks through the index and to the
+    /// rows overlap. `found` is called for each key in turn, with its position.
     pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K], mut found: impl FnMut(usize, Option<Found<'_>>)) {
         let pin = self.pin();
         let primary = &self.inner(table).primary;
@@ -96,21 +98,22 @@ impl Transaction<'_> {
             addresses().for_each(|address| unsafe { Row::at(address) }.prefetch_newest());
             for (offset, (key, place)) in keys.iter().zip(places).enumerate() {
                 let (address, leaf) = place.expect("every key is told of");
-                found(first + offset, self.see_place(table, key.as_ref(), address, leaf).row());
+                found(first + offset, self.see_place(table.into(), key.as_ref(), address, leaf).row());
             }
         }
     }
 
     /// What the transaction sees at a key that was looked up; a serializable one remembers it if it is nothing.
     #[inline]
-    fn see_place(&self, table: &Table, key: &[u8], address: Option<u64>, leaf: Observed) -> Seen<Found<'_>> {
+    fn see_place(&self, newer: Newer<'_>, key: &[u8], address: Option<u64>, leaf: Observed) -> Seen<Found<'_>> {
+        let table = newer.table;
         let seen = match address {
             // SAFETY: out of the index under the transaction's pin.
-            Some(address) => self.see_all(table, unsafe { Row::at(address) }),
+            Some(address) => self.see_all(newer, unsafe { Row::at(address) }),
             None => Seen::Absent,
         };
-        // Also where there is a row: it may be about to die, and the key may then come back with another. No row comes to a key
-        // that is too long.
+        // Also where there is a row: it may be about to die, and the key may then come back with another. No row comes
+        // to a key that is too long.
         if !matches!(seen, Seen::Row(_)) && self.is_serializable() && key.len() <= KEY_BYTES_MAX {
             self.reads.borrow_mut().absent(&table.inner().primary, table.is_over_base(), key, leaf);
         }
@@ -122,29 +125,34 @@ impl Transaction<'_> {
     /// # Errors
     /// `ForeignRow` for a handle of another transaction or table.
     pub fn see_again(&self, table: &Table, id: RowId) -> Result<Option<Found<'_>>, Error> {
-        Ok(self.see(table, self.row_of(table, id)?))
+        Ok(self.see(table.into(), self.row_of(table, id)?))
     }
 
     /// The row as the transaction sees it; a serializable one remembers that it did.
     #[inline]
-    pub(super) fn see<'a>(&'a self, table: &Table, row: &'a Row) -> Option<Found<'a>> {
-        self.see_all(table, row).row()
+    pub(super) fn see<'a>(&'a self, newer: Newer<'_>, row: &'a Row) -> Option<Found<'a>> {
+        self.see_all(newer, row).row()
     }
 
     /// What the transaction sees of a row; a serializable one remembers that it did.
     #[inline]
-    pub(super) fn see_all<'a>(&'a self, table: &Table, row: &'a Row) -> Seen<Found<'a>> {
+    pub(super) fn see_all<'a>(&'a self, newer: Newer<'_>, row: &'a Row) -> Seen<Found<'a>> {
+        let table = newer.table;
         // What is seen stays: it is the snapshot's, or the transaction's own.
-        let seen = self.session.participant.visiting(|| row.visible(self.snapshot, self.writer, self.epochs()));
+        let seen = self.runner.participant.visiting(|| row.visible(self.snapshot, self.writer, self.epochs()));
         let Some((version, begin)) = seen else {
             self.remember(row, if table.is_over_base() { UNSEEN } else { ptr::null() });
             return Seen::Absent;
         };
         if begin != 0 {
-            // A delete is as good as no row, which it becomes when it is cleaned up; but for one that hides a row of a base.
+            // A delete is as good as no row, which it becomes when it is cleaned up; but for one that hides a row of a
+            // base.
             let is_nothing = version.is_tombstone() && !table.is_over_base();
             self.remember(row, if is_nothing { ptr::null() } else { version });
-            self.latest.set(self.latest.get().max(begin));
+            self.meet(begin);
+        }
+        if !newer.counts(begin) {
+            return Seen::Absent;
         }
         match version.body() {
             Some(body) => Seen::Row(Found { id: self.row_id(table, row), body, key: row.key() }),
@@ -153,7 +161,7 @@ impl Transaction<'_> {
     }
 
     #[inline]
-    fn remember(&self, row: &Row, version: *const crate::chain::Version) {
+    pub(super) fn remember(&self, row: &Row, version: *const crate::chain::Version) {
         if self.is_serializable() {
             self.reads.borrow_mut().row(row, version);
         }

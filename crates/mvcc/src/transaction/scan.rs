@@ -7,9 +7,9 @@ use saki_base::key::prefix_successor;
 
 use super::{Found, Seen, Transaction};
 use crate::chain::Row;
-use crate::index::{Cursor, Direction, Index, Observed, ScanBuffer};
-use crate::prefetch::prefetch_row;
-use crate::table::{IndexId, Table};
+use crate::index::{Cursor, Direction, Index, Observed};
+use crate::memory::prefetch::prefetch_row;
+use crate::table::{IndexId, Newer, Table};
 
 /// Keys from one to another.
 #[derive(Clone, Debug)]
@@ -56,49 +56,55 @@ impl<'k> KeyRange<'k> {
 
 impl Transaction<'_> {
     /// Visits the rows whose primary keys are in a range, until `visit` breaks off.
-    pub fn scan<'t>(
+    pub fn scan<'t, 'n>(
         &'t self,
-        table: &Table,
+        table: impl Into<Newer<'n>>,
         range: &KeyRange<'_>,
         direction: Direction,
         mut visit: impl FnMut(Found<'t>) -> ControlFlow<()>,
     ) {
-        self.each_entry(table, &self.inner(table).primary, range, direction, |_, row| match self.see(table, row) {
+        let newer: Newer<'n> = table.into();
+        let primary = &self.inner(newer.table).primary;
+        self.each_entry(newer.table, primary, range, direction, |_, row| match self.see(newer, row) {
             Some(found) => visit(found),
             None => ControlFlow::Continue(()),
         });
     }
 
-    /// Visits the keys in a range of which there is something, deletes included, until `visit` breaks off: with `None` for a delete.
-    pub fn scan_all<'t>(
+    /// Visits the keys in a range of which there is something, deletes included, until `visit` breaks off: with `None`
+    /// for a delete.
+    pub fn scan_all<'t, 'n>(
         &'t self,
-        table: &Table,
+        table: impl Into<Newer<'n>>,
         range: &KeyRange<'_>,
         direction: Direction,
         mut visit: impl FnMut(&'t [u8], Option<&'t [u8]>) -> ControlFlow<()>,
     ) {
-        let primary = &self.inner(table).primary;
-        self.each_entry(table, primary, range, direction, |_, row| match self.see_all(table, row) {
+        let newer: Newer<'n> = table.into();
+        let primary = &self.inner(newer.table).primary;
+        self.each_entry(newer.table, primary, range, direction, |_, row| match self.see_all(newer, row) {
             Seen::Row(found) => visit(found.key, Some(found.body)),
             Seen::Deleted => visit(row.key(), None),
             Seen::Absent => ControlFlow::Continue(()),
         });
     }
 
-    /// Visits the rows whose entries in a secondary index are in a range, in the order of the entries, until `visit` breaks off. An
-    /// entry is the index columns and then those of the primary key that are not among them; `visit` gets it and the row.
-    pub fn scan_index<'t>(
+    /// Visits the rows whose entries in a secondary index are in a range, in the order of the entries, until `visit`
+    /// breaks off. An entry is the index columns and then those of the primary key that are not among them; `visit`
+    /// gets it and the row.
+    pub fn scan_index<'t, 'n>(
         &'t self,
-        table: &Table,
+        table: impl Into<Newer<'n>>,
         index: IndexId,
         range: &KeyRange<'_>,
         direction: Direction,
         mut visit: impl FnMut(&[u8], Found<'t>) -> ControlFlow<()>,
     ) {
-        let inner = self.inner(table);
+        let newer: Newer<'n> = table.into();
+        let inner = self.inner(newer.table);
         let secondary = &inner.secondary[index.0];
         let mut made = Vec::new();
-        self.each_entry(table, &secondary.entries, range, direction, |entry, row| match self.see(table, row) {
+        self.each_entry(newer.table, &secondary.entries, range, direction, |entry, row| match self.see(newer, row) {
             // A row whose indexed columns have changed may be found by the entry of another version than the one seen.
             Some(found)
                 if !row.is_reindexed() || inner.has_entry(secondary, found.key, found.body, entry, &mut made) =>
@@ -182,11 +188,4 @@ impl Transaction<'_> {
         }
         None
     }
-}
-
-/// What a scan writes to, between scans.
-#[derive(Default)]
-pub(super) struct ScanMemory {
-    pub buffer: ScanBuffer,
-    leaves: Vec<Observed>,
 }

@@ -1,34 +1,18 @@
-//! Transactions that stay open while nobody runs them: between the statements of a client, whichever thread the next one comes to.
+//! Transactions that stay open while nobody runs them: between the statements of a client, whichever thread the next
+//! one comes to.
 
 use std::cell::{Cell, RefCell};
 
-use super::reads::Reads;
-use super::{Durability, Isolation, Transaction, Write};
-use crate::chain::Writer;
-use crate::session::Session;
-
-/// What a transaction is, but for the session that runs it.
-pub(crate) struct Suspended {
-    isolation: Isolation,
-    durability: Durability,
-    snapshot: u64,
-    refreshes: u32,
-    writer: Writer,
-    reads: Reads,
-    writes: Vec<Write>,
-    latest: u64,
-}
-
-// SAFETY: the pointers are to rows and versions that the announcement of the session's participant keeps, and that is shared memory,
-// of no thread. A suspended transaction moves with its session.
-unsafe impl Send for Suspended {}
+use super::Transaction;
+use crate::runner::{Runner, Suspended};
 
 impl<'s> Transaction<'s> {
-    /// Leaves the transaction open in its session, to be gone on with by [`Session::resume`]: its snapshot, reads and writes stay.
+    /// Leaves the transaction open in its runner, to be gone on with by [`Runner::resume`]: its snapshot, reads and
+    /// writes stay.
     pub fn suspend(mut self) {
         // A visit that a panic broke off ends here.
-        self.session.participant.end_visit(self.session.participant.is_visiting());
-        self.session.buffers.scan = self.scan_memory.take();
+        self.runner.participant.end_visit(self.runner.participant.is_visiting());
+        self.runner.buffers.scan = self.scan_memory.take();
         let suspended = Suspended {
             isolation: self.isolation,
             durability: self.durability,
@@ -37,17 +21,20 @@ impl<'s> Transaction<'s> {
             writer: self.writer,
             reads: self.reads.take(),
             writes: std::mem::take(&mut self.writes),
-            latest: self.latest.get(),
+            receipt: self.receipt(),
+            seen_at_moments: std::mem::take(&mut self.seen_at_moments),
+            positions: std::mem::take(&mut self.positions),
         };
         self.is_over = true;
-        self.session.keep(suspended);
+        self.runner.keep(suspended);
     }
 
-    pub(crate) fn resumed(session: &'s mut Session, suspended: Suspended) -> Self {
-        let Suspended { isolation, durability, snapshot, refreshes, writer, reads, writes, latest } = suspended;
-        let scan_memory = Cell::new(session.buffers.scan.take());
+    pub(crate) fn resumed(runner: &'s mut Runner, suspended: Suspended) -> Self {
+        let Suspended { isolation, durability, snapshot, refreshes, writer, reads, writes, .. } = suspended;
+        let Suspended { receipt, seen_at_moments, positions, .. } = suspended;
+        let scan_memory = Cell::new(runner.buffers.scan.take());
         Self {
-            session,
+            runner,
             isolation,
             durability,
             snapshot,
@@ -55,7 +42,9 @@ impl<'s> Transaction<'s> {
             writer,
             reads: RefCell::new(reads),
             writes,
-            latest: Cell::new(latest),
+            latest: Cell::new(receipt.through),
+            seen_at_moments,
+            positions,
             scan_memory,
             is_over: false,
         }

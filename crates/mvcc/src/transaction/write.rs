@@ -2,11 +2,12 @@
 
 use std::ptr::NonNull;
 
-use super::{Entries, RowId, Transaction, Write};
+use super::{RowId, Transaction};
 use crate::chain::{Begin, NEVER, Newest, Refused, Row, Version};
 use crate::epoch::Pin;
 use crate::error::Error;
 use crate::index::Occupied;
+use crate::runner::{Entries, Write};
 use crate::sync::{Backoff, Ordering, fence};
 use crate::table::{Secondary, Table};
 
@@ -14,9 +15,9 @@ impl Transaction<'_> {
     /// Adds a row; its handle.
     ///
     /// # Errors
-    /// `Duplicate` if there is one of this key, or of these values in a unique index; `Conflict` if another transaction is about
-    /// to add or has just changed it; `KeyTooLong`, `RowTooLarge`, `Malformed`, `Memory`; `Name` if the table was dropped. The
-    /// transaction goes on, without the row.
+    /// `Duplicate` if there is one of this key, or of these values in a unique index; `Conflict` if another transaction
+    /// is about to add or has just changed it; `KeyTooLong`, `RowTooLarge`, `Malformed`, `Memory`; `Name` if the table
+    /// was dropped. The transaction goes on, without the row.
     pub fn insert(&mut self, table: &Table, key: &[u8], body: &[u8]) -> Result<RowId, Error> {
         self.prepare_write(table, key, body)?;
         self.visiting(|transaction| transaction.insert_or_revive(table, key, body))
@@ -50,8 +51,9 @@ impl Transaction<'_> {
     /// Gives a row a new body.
     ///
     /// # Errors
-    /// `Conflict` if another transaction writes the row or wrote it since the snapshot; `NoRow` if it is deleted; `ForeignRow`,
-    /// `Duplicate` in a unique index, `RowTooLarge`, `Malformed`, `Memory`. The transaction goes on, the row as it was.
+    /// `Conflict` if another transaction writes the row or wrote it since the snapshot; `NoRow` if it is deleted;
+    /// `ForeignRow`, `Duplicate` in a unique index, `RowTooLarge`, `Malformed`, `Memory`. The transaction goes on, the
+    /// row as it was.
     pub fn update(&mut self, table: &Table, id: RowId, body: &[u8]) -> Result<(), Error> {
         self.visiting(|transaction| transaction.update_with(table, id, Some(body), |_| {}))
     }
@@ -72,12 +74,13 @@ impl Transaction<'_> {
         self.visiting(|transaction| transaction.bury(table, id))
     }
 
-    /// Makes a body, or a delete for `None`, the newest version of a key, whatever there is of it in memory: in a table over a base, the
-    /// row may be there.
+    /// Makes a body, or a delete for `None`, the newest version of a key, whatever there is of it in memory: in a table
+    /// over a base, the row may be there.
     ///
     /// # Errors
-    /// `Conflict` if another transaction writes the key, or wrote it since the snapshot; `Duplicate` in a unique index, `KeyTooLong`,
-    /// `RowTooLarge`, `Malformed`, `Memory`; `Name` if the table was dropped. The transaction goes on, the key as it was.
+    /// `Conflict` if another transaction writes the key, or wrote it since the snapshot; `Duplicate` in a unique index,
+    /// `KeyTooLong`, `RowTooLarge`, `Malformed`, `Memory`; `Name` if the table was dropped. The transaction goes on,
+    /// the key as it was.
     pub fn write(&mut self, table: &Table, key: &[u8], body: Option<&[u8]>) -> Result<(), Error> {
         self.prepare_write(table, key, body.unwrap_or_default())?;
         self.visiting(|transaction| transaction.write_over_or_new(table, key, body))
@@ -115,7 +118,7 @@ impl Transaction<'_> {
         if newest.version.is_tombstone() {
             return Err(no_row(table));
         }
-        self.session.know(table);
+        self.runner.know(table);
         let version = self.allocate(None)?;
         self.supersede(table, row, &newest, version).map_err(|refusal| refusal.of_known_row(table))
     }
@@ -132,7 +135,7 @@ impl Transaction<'_> {
         let Some(before) = newest.version.body() else { return Err(no_row(table)) };
         let body = body.unwrap_or(before);
         table.check_sizes(&[], body)?;
-        self.session.know(table);
+        self.runner.know(table);
         let version = self.allocate(Some(body))?;
         // SAFETY: made just now, and not installed yet.
         change(unsafe { Version::body_mut(version) });
@@ -146,17 +149,32 @@ impl Transaction<'_> {
         if self.inner(table).is_gone(self.snapshot) {
             return Err(table.gone());
         }
-        self.session.know(table);
+        self.runner.know(table);
         Ok(())
     }
 
     /// The newest version of a row that this transaction may write.
     #[inline]
     fn newest<'r>(&self, table: &Table, row: &'r Row) -> Result<Newest<'r>, Refusal> {
-        row.writable(self.snapshot, self.writer, self.epochs()).map_err(|refused| Refusal::of(table, refused))
+        row.writable(self.snapshot, self.writer, self.epochs()).map_err(|refused| self.refusal(table, row, refused))
     }
 
-    /// Puts `version`, not installed yet, in place of the newest one, and has the indexes follow. On an error it is freed.
+    /// The refusal tells of what is newest in the row, if that is committed.
+    #[cold]
+    fn refusal(&self, table: &Table, row: &Row, refused: Refused) -> Refusal {
+        if let Some(Begin::Committed(begin)) = row.head().map(|version| version.begin(self.writer, self.epochs()))
+            && begin != NEVER
+        {
+            self.meet(begin);
+        }
+        match refused {
+            Refused::Dead => Refusal::Dead,
+            Refused::Conflict(holder) => Refusal::Error(table.conflict(holder)),
+        }
+    }
+
+    /// Puts `version`, not installed yet, in place of the newest one, and has the indexes follow. On an error it is
+    /// freed.
     #[inline]
     fn supersede(
         &mut self,
@@ -217,22 +235,25 @@ impl Transaction<'_> {
                 entries.made.extend(made.map(|entry| (index, entry.into_boxed_slice())));
             }
         }
+        if let Some(changed) = &changed {
+            inner.check_entries(&changed.made)?;
+        }
         Ok(changed)
     }
 
     fn insert_new<'r>(&mut self, table: &Table, key: &[u8], body: Option<&[u8]>) -> Result<Inserted<'r>, Error> {
-        let row = Row::allocate(&mut self.session.arena, self.writer, key, body).map_err(no_memory)?;
+        let row = Row::allocate(&mut self.runner.arena, self.writer, key, body).map_err(no_memory)?;
         // SAFETY: just made.
         let row_ref: &'r Row = unsafe { row.as_ref() };
-        let pin = Pin::of_announced(&self.session.participant);
+        let pin = Pin::of_announced(&self.runner.participant);
         let primary = &self.inner(table).primary;
-        let changes = &mut self.session.buffers.changes;
+        let changes = &mut self.runner.buffers.changes;
         let inserted = primary.insert(key, row_ref.address(), &pin, changes);
         self.reads.get_mut().own_insert(changes);
         if let Err(Occupied { existing }) = inserted {
             // SAFETY: nobody has seen the new row; the other came out of the index under the transaction's pin.
             let existing = unsafe {
-                self.session.arena.free(row.cast(), row_ref.block_bytes());
+                self.runner.arena.free(row.cast(), row_ref.block_bytes());
                 Row::at(existing)
             };
             return Ok(Inserted::Occupied(existing));
@@ -250,7 +271,7 @@ impl Transaction<'_> {
         let newest = self.newest(table, row)?;
         if !newest.version.is_tombstone() {
             // That it is there is something read.
-            self.see(table, row);
+            self.see(table.into(), row);
             let (table, index) = (table.name().into(), "primary key".into());
             return Err(Refusal::Error(Error::Duplicate { table, index }));
         }
@@ -263,10 +284,11 @@ impl Transaction<'_> {
         if table.inner().secondary.is_empty() {
             return Ok(());
         }
-        let made = match table.inner().entries_of(row.key(), body) {
+        let made = table.inner().entries_of(row.key(), body);
+        let made = match made.and_then(|made| table.inner().check_entries(&made).map(|()| made)) {
             Ok(made) => made,
             Err(error) => {
-                self.undo(self.writes.len() - 1);
+                self.take_back(self.writes.len() - 1);
                 return Err(error);
             }
         };
@@ -282,23 +304,23 @@ impl Transaction<'_> {
             let entries = self.writes[last].entries.as_ref().expect("counted above");
             let (index, entry) = &entries.made[position];
             let secondary = &table.inner().secondary[*index];
-            let pin = Pin::of_announced(&self.session.participant);
-            let changes = &mut self.session.buffers.changes;
+            let pin = Pin::of_announced(&self.runner.participant);
+            let changes = &mut self.runner.buffers.changes;
             // An entry that is there already is the row's own, of an earlier version.
             let _ = secondary.entries.insert(entry, row.address(), &pin, changes);
             self.reads.get_mut().own_insert(changes);
             if secondary.definition.unique
                 && let Err(error) = self.check_unique(table, secondary, row, entry)
             {
-                self.undo(last);
+                self.take_back(last);
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    /// Whether the entry just made is the only one of its values. Entered first and looked second: of two transactions that make
-    /// the same values at once, at least one finds the other's entry.
+    /// Whether the entry just made is the only one of its values. Entered first and looked second: of two transactions
+    /// that make the same values at once, at least one finds the other's entry.
     fn check_unique(&self, table: &Table, secondary: &Secondary, row: &Row, entry: &[u8]) -> Result<(), Error> {
         let inner = table.inner();
         let prefix = inner.column_prefix(secondary, entry)?;
@@ -338,10 +360,13 @@ impl Transaction<'_> {
                         false => Ok(()),
                         true if begin <= self.snapshot && pending.is_none() => {
                             // That it is there is something read.
-                            self.see(table, other);
+                            self.see(table.into(), other);
                             Err(duplicate(table, secondary))
                         }
-                        true => Err(table.conflict(pending.flatten())),
+                        true => {
+                            self.meet(begin);
+                            Err(table.conflict(pending.flatten()))
+                        }
                     };
                 }
                 // Whatever becomes of the other transaction, one of its versions or the one before them all will count.
@@ -355,13 +380,13 @@ impl Transaction<'_> {
 
     #[inline]
     fn allocate(&mut self, body: Option<&[u8]>) -> Result<NonNull<Version>, Error> {
-        Version::allocate(&mut self.session.arena, self.writer, body).map_err(no_memory)
+        Version::allocate(&mut self.runner.arena, self.writer, body).map_err(no_memory)
     }
 
     /// Frees a version that was not installed.
     fn discard(&mut self, version: NonNull<Version>) {
         // SAFETY: made by this transaction and seen by nobody else.
-        unsafe { self.session.arena.free(version.cast(), version.as_ref().block_bytes()) };
+        unsafe { self.runner.arena.free(version.cast(), version.as_ref().block_bytes()) };
     }
 
     /// Makes `version` the newest and remembers it. On an error the version is still the caller's.
@@ -373,15 +398,15 @@ impl Transaction<'_> {
         newest: &Newest<'_>,
         version: NonNull<Version>,
     ) -> Result<(), Refusal> {
-        row.install(newest.version, version).map_err(|refused| Refusal::of(table, refused))?;
-        if let (Some(begin), Some(lag)) = (newest.begin, &self.session.lag) {
-            row.prune(newest.version, begin, &lag.snapshots, lag.horizon);
+        row.install(newest.version, version).map_err(|refused| self.refusal(table, row, refused))?;
+        if let (Some(begin), Some(lag)) = (newest.begin, &self.runner.lag) {
+            row.prune(newest.version, begin, &lag.snapshots, lag.watermark);
         }
         let before = NonNull::from(newest.version);
         let base = match newest.begin {
             Some(begin) => Some((before, begin)),
             // Its own: what that one is based on.
-            None => self.writes.iter().rev().find(|write| write.version == before).and_then(|write| write.base),
+            None => self.positions.find(&self.writes, before).and_then(|position| self.writes[position].base),
         };
         let row = NonNull::from(row);
         self.writes.push(Write { row, version, before: Some(before), base, table: table.id().0, entries: None });
@@ -391,9 +416,9 @@ impl Transaction<'_> {
     /// As a visit to chains. If `operation` panics, the end of the transaction ends the visit.
     #[inline]
     pub(super) fn visiting<T>(&mut self, operation: impl FnOnce(&mut Self) -> T) -> T {
-        let is_outer = self.session.participant.begin_visit();
+        let is_outer = self.runner.participant.begin_visit();
         let outcome = operation(self);
-        self.session.participant.end_visit(is_outer);
+        self.runner.participant.end_visit(is_outer);
         outcome
     }
 }
@@ -409,14 +434,6 @@ enum Refusal {
 }
 
 impl Refusal {
-    #[cold]
-    fn of(table: &Table, refused: Refused) -> Self {
-        match refused {
-            Refused::Dead => Self::Dead,
-            Refused::Conflict(holder) => Self::Error(table.conflict(holder)),
-        }
-    }
-
     /// Of a row that the transaction has seen: it has been taken out of use since.
     #[cold]
     fn of_known_row(self, table: &Table) -> Error {

@@ -27,8 +27,8 @@ pub fn accounts() -> TableDefinition {
 
 /// Options that take little.
 pub fn options() -> Options {
-    let mut options = Options { sessions_max: 16, ..Options::default() };
-    options.log.segment_bytes = 1 << 20;
+    let mut options = Options { participants_max: 16, ..Options::default() };
+    options.log.extent_bytes = 1 << 20;
     options
 }
 

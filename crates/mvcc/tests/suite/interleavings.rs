@@ -1,4 +1,4 @@
-//! Interleavings by hand: what once went wrong, or easily would, each told as a story of two or three sessions.
+//! Interleavings by hand: what once went wrong, or easily would, each told as a story of two or three runners.
 
 use saki_mvcc::{Error, Isolation};
 
@@ -9,16 +9,16 @@ fn with_email(id: i64, email: &str) -> Account {
     Account { email: Some(email.into()), ..account(id, "ann", 0) }
 }
 
-/// A key is looked up while another transaction is adding it; that one gives up, a third adds the key. Whoever saw that it was
-/// not there comes before the third, so it may not have read what came of it.
+/// A key is looked up while another transaction is adding it; that one gives up, a third adds the key. Whoever saw that
+/// it was not there comes before the third, so it may not have read what came of it.
 #[test]
 fn a_key_that_was_being_added_is_absent_all_the_same() {
     for isolation in [Isolation::Snapshot, Isolation::Serializable] {
         for many in [false, true] {
             let directory = tempfile::tempdir().unwrap();
             let (database, table) = with_accounts(directory.path());
-            let mut sessions = [(); 3].map(|()| database.session().unwrap());
-            let [one, two, three] = &mut sessions;
+            let mut runners = [(); 3].map(|()| database.runner().unwrap());
+            let [one, two, three] = &mut runners;
             let mut adding = one.begin(isolation);
             insert(&mut adding, &table, &account(1, "ann", 0)).unwrap();
             let mut looking = two.begin(isolation);
@@ -38,12 +38,13 @@ fn a_key_that_was_being_added_is_absent_all_the_same() {
     }
 }
 
-/// A transaction changes a unique value twice, and has not committed. The value it gave up first is still its row's if it aborts.
+/// A transaction changes a unique value twice, and has not committed. The value it gave up first is still its row's if
+/// it aborts.
 #[test]
 fn a_value_given_up_in_two_steps_is_not_free_yet() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
     one.run(Isolation::Snapshot, |t| insert(t, &table, &with_email(1, "a@x")).map(drop)).unwrap();
     let mut changing = one.begin(Isolation::Snapshot);
     update(&mut changing, &table, &with_email(1, "b@x")).unwrap();
@@ -65,7 +66,7 @@ fn a_value_given_up_in_two_steps_is_not_free_yet() {
 fn a_refused_value_is_a_read() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
     one.run(Isolation::Serializable, |t| insert(t, &table, &with_email(1, "a@x")).map(drop)).unwrap();
     let mut refused = two.begin(Isolation::Serializable);
     let outcome = insert(&mut refused, &table, &with_email(2, "a@x"));
@@ -76,14 +77,14 @@ fn a_refused_value_is_a_read() {
     assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}");
 }
 
-/// A row is deleted and even its memory freed before the deletion is durable. Whoever finds it gone may be told so only when the
-/// deletion can no longer be lost.
+/// A row is deleted and even its memory freed before the deletion is durable. Whoever finds it gone may be told so only
+/// when the deletion can no longer be lost.
 #[test]
 fn that_a_row_is_gone_is_told_when_its_deletion_is_durable() {
     let logs = SimLogs::new(1, 2, &[accounts()]);
     let database = logs.open(options()).unwrap();
     let table = database.table("accounts").unwrap();
-    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
     one.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 0)).map(drop)).unwrap();
     logs.hold(true);
     let mut transaction = one.begin(Isolation::Snapshot);
@@ -112,8 +113,8 @@ fn that_a_row_is_gone_is_told_when_its_deletion_is_durable() {
 fn a_handle_of_a_row_taken_back_leads_nowhere() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let mut session = database.session().unwrap();
-    let mut transaction = session.begin(Isolation::Serializable);
+    let mut runner = database.runner().unwrap();
+    let mut transaction = runner.begin(Isolation::Serializable);
     let savepoint = transaction.savepoint();
     let id = insert(&mut transaction, &table, &account(1, "ann", 0)).unwrap();
     transaction.rollback_to(savepoint);
@@ -130,11 +131,11 @@ fn a_handle_of_a_row_taken_back_leads_nowhere() {
 fn keys_that_cannot_be_are_not_found() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let mut session = database.session().unwrap();
-    session.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 0)).map(drop)).unwrap();
+    let mut runner = database.runner().unwrap();
+    runner.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 0)).map(drop)).unwrap();
     let long = vec![0x80; saki_mvcc::KEY_BYTES_MAX + 1];
     for isolation in [Isolation::Snapshot, Isolation::Serializable] {
-        let transaction = session.begin(isolation);
+        let transaction = runner.begin(isolation);
         assert!(transaction.get(&table, &long).is_none());
         let mut answers = Vec::new();
         transaction.get_many(&table, &[long.clone(), key(&table, 1)], |at, found| answers.push((at, found.is_some())));
@@ -150,10 +151,10 @@ fn keys_that_cannot_be_are_not_found() {
 fn rows_taken_back_leave_no_cleanups() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let mut session = database.session().unwrap();
+    let mut runner = database.runner().unwrap();
     let owners = ["ann", "bob", "eve"];
     for round in 0..3_000_i64 {
-        let mut transaction = session.begin(Isolation::Snapshot);
+        let mut transaction = runner.begin(Isolation::Snapshot);
         let savepoint = transaction.savepoint();
         insert(&mut transaction, &table, &account(round % 7, "ann", 0)).unwrap();
         let inserted = transaction.savepoint();
@@ -171,15 +172,67 @@ fn rows_taken_back_leave_no_cleanups() {
         }
         if round % 5 == 1 {
             transaction.commit().unwrap();
-            session.run(Isolation::Snapshot, |t| delete(t, &table, round % 7)).unwrap();
+            runner.run(Isolation::Snapshot, |t| delete(t, &table, round % 7)).unwrap();
         } else {
             transaction.abort();
         }
         if round % 11 == 0 {
-            session.reclaim();
+            runner.reclaim();
         }
     }
     let nodes = saki_mvcc::index::bytes_in_use();
     assert!(nodes < 16 << 20, "{nodes} bytes of index nodes");
     assert!(database.memory_bytes() < 4 << 20, "{} bytes of rows", database.memory_bytes());
+}
+
+/// Each of two transactions finds out, by an insert that it takes back, that there is no row where the other then
+/// adds one. One of them must fail: whichever came second would have found a row.
+#[test]
+fn an_insert_that_was_taken_back_is_a_read() {
+    let rows: [fn(i64) -> Account; 2] = [|id| account(id, "ann", 0), |id| with_email(10 + id, &format!("{id}@x"))];
+    for (probed, deleted_before) in [(0, false), (0, true), (1, false), (1, true)] {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, table) = with_accounts(directory.path());
+        let mut runners = [(); 2].map(|()| database.runner().unwrap());
+        if deleted_before {
+            // Deletes that an old snapshot keeps from being cleaned up.
+            runners[0].run(Isolation::Snapshot, |t| insert(t, &table, &rows[0](1)).map(drop)).unwrap();
+            runners[0].run(Isolation::Snapshot, |t| insert(t, &table, &rows[0](2)).map(drop)).unwrap();
+        }
+        let _old = database.moment().unwrap();
+        if deleted_before {
+            runners[0].run(Isolation::Snapshot, |t| delete(t, &table, 1)).unwrap();
+            runners[0].run(Isolation::Snapshot, |t| delete(t, &table, 2)).unwrap();
+        }
+        let [one, two] = &mut runners;
+        let mut transactions = [one.begin(Isolation::Serializable), two.begin(Isolation::Serializable)];
+        for (transaction, id) in transactions.iter_mut().zip([1, 2]) {
+            let savepoint = transaction.savepoint();
+            insert(transaction, &table, &rows[probed](id)).unwrap();
+            transaction.rollback_to(savepoint);
+        }
+        for (transaction, id) in transactions.iter_mut().zip([2, 1]) {
+            // By another key, but of the same address, or by the same key.
+            let row = if probed == 0 { rows[0](id) } else { with_email(20 + id, &format!("{id}@x")) };
+            insert(transaction, &table, &row).unwrap();
+        }
+        let outcomes = transactions.map(saki_mvcc::Transaction::commit);
+        assert!(outcomes[0].is_ok(), "{outcomes:?}");
+        assert!(matches!(outcomes[1], Err(Error::Serialization)), "probed {probed}, {deleted_before}: {outcomes:?}");
+    }
+}
+
+/// What was taken back is no obstacle as long as nobody else comes there.
+#[test]
+fn an_insert_that_was_taken_back_stands_in_nobodys_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
+    let mut transaction = one.begin(Isolation::Serializable);
+    let savepoint = transaction.savepoint();
+    insert(&mut transaction, &table, &with_email(1, "a@x")).unwrap();
+    transaction.rollback_to(savepoint);
+    insert(&mut transaction, &table, &with_email(1, "a@x")).unwrap();
+    two.run(Isolation::Serializable, |t| insert(t, &table, &with_email(2, "b@x")).map(drop)).unwrap();
+    transaction.commit().unwrap();
 }

@@ -1,5 +1,5 @@
-//! Random histories of transactions that get into each other's way on a few keys, recorded as they happen, and checked for
-//! anomalies: none under serializable, none but write skew under snapshot.
+//! Random histories of transactions that get into each other's way on a few keys, recorded as they happen, and checked
+//! for anomalies: none under serializable, none but write skew under snapshot.
 //!
 //! `SAKI_HISTORIES` says how many of each kind, `SAKI_SEED` from which seed on.
 
@@ -9,7 +9,7 @@ use std::sync::{Barrier, Mutex};
 
 use saki_base::{Column, DataType, Random, Value, ValueRef};
 use saki_mvcc::{
-    Direction, Durability, Error, IndexDefinition, Isolation, KeyRange, Options, Sabotage, Session, Table,
+    Direction, Durability, Error, IndexDefinition, Isolation, KeyRange, Options, Runner, Sabotage, Table,
     TableDefinition,
 };
 
@@ -69,9 +69,9 @@ impl Part<'_> {
         (key as Key, Cell { group: (group - self.group(0)) as u8, value: value as u64 })
     }
 
-    fn run(&mut self, session: &mut Session, recorded: &Mutex<Vec<Transaction>>) {
+    fn run(&mut self, runner: &mut Runner, recorded: &Mutex<Vec<Transaction>>) {
         for _ in 0..4 {
-            let mut transaction = session.begin_with(self.isolation, Durability::Relaxed);
+            let mut transaction = runner.begin_with(self.isolation, Durability::Relaxed);
             let (snapshot, mut events) = (transaction.snapshot(), Vec::new());
             let mut is_refused = false;
             for _ in 0..self.random.range(1..5) {
@@ -179,13 +179,13 @@ fn anomalies(histories: u64, isolation: Isolation, sabotage: Option<Sabotage>) -
         for thread in 0..THREADS as u64 {
             let (database, table, barrier, recorded, found) = (&database, &table, &barrier, &recorded, &found);
             scope.spawn(move || {
-                let mut session = database.session_on(thread as usize % 2).expect("a session");
+                let mut runner = database.runner_on(thread as usize % 2).expect("a runner");
                 for history in 0..histories {
                     let random = Random::new((seed + history) * THREADS as u64 + thread);
                     let next_value = (history * THREADS as u64 + thread) << 8;
                     let mut part = Part { table, history, isolation, random, next_value };
                     barrier.wait();
-                    part.run(&mut session, recorded);
+                    part.run(&mut runner, recorded);
                     if barrier.wait().is_leader() {
                         let transactions = std::mem::take(&mut *recorded.lock().expect("nobody panicked"));
                         let anomalies = check(&transactions);

@@ -6,6 +6,8 @@ mod interleavings;
 mod isolation;
 mod model;
 mod pruning;
+mod receipts;
 mod stress;
 mod support;
 mod transactions;
+mod validation;

@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use saki_base::{Random, ValueRef};
-use saki_mvcc::{Database, Direction, Durability, Error, Isolation, KeyRange, Options, Session, Table, Transaction};
+use saki_mvcc::{Database, Direction, Durability, Error, Isolation, KeyRange, Options, Runner, Table, Transaction};
 
 use super::fixture::{Account, account, accounts, delete, get, insert, update};
 use super::support::{SimLogs, first_seed, options, scaled};
 
-/// Runs `work` in threads of their own until the time is over, then `check`s what there is; and once more after a restart.
+/// Runs `work` in threads of their own until the time is over, then `check`s what there is; and once more after a
+/// restart.
 fn stress(
     threads: u64,
-    work: impl Fn(&mut Session, &Table, &mut Random, u64) + Sync,
+    work: impl Fn(&mut Runner, &Table, &mut Random, u64) + Sync,
     check: impl Fn(&Transaction<'_>, &Table),
 ) {
     let logs = SimLogs::new(first_seed(), 2, &[accounts()]);
@@ -28,14 +29,14 @@ fn stress(
             for thread in 0..threads {
                 let (database, table, work, is_over) = (&database, &table, &work, &is_over);
                 scope.spawn(move || {
-                    let mut session = database.session_on(thread as usize % 2).unwrap();
+                    let mut runner = database.runner_on(thread as usize % 2).unwrap();
                     let mut random = Random::new(first_seed() * 100 + thread);
                     let mut rounds = 0_u64;
                     while !is_over.load(Ordering::Relaxed) {
-                        work(&mut session, table, &mut random, thread);
+                        work(&mut runner, table, &mut random, thread);
                         rounds += 1;
                         if rounds.is_multiple_of(500) {
-                            session.reclaim();
+                            runner.reclaim();
                         }
                     }
                 });
@@ -50,9 +51,9 @@ fn stress(
 }
 
 fn verify(database: &Database, table: &Table, check: &impl Fn(&Transaction<'_>, &Table)) {
-    let mut session = database.session().unwrap();
-    session.reclaim();
-    let transaction = session.begin(Isolation::Snapshot);
+    let mut runner = database.runner().unwrap();
+    runner.reclaim();
+    let transaction = runner.begin(Isolation::Snapshot);
     agree(&transaction, table);
     check(&transaction, table);
 }
@@ -100,11 +101,11 @@ fn agree(transaction: &Transaction<'_>, table: &Table) {
 
 /// Tries once; whether it was committed.
 fn attempt(
-    session: &mut Session,
+    runner: &mut Runner,
     isolation: Isolation,
     body: impl FnOnce(&mut Transaction<'_>) -> Result<(), Error>,
 ) -> bool {
-    let mut transaction = session.begin_with(isolation, Durability::Relaxed);
+    let mut transaction = runner.begin_with(isolation, Durability::Relaxed);
     match body(&mut transaction).and_then(|()| transaction.commit()) {
         Ok(_) => true,
         Err(error) if error.is_retryable() || matches!(error, Error::Duplicate { .. }) => false,
@@ -123,11 +124,11 @@ const TOTAL: i64 = 1_000 * ACCOUNTS;
 fn money_is_neither_made_nor_lost() {
     let sum = |rows: Vec<Account>| rows.iter().map(|row| row.balance).sum::<i64>();
     let transfers = AtomicU64::new(0);
-    let work = |session: &mut Session, table: &Table, random: &mut Random, thread: u64| {
+    let work = |runner: &mut Runner, table: &Table, random: &mut Random, thread: u64| {
         let isolation = level(random);
         if thread == 3 {
             // Reads only; the sum is right in every snapshot, also when it is taken twice.
-            let transaction = session.begin(isolation);
+            let transaction = runner.begin(isolation);
             let rows = all(&transaction, table, Direction::Forward);
             assert!(rows.is_empty() || sum(rows) == TOTAL);
             std::thread::yield_now();
@@ -138,7 +139,7 @@ fn money_is_neither_made_nor_lost() {
         let (from, to) = (random.below(ACCOUNTS as u64) as i64, random.below(ACCOUNTS as u64) as i64);
         let amount = random.below(100) as i64;
         let owner = ["ann", "bob", "eve"][random.below(3) as usize];
-        let done = attempt(session, isolation, |t| {
+        let done = attempt(runner, isolation, |t| {
             let Some(giver) = get(t, table, from) else {
                 return (0..ACCOUNTS).try_for_each(|id| insert(t, table, &account(id, "ann", 1_000)).map(drop));
             };
@@ -158,15 +159,15 @@ fn money_is_neither_made_nor_lost() {
 /// Rows that come and go on few keys, with emails that move from one to the other.
 #[test]
 fn rows_that_come_and_go_agree_with_their_indexes() {
-    let work = |session: &mut Session, table: &Table, random: &mut Random, thread: u64| {
+    let work = |runner: &mut Runner, table: &Table, random: &mut Random, thread: u64| {
         let isolation = level(random);
         if thread == 2 {
-            let transaction = session.begin(isolation);
+            let transaction = runner.begin(isolation);
             agree(&transaction, table);
             return;
         }
         let emails = random.below(6);
-        let mut transaction = session.begin_with(isolation, Durability::Relaxed);
+        let mut transaction = runner.begin_with(isolation, Durability::Relaxed);
         for _ in 0..random.range(1..4) {
             let id = random.below(8) as i64;
             let email = (emails > 0).then(|| format!("{}@x", random.below(emails)));
@@ -198,9 +199,9 @@ fn rows_that_come_and_go_agree_with_their_indexes() {
 /// A snapshot that is held for long sees the same all the while, whatever writers do beside it.
 #[test]
 fn long_snapshots_do_not_move() {
-    let work = |session: &mut Session, table: &Table, random: &mut Random, thread: u64| {
+    let work = |runner: &mut Runner, table: &Table, random: &mut Random, thread: u64| {
         if thread < 2 {
-            let transaction = session.begin(Isolation::Snapshot);
+            let transaction = runner.begin(Isolation::Snapshot);
             let first = all(&transaction, table, Direction::Forward);
             for _ in 0..random.below(40) {
                 std::thread::yield_now();
@@ -214,7 +215,7 @@ fn long_snapshots_do_not_move() {
             let id = random.below(10) as i64;
             let row = account(id, ["ann", "bob", "eve"][random.below(3) as usize], random.below(1_000) as i64);
             let deletes = random.chance(0.2);
-            attempt(session, Isolation::Snapshot, |t| match get(t, table, id) {
+            attempt(runner, Isolation::Snapshot, |t| match get(t, table, id) {
                 Some(_) if deletes => delete(t, table, id),
                 Some(_) => update(t, table, &row),
                 None => insert(t, table, &row).map(drop),
@@ -224,8 +225,9 @@ fn long_snapshots_do_not_move() {
     stress(4, work, |_, _| {});
 }
 
-/// Cuts that begin at once, from two threads, among updates: nothing may lean on what was cut away. What was written before the last
-/// cut counts as durable elsewhere and is left out when the logs are opened, so what comes after it must stand by itself.
+/// Cuts that begin at once, from two threads, among updates: nothing may lean on what was cut away. What was written
+/// before the last cut counts as durable elsewhere and is left out when the logs are opened, so what comes after it
+/// must stand by itself.
 #[test]
 fn what_is_written_after_a_cut_stands_by_itself() {
     let logs = SimLogs::new(first_seed(), 2, &[accounts()]);
@@ -240,12 +242,12 @@ fn what_is_written_after_a_cut_stands_by_itself() {
             for thread in 0..2 {
                 let (database, table, is_over, note, cut) = (&database, &table, &is_over, &note, &cut);
                 scope.spawn(move || {
-                    let mut session = database.session_on(thread).unwrap();
+                    let mut runner = database.runner_on(thread).unwrap();
                     let mut random = Random::new(first_seed() + thread as u64);
                     while !is_over.load(Ordering::Relaxed) {
                         let id = random.below(20) as i64;
                         let row = account(id, note, random.below(1_000) as i64);
-                        attempt(&mut session, Isolation::Snapshot, |t| match get(t, table, id) {
+                        attempt(&mut runner, Isolation::Snapshot, |t| match get(t, table, id) {
                             Some(_) => update(t, table, &row),
                             None => insert(t, table, &row).map(drop),
                         });

@@ -1,4 +1,4 @@
-//! What the suites share: how long to run, simulated logs, and sessions that a single thread can interleave.
+//! What the suites share: how long to run, simulated logs, and runners that a single thread can interleave.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use saki_io::{Device, SimDevice, SimOptions};
 use saki_mvcc::placement::{Placement, Topology};
-use saki_mvcc::{Catalog, Database, Error, Isolation, Options, Receipt, Session, TableDefinition, Transaction};
+use saki_mvcc::{Catalog, Database, Error, Isolation, Options, Receipt, Runner, TableDefinition, Transaction};
 
 /// How much of something to do: what the variable says, for long runs, or what fits into every run of the tests.
 pub fn scaled(variable: &str, default: u64) -> u64 {
@@ -18,11 +18,11 @@ pub fn first_seed() -> u64 {
     scaled("SAKI_SEED", 0)
 }
 
-/// Options that take little: two logs of small segments.
+/// Options that take little: two logs of small extents.
 pub fn options() -> Options {
     let placement = Placement::plan(&Topology::detect(), 2, Some(2));
-    let mut options = Options { sessions_max: 16, placement, ..Options::default() };
-    options.log.segment_bytes = 64 << 10;
+    let mut options = Options { participants_max: 16, placement, ..Options::default() };
+    options.log.extent_bytes = 64 << 10;
     options.log.write_bytes_max = 16 << 10;
     options
 }
@@ -75,8 +75,8 @@ impl SimLogs {
     }
 }
 
-/// A session on a thread of its own that does one thing at a time, when told to: so one thread interleaves many sessions, and the
-/// same way every time.
+/// A runner on a thread of its own that does one thing at a time, when told to: so one thread interleaves many
+/// runners, and the same way every time.
 pub struct Remote {
     jobs: Sender<Job>,
     thread: Option<JoinHandle<()>>,
@@ -93,16 +93,16 @@ enum Job {
 }
 
 impl Remote {
-    pub fn new(session: Session) -> Self {
+    pub fn new(runner: Runner) -> Self {
         let (jobs, todo) = channel();
-        let thread = std::thread::spawn(move || serve(session, &todo));
+        let thread = std::thread::spawn(move || serve(runner, &todo));
         Self { jobs, thread: Some(thread) }
     }
 
     fn ask<T>(&self, job: impl FnOnce(Sender<T>) -> Job) -> T {
         let (to, answer) = channel();
-        self.jobs.send(job(to)).expect("the session's thread lives");
-        answer.recv().expect("the session's thread panicked, see above")
+        self.jobs.send(job(to)).expect("the runner's thread lives");
+        answer.recv().expect("the runner's thread panicked, see above")
     }
 
     /// Begins a transaction; its snapshot.
@@ -134,20 +134,20 @@ impl Drop for Remote {
     fn drop(&mut self) {
         (self.jobs, _) = channel();
         let ended = self.thread.take().expect("joined once").join();
-        assert!(ended.is_ok() || std::thread::panicking(), "the session's thread panicked, see above");
+        assert!(ended.is_ok() || std::thread::panicking(), "the runner's thread panicked, see above");
     }
 }
 
-fn serve(mut session: Session, jobs: &Receiver<Job>) {
+fn serve(mut runner: Runner, jobs: &Receiver<Job>) {
     while let Ok(job) = jobs.recv() {
         match job {
             Job::Begin(isolation, to) => {
-                let transaction = session.begin(isolation);
+                let transaction = runner.begin(isolation);
                 let _ = to.send(transaction.snapshot());
                 serve_transaction(transaction, jobs);
             }
             Job::Reclaim(to) => {
-                session.reclaim();
+                runner.reclaim();
                 let _ = to.send(());
             }
             Job::Within(_) | Job::Commit(_) | Job::Abort(_) => panic!("no transaction was begun"),

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use saki_base::ValueRef;
 use saki_mvcc::{Direction, Error, Isolation, KeyRange, Table, Transaction};
 
-use super::fixture::{Account, account, delete, get, insert, key, update, with_accounts};
+use super::fixture::{Account, account, accounts, delete, get, insert, key, update, with_accounts};
+use super::support::{SimLogs, options};
 
 fn all(transaction: &Transaction<'_>, table: &Table) -> Vec<Account> {
     let mut rows = Vec::new();
@@ -32,7 +33,7 @@ fn of_owner(transaction: &Transaction<'_>, table: &Table, owner: &str) -> Vec<i6
 fn writes_are_seen_by_their_transaction_then_by_all() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
     let mut writer = one.begin(Isolation::Serializable);
     insert(&mut writer, &table, &account(1, "ann", 10)).unwrap();
     insert(&mut writer, &table, &account(2, "bob", 20)).unwrap();
@@ -53,16 +54,16 @@ fn writes_are_seen_by_their_transaction_then_by_all() {
 fn an_abort_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let mut session = database.session().unwrap();
-    session.run(Isolation::Serializable, |t| insert(t, &table, &account(1, "ann", 10)).map(drop)).unwrap();
-    let mut transaction = session.begin(Isolation::Serializable);
+    let mut runner = database.runner().unwrap();
+    runner.run(Isolation::Serializable, |t| insert(t, &table, &account(1, "ann", 10)).map(drop)).unwrap();
+    let mut transaction = runner.begin(Isolation::Serializable);
     update(&mut transaction, &table, &account(1, "eve", 0)).unwrap();
     insert(&mut transaction, &table, &account(2, "eve", 0)).unwrap();
     assert_eq!(of_owner(&transaction, &table, "eve"), [1, 2]);
     delete(&mut transaction, &table, 1).unwrap();
     assert_eq!(of_owner(&transaction, &table, "eve"), [2]);
     transaction.abort();
-    let transaction = session.begin(Isolation::Serializable);
+    let transaction = runner.begin(Isolation::Serializable);
     assert_eq!(all(&transaction, &table), [account(1, "ann", 10)]);
     assert_eq!(of_owner(&transaction, &table, "eve"), [0; 0]);
     assert_eq!(of_owner(&transaction, &table, "ann"), [1]);
@@ -72,8 +73,8 @@ fn an_abort_leaves_nothing() {
 fn a_savepoint_takes_back_what_came_after() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let mut session = database.session().unwrap();
-    let mut transaction = session.begin(Isolation::Serializable);
+    let mut runner = database.runner().unwrap();
+    let mut transaction = runner.begin(Isolation::Serializable);
     insert(&mut transaction, &table, &account(1, "ann", 10)).unwrap();
     let savepoint = transaction.savepoint();
     update(&mut transaction, &table, &account(1, "bob", 11)).unwrap();
@@ -85,14 +86,14 @@ fn a_savepoint_takes_back_what_came_after() {
     assert_eq!(of_owner(&transaction, &table, "bob"), [0; 0]);
     update(&mut transaction, &table, &account(1, "ann", 12)).unwrap();
     transaction.commit().unwrap();
-    assert_eq!(all(&session.begin(Isolation::Snapshot), &table), [account(1, "ann", 12)]);
+    assert_eq!(all(&runner.begin(Isolation::Snapshot), &table), [account(1, "ann", 12)]);
 }
 
 #[test]
 fn the_first_to_commit_wins() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
     one.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 10)).map(drop)).unwrap();
     for isolation in [Isolation::Snapshot, Isolation::Serializable] {
         let mut late = two.begin(isolation);
@@ -114,7 +115,7 @@ fn write_skew_is_for_snapshots_only() {
     for (isolation, allowed) in [(Isolation::Snapshot, true), (Isolation::Serializable, false)] {
         let directory = tempfile::tempdir().unwrap();
         let (database, table) = with_accounts(directory.path());
-        let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
         one.run(isolation, |t| {
             insert(t, &table, &account(1, "ann", 10))?;
             insert(t, &table, &account(2, "ann", 10)).map(drop)
@@ -137,7 +138,7 @@ fn phantoms_are_for_snapshots_only() {
     for (isolation, allowed) in [(Isolation::Snapshot, true), (Isolation::Serializable, false)] {
         let directory = tempfile::tempdir().unwrap();
         let (database, table) = with_accounts(directory.path());
-        let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
         let (mut left, mut right) = (one.begin(isolation), two.begin(isolation));
         assert_eq!(of_owner(&left, &table, "ann").len() + of_owner(&right, &table, "ann").len(), 0);
         insert(&mut left, &table, &account(1, "ann", 1)).unwrap();
@@ -154,8 +155,8 @@ fn phantoms_are_for_snapshots_only() {
 fn ones_own_inserts_are_no_phantoms() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let mut session = database.session().unwrap();
-    let mut transaction = session.begin(Isolation::Serializable);
+    let mut runner = database.runner().unwrap();
+    let mut transaction = runner.begin(Isolation::Serializable);
     for id in 0..500 {
         assert_eq!(all(&transaction, &table).len(), id as usize);
         assert_eq!(get(&transaction, &table, id), None);
@@ -168,7 +169,7 @@ fn ones_own_inserts_are_no_phantoms() {
 fn keys_and_unique_values_occur_once() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
     let with_email = |id, email: &str| Account { email: Some(email.into()), ..account(id, "ann", 0) };
     one.run(Isolation::Serializable, |t| insert(t, &table, &with_email(1, "a@x")).map(drop)).unwrap();
     let mut transaction = two.begin(Isolation::Serializable);
@@ -197,7 +198,7 @@ fn keys_and_unique_values_occur_once() {
 fn a_key_can_be_used_again() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
     for round in 0..300 {
         one.run(Isolation::Serializable, |t| insert(t, &table, &account(1, "ann", round)).map(drop)).unwrap();
         assert_eq!(
@@ -217,11 +218,11 @@ fn a_key_can_be_used_again() {
 fn handles_are_good_in_their_transaction_only() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let mut session = database.session().unwrap();
-    let mut transaction = session.begin(Isolation::Serializable);
+    let mut runner = database.runner().unwrap();
+    let mut transaction = runner.begin(Isolation::Serializable);
     let id = insert(&mut transaction, &table, &account(1, "ann", 0)).unwrap();
     transaction.commit().unwrap();
-    let mut transaction = session.begin(Isolation::Serializable);
+    let mut transaction = runner.begin(Isolation::Serializable);
     assert!(matches!(transaction.delete(&table, id), Err(Error::ForeignRow)));
     let id = transaction.get(&table, &key(&table, 1)).unwrap().id;
     transaction.delete(&table, id).unwrap();
@@ -232,8 +233,8 @@ fn handles_are_good_in_their_transaction_only() {
 fn what_is_too_large_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let mut session = database.session().unwrap();
-    let mut transaction = session.begin(Isolation::Serializable);
+    let mut runner = database.runner().unwrap();
+    let mut transaction = runner.begin(Isolation::Serializable);
     let body = vec![0; saki_mvcc::BODY_BYTES_MAX + 1];
     assert!(matches!(transaction.insert(&table, b"12345678", &body), Err(Error::RowTooLarge { .. })));
     let long = vec![1; saki_mvcc::KEY_BYTES_MAX + 1];
@@ -247,11 +248,50 @@ fn what_is_too_large_is_refused() {
 }
 
 #[test]
+fn what_a_base_cannot_take_is_refused_when_it_is_written() {
+    const LIMIT: usize = 100;
+    let note = |bytes: usize| format!("{:n<bytes$}", "");
+    let definition = saki_mvcc::TableDefinition { key_bytes_max: Some(LIMIT), ..accounts() };
+    let logs = SimLogs::new(1, 1, &[accounts()]);
+    {
+        let database = logs.open(options()).unwrap();
+        let table = database.table("accounts").unwrap();
+        let mut runner = database.runner().unwrap();
+        runner.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, &note(500), 7)).map(drop)).unwrap();
+    }
+    // What was written while the limit was another is found, and can be taken away.
+    let mut catalog = saki_mvcc::Catalog::in_memory(logs.catalog.database(), 1);
+    catalog.add(definition).unwrap();
+    let database = SimLogs { catalog, devices: logs.devices }.open(options()).unwrap();
+    let table = database.table("accounts").unwrap();
+    let mut runner = database.runner().unwrap();
+    let mut transaction = runner.begin(Isolation::Serializable);
+    assert_eq!(get(&transaction, &table, 1).map(|row| row.balance), Some(7));
+    delete(&mut transaction, &table, 1).unwrap();
+    let error = transaction.insert(&table, &[1; LIMIT + 1], b"").unwrap_err();
+    let expected = "index row size 101 exceeds maximum 100 for the primary key of table \"accounts\"";
+    assert_eq!(error.to_string(), expected);
+    // Of an entry, 10 bytes are the key and what ends the text.
+    let longest = LIMIT - 10;
+    insert(&mut transaction, &table, &account(2, &note(longest), 0)).unwrap();
+    let expected = "index row size 101 exceeds maximum 100 for index \"by_owner\" of table \"accounts\"";
+    let too_long = account(3, &note(longest + 1), 0);
+    assert_eq!(insert(&mut transaction, &table, &too_long).unwrap_err().to_string(), expected);
+    assert!(get(&transaction, &table, 3).is_none());
+    let too_long = account(2, &note(longest + 1), 0);
+    assert_eq!(update(&mut transaction, &table, &too_long).unwrap_err().to_string(), expected);
+    let (key, body) = too_long.encode(&table);
+    assert_eq!(transaction.write(&table, &key, Some(&body)).unwrap_err().to_string(), expected);
+    assert_eq!(get(&transaction, &table, 2), Some(account(2, &note(longest), 0)));
+    transaction.commit().unwrap();
+}
+
+#[test]
 fn an_old_snapshot_keeps_what_it_sees_and_no_more() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
-    let mut sessions = [database.session().unwrap(), database.session().unwrap(), database.session().unwrap()];
-    let [old, one, two] = &mut sessions;
+    let mut runners = [database.runner().unwrap(), database.runner().unwrap(), database.runner().unwrap()];
+    let [old, one, two] = &mut runners;
     one.run(Isolation::Snapshot, |t| (0..10).try_for_each(|id| insert(t, &table, &account(id, "ann", 0)).map(drop)))
         .unwrap();
     let reader = old.begin(Isolation::Snapshot);
@@ -271,4 +311,63 @@ fn an_old_snapshot_keeps_what_it_sees_and_no_more() {
     }
     assert!(database.memory_bytes() <= settled + (1 << 20), "{settled} then {}", database.memory_bytes());
     assert_eq!(all(&reader, &table), seen);
+}
+
+/// Time that grows with the square of the writes would be minutes.
+#[test]
+fn large_transactions_take_time_in_proportion() {
+    const ROWS: i64 = 100_000;
+    let mut plain = accounts();
+    plain.indexes.clear();
+    let logs = SimLogs::new(2, 1, &[plain]);
+    let database = logs.open(options()).unwrap();
+    let table = database.table("accounts").unwrap();
+    let mut runner = database.runner().unwrap();
+    runner
+        .run(Isolation::Snapshot, |t| (0..ROWS).try_for_each(|id| insert(t, &table, &account(id, "ann", 0)).map(drop)))
+        .unwrap();
+    let began = std::time::Instant::now();
+    let change = |t: &mut Transaction<'_>, balance| {
+        (0..ROWS).try_for_each(|id| update(t, &table, &account(id, "ann", balance))).unwrap();
+    };
+    let mut transaction = runner.begin(Isolation::Snapshot);
+    change(&mut transaction, 1);
+    let savepoint = transaction.savepoint();
+    change(&mut transaction, 2);
+    transaction.rollback_to(savepoint);
+    assert_eq!(get(&transaction, &table, ROWS - 1).map(|row| row.balance), Some(1));
+    change(&mut transaction, 3);
+    transaction.abort();
+    let mut transaction = runner.begin(Isolation::Snapshot);
+    change(&mut transaction, 4);
+    change(&mut transaction, 5);
+    transaction.commit().unwrap();
+    let took = began.elapsed();
+    let transaction = runner.begin(Isolation::Snapshot);
+    assert!((0..ROWS).all(|id| get(&transaction, &table, id).is_some_and(|row| row.balance == 5)));
+    assert!(took < std::time::Duration::from_secs(10), "{took:?}");
+}
+
+/// A panic of the engine's own, at the worst moment: others must go on to be acknowledged.
+#[test]
+fn a_panic_between_a_timestamp_and_its_record_leaves_no_gap() {
+    let logs = SimLogs::new(3, 2, &[accounts()]);
+    let broken = saki_mvcc::Options { sabotage: Some(saki_mvcc::Sabotage::PanicBesideTick), ..options() };
+    {
+        let database = logs.open(broken).unwrap();
+        let table = database.table("accounts").unwrap();
+        let (mut one, mut two) = (database.runner_on(0).unwrap(), database.runner_on(1).unwrap());
+        let mut transaction = one.begin(Isolation::Serializable);
+        insert(&mut transaction, &table, &account(1, "ann", 0)).unwrap();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| transaction.commit()));
+        assert!(panicked.is_err());
+        // Without validation nothing panics.
+        two.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "bob", 2)).map(drop)).unwrap();
+        one.run(Isolation::Snapshot, |t| insert(t, &table, &account(2, "cleo", 3)).map(drop)).unwrap();
+    }
+    let database = logs.open(options()).unwrap();
+    let table = database.table("accounts").unwrap();
+    let mut runner = database.runner().unwrap();
+    let transaction = runner.begin(Isolation::Snapshot);
+    assert_eq!(all(&transaction, &table), [account(1, "bob", 2), account(2, "cleo", 3)]);
 }

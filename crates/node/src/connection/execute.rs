@@ -2,23 +2,20 @@
 //! when the server ends.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::wire::{Reader, Writer};
 use super::work::{self, Outcome, Remote, Shape, Work};
-use super::{Connection, Stage, stopped};
+use super::{Connection, STOP_PATIENCE, Stage, stopped};
 use crate::failure::{Failure, Result};
 use crate::parameters::Parameters;
 use crate::registry::Place;
 
 /// Chunks that wait between a query and the connection.
 const CHUNKS: usize = 4;
-
-/// How long the end of what was stopped is waited for.
-pub const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A task that ends with whoever waits for it.
 pub struct Task<T>(JoinHandle<T>);

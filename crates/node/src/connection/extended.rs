@@ -158,8 +158,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether Sync follows, so that what runs now is a transaction by itself. Waits for it: until the client says more, it cannot
-    /// expect an answer.
+    /// Whether Sync follows, so that what runs now is a transaction by itself. Waits for it: until the client says
+    /// more, it cannot expect an answer.
     async fn syncs_next(&mut self) -> Result<bool> {
         loop {
             match self.reader.next_kind() {

@@ -1,4 +1,5 @@
-//! Statements about single rows, carried out on the connection's own thread: they take less time than passing them on would.
+//! Statements about single rows, carried out on the connection's own thread: they take less time than passing them on
+//! would.
 
 use std::sync::Arc;
 

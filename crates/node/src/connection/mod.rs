@@ -12,6 +12,7 @@ mod execute;
 mod extended;
 mod fast;
 mod formats;
+mod login;
 mod simple;
 mod startup;
 mod statement;
@@ -20,11 +21,12 @@ mod wire;
 mod work;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use saki_sql::{Database, Session, TransactionStatus};
+use saki_sql::{Database, FileAccess, Session, TransactionStatus};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -37,12 +39,13 @@ use crate::options::ServerOptions;
 use crate::parameters::Parameters;
 use crate::registry::{Place, Registry};
 
-use execute::STOP_PATIENCE;
 use statement::{Portal, Statement};
 use wire::{Reader, Writer};
 
 pub use startup::open;
-pub use wire::Stream;
+
+/// How long the end of what was stopped is waited for.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How far the server's end has come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -65,6 +68,19 @@ pub struct Shared {
     pub queries: Handle,
     /// For users who are not there.
     pub secret: Vec<u8>,
+    pub database_name: String,
+}
+
+impl Shared {
+    /// Which files of this machine statements reach.
+    fn file_access(&self) -> FileAccess {
+        self.options.file_directory.clone().map_or(FileAccess::Refused, FileAccess::Below)
+    }
+
+    /// Files that statements never reach, wherever they lie.
+    fn closed_files(&self) -> Vec<PathBuf> {
+        self.options.tls.iter().flat_map(|tls| [tls.certificate.clone(), tls.key.clone()]).collect()
+    }
 }
 
 /// A connection that has logged in.
@@ -185,7 +201,8 @@ impl Connection {
         }
     }
 
-    /// What runs next belongs with what follows it, or what was before: one transaction until the message or pipeline ends.
+    /// What runs next belongs with what follows it, or what was before: one transaction until the message or pipeline
+    /// ends.
     async fn run_together(&mut self) -> Result<()> {
         self.pipelining = true;
         Ok(self.session.begin_message().await?)
@@ -211,6 +228,7 @@ impl Connection {
         if status == TransactionStatus::Idle {
             self.portals.retain(|_, portal| portal.hold);
             self.parameters.end_transaction();
+            self.session.set_lock_timeout(self.parameters.lock_timeout);
         }
     }
 

@@ -6,25 +6,27 @@ use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 
-use super::wire::{self, Reader, Stream, Writer};
+use super::login::authenticate;
+use super::wire::{self, Reader, Writer};
 use super::{Connection, Shared, Stage};
-use crate::activity::Client;
 use crate::failure::{Failure, Result};
-use crate::listener::{Ends, Socket};
+use crate::listener::Socket;
 use crate::message::backend;
-use crate::message::frontend::{Frontend, Opening, STARTUP_BYTES_MAX};
+use crate::message::frontend::Opening;
 use crate::parameters::Parameters;
-use crate::scram::{Exchange, MECHANISM, Verifier};
+use crate::registry::{Client, Door};
+use crate::stream::{Ends, Stream};
 
 /// Requests for encryption that are heard at most; one of each kind makes sense.
 const NEGOTIATIONS_MAX: usize = 2;
 
 /// Serves one socket to its end.
-pub async fn open(socket: Socket, shared: Arc<Shared>, stage: watch::Receiver<Stage>) {
+pub async fn open(socket: Socket, shared: Arc<Shared>, stage: watch::Receiver<Stage>, door: Door) {
     let Ok((stream, ends)) = socket.open() else { return };
     let limit = shared.options.login_timeout;
-    match tokio::time::timeout(limit, log_in(stream, ends, &shared, stage)).await {
+    match tokio::time::timeout(limit, log_in(stream, ends, &shared, stage, &door)).await {
         Ok(Some(connection)) => {
+            drop(door);
             let metrics = Arc::clone(&shared.metrics);
             metrics.connections.inc();
             connection.serve().await;
@@ -44,6 +46,7 @@ async fn log_in(
     ends: Ends,
     shared: &Arc<Shared>,
     stage: watch::Receiver<Stage>,
+    door: &Door,
 ) -> Option<Connection> {
     let opened = negotiate(&mut socket, ends, shared).await;
     let (packet, secure) = match opened {
@@ -55,12 +58,13 @@ async fn log_in(
         }
     };
     let (mut reader, mut writer) = wire::split(socket, BytesMut::new(), &shared.metrics);
-    let made = admit(&packet, ends, secure, shared, &mut reader, &mut writer).await;
+    let made = admit(&packet, (ends, secure), shared, door, &mut reader, &mut writer).await;
     let (place, parameters, database) = match made {
         Ok(made) => made,
         Err(failure) => return refuse(writer, shared, &failure).await,
     };
     let session = shared.database.session();
+    session.confine_files(shared.file_access(), &shared.closed_files());
     for (name, value) in &shared.options.settings {
         if let Err(error) = session.set(name, value) {
             return refuse(writer, shared, &error.into()).await;
@@ -137,9 +141,9 @@ async fn negotiate(socket: &mut Stream, ends: Ends, shared: &Shared) -> Result<(
 /// Lets a client in, or says why not: its place, parameters, and the name of the database.
 async fn admit(
     packet: &[u8],
-    ends: Ends,
-    secure: bool,
+    (ends, secure): (Ends, bool),
     shared: &Shared,
+    door: &Door,
     reader: &mut Reader,
     writer: &mut Writer,
 ) -> Result<(crate::registry::Place, Parameters, String)> {
@@ -155,8 +159,16 @@ async fn admit(
     if minor > 0 || !unknown.is_empty() {
         backend::negotiate_version(&mut writer.buffer, &unknown);
     }
-    let place = shared.registry.enter(shared.options.max_connections)?;
-    authenticate(startup.user, ends, shared, reader, writer).await?;
+    let authenticated = authenticate(startup.user, ends, shared, reader, writer).await;
+    if authenticated.as_ref().is_err_and(|failure| failure.code == "28P01") {
+        // Whoever guesses waits before the door, in a place that nobody else needs.
+        door.fail();
+        tokio::time::sleep(shared.options.password_delay).await;
+    }
+    authenticated?;
+    let (max, reserved) = (shared.options.max_connections, shared.options.reserved_connections);
+    let place = shared.registry.enter(max, reserved, true)?;
+    shared.expect_database(startup.database, startup.user)?;
     let timeout = shared.options.statement_timeout.as_millis().to_string();
     let defaults = [("statement_timeout", timeout.as_str())];
     let given = startup.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -166,10 +178,22 @@ async fn admit(
     Ok((place, parameters, startup.database.to_owned()))
 }
 
+impl Shared {
+    /// Refuses the name of a database that is not this one's. There is one, which `postgres` stands for as well: tools
+    /// ask for it when they only want the server. Clients that are told of none ask for their user's.
+    fn expect_database(&self, name: &str, user: &str) -> Result<()> {
+        if name == self.database_name || name == "postgres" || name == user {
+            return Ok(());
+        }
+        Err(Failure::fatal("3D000", format!("database {name:?} does not exist"))
+            .hint(format!("the database of this server is called {:?}", self.database_name)))
+    }
+}
+
 /// What a startup packet says.
 struct Startup<'a> {
     user: &'a str,
-    /// There is one, under whichever name a client knows it.
+    /// The user's name if it says nothing of one.
     database: &'a str,
     settings: Vec<(String, String)>,
 }
@@ -217,52 +241,6 @@ fn options(text: &str) -> Result<Vec<(String, String)>> {
             Ok((name.replace('-', "_"), value.to_owned()))
         })
         .collect()
-}
-
-/// Finds out whether the client is who it says.
-async fn authenticate(user: &str, ends: Ends, shared: &Shared, reader: &mut Reader, writer: &mut Writer) -> Result<()> {
-    let users = &shared.options.users;
-    if users.names()?.is_empty() {
-        // Without users, everybody on this machine is trusted, and nobody else.
-        if ends.is_loopback() && shared.options.listen.ip().is_loopback() {
-            return Ok(());
-        }
-        return Err(Failure::fatal("28000", "the server has no users yet").hint("add one with `saki user add`"));
-    }
-    let verifier = users.verifier(user)?.unwrap_or_else(|| Verifier::of_nobody(user, &shared.secret));
-    backend::authentication_sasl(&mut writer.buffer, MECHANISM);
-    let first = answer(reader, writer).await?;
-    let (mechanism, first) = initial_response(&first).ok_or_else(malformed)?;
-    if mechanism != MECHANISM.as_bytes() {
-        return Err(Failure::fatal("08P01", "the client selected a SASL mechanism that was not offered"));
-    }
-    let (exchange, challenge) = Exchange::begin(verifier, first)?;
-    backend::authentication_sasl_data(&mut writer.buffer, false, &challenge);
-    let proof = answer(reader, writer).await?;
-    let Frontend::Password(proof) = Frontend::read(&proof)? else { return Err(malformed()) };
-    let own_proof = exchange.finish(proof, user)?;
-    backend::authentication_sasl_data(&mut writer.buffer, true, &own_proof);
-    Ok(())
-}
-
-/// Sends what has gathered and waits for the answer.
-async fn answer(reader: &mut Reader, writer: &mut Writer) -> Result<BytesMut> {
-    writer.flush().await?;
-    let gone = || Failure::fatal("08006", "the client has gone");
-    reader.message(STARTUP_BYTES_MAX).await?.ok_or_else(gone)
-}
-
-/// The mechanism and what the client says first.
-fn initial_response(message: &[u8]) -> Option<(&[u8], &[u8])> {
-    let Ok(Frontend::Password(body)) = Frontend::read(message) else { return None };
-    let end = body.iter().position(|byte| *byte == 0)?;
-    let (mechanism, rest) = body.split_at(end);
-    let (length, data) = rest.get(1..)?.split_first_chunk::<4>()?;
-    (u32::from_be_bytes(*length) as usize == data.len()).then_some((mechanism, data))
-}
-
-fn malformed() -> Failure {
-    Failure::fatal("08P01", "malformed SASL message")
 }
 
 /// What a client is told when it is in.

@@ -106,6 +106,7 @@ impl Connection {
     pub fn state_parameters(&self) {
         let stated = self.parameters.stated().map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
         self.session.state_facts(|facts| facts.parameters = stated);
+        self.session.set_lock_timeout(self.parameters.lock_timeout);
         self.place.activity.rename(self.parameters.show("application_name").unwrap_or_default());
     }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
 use crate::failure::Result;
 use crate::message::frontend::{message_bytes, packet_bytes};
 use crate::metrics::Metrics;
+use crate::stream::Stream;
 
 /// Room that a read may fill.
 const READ_BYTES: usize = 16 << 10;
@@ -17,13 +18,6 @@ const AHEAD_BYTES: usize = 256 << 10;
 const KEPT_BYTES: usize = 256 << 10;
 /// Replies that have gathered are sent from here on, without waiting for the end of the statement.
 pub const SPILL_BYTES: usize = 64 << 10;
-
-/// What bytes go through: a socket, or TLS over one.
-pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
-
-pub type Stream = Box<dyn Transport>;
 
 /// What the client says.
 pub struct Reader {

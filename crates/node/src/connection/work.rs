@@ -1,7 +1,7 @@
 //! What a statement does, apart from the connection that waits for it: it runs, and its rows become bytes.
 //!
-//! Rows are written where the query runs, so that the threads of the network only pass chunks on. A chunk waits when the
-//! client is slow, and the query with it.
+//! Rows are written where the query runs, so that the threads of the network only pass chunks on. A chunk waits when
+//! the client is slow, and the query with it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::copy::RowWriter;
 use crate::failure::{Failure, Result};
 use crate::message::backend;
 use crate::registry::Activity;
-use crate::types::encode::{Column, columns, data_row};
+use crate::types::encode::{Column, columns};
 use crate::types::{Format, field_type, wire_type};
 
 /// What to run.
@@ -274,7 +274,7 @@ impl Page {
         let begin = self.next;
         while self.next < self.rows && ((self.next - begin) as u64) < left && out.len() < SPILL_BYTES {
             match shape {
-                Shape::Rows { .. } => data_row(&self.columns, self.next, out),
+                Shape::Rows { .. } => backend::data_row(&self.columns, self.next, out),
                 Shape::Copy(writer) => writer.row(&self.columns, self.next, out),
             }
             self.next += 1;
@@ -327,6 +327,6 @@ pub fn table(out: &mut BytesMut, batch: &RecordBatch, formats: &[Format], descri
         describe(&batch.schema(), &formats, out);
     }
     let columns = columns(batch, batch.schema_ref().fields(), &formats)?;
-    (0..batch.num_rows()).for_each(|row| data_row(&columns, row, out));
+    (0..batch.num_rows()).for_each(|row| backend::data_row(&columns, row, out));
     Ok(())
 }

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
 use saki_sql::{CopyTarget, ScalarValue};
 
-use super::{BATCH_BYTES, BATCH_ROWS, bad};
+use super::batch::{BATCH_BYTES, BATCH_ROWS, bad};
 use crate::failure::Result;
 use crate::types::{Format, decode, numeric};
 

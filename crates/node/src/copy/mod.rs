@@ -1,5 +1,6 @@
 //! The formats of COPY over a connection: bytes to batches, and rows to bytes.
 
+mod batch;
 mod binary;
 mod csv;
 mod text;
@@ -8,19 +9,14 @@ mod write;
 use arrow_array::RecordBatch;
 use saki_sql::{CopyFormat, CopyKind, CopyTarget};
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 
 pub use write::RowWriter;
-
-/// Rows of a batch at most.
-const BATCH_ROWS: usize = 8_192;
-/// Bytes of values from which a batch is passed on.
-const BATCH_BYTES: usize = 4 << 20;
 
 /// Turns the bytes that a client sends, cut anywhere, into batches.
 pub enum RowReader {
     Text(text::TextReader),
-    Csv(csv::CsvReader),
+    Csv(csv::CsvRows),
     Binary(binary::BinaryReader),
 }
 
@@ -28,7 +24,7 @@ impl RowReader {
     pub fn new(target: &CopyTarget, format: &CopyFormat) -> Self {
         match format.kind {
             CopyKind::Text => Self::Text(text::TextReader::new(target, format)),
-            CopyKind::Csv => Self::Csv(csv::CsvReader::new(target, format)),
+            CopyKind::Csv => Self::Csv(csv::CsvRows::new(target, format)),
             CopyKind::Binary => Self::Binary(binary::BinaryReader::new(target)),
         }
     }
@@ -56,9 +52,4 @@ impl RowReader {
             Self::Binary(reader) => reader.finish(),
         }
     }
-}
-
-/// Bytes that are not in the format.
-fn bad(message: impl Into<String>) -> Failure {
-    Failure::new("22P04", message)
 }

@@ -8,8 +8,8 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use saki_sql::{CopyFormat, CopyTarget};
 
-use super::{BATCH_BYTES, BATCH_ROWS, bad};
-use crate::failure::Result;
+use super::batch::{BATCH_BYTES, BATCH_ROWS, bad};
+use crate::failure::{Failure, Result};
 
 /// Gathers fields as text into batches; the table's types are given to them where they are stored.
 pub struct TextRows {
@@ -46,10 +46,7 @@ impl TextRows {
             None => builder.append_null(),
             Some(value) => match std::str::from_utf8(value) {
                 Ok(text) => builder.append_value(text),
-                Err(_) => {
-                    let message = format!("{}: invalid byte sequence for encoding UTF8", place());
-                    return Err(crate::failure::Failure::new("22021", message));
-                }
+                Err(_) => return Err(not_utf8(&self.table, self.line)),
             },
         }
         self.bytes += value.map_or(0, <[u8]>::len);
@@ -68,11 +65,6 @@ impl TextRows {
         Ok(())
     }
 
-    /// Fields of the row so far.
-    pub fn fields(&self) -> usize {
-        self.field
-    }
-
     pub fn is_enough(&self) -> bool {
         self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
     }
@@ -88,6 +80,11 @@ impl TextRows {
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
         batch.map(Some).map_err(|error| bad(error.to_string()))
     }
+}
+
+/// A value that is no text.
+pub fn not_utf8(table: &str, line: u64) -> Failure {
+    Failure::new("22021", format!("COPY {table}, line {line}: invalid byte sequence for encoding UTF8"))
 }
 
 /// Reads lines.

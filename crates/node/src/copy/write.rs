@@ -2,7 +2,7 @@
 
 use arrow_schema::SchemaRef;
 use bytes::{BufMut, BytesMut};
-use saki_sql::{CopyFormat, CopyKind};
+use saki_sql::{CopyFormat, CopyKind, CsvWriter};
 
 use super::binary::SIGNATURE;
 use crate::message::backend;
@@ -12,6 +12,7 @@ use crate::types::encode::Column;
 /// Writes rows in one format.
 pub struct RowWriter {
     format: CopyFormat,
+    csv: CsvWriter,
     /// A value before it is escaped.
     value: BytesMut,
     /// What comes before the first row, in one message with it: some clients cut rows at messages.
@@ -25,7 +26,7 @@ impl RowWriter {
             CopyKind::Binary => [&SIGNATURE[..], &0_u64.to_be_bytes()].concat(),
             CopyKind::Text | CopyKind::Csv => Vec::new(),
         };
-        Self { format, value: BytesMut::new(), before }
+        Self { csv: CsvWriter::new(format.csv()), format, value: BytesMut::new(), before }
     }
 
     /// The format of each value.
@@ -42,14 +43,9 @@ impl RowWriter {
         if self.format.kind != CopyKind::Binary && self.format.header {
             backend::copy_data(out, |out| {
                 for (position, field) in schema.fields().iter().enumerate() {
-                    if position > 0 {
-                        out.put_u8(self.format.delimiter);
-                    }
-                    self.value.clear();
-                    self.value.put_slice(field.name().as_bytes());
-                    escape(&self.format, &self.value, out);
+                    self.field(position, Some(field.name().as_bytes()), out);
                 }
-                out.put_u8(b'\n');
+                self.end_row(out);
             });
         }
     }
@@ -63,21 +59,45 @@ impl RowWriter {
                 columns.iter().for_each(|column| column.field(row, out));
             }
             CopyKind::Text | CopyKind::Csv => {
+                let mut value = std::mem::take(&mut self.value);
                 for (position, column) in columns.iter().enumerate() {
-                    if position > 0 {
-                        out.put_u8(self.format.delimiter);
-                    }
+                    value.clear();
                     if column.is_null(row) {
-                        out.put_slice(self.format.null.as_bytes());
+                        self.field(position, None, out);
                     } else {
-                        self.value.clear();
-                        column.value(row, &mut self.value);
-                        escape(&self.format, &self.value, out);
+                        column.value(row, &mut value);
+                        self.field(position, Some(&value), out);
                     }
                 }
-                out.put_u8(b'\n');
+                self.value = value;
+                self.end_row(out);
             }
         });
+    }
+
+    /// Appends a value as text; `None` is NULL.
+    fn field(&mut self, position: usize, value: Option<&[u8]>, out: &mut BytesMut) {
+        if self.format.kind == CopyKind::Csv {
+            // Memory takes all that is written.
+            let _ = self.csv.field(value, &mut out.writer());
+            return;
+        }
+        if position > 0 {
+            out.put_u8(self.format.delimiter);
+        }
+        match value {
+            None => out.put_slice(self.format.null.as_bytes()),
+            Some(value) => escape(value, self.format.delimiter, out),
+        }
+    }
+
+    fn end_row(&mut self, out: &mut BytesMut) {
+        match self.format.kind {
+            CopyKind::Csv => {
+                let _ = self.csv.end_record(&mut out.writer());
+            }
+            CopyKind::Text | CopyKind::Binary => out.put_u8(b'\n'),
+        }
     }
 
     /// Appends what comes after the rows.
@@ -92,47 +112,23 @@ impl RowWriter {
     }
 }
 
-fn escape(format: &CopyFormat, value: &[u8], out: &mut BytesMut) {
-    match format.kind {
-        CopyKind::Csv => {
-            let special = |byte: &u8| {
-                *byte == format.delimiter
-                    || *byte == format.quote
-                    || *byte == format.escape
-                    || matches!(byte, b'\n' | b'\r')
-            };
-            // What looks like NULL, or ends the data, is no such thing in quotes.
-            if value != format.null.as_bytes() && value != b"\\." && !value.iter().any(special) {
-                out.put_slice(value);
-                return;
+/// Appends a value of the text format.
+fn escape(value: &[u8], delimiter: u8, out: &mut BytesMut) {
+    for byte in value {
+        let letter = match byte {
+            8 => b'b',
+            12 => b'f',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            11 => b'v',
+            b'\\' => b'\\',
+            other if *other == delimiter => *other,
+            other => {
+                out.put_u8(*other);
+                continue;
             }
-            out.put_u8(format.quote);
-            for byte in value {
-                if *byte == format.quote || *byte == format.escape {
-                    out.put_u8(format.escape);
-                }
-                out.put_u8(*byte);
-            }
-            out.put_u8(format.quote);
-        }
-        CopyKind::Text | CopyKind::Binary => {
-            for byte in value {
-                let letter = match byte {
-                    8 => b'b',
-                    12 => b'f',
-                    b'\n' => b'n',
-                    b'\r' => b'r',
-                    b'\t' => b't',
-                    11 => b'v',
-                    b'\\' => b'\\',
-                    other if *other == format.delimiter => *other,
-                    other => {
-                        out.put_u8(*other);
-                        continue;
-                    }
-                };
-                out.put_slice(&[b'\\', letter]);
-            }
-        }
+        };
+        out.put_slice(&[b'\\', letter]);
     }
 }

@@ -3,7 +3,8 @@
 use bytes::{BufMut, BytesMut};
 
 use crate::failure::Failure;
-use crate::types::{Format, WireType};
+use crate::types::encode::Column;
+use crate::types::{Format, WireType, sized};
 
 /// Appends a message of type `kind` with the body that `write` appends.
 ///
@@ -11,15 +12,6 @@ use crate::types::{Format, WireType};
 pub fn message(out: &mut BytesMut, kind: u8, write: impl FnOnce(&mut BytesMut)) {
     out.put_u8(kind);
     sized(out, true, write);
-}
-
-/// Appends a length of four bytes, which may count itself, and what it is the length of.
-pub fn sized(out: &mut BytesMut, with_itself: bool, write: impl FnOnce(&mut BytesMut)) {
-    let start = out.len();
-    out.put_i32(0);
-    write(out);
-    let length = out.len() - start - if with_itself { 0 } else { 4 };
-    out[start..start + 4].copy_from_slice(&(length as u32).to_be_bytes());
 }
 
 fn text(out: &mut BytesMut, text: &str) {
@@ -182,5 +174,13 @@ pub fn failure(out: &mut BytesMut, failure: &Failure) {
             field(b'P', &position.to_string());
         }
         out.put_u8(0);
+    });
+}
+
+/// Appends one row as a message.
+pub fn data_row(columns: &[Column], row: usize, out: &mut BytesMut) {
+    message(out, b'D', |out| {
+        out.put_u16(columns.len() as u16);
+        columns.iter().for_each(|column| column.field(row, out));
     });
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::failure::Failure;
+
 /// Bytes before a connection is authenticated: a startup packet or a password has no reason to be longer.
 pub const STARTUP_BYTES_MAX: usize = 10_000;
 
@@ -20,6 +22,12 @@ impl fmt::Display for Malformed {
 }
 
 impl std::error::Error for Malformed {}
+
+impl From<Malformed> for Failure {
+    fn from(error: Malformed) -> Self {
+        Self::fatal("08P01", error.0)
+    }
+}
 
 type Result<T> = std::result::Result<T, Malformed>;
 

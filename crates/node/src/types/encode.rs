@@ -17,9 +17,9 @@ use bytes::{BufMut, BytesMut};
 use pgwire::api::Type;
 use saki_base::{DataType as Storage, ValueRef, display};
 
+use super::sized::sized;
 use super::{EPOCH_DAYS, EPOCH_MICROS, Format, Known, canonical, numeric, text, wire_type};
 use crate::failure::{Failure, Result};
-use crate::message::backend::sized;
 
 /// A column of a batch, ready to be written.
 pub struct Column {
@@ -340,12 +340,4 @@ fn since_epoch_micros(micros: i64) -> i64 {
 pub fn columns(batch: &RecordBatch, fields: &Fields, formats: &[Format]) -> Result<Vec<Column>> {
     let described = batch.columns().iter().zip(fields).zip(formats);
     described.map(|((array, field), format)| Column::described(array, field, *format)).collect()
-}
-
-/// Appends one row as a message.
-pub fn data_row(columns: &[Column], row: usize, out: &mut BytesMut) {
-    crate::message::backend::message(out, b'D', |out| {
-        out.put_u16(columns.len() as u16);
-        columns.iter().for_each(|column| column.field(row, out));
-    });
 }

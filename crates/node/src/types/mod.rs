@@ -3,6 +3,7 @@
 pub mod decode;
 pub mod encode;
 pub mod numeric;
+mod sized;
 mod text;
 
 use std::str::FromStr;
@@ -10,6 +11,8 @@ use std::str::FromStr;
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use pgwire::api::Type;
 use saki_sql::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE};
+
+pub use sized::sized;
 
 /// How a value is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

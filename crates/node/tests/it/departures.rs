@@ -1,5 +1,6 @@
 //! Clients that leave without a word, that do not listen, or come in crowds; and the server's own end.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use futures::SinkExt;
 use futures::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
@@ -141,10 +143,12 @@ async fn a_server_that_stops_keeps_what_it_acknowledged_and_ends_in_time() {
     let server = TestServer::start();
     let clients = join_all((0..5).map(|_| server.client())).await;
     clients[0].batch_execute("CREATE TABLE t (id bigint PRIMARY KEY)").await.unwrap();
+    let have_written = Arc::new(Barrier::new(clients.len()));
     let writers: Vec<JoinHandle<i64>> = clients
         .into_iter()
         .zip(0_i64..)
         .map(|(client, number)| {
+            let have_written = Arc::clone(&have_written);
             tokio::spawn(async move {
                 if number == 0 {
                     assert_eq!(code(client.batch_execute(ENDLESS).await), "57P01");
@@ -153,11 +157,15 @@ async fn a_server_that_stops_keeps_what_it_acknowledged_and_ends_in_time() {
                 let mut acknowledged = 0;
                 while client.execute("INSERT INTO t VALUES ($1)", &[&(acknowledged * 5 + number)]).await.is_ok() {
                     acknowledged += 1;
+                    if acknowledged == 1 {
+                        have_written.wait().await;
+                    }
                 }
                 acknowledged
             })
         })
         .collect();
+    have_written.wait().await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let began = Instant::now();
     let directory = server.stop(GRACE).await;

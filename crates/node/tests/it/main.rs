@@ -3,6 +3,7 @@
 mod admission;
 mod copy;
 mod departures;
+mod doors;
 mod hostile;
 mod isolation;
 mod queries;

@@ -67,6 +67,11 @@ impl TestServer {
         config
     }
 
+    /// Lets a user in by a password, and from then on nobody without one.
+    pub async fn add_user(&self, name: &str, password: &str) {
+        self.users.set(name, password).unwrap();
+    }
+
     pub async fn client(&self) -> Client {
         connect(&self.config()).await.unwrap()
     }

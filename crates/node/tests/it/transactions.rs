@@ -104,3 +104,27 @@ async fn cursors_give_rows_when_they_are_asked() {
     client.batch_execute("CLOSE ALL").await.unwrap();
     assert_eq!(code(client.simple_query("FETCH BACKWARD 1 FROM h").await), "0A000");
 }
+
+#[tokio::test]
+async fn locks_are_waited_for_as_long_as_lock_timeout_says() {
+    let server = TestServer::start();
+    let (holder, waiter) = (server.client().await, server.client().await);
+    holder.batch_execute("CREATE TABLE t (id int PRIMARY KEY); BEGIN; LOCK TABLE t IN SHARE MODE").await.unwrap();
+    waiter.batch_execute("SET lock_timeout = '50ms'").await.unwrap();
+    assert_eq!(code(waiter.simple_query("INSERT INTO t VALUES (1)").await), "55P03");
+    // Local to a transaction, and over with it.
+    waiter.batch_execute("SET lock_timeout = 0; BEGIN; SET LOCAL lock_timeout = 50").await.unwrap();
+    assert_eq!(code(waiter.simple_query("INSERT INTO t VALUES (1)").await), "55P03");
+    waiter.batch_execute("ROLLBACK; SET statement_timeout = '300ms'").await.unwrap();
+    assert_eq!(code(waiter.simple_query("INSERT INTO t VALUES (1)").await), "57014");
+    waiter.batch_execute("SET statement_timeout = 0").await.unwrap();
+    let waiting = tokio::spawn(async move { waiter.batch_execute("INSERT INTO t VALUES (1)").await });
+    let events = "SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity WHERE wait_event_type IS NOT NULL";
+    while values(&holder, events).await != ["Lock relation"] {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let modes = "SELECT mode FROM pg_locks WHERE relation = 't'::regclass ORDER BY granted DESC";
+    assert_eq!(values(&holder, modes).await, ["ShareLock", "RowExclusiveLock"]);
+    holder.batch_execute("COMMIT").await.unwrap();
+    waiting.await.unwrap().unwrap();
+}

@@ -4,7 +4,7 @@ use std::fmt;
 
 use saki_base::TreeId;
 
-use super::PageKind;
+use super::kind::PageKind;
 
 /// A page that is not what was expected, or not well formed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

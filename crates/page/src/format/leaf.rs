@@ -1,6 +1,6 @@
 //! Leaf pages: the entries of a tree, sorted by key.
 //!
-//! The layout is a run's (`run.rs`), level 0. An entry's value is the rest of a
+//! The layout is that of entries (`entries.rs`), level 0. An entry's value is the rest of a
 //! row in the row format, or empty. A value longer than
 //! [`inline_value_bytes_max`] lies in overflow pages, and the entry has their
 //! [`OverflowRef`] instead; the entries of a page that has such a value carry a
@@ -12,11 +12,12 @@
 
 use std::cmp::Ordering;
 
+use saki_base::bytes::{put_u64, u64_at};
 use saki_base::{PageRef, PageSize, TreeId};
 
-use super::header::{PAGE_REF_BYTES, page_ref_bytes, read_page_ref, read_u64};
-use super::run::{RUN_HEADER_BYTES, RunView};
-use super::run_builder::RunBuilder;
+use super::entries::{ENTRIES_HEADER_BYTES, Entries};
+use super::entries_builder::EntriesBuilder;
+use super::header::{PAGE_REF_BYTES, page_ref_bytes, read_page_ref};
 use super::{FormatError, PageExpectation, PageKind, inline_value_bytes_max};
 
 const TAG_INLINE: u8 = 0;
@@ -41,88 +42,89 @@ pub enum LeafValue<'a> {
 
 /// A leaf page. Accessors take an index below [`Self::count`].
 #[derive(Clone, Copy, Debug)]
-pub struct LeafView<'a> {
-    run: RunView<'a>,
+pub struct LeafPage<'a> {
+    entries: Entries<'a>,
     page_size: PageSize,
 }
 
-impl<'a> LeafView<'a> {
+impl<'a> LeafPage<'a> {
     /// Takes `bytes` for a leaf page; O(1).
     #[inline]
     pub fn open(bytes: &'a [u8], expected: PageExpectation) -> Result<Self, FormatError> {
-        let run = RunView::open(bytes, expected, PageKind::Leaf, RUN_HEADER_BYTES)?;
-        Ok(Self { run, page_size: expected.page_size })
+        let entries = Entries::open(bytes, expected, PageKind::Leaf, ENTRIES_HEADER_BYTES)?;
+        Ok(Self { entries, page_size: expected.page_size })
     }
 
     /// Number of entries.
     #[inline]
     pub fn count(&self) -> usize {
-        self.run.count()
+        self.entries.count()
     }
 
     #[inline]
-    pub(super) fn run(&self) -> &RunView<'a> {
-        &self.run
+    pub(super) fn entries(&self) -> &Entries<'a> {
+        &self.entries
     }
 
     /// What all keys begin with.
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {
-        self.run.prefix()
+        self.entries.prefix()
     }
 
     /// An entry's key without the prefix.
     #[inline]
     pub fn suffix(&self, index: usize) -> &'a [u8] {
-        self.run.suffix(index)
+        self.entries.suffix(index)
     }
 
     /// Replaces `key` by an entry's whole key.
     #[inline]
     pub fn key_into(&self, index: usize, key: &mut Vec<u8>) {
-        self.run.key_into(index, key);
+        self.entries.key_into(index, key);
     }
 
     /// An entry's value.
     #[inline]
     pub fn value(&self, index: usize) -> LeafValue<'a> {
-        match self.run.tag_and_value(index) {
+        match self.entries.tag_and_value(index) {
             (TAG_INLINE, value) => LeafValue::Inline(value),
-            (_, value) => {
-                LeafValue::Overflow(OverflowRef { length: read_u64(value, 0), root: read_page_ref(value, 8) })
-            }
+            (_, value) => LeafValue::Overflow(OverflowRef {
+                length: u64_at(value, 0).unwrap_or(0),
+                root: read_page_ref(value, 8),
+            }),
         }
     }
 
     /// The first entry whose key is not less than `key`.
     #[inline]
     pub fn lower_bound(&self, key: &[u8]) -> usize {
-        self.run.lower_bound(key)
+        self.entries.lower_bound(key)
     }
 
     /// The first entry at or after `from` whose key does not start with
     /// `prefix`: with [`Self::lower_bound`] of the prefix, all entries that do.
     #[inline]
     pub fn upper_bound_prefix(&self, prefix: &[u8], from: usize) -> usize {
-        self.run.upper_bound_prefix(prefix, from)
+        self.entries.upper_bound_prefix(prefix, from)
     }
 
     /// Compares an entry's key with `key`.
     #[inline]
     pub fn compare(&self, index: usize, key: &[u8]) -> Ordering {
-        self.run.compare(index, key)
+        self.entries.compare(index, key)
     }
 
     /// Checks everything that [`Self::open`] does not, O(count): places, lengths
     /// and tags of entries, keys strictly ascending.
     pub fn verify(&self) -> Result<(), FormatError> {
-        let header = self.run.header();
+        let header = self.entries.header();
         if header.level != 0 {
             return header.malformed(0, "level is not zero");
         }
-        self.run.verify(self.page_size)?;
+        self.entries.verify(self.page_size)?;
         for index in 0..self.count() {
-            match self.run.tag_and_value(index) {
+            match self.entries.tag_and_value(index) {
                 (TAG_INLINE, value) if value.len() <= inline_value_bytes_max(self.page_size) => {}
                 (TAG_OVERFLOW, value) if value.len() == OVERFLOW_REF_BYTES => {}
                 (TAG_INLINE, _) => return header.malformed(index, "inline value is too long"),
@@ -137,14 +139,14 @@ impl<'a> LeafView<'a> {
 /// Gathers the entries of one leaf page.
 #[derive(Clone, Debug)]
 pub struct LeafBuilder {
-    run: RunBuilder,
+    entries: EntriesBuilder,
     page_size: PageSize,
 }
 
 impl LeafBuilder {
     /// A builder of leaf pages.
     pub fn new(page_size: PageSize, tree: TreeId) -> Self {
-        Self { run: RunBuilder::new(page_size, tree, PageKind::Leaf, RUN_HEADER_BYTES), page_size }
+        Self { entries: EntriesBuilder::new(page_size, tree, PageKind::Leaf, ENTRIES_HEADER_BYTES), page_size }
     }
 
     /// Adds an entry; `false`, and nothing is changed, if the page is full. A page
@@ -163,35 +165,35 @@ impl LeafBuilder {
                     "value of {} bytes belongs in overflow pages",
                     value.len()
                 );
-                self.run.try_push(key, TAG_INLINE, value)
+                self.entries.try_push(key, TAG_INLINE, value)
             }
             LeafValue::Overflow(overflow) => {
                 let mut bytes = [0; OVERFLOW_REF_BYTES];
-                bytes[..8].copy_from_slice(&overflow.length.to_le_bytes());
+                put_u64(&mut bytes, 0, overflow.length);
                 bytes[8..].copy_from_slice(&page_ref_bytes(overflow.root));
-                self.run.try_push(key, TAG_OVERFLOW, &bytes)
+                self.entries.try_push(key, TAG_OVERFLOW, &bytes)
             }
         }
     }
 
     /// Entries so far.
     pub fn count(&self) -> usize {
-        self.run.count()
+        self.entries.count()
     }
 
     /// Key of the first entry.
     pub fn first_key(&self) -> Option<&[u8]> {
-        self.run.first_key()
+        self.entries.first_key()
     }
 
     /// Key of the last entry.
     pub fn last_key(&self) -> Option<&[u8]> {
-        self.run.last_key()
+        self.entries.last_key()
     }
 
     /// Bytes of the page that the entries so far need, headers included.
     pub fn bytes_used(&self) -> usize {
-        self.run.bytes_used()
+        self.entries.bytes_used()
     }
 
     /// Writes the page, every byte of it; the builder keeps its entries until [`Self::reset`].
@@ -199,11 +201,11 @@ impl LeafBuilder {
     /// # Panics
     /// If `page` is not of the page size.
     pub fn finish_into(&self, page: &mut [u8]) {
-        self.run.finish_into(0, page);
+        self.entries.finish_into(0, page);
     }
 
     /// Empties the builder; its memory is kept.
     pub fn reset(&mut self) {
-        self.run.reset();
+        self.entries.reset();
     }
 }

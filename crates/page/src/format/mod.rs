@@ -1,14 +1,14 @@
-//! Page formats as views over bytes: nothing above this module parses a page
+//! Page formats as typed access to bytes: nothing above this module parses a page
 //! by hand.
 //!
-//! | kind | holds | view | builder |
+//! | kind | holds | access | builder |
 //! |---|---|---|---|
-//! | leaf | sorted entries: key, value | [`LeafView`] | [`LeafBuilder`] |
-//! | inner | separators and references to children | [`InnerView`] | [`InnerBuilder`] |
-//! | overflow data | a piece of one large value | [`OverflowDataView`] | [`write_overflow_data`] |
-//! | overflow index | references to the pieces | [`OverflowIndexView`] | [`OverflowIndexBuilder`] |
+//! | leaf | sorted entries: key, value | [`LeafPage`] | [`LeafBuilder`] |
+//! | inner | separators and references to children | [`InnerPage`] | [`InnerBuilder`] |
+//! | overflow data | a piece of one large value | [`OverflowDataPage`] | [`write_overflow_data`] |
+//! | overflow index | references to the pieces | [`OverflowIndexPage`] | [`OverflowIndexBuilder`] |
 //!
-//! Leaf and inner pages are both a *run* (`run.rs`, `run_builder.rs`): sorted entries with
+//! Leaf and inner pages are both *entries* (`entries.rs`, `entries_builder.rs`): sorted entries with
 //! their common prefix stored once. A leaf adds overflow values to it, an inner
 //! page its first child.
 //!
@@ -40,22 +40,24 @@
 
 #![forbid(unsafe_code)]
 
+mod entries;
+mod entries_builder;
 mod error;
 mod header;
 mod inner;
+mod kind;
 mod leaf;
 mod overflow;
 mod patch;
-mod run;
-mod run_builder;
 #[cfg(test)]
 mod tests;
 
 pub use error::FormatError;
-pub use header::{PageExpectation, PageKind};
-pub use inner::{InnerBuilder, InnerView, shortest_separator};
-pub use leaf::{LeafBuilder, LeafValue, LeafView, OverflowRef};
-pub use overflow::{OverflowDataView, OverflowIndexBuilder, OverflowIndexView, OverflowLayout, write_overflow_data};
+pub use header::PageExpectation;
+pub use inner::{InnerBuilder, InnerPage, shortest_separator};
+pub use kind::PageKind;
+pub use leaf::{LeafBuilder, LeafPage, LeafValue, OverflowRef};
+pub use overflow::{OverflowDataPage, OverflowIndexBuilder, OverflowIndexPage, OverflowLayout, write_overflow_data};
 pub use patch::Edit;
 
 use saki_base::PageSize;
@@ -74,3 +76,5 @@ pub const fn key_bytes_max(page_size: PageSize) -> usize {
 pub const fn inline_value_bytes_max(page_size: PageSize) -> usize {
     page_size.bytes() / 4
 }
+
+const _: () = assert!(saki_base::PAGE_BYTES_MAX / 8 <= u16::MAX as u32, "two bytes hold a key's length");

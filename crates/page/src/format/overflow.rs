@@ -23,7 +23,7 @@ pub struct OverflowLayout {
     /// Bytes of the value.
     pub length: u64,
     /// Levels of index pages: 0 if the root is the only data page.
-    pub depth: u8,
+    pub root_level: u8,
     /// Data pages, at least one.
     pub data_pages: u64,
     /// Data and index pages together.
@@ -48,19 +48,20 @@ impl OverflowLayout {
             0 => 1,
             count => count,
         };
-        let mut depth = 0;
+        let mut root_level = 0;
         let mut pages = data_pages;
         let mut level_pages = data_pages;
         while level_pages > 1 {
             level_pages = level_pages.div_ceil(Self::fan_out(page_size) as u64);
             pages += level_pages;
-            depth += 1;
+            root_level += 1;
         }
-        Self { length, depth, data_pages, pages, page_size }
+        Self { length, root_level, data_pages, pages, page_size }
     }
 
-    /// Pages of a level: data pages are level 0, the root is level `depth`.
+    /// Pages of a level: data pages are level 0, the root is level `root_level`.
     pub const fn level_pages(&self, level: u8) -> u64 {
+        assert!(level <= self.root_level, "no level lies above the root's");
         let mut pages = self.data_pages;
         let mut below = 0;
         while below < level {
@@ -70,8 +71,9 @@ impl OverflowLayout {
         pages
     }
 
-    /// Children of the `index`th page of an index level (1 to `depth`).
+    /// Children of the `index`th page of an index level (1 to `root_level`).
     pub const fn children(&self, level: u8, index: u64) -> usize {
+        assert!(level > 0 && level <= self.root_level, "only index pages have children");
         let fan_out = Self::fan_out(self.page_size) as u64;
         let below = self.level_pages(level - 1).saturating_sub(index.saturating_mul(fan_out));
         if below < fan_out { below as usize } else { fan_out as usize }
@@ -101,12 +103,12 @@ pub fn write_overflow_data(page: &mut [u8], expected: PageExpectation, piece: &[
 
 /// A piece of a value.
 #[derive(Clone, Copy, Debug)]
-pub struct OverflowDataView<'a> {
+pub struct OverflowDataPage<'a> {
     bytes: &'a [u8],
     header: Header,
 }
 
-impl<'a> OverflowDataView<'a> {
+impl<'a> OverflowDataPage<'a> {
     /// Takes `bytes` for an overflow data page.
     pub fn open(bytes: &'a [u8], expected: PageExpectation) -> Result<Self, FormatError> {
         let header = Header::open(bytes, expected, PageKind::OverflowData)?;
@@ -133,12 +135,12 @@ impl<'a> OverflowDataView<'a> {
 
 /// References to the pieces of a value, or to further index pages.
 #[derive(Clone, Copy, Debug)]
-pub struct OverflowIndexView<'a> {
+pub struct OverflowIndexPage<'a> {
     bytes: &'a [u8],
     header: Header,
 }
 
-impl<'a> OverflowIndexView<'a> {
+impl<'a> OverflowIndexPage<'a> {
     /// Takes `bytes` for an overflow index page.
     pub fn open(bytes: &'a [u8], expected: PageExpectation) -> Result<Self, FormatError> {
         let header = Header::open(bytes, expected, PageKind::OverflowIndex)?;

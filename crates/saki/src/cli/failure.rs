@@ -29,6 +29,11 @@ impl Failure {
         if message.contains(&path) { Self::new(message) } else { Self::new(format!("{path}: {message}")) }
     }
 
+    /// The same with a line more.
+    pub fn with_remark(self, remark: &str) -> Self {
+        Self { message: format!("{}\nHINT: {remark}", self.message), ..self }
+    }
+
     pub fn is_told(&self) -> bool {
         self.told
     }
@@ -68,5 +73,13 @@ impl From<std::io::Error> for Failure {
         } else {
             Self::new(format!("standard output: {error}"))
         }
+    }
+}
+
+/// A failure of the server's, with what to do about it.
+pub fn told(failure: saki_node::Failure) -> Failure {
+    match failure.hint {
+        Some(hint) => Failure::new(format!("{}\nHINT: {hint}", failure.message)),
+        None => Failure::new(failure.message),
     }
 }

@@ -7,26 +7,21 @@
 #[macro_use]
 mod say;
 
-mod calibrate;
-mod check;
-mod create;
-mod demo;
+mod commands;
 mod failure;
-mod load;
 mod open;
 mod output;
 mod progress;
-mod serve;
+mod runtime;
 mod size;
-mod sql;
-mod user;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use failure::{Failure, Outcome};
+use commands::{calibrate, check, create, demo, load, recover, serve, sql, user};
+use runtime::runtime;
 
 /// A SQL database for storage that is larger than memory and far away.
 #[derive(Parser)]
@@ -37,7 +32,7 @@ Examples:
   saki load tpch --db tpch.saki --sf 1        make a database with TPC-H data
   saki sql --db tpch.saki                     query it
   saki sql --db tpch.saki -c 'SELECT count(*) FROM lineitem' --format csv
-  saki check tpch.saki                        verify every page
+  saki check tpch.saki                        verify every page, and the logs
 
 `saki help <command>` tells more about a command.")]
 struct Cli {
@@ -52,6 +47,7 @@ enum Command {
     Load(load::Args),
     Sql(sql::Args),
     Check(check::Args),
+    Recover(recover::Args),
     Calibrate(calibrate::Args),
     Serve(serve::Args),
     User(user::Args),
@@ -63,6 +59,7 @@ pub fn run() -> ExitCode {
     let outcome = match command {
         Command::Create(args) => create::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Recover(args) => recover::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::User(args) => user::run(&args),
@@ -84,11 +81,6 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn runtime() -> Outcome<tokio::runtime::Runtime> {
-    let built = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("saki-query").build();
-    built.map_err(|error| Failure::new(format!("cannot start threads: {error}")))
 }
 
 /// Warnings of the engine (no io_uring here, no direct I/O there) go to standard error; `RUST_LOG` asks for more.

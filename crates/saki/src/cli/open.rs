@@ -43,7 +43,8 @@ pub fn open(path: &Path, options: OpenOptions) -> Outcome<Arc<Database>> {
     if !path.exists() {
         let path = path.display();
         return Err(Failure::new(format!(
-            "{path}: no such file; `saki create {path}` makes an empty database, `saki load tpch --db {path}` one with data"
+            "{path}: no such file; `saki create {path}` makes an empty database, \
+             `saki load tpch --db {path}` one with data"
         )));
     }
     Database::open(path, options).map_err(|error| Failure::at(path, &error))

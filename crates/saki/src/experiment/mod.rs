@@ -134,7 +134,8 @@ pub struct JoinRun {
 }
 
 impl JoinRun {
-    /// Seconds of the whole join. Those of a run that was cut are scaled by its share of the `pages` that the whole join reads.
+    /// Seconds of the whole join. Those of a run that was cut are scaled by its share of the `pages` that the whole
+    /// join reads.
     pub fn seconds(&self, pages: u64) -> f64 {
         match self.answer {
             Some(_) => self.reading.seconds,

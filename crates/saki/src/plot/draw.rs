@@ -16,15 +16,16 @@ use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 use super::canvas::{Canvas, Drawn, Lettering, Marker, Point};
+use super::chart::{Chart, Series};
 use super::scale::{Scale, Tick};
-use super::{Chart, Series};
 
 const INK: RGBColor = RGBColor(34, 38, 46);
 const FAINT_INK: RGBColor = RGBColor(96, 102, 114);
 const GRID: RGBColor = RGBColor(214, 218, 225);
 const FAINT_GRID: RGBColor = RGBColor(238, 240, 244);
 
-/// Told apart by readers with any colour vision (after Okabe and Ito), in an order where neighbours differ in lightness too.
+/// Told apart by readers with any colour vision (after Okabe and Ito), in an order where neighbours differ in lightness
+/// too.
 const PALETTE: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),

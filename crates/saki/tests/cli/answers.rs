@@ -44,7 +44,8 @@ fn scripts_come_from_files_and_standard_input() {
     let (directory, path) = scratch();
     saki(["create".as_ref(), path.as_os_str()]).answer();
     let script = directory.path().join("script.sql");
-    let text = "-- a comment;\nCREATE TABLE t (a int PRIMARY KEY);\n\\timing off\nINSERT INTO t\n  VALUES (7);\n\\d t\nSELECT a FROM t";
+    let text = "-- a comment;\nCREATE TABLE t (a int PRIMARY KEY);\n\\timing off\n\
+                INSERT INTO t\n  VALUES (7);\n\\d t\nSELECT a FROM t";
     std::fs::write(&script, text).unwrap();
     let said = saki(["sql".as_ref(), "--db".as_ref(), path.as_os_str(), "-f".as_ref(), script.as_os_str()]).answer();
     for part in ["CREATE TABLE", "INSERT 1", "t_pkey PRIMARY KEY (a)", " 7\n(1 row)"] {

@@ -58,7 +58,9 @@ fn a_load_killed_at_any_moment_is_done_or_not_begun() {
             "n\n200000\n" => {
                 let found = sql(&path, "SELECT id FROM t WHERE other = 7919").answer();
                 assert_eq!(found, "id\n1\n");
-                sql(&path, "DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, other int, name text); CREATE INDEX other_idx ON t (other)").answer();
+                let again = "DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, other int, name text); \
+                             CREATE INDEX other_idx ON t (other)";
+                sql(&path, again).answer();
             }
             other => panic!("between: {other}"),
         }

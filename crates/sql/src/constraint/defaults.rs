@@ -6,9 +6,8 @@ use datafusion::common::DFSchema;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Value, Values};
 
-use crate::catalog::{Catalog, Identity, Table};
-use crate::error::{Result, SqlError};
-use crate::statement::{has_subquery, name_of, parse_expression, parse_query};
+use saki_catalog::{Catalog, Identity, Result, SqlError, Table};
+use saki_postgres::statement::{has_subquery, name_of, parse_expression, parse_query};
 
 /// A table's defaults and identities, for its INSERTs.
 pub struct Defaults<'t> {
@@ -21,9 +20,9 @@ impl<'t> Defaults<'t> {
         Self { catalog, table }
     }
 
-    /// The source of an INSERT, and the table columns of its columns. `given` are those that the statement gives values for, in
-    /// the order of the query's columns; a VALUES list may say DEFAULT for any. Columns that are neither given nor have a default
-    /// stay out: they are NULL.
+    /// The source of an INSERT, and the table columns of its columns. `given` are those that the statement gives values
+    /// for, in the order of the query's columns; a VALUES list may say DEFAULT for any. Columns that are neither given
+    /// nor have a default stay out: they are NULL.
     ///
     /// # Errors
     /// 428C9 for a value for a GENERATED ALWAYS column.
@@ -80,12 +79,17 @@ impl<'t> Defaults<'t> {
         self.table.default_of(self.catalog, position).map(|text| parse_expression(&text)).transpose()
     }
 
+    /// What a column is without a value.
+    pub fn value(&self, position: usize) -> Result<Expr> {
+        Ok(self.expression(position)?.unwrap_or_else(|| Expr::Value(Value::Null.into())))
+    }
+
     /// Replaces DEFAULT.
     fn complete_row(&self, row: &mut [Expr], given: &[usize]) -> Result<()> {
         for (expression, position) in row.iter_mut().zip(given) {
             let is_default = matches!(expression, Expr::Identifier(ident) if is_default(ident));
             if is_default {
-                *expression = self.expression(*position)?.unwrap_or_else(|| Expr::Value(Value::Null.into()));
+                *expression = self.value(*position)?;
             } else if self.refuses_values(*position) {
                 return Err(self.refused(*position));
             }

@@ -1,20 +1,19 @@
 //! Foreign keys of one table, both ways: what its rows refer to, and what refers to its rows.
 //!
-//! Look-ups go through [`Keys`], which a transaction answers with what it sees, its own changes included. Checks belong at the end of the
-//! statement: a row may refer to one that the same statement puts in.
+//! Look-ups go through [`Keys`], which a transaction answers with what it sees, its own changes included. Checks belong
+//! at the end of the statement: a row may refer to one that the same statement puts in.
 
 use std::sync::Arc;
 
 use saki_base::{DataType, Value, ValueRef};
 
-use super::row_checks::shown;
-use crate::catalog::{Catalog, ReferentialAction, Table};
-use crate::error::{Result, SqlError};
+use saki_catalog::columns::shown;
+use saki_catalog::{Catalog, ReferentialAction, Result, SqlError, Table};
 
 /// Look-ups by the values of columns; none of them is NULL, and each is of its column's type.
 pub trait Keys {
-    /// Whether a table has a row with these values; columns are the primary key's or a unique index's, in any order. A transaction must
-    /// fail if the row has gone when it commits.
+    /// Whether a table has a row with these values; columns are the primary key's or a unique index's, in any order. A
+    /// transaction must fail if the row has gone when it commits.
     fn exists(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<bool>;
 
     /// All rows of a table with these values, whole.
@@ -70,7 +69,7 @@ pub struct Verification {
 impl ForeignKeys {
     /// The foreign keys of a table in its catalog.
     pub fn new(catalog: &Catalog, table: &Arc<Table>) -> Result<Self> {
-        let reference = |from: &Arc<Table>, key: &crate::catalog::ForeignKey| {
+        let reference = |from: &Arc<Table>, key: &saki_catalog::ForeignKey| {
             let (to, referenced) = catalog.referenced(key)?;
             Ok(Reference {
                 name: key.name.clone(),

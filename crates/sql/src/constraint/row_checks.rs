@@ -7,12 +7,10 @@ use arrow_array::{Array, BooleanArray, RecordBatch};
 use datafusion::common::DFSchema;
 use datafusion::execution::context::SessionState;
 use datafusion::physical_expr::PhysicalExpr;
-use saki_base::{DataType, ValueRef};
 
-use crate::catalog::Table;
-use crate::columns::ColumnReader;
-use crate::error::{Result, SqlError};
-use crate::statement::{has_subquery, parse_expression};
+use saki_catalog::columns::shown;
+use saki_catalog::{ColumnReader, Result, SqlError, Table};
+use saki_postgres::statement::{has_subquery, parse_expression};
 
 /// A table's conditions, ready to be evaluated.
 pub struct RowChecks {
@@ -85,14 +83,6 @@ impl RowChecks {
             values.push(shown(reader.value(row), column.data_type));
         }
         Ok(format!("Failing row contains ({}).", values.join(", ")))
-    }
-}
-
-/// A value as messages of constraints show it.
-pub fn shown(value: ValueRef<'_>, data_type: DataType) -> String {
-    match value {
-        ValueRef::Null => "null".to_owned(),
-        value => saki_base::display(value, data_type).to_string(),
     }
 }
 

@@ -7,11 +7,11 @@ use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use saki_base::Value;
 
 use super::{Consequence, Defaults, ForeignKeys, Keys, NewValue, RowChecks};
-use crate::catalog::Table;
-use crate::database::{CreateOptions, Database};
-use crate::error::{Result, SqlError};
+use crate::database::Database;
 use crate::session::Session;
-use crate::statement::parse_query;
+use saki_catalog::{Result, SqlError, Table};
+use saki_postgres::statement::parse_query;
+use saki_store::CreateOptions;
 
 /// A session of a database that has gone through `sql`.
 async fn session(directory: &tempfile::TempDir, sql: &str) -> Session {
@@ -76,7 +76,7 @@ async fn rows_are_checked_in_batches() {
     let sql = "CREATE TABLE t (a int NOT NULL, b text, CONSTRAINT short CHECK (t.a < 10 AND length(b) < 3))";
     let session = session(&directory, sql).await;
     let table = table(&session, "t");
-    let checks = RowChecks::new(&session.context.state(), &table).unwrap();
+    let checks = RowChecks::new(&session.context().planner.state(), &table).unwrap();
     let batch = |a: Vec<Option<i32>>, b: Vec<Option<&str>>| {
         let columns: [ArrayRef; 2] = [Arc::new(Int32Array::from(a)), Arc::new(StringArray::from(b))];
         RecordBatch::try_from_iter_with_nullable(["a", "b"].into_iter().zip(columns).map(|(n, c)| (n, c, true)))

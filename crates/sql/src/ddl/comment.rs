@@ -3,42 +3,39 @@
 use datafusion::sql::sqlparser::ast::{CommentObject, ObjectName};
 
 use super::schema;
-use crate::catalog::{Catalog, SchemaEntry, Sequence, Table, View, undefined, undefined_column};
-use crate::database::Database;
-use crate::error::{Result, SqlError};
-use crate::session::{Session, StatementResult};
-use crate::statement::{name_of, object_name};
+use crate::context::StatementContext;
+use crate::database::Stoppable;
+use crate::statement::StatementResult;
+use saki_catalog::{Catalog, Result, SchemaEntry, Sequence, SqlError, Table, View};
+use saki_catalog::{undefined, undefined_column};
+use saki_postgres::statement::{name_of, object_name};
 
-impl Session {
-    pub(crate) async fn comment(
-        &self,
-        kind: CommentObject,
-        name: ObjectName,
-        comment: Option<String>,
-    ) -> Result<StatementResult> {
-        // An empty comment is none, as in PostgreSQL.
-        let comment = comment.filter(|text| !text.is_empty());
-        self.blocking(move |db| db.comment(kind, &name, comment)).await?;
-        Ok(StatementResult::done("COMMENT", 0))
-    }
+pub async fn comment(
+    cx: &StatementContext<'_>,
+    kind: CommentObject,
+    name: ObjectName,
+    comment: Option<String>,
+) -> Result<StatementResult> {
+    // An empty comment is none, as in PostgreSQL.
+    let comment = comment.filter(|text| !text.is_empty());
+    cx.db.blocking(move |db| publish(db, kind, &name, comment)).await?;
+    Ok(StatementResult::done("COMMENT", 0))
 }
 
-impl Database {
-    fn comment(&self, kind: CommentObject, name: &ObjectName, comment: Option<String>) -> Result<()> {
-        self.write(|writer| {
-            let catalog = &mut writer.catalog;
-            match kind {
-                CommentObject::Column => comment_on_column(catalog, name, comment),
-                CommentObject::Schema => comment_on_schema(catalog, name, comment),
-                CommentObject::Table | CommentObject::View | CommentObject::Sequence | CommentObject::Index => {
-                    comment_on_relation(catalog, kind, name, comment)
-                }
-                // Said of the database as a whole or of what everybody has, it is heard and not kept.
-                CommentObject::Database | CommentObject::Extension | CommentObject::Role => Ok(()),
-                other => Err(SqlError::unsupported(format!("COMMENT ON {other} is not supported"))),
+fn publish(db: &Stoppable<'_>, kind: CommentObject, name: &ObjectName, comment: Option<String>) -> Result<()> {
+    db.write(|writer| {
+        let catalog = &mut writer.catalog;
+        match kind {
+            CommentObject::Column => comment_on_column(catalog, name, comment),
+            CommentObject::Schema => comment_on_schema(catalog, name, comment),
+            CommentObject::Table | CommentObject::View | CommentObject::Sequence | CommentObject::Index => {
+                comment_on_relation(catalog, kind, name, comment)
             }
-        })
-    }
+            // Said of the database as a whole or of what everybody has, it is heard and not kept.
+            CommentObject::Database | CommentObject::Extension | CommentObject::Role => Ok(()),
+            other => Err(SqlError::unsupported(format!("COMMENT ON {other} is not supported"))),
+        }
+    })
 }
 
 fn comment_on_relation(

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use saki_base::TableId;
 
-use crate::catalog::{Catalog, Sequence, Table, View};
+use saki_catalog::{Catalog, Sequence, Table, View};
+use saki_postgres::{NewConstraint, NewConstraintKind};
+use saki_store::locks::LockMode;
 
 /// Views that name a relation.
 pub fn views_of<'c>(catalog: &'c Catalog, relation: &'c str) -> impl Iterator<Item = &'c Arc<View>> {
@@ -14,6 +16,16 @@ pub fn views_of<'c>(catalog: &'c Catalog, relation: &'c str) -> impl Iterator<It
 /// Views that need a column, directly or by way of other views.
 pub fn views_using(catalog: &Catalog, table: TableId, column: u32) -> impl Iterator<Item = &Arc<View>> {
     catalog.views().filter(move |view| view.uses.get(&table.0).is_some_and(|columns| columns.contains(&column)))
+}
+
+/// Tables that new foreign keys refer to, and how they are locked while the keys come to be: their rows stay, and so do
+/// those that refer to them.
+pub fn tables_referred_to<'c>(constraints: impl Iterator<Item = &'c NewConstraint>) -> Vec<(String, LockMode)> {
+    let referred = constraints.filter_map(|constraint| match &constraint.kind {
+        NewConstraintKind::ForeignKey(key) => Some((key.table.name.clone(), LockMode::ShareRowExclusive)),
+        _ => None,
+    });
+    referred.collect()
 }
 
 /// Sequences that belong to columns of a table.
@@ -26,10 +38,10 @@ pub fn columns_drawing<'c>(
     catalog: &'c Catalog,
     sequence: &'c Sequence,
 ) -> impl Iterator<Item = (&'c Arc<Table>, usize)> {
-    let text = super::column::nextval(&sequence.name);
+    let text = saki_catalog::nextval(&sequence.name);
     catalog.tables().flat_map(move |table| {
         let text = text.clone();
-        let drawing = move |detail: &crate::catalog::ColumnDetail| detail.default.as_deref() == Some(&text);
+        let drawing = move |detail: &saki_catalog::ColumnDetail| detail.default.as_deref() == Some(&text);
         let positions: Vec<usize> = (0..table.details.len()).filter(|at| drawing(&table.details[*at])).collect();
         positions.into_iter().map(move |position| (table, position))
     })

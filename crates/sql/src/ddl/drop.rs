@@ -1,7 +1,8 @@
 //! DROP TABLE, INDEX, VIEW, SEQUENCE and SCHEMA, with what depends on them.
 //!
 //! First it is found, over the catalog alone, what goes and what depends on it: views over a table and over such
-//! views, foreign keys that refer to it, defaults that draw from a sequence. Without CASCADE any of them refuses the statement.
+//! views, foreign keys that refer to it, defaults that draw from a sequence. Without CASCADE any of them refuses the
+//! statement.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +11,14 @@ use datafusion::sql::sqlparser::ast::{ObjectName, ObjectType};
 use saki_base::TableId;
 
 use super::dependents::{columns_drawing, owned_sequences, views_of};
-use super::{free_table, schema};
-use crate::catalog::{Catalog, RelationKind, SequenceOwner, Table};
-use crate::database::Database;
-use crate::error::{Position, Result, SqlError};
-use crate::session::{Session, StatementResult};
-use crate::statement::object_name;
-use crate::writer::Writer;
+use super::schema;
+use super::trees::free_table;
+use crate::context::StatementContext;
+use crate::database::Stoppable;
+use crate::statement::StatementResult;
+use saki_catalog::{Catalog, PUBLIC, Position, RelationKind, Result, SequenceOwner, SqlError, Table};
+use saki_postgres::statement::object_name;
+use saki_store::Writer;
 
 /// A DROP statement.
 #[derive(Debug)]
@@ -27,51 +29,47 @@ pub struct Drop {
     names: Vec<(String, Option<Position>)>,
 }
 
-impl Session {
-    pub(crate) async fn drop_objects(
-        &self,
-        kind: ObjectType,
-        if_exists: bool,
-        cascade: bool,
-        names: &[ObjectName],
-    ) -> Result<StatementResult> {
-        let tag = match kind {
-            ObjectType::Table => "DROP TABLE",
-            ObjectType::Index => "DROP INDEX",
-            ObjectType::View => "DROP VIEW",
-            ObjectType::Sequence => "DROP SEQUENCE",
-            ObjectType::Schema => "DROP SCHEMA",
-            other => return Err(SqlError::unsupported(format!("DROP {other} is not supported"))),
+pub async fn drop_objects(
+    cx: &StatementContext<'_>,
+    kind: ObjectType,
+    if_exists: bool,
+    cascade: bool,
+    names: &[ObjectName],
+) -> Result<StatementResult> {
+    let tag = match kind {
+        ObjectType::Table => "DROP TABLE",
+        ObjectType::Index => "DROP INDEX",
+        ObjectType::View => "DROP VIEW",
+        ObjectType::Sequence => "DROP SEQUENCE",
+        ObjectType::Schema => "DROP SCHEMA",
+        other => return Err(SqlError::unsupported(format!("DROP {other} is not supported"))),
+    };
+    let mut stored = Vec::new();
+    for name in names {
+        let (name, position) = match kind {
+            ObjectType::Schema => schema::schema_name(name)?,
+            _ => object_name(name)?,
         };
-        let mut stored = Vec::new();
-        for name in names {
-            let (name, position) = match kind {
-                ObjectType::Schema => schema::schema_name(name)?,
-                _ => object_name(name)?,
-            };
-            if kind == ObjectType::Table && self.public.is_external(&name) {
-                self.public.deregister_table(&name)?;
-            } else {
-                stored.push((name, position));
-            }
+        if kind == ObjectType::Table && cx.planner.names.is_external(&name) {
+            cx.planner.names.deregister_table(&name)?;
+        } else {
+            stored.push((name, position));
         }
-        if !stored.is_empty() {
-            let statement = Drop { kind, if_exists, cascade, names: stored };
-            let tables = statement.tables(&self.db.snapshot().catalog);
-            let _alone = self.alone(tables).await?;
-            self.blocking(move |db| db.drop_objects(&statement)).await?;
-        }
-        Ok(StatementResult::done(tag, 0))
     }
+    if !stored.is_empty() {
+        let statement = Drop { kind, if_exists, cascade, names: stored };
+        let tables = statement.tables(&cx.db.snapshot().catalog);
+        let _alone = cx.transactions.alone(tables).await?;
+        cx.db.blocking(move |db| publish(db, &statement)).await?;
+    }
+    Ok(StatementResult::done(tag, 0))
 }
 
-impl Database {
-    fn drop_objects(&self, statement: &Drop) -> Result<()> {
-        self.write(|writer| {
-            let dropping = statement.find(&writer.catalog)?;
-            dropping.carry_out(writer)
-        })
-    }
+fn publish(db: &Stoppable<'_>, statement: &Drop) -> Result<()> {
+    db.write(|writer| {
+        let dropping = statement.find(&writer.catalog)?;
+        dropping.carry_out(writer)
+    })
 }
 
 impl Drop {
@@ -93,7 +91,7 @@ impl Drop {
                     if self.if_exists && !catalog.has_schema(name) {
                         continue;
                     }
-                    schema::drop(catalog, name, &mut dropping)
+                    drop_schema(catalog, name, &mut dropping)
                 }
                 _ => self.find_relation(catalog, name, &mut dropping),
             };
@@ -319,6 +317,26 @@ impl Dropping {
         }
         Ok(())
     }
+}
+
+/// Everything in a schema is to go, and then the schema.
+fn drop_schema(catalog: &Catalog, name: &str, dropping: &mut Dropping) -> Result<()> {
+    if name == PUBLIC {
+        return Err(SqlError::unsupported("schema \"public\" cannot be dropped"));
+    }
+    if !catalog.has_schema(name) {
+        return Err(schema::undefined(name));
+    }
+    dropping.schemas.push(name.to_owned());
+    let tables = catalog.tables().filter(|t| t.schema == name).map(|t| Subject::Table(t.name.clone()));
+    let views = catalog.views().filter(|v| v.schema == name).map(|v| Subject::View(v.name.clone()));
+    let sequences = catalog.sequences().filter(|s| s.schema == name).map(|s| Subject::Sequence(s.name.clone()));
+    let dependents: Vec<Subject> = tables.chain(views).chain(sequences).collect();
+    for subject in dependents {
+        dropping.depends(format!("{} depends on schema {name}", subject.shown()));
+        dropping.add(catalog, subject);
+    }
+    Ok(())
 }
 
 /// Changes a table, if it is there still.

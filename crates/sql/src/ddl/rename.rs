@@ -7,13 +7,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident, visit_expressions_mut};
 
-use super::column::{follow_sequence, nextval};
 use super::dependents::{views_of, views_using};
 use super::drop::change;
-use crate::catalog::{Catalog, Sequence, Table, View, qualified};
-use crate::error::{Result, SqlError};
-use crate::statement::constraint::ColumnName;
-use crate::statement::{name_of, parse_expression};
+use saki_catalog::qualified;
+use saki_catalog::{Catalog, Result, Sequence, SqlError, Table, View, nextval};
+use saki_postgres::ColumnName;
+use saki_postgres::statement::{name_of, parse_expression};
 
 pub fn rename_column(catalog: &Catalog, table: &mut Table, position: usize, to: &str) -> Result<()> {
     let detail = &table.details[position];
@@ -121,6 +120,13 @@ pub fn rename_sequence(catalog: &mut Catalog, sequence: &Sequence, to: &ColumnNa
     catalog.remove_sequence(&sequence.name);
     catalog.put_sequence(Sequence { name, ..sequence.clone() });
     Ok(())
+}
+
+/// Renames the sequence literal in a default expression, if it draws from that sequence.
+fn follow_sequence(default: &mut String, old: &str, new: &str) {
+    if *default == nextval(old) {
+        *default = nextval(new);
+    }
 }
 
 pub fn undefined_constraint(table: &Table, name: &str) -> SqlError {

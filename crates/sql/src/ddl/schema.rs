@@ -1,50 +1,47 @@
-//! CREATE SCHEMA and DROP SCHEMA.
+//! CREATE SCHEMA, and how schemas are named.
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SchemaName};
 
-use super::drop::{Dropping, Subject};
-use crate::catalog::{Catalog, PUBLIC, SchemaEntry};
-use crate::database::Database;
-use crate::error::{Position, Result, SqlError};
-use crate::session::{Session, StatementResult};
-use crate::statement::{name_of, position_of};
+use crate::context::StatementContext;
+use crate::database::Stoppable;
+use crate::statement::StatementResult;
+use saki_catalog::{Position, Result, SchemaEntry, SqlError};
+use saki_postgres::statement::{name_of, position_of};
 
 /// Schemas that are not the database's own.
 const RESERVED: [&str; 3] = ["pg_catalog", "information_schema", "saki"];
 
-impl Session {
-    pub(crate) async fn create_schema(&self, name: &SchemaName, if_not_exists: bool) -> Result<StatementResult> {
-        let (name, position) = match name {
-            SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => schema_name(name)?,
-            SchemaName::UnnamedAuthorization(user) => (name_of(user), position_of(user)),
-        };
-        self.blocking(move |db| db.create_schema(name, position, if_not_exists)).await?;
-        Ok(StatementResult::done("CREATE SCHEMA", 0))
-    }
+pub async fn create_schema(
+    cx: &StatementContext<'_>,
+    name: &SchemaName,
+    if_not_exists: bool,
+) -> Result<StatementResult> {
+    let (name, position) = match name {
+        SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => schema_name(name)?,
+        SchemaName::UnnamedAuthorization(user) => (name_of(user), position_of(user)),
+    };
+    cx.db.blocking(move |db| publish(db, name, position, if_not_exists)).await?;
+    Ok(StatementResult::done("CREATE SCHEMA", 0))
 }
 
-impl Database {
-    fn create_schema(&self, name: String, position: Option<Position>, if_not_exists: bool) -> Result<()> {
-        if name.starts_with("pg_") || RESERVED.contains(&name.as_str()) {
-            return Err(SqlError::invalid(format!("unacceptable schema name {name:?}"))
-                .code("42939")
-                .detail("The prefix \"pg_\" is reserved for system schemas.")
-                .at(position));
-        }
-        self.write(|writer| {
-            if writer.catalog.has_schema(&name) {
-                return match if_not_exists {
-                    true => Ok(()),
-                    false => {
-                        Err(SqlError::invalid(format!("schema {name:?} already exists")).code("42P06").at(position))
-                    }
-                };
-            }
-            let id = writer.catalog.new_table_id();
-            writer.catalog.put_schema(SchemaEntry { id, name, comment: None });
-            Ok(())
-        })
+fn publish(db: &Stoppable<'_>, name: String, position: Option<Position>, if_not_exists: bool) -> Result<()> {
+    if name.starts_with("pg_") || RESERVED.contains(&name.as_str()) {
+        return Err(SqlError::invalid(format!("unacceptable schema name {name:?}"))
+            .code("42939")
+            .detail("The prefix \"pg_\" is reserved for system schemas.")
+            .at(position));
     }
+    db.write(|writer| {
+        if writer.catalog.has_schema(&name) {
+            return match if_not_exists {
+                true => Ok(()),
+                false => Err(SqlError::invalid(format!("schema {name:?} already exists")).code("42P06").at(position)),
+            };
+        }
+        let id = writer.catalog.new_table_id();
+        writer.catalog.put_schema(SchemaEntry { id, name, comment: None });
+        Ok(())
+    })
 }
 
 /// A schema's own name; the database's may stand before it.
@@ -59,24 +56,4 @@ pub fn schema_name(name: &ObjectName) -> Result<(String, Option<Position>)> {
 
 pub fn undefined(name: &str) -> SqlError {
     SqlError::invalid(format!("schema {name:?} does not exist")).code("3F000")
-}
-
-/// Everything in a schema is to go, and then the schema.
-pub fn drop(catalog: &Catalog, name: &str, dropping: &mut Dropping) -> Result<()> {
-    if name == PUBLIC {
-        return Err(SqlError::unsupported("schema \"public\" cannot be dropped"));
-    }
-    if !catalog.has_schema(name) {
-        return Err(undefined(name));
-    }
-    dropping.schemas.push(name.to_owned());
-    let tables = catalog.tables().filter(|t| t.schema == name).map(|t| Subject::Table(t.name.clone()));
-    let views = catalog.views().filter(|v| v.schema == name).map(|v| Subject::View(v.name.clone()));
-    let sequences = catalog.sequences().filter(|s| s.schema == name).map(|s| Subject::Sequence(s.name.clone()));
-    let dependents: Vec<Subject> = tables.chain(views).chain(sequences).collect();
-    for subject in dependents {
-        dropping.depends(format!("{} depends on schema {name}", subject.shown()));
-        dropping.add(catalog, subject);
-    }
-    Ok(())
 }

@@ -1,4 +1,5 @@
-//! TRUNCATE: tables get new, empty trees. Within a transaction their rows are deleted, so that ROLLBACK brings them back.
+//! TRUNCATE: tables get new, empty trees. Within a transaction their rows are deleted, so that ROLLBACK brings them
+//! back.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +7,15 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, CascadeOption, TruncateIdentityOption};
 
 use super::dependents::owned_sequences;
-use super::{clear_table, free_table};
-use crate::catalog::{Catalog, Sequence, SequencePosition, Table};
-use crate::database::Database;
-use crate::error::{Position, Result, SqlError};
-use crate::session::{Session, StatementResult};
-use crate::statement::{self, object_name, quoted};
+use super::trees::{clear_table, free_table};
+use crate::context::StatementContext;
+use crate::database::Stoppable;
+use crate::dml;
+use crate::statement::StatementResult;
+use saki_catalog::{Catalog, Position, Result, Sequence, SequencePosition, SqlError, Table};
+use saki_postgres::statement;
+use saki_postgres::statement::{object_name, quoted};
+use saki_store::locks::{LockMode, Policy};
 
 struct Truncation {
     tables: Vec<(String, Option<Position>)>,
@@ -20,49 +24,49 @@ struct Truncation {
     cascade: bool,
 }
 
-impl Session {
-    pub(crate) async fn truncate(&self, truncate: &ast::Truncate) -> Result<StatementResult> {
-        if truncate.partitions.is_some() || truncate.on_cluster.is_some() {
-            return Err(SqlError::unsupported("TRUNCATE of partitions is not supported"));
-        }
-        let truncation = Truncation {
-            tables: truncate.table_names.iter().map(|target| object_name(&target.name)).collect::<Result<_>>()?,
-            if_exists: truncate.if_exists,
-            restart: truncate.identity == Some(TruncateIdentityOption::Restart),
-            cascade: truncate.cascade == Some(CascadeOption::Cascade),
-        };
-        let snapshot = self.db.snapshot();
-        let tables = truncation.tables(&snapshot.catalog)?;
-        if self.outlives_statement() {
-            return self.truncate_by_rows(&snapshot.catalog, tables, truncation.restart).await;
-        }
-        let _alone = self.alone(tables.into_iter().collect()).await?;
-        self.blocking(move |db| db.truncate(&truncation)).await?;
-        Ok(StatementResult::done("TRUNCATE TABLE", 0))
+pub async fn truncate(cx: &StatementContext<'_>, truncate: &ast::Truncate) -> Result<StatementResult> {
+    if truncate.partitions.is_some() || truncate.on_cluster.is_some() {
+        return Err(SqlError::unsupported("TRUNCATE of partitions is not supported"));
     }
+    let truncation = Truncation {
+        tables: truncate.table_names.iter().map(|target| object_name(&target.name)).collect::<Result<_>>()?,
+        if_exists: truncate.if_exists,
+        restart: truncate.identity == Some(TruncateIdentityOption::Restart),
+        cascade: truncate.cascade == Some(CascadeOption::Cascade),
+    };
+    let snapshot = cx.db.snapshot();
+    let tables = truncation.tables(&snapshot.catalog)?;
+    if cx.transactions.outlives_statement() {
+        return truncate_by_rows(cx, &snapshot.catalog, tables, truncation.restart).await;
+    }
+    let _alone = cx.transactions.alone(tables.into_iter().collect()).await?;
+    cx.db.blocking(move |db| publish(db, &truncation)).await?;
+    Ok(StatementResult::done("TRUNCATE TABLE", 0))
+}
 
-    async fn truncate_by_rows(
-        &self,
-        catalog: &Catalog,
-        mut tables: BTreeSet<String>,
-        restart: bool,
-    ) -> Result<StatementResult> {
-        if restart {
-            return Err(SqlError::unsupported("TRUNCATE … RESTART IDENTITY within a transaction is not supported")
-                .hint("ROLLBACK could not undo it: run it by itself"));
-        }
-        while let Some(name) = next_to_empty(catalog, &tables) {
-            let table = catalog.table(&name)?;
-            let sql = format!("DELETE FROM {}.{}", quoted(&table.schema), quoted(table.bare_name()));
-            if let Some(Statement::Statement(statement)) = statement::parse(&sql)?.pop()
-                && let ast::Statement::Delete(delete) = *statement
-            {
-                self.delete(delete).await?;
-            }
-            tables.remove(&name);
-        }
-        Ok(StatementResult::done("TRUNCATE TABLE", 0))
+async fn truncate_by_rows(
+    cx: &StatementContext<'_>,
+    catalog: &Catalog,
+    mut tables: BTreeSet<String>,
+    restart: bool,
+) -> Result<StatementResult> {
+    if restart {
+        return Err(SqlError::unsupported("TRUNCATE … RESTART IDENTITY within a transaction is not supported")
+            .hint("ROLLBACK could not undo it: run it by itself"));
     }
+    let wanted: Vec<_> = tables.iter().map(|name| (name.clone(), LockMode::AccessExclusive)).collect();
+    cx.transactions.lock_tables(&wanted, Policy::Wait).await?.keep();
+    while let Some(name) = next_to_empty(catalog, &tables) {
+        let table = catalog.table(&name)?;
+        let sql = format!("DELETE FROM {}.{}", quoted(&table.schema), quoted(table.bare_name()));
+        if let Some(Statement::Statement(statement)) = statement::parse(&sql)?.pop()
+            && let ast::Statement::Delete(deletion) = *statement
+        {
+            dml::delete(cx, deletion).await?;
+        }
+        tables.remove(&name);
+    }
+    Ok(StatementResult::done("TRUNCATE TABLE", 0))
 }
 
 /// A table that no other of `tables` refers to; any of them where they refer to each other in a circle.
@@ -74,22 +78,20 @@ fn next_to_empty(catalog: &Catalog, tables: &BTreeSet<String>) -> Option<String>
     tables.iter().find(is_free).or_else(|| tables.first()).cloned()
 }
 
-impl Database {
-    fn truncate(&self, truncation: &Truncation) -> Result<()> {
-        self.write(|writer| {
-            for name in truncation.tables(&writer.catalog)? {
-                let before = writer.catalog.table(&name)?.clone();
-                let mut after = Table::clone(&before);
-                clear_table(&mut writer.catalog, &mut after);
-                free_table(writer, &before)?;
-                if truncation.restart {
-                    restart(&mut writer.catalog, &before);
-                }
-                writer.catalog.put(after);
+fn publish(db: &Stoppable<'_>, truncation: &Truncation) -> Result<()> {
+    db.write(|writer| {
+        for name in truncation.tables(&writer.catalog)? {
+            let before = writer.catalog.table(&name)?.clone();
+            let mut after = Table::clone(&before);
+            clear_table(&mut writer.catalog, &mut after);
+            free_table(writer, &before)?;
+            if truncation.restart {
+                restart(&mut writer.catalog, &before);
             }
-            Ok(())
-        })
-    }
+            writer.catalog.put(after);
+        }
+        Ok(())
+    })
 }
 
 impl Truncation {

@@ -9,19 +9,19 @@ use arrow_schema::{DataType, Field, Schema};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert};
 use saki_base::Value;
 
-use super::query::{StandIns, assignments, named, relation, select, stand_in, table_batch};
+use super::finder::Finder;
+use super::query::{assignments, named, relation, select, stand_in, table_batch};
 use super::update::updated;
-use super::writer::Entry;
-use super::{Finder, RowWriter};
-use crate::catalog::Table;
-use crate::columns::check_batch;
-use crate::convert::array_of;
-use crate::delta::mvcc_error;
-use crate::entries::EntryDecoder;
-use crate::error::{Result, SqlError};
-use crate::query_env::QueryEnv;
-use crate::session::Session;
-use crate::statement::{name_of, object_name};
+use super::writer::RowWriter;
+use crate::constraint::{Defaults, RowChecks};
+use crate::context::StatementContext;
+use crate::transaction::ChangeEnv;
+use saki_catalog::columns::check_batch;
+use saki_catalog::convert::array_of;
+use saki_catalog::{EntryDecoder, Result, SqlError, Table};
+use saki_plan::StandIns;
+use saki_postgres::statement::{name_of, object_name};
+use saki_store::Entry;
 
 /// What is to become of a row that is there already.
 pub enum OnConflict {
@@ -101,7 +101,7 @@ impl Arbiter {
                 if sorted(table.primary_key.clone()) == named {
                     return Ok(Self::PrimaryKey);
                 }
-                let is_meant = |index: &crate::catalog::Index| {
+                let is_meant = |index: &saki_catalog::Index| {
                     index.unique && sorted(index.columns.iter().map(|column| column.column).collect()) == named
                 };
                 match table.indexes.iter().position(is_meant) {
@@ -142,11 +142,11 @@ struct Sorted {
     present: Vec<(u32, Entry)>,
 }
 
-impl Session {
+impl StatementContext<'_> {
     /// Looks rows up, and works out what becomes of those that are there.
     pub(super) async fn resolve(
         &self,
-        env: &Arc<QueryEnv>,
+        env: &ChangeEnv<'_>,
         table: &Arc<Table>,
         alias: &str,
         rows: RecordBatch,
@@ -161,6 +161,7 @@ impl Session {
         let (view, of, looked_up) = (Arc::clone(&env.view), Arc::clone(table), rows.clone());
         let is_update = update.is_some();
         let sorted = self
+            .db
             .blocking(move |db| {
                 let mut writer = RowWriter::new(db, &view.snapshot, &of)?;
                 let reader = view.reader()?;
@@ -186,7 +187,7 @@ impl Session {
             return Err(SqlError::unsupported("ON CONFLICT DO UPDATE of the primary key is not supported"));
         }
         let changed = updated(&before, &found, 1, table, &columns)?;
-        self.row_checks(table)?.check(&changed)?;
+        RowChecks::new(&self.planner.state(), table)?.check(&changed)?;
         check_batch(&changed, table, 1)?;
         let pairs = pairs(table, &entries, &ordinals, &changed)?;
         Ok(Resolved { new, updated: pairs, changed })
@@ -196,7 +197,7 @@ impl Session {
     #[expect(clippy::too_many_arguments, reason = "two rows, what is made of them, and where")]
     async fn evaluate(
         &self,
-        env: &Arc<QueryEnv>,
+        env: &ChangeEnv<'_>,
         table: &Table,
         alias: &str,
         existing: &RecordBatch,
@@ -214,7 +215,7 @@ impl Session {
             let value = match value {
                 // A bare name means the row that is there, though the new one has the column too.
                 Some(value) => qualified(value.clone(), table, &alias),
-                None => self.default_of(env, table, *column)?,
+                None => Defaults::new(&env.snapshot.catalog, table).value(*column)?,
             };
             items.push(named(value, format!("new {place}")));
         }
@@ -277,7 +278,7 @@ fn sort(
             found = finder.get(reader, &key)?.map(|row| (key.clone(), row));
         }
         for unique in 0..finder.uniques() {
-            let index = finder.unique(unique).index;
+            let index = finder.unique(unique);
             if !matches!(arbiter, Arbiter::Any) && arbiter != Arbiter::Index(index) {
                 continue;
             }
@@ -334,8 +335,8 @@ fn with_ordinals(batch: &RecordBatch, name: &str) -> Result<RecordBatch> {
 
 fn pairs(table: &Arc<Table>, entries: &[Entry], ordinals: &[usize], changed: &RecordBatch) -> Result<Vec<Pair>> {
     let layout = table.primary_layout();
-    let mut encoder = crate::entries::EntryEncoder::new(layout);
-    let readers = crate::columns::ColumnReader::of_batch(changed, table, 0)?;
+    let mut encoder = saki_catalog::EntryEncoder::new(layout);
+    let readers = saki_catalog::ColumnReader::of_batch(changed, table, 0)?;
     let mut scratch = Vec::new();
     let pair = |(row, ordinal): (usize, &usize)| {
         encoder.encode_row(&mut scratch, &readers, row)?;
@@ -344,12 +345,4 @@ fn pairs(table: &Arc<Table>, entries: &[Entry], ordinals: &[usize], changed: &Re
         Ok(Pair { after: (before.0.clone(), encoder.row.clone()), before })
     };
     ordinals.iter().enumerate().map(pair).collect()
-}
-
-impl crate::delta::ReadView {
-    /// A reader of deltas as this view sees them.
-    fn reader(&self) -> Result<saki_mvcc::Reader> {
-        let moment = self.moment().ok_or_else(|| SqlError::internal("rows are changed without an engine"))?;
-        moment.reader().map_err(mvcc_error)
-    }
 }

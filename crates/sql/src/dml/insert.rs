@@ -6,17 +6,20 @@ use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, TableObject};
 use futures::future::BoxFuture;
 
+use super::bulk::load_stream;
+use super::change::{ChangeStatement, Concern, Work, answer, change};
 use super::conflict::{OnConflict, Resolved};
+use super::query::{Returning, width_of};
 use super::references::see_to;
-use super::{RowWriter, answer};
-use crate::catalog::Table;
-use crate::constraint::Defaults;
-use crate::convert::conform;
-use crate::error::{Position, Result, SqlError};
-use crate::query_env::QueryEnv;
-use crate::session::{Planned, Session, StatementResult};
-use crate::statement::object_name;
-use crate::transaction::{Change, ChangeStatement, Refusal, Work};
+use super::writer::RowWriter;
+use crate::constraint::{Defaults, RowChecks};
+use crate::context::StatementContext;
+use crate::statement::StatementResult;
+use crate::transaction::{Change, ChangeEnv, Refusal};
+use saki_catalog::convert::conform;
+use saki_catalog::{Position, Result, SqlError, Table};
+use saki_plan::QueryEnv;
+use saki_postgres::statement::object_name;
 
 /// Rows encoded at a time.
 const PIECE_ROWS: usize = 8192;
@@ -29,87 +32,88 @@ struct Insertion {
 }
 
 impl ChangeStatement for Insertion {
-    fn plan<'a>(&'a self, session: &'a Session, env: &'a Arc<QueryEnv>) -> BoxFuture<'a, Result<Work>> {
+    fn plan<'a>(&'a self, cx: &'a StatementContext<'_>, env: &'a ChangeEnv<'a>) -> BoxFuture<'a, Result<Work>> {
         Box::pin(async move {
-            session.plan_insert(env, &self.insert, &self.name).await.map_err(|error| error.at(self.position))
+            plan_insert(cx, env, &self.insert, &self.name).await.map_err(|error| error.at(self.position))
         })
     }
 }
 
-impl Session {
-    pub(crate) async fn insert(&self, insert: ast::Insert) -> Result<StatementResult> {
-        refuse_other_clauses(&insert)?;
-        let (name, position) = table_name(&insert)?;
-        if self.public.is_external(&name) {
-            return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
+pub async fn insert(cx: &StatementContext<'_>, insert: ast::Insert) -> Result<StatementResult> {
+    refuse_other_clauses(&insert)?;
+    let (name, position) = table_name(&insert)?;
+    if cx.planner.names.is_external(&name) {
+        return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
+    }
+    cx.db.snapshot().catalog.table(&name).map_err(|error| error.at(position))?;
+    if is_bulk(cx, &insert, &name) {
+        return insert_in_bulk(cx, &insert, &name, position).await;
+    }
+    let insertion = Insertion { insert, name, position };
+    change(cx, Concern::Related(&insertion.name), &insertion).await
+}
+
+/// Whether the rows may go straight to the base: many into a table without any, in a transaction by itself.
+fn is_bulk(cx: &StatementContext<'_>, insert: &ast::Insert, name: &str) -> bool {
+    let is_query = insert.source.as_ref().is_some_and(|query| !matches!(query.body.as_ref(), SetExpr::Values(_)));
+    let is_plain = insert.on.is_none() && insert.returning.is_none();
+    let snapshot = cx.db.snapshot();
+    let is_empty = snapshot.catalog.get(name).is_some_and(|table| {
+        // What foreign keys refer to is looked up row by row.
+        table.is_free_of_references()
+            && table.root.is_empty()
+            && snapshot.delta(table).is_none_or(|delta| delta.rows() == 0)
+    });
+    is_query && is_plain && is_empty && !cx.transactions.outlives_statement()
+}
+
+async fn insert_in_bulk(
+    cx: &StatementContext<'_>,
+    insert: &ast::Insert,
+    name: &str,
+    position: Option<Position>,
+) -> Result<StatementResult> {
+    let table = Arc::clone(cx.db.snapshot().catalog.table(name)?);
+    let env = Arc::new(cx.env().await?);
+    let source = Source::read(cx, &env, insert, &table).await?;
+    let statement = ast::Statement::Query(Box::new(source.query));
+    let planned = cx.plan(&statement).await?;
+    fit(planned.plan.schema().fields().len(), &source.columns, &table).map_err(|error| error.at(position))?;
+    // Parts of the plan run from here on: none of them may wait for the publication that waits for it.
+    let _publishing = cx.sequences.publishing();
+    let stream = cx.start(planned)?;
+    let inserted = load_stream(cx, stream, table, source.columns).await?;
+    Ok(StatementResult::done("INSERT", inserted))
+}
+
+async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &ast::Insert, name: &str) -> Result<Work> {
+    let table = Arc::clone(env.snapshot.catalog.table(name)?);
+    let on_conflict = OnConflict::read(insert.on.as_ref(), &table)?;
+    let source = Source::read(cx, env, insert, &table).await?;
+    let found = cx.rows_of(env, source.query).await?;
+    fit(found.num_columns(), &source.columns, &table)?;
+    let rows = conform(&found, &table, &source.columns, 1)?;
+    RowChecks::new(&cx.planner.state(), &table)?.check(&rows)?;
+    let alias = insert.table_alias.as_ref().map_or_else(|| name.to_owned(), |alias| alias.alias.value.clone());
+    let resolved = match on_conflict {
+        OnConflict::Refuse => Resolved::all_new(rows),
+        on_conflict => cx.resolve(env, &table, &alias, rows, on_conflict).await?,
+    };
+    let returned = match &insert.returning {
+        None => None,
+        Some(items) => Some(Returning::new(items, &[])?.of_rows(cx, env, &alias, resolved.rows()?).await?),
+    };
+    Ok(Box::new(move |change: &mut Change<'_, '_>| {
+        let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
+        add(&mut writer, change, &resolved.new, 1)?;
+        let updated = resolved.updated.iter().map(|pair| (&pair.before, &pair.after));
+        for (before, after) in updated {
+            writer.update(change.transaction, &after.0, &before.1, &after.1)?;
         }
-        self.db.snapshot().catalog.table(&name).map_err(|error| error.at(position))?;
-        if self.is_bulk(&insert, &name) {
-            return self.insert_in_bulk(&insert, &name, position).await;
-        }
-        let tables = self.related_tables(&name);
-        self.change(&tables, &Insertion { insert, name, position }).await
-    }
-
-    /// Whether the rows may go straight to the base: many into a table without any, in a transaction by itself.
-    fn is_bulk(&self, insert: &ast::Insert, name: &str) -> bool {
-        let is_query = insert.source.as_ref().is_some_and(|query| !matches!(query.body.as_ref(), SetExpr::Values(_)));
-        let is_plain = insert.on.is_none() && insert.returning.is_none();
-        let snapshot = self.db.snapshot();
-        let is_empty = snapshot.catalog.get(name).is_some_and(|table| {
-            table.root.is_empty() && snapshot.delta(table).is_none_or(|delta| delta.rows.rows() == 0)
-        });
-        is_query && is_plain && is_empty && !self.outlives_statement()
-    }
-
-    async fn insert_in_bulk(
-        &self,
-        insert: &ast::Insert,
-        name: &str,
-        position: Option<Position>,
-    ) -> Result<StatementResult> {
-        let table = Arc::clone(self.db.snapshot().catalog.table(name)?);
-        let env = self.env().await?;
-        let source = Source::read(self, &env, insert, &table).await?;
-        let statement = ast::Statement::Query(Box::new(source.query));
-        let Planned { plan, context, .. } = self.plan(&statement).await?;
-        fit(plan.schema().fields().len(), &source.columns, &table).map_err(|error| error.at(position))?;
-        // Parts of the plan run from here on: none of them may wait for the publication that waits for it.
-        let _publishing = self.sequences.publishing();
-        let stream = datafusion::physical_plan::execute_stream(plan, context)?;
-        let inserted = self.load_stream(stream, table, source.columns).await?;
-        Ok(StatementResult::done("INSERT", inserted))
-    }
-
-    async fn plan_insert(&self, env: &Arc<QueryEnv>, insert: &ast::Insert, name: &str) -> Result<Work> {
-        let table = Arc::clone(env.snapshot.catalog.table(name)?);
-        let on_conflict = OnConflict::read(insert.on.as_ref(), &table)?;
-        let source = Source::read(self, env, insert, &table).await?;
-        let found = self.rows_of(env, source.query).await?;
-        fit(found.num_columns(), &source.columns, &table)?;
-        let rows = conform(&found, &table, &source.columns, 1)?;
-        self.row_checks(&table)?.check(&rows)?;
-        let alias = insert.table_alias.as_ref().map_or_else(|| name.to_owned(), |alias| alias.alias.value.clone());
-        let resolved = match on_conflict {
-            OnConflict::Refuse => Resolved::all_new(rows),
-            on_conflict => self.resolve(env, &table, &alias, rows, on_conflict).await?,
-        };
-        let returned = match &insert.returning {
-            None => None,
-            Some(items) => Some(self.returning(env, &alias, items, resolved.rows()?).await?),
-        };
-        Ok(Box::new(move |change: &mut Change<'_, '_>| {
-            let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
-            add(&mut writer, change, &resolved.new, 1)?;
-            let updated = resolved.updated.iter().map(|pair| (&pair.before, &pair.after));
-            for (before, after) in updated {
-                writer.update(change.transaction, &after.0, &before.1, &after.1)?;
-            }
-            drop(writer);
-            see_to(change, &table, &mut resolved.updated.iter().map(|pair| (Some(&pair.before), Some(&pair.after))))?;
-            Ok(answer("INSERT", resolved.new.num_rows() + resolved.updated.len(), returned)?)
-        }))
-    }
+        drop(writer);
+        see_to(change, &table, &mut resolved.updated.iter().map(|pair| (Some(&pair.before), Some(&pair.after))))?;
+        Ok(answer("INSERT", resolved.new.num_rows() + resolved.updated.len(), returned))
+    }))
 }
 
 /// Adds rows of the table's own types; `first_row` counts them for messages.
@@ -143,7 +147,7 @@ struct Source {
 }
 
 impl Source {
-    async fn read(session: &Session, env: &Arc<QueryEnv>, insert: &ast::Insert, table: &Table) -> Result<Self> {
+    async fn read(cx: &StatementContext<'_>, env: &Arc<QueryEnv>, insert: &ast::Insert, table: &Table) -> Result<Self> {
         let mut columns = Vec::with_capacity(insert.columns.len());
         for name in &insert.columns {
             let (name, position) = object_name(name)?;
@@ -164,7 +168,7 @@ impl Source {
             // As in PostgreSQL, fewer values than columns fill the first ones, if no columns are named.
             let width = match Defaults::width(query) {
                 Some(width) => width,
-                None => session.width_of(env, query).await?,
+                None => width_of(cx, env, query).await?,
             };
             if width > table.columns.len() {
                 return Err(SqlError::invalid("INSERT has more expressions than target columns").code("42601"));

@@ -1,20 +1,21 @@
-//! SELECT … FOR UPDATE inside of a transaction: the rows are written anew as they are, so that nobody else changes them before it ends.
+//! SELECT … FOR UPDATE inside of a transaction: the rows are written anew as they are, so that nobody else changes them
+//! before it ends.
 //!
-//! All rows that the condition meets are held, whatever LIMIT says. FOR SHARE holds them as FOR UPDATE does. Outside of a transaction
-//! there is nothing to hold them for.
+//! All rows that the condition meets are held, whatever LIMIT says. FOR SHARE holds them as FOR UPDATE does. Outside of
+//! a transaction there is nothing to hold them for.
 
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, SetExpr};
 use futures::future::BoxFuture;
 
-use super::RowWriter;
-use super::delete::{old_columns, old_readers};
-use super::query::{Target, select, table_batch};
-use crate::error::{Result, SqlError};
-use crate::query_env::QueryEnv;
-use crate::session::{Session, StatementResult};
-use crate::transaction::{Change, ChangeStatement, Work};
+use super::change::{ChangeStatement, Concern, Work, change};
+use super::query::{Target, old_columns, old_readers, select, table_batch};
+use super::writer::RowWriter;
+use crate::context::StatementContext;
+use crate::statement::StatementResult;
+use crate::transaction::{Change, ChangeEnv};
+use saki_catalog::{Result, SqlError};
 
 /// The rows of a table that a query is about.
 struct Lock {
@@ -23,44 +24,41 @@ struct Lock {
 }
 
 impl ChangeStatement for Lock {
-    fn plan<'a>(&'a self, session: &'a Session, env: &'a Arc<QueryEnv>) -> BoxFuture<'a, Result<Work>> {
-        Box::pin(session.plan_lock(env, self))
+    fn plan<'a>(&'a self, cx: &'a StatementContext<'_>, env: &'a ChangeEnv<'a>) -> BoxFuture<'a, Result<Work>> {
+        Box::pin(plan_lock(cx, env, self))
     }
 }
 
-impl Session {
-    /// Holds the rows that a query asks to be held, and takes its wish away.
-    pub(crate) async fn hold_rows(&self, query: &mut ast::Query) -> Result<()> {
-        let locks = std::mem::take(&mut query.locks);
-        if locks.is_empty() {
-            return Ok(());
-        }
-        if let Some(lock) = locks.iter().find(|lock| lock.nonblock.is_some()) {
-            return Err(SqlError::unsupported(format!("{lock} is not supported")).hint("FOR UPDATE alone waits"));
-        }
-        let lock = Lock::read(query)?;
-        if self.outlives_statement() {
-            let tables = [lock.target.name.clone()];
-            self.change(&tables, &lock).await?;
-        }
-        Ok(())
+/// Holds the rows that a query asks to be held, and takes its wish away.
+pub async fn hold_rows(cx: &StatementContext<'_>, query: &mut ast::Query) -> Result<()> {
+    let locks = std::mem::take(&mut query.locks);
+    if locks.is_empty() {
+        return Ok(());
     }
+    if let Some(lock) = locks.iter().find(|lock| lock.nonblock.is_some()) {
+        return Err(SqlError::unsupported(format!("{lock} is not supported")).hint("FOR UPDATE alone waits"));
+    }
+    let lock = Lock::read(query)?;
+    if cx.transactions.outlives_statement() {
+        change(cx, Concern::Table(&lock.target.name), &lock).await?;
+    }
+    Ok(())
+}
 
-    async fn plan_lock(&self, env: &Arc<QueryEnv>, lock: &Lock) -> Result<Work> {
-        let table = Arc::clone(env.snapshot.catalog.table(&lock.target.name)?);
-        let columns = old_columns(&table, &lock.target);
-        let query = select(columns, vec![lock.target.relation.clone()], lock.selection.clone())?;
-        let found = self.rows_of(&env.with_row_id(&table), query).await?;
-        let rows = table_batch(&found, &table, 0)?;
-        Ok(Box::new(move |change: &mut Change<'_, '_>| {
-            let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
-            let entries = writer.entries(&old_readers(&rows, &found, &table)?, rows.num_rows())?;
-            for (key, row) in &entries {
-                writer.update(change.transaction, key, row, row)?;
-            }
-            Ok(StatementResult::done("SELECT", entries.len() as u64))
-        }))
-    }
+async fn plan_lock(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, lock: &Lock) -> Result<Work> {
+    let table = Arc::clone(env.snapshot.catalog.table(&lock.target.name)?);
+    let columns = old_columns(&table, &lock.target);
+    let query = select(columns, vec![lock.target.relation.clone()], lock.selection.clone())?;
+    let found = cx.rows_of(&env.with_row_id(&table), query).await?;
+    let rows = table_batch(&found, &table, 0)?;
+    Ok(Box::new(move |change: &mut Change<'_, '_>| {
+        let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
+        let entries = writer.entries(&old_readers(&rows, &found, &table)?, rows.num_rows())?;
+        for (key, row) in &entries {
+            writer.update(change.transaction, key, row, row)?;
+        }
+        Ok(StatementResult::done("SELECT", entries.len() as u64))
+    }))
 }
 
 impl Lock {

@@ -6,35 +6,27 @@
 //!                 statement's own snapshot)                                            looked up in delta and base
 //! ```
 //!
-//! All rows are found before any is changed, so that a statement never meets its own changes. What RETURNING says is worked out
-//! on the new rows before they are written; if another transaction gets in the way, all of it is done again.
+//! All rows are found before any is changed, so that a statement never meets its own changes. What RETURNING says is
+//! worked out on the new rows before they are written; if another transaction gets in the way, all of it is done again.
 
+mod addition;
+mod bulk;
+mod change;
 mod conflict;
-mod copy;
 mod delete;
 mod finder;
 mod insert;
 mod lock;
 mod query;
 mod references;
-mod returning;
 mod search;
 mod update;
 mod writer;
 
-use arrow_array::RecordBatch;
-
-use crate::error::Result;
-use crate::session::StatementResult;
-
-pub(crate) use finder::Finder;
-pub(crate) use query::StandIns;
-pub(crate) use writer::RowWriter;
-
-/// What a statement answers: a count, or what RETURNING said as well.
-fn answer(tag: &str, rows: usize, returned: Option<RecordBatch>) -> Result<StatementResult> {
-    Ok(match returned {
-        None => StatementResult::done(tag, rows as u64),
-        Some(batch) => StatementResult::returning(tag, rows as u64, batch),
-    })
-}
+pub use addition::write_stream;
+pub use bulk::feed;
+pub use delete::delete;
+pub use insert::insert;
+pub use lock::hold_rows;
+pub use update::update;
+pub use writer::RowWriter;

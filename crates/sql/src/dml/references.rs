@@ -1,8 +1,8 @@
-//! Foreign keys within a statement: once it has changed its rows, what they refer to must be there, and what refers to rows that have
-//! gone is refused, or changes as well.
+//! Foreign keys within a statement: once it has changed its rows, what they refer to must be there, and what refers to
+//! rows that have gone is refused, or changes as well.
 //!
-//! That a row referred to stays until the transaction commits is seen to by writing it anew as it is: whoever deletes it meanwhile
-//! meets that, as any other change of the row.
+//! That a row referred to stays until the transaction commits is seen to by writing it anew as it is: whoever deletes
+//! it meanwhile meets that, as any other change of the row.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,15 +10,12 @@ use std::sync::Arc;
 use saki_base::{TableId, Value};
 use saki_mvcc::Transaction;
 
-use super::RowWriter;
-use super::writer::Entry;
-use crate::catalog::{Catalog, Table};
+use super::writer::RowWriter;
 use crate::constraint::{Consequence, ForeignKeys, Keys, NewValue};
 use crate::database::Database;
-use crate::delta::ReadView;
-use crate::entries::{EntryDecoder, EntryEncoder};
-use crate::error::{Result, SqlError};
 use crate::transaction::{Change, Refusal};
+use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, SqlError, Table};
+use saki_store::{Entry, ReadView};
 
 /// Values of a whole row, the hidden row id last where there is one.
 type Row = Vec<Value>;
@@ -137,7 +134,7 @@ impl<'c> References<'c, '_> {
                 NewValue::Value(value) => value,
                 NewValue::Default => self.default(table, column)?,
             };
-            crate::columns::check_value(new[column].as_ref(), &table.columns[column], table)?;
+            saki_catalog::columns::check_value(new[column].as_ref(), &table.columns[column], table)?;
         }
         let (before, after) = (encoded(table, row)?, encoded(table, &new)?);
         self.write(table, |writer, transaction| {
@@ -164,7 +161,7 @@ impl<'c> References<'c, '_> {
             },
             Some(other) => return Err(unsupported_default(&other)),
         };
-        Value::parse(table.columns[column].data_type, &text).map_err(|error| SqlError::data(error.to_string()))
+        Ok(Value::parse(table.columns[column].data_type, &text)?)
     }
 
     fn write(
@@ -201,8 +198,7 @@ fn unsupported_default(expression: &dyn std::fmt::Display) -> SqlError {
 impl Keys for References<'_, '_> {
     fn exists(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<bool> {
         let Some((key, row)) = self.find(table, columns, values)?.into_iter().next() else { return Ok(false) };
-        let kept = self
-            .write(table, |writer, transaction| Ok(transaction.write(&writer.finder.delta.rows, &key, Some(&row))?));
+        let kept = self.write(table, |writer, transaction| writer.hold(transaction, &key, &row));
         match kept {
             Ok(()) => Ok(true),
             Err(Refusal::Error(error)) => Err(error),

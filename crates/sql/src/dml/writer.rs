@@ -1,4 +1,5 @@
-//! Rows into a delta, with the constraints that keys are: what the engine cannot see, because it lies in the base, is looked up here.
+//! Rows into a delta, with the constraints that keys are: what the engine cannot see, because it lies in the base, is
+//! looked up here.
 
 use std::sync::Arc;
 
@@ -6,17 +7,12 @@ use arrow_array::RecordBatch;
 use saki_mvcc::Transaction;
 
 use super::finder::Finder;
-use crate::catalog::Table;
-use crate::columns::{ColumnReader, check_batch};
 use crate::database::Database;
-use crate::entries::{EntryDecoder, EntryEncoder};
-use crate::error::{Result, SqlError};
-use crate::load::{duplicate, not_unique};
-use crate::snapshot::Snapshot;
 use crate::transaction::Refusal;
-
-/// An encoded row: its key, and the rest.
-pub type Entry = (Vec<u8>, Vec<u8>);
+use saki_catalog::columns::check_batch;
+use saki_catalog::{ColumnReader, EntryDecoder, EntryEncoder, Result, SqlError, Table};
+use saki_store::load::{duplicate, not_unique};
+use saki_store::{Entry, Snapshot};
 
 /// Writes rows of one table in one transaction.
 pub struct RowWriter<'d> {
@@ -63,7 +59,7 @@ impl<'d> RowWriter<'d> {
             return Err(duplicate(&self.finder.table, &self.finder.layout, key).into());
         }
         self.check_uniques(transaction, key, row, None)?;
-        Ok(transaction.write(&self.finder.delta.rows, key, Some(row))?)
+        self.write(transaction, key, Some(row))
     }
 
     /// Gives the row of a key, which is there, a new content.
@@ -75,12 +71,21 @@ impl<'d> RowWriter<'d> {
         row: &[u8],
     ) -> Result<(), Refusal> {
         self.check_uniques(transaction, key, row, Some(before))?;
-        Ok(transaction.write(&self.finder.delta.rows, key, Some(row))?)
+        self.write(transaction, key, Some(row))
     }
 
     /// Removes the row of a key, which is there.
     pub fn delete(&mut self, transaction: &mut Transaction<'_>, key: &[u8]) -> Result<(), Refusal> {
-        Ok(transaction.write(&self.finder.delta.rows, key, None)?)
+        self.write(transaction, key, None)
+    }
+
+    /// Writes the row of a key, which is there, anew as it is: whoever changes it meets that.
+    pub fn hold(&self, transaction: &mut Transaction<'_>, key: &[u8], row: &[u8]) -> Result<(), Refusal> {
+        self.write(transaction, key, Some(row))
+    }
+
+    fn write(&self, transaction: &mut Transaction<'_>, key: &[u8], row: Option<&[u8]>) -> Result<(), Refusal> {
+        Ok(self.finder.delta.write(transaction, key, row)?)
     }
 
     fn check_uniques(
@@ -104,7 +109,7 @@ impl<'d> RowWriter<'d> {
     }
 
     fn not_unique(&self, unique: usize, key: &[u8], row: &[u8]) -> SqlError {
-        let (table, index) = (&self.finder.table, self.finder.unique(unique).index);
+        let (table, index) = (&self.finder.table, self.finder.unique(unique));
         let mut encoder = EntryEncoder::new(table.index_layout(&table.indexes[index]));
         match EntryDecoder::new(Arc::clone(&self.finder.layout)).encode(table, key, row, &mut encoder) {
             Ok(()) => not_unique(table, index, &encoder.layout, &encoder.key),

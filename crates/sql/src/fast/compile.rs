@@ -1,6 +1,7 @@
 //! Recognises fast statements.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
@@ -10,10 +11,10 @@ use datafusion::sql::sqlparser::ast::{
 use saki_base::{DataType, Value};
 
 use super::expr::{Expr, Operator, is_simple};
-use super::{FastPlan, Operation};
-use crate::catalog::{Catalog, Table};
-use crate::described::Described;
-use crate::statement::{name_of, object_name};
+use super::plan::{FastPlan, Operation};
+use crate::planner::Described;
+use saki_catalog::{Catalog, Table};
+use saki_postgres::statement::{name_of, object_name};
 
 impl FastPlan {
     /// Compiles a statement; `None` if it has to go the ordinary way, where errors are found as well.
@@ -73,7 +74,8 @@ impl<'t> Compiler<'t> {
         };
         let (table, delta) = (self.table.name.clone(), self.table.delta);
         let layout = Arc::new(self.table.primary_layout());
-        Some(FastPlan { table, delta, layout, operation, parameters, output, schema })
+        let free_in = AtomicU64::new(0);
+        Some(FastPlan { table, delta, free_in, layout, operation, parameters, output, schema })
     }
 
     pub fn column(&self, expr: &ast::Expr) -> Option<usize> {
@@ -218,7 +220,7 @@ fn select(query: &ast::Query, catalog: &Catalog) -> Option<FastPlan> {
         && select.prewhere.is_none()
         && select.named_window.is_empty()
         && select.lateral_views.is_empty()
-        && matches!(&select.group_by, GroupByExpr::Expressions(list, modifiers) if list.is_empty() && modifiers.is_empty());
+        && is_ungrouped(&select.group_by);
     let [relation] = &select.from[..] else { return None };
     if !is_plain {
         return None;
@@ -259,6 +261,10 @@ fn select(query: &ast::Query, catalog: &Catalog) -> Option<FastPlan> {
     let shown: Vec<_> = output.iter().map(|(name, _)| name.as_str()).zip(columns.iter().copied()).collect();
     let range = compiler.range(query, select.selection.as_ref()?, &shown)?;
     compiler.finish(Operation::Range { range, columns }, output)
+}
+
+fn is_ungrouped(group_by: &GroupByExpr) -> bool {
+    matches!(group_by, GroupByExpr::Expressions(list, modifiers) if list.is_empty() && modifiers.is_empty())
 }
 
 fn compile_update(update: &ast::Update, catalog: &Catalog) -> Option<FastPlan> {

@@ -6,9 +6,9 @@ use saki_base::{DataType, KeyColumn};
 use super::compile::Compiler;
 use super::expr::Expr;
 use super::range::Range;
-use crate::catalog::EntryLayout;
-use crate::key_range::exact_in_keys;
-use crate::statement::name_of;
+use saki_catalog::EntryLayout;
+use saki_catalog::key_range::exact_in_keys;
+use saki_postgres::statement::name_of;
 
 /// What a condition says of one column.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use datafusion::common::ScalarValue;
 use saki_base::{DataType, Value, ValueRef};
 
-use crate::error::{Result, SqlError};
+use saki_catalog::{Result, SqlError};
 
 /// A value to be.
 #[derive(Clone, Debug)]

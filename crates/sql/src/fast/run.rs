@@ -1,27 +1,29 @@
 //! Carrying fast statements out.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::common::ScalarValue;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast;
 use saki_base::{DataType, Value, ValueRef, wall_micros};
-use saki_mvcc::{Holder, Receipt, Seen, Transaction};
+use saki_mvcc::{Direction, Holder, Receipt, Transaction};
 
 use super::expr::{Expr, Inputs};
-use super::{FastPlan, Operation};
-use crate::catalog::{EntryLayout, Table};
-use crate::convert::array_of;
-use crate::database::Database;
-use crate::delta::Delta;
+use super::plan::{FastPlan, Operation};
+use super::range::{Bounds, Range};
+use crate::database::{Database, Stoppable};
 use crate::dml::RowWriter;
-use crate::entries::{EntryDecoder, EntryEncoder};
-use crate::error::Result;
-use crate::session::{Session, StatementResult};
-use crate::snapshot::Snapshot;
-use crate::transaction::{Refusal, Transactions};
+use crate::statement::StatementResult;
+use crate::transaction::{Refusal, SessionTransactions, Transactions, is_unchanged};
+use saki_catalog::convert::array_of;
+use saki_catalog::{EntryDecoder, EntryEncoder, EntryLayout, Result, SqlError, Table};
+use saki_store::locks::LockMode;
+use saki_store::{Delta, IndexEntries, Point, Short, Snapshot, TableReader};
+
+/// Entries of a range that are read on either side at most, from memory alone: what takes more goes the ordinary way.
+const ENTRIES_MAX: usize = 1000;
 
 /// Takes the rows of an answer.
 pub trait RowSink {
@@ -48,12 +50,19 @@ enum Attempt {
     Ordinary,
 }
 
-impl Session {
-    /// Runs a compiled statement. Rows go to `sink` before it is known that they may be shown: the caller keeps them until this returns.
+/// Runs compiled statements in a session's transactions.
+pub struct Runner<'s> {
+    pub db: &'s Arc<Database>,
+    pub transactions: &'s SessionTransactions,
+}
+
+impl Runner<'_> {
+    /// Runs a compiled statement. Rows go to `sink` before it is known that they may be shown: the caller keeps them
+    /// until this returns.
     ///
     /// # Errors
     /// Those of the statement; the transaction, if one is open, has failed then.
-    pub async fn execute_fast(
+    pub async fn execute(
         &self,
         plan: &FastPlan,
         values: &[ScalarValue],
@@ -63,22 +72,26 @@ impl Session {
         loop {
             let attempt = {
                 let Ok(mut transactions) = self.transactions.try_lock() else { return Ok(FastAnswer::Ordinary) };
-                self.try_fast(&mut transactions, plan, values, sink)?
+                self.try_fast(&mut transactions, plan, values, sink)
+            };
+            let attempt = match attempt {
+                Ok(attempt) => attempt,
+                Err(error) => return Err(self.transactions.failed(error).await),
             };
             match attempt {
                 Attempt::Done(rows, receipt) => {
-                    self.acknowledge(receipt).await?;
+                    self.transactions.acknowledge(receipt).await?;
                     return Ok(FastAnswer::Done(rows));
                 }
                 Attempt::Ordinary => return Ok(FastAnswer::Ordinary),
-                Attempt::Conflict(Some(holder)) => self.wait_for(holder).await?,
+                Attempt::Conflict(Some(holder)) => self.transactions.wait_for(holder).await?,
                 Attempt::Conflict(None) => tokio::task::yield_now().await,
                 // Too long for a page, or pushed out of memory again at once.
                 Attempt::Read(..) if has_read => return Ok(FastAnswer::Ordinary),
                 Attempt::Read(table, key) => {
                     has_read = true;
-                    let read = move |db: &Database| db.base_reader().get(&table.root, &key).map(drop);
-                    self.blocking(read).await?;
+                    let read = move |db: &Stoppable<'_>| db.base_reader().get(&table.root, &key).map(drop);
+                    self.db.blocking(read).await?;
                 }
             }
         }
@@ -98,17 +111,17 @@ impl Session {
         if plan.is_change() && (transactions.is_read_only() || self.db.writable().is_err()) {
             return Ok(Attempt::Ordinary);
         }
-        let Some(snapshot) = transactions.begin_statement(&self.db)? else { return Ok(Attempt::Ordinary) };
+        let Some(snapshot) = transactions.begin_statement(self.db)? else { return Ok(Attempt::Ordinary) };
         let known = snapshot.catalog.get(&plan.table).filter(|table| table.delta == plan.delta);
         let Some((table, delta)) = known.and_then(|table| Some((table, snapshot.delta(table)?))) else {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         };
-        if plan.is_change() && !transactions.pass_gate(table, delta) {
+        if !self.may_use(transactions, &snapshot, table, plan) {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         }
-        let operation = Running { db: &self.db, snapshot: &snapshot, table, delta, layout: &plan.layout, values };
+        let operation = Running { db: self.db, snapshot: &snapshot, table, delta, layout: &plan.layout, values };
         let worked = transactions.within(|transaction| {
             let start = transaction.savepoint();
             let outcome = operation.run(&plan.operation, transaction, sink);
@@ -133,30 +146,36 @@ impl Session {
             Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
         }
     }
+
+    /// Locks a table, if that takes no waiting, and sees to it that a change meets the newest definition of it. A query
+    /// by itself needs no lock: its snapshot keeps the table as it is.
+    fn may_use(&self, transactions: &Transactions, snapshot: &Snapshot, table: &Table, plan: &FastPlan) -> bool {
+        if !plan.is_change() {
+            return !transactions.outlives_statement() || transactions.try_lock_table(table.id, LockMode::AccessShare);
+        }
+        let is_locked =
+            plan.is_free_of_rules(snapshot, table) && transactions.try_lock_table(table.id, LockMode::RowExclusive);
+        // Locked first: from here on nobody changes the table.
+        is_locked
+            && (self.db.is_newest(snapshot)
+                || is_unchanged(&snapshot.catalog, &self.db.snapshot().catalog, &table.name))
+    }
 }
 
-pub enum Step {
+enum Step {
     Done(u64),
     /// This key's page is not in memory.
     Read(Vec<u8>),
     Ordinary,
 }
 
-/// Where the row of a key is.
-enum Place {
-    Nowhere,
-    Row(Vec<u8>),
-    /// On a page that is not in memory.
-    Away,
-}
-
-pub struct Running<'r> {
-    pub db: &'r Database,
+struct Running<'r> {
+    db: &'r Database,
     snapshot: &'r Snapshot,
-    pub table: &'r Arc<Table>,
-    pub delta: &'r Arc<Delta>,
-    pub layout: &'r Arc<EntryLayout>,
-    pub values: &'r [ScalarValue],
+    table: &'r Arc<Table>,
+    delta: &'r Arc<Delta>,
+    layout: &'r Arc<EntryLayout>,
+    values: &'r [ScalarValue],
 }
 
 impl Running<'_> {
@@ -170,12 +189,17 @@ impl Running<'_> {
             Operation::Insert { values } => self.insert(values, transaction),
             Operation::Select { key, columns } => {
                 let Some(key) = self.key(key)? else { return Ok(Step::Done(0)) };
-                self.with_row(transaction, &key, |row| {
+                let show = |row: &[u8]| {
                     EntryDecoder::new(Arc::clone(self.layout)).decode(self.table, &key, row, |values| {
                         let out: Vec<ValueRef<'_>> = columns.iter().map(|column| values[*column]).collect();
                         sink.row(&out);
                     })
-                })
+                };
+                match self.find(transaction, &key, show)? {
+                    Point::Nowhere => Ok(Step::Done(0)),
+                    Point::Away => Ok(Step::Read(key)),
+                    Point::Row(shown) => Ok(shown.map(|()| Step::Done(1))?),
+                }
             }
             Operation::Range { range, columns } => self.range(range, transaction, |values| {
                 let out: Vec<ValueRef<'_>> = columns.iter().map(|column| values[*column]).collect();
@@ -183,24 +207,63 @@ impl Running<'_> {
             }),
             Operation::Delete { key } => {
                 let Some(key) = self.key(key)? else { return Ok(Step::Done(0)) };
-                match self.find(transaction, &key)? {
-                    Place::Nowhere => Ok(Step::Done(0)),
-                    Place::Away => Ok(Step::Read(key)),
-                    Place::Row(_) => {
-                        transaction.write(&self.delta.rows, &key, None)?;
+                match self.find(transaction, &key, |_| ())? {
+                    Point::Nowhere => Ok(Step::Done(0)),
+                    Point::Away => Ok(Step::Read(key)),
+                    Point::Row(()) => {
+                        self.delta.write(transaction, &key, None)?;
                         Ok(Step::Done(1))
                     }
                 }
             }
             Operation::Update { key, assigned } => {
                 let Some(key) = self.key(key)? else { return Ok(Step::Done(0)) };
-                match self.find(transaction, &key)? {
-                    Place::Nowhere => Ok(Step::Done(0)),
-                    Place::Away => Ok(Step::Read(key)),
-                    Place::Row(before) => self.update(&key, &before, assigned, transaction),
+                match self.find(transaction, &key, <[u8]>::to_vec)? {
+                    Point::Nowhere => Ok(Step::Done(0)),
+                    Point::Away => Ok(Step::Read(key)),
+                    Point::Row(before) => self.update(&key, &before, assigned, transaction),
                 }
             }
         }
+    }
+
+    /// Shows the rows of a range.
+    fn range(
+        &self,
+        range: &Range,
+        transaction: &Transaction<'_>,
+        mut show: impl FnMut(&[ValueRef<'_>]),
+    ) -> Result<Step, Refusal> {
+        let inputs = Inputs { row: &[], parameters: self.values, now: 0 };
+        let limit = match &range.limit {
+            None => usize::MAX,
+            Some(limit) => match limit.value(DataType::Int8, &inputs)? {
+                ValueRef::Int8(rows) if rows >= 0 => usize::try_from(rows).unwrap_or(usize::MAX),
+                ValueRef::Null => usize::MAX,
+                _ => return Ok(Step::Ordinary),
+            },
+        };
+        let layout = match range.index {
+            None => Arc::clone(self.layout),
+            Some(index) => Arc::new(self.table.index_layout(&self.table.indexes[index])),
+        };
+        let Some(bounds) = range.bounds(layout.key.columns(), &inputs)? else { return Ok(Step::Done(0)) };
+        let direction = if range.is_reverse { Direction::Reverse } else { Direction::Forward };
+        let short = Short { rows: limit, entries: ENTRIES_MAX, direction };
+        let (reader, base) = (TableReader::new(self.table, self.delta, transaction), self.db.base_reader());
+        let read = match range.index {
+            None => reader.range_cached(&base, borrowed(&bounds), short)?,
+            Some(index) => {
+                let entries = IndexEntries::new(self.table, index);
+                reader.index_range_cached(&base, &entries, borrowed(&bounds), short)?
+            }
+        };
+        let Some(rows) = read else { return Ok(Step::Ordinary) };
+        let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
+        for (key, row) in &rows {
+            decoder.decode(self.table, key, row, &mut show)?;
+        }
+        Ok(Step::Done(rows.len() as u64))
     }
 
     fn update(
@@ -223,7 +286,7 @@ impl Running<'_> {
             let mut writer = RowWriter::new(self.db, self.snapshot, self.table)?;
             writer.update(transaction, key, before, &encoder.row)?;
         } else {
-            transaction.write(&self.delta.rows, key, Some(&encoder.row))?;
+            self.delta.write(transaction, key, Some(&encoder.row))?;
         }
         Ok(Step::Done(1))
     }
@@ -245,13 +308,13 @@ impl Running<'_> {
         let mut encoder = EntryEncoder::new(Arc::clone(self.layout));
         encoder.encode(&mut Vec::new(), |column| row[column])?;
         if is_keyed {
-            match self.find(transaction, &encoder.key)? {
-                Place::Nowhere => {}
-                Place::Away => return Ok(Step::Read(encoder.key)),
-                Place::Row(_) => return Err(crate::load::duplicate(self.table, self.layout, &encoder.key).into()),
+            match self.find(transaction, &encoder.key, |_| ())? {
+                Point::Nowhere => {}
+                Point::Away => return Ok(Step::Read(encoder.key)),
+                Point::Row(()) => return Err(saki_store::load::duplicate(self.table, self.layout, &encoder.key).into()),
             }
         }
-        transaction.write(&self.delta.rows, &encoder.key, Some(&encoder.row))?;
+        self.delta.write(transaction, &encoder.key, Some(&encoder.row))?;
         Ok(Step::Done(1))
     }
 
@@ -259,7 +322,7 @@ impl Running<'_> {
     fn checked<'v>(&self, column: usize, expr: &'v Expr, inputs: &Inputs<'v>) -> Result<ValueRef<'v>> {
         let definition = &self.table.columns[column];
         let value = expr.value(definition.data_type, inputs)?;
-        crate::columns::check_value(value, definition, self.table)?;
+        saki_catalog::columns::check_value(value, definition, self.table)?;
         Ok(value)
     }
 
@@ -274,49 +337,22 @@ impl Running<'_> {
             }
         }
         let mut encoded = Vec::with_capacity(16);
-        self.layout.key.encode(&values, &mut encoded).map_err(crate::entries::key_error)?;
+        self.layout.key.encode(&values, &mut encoded).map_err(SqlError::from)?;
         Ok(Some(encoded))
     }
 
-    fn with_row(
-        &self,
-        transaction: &Transaction<'_>,
-        key: &[u8],
-        show: impl FnOnce(&[u8]) -> Result<()>,
-    ) -> Result<Step, Refusal> {
-        if let Seen::Row(found) = transaction.look(&self.delta.rows, key) {
-            show(found.body)?;
-            return Ok(Step::Done(1));
-        }
-        match self.find(transaction, key)? {
-            Place::Nowhere => Ok(Step::Done(0)),
-            Place::Away => Ok(Step::Read(key.to_vec())),
-            Place::Row(row) => {
-                show(&row)?;
-                Ok(Step::Done(1))
-            }
-        }
-    }
-
-    fn find(&self, transaction: &Transaction<'_>, key: &[u8]) -> Result<Place> {
-        match transaction.look(&self.delta.rows, key) {
-            Seen::Row(found) => return Ok(Place::Row(found.body.to_vec())),
-            Seen::Deleted => return Ok(Place::Nowhere),
-            Seen::Absent => {}
-        }
-        let mut row = Vec::new();
-        let base = self.db.base_reader();
-        Ok(match base.get_cached(&self.table.root, key, &mut row)? {
-            Some(true) => Place::Row(row),
-            Some(false) => Place::Nowhere,
-            None => Place::Away,
-        })
+    fn find<T>(&self, transaction: &Transaction<'_>, key: &[u8], show: impl FnOnce(&[u8]) -> T) -> Result<Point<T>> {
+        TableReader::new(self.table, self.delta, transaction).get_cached(&self.db.base_reader(), key, show)
     }
 
     fn has_unique_index_on(&self, assigned: &[(usize, Expr)]) -> bool {
         let is_assigned = |column: usize| assigned.iter().any(|(other, _)| *other == column);
         self.table.indexes.iter().any(|index| index.unique && index.columns.iter().any(|c| is_assigned(c.column)))
     }
+}
+
+fn borrowed((low, high): &Bounds) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice))
 }
 
 /// Rows kept as values.
@@ -329,9 +365,9 @@ impl RowSink for Kept {
     }
 }
 
-impl Session {
+impl Runner<'_> {
     /// Runs a statement that was read just now, if it can be compiled.
-    pub(crate) async fn execute_compiled(&self, statement: &ast::Statement) -> Result<Option<StatementResult>> {
+    pub async fn execute_statement(&self, statement: &ast::Statement) -> Result<Option<StatementResult>> {
         if self.db.engine.get().is_none() {
             return Ok(None);
         }
@@ -340,7 +376,7 @@ impl Session {
             return Ok(None);
         }
         let mut kept = Kept::default();
-        match self.execute_fast(&plan, &[], &mut kept).await? {
+        match self.execute(&plan, &[], &mut kept).await? {
             FastAnswer::Ordinary => Ok(None),
             FastAnswer::Done(rows) => Ok(Some(match plan.schema() {
                 None => StatementResult::done(plan.verb(), rows),
@@ -357,7 +393,6 @@ impl Kept {
         };
         let arrays = plan.output.iter().enumerate().map(column).collect();
         let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
-        let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
-        Ok(StatementResult::Rows { schema, stream: Box::pin(stream) })
+        Ok(StatementResult::of_batch(schema, batch))
     }
 }

@@ -228,7 +228,9 @@ const ABOUT_OBJECTS: &[(&str, &str)] = &[
     ),
     (
         "SELECT sequencename, start_value, increment_by, max_value, cycle, last_value FROM pg_sequences ORDER BY 1",
-        "author_id_seq\t1\t1\t2147483647\tf\t2\nbook_id_seq\t1\t1\t9223372036854775807\tf\t1\ntally\t5\t2\t99\tt\t\\N\n",
+        "author_id_seq\t1\t1\t2147483647\tf\t2\n\
+         book_id_seq\t1\t1\t9223372036854775807\tf\t1\n\
+         tally\t5\t2\t99\tt\t\\N\n",
     ),
     ("SELECT viewname FROM pg_views WHERE schemaname = 'public'", "titles\n"),
     (

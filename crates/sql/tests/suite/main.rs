@@ -3,10 +3,16 @@
 mod clients;
 mod column_scans;
 mod fast_ranges;
+mod locks;
+mod merges;
 mod operators;
 mod plan_cache;
 mod plans;
 mod query_memory;
+mod released_rows;
+mod segments;
+mod sequences;
 mod sql_logic;
 mod tpch;
 mod transactions;
+mod waits;

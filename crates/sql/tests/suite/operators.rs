@@ -1,8 +1,8 @@
 //! Native operators and DataFusion's give the same answers to the same queries.
 //!
-//! Queries are made up of joins of all kinds, residual conditions, filters, expressions and aggregates, over tables with
-//! NULLs in every column, few distinct values and many, and over an empty one. What floats sum up to does not depend on order here:
-//! they are multiples of a quarter.
+//! Queries are made up of joins of all kinds, residual conditions, filters, expressions and aggregates, over tables
+//! with NULLs in every column, few distinct values and many, and over an empty one. What floats sum up to does not
+//! depend on order here: they are multiples of a quarter.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -186,15 +186,20 @@ async fn one_plan_serves_all_values_that_a_column_is_compared_with() {
 async fn plans_for_all_values_give_what_plans_for_each_give() {
     const QUERIES: [&str; 14] = [
         "SELECT * FROM customer c JOIN sale s ON s.customer = c.id WHERE c.id = $1 ORDER BY s.id",
-        "SELECT c.name, s.amount FROM customer c LEFT JOIN sale s ON s.customer = c.id AND s.amount = $2 WHERE c.id = $1 ORDER BY 2",
+        "SELECT c.name, s.amount FROM customer c LEFT JOIN sale s ON s.customer = c.id AND s.amount = $2 \
+         WHERE c.id = $1 ORDER BY 2",
         "SELECT sum(amount) FROM sale WHERE customer = $1 AND amount > $2",
         "SELECT count(*) FROM sale WHERE customer = $1 OR customer = $2",
-        "SELECT name FROM customer c WHERE EXISTS (SELECT 1 FROM sale s WHERE s.customer = c.id AND s.amount = $1) ORDER BY 1",
+        "SELECT name FROM customer c WHERE EXISTS (SELECT 1 FROM sale s \
+         WHERE s.customer = c.id AND s.amount = $1) ORDER BY 1",
         "SELECT count(*) FROM sale WHERE customer = $1 AND customer = $2",
         "SELECT region, count(*) FROM customer WHERE region = $1 GROUP BY region HAVING count(*) > $2 ORDER BY 1",
-        "SELECT x.n FROM (SELECT customer, count(*) AS n FROM sale GROUP BY customer) x WHERE x.customer = $1 AND x.n = $2",
-        "SELECT s.id FROM sale s JOIN customer c ON c.id = s.customer WHERE $1 = s.customer AND c.region = $2 ORDER BY 1",
-        "SELECT c.id FROM customer c WHERE c.region = $1 AND c.id NOT IN (SELECT customer FROM sale WHERE amount < $2) ORDER BY 1",
+        "SELECT x.n FROM (SELECT customer, count(*) AS n FROM sale GROUP BY customer) x \
+         WHERE x.customer = $1 AND x.n = $2",
+        "SELECT s.id FROM sale s JOIN customer c ON c.id = s.customer \
+         WHERE $1 = s.customer AND c.region = $2 ORDER BY 1",
+        "SELECT c.id FROM customer c WHERE c.region = $1 AND c.id NOT IN \
+         (SELECT customer FROM sale WHERE amount < $2) ORDER BY 1",
         "SELECT amount FROM sale WHERE customer = $1 ORDER BY amount DESC LIMIT $2",
         "SELECT amount, rank() OVER (ORDER BY amount) FROM sale WHERE customer = $1::int AND amount <> $2",
         "SELECT id FROM sale WHERE customer = $1 UNION ALL SELECT id FROM customer WHERE region = $2 ORDER BY 1",
@@ -250,10 +255,14 @@ async fn plans_for_all_values_give_what_plans_for_each_give() {
 async fn values_of_every_type_that_can_stay_open_find_their_rows() {
     let directory = tempfile::tempdir().unwrap();
     let session = create(directory.path()).session();
-    run(&session, "CREATE TABLE a (id int PRIMARY KEY, t text, v varchar(9), c char(5), d date, s timestamp, z timestamptz, u uuid, n numeric(9,2), f float8)").await;
+    let columns = "id int PRIMARY KEY, t text, v varchar(9), c char(5), d date, s timestamp, z timestamptz, u uuid, \
+         n numeric(9,2), f float8";
+    run(&session, &format!("CREATE TABLE a ({columns})")).await;
     run(&session, "CREATE TABLE b (id int PRIMARY KEY, a int)").await;
-    let row = "i, 't' || i, 'v' || i, 'c' || i, date '2020-01-01' + i, ('2020-01-01 ' || lpad(i::text, 2, '0') || ':00:00')::timestamp, \
-         ('2020-01-01 ' || lpad(i::text, 2, '0') || ':00:00Z')::timestamptz, ('00000000-0000-0000-0000-0000000000' || (10 + i))::uuid, i / 4.0, i / 4.0";
+    let row = "i, 't' || i, 'v' || i, 'c' || i, date '2020-01-01' + i, \
+         ('2020-01-01 ' || lpad(i::text, 2, '0') || ':00:00')::timestamp, \
+         ('2020-01-01 ' || lpad(i::text, 2, '0') || ':00:00Z')::timestamptz, \
+         ('00000000-0000-0000-0000-0000000000' || (10 + i))::uuid, i / 4.0, i / 4.0";
     run(&session, &format!("INSERT INTO a SELECT {row} FROM generate_series(1, 20) AS g(i)")).await;
     run(&session, "INSERT INTO b SELECT i, 1 + i % 20 FROM generate_series(1, 100) AS g(i)").await;
     session.database().checkpoint(&Pace::full()).unwrap();
@@ -280,7 +289,8 @@ async fn values_that_are_much_more_common_have_a_plan_of_their_own() {
     run(&session, "CREATE TABLE event (id int PRIMARY KEY, kind int, at int)").await;
     run(&session, "CREATE INDEX event_kind ON event (kind)").await;
     // Half of the rows are of kind 0, the others of a hundred kinds.
-    run(&session, "INSERT INTO event SELECT i, CASE WHEN i % 2 = 0 THEN 0 ELSE 1 + i % 100 END, i % 9 FROM generate_series(1, 4000) AS s(i)").await;
+    let rows = "SELECT i, CASE WHEN i % 2 = 0 THEN 0 ELSE 1 + i % 100 END, i % 9 FROM generate_series(1, 4000) AS s(i)";
+    run(&session, &format!("INSERT INTO event {rows}")).await;
     session.database().checkpoint(&Pace::full()).unwrap();
     run(&session, "ANALYZE").await;
     let sql = "SELECT at, count(*) FROM event WHERE kind = $1 GROUP BY at ORDER BY at";
@@ -304,8 +314,10 @@ async fn subqueries_in_the_place_of_values_run_again() {
     filled(&session).await;
     let queries = [
         "SELECT count(*) FROM sale WHERE amount > (SELECT avg(amount) FROM sale)",
-        "SELECT customer, sum(amount) FROM sale GROUP BY customer HAVING sum(amount) > (SELECT avg(amount) * 10 FROM sale) ORDER BY 1",
-        "SELECT c.id FROM customer c JOIN sale s ON s.customer = c.id AND s.amount > (SELECT max(amount) - 20 FROM sale) ORDER BY 1",
+        "SELECT customer, sum(amount) FROM sale GROUP BY customer \
+         HAVING sum(amount) > (SELECT avg(amount) * 10 FROM sale) ORDER BY 1",
+        "SELECT c.id FROM customer c JOIN sale s ON s.customer = c.id \
+         AND s.amount > (SELECT max(amount) - 20 FROM sale) ORDER BY 1",
         "SELECT sum(amount - (SELECT min(amount) FROM sale WHERE amount > (SELECT count(*) FROM customer))) FROM sale",
     ];
     for path in ["rows", "columns"] {

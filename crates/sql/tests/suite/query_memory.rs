@@ -27,7 +27,8 @@ async fn what_does_not_fit_spills_and_gives_the_same() {
     let queries = [
         "SELECT count(*), sum(n), min(name) FROM (SELECT name, count(*) AS n FROM t GROUP BY name) AS groups",
         "SELECT count(*), sum(a.id), max(b.name) FROM t AS a JOIN t AS b ON a.name = b.name",
-        "SELECT max(place), min(name) FROM (SELECT name, row_number() OVER (ORDER BY name DESC) AS place FROM t) AS sorted",
+        "SELECT max(place), min(name) FROM (SELECT name, row_number() OVER (ORDER BY name DESC) AS place FROM t) \
+         AS sorted",
     ];
     for sql in queries {
         session.set("query_memory", "unlimited").unwrap();

@@ -63,7 +63,8 @@ async fn rows_are_changed_in_delta_and_in_base() {
     run(&session, "INSERT INTO t VALUES (3, 'd', 40), (4, 'e', 50)").await;
     assert_eq!(run(&session, all).await, "1,a,10;2,x,22;3,d,40;4,e,50");
     let upsert = "INSERT INTO t AS old VALUES (1, 'q', 5), (5, 'f', 60) \
-         ON CONFLICT (id) DO UPDATE SET n = old.n + excluded.n, name = excluded.name WHERE old.id < 3 RETURNING id, name, n";
+         ON CONFLICT (id) DO UPDATE SET n = old.n + excluded.n, name = excluded.name WHERE old.id < 3 \
+         RETURNING id, name, n";
     assert_eq!(run(&session, upsert).await, "1,q,15;5,f,60");
     run(&session, "INSERT INTO t VALUES (1, 'no', 0), (6, 'g', 70) ON CONFLICT DO NOTHING").await;
     assert_eq!(run(&session, all).await, "1,q,15;2,x,22;3,d,40;4,e,50;5,f,60;6,g,70");
@@ -232,4 +233,74 @@ async fn rows_selected_for_update_are_held_until_the_end() {
     {
         assert!(run(&one, sql).await.starts_with("0A000"), "{sql}");
     }
+}
+
+/// Whatever a client is told, beside others that write the same rows all the time: what it rests on was durable when
+/// the answer came.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_rest_on_durable_commits() {
+    const ROUNDS: usize = 40;
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = database.session();
+    run(&session, "CREATE TABLE t (id int PRIMARY KEY, n bigint)").await;
+    run(&session, "INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    let writers = [1, 2].map(|id| {
+        let session = database.session();
+        tokio::spawn(async move {
+            loop {
+                run(&session, &format!("UPDATE t SET n = n + 1 WHERE id = {id}")).await;
+            }
+        })
+    });
+    let engine = &database.store().engine().unwrap().database;
+    // Statements of which the last one's answer may be told, and whether it is an error.
+    let told: [(&[&str], bool); 6] = [
+        (&["SELECT sum(n) FROM t"], false),
+        (&["SELECT n FROM t WHERE id = 1", "SELECT n FROM t WHERE id = 2"], false),
+        (&["DELETE FROM t WHERE n < 0"], false),
+        (&["INSERT INTO t SELECT id, n FROM t"], true),
+        (&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT sum(n) FROM t", "COMMIT"], false),
+        (&["BEGIN", "SELECT sum(n) FROM t", "INSERT INTO t SELECT id, n FROM t"], true),
+    ];
+    for _ in 0..ROUNDS {
+        for (statements, is_error) in told {
+            // All commits change a row that the statements read.
+            let seen = engine.now();
+            let mut answer = String::new();
+            for statement in statements {
+                answer = run(&session, statement).await;
+            }
+            let durable = engine.durable();
+            assert!(durable >= seen, "{statements:?}: told of {seen} or later, durable through {durable}");
+            assert_eq!(answer.starts_with("23505: "), is_error, "{statements:?}: {answer}");
+            run(&session, "ROLLBACK").await;
+        }
+    }
+    writers.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// The limit of a key is the page's, and it is told when the row is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_no_page_takes_is_refused_when_it_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let page_size = saki_base::PageSize::new(4096).unwrap();
+    let options = CreateOptions { page_size, open: options() };
+    let database = Database::create(directory.path().join("database"), options).unwrap();
+    let session = database.session();
+    run(&session, "CREATE TABLE t (id text PRIMARY KEY, name text)").await;
+    run(&session, "CREATE INDEX t_name ON t (name)").await;
+    run(&session, "INSERT INTO t VALUES ('a', 'b')").await;
+    for (statement, index) in [
+        ("INSERT INTO t VALUES (repeat('x', 600), 'c')", "the primary key of table \"t\""),
+        ("INSERT INTO t VALUES ('c', repeat('x', 600))", "index \"t_name\" of table \"t\""),
+        ("UPDATE t SET name = repeat('x', 600)", "index \"t_name\" of table \"t\""),
+    ] {
+        let answer = run(&session, statement).await;
+        assert!(answer.starts_with("54000: ") && answer.contains(" exceeds maximum 512 for "), "{answer}");
+        assert!(answer.contains(index), "{answer}");
+    }
+    run(&session, "INSERT INTO t VALUES (repeat('x', 500), 'c')").await;
+    database.checkpoint(&saki_sql::Pace::full()).unwrap();
+    assert_eq!(run(&session, "SELECT count(*) FROM t").await, "2");
 }

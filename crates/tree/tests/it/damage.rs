@@ -1,7 +1,6 @@
 //! Damage is always an error that names page, tree and device, and a walk finds all of it.
 
-use saki_base::PageAddress;
-use saki_io::Random;
+use saki_base::{PageAddress, Random};
 use saki_tree::{TreeError, free_all};
 
 use crate::support::{Bench, TREE, key, value};
@@ -25,10 +24,10 @@ fn every_rotten_page_is_found_and_never_read() {
     for seed in 0..20 {
         let mut bench = loaded(seed);
         let pages = free_all(bench.reader.fetcher(), &bench.root).pages;
-        let mut rotten: Vec<_> = (0..3).map(|_| pages[random.within(0..pages.len() as u64) as usize]).collect();
+        let mut rotten: Vec<_> = (0..3).map(|_| pages[random.range(0..pages.len() as u64) as usize]).collect();
         rotten.sort_unstable();
         rotten.dedup();
-        rotten.iter().for_each(|page| flip(&bench, *page, random.within(0..4096 * 8)));
+        rotten.iter().for_each(|page| flip(&bench, *page, random.range(0..4096 * 8)));
         let found = bench.verify();
         let named: Vec<_> = found.faults.iter().filter_map(|fault| fault.page).collect();
         assert!(!named.is_empty());

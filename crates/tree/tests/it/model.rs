@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use proptest::prelude::*;
-use saki_io::Random;
+use saki_base::Random;
 use saki_tree::{BulkLoader, Change, TreeError, apply};
 
 use crate::support::{Bench, TREE, key, value};
@@ -16,14 +16,14 @@ fn run(page_bytes: u32, frames: u32, seed: u64, space: u64, load: u64, rounds: u
     bench.check();
     for _ in 0..rounds {
         // From a few changes to about all keys; from all inserts to all deletes.
-        let (count, deletes) = (random.within(0..4).pow(2) * space / 20 + random.within(0..5), random.fraction());
+        let (count, deletes) = (random.range(0..4).pow(2) * space / 20 + random.range(0..5), random.unit());
         let change = |random: &mut Random| (!random.chance(deletes)).then(|| value(random, page_bytes));
         let mut changes: BTreeMap<_, _> = (0..count).map(|_| (key(&mut random, space), change(&mut random))).collect();
         if random.chance(0.2) {
             // A whole stretch of keys goes.
             let low = key(&mut random, space);
             changes
-                .extend(bench.map.range(low..).take(random.within(0..space) as usize).map(|(k, _)| (k.clone(), None)));
+                .extend(bench.map.range(low..).take(random.range(0..space) as usize).map(|(k, _)| (k.clone(), None)));
         }
         bench.apply(&changes).expect("applied");
         bench.check();

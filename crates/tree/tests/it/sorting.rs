@@ -1,6 +1,6 @@
 //! Sorting within a budget, with and without scratch space.
 
-use saki_io::Random;
+use saki_base::Random;
 use saki_tree::Sorter;
 
 use crate::support::{Bench, key, value};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use saki_base::{PageSize, TreeId};
-use saki_io::{Device, Random, SimDevice, SimOptions};
+use saki_base::{PageSize, Random, TreeId};
+use saki_io::{Device, SimDevice, SimOptions};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{
     Applied, BulkLoader, CachedReader, Change, Inspect, LivePages, TreeError, TreeReader, TreeRoot, Verification,
@@ -180,7 +180,7 @@ impl Inspect for Gather {
 
 /// Bytes of which neighbours share a prefix, from a space of `space` keys.
 pub fn key(random: &mut Random, space: u64) -> Vec<u8> {
-    let number = random.within(0..space);
+    let number = random.range(0..space);
     let mut key = format!("key/{:06}", number / 3).into_bytes();
     key.extend(std::iter::repeat_n(b'x', (number % 3 * number % 40) as usize));
     key
@@ -189,11 +189,11 @@ pub fn key(random: &mut Random, space: u64) -> Vec<u8> {
 /// A value: mostly small, sometimes large, rarely several pages.
 pub fn value(random: &mut Random, page_bytes: u32) -> Vec<u8> {
     let page = u64::from(page_bytes);
-    let length = match random.within(0..40) {
-        0 => random.within(page..page * 6),
-        1 => random.within(page / 8..page),
+    let length = match random.range(0..40) {
+        0 => random.range(page..page * 6),
+        1 => random.range(page / 8..page),
         2..8 => 0,
-        _ => random.within(1..60),
+        _ => random.range(1..60),
     };
     let seed = random.next_u64();
     (0..length).map(|index| (seed.wrapping_mul(index | 1) >> 56) as u8).collect()

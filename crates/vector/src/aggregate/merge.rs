@@ -1,19 +1,17 @@
 //! Groups of several threads brought together, in parts that can be finished side by side.
 //!
-//! Packed keys are first brought into one packing; each part then has a range of them, bounded by a sample. So keys that threads
-//! saw in ascending order stay in that order, neighbours fall into the same part, and dense keys can be looked up in
-//! an array. Rows have no order worth keeping: each part has those with certain hashes.
+//! Packed keys are first brought into one packing; each part then has a range of them, bounded by a sample. So keys
+//! that threads saw in ascending order stay in that order, neighbours fall into the same part, and dense keys can be
+//! looked up in an array. Rows have no order worth keeping: each part has those with certain hashes.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-use super::accumulator::Accumulator;
-use super::accumulators::Accumulators;
-use super::index::Index;
+use super::accumulators::{Accumulator, Accumulators, Pairs, Stretch, merge_ascending};
+use super::keys::index::Index;
+use super::keys::packed::{PackedGroups, PackedKeys};
+use super::keys::rows::RowKeys;
 use super::keys::{Keys, unpacked};
-use super::packed::{PackedGroups, PackedKeys};
-use super::pairs::{Pairs, Stretch, merge_ascending};
-use super::rows::RowKeys;
 use super::{Aggregation, Aggregator};
 use crate::{BATCH_ROWS, Batch, Column, Result};
 

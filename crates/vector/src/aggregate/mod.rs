@@ -10,83 +10,31 @@
 //!   argument columns ───────────────────────────┘
 //! ```
 //!
-//! Keys are packed into 64 bits as long as they fit: integers by their distance from the least, text by the number of the word. Packed
-//! keys that come in ascending order need no lookup, those of a small range index an array, others a hash table. Keys that do not fit
-//! are compared as rows of bytes. A batch may change which of these is used; groups keep their numbers.
+//! Keys are packed into 64 bits as long as they fit: integers by their distance from the least, text by the number of
+//! the word. Packed keys that come in ascending order need no lookup, those of a small range index an array, others a
+//! hash table. Keys that do not fit are compared as rows of bytes. A batch may change which of these is used; groups
+//! keep their numbers.
 //!
-//! NULL is a group of its own, and so is NaN; 0 and -0 are one. Results do not depend on how rows were cut into batches;
-//! but for sums of floats, neither on their order.
+//! NULL is a group of its own, and so is NaN; 0 and -0 are one. Results do not depend on how rows were cut into
+//! batches; but for sums of floats, neither on their order.
 
-mod accumulator;
 mod accumulators;
-mod assignment;
-mod byte_table;
-mod extreme;
-mod hash;
-mod index;
-mod key_table;
+mod call;
 mod keys;
 mod merge;
-mod packed;
-mod pairs;
-mod rows;
-mod seen;
 mod string_array;
-mod sum;
 #[cfg(test)]
 mod tests;
 mod values;
-mod words;
 
 use arrow_array::BooleanArray;
 use arrow_schema::DataType;
 
 use crate::{Column, Result, VectorError};
-use accumulator::Step;
-use accumulators::{Accumulators, Arguments};
-use assignment::{Assignment, FEW};
-use keys::Keys;
+use accumulators::{Accumulators, Arguments, Assignment, FEW, Step};
+pub use call::{Call, Function};
+use keys::{Keys, rows};
 pub use merge::{Part, merge};
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Function {
-    /// Of rows, or of the argument's values that are not NULL: an `Int64`.
-    Count,
-    /// Of integers an `Int64`, of decimals one of the same scale, of floats a float.
-    Sum,
-    /// Of integers and floats a float; of decimals one of at least their scale, with the digits beyond it cut off.
-    Average,
-    Min,
-    Max,
-}
-
-/// One aggregate of a query.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Call {
-    pub function: Function,
-    /// Logical type of the argument; `None`: COUNT(*).
-    pub argument: Option<DataType>,
-    /// Logical type of the result, as the plan states it.
-    pub result: DataType,
-}
-
-impl Call {
-    /// Whether there is such a function from this argument to this result.
-    pub fn is_supported(&self) -> bool {
-        use DataType::{Decimal128, Float32, Float64, Int16, Int32, Int64};
-        let Some(argument) = &self.argument else { return self.function == Function::Count && self.result == Int64 };
-        match (self.function, argument, &self.result) {
-            (Function::Count, _, result) => *result == Int64,
-            (Function::Sum, Int16 | Int32 | Int64, result) => *result == Int64,
-            (Function::Sum | Function::Average, Float32 | Float64, Float32 | Float64) => true,
-            (Function::Sum, Decimal128(_, from), Decimal128(_, to)) => from == to,
-            (Function::Average, Int16 | Int32 | Int64, result) => *result == Float64,
-            (Function::Average, Decimal128(_, from), Decimal128(_, to)) => from <= to,
-            (Function::Min | Function::Max, argument, result) => argument == result && rows::is_key(argument),
-            (Function::Sum | Function::Average, _, _) => false,
-        }
-    }
-}
 
 /// What is grouped by, and what is aggregated.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,7 +45,8 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// Whether all keys and calls are of types that an [`Aggregator`] takes. Others are [`VectorError::Internal`] errors.
+    /// Whether all keys and calls are of types that an [`Aggregator`] takes. Others are [`VectorError::Internal`]
+    /// errors.
     pub fn is_supported(&self) -> bool {
         self.keys.iter().all(rows::is_key) && self.calls.iter().all(Call::is_supported)
     }
@@ -138,13 +87,14 @@ impl Aggregator {
         }
     }
 
-    /// Adds rows: the group columns, and the argument of each call (`None` for COUNT(*)). After an error the groups are of no use.
+    /// Adds rows: the group columns, and the argument of each call (`None` for COUNT(*)). After an error the groups are
+    /// of no use.
     pub fn update(&mut self, keys: &[Column], arguments: &[Option<Column>], rows: usize) -> Result<()> {
         self.update_filtered(keys, arguments, &[], rows)
     }
 
-    /// As [`Self::update`], for calls with a FILTER clause: a call takes the rows for which its filter, if it has one, is true.
-    /// `filters` is empty or has a place for each call.
+    /// As [`Self::update`], for calls with a FILTER clause: a call takes the rows for which its filter, if it has one,
+    /// is true. `filters` is empty or has a place for each call.
     pub fn update_filtered(
         &mut self,
         keys: &[Column],

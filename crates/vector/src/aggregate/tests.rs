@@ -13,6 +13,7 @@ use arrow_array::{
 use arrow_buffer::i256;
 use arrow_schema::{DataType, TimeUnit};
 use proptest::prelude::*;
+use saki_base::Random;
 
 use super::values::{Integers, Strings, floats, ordered};
 use super::*;
@@ -24,22 +25,6 @@ enum Plain {
     Null,
     Number(i128),
     Bytes(Vec<u8>),
-}
-
-/// Splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
 }
 
 const DECIMAL: DataType = DataType::Decimal128(38, 2);
@@ -307,7 +292,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 fn check(case: &Case) -> Result<(), TestCaseError> {
-    let random = &mut Random(case.seed);
+    let random = &mut Random::new(case.seed);
     let types = types();
     let mut make = |columns: &[(usize, Spread, bool)]| -> Vec<(DataType, Vec<Plain>)> {
         let make = |(data_type, spread, nulls): &(usize, Spread, bool)| {
@@ -467,8 +452,8 @@ fn averages_of_decimals_are_cut() {
 #[test]
 fn sums_of_floats_do_not_depend_on_batches() {
     let sum = || vec![call(Function::Sum, Some(DataType::Float64), DataType::Float64)];
-    let random = &mut Random(7);
-    let values: Vec<f64> = (0..1000).map(|_| random.next() as f64 / 1e3).collect();
+    let random = &mut Random::new(7);
+    let values: Vec<f64> = (0..1000).map(|_| random.next_u64() as f64 / 1e3).collect();
     let cut = |rows: usize| -> Vec<ArrayRef> {
         values.chunks(rows).map(|values| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef).collect()
     };

@@ -8,8 +8,8 @@ use arrow_array::types::{
     UInt16Type,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, FixedSizeBinaryArray, Float32Array, Float64Array,
-    Int16Array, Int32Array, Int64Array, StringViewArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
+    Float64Array, Int16Array, Int32Array, Int64Array, StringViewArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
@@ -175,4 +175,14 @@ pub(super) fn float_array(values: Vec<f64>, nulls: Option<NullBuffer>, logical: 
 /// Types and values that plans do not bring together.
 pub(super) fn unfit(what: &str, data_type: &DataType) -> VectorError {
     VectorError::internal(format!("an aggregate has {what} where its type is {data_type}"))
+}
+
+/// Decimals in the narrow form if they fit.
+pub(super) fn decimals(values: Vec<i128>, nulls: Option<NullBuffer>, logical: &DataType) -> Result<Column> {
+    let DataType::Decimal128(precision, scale) = logical else { return Err(unfit("decimals", logical)) };
+    let wide = Decimal128Array::new(values.into(), nulls).with_precision_and_scale(*precision, *scale)?;
+    Ok(match form::narrow_decimals(&wide) {
+        Some(narrow) => Column::new(std::sync::Arc::new(narrow)),
+        None => Column::new(std::sync::Arc::new(wide)),
+    })
 }

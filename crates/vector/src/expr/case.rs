@@ -12,10 +12,10 @@ use arrow_schema::DataType;
 use arrow_select::interleave::interleave;
 use saki_base::value::Value;
 
-use super::Expr;
 use super::logic::compacted;
 use super::mask::Mask;
 use super::operand::{Operand, constant, integer};
+use super::tree::Expr;
 use crate::form::{self, TextDictionary};
 use crate::{Batch, Bounds, Column, Result, VectorError};
 

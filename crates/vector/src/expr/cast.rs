@@ -11,7 +11,7 @@ use arrow_cast::CastOptions;
 use arrow_schema::{DataType, TimeUnit};
 use saki_base::civil::MICROS_PER_DAY;
 
-use super::decimal::{out_of_range, rescale};
+use super::arithmetic::decimal::{out_of_range, rescale};
 use crate::{Bounds, Column, Result, form};
 
 /// The column, of logical type `from`, as one of logical type `to`.

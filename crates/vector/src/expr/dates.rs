@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, Int32Array};
 use arrow_schema::{DataType, TimeUnit};
 use saki_base::civil::{MICROS_PER_DAY, civil_from_days, days_from_civil};
 
-use super::DatePart;
+use super::tree::DatePart;
 use crate::{Bounds, Column, Result, VectorError};
 
 /// Years whose first days are compared with, at most; more are computed from each date.

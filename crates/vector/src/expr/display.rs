@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use saki_base::value::Value;
 
-use super::{ArithmeticOp, DatePart, Expr};
+use super::tree::{ArithmeticOp, DatePart, Expr};
 
 /// Columns by their index: `#3`.
 impl Display for Expr {

@@ -1,7 +1,7 @@
 //! Conditions: which rows an expression is true, or false, for.
 //!
-//! A condition is asked for the rows where it is what is `wanted`, true or false; NULL is neither. So `NOT` asks its operand for the
-//! other, `AND` for false is `OR` of falses, and no third value is ever stored.
+//! A condition is asked for the rows where it is what is `wanted`, true or false; NULL is neither. So `NOT` asks its
+//! operand for the other, `AND` for false is `OR` of falses, and no third value is ever stored.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use saki_base::value::Value;
 
-use super::Expr;
 use super::mask::Mask;
 use super::operand::Operand;
+use super::tree::Expr;
 use super::{compare, text};
 use crate::column::Keep;
 use crate::{Batch, Column, Result, VectorError};
@@ -136,7 +136,8 @@ impl Expr {
         cost
     }
 
-    /// What of that is spent on every row, whichever are asked for: computing operands. Tests look at the rows asked for.
+    /// What of that is spent on every row, whichever are asked for: computing operands. Tests look at the rows asked
+    /// for.
     fn unguarded_cost(&self) -> u32 {
         let mut cost = 0_u32;
         match self {

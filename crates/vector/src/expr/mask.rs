@@ -233,7 +233,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn masks_are_sets(values in prop::collection::vec((any::<i32>(), any::<bool>(), any::<bool>()), 0..300), start in 0usize..70) {
+        fn masks_are_sets(
+            values in prop::collection::vec((any::<i32>(), any::<bool>(), any::<bool>()), 0..300),
+            start in 0usize..70,
+        ) {
             let rows = values.len();
             let numbers: Vec<i32> = values.iter().map(|v| v.0).collect();
             let expected = |test: &dyn Fn(usize) -> bool| (0..rows).filter(|row| test(*row)).collect::<Vec<_>>();

@@ -2,9 +2,9 @@
 
 use arrow_schema::DataType;
 
-use super::code;
 use super::payload::column_bytes;
-use super::positions::MAX_ROWS;
+use crate::key_index::code;
+use crate::key_index::positions::MAX_ROWS;
 use crate::{Batch, Bounds, Column, Result, VectorError};
 
 /// Build rows of one thread, being gathered. Their columns stay as they came until the table is made.
@@ -44,7 +44,8 @@ impl JoinBuild {
         self
     }
 
-    /// Adds rows. `batch` has the payload columns. Rows with a NULL key stay as rows (outer joins want them) and match nothing.
+    /// Adds rows. `batch` has the payload columns. Rows with a NULL key stay as rows (outer joins want them) and match
+    /// nothing.
     pub fn push(&mut self, keys: &[Column], batch: &Batch) -> Result<()> {
         if keys.len() != self.key_types.len() || batch.columns.len() != self.payload.len() {
             return Err(VectorError::internal("a build batch with other columns than the join has"));
@@ -81,8 +82,9 @@ impl JoinBuild {
         self.bytes
     }
 
-    /// Puts batches in the order of their first keys, if there is one key column that has codes. Threads scan a table's segments in turn; after this,
-    /// rows that were scanned in the order of their keys are in that order again, whoever scanned them.
+    /// Puts batches in the order of their first keys, if there is one key column that has codes. Threads scan a table's
+    /// segments in turn; after this, rows that were scanned in the order of their keys are in that order again, whoever
+    /// scanned them.
     pub(super) fn sort_batches(&mut self) -> Result<()> {
         if self.bounds.is_none() || self.key_types.len() != 1 {
             return Ok(());

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A byte for each build row. Relaxed accesses suffice: a mark only ever goes from 0 to 1 and nothing else is read because of it; whoever
-/// reads marks has waited for the threads that set them, and that orders the accesses.
+/// A byte for each build row. Relaxed accesses suffice: a mark only ever goes from 0 to 1 and nothing else is read
+/// because of it; whoever reads marks has waited for the threads that set them, and that orders the accesses.
 #[derive(Debug)]
 pub(super) struct Marks {
     rows: Vec<AtomicU8>,

@@ -4,42 +4,28 @@
 //!   JoinBuild (one per thread) ─┐
 //!   JoinBuild                  ─┼─► JoinTable:  keys ─► index ─► positions ─► pairs of rows ─► gather
 //!   …                          ─┘                        │
-//!                                                  ranked │ direct │ hashed │ strings
+//!                                              (`key_index`)
 //! ```
-//!
-//! Integer-like key columns are packed into one word (`packing`). Words that lie close together index an array (`direct`), or
-//! count rows if these ascend (`ranked`); others a hash
-//! table (`hashed`); keys that do not fit a word are compared as strings of bytes (`bytes`). Lookups go chunk by chunk in loops without
-//! branches, so that the loads of many rows are under way at once.
 
 mod build;
-mod bytes;
-pub(crate) mod code;
-mod direct;
-mod hashed;
-pub(crate) mod index;
-mod keys;
 mod marks;
-mod packing;
-mod parallel;
 mod payload;
-mod positions;
-mod ranked;
-mod strings;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, UInt32Array};
-use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
 pub use build::JoinBuild;
-use index::Index;
 use marks::Marks;
-use positions::{NOWHERE, unique_pairs};
 
+use crate::key_index::positions::{NOWHERE, unique_pairs};
+use crate::key_index::{Index, parallel};
 use crate::{Column, KeyFilter, Result, VectorError};
+
+pub use crate::key_index::positions::Matches;
 
 /// The build side of a join, complete; shared by all who probe.
 #[derive(Debug)]
@@ -53,8 +39,9 @@ pub struct JoinTable {
 }
 
 impl JoinTable {
-    /// Of what each thread gathered. Batches may change places, the rows of one stay together. `track_matches`: remember which build rows found a partner (right,
-    /// full, semi and anti joins that yield build rows). May use `threads` scoped threads. While it is made, the parts and the table take memory.
+    /// Of what each thread gathered. Batches may change places, the rows of one stay together. `track_matches`:
+    /// remember which build rows found a partner (right, full, semi and anti joins that yield build rows). May use
+    /// `threads` scoped threads. While it is made, the parts and the table take memory.
     pub fn build(parts: Vec<JoinBuild>, track_matches: bool, threads: usize) -> Result<Arc<Self>> {
         let mut parts = parts.into_iter();
         let mut all = parts.next().ok_or_else(|| VectorError::internal("a join table of no parts"))?;
@@ -78,8 +65,8 @@ impl JoinTable {
         keys + payload + self.index.memory_bytes() + self.marks.as_ref().map_or(0, Marks::memory_bytes)
     }
 
-    /// No two build rows have the same key: a probe row has one partner at most. If then an inner join's [`Matches::probe`] is as long as the
-    /// batch, it is all rows of it, in order.
+    /// No two build rows have the same key: a probe row has one partner at most. If then an inner join's
+    /// [`Matches::probe`] is as long as the batch, it is all rows of it, in order.
     pub fn is_unique(&self) -> bool {
         self.index.groups().is_none()
     }
@@ -135,7 +122,8 @@ impl JoinTable {
         }
     }
 
-    /// Build rows of part `part` of `parts` that have (`matched`) or have not been marked, ascending. Not before all probing has ended.
+    /// Build rows of part `part` of `parts` that have (`matched`) or have not been marked, ascending. Not before all
+    /// probing has ended.
     pub fn marked(&self, matched: bool, part: usize, parts: usize) -> Vec<u32> {
         let bound = |part: usize| (self.rows as u128 * part as u128 / parts.max(1) as u128) as usize;
         let range = bound(part)..bound(part + 1).min(self.rows);
@@ -165,30 +153,4 @@ fn unite_payload(columns: Vec<(Vec<Column>, &arrow_schema::DataType)>, threads: 
     let mut united: Vec<(usize, Column)> = united.into_iter().flatten().collect();
     united.sort_unstable_by_key(|(position, _)| *position);
     Ok(united.into_iter().map(|(_, column)| column).collect())
-}
-
-/// Pairs of matching rows. Kept between batches, so that probing allocates nothing.
-#[derive(Default, Debug)]
-pub struct Matches {
-    pub build: Vec<u32>,
-    pub probe: Vec<u32>,
-}
-
-impl Matches {
-    /// In the place of a build row: the probe row has no partner.
-    pub const NO_ROW: u32 = NOWHERE;
-
-    pub fn clear(&mut self) {
-        self.build.clear();
-        self.probe.clear();
-    }
-
-    /// The build rows for [`JoinTable::gather`], NULL where there is none.
-    pub fn build_rows(&self) -> UInt32Array {
-        let rows = self.build.clone();
-        let nulls = rows
-            .contains(&Self::NO_ROW)
-            .then(|| NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |row| rows[row] != Self::NO_ROW)));
-        UInt32Array::new(rows.into(), nulls)
-    }
 }

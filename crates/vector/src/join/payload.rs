@@ -62,8 +62,8 @@ fn unite_text(columns: &[Column]) -> Result<ArrayRef> {
     Ok(Arc::new(copy_text(&arrays)))
 }
 
-/// Copies the text that rows have into buffers of its own: there are thousands of batches, and each has buffers that were filled for more
-/// rows than are left of it.
+/// Copies the text that rows have into buffers of its own: there are thousands of batches, and each has buffers that
+/// were filled for more rows than are left of it.
 fn copy_text(arrays: &[&StringViewArray]) -> StringViewArray {
     let long = |array: &&StringViewArray| -> usize {
         array.lengths().filter(|length| *length > 12).map(|length| length as usize).sum()

@@ -441,10 +441,10 @@ fn threads_build_tables_of_text() {
     }
 }
 
-/// More keys have their homes in the first share than it has slots: the table is built as one share.
+/// More keys have their homes in the first share than it has buckets: the table is built as one share.
 #[test]
 fn crowded_shares_become_one() {
-    use super::hashed::{Hashed, Hashes};
+    use crate::key_index::hashed::{Hashed, Hashes};
     const ROWS: u64 = 200_000;
     const CROWD: u64 = 135_000;
     for copies in [1, 2] {

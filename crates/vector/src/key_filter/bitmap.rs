@@ -1,7 +1,7 @@
 //! A set of codes that lie close together: a bit for each.
 
 use crate::Bounds;
-use crate::join::code::Code;
+use crate::key_index::code::Code;
 
 const WORD: u64 = u64::BITS as u64;
 

@@ -1,7 +1,7 @@
 //! A Bloom filter whose bits for one key lie in one word, so that a lookup is one load.
 //!
-//! After Lang, Neumann, Kemper and Boncz: "Performance-Optimal Filtering: Bloom overtakes Cuckoo at High Throughput" (VLDB 2019): register-blocked filters.
-//! With 16 bits for each key about one of two hundred foreign keys passes.
+//! After Lang, Neumann, Kemper and Boncz: "Performance-Optimal Filtering: Bloom overtakes Cuckoo at High Throughput"
+//! (VLDB 2019): register-blocked filters. With 16 bits for each key about one of two hundred foreign keys passes.
 
 use std::f64;
 

@@ -9,8 +9,9 @@ use hashbrown::HashSet;
 use super::bitmap::Bitmap;
 use super::bits;
 use super::bloom::{self, Bloom};
-use crate::join::code::{self, Code, Visitor};
-use crate::join::index::Index;
+use crate::key_index::Index;
+use crate::key_index::code::{self, Code, Visitor};
+use crate::key_index::positions::NOWHERE;
 use crate::{Bounds, Column, Result};
 
 /// A bitmap may have so many bits whatever it holds (2 MiB), …
@@ -151,7 +152,7 @@ impl CodeFilter {
                 let mut found = BooleanBufferBuilder::new(array.len());
                 let column = Column::new(Arc::clone(&array));
                 index.find(&[column], array.len(), |_, positions| {
-                    found.append_buffer(&bits::of_each(positions, |position| position != crate::join::Matches::NO_ROW));
+                    found.append_buffer(&bits::of_each(positions, |position| position != NOWHERE));
                 })?;
                 found.finish()
             }

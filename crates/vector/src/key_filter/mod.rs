@@ -36,7 +36,8 @@ enum Values {
 }
 
 impl KeyFilter {
-    /// Of all values of `columns`, one after the other. `None` where the type has no such filter, or a decimal takes more than 8 bytes.
+    /// Of all values of `columns`, one after the other. `None` where the type has no such filter, or a decimal takes
+    /// more than 8 bytes.
     pub fn of(columns: &[&Column]) -> Option<Self> {
         let values = if let Some(arrays) = codes::codable(columns) {
             CodeFilter::of(&arrays).ok()?.map(Values::Codes)
@@ -48,7 +49,8 @@ impl KeyFilter {
         Some(Self { values: values.unwrap_or(Values::None) })
     }
 
-    /// Least and greatest value of integers, dates, timestamps and narrow decimals; `None` for other types. An empty filter has `min > max`.
+    /// Least and greatest value of integers, dates, timestamps and narrow decimals; `None` for other types. An empty
+    /// filter has `min > max`.
     pub fn bounds(&self) -> Option<Bounds> {
         match &self.values {
             Values::None => Some(Bounds { min: i64::MAX, max: i64::MIN }),
@@ -89,7 +91,8 @@ impl KeyFilter {
         }
     }
 
-    /// Whether a value from `min` to `max`, both included, may have a partner: what zone maps are asked. True for types without bounds.
+    /// Whether a value from `min` to `max`, both included, may have a partner: what zone maps are asked. True for types
+    /// without bounds.
     pub fn may_contain_range(&self, min: i64, max: i64) -> bool {
         match &self.values {
             Values::None => false,

@@ -28,7 +28,8 @@ proptest! {
         build in vec((values(), 0..6_u8), 0..4),
         probe in (values(), 0..6_u8),
     ) {
-        let columns: Vec<Column> = build.iter().map(|(values, shape)| kind.column(&numbers(kind, values), *shape)).collect();
+        let columns: Vec<Column> =
+            build.iter().map(|(values, shape)| kind.column(&numbers(kind, values), *shape)).collect();
         let set: BTreeSet<i64> = build.iter().flat_map(|(values, _)| numbers(kind, values)).flatten().collect();
         let Some(filter) = KeyFilter::of(&columns.iter().collect::<Vec<_>>()) else {
             prop_assert!(matches!(kind, Kind::Interval | Kind::WideDecimal));
@@ -55,7 +56,8 @@ proptest! {
         ranges in vec((-10..2100_i64, 0..100_i64), 20),
     ) {
         let set: BTreeSet<i64> = build.iter().map(|value| (value - 500) * step).collect();
-        let column = Column::new(Arc::new(Int64Array::from_iter_values(build.iter().map(|value| (value - 500) * step))));
+        let values = Int64Array::from_iter_values(build.iter().map(|value| (value - 500) * step));
+        let column = Column::new(Arc::new(values));
         let filter = KeyFilter::of(&[&column]).unwrap();
         let bounds = filter.bounds().unwrap();
         match (set.first(), set.last()) {
@@ -67,7 +69,8 @@ proptest! {
         for (start, width) in ranges {
             let (min, max) = ((start - 500) * step, (start - 500 + width) * step);
             prop_assert_eq!(filter.may_contain_range(min, max), set.range(min..=max).next().is_some());
-            prop_assert_eq!(filter.may_contain_range(min + 1, max.max(min + 1)), set.range(min + 1..=max.max(min + 1)).next().is_some());
+            let (min, max) = (min + 1, max.max(min + 1));
+            prop_assert_eq!(filter.may_contain_range(min, max), set.range(min..=max).next().is_some());
         }
         prop_assert_eq!(filter.may_contain_range(i64::MIN, i64::MAX), !set.is_empty());
     }

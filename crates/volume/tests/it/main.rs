@@ -2,6 +2,8 @@
 
 mod crash;
 mod faults;
+mod images;
+mod rot;
 mod runs;
 mod stories;
 mod support;

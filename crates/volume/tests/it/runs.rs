@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use saki_base::{CHUNK_BYTES, PageAddress};
-use saki_io::{Random, SimDevice};
+use saki_base::{CHUNK_BYTES, PageAddress, Random};
+use saki_io::SimDevice;
 use saki_page::{IoShare, Refusal};
 use saki_volume::{PageRun, RunLane, RunRead, Volume};
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use saki_base::{Arena, PageAddress, PageSize, checksum};
-use saki_io::Random;
+use saki_base::{Arena, PageAddress, PageSize, Random, checksum};
 use saki_page::{IoShare, PageStore, Refusal};
 use saki_volume::{PROFILE_BYTES_MAX, ROOT_BYTES_MAX, SCRATCH_BLOCK_BYTES, Volume, VolumeError};
 
@@ -84,24 +83,24 @@ fn an_abandoned_publication_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_snapshot_keeps_its_pages() {
+fn a_held_generation_keeps_its_pages() {
     let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
     let volume = create(&device, 8192);
     publish(&volume, &mut model, &mut random, 3000, 0.0);
-    let (snapshot, held) = (volume.snapshot(), model.clone());
+    let (held, before) = (volume.hold(), model.clone());
     for _ in 0..20 {
         publish(&volume, &mut model, &mut random, 1000, 1.0);
     }
     let mut bytes = vec![0; page_size().bytes()];
-    for page in held.pages.values() {
+    for page in before.pages.values() {
         let location = volume.locate(page.address).expect("still mapped");
         device.peek(location.offset() + page_size().offset_in_chunk(page.address) as u64, &mut bytes);
         assert_eq!(checksum(&bytes), page.checksum);
     }
     let full = volume.stats();
-    drop(snapshot);
+    drop(held);
     assert!(volume.stats().used_bytes + (20 << 20) < full.used_bytes, "dropping it frees its chunks");
-    assert!(volume.locate(*held.pages.keys().next().expect("some")).is_none());
+    assert!(volume.locate(*before.pages.keys().next().expect("some")).is_none());
     model.check(&volume, &device);
 }
 
@@ -154,7 +153,7 @@ fn scratch_runs_come_back_and_vanish() {
     let mut read = vec![Vec::new(); lengths.len()];
     let mut left: Vec<usize> = (0..lengths.len()).collect();
     while !left.is_empty() {
-        let at = random.within(0..left.len() as u64) as usize;
+        let at = random.range(0..left.len() as u64) as usize;
         if reader.advance(left[at]).expect("read") {
             read[left[at]].extend_from_slice(reader.block(left[at]));
         } else {
@@ -172,19 +171,19 @@ fn pages_are_read_through_lanes_within_the_governor() {
     let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
     let volume = create(&device, 8192);
     publish(&volume, &mut model, &mut random, 500, 0.0);
-    let (arena, mut slots) = Arena::new(600, 8192).expect("mapped");
+    let (arena, mut frames) = Arena::new(600, 8192).expect("mapped");
     let mut lane = PageStore::open_lane(&*volume, &arena).expect("opened");
     let share = IoShare::new(7);
     let mut pages: Vec<_> = model.pages.values().copied().collect();
     let (mut expected, mut done) = (Vec::new(), 0);
     while done < 500 {
         while let Some(page) = pages.pop() {
-            match lane.try_read(&share, page.address, slots.pop().expect("enough"), expected.len() as u64) {
+            match lane.try_read(&share, page.address, frames.pop().expect("enough"), expected.len() as u64) {
                 Ok(()) => expected.push(page.checksum),
-                Err((slot, refusal)) => {
+                Err((frame, refusal)) => {
                     assert_eq!(refusal, Refusal::Busy);
                     assert!(lane.in_flight() == 7);
-                    slots.push(slot);
+                    frames.push(frame);
                     pages.push(page);
                     break;
                 }
@@ -194,12 +193,12 @@ fn pages_are_read_through_lanes_within_the_governor() {
         lane.poll(Some(Duration::from_secs(1)), &mut finished);
         for read in finished {
             read.result.expect("read");
-            assert_eq!(checksum(&read.slot), expected[read.token as usize]);
-            slots.push(read.slot);
+            assert_eq!(checksum(&read.memory), expected[read.token as usize]);
+            frames.push(read.memory);
             done += 1;
         }
     }
-    let unmapped = lane.try_read(&share, PageAddress(1 << 40), slots.pop().expect("enough"), 0);
+    let unmapped = lane.try_read(&share, PageAddress(1 << 40), frames.pop().expect("enough"), 0);
     assert!(matches!(unmapped, Err((_, Refusal::Unmapped))));
     assert_eq!(share.in_flight.load(std::sync::atomic::Ordering::Relaxed), 0);
     assert_eq!(volume.take_chunk_reads().iter().map(|(_, reads)| reads).sum::<u32>(), 500);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use saki_base::{CHUNK_BYTES, ChunkId, PageAddress, PageRef, PageSize, checksum};
-use saki_io::{Device, Random, SimDevice, SimOptions};
+use saki_base::{CHUNK_BYTES, ChunkId, PageAddress, PageRef, PageSize, Random, checksum};
+use saki_io::{Device, SimDevice, SimOptions};
 use saki_volume::{PageWriter, Volume, VolumeOptions};
 
 pub fn device(seed: u64) -> Arc<SimDevice> {

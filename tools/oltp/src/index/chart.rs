@@ -17,7 +17,7 @@ pub fn charts(report: &Report) -> Vec<ChartData> {
         });
         if !charts.iter().any(|(known, _)| *known == bytes) {
             let mut chart =
-                ChartData::new(format!("Ordered indexes, keys of {bytes} bytes"), "", "operations/s and core");
+                ChartData::new(format!("Ordered indexes, keys of {bytes} bytes"), "", "operations per second per core");
             chart.y_log = true;
             charts.push((bytes, chart));
         }

@@ -83,7 +83,7 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Operations a second and core.
+/// Operations per second per core.
 type Rates = Vec<(Name, Workload, usize, f64)>;
 
 struct Bench<'o> {
@@ -126,7 +126,7 @@ impl Bench<'_> {
                 rounds.sort_by(f64::total_cmp);
                 let (per_core, best) = (rounds[rounds.len() / 2], rounds[rounds.len() - 1]);
                 let what = format!("{name:?}, {} bytes, {workload:?}, {threads} threads", K::BYTES);
-                eprintln!("  {what}: {per_core:.0} operations a second and core, at best {best:.0}");
+                eprintln!("  {what}: {per_core:.0} operations per second per core, at best {best:.0}");
                 let wrong: u64 = outcomes.iter().map(|outcome| outcome.wrong).sum();
                 report.check(wrong == 0, || format!("{what}: {wrong} wrong"));
                 report.row(json!({

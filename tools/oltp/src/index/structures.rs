@@ -101,7 +101,7 @@ impl<K: Key> Worker<K> for OurWorker<'_> {
 
     fn access(&mut self) -> OurAccess<'_> {
         self.ours.epochs.tick();
-        self.garbage.collect(self.ours.epochs.horizon());
+        self.garbage.collect(self.ours.epochs.watermark());
         let Self { ours, participant, garbage, changes, buffer } = self;
         OurAccess { index: &ours.index, pin: participant.pin(), garbage, changes, buffer }
     }

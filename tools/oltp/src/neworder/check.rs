@@ -26,8 +26,8 @@ impl Sums {
     /// # Errors
     /// What the engine says.
     pub fn of(database: &Database, tables: &Tables) -> Result<Self, String> {
-        let mut session = database.session().map_err(|error| error.to_string())?;
-        let transaction = session.begin(Isolation::Snapshot);
+        let mut runner = database.runner().map_err(|error| error.to_string())?;
+        let transaction = runner.begin(Isolation::Snapshot);
         let Tables { item, stock, order_line } = tables;
         let mut sums = Self::default();
         transaction.scan(&item.table, &KeyRange::all(), Direction::Forward, |_| {

@@ -1,15 +1,15 @@
 //! What speculation is worth: many clients, few rows.
 //!
-//! Each client increments one of a few rows, waits until that is durable, and does it again. With speculative commits the next
-//! client builds on an increment at once, so that one write of the log carries those of all clients. Without, a row can be
-//! incremented once for each write of the log. Clients are states, not threads: a worker looks at its own in turn and rests only
-//! when none of them can go on; what conflicts is tried again later.
+//! Each client increments one of a few rows, waits until that is durable, and does it again. With speculative commits
+//! the next client builds on an increment at once, so that one write of the log carries those of all clients. Without,
+//! a row can be incremented once for each write of the log. Clients are states, not threads: a worker looks at its own
+//! in turn and rests only when none of them can go on; what conflicts is tried again later.
 
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use saki_base::{DataType, Random, ValueRef};
-use saki_mvcc::{Database, Error, Isolation, Receipt, Session, Table};
+use saki_mvcc::{Database, Error, Isolation, Receipt, Runner, Table};
 use saki_report::{Common, Report};
 use serde_json::json;
 
@@ -58,10 +58,10 @@ fn measure(
     let [warmup, counted] = if common.small { [0.02, 0.2] } else { [options.warmup, options.seconds] };
     let span = [warmup, counted].map(Duration::from_secs_f64);
     let before = LogWork::of(&database);
-    let run = |worker: usize, session: &mut Session| {
+    let run = |worker: usize, runner: &mut Runner| {
         let clients = (worker + 1) * options.clients / WORKERS - worker * options.clients / WORKERS;
         let random = Random::new(common.seed ^ (worker as u64 + 1) << 24);
-        Crowd::new(&database, &table, rows, clients, random).run(session, span)
+        Crowd::new(&database, &table, rows, clients, random).run(runner, span)
     };
     let crowds = on_workers(&database, run)?;
     let log = LogWork::of(&database);
@@ -76,7 +76,8 @@ fn measure(
     println!("{rows:>8} {speculation:>12} {rate:>12.0} {p99:>10.3} {aborts:>12.3}");
     let facts = json!({
         "what": "hot", "hot_rows": rows, "clients": options.clients, "acknowledged_per_s": rate, "committed": committed,
-        "memory_mb": database.memory_bytes() as f64 / 1e6, "aborts_per_commit": aborts, "latency_ms": percentiles(&latency),
+        "memory_mb": database.memory_bytes() as f64 / 1e6, "aborts_per_commit": aborts,
+        "latency_ms": percentiles(&latency),
         "log_writes_per_s": (log.writes - before.writes) as f64 / (warmup + counted),
         "log_flushes_per_s": (log.flushes - before.flushes) as f64 / (warmup + counted),
     });
@@ -86,8 +87,8 @@ fn measure(
 
 fn load(database: &Database, table: &Table, rows: u64) -> Result<(), String> {
     let add = || -> Result<(), Error> {
-        let mut session = database.session()?;
-        let mut transaction = session.begin(Isolation::Snapshot);
+        let mut runner = database.runner()?;
+        let mut transaction = runner.begin(Isolation::Snapshot);
         let mut body = Vec::new();
         encode(table, &[ValueRef::Int8(0)], &mut body);
         for row in 0..rows {
@@ -100,8 +101,8 @@ fn load(database: &Database, table: &Table, rows: u64) -> Result<(), String> {
 
 fn sum_of(database: &Database, table: &Table, rows: u64) -> Result<i64, String> {
     let counter = Place::<i64>::of(table, "counter");
-    let mut session = database.session().map_err(|error| error.to_string())?;
-    let transaction = session.begin(Isolation::Snapshot);
+    let mut runner = database.runner().map_err(|error| error.to_string())?;
+    let transaction = runner.begin(Isolation::Snapshot);
     let value = |row: u64| {
         let found = transaction.get(table, Key::<8>::new().int8(row as i64).as_ref());
         found.map(|found| counter.read(found.body)).ok_or_else(|| format!("hot row {row} is gone"))
@@ -150,7 +151,7 @@ impl<'a> Crowd<'a> {
         Self { database, table, counter: Place::of(table, "counter"), rows, clients, random }
     }
 
-    fn run(mut self, session: &mut Session, [warmup, counted]: [Duration; 2]) -> Result<Counts, Error> {
+    fn run(mut self, runner: &mut Runner, [warmup, counted]: [Duration; 2]) -> Result<Counts, Error> {
         let mut counts = Counts { committed: 0, acknowledged: 0, aborts: 0, latency: latencies() };
         let started = Instant::now();
         let mut now = started;
@@ -158,7 +159,7 @@ impl<'a> Crowd<'a> {
             let is_counting = now >= started + warmup;
             let mut did_something = false;
             for number in 0..self.clients.len() {
-                did_something |= self.look_at(number, session, now, is_counting, &mut counts)?;
+                did_something |= self.look_at(number, runner, now, is_counting, &mut counts)?;
             }
             if !did_something {
                 self.rest()?;
@@ -192,7 +193,7 @@ impl<'a> Crowd<'a> {
     fn look_at(
         &mut self,
         number: usize,
-        session: &mut Session,
+        runner: &mut Runner,
         now: Instant,
         is_counting: bool,
         counts: &mut Counts,
@@ -206,7 +207,7 @@ impl<'a> Crowd<'a> {
                 }
                 client = Client { row: below(&mut self.random, self.rows), asked: now, state: State::Asking(now) };
             }
-            State::Asking(from) if from <= now => match self.increment(client.row, session) {
+            State::Asking(from) if from <= now => match self.increment(client.row, runner) {
                 Ok(receipt) => {
                     counts.committed += 1;
                     client.state = State::Waiting(receipt);
@@ -223,8 +224,8 @@ impl<'a> Crowd<'a> {
         Ok(true)
     }
 
-    fn increment(&self, row: u64, session: &mut Session) -> Result<Receipt, Error> {
-        let mut transaction = session.begin(Isolation::Serializable);
+    fn increment(&self, row: u64, runner: &mut Runner) -> Result<Receipt, Error> {
+        let mut transaction = runner.begin(Isolation::Serializable);
         let found = transaction.get(self.table, Key::<8>::new().int8(row as i64).as_ref());
         let Some(id) = found.map(|found| found.id) else {
             return Err(Error::Procedure { message: format!("hot row {row} is gone") });

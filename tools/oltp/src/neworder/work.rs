@@ -1,7 +1,7 @@
 //! One worker's orders.
 
 use saki_base::Random;
-use saki_mvcc::{Database, Error, Isolation, RowId, Session, TableDefinition};
+use saki_mvcc::{Database, Error, Isolation, RowId, Runner, TableDefinition};
 
 use crate::driver::{End, Work};
 use crate::engine::{fill, on_workers, settle, share};
@@ -56,14 +56,14 @@ pub struct Scale {
 pub fn load(database: &Database, tables: &Tables, scale: Scale, seed: u64) -> Result<(), String> {
     let progress = Progress::new(format!("loading {} warehouses of {} items", scale.warehouses, scale.items));
     let workers = database.placement().workers().len();
-    on_workers(database, |worker, session| {
+    on_workers(database, |worker, runner| {
         let mut random = Random::new(seed ^ (worker as u64 + 1) << 32);
         let items = share(scale.items as u64, worker, workers);
-        fill(session, &tables.item.table, items, &progress, |number, key, body| {
+        fill(runner, &tables.item.table, items, &progress, |number, key, body| {
             item_row(&tables.item, &mut random, number as i32 + 1, key, body);
         })?;
         let stocks = share(scale.items as u64 * scale.warehouses as u64, worker, workers);
-        fill(session, &tables.stock.table, stocks, &progress, |number, key, body| {
+        fill(runner, &tables.stock.table, stocks, &progress, |number, key, body| {
             let (warehouse, item) = (number as i32 / scale.items, number as i32 % scale.items);
             stock_row(&tables.stock, &mut random, warehouse + 1, item + 1, key, body);
         })
@@ -202,12 +202,12 @@ impl Work for NewOrders<'_> {
         0
     }
 
-    fn run(&mut self, session: &mut Session) -> Result<End, Error> {
+    fn run(&mut self, runner: &mut Runner) -> Result<End, Error> {
         let Self { tables: Tables { item, stock, order_line }, order, line_body, .. } = self;
         let Order { district, count, lines, item_keys, stock_keys } = order;
         let (district, lines) = (*district, &mut lines[..*count]);
         let order_number = self.first_order + self.order_step * self.orders[district as usize - 1];
-        let mut transaction = session.begin(Isolation::Serializable);
+        let mut transaction = runner.begin(Isolation::Serializable);
         if self.batched {
             transaction.get_many(&item.table, &item_keys[..*count], |line, found| {
                 if let Some(found) = found {

@@ -1,7 +1,7 @@
 //! The consistency conditions, clause 3.3.2, looked at in one snapshot.
 //!
-//! One pass over each table gathers what the conditions are about, by warehouse, district and customer. Orders, new orders and
-//! order lines have the same key order, so that what belongs to one order comes together.
+//! One pass over each table gathers what the conditions are about, by warehouse, district and customer. Orders, new
+//! orders and order lines have the same key order, so that what belongs to one order comes together.
 
 use std::ops::ControlFlow;
 
@@ -73,8 +73,8 @@ pub fn check(
     what: &str,
     report: &mut Report,
 ) -> Result<(), String> {
-    let mut session = database.session().map_err(|error| error.to_string())?;
-    check_in(&session.begin(Isolation::Snapshot), tables, scale, delivered, what, report);
+    let mut runner = database.runner().map_err(|error| error.to_string())?;
+    check_in(&runner.begin(Isolation::Snapshot), tables, scale, delivered, what, report);
     Ok(())
 }
 
@@ -434,10 +434,10 @@ mod tests {
         let (database, home) = Engine::of(1).create(&common, "consistency").expect("a database");
         let (tables, scale) = (Tables::of(&database).expect("tables"), Scale::small(1));
         load(&database, &tables, scale, 3).expect("rows");
-        let mut session = database.session().expect("a session");
+        let mut runner = database.runner().expect("a runner");
         let mut found = BTreeSet::new();
         for (what, harm, expected) in HARMS {
-            let mut transaction = session.begin(Isolation::Snapshot);
+            let mut transaction = runner.begin(Isolation::Snapshot);
             harm(&tables, &mut transaction);
             let mut report = Report::new("test", &common);
             check_in(&transaction, &tables, scale, 0, what, &mut report);
@@ -450,7 +450,7 @@ mod tests {
             found.extend(broken);
         }
         assert!(found.into_iter().eq(1..=12), "every condition is tried");
-        drop((session, tables, database, home));
+        drop((runner, tables, database, home));
         std::fs::remove_dir_all(data).expect("it is empty");
     }
 }

@@ -62,7 +62,8 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// Goes to the next transaction: to one of the worker's own warehouses, or where there are too few, to one it shares.
+    /// Goes to the next transaction: to one of the worker's own warehouses, or where there are too few, to one it
+    /// shares.
     #[inline]
     pub fn draw(&mut self) {
         let own = (self.scale.warehouses - self.worker + self.workers - 1) / self.workers;
@@ -107,7 +108,8 @@ impl CustomerChoice {
         }
     }
 
-    /// The customer: if by name, the one in the middle of those of that name, by first name (clause 2.5.2.2). Number and row.
+    /// The customer: if by name, the one in the middle of those of that name, by first name (clause 2.5.2.2). Number
+    /// and row.
     pub fn find<'a>(&mut self, transaction: &'a Transaction<'_>, tables: &Tables) -> Result<(i32, Found<'a>), Error> {
         let customer = &tables.customer;
         if self.name.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use saki_mvcc::{Direction, Error, Isolation, KeyRange, RowId, Session};
+use saki_mvcc::{Direction, Error, Isolation, KeyRange, RowId, Runner};
 
 use super::context::{Context, absent};
 use super::random::uniform;
@@ -31,11 +31,11 @@ impl Delivery {
     }
 
     /// Clause 2.7.4.
-    pub fn run(&mut self, context: &Context<'_>, session: &mut Session) -> Result<End, Error> {
+    pub fn run(&mut self, context: &Context<'_>, runner: &mut Runner) -> Result<End, Error> {
         let tables = context.tables;
         let warehouse = context.warehouse;
         let mut delivered = 0;
-        let mut transaction = session.begin(Isolation::Serializable);
+        let mut transaction = runner.begin(Isolation::Serializable);
         for district in 1..=DISTRICTS {
             let (first, after) = (district_key(warehouse, district), district_key(warehouse, district + 1));
             let range = KeyRange::between(Bound::Included(first.as_ref()), Bound::Excluded(after.as_ref()));

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use saki_base::{Random, ValueRef};
-use saki_mvcc::{Database, Durability, Error, Isolation, Session, Transaction};
+use saki_mvcc::{Database, Durability, Error, Isolation, Runner, Transaction};
 
 use crate::codec::{Key, encode};
 use crate::engine::{fill, on_workers, settle, share};
@@ -117,16 +117,16 @@ pub fn load(database: &Database, tables: &Tables, scale: Scale, seed: u64) -> Re
     let progress = Progress::new(format!("loading {} warehouses", scale.warehouses));
     let workers = database.placement().workers().len();
     let next = AtomicU64::new(0);
-    on_workers(database, |worker, session| {
+    on_workers(database, |worker, runner| {
         let mut random = Random::new(seed ^ (worker as u64 + 1) << 32);
-        items(session, tables, share(scale.items as u64, worker, workers), &mut random, &progress)?;
+        items(runner, tables, share(scale.items as u64, worker, workers), &mut random, &progress)?;
         loop {
             let warehouse = next.fetch_add(1, Ordering::Relaxed) as i32 + 1;
             if warehouse > scale.warehouses {
                 return Ok(());
             }
             let random = Random::new(seed ^ (warehouse as u64) << 16);
-            Population { session, tables, scale, constants, random, progress: &progress, warehouse }.load()?;
+            Population { runner, tables, scale, constants, random, progress: &progress, warehouse }.load()?;
         }
     })?;
     settle(database)?;
@@ -135,20 +135,20 @@ pub fn load(database: &Database, tables: &Tables, scale: Scale, seed: u64) -> Re
 }
 
 fn items(
-    session: &mut Session,
+    runner: &mut Runner,
     tables: &Tables,
     range: Range<u64>,
     random: &mut Random,
     progress: &Progress,
 ) -> Result<(), Error> {
-    fill(session, &tables.item.table, range, progress, |number, key, body| {
+    fill(runner, &tables.item.table, range, progress, |number, key, body| {
         item_row(&tables.item, random, number as i32 + 1, key, body);
     })
 }
 
 /// One warehouse and all that belongs to it.
 struct Population<'a> {
-    session: &'a mut Session,
+    runner: &'a mut Runner,
     tables: &'a Tables,
     scale: Scale,
     constants: Constants,
@@ -186,7 +186,7 @@ impl Population<'_> {
     fn load(&mut self) -> Result<(), Error> {
         let Self { tables, random, warehouse, .. } = self;
         let warehouse = *warehouse;
-        fill(self.session, &tables.stock.table, 0..self.scale.items as u64, self.progress, |number, key, body| {
+        fill(self.runner, &tables.stock.table, 0..self.scale.items as u64, self.progress, |number, key, body| {
             stock_row(&tables.stock, random, warehouse, number as i32 + 1, key, body);
         })?;
         self.warehouse()?;
@@ -231,7 +231,7 @@ impl Population<'_> {
         let mut last = Vec::new();
         let random = &mut self.random;
         let count = scale.customers as u64;
-        fill(self.session, &tables.customer.table, 0..count, self.progress, |number, key, body| {
+        fill(self.runner, &tables.customer.table, 0..count, self.progress, |number, key, body| {
             let number = number as i32 + 1;
             let name = if number <= 1_000 { number - 1 } else { names.next(random) };
             last_name(name.min(scale.last_names() - 1), &mut last);
@@ -239,7 +239,7 @@ impl Population<'_> {
             customer_body(tables, random, std::str::from_utf8(&last).expect("syllables are ASCII"), body);
         })?;
         let first = (i64::from(warehouse) * i64::from(DISTRICTS) + i64::from(district)) * i64::from(scale.customers);
-        fill(self.session, &tables.history.table, 0..count, self.progress, |number, key, body| {
+        fill(self.runner, &tables.history.table, 0..count, self.progress, |number, key, body| {
             // Below zero, where no worker's numbers are.
             let id = -1 - first - number as i64;
             key.extend_from_slice(Key::<8>::new().int8(id).as_ref());
@@ -304,7 +304,7 @@ impl Population<'_> {
     }
 
     fn in_transaction(&mut self, work: impl FnOnce(&mut Transaction<'_>) -> Result<(), Error>) -> Result<(), Error> {
-        let mut transaction = self.session.begin_with(Isolation::Snapshot, Durability::Relaxed);
+        let mut transaction = self.runner.begin_with(Isolation::Snapshot, Durability::Relaxed);
         work(&mut transaction)?;
         // Whoever comes later waits for more than this.
         transaction.commit_early().map(drop)

@@ -1,11 +1,11 @@
 //! TPC-C: nine tables, five transactions in the standard mix, twelve conditions that hold throughout.
 //!
-//! After the standard specification, revision 5.11, whose clauses the modules name. What is left out is what a database does not
-//! do: terminals, keying and think times. So the rates are no official result, and tpmC is only what the specification calls
-//! the rate of New-Order.
+//! After the standard specification, revision 5.11, whose clauses the modules name. What is left out is what a database
+//! does not do: terminals, keying and think times. So the rates are no official result, and tpmC is only what the
+//! specification calls the rate of New-Order.
 //!
-//! All transactions are serializable. Each worker has warehouses of its own; what goes to others' (1 % of the order lines, 15 %
-//! of the payments) is where workers meet.
+//! All transactions are serializable. Each worker has warehouses of its own; what goes to others' (1 % of the order
+//! lines, 15 % of the payments) is where workers meet.
 
 pub mod consistency;
 mod context;
@@ -20,7 +20,7 @@ mod stock_level;
 
 use clap::Args;
 use saki_base::Random;
-use saki_mvcc::{Database, Durability, Error, Session};
+use saki_mvcc::{Database, Durability, Error, Runner};
 use saki_report::{Common, Report};
 use serde_json::json;
 
@@ -233,13 +233,13 @@ impl Work for Terminal<'_> {
         self.kind
     }
 
-    fn run(&mut self, session: &mut Session) -> Result<End, Error> {
+    fn run(&mut self, runner: &mut Runner) -> Result<End, Error> {
         match self.kind {
-            0 => self.new_order.run(&self.context, session),
-            1 => self.payment.run(&self.context, session),
-            2 => self.order_status.run(&self.context, session),
-            3 => self.delivery.run(&self.context, session),
-            _ => self.stock_level.run(&self.context, session),
+            0 => self.new_order.run(&self.context, runner),
+            1 => self.payment.run(&self.context, runner),
+            2 => self.order_status.run(&self.context, runner),
+            3 => self.delivery.run(&self.context, runner),
+            _ => self.stock_level.run(&self.context, runner),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The New-Order transaction, clause 2.4.
 
 use saki_base::ValueRef;
-use saki_mvcc::{Error, Isolation, RowId, Session};
+use saki_mvcc::{Error, Isolation, RowId, Runner};
 
 use super::context::{Context, absent};
 use super::random::{is_original, uniform};
@@ -90,11 +90,11 @@ impl NewOrder {
     }
 
     /// Clause 2.4.2.
-    pub fn run(&mut self, context: &Context<'_>, session: &mut Session) -> Result<End, Error> {
+    pub fn run(&mut self, context: &Context<'_>, runner: &mut Runner) -> Result<End, Error> {
         let Tables { customer, item, stock, order, order_line, .. } = context.tables;
         let tables = context.tables;
         let warehouse = context.warehouse;
-        let mut transaction = session.begin(Isolation::Serializable);
+        let mut transaction = runner.begin(Isolation::Serializable);
         let found = transaction.get(&tables.warehouse, warehouse_key(warehouse).as_ref());
         let tax = tables.w_tax.read(found.ok_or_else(|| absent("a warehouse"))?.body);
         let found = transaction.get(&tables.district, district_key(warehouse, self.district).as_ref());

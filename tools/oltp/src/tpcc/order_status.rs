@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use saki_mvcc::{Direction, Error, Isolation, KeyRange, Session};
+use saki_mvcc::{Direction, Error, Isolation, KeyRange, Runner};
 
 use super::context::{Context, CustomerChoice, absent};
 use super::schema::{NUMBER_AT, numbered_key};
@@ -24,9 +24,9 @@ impl OrderStatus {
     }
 
     /// Clause 2.6.2.
-    pub fn run(&mut self, context: &Context<'_>, session: &mut Session) -> Result<End, Error> {
+    pub fn run(&mut self, context: &Context<'_>, runner: &mut Runner) -> Result<End, Error> {
         let tables = context.tables;
-        let transaction = session.begin(Isolation::Serializable);
+        let transaction = runner.begin(Isolation::Serializable);
         let (number, found) = self.customer.find(&transaction, tables)?;
         let mut shown = tables.customer.balance.read(found.body);
         let CustomerChoice { warehouse, district, .. } = self.customer;

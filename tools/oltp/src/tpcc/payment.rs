@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use saki_base::{RowLayout, ValueRef};
-use saki_mvcc::{Error, Isolation, Session};
+use saki_mvcc::{Error, Isolation, Runner};
 
 use super::context::{Context, CustomerChoice, absent};
 use super::random::uniform;
@@ -59,10 +59,10 @@ impl Payment {
     }
 
     /// Clause 2.5.2.
-    pub fn run(&mut self, context: &Context<'_>, session: &mut Session) -> Result<End, Error> {
+    pub fn run(&mut self, context: &Context<'_>, runner: &mut Runner) -> Result<End, Error> {
         let tables = context.tables;
         let (warehouse, district, amount) = (context.warehouse, self.district, self.amount);
-        let mut transaction = session.begin(Isolation::Serializable);
+        let mut transaction = runner.begin(Isolation::Serializable);
         let found = transaction.get(&tables.warehouse, warehouse_key(warehouse).as_ref());
         let found = found.ok_or_else(|| absent("a warehouse"))?;
         self.names.clear();

@@ -19,7 +19,8 @@ pub fn uniform(random: &mut Random, from: i32, to: i32) -> i32 {
     from + below(random, (i64::from(to) - i64::from(from) + 1) as u64) as i32
 }
 
-/// Clause 2.1.6: numbers of `from..=to`, not uniform; `mask` is the clause's A, a power of two less one, and `constant` its C.
+/// Clause 2.1.6: numbers of `from..=to`, not uniform; `mask` is the clause's A, a power of two less one, and `constant`
+/// its C.
 #[derive(Clone, Copy, Debug)]
 pub struct NonUniform {
     mask: i32,

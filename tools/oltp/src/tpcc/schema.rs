@@ -1,8 +1,8 @@
 //! The nine tables of TPC-C (clause 1.3), and where the columns are that transactions touch.
 //!
-//! Keys are integers, district and line numbers small ones; money is numeric with two decimals, so an integer of cents. History
-//! has no key in the specification: ours is a number of the worker's own. Customers are also found by last name and then first
-//! name, orders by customer.
+//! Keys are integers, district and line numbers small ones; money is numeric with two decimals, so an integer of cents.
+//! History has no key in the specification: ours is a number of the worker's own. Customers are also found by last name
+//! and then first name, orders by customer.
 
 use saki_base::DataType::{self, Char, Int2, Int4, Int8, Timestamp, Varchar};
 use saki_base::ValueRef;

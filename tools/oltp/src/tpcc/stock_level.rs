@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use saki_mvcc::{Direction, Error, Isolation, KeyRange, Session};
+use saki_mvcc::{Direction, Error, Isolation, KeyRange, Runner};
 
 use super::context::{Context, absent};
 use super::random::uniform;
@@ -30,10 +30,10 @@ impl StockLevel {
     }
 
     /// Clause 2.8.2.
-    pub fn run(&mut self, context: &Context<'_>, session: &mut Session) -> Result<End, Error> {
+    pub fn run(&mut self, context: &Context<'_>, runner: &mut Runner) -> Result<End, Error> {
         let tables = context.tables;
         let (warehouse, district) = (context.warehouse, self.district);
-        let transaction = session.begin(Isolation::Serializable);
+        let transaction = runner.begin(Isolation::Serializable);
         let found = transaction.get(&tables.district, district_key(warehouse, district).as_ref());
         let next = tables.d_next_order.read(found.ok_or_else(|| absent("a district"))?.body);
         let first = numbered_key(warehouse, district, (next - RECENT).max(1));

@@ -9,10 +9,10 @@
 //! | E | 95 % scans of 1 to 100 rows | 5 % insert |
 //! | F | 50 % | 50 % read, then update |
 //!
-//! A key is a bigint of 8 bytes, the record's number; a row is one bytea of 100 bytes, which an update replaces as a whole. (The
-//! original's ten fields of ten bytes have the same size; one field makes the cost of the engine visible rather than that of
-//! columns.) Skewed ranks are scattered over the numbers, so that popular rows do not lie together. Every value begins with a
-//! hash of its key, which every read checks.
+//! A key is a bigint of 8 bytes, the record's number; a row is one bytea of 100 bytes, which an update replaces as a
+//! whole. (The original's ten fields of ten bytes have the same size; one field makes the cost of the engine visible
+//! rather than that of columns.) Skewed ranks are scattered over the numbers, so that popular rows do not lie together.
+//! Every value begins with a hash of its key, which every read checks.
 
 mod work;
 
@@ -201,8 +201,8 @@ impl<'a> Bench<'a> {
 
     /// Whether the table holds what was put there, no less and no more.
     fn check(&self, report: &mut Report) -> Result<(), String> {
-        let mut session = self.database.session().map_err(|error| error.to_string())?;
-        let transaction = session.begin(Isolation::Snapshot);
+        let mut runner = self.database.runner().map_err(|error| error.to_string())?;
+        let transaction = runner.begin(Isolation::Snapshot);
         let (mut loaded, mut inserted, mut wrong) = (0, 0, 0_u64);
         transaction.scan(&self.table, &KeyRange::all(), Direction::Forward, |found| {
             let key = int8_of_key(found.key, 0);
@@ -241,9 +241,9 @@ pub fn load(database: &Database, table: &Table, values: &Values, rows: u64, seed
     let progress = Progress::new(format!("loading {rows} rows"));
     let workers = database.placement().workers().len();
     let started = Instant::now();
-    on_workers(database, |worker, session| {
+    on_workers(database, |worker, runner| {
         let mut random = Random::new(seed ^ (worker as u64 + 1) << 32);
-        fill(session, table, share(rows, worker, workers), &progress, |number, key, body| {
+        fill(runner, table, share(rows, worker, workers), &progress, |number, key, body| {
             key.extend_from_slice(Key::<8>::new().int8(number as i64).as_ref());
             values.write(number, &mut random, body);
         })

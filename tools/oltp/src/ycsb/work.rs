@@ -3,7 +3,7 @@
 use std::ops::{Bound, ControlFlow};
 
 use saki_base::{Random, ValueRef};
-use saki_mvcc::{Direction, Error, Isolation, KeyRange, Session, Table, Transaction};
+use saki_mvcc::{Direction, Error, Isolation, KeyRange, Runner, Table, Transaction};
 
 use crate::codec::{Key, int8_of_key, template};
 use crate::driver::{End, Work};
@@ -254,8 +254,8 @@ impl Work for YcsbWork<'_> {
         0
     }
 
-    fn run(&mut self, session: &mut Session) -> Result<End, Error> {
-        let mut transaction = session.begin(Isolation::Serializable);
+    fn run(&mut self, runner: &mut Runner) -> Result<End, Error> {
+        let mut transaction = runner.begin(Isolation::Serializable);
         let steps = self.steps;
         let outcome = if self.shape.batched { self.read_all(&transaction) } else { self.run_each(&mut transaction) };
         match outcome.and_then(|()| transaction.commit_early()) {

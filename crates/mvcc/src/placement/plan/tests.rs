@@ -147,7 +147,8 @@ proptest! {
         topology in topologies(), workers in 1..80_usize, logs in proptest::option::of(0..100_usize),
     ) {
         let placement = Placement::plan(&topology, workers, logs);
-        let used = topology.sockets().filter(|node| placement.workers().iter().any(|worker| worker.node == node.id)).count();
+        let is_used = |node: NodeId| placement.workers().iter().any(|worker| worker.node == node);
+        let used = topology.sockets().filter(|node| is_used(node.id)).count();
         let logs = logs.unwrap_or_else(|| Placement::default_logs(&topology, workers, WORKERS_PER_LOG));
         prop_assert_eq!(placement.logs(), logs.clamp(1, workers));
         let mut seen = vec![false; workers];
@@ -164,7 +165,9 @@ proptest! {
     }
 
     #[test]
-    fn logs_of_one_node_have_the_same_number_of_workers(cores in 1..20_u32, workers in 1..80_usize, logs in 1..80_usize) {
+    fn logs_of_one_node_have_the_same_number_of_workers(
+        cores in 1..20_u32, workers in 1..80_usize, logs in 1..80_usize,
+    ) {
         let placement = Placement::plan(&Topology::uniform(1, cores), workers, Some(logs));
         let sizes = placement.groups().iter().map(|group| group.workers.len());
         let (least, most) = sizes.fold((usize::MAX, 0), |(least, most), size| (least.min(size), most.max(size)));

@@ -197,7 +197,8 @@ proptest! {
         first in "[0-9,-]{0,8}", second in "[0-9,-]{0,8}", online in "[0-9,-]{0,8}",
         allowed in proptest::collection::btree_set(0..12_u32, 1..6),
     ) {
-        let system = System::new(&[("node/node0/cpulist", &first), ("node/node3/cpulist", &second), ("cpu/online", &online)]);
+        let files = [("node/node0/cpulist", &*first), ("node/node3/cpulist", &*second), ("cpu/online", &*online)];
+        let system = System::new(&files);
         let topology = system.topology(allowed.iter().copied());
         prop_assert!(topology.sockets().count() > 0);
         prop_assert!(topology.cores().all(|core| allowed.contains(&core.0)));

@@ -72,7 +72,8 @@ fn own_writes_not_seen() {
     assert_eq!(check(&[setup(), committed(2, 1, &[write(X, 11), search(&[(Y, 20)])])]), [Anomaly::Own]);
 }
 
-/// Version orders follow timestamps, so that two writers cross cannot be written down but by a read: the cycle is of ww and wr.
+/// Version orders follow timestamps, so that two writers cross cannot be written down but by a read: the cycle is of ww
+/// and wr.
 #[test]
 fn a_circle_of_information() {
     let history =

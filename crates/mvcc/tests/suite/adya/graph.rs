@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use saki_isolation::SerializationGraph;
+
 use super::{Anomaly, Cell, End, Event, Key, Transaction};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,10 +15,7 @@ enum Kind {
 }
 
 /// The direct serialization graph.
-pub struct Graph {
-    /// By transaction: where to, and why.
-    edges: Vec<Vec<(usize, Kind)>>,
-}
+pub struct Graph(SerializationGraph<Kind>);
 
 /// A version: who wrote it (`None`: it was there first), when, and what.
 struct Version {
@@ -74,7 +73,7 @@ pub fn reads_amiss(history: &[Transaction]) -> Vec<Anomaly> {
 impl Graph {
     pub fn of(history: &[Transaction]) -> Self {
         let versions = versions(history);
-        let mut graph = Self { edges: vec![Vec::new(); history.len()] };
+        let mut graph = Self(SerializationGraph::new(history.len()));
         for order in versions.values() {
             for pair in order.windows(2) {
                 graph.add(pair[0].writer, pair[1].writer, Kind::Ww);
@@ -103,11 +102,8 @@ impl Graph {
     }
 
     fn add(&mut self, from: Option<usize>, to: Option<usize>, kind: Kind) {
-        if let (Some(from), Some(to)) = (from, to)
-            && from != to
-            && !self.edges[from].contains(&(to, kind))
-        {
-            self.edges[from].push((to, kind));
+        if let (Some(from), Some(to)) = (from, to) {
+            self.0.add(from, to, kind);
         }
     }
 
@@ -149,31 +145,11 @@ impl Graph {
         }
     }
 
-    /// Whether one can come from `from` to `to` by edges of these kinds.
-    fn leads(&self, from: usize, to: usize, kinds: &[Kind]) -> bool {
-        let (mut seen, mut todo) = (vec![false; self.edges.len()], vec![from]);
-        while let Some(at) = todo.pop() {
-            if at == to {
-                return true;
-            }
-            if !std::mem::replace(&mut seen[at], true) {
-                todo.extend(self.edges[at].iter().filter(|(_, kind)| kinds.contains(kind)).map(|(next, _)| *next));
-            }
-        }
-        false
-    }
-
-    /// Whether an edge of kind `one` closes a cycle with a way of edges of kinds `others`.
-    fn has_cycle(&self, one: &[Kind], others: &[Kind]) -> bool {
-        let edges = self.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |edge| (from, edge)));
-        edges.filter(|(_, (_, kind))| one.contains(kind)).any(|(from, (to, _))| self.leads(*to, from, others))
-    }
-
     pub fn cycles(&self) -> Vec<Anomaly> {
         use Kind::{RwItem, RwPredicate, Wr, Ww};
         let mut anomalies = Vec::new();
         let mut look =
-            |anomaly, one: &[Kind], others: &[Kind]| anomalies.extend(self.has_cycle(one, others).then_some(anomaly));
+            |anomaly, one: &[Kind], others: &[Kind]| anomalies.extend(self.0.has_cycle(one, others).then_some(anomaly));
         look(Anomaly::G0, &[Ww], &[Ww]);
         look(Anomaly::G1c, &[Wr], &[Ww, Wr]);
         look(Anomaly::GSingle, &[RwItem, RwPredicate], &[Ww, Wr]);
@@ -213,8 +189,10 @@ fn version_read(
 /// Version orders follow the timestamps of one clock, so no history can be written down that has this one.
 #[test]
 fn dirty_writes_are_a_cycle() {
-    let graph = Graph { edges: vec![vec![(1, Kind::Ww)], vec![(0, Kind::Ww)], vec![(0, Kind::Ww)]] };
+    let mut graph = Graph(SerializationGraph::new(3));
+    [(0, 1), (1, 0), (2, 0)].into_iter().for_each(|(from, to)| graph.add(Some(from), Some(to), Kind::Ww));
     assert_eq!(graph.cycles(), [Anomaly::G0]);
-    let graph = Graph { edges: vec![vec![(1, Kind::Ww)], Vec::new(), vec![(0, Kind::Ww)]] };
+    let mut graph = Graph(SerializationGraph::new(3));
+    [(0, 1), (2, 0)].into_iter().for_each(|(from, to)| graph.add(Some(from), Some(to), Kind::Ww));
     assert_eq!(graph.cycles(), []);
 }

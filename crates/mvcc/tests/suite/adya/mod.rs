@@ -1,8 +1,8 @@
 //! A checker of isolation, after Adya, Liskov and O'Neil, "Generalized isolation level definitions" (2000).
 //!
-//! A *history* is what transactions read and wrote. Every write has a value of its own, so a value that was read tells who wrote it;
-//! the order of a key's versions is that of the commit timestamps. From these follow the *dependencies* between committed
-//! transactions, and an isolation level is what cycles it lets pass:
+//! A *history* is what transactions read and wrote. Every write has a value of its own, so a value that was read tells
+//! who wrote it; the order of a key's versions is that of the commit timestamps. From these follow the *dependencies*
+//! between committed transactions, and an isolation level is what cycles it lets pass:
 //!
 //! | edge | from | to |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | wr | the writer of a version | who read it |
 //! | rw | who read a version | the writer of the next one |
 //!
-//! A predicate read (a range of keys, a group) reads a version of every key there is: what it found, or one that did not match. It
-//! anti-depends on the first later version that changes whether the key matches.
+//! A predicate read (a range of keys, a group) reads a version of every key there is: what it found, or one that did
+//! not match. It anti-depends on the first later version that changes whether the key matches.
 //!
 //! | anomaly | what is wrong |
 //! |---|---|
@@ -61,8 +61,8 @@ pub enum End {
 
 #[derive(Clone, Debug)]
 pub struct Transaction {
-    /// Where it stands: of several versions that it may have met in vain, the last one up to here is meant. Its snapshot, or what
-    /// comes before its timestamp if its reads hold until then.
+    /// Where it stands: of several versions that it may have met in vain, the last one up to here is meant. Its
+    /// snapshot, or what comes before its timestamp if its reads hold until then.
     pub stands_at: u64,
     pub events: Vec<Event>,
     pub end: End,

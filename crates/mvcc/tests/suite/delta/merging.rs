@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use saki_base::Random;
-use saki_mvcc::{Database, Durability, Error, Isolation, Seen, Session, Table};
+use saki_mvcc::{Database, Durability, Error, Isolation, Runner, Seen, Table};
 
 use super::{Note, key, note, with_notes};
 use crate::suite::support::{first_seed, scaled};
@@ -33,11 +33,11 @@ fn number(note: &Note) -> i64 {
 
 impl Subject {
     /// Adds one to a number, or deletes it.
-    fn count(&self, session: &mut Session, random: &mut Random) -> Result<(), Error> {
+    fn count(&self, runner: &mut Runner, random: &mut Random) -> Result<(), Error> {
         let _open = self.gate.read();
         let base = Arc::clone(&self.base.lock());
         let isolation = if random.chance(0.5) { Isolation::Snapshot } else { Isolation::Serializable };
-        let mut transaction = session.begin_with(isolation, Durability::Relaxed);
+        let mut transaction = runner.begin_with(isolation, Durability::Relaxed);
         let id = random.below(IDS) as i64;
         let before = match transaction.look(&self.table, &key(id)) {
             Seen::Absent => base.get(&key(id)).map_or(0, number),
@@ -57,11 +57,11 @@ impl Subject {
 
     fn merge(&self) {
         let through = self.database.begin_cut();
-        let view = self.database.view().expect("a place");
-        assert!(view.timestamp() >= through);
-        let through = view.timestamp();
+        let moment = self.database.moment().expect("a place");
+        assert!(moment.timestamp() >= through);
+        let through = moment.timestamp();
         let mut base = Base::clone(&self.base.lock());
-        let reader = view.reader().expect("a place");
+        let reader = moment.reader().expect("a place");
         reader.changes(&self.table, 0, |key, body, begin| {
             assert!(begin <= through);
             match body {
@@ -70,7 +70,7 @@ impl Subject {
             }
             ControlFlow::Continue(())
         });
-        drop((reader, view));
+        drop((reader, moment));
         {
             let _alone = self.gate.write();
             *self.base.lock() = Arc::new(base);
@@ -80,8 +80,8 @@ impl Subject {
     }
 
     fn sum(&self) -> i64 {
-        let view = self.database.view().expect("a place");
-        let reader = view.reader().expect("a place");
+        let moment = self.database.moment().expect("a place");
+        let reader = moment.reader().expect("a place");
         let mut all = Base::clone(&self.base.lock());
         reader.changes(&self.table, 0, |key, body, _| {
             match body {
@@ -107,10 +107,10 @@ fn merges_beside_transactions() {
             .map(|worker| {
                 let (subject, counted) = (&subject, &counted);
                 scope.spawn(move || {
-                    let mut session = subject.database.session().expect("a session");
+                    let mut runner = subject.database.runner().expect("a runner");
                     let mut random = Random::new(first_seed() + worker);
                     for _ in 0..rounds {
-                        match subject.count(&mut session, &mut random) {
+                        match subject.count(&mut runner, &mut random) {
                             Ok(()) => _ = counted.fetch_add(1, Ordering::Relaxed),
                             Err(error) => assert!(error.is_retryable(), "{error}"),
                         }
@@ -133,11 +133,11 @@ fn merges_beside_transactions() {
     let counted = counted.into_inner();
     assert!(counted > 0);
     assert_eq!(subject.sum() + subject.deleted.load(Ordering::Relaxed), counted);
-    // Cleanups that sessions have left are done by others.
-    let mut session = subject.database.session().expect("a session");
+    // Cleanups that runners have left are done by others.
+    let mut runner = subject.database.runner().expect("a runner");
     for round in 0.. {
-        session.run(Isolation::Snapshot, |t| t.write(&subject.table, &key(0), None)).expect("nobody else writes");
-        (0..4).for_each(|_| session.reclaim());
+        runner.run(Isolation::Snapshot, |t| t.write(&subject.table, &key(0), None)).expect("nobody else writes");
+        (0..4).for_each(|_| runner.reclaim());
         subject.merge();
         if subject.table.rows() == 0 {
             break;
@@ -151,7 +151,7 @@ fn merges_beside_transactions() {
 #[test]
 fn deletes_of_rows_of_the_base_are_noticed() {
     let (_logs, database, table) = with_notes(1);
-    let (mut reader, mut writer) = (database.session().unwrap(), database.session().unwrap());
+    let (mut reader, mut writer) = (database.runner().unwrap(), database.runner().unwrap());
     let read: [fn(&saki_mvcc::Transaction<'_>, &Table); 2] = [
         |transaction, table| assert_eq!(transaction.look(table, &key(1)).row().map(|found| found.id), None),
         |transaction, table| {

@@ -1,13 +1,14 @@
-//! Tables over a base, and what sessions of clients need: transactions that wait in their sessions and for each other, snapshots that
-//! move, views for many threads, rows that leave memory.
+//! Tables over a base, and what sessions of clients need: transactions that wait in their sessions and for each other,
+//! snapshots that move, moments for many threads, rows that leave memory.
 //!
 //! - `model`: all of it against a map, by one thread · `merging`: a base, and a merge, beside transactions
-//! - `views`: readers on other threads · `waiting`: who waits for whom · `tables`: which there are, and the keys of their indexes
+//! - `moments`: readers on other threads · `waiting`: who waits for whom · `tables`: which there are, and the keys of
+//!   their indexes
 
 mod merging;
 mod model;
+mod moments;
 mod tables;
-mod views;
 mod waiting;
 
 use saki_base::{Column, DataType, KeyColumn, KeyLayout, Value, ValueRef};
@@ -33,6 +34,7 @@ pub fn notes() -> TableDefinition {
             ..Default::default()
         }],
         over_base: true,
+        ..Default::default()
     }
 }
 
@@ -86,7 +88,7 @@ pub fn key(id: i64) -> Vec<u8> {
 /// A database with an empty table of notes.
 pub fn with_notes(seed: u64) -> (SimLogs, Database, Table) {
     let logs = SimLogs::new(seed, 2, &[notes()]);
-    let options = Options { sessions_max: 64, ..options() };
+    let options = Options { participants_max: 64, ..options() };
     let database = logs.open(options).expect("a new database");
     let table = database.table("notes").expect("the table");
     (logs, database, table)

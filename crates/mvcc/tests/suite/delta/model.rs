@@ -1,17 +1,17 @@
-//! Sessions that one thread interleaves, each transaction suspended between its steps, against the history of each key.
+//! Runners that one thread interleaves, each transaction suspended between its steps, against the history of each key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 use saki_mvcc::{
-    Database, Direction, Durability, Error, Isolation, KeyRange, Savepoint, Seen, Session, Table, Transaction, View,
+    Database, Direction, Durability, Error, Isolation, KeyRange, Moment, Runner, Savepoint, Seen, Table, Transaction,
 };
 
 use super::{Note, key, notes};
 use crate::suite::support::{SimLogs, options, scaled};
 
-const SESSIONS: usize = 3;
+const RUNNERS: usize = 3;
 const IDS: i64 = 7;
 
 #[derive(Clone, Debug)]
@@ -24,9 +24,9 @@ enum Step {
     RollBack(usize),
     Commit(usize),
     Abort(usize),
-    /// Takes a view of a session's transaction, or of now.
-    TakeView(usize),
-    ReadView,
+    /// Takes a moment of a runner's transaction, or of now.
+    TakeMoment(usize),
+    ReadMoment,
     Release,
     Reclaim(usize),
     Restart,
@@ -39,26 +39,27 @@ fn some_note() -> impl Strategy<Value = Note> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let session = || 0..SESSIONS;
+    let runner = || 0..RUNNERS;
+    let note = prop::option::weighted(0.7, some_note());
     prop_oneof![
-        12 => (session(), 0..IDS, prop::option::weighted(0.7, some_note())).prop_map(|(s, id, note)| Step::Write(s, id, note)),
-        4 => (session(), 0..IDS).prop_map(|(s, id)| Step::Look(s, id)),
-        3 => (session(), any::<bool>()).prop_map(|(s, reverse)| Step::ReadAll(s, reverse)),
-        2 => session().prop_map(Step::Refresh),
-        1 => session().prop_map(Step::Savepoint),
-        1 => session().prop_map(Step::RollBack),
-        6 => session().prop_map(Step::Commit),
-        2 => session().prop_map(Step::Abort),
-        2 => session().prop_map(Step::TakeView),
-        2 => Just(Step::ReadView),
+        12 => (runner(), 0..IDS, note).prop_map(|(s, id, note)| Step::Write(s, id, note)),
+        4 => (runner(), 0..IDS).prop_map(|(s, id)| Step::Look(s, id)),
+        3 => (runner(), any::<bool>()).prop_map(|(s, reverse)| Step::ReadAll(s, reverse)),
+        2 => runner().prop_map(Step::Refresh),
+        1 => runner().prop_map(Step::Savepoint),
+        1 => runner().prop_map(Step::RollBack),
+        6 => runner().prop_map(Step::Commit),
+        2 => runner().prop_map(Step::Abort),
+        2 => runner().prop_map(Step::TakeMoment),
+        2 => Just(Step::ReadMoment),
         2 => Just(Step::Release),
-        1 => session().prop_map(Step::Reclaim),
+        1 => runner().prop_map(Step::Reclaim),
         1 => Just(Step::Restart),
         1 => any::<u64>().prop_map(Step::PowerLoss),
     ]
 }
 
-/// What a session's transaction has done.
+/// What a runner's transaction has done.
 struct Running {
     snapshot: u64,
     isolation: Isolation,
@@ -73,9 +74,9 @@ struct History {
     released: u64,
 }
 
-/// A view, with the writes of its transaction at the time.
-struct Viewing {
-    view: View,
+/// A moment, with the writes of its transaction at the time.
+struct HeldMoment {
+    moment: Moment,
     of: Option<usize>,
     writes: BTreeMap<i64, Option<Note>>,
 }
@@ -84,10 +85,10 @@ struct World {
     logs: SimLogs,
     database: Option<Database>,
     table: Table,
-    sessions: Vec<Session>,
+    runners: Vec<Runner>,
     running: Vec<Option<Running>>,
     histories: BTreeMap<i64, History>,
-    viewing: Option<Viewing>,
+    held: Option<HeldMoment>,
 }
 
 /// What there may be at a key.
@@ -102,12 +103,12 @@ impl World {
             logs,
             database: Some(database),
             table,
-            sessions: Vec::new(),
+            runners: Vec::new(),
             running: Vec::new(),
             histories: BTreeMap::new(),
-            viewing: None,
+            held: None,
         };
-        world.open_sessions();
+        world.open_runners();
         world
     }
 
@@ -115,31 +116,31 @@ impl World {
         self.database.as_ref().expect("is open")
     }
 
-    fn open_sessions(&mut self) {
-        self.sessions = (0..SESSIONS).map(|at| self.database().session_on(at % 2).expect("a session")).collect();
-        self.running = (0..SESSIONS).map(|_| None).collect();
+    fn open_runners(&mut self) {
+        self.runners = (0..RUNNERS).map(|at| self.database().runner_on(at % 2).expect("a runner")).collect();
+        self.running = (0..RUNNERS).map(|_| None).collect();
     }
 
-    /// Does something in a session's transaction, which is suspended before and after.
-    fn within<T>(&mut self, session: usize, work: impl FnOnce(&mut Transaction<'_>, &Table) -> T) -> T {
-        let Self { sessions, running, table, .. } = self;
-        let session_of = &mut sessions[session];
-        if running[session].is_none() {
-            let isolation = if session == 0 { Isolation::Serializable } else { Isolation::Snapshot };
-            let transaction = session_of.begin_with(isolation, Durability::Relaxed);
+    /// Does something in a runner's transaction, which is suspended before and after.
+    fn within<T>(&mut self, runner: usize, work: impl FnOnce(&mut Transaction<'_>, &Table) -> T) -> T {
+        let Self { runners, running, table, .. } = self;
+        let runner_of = &mut runners[runner];
+        if running[runner].is_none() {
+            let isolation = if runner == 0 { Isolation::Serializable } else { Isolation::Snapshot };
+            let transaction = runner_of.begin_with(isolation, Durability::Relaxed);
             let snapshot = transaction.snapshot();
-            running[session] = Some(Running { snapshot, isolation, writes: Vec::new(), savepoint: None });
+            running[runner] = Some(Running { snapshot, isolation, writes: Vec::new(), savepoint: None });
             transaction.suspend();
         }
-        assert!(session_of.is_open());
-        let mut transaction = session_of.resume().expect("it is suspended");
+        assert!(runner_of.is_open());
+        let mut transaction = runner_of.resume().expect("it is suspended");
         let outcome = work(&mut transaction, table);
         transaction.suspend();
         outcome
     }
 
-    fn running(&mut self, session: usize) -> &mut Running {
-        self.running[session].as_mut().expect("begun")
+    fn running(&mut self, runner: usize) -> &mut Running {
+        self.running[runner].as_mut().expect("begun")
     }
 
     /// What a snapshot may see of a key, of what is committed.
@@ -152,8 +153,8 @@ impl World {
         if *at <= history.released { vec![seen, Seen::Absent] } else { vec![seen] }
     }
 
-    fn expected(&self, session: usize, id: i64) -> Expected {
-        let running = self.running[session].as_ref().expect("begun");
+    fn expected(&self, runner: usize, id: i64) -> Expected {
+        let running = self.running[runner].as_ref().expect("begun");
         let own = running.writes.iter().rev().find(|(other, _)| *other == id);
         match own {
             Some((_, note)) => vec![note.clone().map_or(Seen::Deleted, Seen::Row)],
@@ -163,9 +164,9 @@ impl World {
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Write(session, id, note) => self.write(session, id, note),
-            Step::Look(session, id) => {
-                let seen = self.within(session, |transaction, table| {
+            Step::Write(runner, id, note) => self.write(runner, id, note),
+            Step::Look(runner, id) => {
+                let seen = self.within(runner, |transaction, table| {
                     let found = transaction.look(table, &key(id));
                     match found {
                         Seen::Absent => Seen::Absent,
@@ -173,55 +174,55 @@ impl World {
                         Seen::Row(found) => Seen::Row(Note::decode(table, found.key, found.body)),
                     }
                 });
-                let expected = self.expected(session, id);
+                let expected = self.expected(runner, id);
                 assert!(expected.contains(&seen), "key {id}: {seen:?}, expected one of {expected:?}");
             }
-            Step::ReadAll(session, reverse) => self.read_all(session, reverse),
-            Step::Refresh(session) => {
+            Step::ReadAll(runner, reverse) => self.read_all(runner, reverse),
+            Step::Refresh(runner) => {
                 let now = self.database().now();
-                self.within(session, |_, _| ());
-                if self.running(session).isolation == Isolation::Snapshot {
-                    self.within(session, |transaction, _| {
+                self.within(runner, |_, _| ());
+                if self.running(runner).isolation == Isolation::Snapshot {
+                    self.within(runner, |transaction, _| {
                         transaction.refresh();
                         assert_eq!(transaction.snapshot(), now);
                     });
-                    self.running(session).snapshot = now;
+                    self.running(runner).snapshot = now;
                 }
             }
-            Step::Savepoint(session) => {
-                let savepoint = self.within(session, |transaction, _| transaction.savepoint());
-                let running = self.running(session);
+            Step::Savepoint(runner) => {
+                let savepoint = self.within(runner, |transaction, _| transaction.savepoint());
+                let running = self.running(runner);
                 running.savepoint = Some((savepoint, running.writes.len()));
             }
-            Step::RollBack(session) => {
-                let Some(running) = &mut self.running[session] else { return };
+            Step::RollBack(runner) => {
+                let Some(running) = &mut self.running[runner] else { return };
                 let Some((savepoint, writes)) = running.savepoint else { return };
                 running.writes.truncate(writes);
-                self.within(session, |transaction, _| transaction.rollback_to(savepoint));
+                self.within(runner, |transaction, _| transaction.rollback_to(savepoint));
             }
-            Step::Commit(session) => self.commit(session),
-            Step::Abort(session) => {
-                if self.running[session].take().is_some() {
-                    self.sessions[session].abort();
-                    assert!(!self.sessions[session].is_open());
+            Step::Commit(runner) => self.commit(runner),
+            Step::Abort(runner) => {
+                if self.running[runner].take().is_some() {
+                    self.runners[runner].abort();
+                    assert!(!self.runners[runner].is_open());
                 }
             }
-            Step::TakeView(session) => self.take_view(session),
-            Step::ReadView => self.read_view(),
+            Step::TakeMoment(runner) => self.take_moment(runner),
+            Step::ReadMoment => self.read_moment(),
             Step::Release => self.release(),
-            Step::Reclaim(session) => self.sessions[session].reclaim(),
+            Step::Reclaim(runner) => self.runners[runner].reclaim(),
             Step::Restart => self.restart(None),
             Step::PowerLoss(seed) => self.restart(Some(seed)),
         }
     }
 
-    fn write(&mut self, session: usize, id: i64, note: Option<Note>) {
-        let outcome = self.within(session, |transaction, table| {
+    fn write(&mut self, runner: usize, id: i64, note: Option<Note>) {
+        let outcome = self.within(runner, |transaction, table| {
             let body = note.as_ref().map(|note| note.body(table));
             transaction.write(table, &key(id), body.as_deref())
         });
-        let snapshot = self.running(session).snapshot;
-        let rival = (0..SESSIONS).filter(|rival| *rival != session).find(|rival| {
+        let snapshot = self.running(runner).snapshot;
+        let rival = (0..RUNNERS).filter(|rival| *rival != runner).find(|rival| {
             self.running[*rival].as_ref().is_some_and(|running| running.writes.iter().any(|(other, _)| *other == id))
         });
         let is_late =
@@ -229,7 +230,7 @@ impl World {
         match outcome {
             Ok(()) => {
                 assert!(rival.is_none() && !is_late, "two write key {id}");
-                self.running(session).writes.push((id, note));
+                self.running(runner).writes.push((id, note));
             }
             Err(Error::Conflict { holder, .. }) => {
                 let expected = rival.map(|rival| self.within(rival, |transaction, _| transaction.holder()));
@@ -240,9 +241,9 @@ impl World {
         }
     }
 
-    fn read_all(&mut self, session: usize, reverse: bool) {
+    fn read_all(&mut self, runner: usize, reverse: bool) {
         let direction = if reverse { Direction::Reverse } else { Direction::Forward };
-        let (all, indexed) = self.within(session, |transaction, table| {
+        let (all, indexed) = self.within(runner, |transaction, table| {
             let mut all = Vec::new();
             transaction.scan_all(table, &KeyRange::all(), direction, |key, body| {
                 all.push((key.to_vec(), body.map(|body| Note::decode(table, key, body))));
@@ -256,13 +257,13 @@ impl World {
             });
             (all, indexed)
         });
-        let expected = |id| self.expected(session, id);
+        let expected = |id| self.expected(runner, id);
         agree(&all, &indexed, reverse, expected);
     }
 
-    fn commit(&mut self, session: usize) {
-        let Some(running) = self.running[session].take() else { return };
-        let transaction = self.sessions[session].resume().expect("it is suspended");
+    fn commit(&mut self, runner: usize) {
+        let Some(running) = self.running[runner].take() else { return };
+        let transaction = self.runners[runner].resume().expect("it is suspended");
         match transaction.commit_early() {
             Ok(receipt) => {
                 assert_eq!(receipt.timestamp.is_some(), !running.writes.is_empty());
@@ -279,22 +280,22 @@ impl World {
         }
     }
 
-    fn take_view(&mut self, session: usize) {
-        self.viewing = None;
-        let (view, of, writes) = match &self.running[session] {
-            None => (self.database().view(), None, BTreeMap::new()),
+    fn take_moment(&mut self, runner: usize) {
+        self.held = None;
+        let (moment, of, writes) = match &self.running[runner] {
+            None => (self.database().moment(), None, BTreeMap::new()),
             Some(running) => {
                 let writes = running.writes.iter().cloned().collect();
-                (self.within(session, |transaction, _| transaction.view()), Some(session), writes)
+                (self.within(runner, |transaction, _| transaction.moment()), Some(runner), writes)
             }
         };
-        self.viewing = Some(Viewing { view: view.expect("there are places"), of, writes });
+        self.held = Some(HeldMoment { moment: moment.expect("there are places"), of, writes });
     }
 
     /// By a thread of its own. A transaction that goes on writing, or has ended, is no longer what it was.
-    fn read_view(&mut self) {
-        let Some(Viewing { view, of, writes }) = &self.viewing else { return };
-        let timestamp = view.timestamp();
+    fn read_moment(&mut self) {
+        let Some(HeldMoment { moment, of, writes }) = &self.held else { return };
+        let timestamp = moment.timestamp();
         let own = of.map(|of| self.running[of].as_ref());
         let is_as_taken = match own {
             None => true,
@@ -306,7 +307,7 @@ impl World {
         let table = &self.table;
         let keys: Vec<_> = (0..IDS).map(key).collect();
         let read = || {
-            let reader = view.reader().expect("there are places");
+            let reader = moment.reader().expect("there are places");
             let mut all = Vec::new();
             reader.scan(table, &KeyRange::all(), Direction::Forward, |key, body, begin| {
                 assert!(begin.is_none_or(|begin| begin <= timestamp));
@@ -343,9 +344,9 @@ impl World {
 
     /// As late as the snapshots of all allow.
     fn release(&mut self) {
-        let views = self.viewing.iter().map(|viewing| viewing.view.timestamp());
+        let moments = self.held.iter().map(|held| held.moment.timestamp());
         let snapshots = self.running.iter().flatten().map(|running| running.snapshot);
-        let through = views.chain(snapshots).min().unwrap_or_else(|| self.database().now());
+        let through = moments.chain(snapshots).min().unwrap_or_else(|| self.database().now());
         let before = self.table.rows();
         let released = self.database().release(&self.table, through).expect("there is a place");
         assert_eq!(self.table.rows(), before - released.rows, "rows are counted");
@@ -367,8 +368,8 @@ impl World {
             old.hold(false);
             horizon = self.database().durable();
         }
-        self.viewing = None;
-        self.sessions.clear();
+        self.held = None;
+        self.runners.clear();
         self.database = None;
         let database = self.logs.open(options()).unwrap_or_else(|error| panic!("{error}"));
         let found = database.recovery().horizon;
@@ -378,13 +379,13 @@ impl World {
             history.versions.retain(|(at, _)| *at <= found);
         }
         self.database = Some(database);
-        self.open_sessions();
+        self.open_runners();
         self.read_all(0, false);
         // The logs have not been cut, so what was released is back.
         let rows = self.histories.values().filter(|history| !history.versions.is_empty()).count();
         assert_eq!(self.table.rows(), rows as u64);
         self.running[0] = None;
-        self.sessions[0].abort();
+        self.runners[0].abort();
     }
 }
 

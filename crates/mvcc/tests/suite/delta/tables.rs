@@ -16,13 +16,13 @@ fn tables_come_and_go() {
     let other = database.define_table(TableId(70), TableDefinition { name: "other".into(), ..notes() }).unwrap();
     assert!(matches!(database.define_table(TableId(70), notes()), Err(Error::Name { .. })));
     assert_eq!(database.table_of(TableId(70)).unwrap().name(), "other");
-    let mut session = database.session().unwrap();
+    let mut runner = database.runner().unwrap();
     let body = note(1, "text").body(&table);
     for id in 0..5_000 {
-        session.run(Isolation::Snapshot, |t| t.write(&other, &key(id), Some(&body))).unwrap();
+        runner.run(Isolation::Snapshot, |t| t.write(&other, &key(id), Some(&body))).unwrap();
     }
-    session.run(Isolation::Snapshot, |t| t.write(&table, &key(1), Some(&body))).unwrap();
-    let (mut early, mut writing) = (database.session().unwrap(), database.session().unwrap());
+    runner.run(Isolation::Snapshot, |t| t.write(&table, &key(1), Some(&body))).unwrap();
+    let (mut early, mut writing) = (database.runner().unwrap(), database.runner().unwrap());
     let before = early.begin(Isolation::Serializable);
     let mut pending = writing.begin(Isolation::Snapshot);
     pending.write(&other, &key(9_999), Some(&body)).unwrap();
@@ -31,9 +31,9 @@ fn tables_come_and_go() {
     database.drop_table(&other).unwrap();
     assert!(database.table("other").is_none());
     // Snapshots of before go on, later ones do not see it.
-    session.run(Isolation::Snapshot, |t| t.write(&table, &key(2), None)).unwrap();
+    runner.run(Isolation::Snapshot, |t| t.write(&table, &key(2), None)).unwrap();
     assert!(matches!(before.look(&other, &key(1)), Seen::Row(_)));
-    let mut late = session.begin(Isolation::Snapshot);
+    let mut late = runner.begin(Isolation::Snapshot);
     assert_eq!(late.look(&other, &key(1)), Seen::Absent);
     assert!(matches!(late.write(&other, &key(1), None), Err(Error::Name { .. })));
     late.scan_all(&other, &KeyRange::all(), Direction::Forward, |_, _| panic!("it is gone"));
@@ -42,13 +42,13 @@ fn tables_come_and_go() {
     pending.commit().unwrap();
     // Its rows go as others work.
     for id in 0..10_000 {
-        session.run(Isolation::Snapshot, |t| t.write(&table, &key(id % 3), Some(&body))).unwrap();
+        runner.run(Isolation::Snapshot, |t| t.write(&table, &key(id % 3), Some(&body))).unwrap();
         if other.rows() == 0 {
             break;
         }
     }
     assert_eq!((other.rows(), other.bytes()), (0, 0));
-    drop((session, early, writing, database));
+    drop((runner, early, writing, database));
 
     // The logs tell of it still.
     let database = logs.open(options()).unwrap();
@@ -70,13 +70,13 @@ fn what_is_elsewhere_is_not_replayed() {
     {
         let database = define([0, 0]).open(options()).unwrap();
         let tables = [3, 12].map(|id| database.table_of(TableId(id)).unwrap());
-        let mut session = database.session().unwrap();
+        let mut runner = database.runner().unwrap();
         for id in 0..10 {
             if id == 5 || id == 9 {
                 // As a merge does: what comes later leans on nothing before.
                 database.begin_cut();
             }
-            let mut transaction = session.begin(Isolation::Snapshot);
+            let mut transaction = runner.begin(Isolation::Snapshot);
             for table in &tables {
                 let body = note(id as i32, &"w".repeat(200)).body(table);
                 transaction.write(table, &key(id % 4), Some(&body)).unwrap();
@@ -102,7 +102,7 @@ fn tables_of_a_directory_can_be_dropped() {
     {
         let database = open();
         let table = database.create_table(notes()).unwrap();
-        database.session().unwrap().run(Isolation::Snapshot, |t| t.write(&table, &key(1), None)).unwrap();
+        database.runner().unwrap().run(Isolation::Snapshot, |t| t.write(&table, &key(1), None)).unwrap();
         database.drop_table(&table).unwrap();
     }
     let database = open();
@@ -133,11 +133,12 @@ fn entries_have_each_column_once() {
             unique: true,
         }],
         over_base: true,
+        ..Default::default()
     };
     let logs = SimLogs::new(4, 2, &[definition]);
     let database = logs.open(options()).unwrap();
     let table = database.table("visits").unwrap();
-    let mut session = database.session().unwrap();
+    let mut runner = database.runner().unwrap();
     let values = [ValueRef::Text("a\0x"), ValueRef::Int4(7), ValueRef::Text("see"), ValueRef::Int2(-3)];
     let (mut key, mut body) = (Vec::new(), Vec::new());
     table.encode(&values, &mut key, &mut body).unwrap();
@@ -150,9 +151,9 @@ fn entries_have_each_column_once() {
     ]);
     let mut entry = Vec::new();
     layout.encode(&[values[3], values[1], values[0], values[2]], &mut entry).unwrap();
-    session.run(Isolation::Snapshot, |t| t.write(&table, &key, Some(&body))).unwrap();
+    runner.run(Isolation::Snapshot, |t| t.write(&table, &key, Some(&body))).unwrap();
     let index = table.index("by_d_b").unwrap();
-    let transaction = session.begin(Isolation::Snapshot);
+    let transaction = runner.begin(Isolation::Snapshot);
     let mut found = Vec::new();
     transaction.scan_index(&table, index, &KeyRange::all(), Direction::Forward, |entry, row| {
         found.push((entry.to_vec(), row.key.to_vec()));
@@ -164,7 +165,7 @@ fn entries_have_each_column_once() {
     let values = [ValueRef::Text("other"), ValueRef::Int4(7), ValueRef::Text("see"), ValueRef::Int2(-3)];
     let (mut key, mut body) = (Vec::new(), Vec::new());
     table.encode(&values, &mut key, &mut body).unwrap();
-    let mut transaction = session.begin(Isolation::Snapshot);
+    let mut transaction = runner.begin(Isolation::Snapshot);
     assert!(matches!(transaction.write(&table, &key, Some(&body)), Err(Error::Duplicate { .. })));
     // A key that is none of the table's is told of.
     assert!(matches!(transaction.write(&table, b"?", Some(&body)), Err(Error::Malformed { .. })));
@@ -178,17 +179,17 @@ fn rows_without_a_key_have_a_hidden_number() {
     {
         let database = logs.open(options()).unwrap();
         let table = database.table("notes").unwrap();
-        let mut session = database.session().unwrap();
+        let mut runner = database.runner().unwrap();
         let mut body = Vec::new();
         let values = [ValueRef::Int8(1), ValueRef::Int4(2), ValueRef::Text("text")];
         table.row_layout().encode(&values, &mut body).unwrap();
-        session.run(Isolation::Snapshot, |t| t.write(&table, &key(77), Some(&body))).unwrap();
-        session.run(Isolation::Snapshot, |t| t.write(&table, &key(78), None)).unwrap();
+        runner.run(Isolation::Snapshot, |t| t.write(&table, &key(77), Some(&body))).unwrap();
+        runner.run(Isolation::Snapshot, |t| t.write(&table, &key(78), None)).unwrap();
     }
     let database = logs.open(options()).unwrap();
     let table = database.table("notes").unwrap();
-    let (view, index) = (database.view().unwrap(), table.index("by_colour").unwrap());
-    let reader = view.reader().unwrap();
+    let (moment, index) = (database.moment().unwrap(), table.index("by_colour").unwrap());
+    let reader = moment.reader().unwrap();
     let mut entries = Vec::new();
     reader.scan_index(&table, index, &KeyRange::all(), Direction::Forward, |entry, row, _| {
         entries.push((entry.to_vec(), row.to_vec()));

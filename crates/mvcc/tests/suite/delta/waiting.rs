@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use saki_base::Random;
-use saki_mvcc::{Database, Durability, Error, Holder, Isolation, Seen, Session, Table};
+use saki_mvcc::{Database, Durability, Error, Holder, Isolation, Runner, Seen, Table};
 
 use super::{Note, key, note, with_notes};
 use crate::suite::support::{first_seed, scaled};
 
-fn write(session: &mut Session, table: &Table, id: i64) -> Result<(), Option<Holder>> {
-    let mut transaction = if session.is_open() {
-        session.resume().expect("one is suspended")
+fn write(runner: &mut Runner, table: &Table, id: i64) -> Result<(), Option<Holder>> {
+    let mut transaction = if runner.is_open() {
+        runner.resume().expect("one is suspended")
     } else {
-        session.begin_with(Isolation::Snapshot, Durability::Relaxed)
+        runner.begin_with(Isolation::Snapshot, Durability::Relaxed)
     };
     let outcome = transaction.write(table, &key(id), None);
     transaction.suspend();
@@ -25,8 +25,8 @@ fn write(session: &mut Session, table: &Table, id: i64) -> Result<(), Option<Hol
     }
 }
 
-fn holder(session: &mut Session) -> Holder {
-    let transaction = session.resume().expect("one is suspended");
+fn holder(runner: &mut Runner) -> Holder {
+    let transaction = runner.resume().expect("one is suspended");
     let holder = transaction.holder();
     transaction.suspend();
     holder
@@ -50,9 +50,9 @@ impl Bell {
 #[test]
 fn those_who_wait_are_called_when_the_holder_ends() {
     let (_logs, database, table) = with_notes(1);
-    let [mut one, mut two] = [(); 2].map(|()| database.session().unwrap());
-    let commits = |session: &mut Session| _ = session.resume().unwrap().commit().unwrap();
-    for ends in [Session::abort, commits] {
+    let [mut one, mut two] = [(); 2].map(|()| database.runner().unwrap());
+    let commits = |runner: &mut Runner| _ = runner.resume().unwrap().commit().unwrap();
+    for ends in [Runner::abort, commits] {
         write(&mut one, &table, 1).unwrap();
         let first = write(&mut two, &table, 1).unwrap_err().expect("a pending version has a holder");
         assert_eq!(first, holder(&mut one));
@@ -74,7 +74,7 @@ fn those_who_wait_are_called_when_the_holder_ends() {
         transaction.write(&table, &key(1), None).unwrap();
         transaction.abort();
     }
-    // Also of one whose session is dropped.
+    // Also of one whose runner is dropped.
     write(&mut one, &table, 1).unwrap();
     let bell = Bell::default();
     let first = holder(&mut one);
@@ -86,9 +86,9 @@ fn those_who_wait_are_called_when_the_holder_ends() {
 #[test]
 fn a_circle_of_waits_is_refused() {
     let (_logs, database, table) = with_notes(2);
-    let mut sessions = [(); 3].map(|()| database.session().unwrap());
-    (0..3).for_each(|at| write(&mut sessions[at], &table, at as i64).unwrap());
-    let [a, b, c] = sessions.each_mut().map(holder);
+    let mut runners = [(); 3].map(|()| database.runner().unwrap());
+    (0..3).for_each(|at| write(&mut runners[at], &table, at as i64).unwrap());
+    let [a, b, c] = runners.each_mut().map(holder);
     let bell = Bell::default();
     assert!(matches!(database.when_ended(Some(a), a, || ()), Err(Error::Deadlock)));
     let _ab = database.when_ended(Some(a), b, bell.ring()).unwrap();
@@ -101,11 +101,12 @@ fn a_circle_of_waits_is_refused() {
     let ca = database.when_ended(Some(c), a, || ()).unwrap();
     assert!(matches!(database.when_ended(Some(b), c, || ()), Err(Error::Deadlock)));
     drop(ca);
-    sessions[1].abort();
+    runners[1].abort();
     assert_eq!(bell.rung(), 1);
 }
 
-/// Clients that write several rows each in any order, with snapshots that they move on, wait for each other and never for ever.
+/// Clients that write several rows each in any order, with snapshots that they move on, wait for each other and never
+/// for ever.
 #[test]
 fn clients_that_wait_lose_nothing() {
     const CLIENTS: u64 = 4;
@@ -117,19 +118,19 @@ fn clients_that_wait_lose_nothing() {
         for client in 0..CLIENTS {
             let (database, table, deadlocks) = (&database, &table, &deadlocks);
             scope.spawn(move || {
-                let mut session = database.session().expect("a session");
+                let mut runner = database.runner().expect("a runner");
                 let mut random = Random::new(first_seed() + client);
                 for _ in 0..rounds {
                     let ids: Vec<_> = (0..3).map(|_| random.below(IDS) as i64).collect();
-                    while !count(database, &mut session, table, &ids) {
+                    while !count(database, &mut runner, table, &ids) {
                         deadlocks.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             });
         }
     });
-    let view = database.view().unwrap();
-    let reader = view.reader().unwrap();
+    let moment = database.moment().unwrap();
+    let reader = moment.reader().unwrap();
     let number = |id| {
         reader.look(&table, &key(id), |seen| match seen {
             Seen::Row(body) => Note::decode(&table, &key(id), body).text.parse::<u64>().expect("a number"),
@@ -141,8 +142,8 @@ fn clients_that_wait_lose_nothing() {
 }
 
 /// Adds one to each of the numbers, read committed; `false` if that was a deadlock.
-fn count(database: &Database, session: &mut Session, table: &Table, ids: &[i64]) -> bool {
-    let mut transaction = session.begin_with(Isolation::Snapshot, Durability::Relaxed);
+fn count(database: &Database, runner: &mut Runner, table: &Table, ids: &[i64]) -> bool {
+    let mut transaction = runner.begin_with(Isolation::Snapshot, Durability::Relaxed);
     for id in ids {
         loop {
             let before = match transaction.look(table, &key(*id)) {

@@ -16,8 +16,8 @@ fn filled() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let database = open(directory.path()).unwrap();
     let table = database.create_table(accounts()).unwrap();
-    let mut session = database.session().unwrap();
-    session.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 0)).map(drop)).unwrap();
+    let mut runner = database.runner().unwrap();
+    runner.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 0)).map(drop)).unwrap();
     directory
 }
 

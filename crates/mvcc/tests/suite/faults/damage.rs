@@ -1,5 +1,6 @@
-//! Logs that are not what they were: torn at the end, rotten in the middle, gone, or of another database. What was durable and cannot
-//! be read is told, by log, segment and byte, and then nothing is opened; what was never durable is passed by.
+//! Logs that are not what they were: torn at the end, rotten in the middle, gone, or of another database. What was
+//! durable and cannot be read is told, by log, extent and byte, and then nothing is opened; what was never durable is
+//! passed by.
 
 use std::fs;
 use std::path::Path;
@@ -13,12 +14,12 @@ const LOGS: usize = 2;
 
 fn filled(database: &Database, rounds: i64) {
     let table = database.table("accounts").unwrap_or_else(|| database.create_table(accounts()).unwrap());
-    let mut sessions: Vec<_> = (0..LOGS).map(|log| database.session_on(log).unwrap()).collect();
+    let mut runners: Vec<_> = (0..LOGS).map(|log| database.runner_on(log).unwrap()).collect();
     for round in 0..rounds {
-        let session = &mut sessions[round as usize % LOGS];
+        let runner = &mut runners[round as usize % LOGS];
         let owner = format!("{:x<200}", round % 5);
         let row = account(round % 40, &owner, round);
-        session
+        runner
             .run(Isolation::Snapshot, |t| match get(t, &table, row.id) {
                 Some(_) => update(t, &table, &row),
                 None => insert(t, &table, &row).map(drop),
@@ -33,8 +34,8 @@ fn on_disk(directory: &Path) -> Result<Database, Error> {
 
 fn balance(database: &Database, id: i64) -> Option<i64> {
     let table = database.table("accounts")?;
-    let mut session = database.session().unwrap();
-    let transaction = session.begin(Isolation::Snapshot);
+    let mut runner = database.runner().unwrap();
+    let transaction = runner.begin(Isolation::Snapshot);
     get(&transaction, &table, id).map(|Account { balance, .. }| balance)
 }
 
@@ -62,7 +63,7 @@ fn a_flipped_bit_in_the_middle_is_told_with_its_place() {
         bytes[at + 50] ^= 0x10;
         fs::write(&path, &bytes).unwrap();
         let message = refusal(directory.path());
-        for part in [format!("log {log}"), "segment 1".into(), "byte ".into(), format!("log-{log}")] {
+        for part in [format!("log {log}"), "extent 1".into(), "byte ".into(), format!("log-{log}")] {
             assert!(message.contains(&part), "no {part:?} in: {message}");
         }
         bytes[at + 50] ^= 0x10;
@@ -84,8 +85,8 @@ fn a_torn_end_that_was_never_acknowledged_is_passed_by() {
     });
     for seed in 0..20 {
         logs.hold(true);
-        let mut session = database.session_on(seed as usize % LOGS).unwrap();
-        let mut transaction = session.begin(Isolation::Snapshot);
+        let mut runner = database.runner_on(seed as usize % LOGS).unwrap();
+        let mut transaction = runner.begin(Isolation::Snapshot);
         let row = account(1_000 + seed as i64, &format!("{:y<900}", seed), 0);
         insert(&mut transaction, &table, &row).unwrap();
         let _ = transaction.commit_early().unwrap();

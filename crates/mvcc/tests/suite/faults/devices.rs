@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use saki_base::Arena;
 use saki_io::{Device, DeviceError, Lane, OperationKind, SimDevice};
-use saki_mvcc::{Database, Durability, Error, Isolation, LogError, Session, Table};
+use saki_mvcc::{Database, Durability, Error, Isolation, LogError, Runner, Table};
 
 use crate::suite::fixture::{account, accounts, get, insert};
 use crate::suite::support::{SimLogs, options};
@@ -18,13 +18,13 @@ fn opened(seed: u64) -> (SimLogs, Database, Table) {
     (logs, database, table)
 }
 
-fn put(session: &mut Session, table: &Table, id: i64) -> Result<(), Error> {
-    session.run(Isolation::Serializable, |t| insert(t, table, &account(id, &"x".repeat(900), id)).map(drop))
+fn put(runner: &mut Runner, table: &Table, id: i64) -> Result<(), Error> {
+    runner.run(Isolation::Serializable, |t| insert(t, table, &account(id, &"x".repeat(900), id)).map(drop))
 }
 
-fn count(session: &mut Session, table: &Table) -> usize {
+fn count(runner: &mut Runner, table: &Table) -> usize {
     // Relaxed: it does not ask whether what it sees is durable.
-    let transaction = session.begin_with(Isolation::Serializable, Durability::Relaxed);
+    let transaction = runner.begin_with(Isolation::Serializable, Durability::Relaxed);
     let found = (0..2_000).filter(|id| get(&transaction, table, *id).is_some()).count();
     transaction.commit().expect("a reader is not refused");
     found
@@ -72,13 +72,13 @@ fn a_full_disk_refuses_writes_and_heals() {
     let devices = limited.iter().map(|device| Arc::clone(device) as Arc<dyn Device>).collect();
     let database = Database::open_on(logs.catalog.reopened(), devices, options(), &|_| {}).unwrap();
     let table = database.table("accounts").unwrap();
-    let mut session = database.session_on(1).unwrap();
-    put(&mut session, &table, 0).unwrap();
+    let mut runner = database.runner_on(1).unwrap();
+    put(&mut runner, &table, 0).unwrap();
     limited.iter().for_each(|device| device.is_full.store(true, Ordering::Relaxed));
-    // The segments that are ready take some more.
+    // The extents that are ready take some more.
     let mut id = 1;
     let error = loop {
-        let mut transaction = session.begin(Isolation::Serializable);
+        let mut transaction = runner.begin(Isolation::Serializable);
         insert(&mut transaction, &table, &account(id, &"x".repeat(900), id)).unwrap();
         match transaction.commit() {
             Ok(_) => id += 1,
@@ -87,51 +87,51 @@ fn a_full_disk_refuses_writes_and_heals() {
         assert!(id < 2_000, "it takes all there is");
     };
     assert!(matches!(error, Error::Log(LogError::Full { log: 1, .. })), "{error}");
-    assert_eq!(count(&mut session, &table), id as usize, "reads go on, and see nothing of what was refused");
-    assert!(matches!(put(&mut session, &table, id), Err(Error::Log(LogError::Full { .. }))), "again");
+    assert_eq!(count(&mut runner, &table), id as usize, "reads go on, and see nothing of what was refused");
+    assert!(matches!(put(&mut runner, &table, id), Err(Error::Log(LogError::Full { .. }))), "again");
     limited.iter().for_each(|device| device.is_full.store(false, Ordering::Relaxed));
-    put(&mut session, &table, id).expect("there is room again");
-    assert_eq!(count(&mut session, &table), id as usize + 1);
-    drop(session);
+    put(&mut runner, &table, id).expect("there is room again");
+    assert_eq!(count(&mut runner, &table), id as usize + 1);
+    drop(runner);
     database.close().unwrap();
     let database = logs.open(options()).unwrap();
     let table = database.table("accounts").unwrap();
-    assert_eq!(count(&mut database.session().unwrap(), &table), id as usize + 1);
+    assert_eq!(count(&mut database.runner().unwrap(), &table), id as usize + 1);
 }
 
 #[test]
 fn a_failing_device_ends_acknowledgements_and_not_reads() {
     for kind in [OperationKind::Write, OperationKind::Flush] {
         let (logs, database, table) = opened(2);
-        let mut session = database.session_on(0).unwrap();
-        put(&mut session, &table, 0).unwrap();
+        let mut runner = database.runner_on(0).unwrap();
+        put(&mut runner, &table, 0).unwrap();
         logs.devices[0].faults().fail_next(kind, u32::MAX);
-        let error = put(&mut session, &table, 1).unwrap_err();
+        let error = put(&mut runner, &table, 1).unwrap_err();
         assert!(matches!(error, Error::Log(LogError::Failed { log: 0, .. })), "{error}");
         assert!(error.to_string().contains("injected fault"), "{error}");
         // Latched: also the other log acknowledges nothing, since timestamps before are missing.
         logs.devices[0].faults().heal();
-        let mut other = database.session_on(1).unwrap();
+        let mut other = database.runner_on(1).unwrap();
         assert!(matches!(put(&mut other, &table, 2), Err(Error::Log(LogError::Failed { .. }))));
         assert!(count(&mut other, &table) >= 1);
         let last = database.durable();
-        drop((session, other));
+        drop((runner, other));
         assert!(database.close().is_err(), "closing says that something was lost");
         let database = logs.open(options()).unwrap();
         assert!(database.recovery().horizon >= last);
         let table = database.table("accounts").unwrap();
-        let mut session = database.session().unwrap();
-        assert!(count(&mut session, &table) >= 1);
-        put(&mut session, &table, 5).unwrap();
+        let mut runner = database.runner().unwrap();
+        assert!(count(&mut runner, &table) >= 1);
+        put(&mut runner, &table, 5).unwrap();
     }
 }
 
 #[test]
 fn a_callback_is_told_of_failure() {
     let (logs, database, table) = opened(3);
-    let mut session = database.session().unwrap();
+    let mut runner = database.runner().unwrap();
     logs.hold(true);
-    let mut transaction = session.begin(Isolation::Snapshot);
+    let mut transaction = runner.begin(Isolation::Snapshot);
     insert(&mut transaction, &table, &account(1, "ann", 0)).unwrap();
     let receipt = transaction.commit_early().unwrap();
     let (to, answer) = std::sync::mpsc::channel();
@@ -147,7 +147,7 @@ fn a_callback_is_told_of_failure() {
 #[test]
 fn a_device_that_cannot_be_read_is_told_when_opening() {
     let (logs, database, table) = opened(4);
-    put(&mut database.session().unwrap(), &table, 0).unwrap();
+    put(&mut database.runner().unwrap(), &table, 0).unwrap();
     database.close().unwrap();
     drop(table);
     logs.devices[1].faults().fail_next(OperationKind::Read, 1);
@@ -159,13 +159,13 @@ fn a_device_that_cannot_be_read_is_told_when_opening() {
 #[test]
 fn after_closing_reads_go_on_and_writes_are_refused() {
     let (_logs, database, table) = opened(5);
-    let mut session = database.session().unwrap();
-    put(&mut session, &table, 0).unwrap();
-    let mut open = session.begin(Isolation::Serializable);
+    let mut runner = database.runner().unwrap();
+    put(&mut runner, &table, 0).unwrap();
+    let mut open = runner.begin(Isolation::Serializable);
     insert(&mut open, &table, &account(1, "ann", 0)).unwrap();
     database.clone().close().unwrap();
     assert!(matches!(open.commit(), Err(Error::Log(LogError::Closed))));
-    assert!(matches!(put(&mut session, &table, 2), Err(Error::Log(LogError::Closed))));
-    assert_eq!(count(&mut session, &table), 1);
+    assert!(matches!(put(&mut runner, &table, 2), Err(Error::Log(LogError::Closed))));
+    assert_eq!(count(&mut runner, &table), 1);
     database.clone().close().unwrap();
 }

@@ -6,14 +6,14 @@ use crate::suite::fixture::{account, accounts, get, insert, key};
 use crate::suite::support::{SimLogs, options};
 
 #[test]
-fn a_transaction_larger_than_a_segment_works() {
+fn a_transaction_larger_than_an_extent_works() {
     let logs = SimLogs::new(1, 2, &[accounts()]);
     {
         let database = logs.open(options()).unwrap();
         let table = database.table("accounts").unwrap();
-        let mut session = database.session_on(1).unwrap();
+        let mut runner = database.runner_on(1).unwrap();
         let note = "x".repeat(900);
-        session
+        runner
             .run(Isolation::Serializable, |t| {
                 (0..1_000).try_for_each(|id| insert(t, &table, &account(id, &note, id)).map(drop))
             })
@@ -21,8 +21,8 @@ fn a_transaction_larger_than_a_segment_works() {
     }
     let database = logs.open(options()).unwrap();
     let table = database.table("accounts").unwrap();
-    let mut session = database.session().unwrap();
-    let transaction = session.begin(Isolation::Snapshot);
+    let mut runner = database.runner().unwrap();
+    let transaction = runner.begin(Isolation::Snapshot);
     assert!((0..1_000).all(|id| get(&transaction, &table, id).is_some_and(|row| row.balance == id)));
 }
 
@@ -33,17 +33,17 @@ fn a_transaction_larger_than_a_record_is_aborted() {
     options.log.record_bytes_max = 10_000;
     let database = logs.open(options).unwrap();
     let table = database.table("accounts").unwrap();
-    let mut session = database.session().unwrap();
+    let mut runner = database.runner().unwrap();
     let note = "x".repeat(900);
-    let mut transaction = session.begin(Isolation::Serializable);
+    let mut transaction = runner.begin(Isolation::Serializable);
     (0..20).for_each(|id| _ = insert(&mut transaction, &table, &account(id, &note, id)).unwrap());
     let error = transaction.commit().unwrap_err();
     assert!(matches!(error, Error::Log(LogError::TooLarge { bytes_max: 10_000, .. })), "{error}");
     assert!(!error.is_retryable());
-    let transaction = session.begin(Isolation::Serializable);
+    let transaction = runner.begin(Isolation::Serializable);
     assert!((0..20).all(|id| get(&transaction, &table, id).is_none()));
     drop(transaction);
-    session.run(Isolation::Serializable, |t| insert(t, &table, &account(1, "ann", 0)).map(drop)).unwrap();
+    runner.run(Isolation::Serializable, |t| insert(t, &table, &account(1, "ann", 0)).map(drop)).unwrap();
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn the_largest_body_comes_back() {
     {
         let database = logs.open(options()).unwrap();
         let table = database.table("plain").unwrap();
-        let mut session = database.session().unwrap();
+        let mut runner = database.runner().unwrap();
         largest.resize(BODY_BYTES_MAX, 0xa5);
-        let mut transaction = session.begin(Isolation::Serializable);
+        let mut transaction = runner.begin(Isolation::Serializable);
         transaction.insert(&table, &key(&table, 1), &largest).unwrap();
         let mut larger = largest.clone();
         larger.push(0);
@@ -67,25 +67,25 @@ fn the_largest_body_comes_back() {
         transaction.commit().unwrap();
         // And again, smaller: large blocks come and go.
         for bytes in [70_000, 1, BODY_BYTES_MAX] {
-            session.run(Isolation::Snapshot, |t| t.put(&table, &key(&table, 1), &largest[..bytes]).map(drop)).unwrap();
+            runner.run(Isolation::Snapshot, |t| t.put(&table, &key(&table, 1), &largest[..bytes]).map(drop)).unwrap();
         }
     }
     let database = logs.open(options()).unwrap();
     let table = database.table("plain").unwrap();
-    let mut session = database.session().unwrap();
-    assert!(session.begin(Isolation::Snapshot).get(&table, &key(&table, 1)).is_some_and(|found| *found == *largest));
+    let mut runner = database.runner().unwrap();
+    assert!(runner.begin(Isolation::Snapshot).get(&table, &key(&table, 1)).is_some_and(|found| *found == *largest));
 }
 
 #[test]
-fn too_many_sessions_are_refused_until_one_ends() {
+fn too_many_runners_are_refused_until_one_ends() {
     let logs = SimLogs::new(4, 1, &[accounts()]);
-    let database = logs.open(Options { sessions_max: 3, ..options() }).unwrap();
+    let database = logs.open(Options { participants_max: 3, ..options() }).unwrap();
     for _ in 0..3 {
-        let mut sessions: Vec<_> = (0..3).map(|_| database.session().unwrap()).collect();
-        let error = database.session().map(drop).unwrap_err();
-        assert!(matches!(error, Error::TooManySessions { limit: 3 }), "{error}");
-        sessions.pop();
-        drop(database.session().unwrap());
+        let mut runners: Vec<_> = (0..3).map(|_| database.runner().unwrap()).collect();
+        let error = database.runner().map(drop).unwrap_err();
+        assert!(matches!(error, Error::TooManyParticipants { limit: 3 }), "{error}");
+        runners.pop();
+        drop(database.runner().unwrap());
     }
-    assert!(matches!(database.session_on(1).map(drop), Err(Error::Name { .. })), "there is one log");
+    assert!(matches!(database.runner_on(1).map(drop), Err(Error::Name { .. })), "there is one log");
 }

@@ -1,4 +1,5 @@
-//! Stored procedures that panic, give up, or get in each other's way: their transactions are aborted, their workers live on.
+//! Stored procedures that panic, give up, or get in each other's way: their transactions are aborted, their workers
+//! live on.
 
 use saki_mvcc::{Database, Error, LogError, Table};
 
@@ -49,8 +50,8 @@ fn a_procedure_that_panics_leaves_nothing_and_its_worker_lives_on() {
     assert!(matches!(error, Error::Panicked { .. }), "{error}");
     assert!(matches!(workers.call("sub", &[]).map(drop), Err(Error::Name { .. })));
     assert!(matches!(workers.call_on(9, "add", &[]).map(drop), Err(Error::Name { .. })));
-    let mut session = database.session().unwrap();
-    let transaction = session.begin(saki_mvcc::Isolation::Snapshot);
+    let mut runner = database.runner().unwrap();
+    let transaction = runner.begin(saki_mvcc::Isolation::Snapshot);
     assert!((13..16).all(|id| get(&transaction, &table, id).is_none()));
 }
 
@@ -58,7 +59,7 @@ fn a_procedure_that_panics_leaves_nothing_and_its_worker_lives_on() {
 fn calls_that_meet_are_run_again_until_all_are_done() {
     let (_logs, database, table) = opened();
     database
-        .session()
+        .runner()
         .unwrap()
         .run(saki_mvcc::Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 0)).map(drop))
         .unwrap();

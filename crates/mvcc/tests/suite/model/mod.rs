@@ -1,11 +1,12 @@
 //! The engine against a simple model: a map that is cloned for every snapshot.
 //!
-//! Several sessions, interleaved by one thread, do random things. The model says what each gives, to the letter: also which writes
-//! meet a conflict, since the first writer of a row wins. Then, after every commit and abort, everything is read by a new snapshot and
-//! compared, rows and all indexes. And every serializable transaction that was committed is run again on the state before its
-//! timestamp: had it run there, alone, it would have seen the same.
+//! Several runners, interleaved by one thread, do random things. The model says what each gives, to the letter: also
+//! which writes meet a conflict, since the first writer of a row wins. Then, after every commit and abort, everything
+//! is read by a new snapshot and compared, rows and all indexes. And every serializable transaction that was committed
+//! is run again on the state before its timestamp: had it run there, alone, it would have seen the same.
 //!
-//! - `things`: the table · `operation`: what is done · `world`: engine and model side by side · `tests`: without and with restarts
+//! - `things`: the table · `operation`: what is done · `world`: engine and model side by side · `tests`: without and
+//!   with restarts
 
 mod operation;
 mod tests;

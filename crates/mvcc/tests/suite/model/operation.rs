@@ -1,4 +1,4 @@
-//! What sessions do, what it gives on a plain map, and what it gives in a transaction of the engine.
+//! What runners do, what it gives on a plain map, and what it gives in a transaction of the engine.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -79,7 +79,9 @@ pub fn operation() -> impl Strategy<Value = Operation> {
         2 => (bound(), bound(), any::<bool>(), most())
             .prop_map(|(from, to, reverse, most)| Operation::Scan { from, to, reverse, most }),
         3 => (0..3_usize, 0..3_usize, thing(), any::<bool>(), most())
-            .prop_map(|(index, columns, like, reverse, most)| Operation::ScanIndex { index, columns, like, reverse, most }),
+            .prop_map(|(index, columns, like, reverse, most)| {
+                Operation::ScanIndex { index, columns, like, reverse, most }
+            }),
         1 => Just(Operation::Savepoint),
         1 => (0..4_usize).prop_map(Operation::RollBack),
     ]
@@ -188,7 +190,7 @@ impl Operation {
                 });
                 Outcome::Rows(rows)
             }
-            Self::Savepoint | Self::RollBack(_) => unreachable!("savepoints are the session's"),
+            Self::Savepoint | Self::RollBack(_) => unreachable!("savepoints are the runner's"),
         }
     }
 }

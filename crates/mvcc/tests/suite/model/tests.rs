@@ -10,7 +10,7 @@ use crate::suite::support::scaled;
 fn step(with_restarts: bool) -> impl Strategy<Value = Step> {
     let restarts = u32::from(with_restarts);
     prop_oneof![
-        60 => (0..SESSIONS, operation()).prop_map(|(session, operation)| Step::Do(session, operation)),
+        60 => (0..SESSIONS, operation()).prop_map(|(runner, operation)| Step::Do(runner, operation)),
         9 => (0..SESSIONS).prop_map(Step::Commit),
         4 => (0..SESSIONS).prop_map(Step::Abort),
         4 => (0..SESSIONS).prop_map(Step::Reclaim),
@@ -36,7 +36,7 @@ fn run(cases: u64, with_restarts: bool, sabotage: Option<Sabotage>) -> Result<()
 
 /// `SAKI_MODELS` says how many sequences, of up to 250 steps each.
 #[test]
-fn sessions_do_what_the_model_does() {
+fn runners_do_what_the_model_does() {
     run(scaled("SAKI_MODELS", 300), false, None).unwrap_or_else(|error| panic!("{error}"));
 }
 

@@ -13,11 +13,11 @@ pub const SESSIONS: usize = 4;
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A session does something, in a new transaction if it is in none.
+    /// A runner does something, in a new transaction if it is in none.
     Do(usize, Operation),
     Commit(usize),
     Abort(usize),
-    /// Of a session in no transaction.
+    /// Of a runner in no transaction.
     Reclaim(usize),
     BeginCut,
     /// Everything is dropped, in order or not, and opened again.
@@ -67,13 +67,13 @@ impl World {
             written: BTreeMap::new(),
             turn: 0,
         };
-        world.open_sessions();
+        world.open_runners();
         world
     }
 
-    fn open_sessions(&mut self) {
+    fn open_runners(&mut self) {
         let database = self.database();
-        self.remotes = (0..SESSIONS).map(|log| Remote::new(database.session_on(log % 2).expect("a session"))).collect();
+        self.remotes = (0..SESSIONS).map(|log| Remote::new(database.runner_on(log % 2).expect("a runner"))).collect();
         self.running = (0..SESSIONS).map(|_| None).collect();
     }
 
@@ -84,17 +84,17 @@ impl World {
     pub fn step(&mut self, step: &Step) {
         self.turn += 1;
         match step {
-            Step::Do(session, operation) => self.perform(*session, operation),
-            Step::Commit(session) => self.commit(*session),
-            Step::Abort(session) => {
-                if self.running[*session].take().is_some() {
-                    self.remotes[*session].abort();
+            Step::Do(runner, operation) => self.perform(*runner, operation),
+            Step::Commit(runner) => self.commit(*runner),
+            Step::Abort(runner) => {
+                if self.running[*runner].take().is_some() {
+                    self.remotes[*runner].abort();
                     self.check();
                 }
             }
-            Step::Reclaim(session) => {
-                if self.running[*session].is_none() {
-                    self.remotes[*session].reclaim();
+            Step::Reclaim(runner) => {
+                if self.running[*runner].is_none() {
+                    self.remotes[*runner].reclaim();
                 }
             }
             Step::BeginCut => {
@@ -118,55 +118,55 @@ impl World {
         view
     }
 
-    fn perform(&mut self, session: usize, operation: &Operation) {
-        if self.running[session].is_none() {
+    fn perform(&mut self, runner: usize, operation: &Operation) {
+        if self.running[runner].is_none() {
             let isolation = [Isolation::Snapshot, Isolation::Serializable, Isolation::Serializable][self.turn % 3];
-            let snapshot = self.remotes[session].begin(isolation);
+            let snapshot = self.remotes[runner].begin(isolation);
             assert_eq!(snapshot, self.database().now(), "where a snapshot is taken");
             let (writes, savepoints, history) = (Vec::new(), Vec::new(), Vec::new());
-            self.running[session] = Some(Running { isolation, snapshot, writes, savepoints, history });
+            self.running[runner] = Some(Running { isolation, snapshot, writes, savepoints, history });
         }
         let outcome = match operation {
-            Operation::Savepoint => self.set_savepoint(session),
-            Operation::RollBack(which) => self.roll_back(session, *which),
-            _ => self.do_and_compare(session, operation),
+            Operation::Savepoint => self.set_savepoint(runner),
+            Operation::RollBack(which) => self.roll_back(runner, *which),
+            _ => self.do_and_compare(runner, operation),
         };
-        self.running[session].as_mut().expect("begun above").history.push((operation.clone(), outcome));
+        self.running[runner].as_mut().expect("begun above").history.push((operation.clone(), outcome));
     }
 
-    fn set_savepoint(&mut self, session: usize) -> Outcome {
-        let savepoint = self.remotes[session].within(|transaction| transaction.savepoint());
-        let running = self.running[session].as_mut().expect("begun");
+    fn set_savepoint(&mut self, runner: usize) -> Outcome {
+        let savepoint = self.remotes[runner].within(|transaction| transaction.savepoint());
+        let running = self.running[runner].as_mut().expect("begun");
         running.savepoints.push((savepoint, running.writes.len()));
         Outcome::Done
     }
 
-    fn roll_back(&mut self, session: usize, which: usize) -> Outcome {
-        let running = self.running[session].as_mut().expect("begun");
+    fn roll_back(&mut self, runner: usize, which: usize) -> Outcome {
+        let running = self.running[runner].as_mut().expect("begun");
         let Some((savepoint, writes)) = running.savepoints.get(which).copied() else { return Outcome::Done };
         running.savepoints.truncate(which + 1);
         running.writes.truncate(writes);
-        self.remotes[session].within(move |transaction| transaction.rollback_to(savepoint));
+        self.remotes[runner].within(move |transaction| transaction.rollback_to(savepoint));
         Outcome::Done
     }
 
-    fn do_and_compare(&mut self, session: usize, operation: &Operation) -> Outcome {
+    fn do_and_compare(&mut self, runner: usize, operation: &Operation) -> Outcome {
         let (table, todo) = (self.table.clone(), operation.clone());
-        let outcome = self.remotes[session].within(move |transaction| todo.perform(&table, transaction));
-        let running = self.running[session].as_ref().expect("begun");
+        let outcome = self.remotes[runner].within(move |transaction| todo.perform(&table, transaction));
+        let running = self.running[runner].as_ref().expect("begun");
         let view = self.view(running);
-        let expected = operation.read(&self.table, &view).unwrap_or_else(|| self.fate(session, operation, &view));
-        assert_eq!(outcome, expected, "session {session} ({:?}), {operation:?}", running.isolation);
+        let expected = operation.read(&self.table, &view).unwrap_or_else(|| self.fate(runner, operation, &view));
+        assert_eq!(outcome, expected, "runner {runner} ({:?}), {operation:?}", running.isolation);
         if outcome == Outcome::Done {
             let write = operation.write(|id| view.get(&id).copied()).expect("what is done is a write");
-            self.running[session].as_mut().expect("begun").writes.push(write);
+            self.running[runner].as_mut().expect("begun").writes.push(write);
         }
         outcome
     }
 
     /// What becomes of a write.
-    fn fate(&self, session: usize, operation: &Operation, view: &Things) -> Outcome {
-        let running = self.running[session].as_ref().expect("begun");
+    fn fate(&self, runner: usize, operation: &Operation, view: &Things) -> Outcome {
+        let running = self.running[runner].as_ref().expect("begun");
         let (id, after) = operation.write(|id| view.get(&id).copied()).expect("a write");
         let is_insert = match operation {
             Operation::Insert(..) => true,
@@ -175,7 +175,7 @@ impl World {
             _ => false,
         };
         let is_late = self.written.get(&id).is_some_and(|at| *at > running.snapshot);
-        if is_late || self.rivals(session).any(|rival| rival.writes.iter().any(|(other, _)| *other == id)) {
+        if is_late || self.rivals(runner).any(|rival| rival.writes.iter().any(|(other, _)| *other == id)) {
             return Outcome::Conflict;
         }
         if is_insert && view.contains_key(&id) {
@@ -184,28 +184,27 @@ impl World {
         let name = after.and_then(|after| after.name);
         let is_new = is_insert || view.get(&id).map(|thing| thing.name) != Some(name);
         let others = (0..super::operation::IDS).filter(|other| *other != id && is_new);
-        let refusals = others.filter_map(|other| self.refusal(session, other, name?));
+        let refusals = others.filter_map(|other| self.refusal(runner, other, name?));
         refusals.into_iter().next().unwrap_or(Outcome::Done)
     }
 
-    fn rivals(&self, session: usize) -> impl Iterator<Item = &Running> {
+    fn rivals(&self, runner: usize) -> impl Iterator<Item = &Running> {
         self.running
             .iter()
             .enumerate()
-            .filter(move |(rival, _)| *rival != session)
+            .filter(move |(rival, _)| *rival != runner)
             .filter_map(|(_, running)| running.as_ref())
     }
 
-    /// What a session is told that wants to take a name, in view of one other row.
-    fn refusal(&self, session: usize, other: i64, name: u8) -> Option<Outcome> {
-        let running = self.running[session].as_ref().expect("begun");
+    /// What a runner is told that wants to take a name, in view of one other row.
+    fn refusal(&self, runner: usize, other: i64, name: u8) -> Option<Outcome> {
+        let running = self.running[runner].as_ref().expect("begun");
         let has_name = |thing: Option<&Thing>| thing.is_some_and(|thing| thing.name == Some(name));
         let duplicate = Outcome::Duplicate(definition().indexes[BY_NAME].name.clone());
         if let Some((_, own)) = running.writes.iter().rev().find(|(id, _)| *id == other) {
             return has_name(own.as_ref()).then_some(duplicate);
         }
-        let mut pending =
-            self.rivals(session).flat_map(|rival| &rival.writes).filter(|(id, _)| *id == other).peekable();
+        let mut pending = self.rivals(runner).flat_map(|rival| &rival.writes).filter(|(id, _)| *id == other).peekable();
         let is_pending = pending.peek().is_some();
         if pending.any(|(_, thing)| has_name(thing.as_ref())) {
             return Some(Outcome::Conflict);
@@ -215,14 +214,17 @@ impl World {
         has_name(newest.get(&other)).then_some(if is_early { duplicate } else { Outcome::Conflict })
     }
 
-    fn commit(&mut self, session: usize) {
-        let Some(running) = self.running[session].take() else { return };
+    fn commit(&mut self, runner: usize) {
+        let Some(running) = self.running[runner].take() else { return };
         let before = self.states.last_key_value().expect("there is a first");
         // Validation is too strict about entries that others have made and not committed, but of nothing comes nothing.
-        let has_scanned_index =
-            running.history.iter().any(|(operation, _)| matches!(operation, Operation::ScanIndex { .. }));
-        let is_alone = *before.0 <= running.snapshot && !has_scanned_index;
-        let receipt = match self.remotes[session].commit() {
+        // Besides scans, writes that were refused or taken back have read an index: whether their name is free.
+        let has_read_index = running.history.iter().any(|(operation, outcome)| {
+            matches!(operation, Operation::ScanIndex { .. } | Operation::RollBack(_))
+                || matches!(outcome, Outcome::Duplicate(_) | Outcome::Conflict)
+        });
+        let is_alone = *before.0 <= running.snapshot && !has_read_index;
+        let receipt = match self.remotes[runner].commit() {
             Ok(receipt) => receipt,
             Err(Error::Serialization) => {
                 assert!(
@@ -299,8 +301,8 @@ impl World {
             let index = move |index| Operation::ScanIndex { index, columns: 0, like, reverse, most };
             std::iter::once(scan).chain((0..INDEXES).map(index))
         });
-        let mut session = self.database().session().expect("a session");
-        let mut transaction = session.begin(Isolation::Snapshot);
+        let mut runner = self.database().runner().expect("a runner");
+        let mut transaction = runner.begin(Isolation::Snapshot);
         for operation in all {
             let found = operation.perform(&self.table, &mut transaction);
             assert_eq!(Some(found), operation.read(&self.table, &expected), "{operation:?} of a new snapshot");
@@ -342,7 +344,7 @@ impl World {
         self.database = Some(database);
         self.states.retain(|timestamp, _| *timestamp <= horizon);
         self.written.clear();
-        self.open_sessions();
+        self.open_runners();
         self.check();
         horizon
     }

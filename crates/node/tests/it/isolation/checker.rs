@@ -1,8 +1,10 @@
-//! Anomalies in histories of appended lists, after Kingsbury and Alvaro, "Elle: inferring isolation anomalies from experimental
-//! observations" (2020): a list that was read tells all that was appended before, and in which order; so dependencies follow from what
-//! clients were told alone.
+//! Anomalies in histories of appended lists, after Kingsbury and Alvaro, "Elle: inferring isolation anomalies from
+//! experimental observations" (2020): a list that was read tells all that was appended before, and in which order; so
+//! dependencies follow from what clients were told alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use saki_isolation::SerializationGraph;
 
 pub type Key = i32;
 /// Occurs once in a history.
@@ -135,40 +137,35 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// By transaction: on whom which others depend, and how.
-    fn dependencies(&self) -> Vec<Vec<(usize, Kind)>> {
-        let mut edges = vec![Vec::new(); self.history.len()];
-        let mut add = |from: Element, to: usize, kind| edges[self.writers[&from]].push((to, kind));
+    /// Which transactions depend on which others, and how.
+    fn dependencies(&self) -> SerializationGraph<Kind> {
+        let mut graph = SerializationGraph::new(self.history.len());
         for pair in self.last.values().flat_map(|list| list.windows(2)) {
-            add(pair[0], self.writers[&pair[1]], Kind::Ww);
-        }
-        for (number, reader) in self.history.iter().enumerate().filter(|(_, reader)| reader.is_committed) {
-            for list in reader.events.iter().filter_map(Event::read).flat_map(Lists::values) {
-                list.last().into_iter().for_each(|seen| add(*seen, number, Kind::Wr));
-            }
+            graph.add(self.writers[&pair[0]], self.writers[&pair[1]], Kind::Ww);
         }
         for (number, reader) in self.history.iter().enumerate().filter(|(_, reader)| reader.is_committed) {
             for (key, list) in reader.events.iter().filter_map(Event::read).flatten() {
-                let next = self.list(*key).get(list.len());
-                edges[number].extend(next.map(|next| (self.writers[next], Kind::Rw)));
+                if let Some(seen) = list.last() {
+                    graph.add(self.writers[seen], number, Kind::Wr);
+                }
+                if let Some(next) = self.list(*key).get(list.len()) {
+                    graph.add(number, self.writers[next], Kind::Rw);
+                }
             }
         }
-        for (number, edges) in edges.iter_mut().enumerate() {
-            edges.retain(|(to, _)| *to != number);
-        }
-        edges
+        graph
     }
 
     fn cycles(&self) -> BTreeSet<Anomaly> {
         use Kind::{Rw, Wr, Ww};
-        let edges = self.dependencies();
+        let graph = self.dependencies();
         let kinds: [(Anomaly, Kind, &[Kind]); 4] = [
             (Anomaly::G0, Ww, &[Ww]),
             (Anomaly::G1c, Wr, &[Ww, Wr]),
             (Anomaly::GSingle, Rw, &[Ww, Wr]),
             (Anomaly::G2, Rw, &[Ww, Wr, Rw]),
         ];
-        let found = kinds.into_iter().filter(|(_, one, others)| has_cycle(&edges, *one, others));
+        let found = kinds.into_iter().filter(|(_, one, others)| graph.has_cycle(&[*one], others));
         found.map(|(anomaly, ..)| anomaly).collect()
     }
 }
@@ -180,25 +177,6 @@ impl Event {
             Self::Append(..) => None,
         }
     }
-}
-
-/// Whether an edge of kind `one` closes a cycle with a way of edges of kinds `others`.
-fn has_cycle(edges: &[Vec<(usize, Kind)>], one: Kind, others: &[Kind]) -> bool {
-    let starts = edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |edge| (from, edge)));
-    starts.filter(|(_, (_, kind))| *kind == one).any(|(from, (to, _))| leads(edges, *to, from, others))
-}
-
-fn leads(edges: &[Vec<(usize, Kind)>], from: usize, to: usize, kinds: &[Kind]) -> bool {
-    let (mut seen, mut todo) = (BTreeSet::new(), vec![from]);
-    while let Some(at) = todo.pop() {
-        if at == to {
-            return true;
-        }
-        if seen.insert(at) {
-            todo.extend(edges[at].iter().filter(|(_, kind)| kinds.contains(kind)).map(|(next, _)| *next));
-        }
-    }
-    false
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What clients see of each other's transactions, at each level: random transactions on a few lists, at once, through the protocol, and a
-//! checker that knows what none of them may see.
+//! What clients see of each other's transactions, at each level: random transactions on a few lists, at once, through
+//! the protocol, and a checker that knows what none of them may see.
 //!
 //! `SAKI_HISTORIES` says how many of each level, `SAKI_SEED` from which seed on.
 

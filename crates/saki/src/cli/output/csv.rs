@@ -1,27 +1,32 @@
-//! Comma-separated values (RFC 4180 with line feeds), as `COPY … WITH (FORMAT csv, HEADER)` reads them back.
+//! Comma-separated values, as `COPY … WITH (FORMAT csv, HEADER)` reads them back.
 
 use std::io::{self, Write};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use saki_sql::CsvOptions;
 
 use super::RowWriter;
 use super::value::Cells;
 
 pub struct CsvWriter {
+    records: saki_sql::CsvWriter,
     /// Until it is written.
     header: Option<Vec<String>>,
+    /// A value before it is quoted.
+    text: String,
 }
 
 impl CsvWriter {
     pub fn new(schema: &SchemaRef) -> Self {
-        Self { header: Some(schema.fields().iter().map(|field| field.name().clone()).collect()) }
+        let names = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let records = saki_sql::CsvWriter::new(CsvOptions::default());
+        Self { records, header: Some(names), text: String::new() }
     }
 
     fn write_header(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let Some(names) = self.header.take() else { return Ok(()) };
-        let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
-        writeln!(out, "{}", names.join(","))
+        self.records.header(names.iter().map(String::as_str), &mut &mut *out)
     }
 }
 
@@ -29,35 +34,22 @@ impl RowWriter for CsvWriter {
     fn write(&mut self, out: &mut dyn Write, batch: &RecordBatch) -> io::Result<()> {
         self.write_header(out)?;
         let columns: Vec<Cells> = batch.columns().iter().map(Cells::new).collect();
-        let (mut line, mut text) = (String::new(), String::new());
+        let mut line = Vec::new();
         for row in 0..batch.num_rows() {
             line.clear();
-            for (position, cells) in columns.iter().enumerate() {
-                if position > 0 {
-                    line.push(',');
-                }
-                text.clear();
-                if cells.append(row, &mut text) {
-                    line += &quoted(&text);
-                }
+            for cells in &columns {
+                self.text.clear();
+                let value = cells.append(row, &mut self.text).then_some(self.text.as_bytes());
+                self.records.field(value, &mut line)?;
             }
-            line.push('\n');
-            out.write_all(line.as_bytes())?;
+            self.records.end_record(&mut line)?;
+            out.write_all(&line)?;
         }
         Ok(())
     }
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.write_header(out)
-    }
-}
-
-/// Quotes where a reader would go wrong; an empty text too, which without quotes is NULL.
-fn quoted(text: &str) -> String {
-    if text.is_empty() || text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
     }
 }
 

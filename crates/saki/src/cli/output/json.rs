@@ -1,4 +1,5 @@
-//! JSON: one array per result, one object per line. Numbers stay numbers (a decimal keeps its digits), all else is text.
+//! JSON: one array per result, one object per line. Numbers stay numbers (a decimal keeps its digits), all else is
+//! text.
 
 use std::io::{self, Write};
 

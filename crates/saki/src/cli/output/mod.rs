@@ -4,14 +4,13 @@ mod csv;
 mod json;
 mod table;
 mod value;
+mod writer;
 
-use std::io::{self, Write};
-
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use clap::ValueEnum;
 
 pub use table::{Align, Grid};
+pub use writer::RowWriter;
 
 /// How rows are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -39,14 +38,6 @@ impl Default for Style {
     fn default() -> Self {
         Self { format: Format::Table, expanded: false, null: String::new() }
     }
-}
-
-/// Writes the rows of one result as they come.
-pub trait RowWriter {
-    fn write(&mut self, out: &mut dyn Write, batch: &RecordBatch) -> io::Result<()>;
-
-    /// After the last batch.
-    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
 }
 
 impl Style {

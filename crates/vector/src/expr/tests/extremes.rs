@@ -120,7 +120,12 @@ proptest! {
     }
 
     #[test]
-    fn decimals_are_cast(values in prop::collection::vec(extreme(), 1..4), from in 0..12i8, to in 0..12i8, precision in 12..38u8) {
+    fn decimals_are_cast(
+        values in prop::collection::vec(extreme(), 1..4),
+        from in 0..12i8,
+        to in 0..12i8,
+        precision in 12..38u8,
+    ) {
         let (source, target) = (DataType::Decimal128(20, from), DataType::Decimal128(precision, to));
         let expr = Expr::Cast { expr: operand(0, &None, &source), data_type: target };
         check(&expr, vec![Arc::new(Int64Array::from_iter(values))], &[source])?;

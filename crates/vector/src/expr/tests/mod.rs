@@ -12,7 +12,7 @@ use saki_base::value::Value;
 
 use self::sample::{Tape, condition, sample_batch, text, value};
 use super::*;
-use crate::Bounds;
+use crate::{Batch, Bounds, Result, form};
 
 /// Rows of a surface array as values.
 fn values_of(array: &ArrayRef) -> Vec<Value> {
@@ -115,7 +115,11 @@ proptest! {
     }
 
     #[test]
-    fn values(batch in sample_batch(), kind in 0..sample::TYPES.len(), tape in prop::collection::vec(any::<u32>(), 0..60)) {
+    fn values(
+        batch in sample_batch(),
+        kind in 0..sample::TYPES.len(),
+        tape in prop::collection::vec(any::<u32>(), 0..60),
+    ) {
         check_value(&value(&sample::TYPES[kind], &mut Tape::new(&tape), 3), &batch)?;
     }
 

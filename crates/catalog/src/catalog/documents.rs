@@ -1,0 +1,351 @@
+//! The catalog as named documents of its tree, and back; documents of earlier versions included.
+
+use saki_base::{DataType, KeyColumn, KeyLayout, RowColumn, RowLayout};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Catalog, ColumnDetail, Table};
+use crate::error::{Result, SqlError};
+
+/// The document about the logs.
+const LOGS: &str = "logs";
+
+impl Catalog {
+    /// Key and row layouts of the catalog tree: a document's name, and its JSON.
+    pub fn entry_layout() -> (KeyLayout, RowLayout) {
+        let key = KeyColumn { data_type: DataType::Text, nullable: false, descending: false };
+        let row = RowColumn { data_type: DataType::Bytea, nullable: false };
+        (KeyLayout::new([key]), RowLayout::new([row]))
+    }
+
+    /// Named documents to store: one for the counters, one for each table, view, sequence and schema.
+    pub fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut documents = vec![(String::new(), encode(&(self.next_table, self.next_tree))?)];
+        documents.push((LOGS.to_owned(), encode(&self.logs)?));
+        for (name, table) in &self.tables {
+            documents.push((format!("table {name}"), encode(table.as_ref())?));
+        }
+        for (name, view) in &self.views {
+            documents.push((format!("view {name}"), encode(view.as_ref())?));
+        }
+        for (name, sequence) in &self.sequences {
+            documents.push((format!("sequence {name}"), encode(sequence.as_ref())?));
+        }
+        for (name, schema) in &self.schemas {
+            documents.push((format!("schema {name}"), encode(schema)?));
+        }
+        documents.sort();
+        Ok(documents)
+    }
+
+    /// The inverse of [`Self::documents`].
+    pub fn from_documents(documents: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Self> {
+        let mut catalog = Self::default();
+        for (name, bytes) in documents {
+            match name.split_once(' ').map_or(name.as_str(), |(kind, _)| kind) {
+                LOGS => catalog.logs = decode(&name, &bytes)?,
+                "" => (catalog.next_table, catalog.next_tree) = decode(&name, &bytes)?,
+                "table" => catalog.put(complete(decode(&name, &bytes)?)),
+                "view" => catalog.put_view(decode(&name, &bytes)?),
+                "sequence" => catalog.put_sequence(decode(&name, &bytes)?),
+                "schema" => catalog.put_schema(decode(&name, &bytes)?),
+                _ => {
+                    return Err(SqlError::corrupt(format!("catalog entry {name:?} is of an unknown kind"))
+                        .hint("the file was written by another version"));
+                }
+            }
+        }
+        Ok(catalog)
+    }
+}
+
+/// Numbers the columns of a table that was stored before columns had ids.
+fn complete(mut table: Table) -> Table {
+    for id in table.details.len()..table.columns.len() {
+        table.details.push(ColumnDetail { id: id as u32, ..ColumnDetail::default() });
+    }
+    let used = table.details.iter().map(|detail| detail.id + 1).max().unwrap_or(0);
+    table.next_column_id = table.next_column_id.max(used);
+    table
+}
+
+fn encode(document: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(document).map_err(|error| SqlError::internal(format!("catalog: {error}")))
+}
+
+fn decode<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| SqlError::corrupt(format!("catalog entry {name:?}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use saki_base::TableId;
+
+    use super::*;
+    use crate::catalog::{
+        Check, ForeignKey, Identity, Index, LogState, ReferentialAction, RelationKind, SchemaEntry, Sequence,
+        SequenceOwner, SequencePosition, View, ViewColumn, nextval, same_layout, undefined_column,
+    };
+    use crate::error::ErrorKind;
+    use crate::fixture::{column, index, table};
+
+    /// A document as the version before column ids, defaults and constraints wrote it.
+    const EARLIER: &str = r#"{"id":1,"name":"t","columns":[{"name":"a","data_type":"Int4","nullable":false},
+        {"name":"b","data_type":{"Varchar":3},"nullable":true}],"primary_key":[0],"next_row_id":0,
+        "root":{"id":1,"root":null,"height":0,"entries":0,"leaf_pages":0,"inner_pages":0,"overflow_pages":0},
+        "indexes":[{"name":"t_b","columns":[{"column":1,"descending":true}],"unique":false,"include":[],
+        "root":{"id":2,"root":null,"height":0,"entries":0,"leaf_pages":0,"inner_pages":0,"overflow_pages":0}}],
+        "segments":null,"bloom":[],"statistics":null}"#;
+
+    #[test]
+    fn documents_of_an_earlier_version_are_understood() {
+        let documents = [(String::new(), b"[1,2]".to_vec()), ("table t".to_owned(), EARLIER.as_bytes().to_vec())];
+        let catalog = Catalog::from_documents(documents).unwrap();
+        let table = catalog.get("t").unwrap();
+        assert_eq!(table.details.iter().map(|detail| detail.id).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!((table.next_column_id, table.schema.as_str(), table.bare_name()), (2, "public", "t"));
+        assert!(!table.indexes[0].constraint && table.foreign_keys.is_empty());
+        let again = Catalog::from_documents(catalog.documents().unwrap()).unwrap();
+        assert_eq!(again.documents().unwrap(), catalog.documents().unwrap());
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused() {
+        let error = Catalog::from_documents([("index x".to_owned(), b"{}".to_vec())]).unwrap_err();
+        assert!(error.message.contains("unknown kind"), "{error}");
+    }
+
+    /// A catalog with one document of each kind, every field of them filled.
+    fn full() -> Catalog {
+        let mut catalog = Catalog::default();
+        let mut parent = table("s.parent", vec![column("id", DataType::Int8, false)], vec![0]);
+        (parent.schema, parent.id) = ("s".to_owned(), catalog.new_table_id());
+        let mut child =
+            table("child", vec![column("a", DataType::Int4, false), column("b", DataType::Int8, true)], vec![0]);
+        child.id = catalog.new_table_id();
+        child.root.id = catalog.new_tree_id();
+        child.details[0].identity = Some(Identity::Always);
+        child.details[1].default = Some("7".to_owned());
+        child.details[1].comment = Some("of b".to_owned());
+        child.checks.push(Check { name: "positive".to_owned(), expression: "a > 0".to_owned() });
+        child.foreign_keys.push(ForeignKey {
+            name: "child_b_fkey".to_owned(),
+            columns: vec![1],
+            table: parent.id,
+            referenced: vec![0],
+            on_delete: ReferentialAction::Cascade,
+            on_update: ReferentialAction::SetNull,
+        });
+        child.indexes.push(Index { constraint: true, ..index("child_b_key", &[(1, true)], true, &[0]) });
+        (child.resident, child.next_row_id, child.merged_through, child.layout_version) = (true, 9, 77, 3);
+        let sequence = Sequence {
+            id: catalog.new_table_id(),
+            name: "child_a_seq".to_owned(),
+            schema: "public".to_owned(),
+            data_type: DataType::Int4,
+            start: 1,
+            increment: -2,
+            min: -100,
+            max: 1,
+            cycle: true,
+            cache: 5,
+            owner: Some(SequenceOwner { table: child.id, column: 0 }),
+            position: SequencePosition { last_value: -3, is_called: true },
+            version: 2,
+            comment: None,
+        };
+        let view = View {
+            id: catalog.new_table_id(),
+            name: "v".to_owned(),
+            schema: "public".to_owned(),
+            sql: "SELECT a FROM child".to_owned(),
+            columns: vec![ViewColumn { name: "x".to_owned(), source: "a".to_owned(), data_type: None }],
+            relations: vec!["child".to_owned()],
+            uses: [(child.id.0, vec![0])].into(),
+            comment: Some("a view".to_owned()),
+        };
+        let id = catalog.new_table_id();
+        catalog.put_schema(SchemaEntry { id, name: "s".to_owned(), comment: None });
+        catalog.put(parent);
+        catalog.put(child);
+        catalog.put_sequence(sequence);
+        catalog.put_view(view);
+        catalog.logs = LogState { database: Some(42), logs: 2, merged_through: 70, known_through: 75 };
+        catalog
+    }
+
+    #[test]
+    fn every_document_is_read_as_it_was_written() {
+        let mut catalog = full();
+        let mut again = Catalog::from_documents(catalog.documents().unwrap()).unwrap();
+        assert_eq!(again.documents().unwrap(), catalog.documents().unwrap());
+        assert_eq!((again.new_table_id(), again.new_tree_id()), (catalog.new_table_id(), catalog.new_tree_id()));
+        assert_eq!(again.sequence("child_a_seq"), catalog.sequence("child_a_seq"));
+        assert_eq!(again.view("v"), catalog.view("v"));
+        assert_eq!(again.logs, catalog.logs);
+    }
+
+    #[test]
+    fn a_document_that_is_rotten_is_named() {
+        for (position, (name, bytes)) in full().documents().unwrap().into_iter().enumerate() {
+            let mut documents = full().documents().unwrap();
+            documents[position].1.truncate(bytes.len() / 2);
+            let error = Catalog::from_documents(documents).unwrap_err();
+            assert_eq!((error.kind, error.sqlstate()), (ErrorKind::Corrupt, "XX001"));
+            assert!(error.message.starts_with(&format!("catalog entry {name:?}: ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn foreign_keys_are_found_from_both_sides() {
+        let catalog = full();
+        let (parent, child) = (catalog.table("s.parent").unwrap(), catalog.table("child").unwrap());
+        let (to, columns) = catalog.referenced(&child.foreign_keys[0]).unwrap();
+        assert_eq!((to.id, columns), (parent.id, vec![0]));
+        let from: Vec<_> = catalog.referencing(parent.id).map(|(table, key)| (table.id, key.name.as_str())).collect();
+        assert_eq!(from, [(child.id, "child_b_fkey")]);
+        assert!(!child.is_free_of_references() && parent.is_free_of_references());
+        assert!(!parent.is_free_of_rules(&catalog), "somebody refers to it");
+        let lost = ForeignKey { table: TableId(99), ..child.foreign_keys[0].clone() };
+        assert_eq!(catalog.referenced(&lost).unwrap_err().kind, ErrorKind::Internal);
+    }
+
+    #[test]
+    fn names_are_one_space_and_errors_say_what_there_is() {
+        let catalog = full();
+        for (name, kind) in [
+            ("child", RelationKind::Table),
+            ("v", RelationKind::View),
+            ("child_a_seq", RelationKind::Sequence),
+            ("child_b_key", RelationKind::Index),
+        ] {
+            assert_eq!(catalog.kind_of(name), Some(kind));
+            assert_eq!(catalog.refuse_taken(name).unwrap_err().sqlstate(), "42P07");
+        }
+        assert!(catalog.refuse_taken("free").is_ok());
+        for (name, code, hint) in [
+            ("nothing", "42P01", "tables are: child, s.parent"),
+            ("v", "42809", "it is a view"),
+            ("child_b_key", "42809", "it is an index"),
+            ("child_a_seq", "42809", "it is a sequence"),
+        ] {
+            let error = catalog.table(name).unwrap_err();
+            assert_eq!((error.sqlstate(), error.hint.as_deref()), (code, Some(hint)));
+        }
+        let none = Catalog::default();
+        assert_eq!(none.table("t").unwrap_err().hint.as_deref(), Some("the database has no tables yet"));
+        let column = undefined_column(catalog.table("child").unwrap(), "z");
+        assert_eq!((column.sqlstate(), column.hint.as_deref()), ("42703", Some("its columns are: a, b")));
+    }
+
+    #[test]
+    fn a_default_is_a_text_or_draws_from_the_columns_sequence() {
+        let catalog = full();
+        let child = catalog.table("child").unwrap();
+        assert_eq!(child.default_of(&catalog, 0).as_deref(), Some("nextval('child_a_seq')"));
+        assert_eq!(child.default_of(&catalog, 1).as_deref(), Some("7"));
+        assert!(child.has_default(0) && child.has_default(1) && !child.has_default(2));
+        assert_eq!(nextval("s.Odd's"), "nextval('\"s.Odd''s\"')");
+    }
+
+    #[test]
+    fn a_table_that_is_laid_out_anew_gets_another_delta() {
+        let mut catalog = full();
+        catalog.renew_deltas(&Catalog::default());
+        let delta = |catalog: &Catalog, name| catalog.table(name).unwrap().delta;
+        let (child, parent) = (delta(&catalog, "child"), delta(&catalog, "s.parent"));
+        assert!(child != parent && child != TableId(0));
+        let before = catalog.clone();
+        let mut changed = Table::clone(catalog.table("child").unwrap());
+        changed.columns[1].nullable = false;
+        catalog.put(changed);
+        catalog.renew_deltas(&before);
+        assert_ne!(delta(&catalog, "child"), child);
+        assert_eq!(delta(&catalog, "s.parent"), parent, "its rows lie as before");
+    }
+
+    #[test]
+    fn layouts_differ_by_types_keys_and_versions_and_not_by_names() {
+        let base = Table::clone(full().table("child").unwrap());
+        let changed = |change: fn(&mut Table)| {
+            let mut table = base.clone();
+            change(&mut table);
+            same_layout(&base, &table)
+        };
+        assert!(changed(|table| table.columns[0].name = "z".to_owned()));
+        assert!(changed(|table| table.comment = Some("new".to_owned())));
+        assert!(!changed(|table| table.columns[0].data_type = DataType::Int8));
+        assert!(!changed(|table| table.columns[1].nullable = false));
+        assert!(!changed(|table| table.primary_key = vec![1]));
+        assert!(!changed(|table| table.indexes[0].unique = false));
+        assert!(!changed(|table| table.layout_version += 1));
+    }
+
+    #[test]
+    fn constraints_are_known_by_their_names() {
+        let child = Table::clone(full().table("child").unwrap());
+        for name in ["child_pkey", "positive", "child_b_fkey", "child_b_key"] {
+            assert!(child.has_constraint(name), "{name}");
+        }
+        assert!(!child.has_constraint("child"));
+        assert!(child.is_unique_by(&[0]) && child.is_unique_by(&[1]) && !child.is_unique_by(&[0, 1]));
+    }
+
+    proptest::proptest! {
+        /// Names of any letters, with and without schemas.
+        #[test]
+        fn names_of_any_letters_are_read_back(
+            names in proptest::collection::btree_set("[^\\x00]{1,12}", 1..6),
+            comment in proptest::option::of("[^\\x00]{0,20}"),
+        ) {
+            let mut catalog = Catalog::default();
+            for name in &names {
+                let mut table = table(name, vec![column(name, DataType::Text, true)], Vec::new());
+                table.id = catalog.new_table_id();
+                table.comment.clone_from(&comment);
+                catalog.put(table);
+            }
+            let again = Catalog::from_documents(catalog.documents().unwrap()).unwrap();
+            let read: Vec<&String> = again.tables().map(|table| &table.name).collect();
+            proptest::prop_assert_eq!(read, names.iter().collect::<Vec<_>>());
+            for table in again.tables() {
+                proptest::prop_assert_eq!(&table.columns[0].name, &table.name);
+                proptest::prop_assert_eq!(&table.comment, &comment);
+            }
+        }
+
+        /// Whatever a document holds, it is read or refused as rotten.
+        #[test]
+        fn bytes_that_are_no_document_are_refused(
+            kind in proptest::sample::select(vec!["", "logs", "table t", "view v", "sequence s", "schema s"]),
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
+        ) {
+            if let Err(error) = Catalog::from_documents([(kind.to_owned(), bytes)]) {
+                proptest::prop_assert_eq!(error.sqlstate(), "XX001");
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_that_loses_a_field_is_refused_or_has_what_it_had_before_the_field() {
+        let needed = ["id", "name", "columns", "primary_key", "next_row_id", "root", "indexes"];
+        let document: serde_json::Value = serde_json::from_str(EARLIER).unwrap();
+        for field in needed {
+            let mut document = document.clone();
+            document.as_object_mut().unwrap().remove(field).unwrap();
+            let error =
+                Catalog::from_documents([("table t".to_owned(), document.to_string().into_bytes())]).unwrap_err();
+            assert!(error.message.contains(&format!("missing field `{field}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn ids_of_columns_are_never_given_twice() {
+        let mut table =
+            table("t", vec![column("a", DataType::Int4, true), column("b", DataType::Int4, true)], Vec::new());
+        table.details.truncate(1);
+        (table.details[0].id, table.next_column_id) = (9, 0);
+        let table = complete(table);
+        assert_eq!((table.details.len(), table.next_column_id), (2, 10));
+    }
+}

@@ -1,0 +1,264 @@
+//! Batches of any source as batches of a table: the table's columns in order, with its Arrow types.
+
+use std::sync::Arc;
+
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder, Float32Builder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow_schema::DataType as Arrow;
+use saki_base::types::DECIMAL_PRECISION_MAX;
+use saki_base::{Column, DataType, Value};
+
+use crate::catalog::Table;
+use crate::error::{Result, SqlError};
+
+/// A batch whose column `i` is table column `columns[i]`, as a batch of the whole table; columns that are not named are
+/// NULL.
+pub fn conform(batch: &RecordBatch, table: &Table, columns: &[usize], first_row: u64) -> Result<RecordBatch> {
+    let schema = table.schema();
+    let mut arrays = Vec::with_capacity(table.columns.len());
+    for (position, column) in table.columns.iter().enumerate() {
+        let target = schema.field(position).data_type();
+        arrays.push(match columns.iter().position(|named| *named == position) {
+            Some(source) => convert(batch.column(source), column, target, first_row)?,
+            None => new_null_array(target, batch.num_rows()),
+        });
+    }
+    // Nullability is checked where rows are written, with the row's number.
+    let fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    Ok(RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), arrays)?)
+}
+
+fn convert(array: &ArrayRef, column: &Column, target: &Arrow, first_row: u64) -> Result<ArrayRef> {
+    if array.data_type() == target {
+        return Ok(Arc::clone(array));
+    }
+    let text = matches!(array.data_type(), Arrow::Utf8 | Arrow::Utf8View | Arrow::LargeUtf8);
+    if text && *target != Arrow::Utf8 {
+        let texts = cast_with_options(array, &Arrow::Utf8, &CastOptions::default())?;
+        let texts = texts.as_string::<i32>();
+        let value = |row: usize| texts.is_valid(row).then(|| texts.value(row));
+        return parse_column(column, (0..texts.len()).map(value), |row| format!("row {}", first_row + row as u64));
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let whole = if target.is_integer() { to_whole(array)? } else { Arc::clone(array) };
+    cast_with_options(&whole, target, &options).map_err(|error| {
+        let SqlError { message, code, .. } = SqlError::from(error);
+        let message = format!("column {:?} of type {}: {message}", column.name, column.data_type);
+        SqlError { code, ..SqlError::data(message) }
+    })
+}
+
+/// Numbers rounded to whole ones: decimals away from zero at a half, floats to the even.
+///
+/// # Errors
+/// When a rounded decimal has more digits than there can be.
+pub fn to_whole(numbers: &ArrayRef) -> Result<ArrayRef> {
+    match numbers.data_type() {
+        Arrow::Decimal128(_, 1..) => Ok(cast_with_options(
+            numbers,
+            &Arrow::Decimal128(DECIMAL_PRECISION_MAX, 0),
+            &CastOptions { safe: false, ..CastOptions::default() },
+        )?),
+        _ => Ok(round(numbers)),
+    }
+}
+
+/// Floats rounded to whole ones, halves to the even; others as they are.
+pub fn round(float: &ArrayRef) -> ArrayRef {
+    match float.data_type() {
+        Arrow::Float32 => Arc::new(float.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even)),
+        Arrow::Float64 => Arc::new(float.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even)),
+        _ => Arc::clone(float),
+    }
+}
+
+/// An array of a column's type from its texts; `place` names a row for messages.
+pub fn parse_column<'t>(
+    column: &Column,
+    texts: impl Iterator<Item = Option<&'t str>>,
+    place: impl Fn(usize) -> String,
+) -> Result<ArrayRef> {
+    let mut values = Vec::new();
+    for (row, text) in texts.enumerate() {
+        values.push(match text {
+            None => Value::Null,
+            Some(text) => Value::parse(column.data_type, text).map_err(|error| {
+                let error = SqlError::from(error);
+                SqlError { message: format!("{}, column {:?}: {}", place(row), column.name, error.message), ..error }
+            })?,
+        });
+    }
+    Ok(array_of(column.data_type, &values))
+}
+
+macro_rules! build {
+    ($builder:expr, $values:expr, $pattern:pat => $value:expr) => {{
+        let mut builder = $builder;
+        for value in $values {
+            match value {
+                $pattern => builder.append_value($value),
+                _ => builder.append_null(),
+            }
+        }
+        Arc::new(builder.finish()) as ArrayRef
+    }};
+}
+
+/// An array of values of one type; a value of another type counts as NULL.
+pub fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
+    match data_type {
+        DataType::Bool => build!(BooleanBuilder::new(), values, Value::Bool(v) => *v),
+        DataType::Int2 => build!(Int16Builder::new(), values, Value::Int2(v) => *v),
+        DataType::Int4 => build!(Int32Builder::new(), values, Value::Int4(v) => *v),
+        DataType::Int8 => build!(Int64Builder::new(), values, Value::Int8(v) => *v),
+        DataType::Float4 => build!(Float32Builder::new(), values, Value::Float4(v) => *v),
+        DataType::Float8 => build!(Float64Builder::new(), values, Value::Float8(v) => *v),
+        DataType::Decimal { .. } => {
+            let builder = Decimal128Builder::new().with_data_type(saki_exec::arrow_type(data_type));
+            build!(builder, values, Value::Decimal(v) => *v)
+        }
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+            build!(StringBuilder::new(), values, Value::Text(v) => v)
+        }
+        DataType::Bytea => build!(BinaryBuilder::new(), values, Value::Bytea(v) => v),
+        DataType::Date => build!(Date32Builder::new(), values, Value::Date(v) => *v),
+        DataType::Timestamp => build!(TimestampMicrosecondBuilder::new(), values, Value::Timestamp(v) => *v),
+        DataType::Timestamptz => {
+            let builder = TimestampMicrosecondBuilder::new().with_data_type(saki_exec::arrow_type(data_type));
+            build!(builder, values, Value::Timestamptz(v) => *v)
+        }
+        DataType::Uuid => {
+            let mut builder = FixedSizeBinaryBuilder::new(16);
+            for value in values {
+                match value {
+                    Value::Uuid(v) => builder.append_value(v).expect("a uuid has 16 bytes"),
+                    _ => builder.append_null(),
+                }
+            }
+            Arc::new(builder.finish())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Decimal128Array, Float64Array, Int64Array, StringArray};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::columns::ColumnReader;
+    use crate::fixture::{TYPES, column, table, value};
+
+    fn parsed(data_type: DataType, text: &str) -> Result<Value> {
+        let column = column("x", data_type, true);
+        let array = parse_column(&column, std::iter::once(Some(text)), |row| format!("row {}", row + 1))?;
+        Ok(ColumnReader::new(&array, &column)?.value(0).into())
+    }
+
+    #[test]
+    fn texts_become_values() {
+        let cases = [
+            (DataType::Bool, "t", Value::Bool(true)),
+            (DataType::Int2, " -7 ", Value::Int2(-7)),
+            (DataType::Decimal { precision: 5, scale: 2 }, "1.005", Value::Decimal(101)),
+            (DataType::Char(4), "ab", Value::Text("ab".into())),
+            (DataType::Bytea, "\\x00ff", Value::Bytea(vec![0, 255])),
+            (DataType::Date, "1970-01-02", Value::Date(1)),
+            (DataType::Timestamp, "1970-01-01 00:00:00.000001", Value::Timestamp(1)),
+        ];
+        for (data_type, text, expected) in cases {
+            assert_eq!(parsed(data_type, text).unwrap(), expected, "{text} as {data_type}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_value_says_where_it_is_and_why() {
+        for (data_type, text, code) in [
+            (DataType::Int4, "seven", "22P02"),
+            (DataType::Int2, "40000", "22003"),
+            (DataType::Decimal { precision: 3, scale: 0 }, "1000", "22003"),
+            (DataType::Varchar(2), "abc", "22001"),
+            (DataType::Date, "2024-02-30", "22008"),
+            (DataType::Text, "a\0b", "22021"),
+        ] {
+            let error = parsed(data_type, text).unwrap_err();
+            assert_eq!(error.sqlstate(), code, "{text} as {data_type}: {error}");
+            assert!(error.message.starts_with("row 1, column \"x\": "), "{error}");
+        }
+    }
+
+    #[test]
+    fn columns_that_are_not_named_are_null_and_others_take_the_tables_types() {
+        let columns = vec![
+            column("a", DataType::Int4, false),
+            column("b", DataType::Text, true),
+            column("c", DataType::Decimal { precision: 5, scale: 1 }, true),
+        ];
+        let table = table("t", columns, vec![0]);
+        let arrays: [(&str, ArrayRef); 2] =
+            [("x", Arc::new(Float64Array::from(vec![1.25, -0.04]))), ("y", Arc::new(Int64Array::from(vec![2, 3])))];
+        let batch = conform(&RecordBatch::try_from_iter(arrays).unwrap(), &table, &[2, 0], 1).unwrap();
+        let column = |at: usize| {
+            let reader = ColumnReader::new(batch.column(at), &table.columns[at]).unwrap();
+            [0, 1].map(|row| Value::from(reader.value(row)))
+        };
+        assert_eq!(column(0), [Value::Int4(2), Value::Int4(3)]);
+        assert_eq!(column(1), [Value::Null, Value::Null]);
+        assert_eq!(column(2)[1], Value::Decimal(0));
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_names_its_column() {
+        let table = table("t", vec![column("a", DataType::Int2, false)], vec![0]);
+        let batch =
+            RecordBatch::try_from_iter([("a", Arc::new(Int64Array::from(vec![1, 70_000])) as ArrayRef)]).unwrap();
+        let error = conform(&batch, &table, &[0], 1).unwrap_err();
+        assert_eq!((error.sqlstate(), error.kind), ("22003", crate::error::ErrorKind::Data));
+        assert!(error.message.contains("column \"a\" of type smallint"), "{error}");
+    }
+
+    #[test]
+    fn texts_in_a_batch_are_read_as_the_columns_type() {
+        let table = table("t", vec![column("a", DataType::Int4, true)], Vec::new());
+        let texts = |texts: Vec<Option<&str>>| {
+            RecordBatch::try_from_iter([("a", Arc::new(StringArray::from(texts)) as ArrayRef)]).unwrap()
+        };
+        let batch = conform(&texts(vec![Some("12"), None]), &table, &[0], 1).unwrap();
+        assert_eq!(batch.column(0).null_count(), 1);
+        let error = conform(&texts(vec![Some("1"), Some("x")]), &table, &[0], 11).unwrap_err();
+        assert!(error.message.starts_with("row 12, column \"a\""), "{error}");
+    }
+
+    #[test]
+    fn numbers_become_whole_as_postgresql_rounds_them() {
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 1.5, -0.5, 2.4]));
+        assert_eq!(round(&floats).as_primitive::<Float64Type>().values(), &[0.0, 2.0, -0.0, 2.0], "halves to the even");
+        let decimals = Decimal128Array::from(vec![5, 15, -5, 24]).with_precision_and_scale(10, 1).unwrap();
+        let whole = to_whole(&(Arc::new(decimals) as ArrayRef)).unwrap();
+        let whole = whole.as_primitive::<arrow_array::types::Decimal128Type>();
+        assert_eq!(whole.values(), &[1, 2, -1, 2], "halves away from zero");
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["1.5"]));
+        assert_eq!(round(&texts).data_type(), &Arrow::Utf8, "what is no number stays");
+    }
+
+    proptest! {
+        #[test]
+        fn an_array_has_the_values_it_was_made_of(
+            columns in TYPES.map(|data_type| prop::collection::vec(value(data_type, true), 0..8)).to_vec(),
+        ) {
+            for (data_type, values) in TYPES.iter().zip(columns) {
+                let array = array_of(*data_type, &values);
+                let column = column("x", *data_type, true);
+                let reader = ColumnReader::new(&array, &column).unwrap();
+                let read: Vec<Value> = (0..array.len()).map(|row| reader.value(row).into()).collect();
+                prop_assert_eq!(read, values);
+            }
+        }
+    }
+}

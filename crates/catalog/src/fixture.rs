@@ -1,0 +1,99 @@
+//! Tables and values for the tests of this crate.
+
+use proptest::prelude::*;
+use saki_base::value::Value;
+use saki_base::{Column, DataType, TableId, TreeId};
+use saki_tree::TreeRoot;
+
+use crate::catalog::{ColumnDetail, Index, IndexColumn, PUBLIC, Table};
+
+/// A type of each kind.
+pub const TYPES: [DataType; 15] = [
+    DataType::Bool,
+    DataType::Int2,
+    DataType::Int4,
+    DataType::Int8,
+    DataType::Float4,
+    DataType::Float8,
+    DataType::Decimal { precision: 12, scale: 2 },
+    DataType::Text,
+    DataType::Varchar(20),
+    DataType::Char(20),
+    DataType::Bytea,
+    DataType::Date,
+    DataType::Timestamp,
+    DataType::Timestamptz,
+    DataType::Uuid,
+];
+
+pub fn column(name: &str, data_type: DataType, nullable: bool) -> Column {
+    Column { name: name.to_owned(), data_type, nullable }
+}
+
+/// A table `name` of these columns, with nothing in it.
+pub fn table(name: &str, columns: Vec<Column>, primary_key: Vec<usize>) -> Table {
+    let details =
+        (0..columns.len() as u32).map(|id| ColumnDetail { id, ..ColumnDetail::default() }).collect::<Vec<_>>();
+    Table {
+        id: TableId(1),
+        name: name.to_owned(),
+        schema: PUBLIC.to_owned(),
+        next_column_id: details.len() as u32,
+        columns,
+        details,
+        layout_version: 0,
+        primary_key,
+        primary_key_constraint: None,
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        resident: false,
+        comment: None,
+        next_row_id: 0,
+        root: TreeRoot::empty(TreeId(1)),
+        indexes: Vec::new(),
+        segments: None,
+        bloom: Vec::new(),
+        statistics: None,
+        delta: TableId(0),
+        merged_through: 0,
+    }
+}
+
+/// An index on columns, each with whether it descends.
+pub fn index(name: &str, columns: &[(usize, bool)], unique: bool, include: &[usize]) -> Index {
+    Index {
+        name: name.to_owned(),
+        schema: PUBLIC.to_owned(),
+        columns: columns
+            .iter()
+            .map(|(column, descending)| IndexColumn { column: *column, descending: *descending })
+            .collect(),
+        unique,
+        include: include.to_vec(),
+        constraint: false,
+        comment: None,
+        root: TreeRoot::empty(TreeId(2)),
+    }
+}
+
+/// Values of a type, NULL now and then if `nullable`. Floats are finite: their order is no question here.
+pub fn value(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
+    let present: BoxedStrategy<Value> = match data_type {
+        DataType::Bool => any::<bool>().prop_map(Value::Bool).boxed(),
+        DataType::Int2 => any::<i16>().prop_map(Value::Int2).boxed(),
+        DataType::Int4 => any::<i32>().prop_map(Value::Int4).boxed(),
+        DataType::Int8 => any::<i64>().prop_map(Value::Int8).boxed(),
+        DataType::Float4 => (-1e9_f32..1e9).prop_map(Value::Float4).boxed(),
+        DataType::Float8 => (-1e9_f64..1e9).prop_map(Value::Float8).boxed(),
+        DataType::Decimal { .. } => (-999_999_999_999_i128..=999_999_999_999).prop_map(Value::Decimal).boxed(),
+        DataType::Text | DataType::Varchar(_) => "[a-zé ]{0,12}".prop_map(Value::Text).boxed(),
+        // Without the blanks that pad it.
+        DataType::Char(_) => "[a-z]{0,12}".prop_map(Value::Text).boxed(),
+        DataType::Bytea => prop::collection::vec(any::<u8>(), 0..12).prop_map(Value::Bytea).boxed(),
+        DataType::Date => any::<i32>().prop_map(Value::Date).boxed(),
+        DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
+        DataType::Timestamptz => any::<i64>().prop_map(Value::Timestamptz).boxed(),
+        DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+    };
+    if nullable { prop_oneof![5 => present, 1 => Just(Value::Null)].boxed() } else { present }
+}

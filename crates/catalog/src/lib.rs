@@ -1,0 +1,51 @@
+//! What a database says of itself: tables, indexes, constraints and sequences, how their rows are laid out in trees,
+//! what is known of their values, and the conditions on single columns that storage understands. It names no planner.
+//!
+//! ```text
+//!   Catalog ──► Table ──► EntryLayout ──► EntryEncoder, EntryDecoder     rows ◄─► keys and rows of trees
+//!                 │  └──► TableAccess ◄── ColumnTest ──► KeyBounds       conditions ─► ranges of keys
+//!                 └─────► TableStatistics                                 how many rows a condition leaves
+//! ```
+//!
+//! # Words
+//! - *catalog*: all documents of one generation; a value: a statement works on the one it began with, a writer changes
+//!   a copy.
+//! - *access*: a tree of a table (primary or index), and which table column each of its columns is.
+//! - *column test*: a condition of one column with constants: what storage can decide on encoded bytes.
+//!
+//! # Invariants
+//! - A column is in the key or in the row of an entry, never in both; an index entry carries the primary key.
+//! - Statistics only choose plans; no answer depends on them.
+//!
+//! # Failure model
+//! A document that cannot be read is `Corrupt`, and names its key. Every error of the layers below becomes a
+//! statement's error in one place, [`SqlError`]'s `From`s: what it is, and what to do about it.
+#![forbid(unsafe_code)]
+
+mod access;
+mod catalog;
+pub mod column_test;
+pub mod columns;
+pub mod convert;
+pub mod entries;
+mod error;
+#[cfg(test)]
+mod fixture;
+pub mod guesses;
+pub mod key_range;
+pub mod statistics;
+
+pub use access::TableAccess;
+pub use catalog::{
+    CATALOG_TREE, Catalog, Check, ColumnDetail, EntryLayout, ForeignKey, Identity, Index, IndexColumn, LogState,
+    PUBLIC, ROW_ID, ReferentialAction, RelationKind, SchemaEntry, Sequence, SequenceOwner, SequencePosition, Table,
+    View, ViewColumn, bare, nextval, qualified, same_layout, undefined, undefined_column,
+};
+pub use column_test::{ColumnTest, PlacedTest, Test};
+pub use columns::ColumnReader;
+pub use entries::{EntryDecoder, EntryEncoder};
+#[cfg(feature = "planner")]
+pub use error::InPlan;
+pub use error::{ErrorKind, Objects, Position, Result, SqlError, data_error};
+pub use key_range::KeyBounds;
+pub use statistics::{Collector, ColumnStatistics, TableStatistics};

@@ -1,0 +1,244 @@
+//! A segment as bytes: the value of its entry in the directory. The key is its first primary key.
+//!
+//! ```text
+//!   version 1 │ columns 2 │ rows 4 │ column │ column │ …
+//!
+//!   column:  first page 8 │ bytes 4 │ checksum 8 │ nulls 4 │ distinct 4 │ flags 1 │ values
+//!            flags & 1: the minimum follows     flags & 4: a count (1 byte) and all distinct values follow, ascending;
+//!            flags & 2: the maximum follows                minimum and maximum are the first and the last of them
+//!            flags & 8: a Bloom filter follows, after minimum and maximum: its blocks (4 bytes), each of 32 bytes
+//! ```
+//!
+//! This is version 2; entries of version 1 are without Bloom filters, and alike otherwise. Numbers are little-endian. A
+//! value is encoded as in a key ([`saki_base::key`]), ascending and not nullable, so it ends by itself.
+//!
+//! Failure model: hostile bytes are an error or another segment, never a panic; what they name is checked by whoever
+//! reads it.
+
+use std::sync::Arc;
+
+use saki_base::bytes::ByteReader;
+use saki_base::key::{KeyColumn, decode_column, encode_column};
+use saki_base::value::{Value, compare};
+use saki_base::{DataType, PageAddress, ValueRef};
+
+use crate::segment::{ColumnRun, Segment};
+use crate::zone::{BLOCK_BYTES, Bloom, VALUES_MAX, Zone};
+use crate::{ColumnType, ColumnsError};
+
+const VERSION: u8 = 2;
+/// Of entries that have no Bloom filters; they are alike otherwise.
+const VERSION_WITHOUT_BLOOM: u8 = 1;
+
+const HAS_MIN: u8 = 1;
+const HAS_MAX: u8 = 2;
+const HAS_VALUES: u8 = 4;
+const HAS_BLOOM: u8 = 8;
+
+const _: () = assert!(VALUES_MAX <= u8::MAX as usize, "a byte counts the values of a zone");
+
+/// Appends the entry of a segment of a table with these columns.
+pub fn encode(segment: &Segment, columns: &[ColumnType], out: &mut Vec<u8>) -> Result<(), ColumnsError> {
+    assert_eq!(segment.columns.len(), columns.len(), "a segment of other columns than its table");
+    assert!(columns.len() <= usize::from(u16::MAX), "an entry of {} columns", columns.len());
+    out.push(VERSION);
+    out.extend_from_slice(&(segment.columns.len() as u16).to_le_bytes());
+    out.extend_from_slice(&segment.rows.to_le_bytes());
+    for (run, column) in segment.columns.iter().zip(columns) {
+        out.extend_from_slice(&run.first_page.0.to_le_bytes());
+        out.extend_from_slice(&run.bytes.to_le_bytes());
+        out.extend_from_slice(&run.checksum.to_le_bytes());
+        encode_zone(&run.zone, column.data_type, out)?;
+    }
+    Ok(())
+}
+
+fn encode_zone(zone: &Zone, data_type: DataType, out: &mut Vec<u8>) -> Result<(), ColumnsError> {
+    out.extend_from_slice(&zone.nulls.to_le_bytes());
+    out.extend_from_slice(&zone.distinct.to_le_bytes());
+    let column = key_column(data_type);
+    let put = |value: &Value, out: &mut Vec<u8>| {
+        encode_column(column, value.as_ref(), out).map_err(|error| ColumnsError::Internal(format!("zone: {error}")))
+    };
+    if let Some(values) = &zone.values {
+        assert!(values.len() <= VALUES_MAX, "{} values are listed", values.len());
+        out.extend_from_slice(&[HAS_VALUES, values.len() as u8]);
+        return values.iter().try_for_each(|value| put(value, out));
+    }
+    let flag = |bit: u8, value: &Value| if value.is_null() { 0 } else { bit };
+    let filter = if zone.bloom.is_some() { HAS_BLOOM } else { 0 };
+    out.push(flag(HAS_MIN, &zone.min) | flag(HAS_MAX, &zone.max) | filter);
+    [&zone.min, &zone.max].into_iter().filter(|value| !value.is_null()).try_for_each(|value| put(value, out))?;
+    if let Some(bloom) = &zone.bloom {
+        out.extend_from_slice(&(bloom.blocks() as u32).to_le_bytes());
+        bloom.write(out);
+    }
+    Ok(())
+}
+
+/// Reads an entry of a table with these columns.
+pub fn decode(first_key: &[u8], bytes: &[u8], columns: &[ColumnType]) -> Result<Segment, ColumnsError> {
+    let mut reader = Reader(ByteReader::new(bytes));
+    let version = reader.u8()?;
+    if ![VERSION_WITHOUT_BLOOM, VERSION].contains(&version) {
+        return Err(corrupt(format!("an entry of version {version}, known is up to {VERSION}")));
+    }
+    let count = reader.u16()?;
+    if usize::from(count) != columns.len() {
+        return Err(corrupt(format!("an entry of {count} columns in a table of {}", columns.len())));
+    }
+    let rows = reader.u32()?;
+    let zone_flags = HAS_MIN | HAS_MAX | if version == VERSION { HAS_BLOOM } else { 0 };
+    let column = |column: &ColumnType| decode_run(&mut reader, column.data_type, rows, zone_flags);
+    let runs = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    if !reader.0.rest().is_empty() {
+        return Err(corrupt("an entry with bytes behind its last column"));
+    }
+    Ok(Segment { first_key: first_key.to_vec(), rows, columns: runs })
+}
+
+fn decode_run(
+    reader: &mut Reader<'_>,
+    data_type: DataType,
+    rows: u32,
+    zone_flags: u8,
+) -> Result<ColumnRun, ColumnsError> {
+    let first_page = PageAddress(reader.u64()?);
+    let bytes = reader.u32()?;
+    let checksum = reader.u64()?;
+    // Pages of a run are counted up from the first one: far from where that could overflow.
+    if bytes == 0 || first_page.0 > u64::MAX / 2 {
+        return Err(corrupt("a run that cannot be"));
+    }
+    Ok(ColumnRun { first_page, bytes, checksum, zone: decode_zone(reader, data_type, rows, zone_flags)? })
+}
+
+/// `zone_flags`: those there may be where values are not listed.
+fn decode_zone(reader: &mut Reader<'_>, data_type: DataType, rows: u32, zone_flags: u8) -> Result<Zone, ColumnsError> {
+    let nulls = reader.u32()?;
+    let distinct = reader.u32()?;
+    if nulls > rows {
+        return Err(corrupt(format!("{nulls} NULLs in {rows} rows")));
+    }
+    let flags = reader.u8()?;
+    if flags == HAS_VALUES {
+        let count = usize::from(reader.u8()?);
+        if count > VALUES_MAX {
+            return Err(corrupt(format!("{count} values in a zone")));
+        }
+        let values = (0..count).map(|_| reader.value(data_type)).collect::<Result<Box<[Value]>, _>>()?;
+        if !values.is_sorted_by(|a, b| compare(a.as_ref(), b.as_ref()).is_lt()) {
+            return Err(corrupt("values of a zone out of order"));
+        }
+        let (min, max) = (values.first().cloned().unwrap_or_default(), values.last().cloned().unwrap_or_default());
+        return Ok(Zone { nulls, min, max, distinct, values: Some(values), bloom: None });
+    }
+    if flags & !zone_flags != 0 {
+        return Err(corrupt(format!("unknown flags {flags:#x} of a zone")));
+    }
+    let min = if flags & HAS_MIN != 0 { reader.value(data_type)? } else { Value::Null };
+    let max = if flags & HAS_MAX != 0 { reader.value(data_type)? } else { Value::Null };
+    if !min.is_null() && !max.is_null() && compare(min.as_ref(), max.as_ref()).is_gt() {
+        return Err(corrupt("a zone whose minimum is above its maximum"));
+    }
+    let bloom = if flags & HAS_BLOOM != 0 { Some(Arc::new(reader.bloom()?)) } else { None };
+    Ok(Zone { nulls, min, max, distinct, values: None, bloom })
+}
+
+const fn key_column(data_type: DataType) -> KeyColumn {
+    KeyColumn { data_type, nullable: false, descending: false }
+}
+
+fn corrupt(what: impl Into<String>) -> ColumnsError {
+    ColumnsError::Corrupt(what.into())
+}
+
+fn ends_too_soon() -> ColumnsError {
+    corrupt("an entry that ends too soon")
+}
+
+/// An entry's fields, one after the other; what is not there is an error.
+struct Reader<'b>(ByteReader<'b>);
+
+impl Reader<'_> {
+    fn u8(&mut self) -> Result<u8, ColumnsError> {
+        self.0.u8().ok_or_else(ends_too_soon)
+    }
+
+    fn u16(&mut self) -> Result<u16, ColumnsError> {
+        self.0.u16().ok_or_else(ends_too_soon)
+    }
+
+    fn u32(&mut self) -> Result<u32, ColumnsError> {
+        self.0.u32().ok_or_else(ends_too_soon)
+    }
+
+    fn u64(&mut self) -> Result<u64, ColumnsError> {
+        self.0.u64().ok_or_else(ends_too_soon)
+    }
+
+    fn bloom(&mut self) -> Result<Bloom, ColumnsError> {
+        let blocks = self.u32()? as usize;
+        let bytes = blocks.checked_mul(BLOCK_BYTES).and_then(|bytes| self.0.take(bytes)).ok_or_else(ends_too_soon)?;
+        Bloom::read(bytes).ok_or_else(|| corrupt("a Bloom filter without blocks"))
+    }
+
+    fn value(&mut self, data_type: DataType) -> Result<Value, ColumnsError> {
+        let mut scratch = Vec::new();
+        let (value, width) = decode_column(key_column(data_type), self.0.rest(), &mut scratch)
+            .map_err(|error| corrupt(format!("a value of a zone: {error}")))?;
+        let value = match (data_type, value) {
+            // Spelled in one way only, as in keys.
+            (DataType::Char(_), ValueRef::Text(text)) => Value::Text(text.trim_end_matches(' ').to_owned()),
+            (_, value) => value.into(),
+        };
+        self.0.take(width).map(|_| value).ok_or_else(ends_too_soon)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(zone: Zone) -> (Segment, [ColumnType; 1], Vec<u8>) {
+        let columns = [ColumnType { name: "c".into(), data_type: DataType::Int4, nullable: true }];
+        let run = ColumnRun { first_page: PageAddress(9), bytes: 100, checksum: 5, zone };
+        let segment = Segment { first_key: b"key".to_vec(), rows: 40, columns: vec![run] };
+        let mut bytes = Vec::new();
+        encode(&segment, &columns, &mut bytes).unwrap();
+        (segment, columns, bytes)
+    }
+
+    fn zone(blocks: usize) -> Zone {
+        let bytes: Vec<u8> = (0..blocks * BLOCK_BYTES).map(|at| at as u8).collect();
+        let bloom = Bloom::read(&bytes).map(Arc::new);
+        Zone { nulls: 3, min: Value::Int4(-1), max: Value::Int4(8), distinct: 35, values: None, bloom }
+    }
+
+    #[test]
+    fn entries_of_the_first_version_are_read() {
+        let (segment, columns, mut bytes) = entry(zone(0));
+        bytes[0] = VERSION_WITHOUT_BLOOM;
+        assert_eq!(decode(b"key", &bytes, &columns).unwrap(), segment);
+        let (_, columns, mut bytes) = entry(zone(2));
+        bytes[0] = VERSION_WITHOUT_BLOOM;
+        assert!(decode(b"key", &bytes, &columns).is_err(), "it had no filters");
+        bytes[0] = VERSION + 1;
+        assert!(decode(b"key", &bytes, &columns).is_err());
+    }
+
+    #[test]
+    fn a_filter_is_read_back_and_its_length_is_checked() {
+        let (segment, columns, bytes) = entry(zone(3));
+        assert_eq!(decode(b"key", &bytes, &columns).unwrap(), segment);
+        for end in 0..bytes.len() {
+            assert!(decode(b"key", &bytes[..end], &columns).is_err(), "cut at {end}");
+        }
+        let count = bytes.len() - 3 * BLOCK_BYTES - 4;
+        for blocks in [0, 2, 4, u32::MAX] {
+            let mut bytes = bytes.clone();
+            bytes[count..count + 4].copy_from_slice(&blocks.to_le_bytes());
+            assert!(decode(b"key", &bytes, &columns).is_err(), "{blocks} blocks");
+        }
+    }
+}

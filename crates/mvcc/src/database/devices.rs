@@ -1,0 +1,58 @@
+//! The files of the logs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use saki_io::{Device, DeviceError, DeviceOptions};
+use saki_log::{Logs, Range, RecoveryReport};
+
+use crate::error::Error;
+
+/// Opens the files of the logs in a directory, `log-0` and so on, and makes those that are missing.
+///
+/// # Errors
+/// `Open`, naming the file.
+pub fn open_log_devices(directory: &Path, logs: usize) -> Result<Vec<Arc<dyn Device>>, Error> {
+    open_files(directory, logs, &DeviceOptions { create: true, ..Default::default() })
+}
+
+/// Opens the files of the logs in a directory for reading only.
+///
+/// # Errors
+/// `Open`, naming the file.
+pub fn open_log_devices_to_read(directory: &Path, logs: usize) -> Result<Vec<Arc<dyn Device>>, Error> {
+    open_files(directory, logs, &DeviceOptions { read_only: true, ..Default::default() })
+}
+
+/// Reads logs as a recovery would, and changes nothing. `range` says what belongs to the base.
+///
+/// # Errors
+/// `Log` with what a recovery would say.
+pub fn check_logs(devices: Vec<Arc<dyn Device>>, database: u64, range: Range) -> Result<RecoveryReport, Error> {
+    Ok(Logs::inspect(devices, &saki_log::Options::new(database), range, &|_| {})?)
+}
+
+fn open_files(directory: &Path, logs: usize, options: &DeviceOptions) -> Result<Vec<Arc<dyn Device>>, Error> {
+    let device = |log: usize| {
+        let path = directory.join(format!("log-{log}"));
+        open_released(&path, options).map_err(|error| Error::Open { message: error.to_string() })
+    };
+    (0..logs).map(device).collect()
+}
+
+/// Opens a device. The system may take a moment to end what a killed process has left in flight, and its lock on the
+/// file until then.
+fn open_released(path: &Path, options: &DeviceOptions) -> Result<Arc<dyn Device>, DeviceError> {
+    let started = Instant::now();
+    loop {
+        match saki_io::open_device(path, options.clone()) {
+            Err(DeviceError::InUse { .. }) if started.elapsed() < RELEASE_PATIENCE => std::thread::sleep(RELEASE_PAUSE),
+            opened => return opened,
+        }
+    }
+}
+
+/// How long a log may be in use before it is taken to be in use by a process that lives.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
+const RELEASE_PAUSE: Duration = Duration::from_millis(5);

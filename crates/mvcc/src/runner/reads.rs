@@ -1,0 +1,292 @@
+//! What a serializable transaction has read, and whether it would read the same again.
+//!
+//! Rows are remembered with the version that was seen. Ranges, and keys that were not there, are remembered with the
+//! versions of the index leaves that are responsible for them: while these are the same, no key has come into the
+//! range. A leaf may also change for reasons that do not matter (a neighbour's key, a split, a row that is not
+//! committed), so a range whose leaves have changed is looked through again, and fails only for a row in it that was
+//! not read before and is there now.
+//!
+//! Validation comes between the timestamp of a commit and its stamps, where others wait for it. So of many reads most
+//! are validated before ([`Reads::hold_after`]), and then only what has changed since.
+
+use std::ops::{Bound, Range};
+use std::ptr::{self, NonNull};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
+use crate::chain::{Row, Version, Writer};
+use crate::epoch::{Epochs, Pin};
+use crate::index::{Direction, Index, LeafChange, Observed, ScanBuffer};
+
+/// The read set.
+#[derive(Default)]
+pub struct Reads {
+    rows: Vec<RowRead>,
+    /// Positions in `rows`, by the rows' addresses and each reading once: of the first so many of them.
+    by_address: HashTable<u32>,
+    indexed: usize,
+    leaves: Vec<Observed>,
+    ranges: Vec<RangeRead>,
+    /// The bounds of the ranges.
+    keys: Vec<u8>,
+}
+
+/// In place of a version: none was seen, and a delete is not as good.
+pub const UNSEEN: *const Version = ptr::without_provenance(1);
+
+/// A row, and the version of it that was seen; null for none or a delete, where these are the same, and else [`UNSEEN`]
+/// for none.
+#[derive(PartialEq, Eq, Clone, Copy)]
+struct RowRead {
+    row: NonNull<Row>,
+    version: *const Version,
+}
+
+/// A range of keys of an index; that of a table that is dropped meanwhile is kept until the transaction has ended.
+struct RangeRead {
+    index: NonNull<Index>,
+    lower: Bound<Range<usize>>,
+    upper: Bound<Range<usize>>,
+    /// A delete that comes into it is a change.
+    tells_deletes: bool,
+    /// The leaves from this one on, up to the next range's, are responsible for it.
+    first_leaf: usize,
+}
+
+/// So many rows and leaves are worth to be validated before the timestamp: below it takes some microseconds.
+const MANY: usize = if cfg!(debug_assertions) { 4 } else { 1 << 10 };
+
+/// Leaves, of those last read, that an own insert is looked for in: for others the range is looked through again.
+const RECENT_LEAVES: usize = 8;
+
+/// From whose observer, and when, the reads are to be the same.
+#[derive(Clone, Copy)]
+pub struct Observer<'a> {
+    pub timestamp: u64,
+    pub writer: Writer,
+    pub epochs: &'a Epochs,
+    pub pin: &'a Pin<'a>,
+}
+
+impl Reads {
+    #[inline]
+    pub fn row(&mut self, row: &Row, version: *const Version) {
+        self.rows.push(RowRead { row: row.into(), version });
+    }
+
+    /// A key that `leaf` does not have.
+    pub fn absent(&mut self, index: &Index, tells_deletes: bool, key: &[u8], leaf: Observed) {
+        self.range(index, tells_deletes, (Bound::Included(key), Bound::Included(key)), &[leaf]);
+    }
+
+    /// A range, and the leaves that are responsible for it. `tells_deletes`: a delete is not as good as no row.
+    pub fn range(
+        &mut self,
+        index: &Index,
+        tells_deletes: bool,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        leaves: &[Observed],
+    ) {
+        let range = RangeRead {
+            index: index.into(),
+            lower: lower.map(|key| self.keep(key)),
+            upper: upper.map(|key| self.keep(key)),
+            tells_deletes,
+            first_leaf: self.leaves.len(),
+        };
+        self.ranges.push(range);
+        self.leaves.extend_from_slice(leaves);
+    }
+
+    /// Leaves that the transaction's own insert has changed go on being protected as they are now.
+    #[inline]
+    pub fn own_insert(&mut self, changes: &mut Vec<LeafChange>) {
+        let recent = self.leaves.len().saturating_sub(RECENT_LEAVES);
+        for change in changes.drain(..) {
+            // After a split the range is looked through again.
+            let unsplit = change.made.is_none();
+            let observed = self.leaves[recent..].iter_mut().filter(|leaf| unsplit && **leaf == change.before);
+            observed.for_each(|leaf| *leaf = change.after);
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        if self.indexed > 0 {
+            // Its memory is not kept: clearing it would cost later ones, however few they read.
+            self.by_address = HashTable::new();
+            self.indexed = 0;
+        }
+        self.leaves.clear();
+        self.ranges.clear();
+        self.keys.clear();
+    }
+
+    /// Whether there is so much that it should be validated before the timestamp.
+    pub fn are_many(&self) -> bool {
+        self.rows.len() + self.leaves.len() >= MANY
+    }
+
+    /// Whether all rows that were read are as they were.
+    pub fn rows_hold(&self, observer: Observer<'_>) -> bool {
+        self.rows.iter().all(|read| read.holds(observer))
+    }
+
+    /// Whether those of the rows at these addresses that were read are as they were.
+    pub fn noted_rows_hold(&self, noted: &mut [usize], observer: Observer<'_>) -> bool {
+        if self.indexed == self.rows.len() {
+            return noted.iter().all(|address| self.of_row(*address).all(|read| read.holds(observer)));
+        }
+        noted.sort_unstable();
+        let mut read = self.rows.iter().filter(|read| noted.binary_search(&read.address()).is_ok());
+        noted.is_empty() || read.all(|read| read.holds(observer))
+    }
+
+    /// Leaves out the rows that were not read.
+    pub fn retain_read(&mut self, noted: &mut Vec<usize>) {
+        if !noted.is_empty() {
+            self.index();
+            noted.retain(|address| self.of_row(*address).next().is_some());
+        }
+    }
+
+    /// Whether no row has come into a range that was read.
+    pub fn ranges_hold(&mut self, observer: Observer<'_>) -> bool {
+        if self.leaves.iter().all(|leaf| leaf.is_unchanged(observer.pin)) {
+            return true;
+        }
+        self.index();
+        (0..self.ranges.len()).all(|at| {
+            self.leaves_of(at).iter().all(|leaf| leaf.is_unchanged(observer.pin))
+                || self.range_holds(&self.ranges[at], observer, |_| {}, |_| {})
+        })
+    }
+
+    /// Whether all reads would give the same at `observer`'s timestamp, which is not that of a commit to come: later
+    /// ones may come before it.
+    pub fn hold_after(&mut self, observer: Observer<'_>) -> bool {
+        self.rows_hold(observer) && self.renew_ranges(observer)
+    }
+
+    /// As [`ranges_hold`](Self::ranges_hold), and from here on the leaves as they are now are responsible. Rows in them
+    /// that are not there yet count as read.
+    pub fn renew_ranges(&mut self, observer: Observer<'_>) -> bool {
+        if self.leaves.iter().all(|leaf| leaf.is_unchanged(observer.pin)) {
+            return true;
+        }
+        self.index();
+        let (mut leaves, mut added) = (Vec::with_capacity(self.leaves.len()), Vec::new());
+        let mut first_leaves = Vec::with_capacity(self.ranges.len());
+        for (at, range) in self.ranges.iter().enumerate() {
+            first_leaves.push(leaves.len());
+            let before = self.leaves_of(at);
+            if before.iter().all(|leaf| leaf.is_unchanged(observer.pin)) {
+                leaves.extend_from_slice(before);
+            } else if !self.range_holds(range, observer, |leaf| leaves.push(leaf), |read| added.push(read)) {
+                return false;
+            }
+        }
+        self.leaves = leaves;
+        self.ranges.iter_mut().zip(first_leaves).for_each(|(range, first)| range.first_leaf = first);
+        self.rows.append(&mut added);
+        true
+    }
+
+    /// The leaves that are responsible for a range.
+    fn leaves_of(&self, at: usize) -> &[Observed] {
+        let end = self.ranges.get(at + 1).map_or(self.leaves.len(), |next| next.first_leaf);
+        &self.leaves[self.ranges[at].first_leaf..end]
+    }
+
+    /// Looks through a range: whether there is no row in it that was not read. `leaf` gets the leaves as they are,
+    /// `absent` the rows that were not read and are not there.
+    fn range_holds(
+        &self,
+        range: &RangeRead,
+        observer: Observer<'_>,
+        mut leaf_is: impl FnMut(Observed),
+        mut absent: impl FnMut(RowRead),
+    ) -> bool {
+        let key = |bound: &Bound<Range<usize>>| bound.clone().map(|key| &self.keys[key]);
+        let mut buffer = ScanBuffer::default();
+        // SAFETY: indexes live as long as their tables, which the database keeps, and a dropped one as long as
+        // transactions of before.
+        let index = unsafe { range.index.as_ref() };
+        let mut cursor =
+            index.cursor((key(&range.lower), key(&range.upper)), Direction::Forward, &mut buffer, observer.pin);
+        let none = if range.tells_deletes { UNSEEN } else { ptr::null() };
+        while let Some(leaf) = cursor.step(usize::MAX) {
+            leaf_is(leaf.observed);
+            for (_, address) in leaf.iter() {
+                // SAFETY: out of the index under the pin.
+                let row = unsafe { Row::at(address) };
+                let read = match row.before(observer.timestamp, observer.writer, observer.epochs) {
+                    Err(_) => return false,
+                    Ok(None) => RowRead { row: row.into(), version: none },
+                    Ok(Some(version)) if version.is_tombstone() && !range.tells_deletes => {
+                        RowRead { row: row.into(), version: none }
+                    }
+                    Ok(Some(version)) if self.has(RowRead { row: row.into(), version }) => continue,
+                    Ok(Some(_)) => return false,
+                };
+                absent(read);
+            }
+        }
+        true
+    }
+
+    /// What was read of the row at an address. For reads that are all indexed.
+    fn of_row(&self, address: usize) -> impl Iterator<Item = &RowRead> {
+        debug_assert_eq!(self.indexed, self.rows.len(), "a row is looked for before all are indexed");
+        let positions = self.by_address.iter_hash(hash_of(address));
+        positions.map(|position| &self.rows[*position as usize]).filter(move |read| read.address() == address)
+    }
+
+    fn has(&self, sought: RowRead) -> bool {
+        self.of_row(sought.address()).any(|read| *read == sought)
+    }
+
+    /// Has rows found by their addresses.
+    fn index(&mut self) {
+        let Self { rows, by_address, indexed, .. } = self;
+        let hash = |position: &u32| hash_of(rows[*position as usize].address());
+        by_address.reserve(rows.len() - *indexed, hash);
+        for (position, read) in (0..).zip(&*rows).skip(*indexed) {
+            let is_known = |known: &u32| rows[*known as usize] == *read;
+            if let Entry::Vacant(place) = by_address.entry(hash_of(read.address()), is_known, hash) {
+                place.insert(position);
+            }
+        }
+        *indexed = rows.len();
+    }
+
+    fn keep(&mut self, key: &[u8]) -> Range<usize> {
+        let start = self.keys.len();
+        self.keys.extend_from_slice(key);
+        start..self.keys.len()
+    }
+}
+
+fn hash_of(address: usize) -> u64 {
+    // Addresses differ in their middle bits; tables look at the highest and the lowest.
+    let mixed = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ mixed >> 32
+}
+
+impl RowRead {
+    fn address(&self) -> usize {
+        self.row.addr().get()
+    }
+
+    /// Whether the row is as it was.
+    #[inline]
+    fn holds(&self, observer: Observer<'_>) -> bool {
+        // SAFETY: rows that the transaction read are kept by its pin.
+        let before = unsafe { self.row.as_ref() }.before(observer.timestamp, observer.writer, observer.epochs);
+        before.is_ok_and(|version| match version {
+            None => self.version.is_null() || self.version == UNSEEN,
+            Some(version) => ptr::eq(version, self.version) || version.is_tombstone() && self.version.is_null(),
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Rows that leave memory as they are: those that a merge has brought to the base, and those of tables that were
+//! dropped.
+//!
+//! A row that everyone sees in the base need not be in memory as well. It is latched, so that nobody becomes its
+//! writer; its entries leave the secondary indexes; then it is dead, leaves the primary index, and is freed when all
+//! who may have found it are gone. A writer that had found it finds it dead, and looks its key up again. Rows that are
+//! being written stay, and so do those that a cleanup still refers to: until the next release.
+//!
+//! A table that was dropped is refused to all whose snapshots are later than the drop. Once all others are gone,
+//! runners bury its rows along with their own garbage, some at a time.
+
+use std::ops::Bound;
+use std::ptr::NonNull;
+
+use super::Runner;
+use crate::chain::{NEVER, Row, Version};
+use crate::epoch::Pin;
+use crate::index::{Direction, ScanBuffer};
+use crate::table::Table;
+
+/// Rows that are looked at before others get a chance to free what these leave.
+const SLICE_ROWS: usize = 1024;
+/// Rows that are copied out of the index at once.
+const STEP_ROWS: usize = 128;
+
+/// What a release took out of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Released {
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+impl Runner {
+    /// Releases a slice of a table's rows, those after the key `after`; whether it was the last one. For an announced
+    /// runner that visits no chain.
+    pub(crate) fn release_some(
+        &mut self,
+        table: &Table,
+        through: u64,
+        after: &mut Option<Vec<u8>>,
+        released: &mut Released,
+    ) -> bool {
+        let inner = table.inner();
+        let from = after.take();
+        let pin = Pin::of_announced(&self.participant);
+        let mut buffer = ScanBuffer::default();
+        let range = (from.as_deref().map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let mut cursor = inner.primary.cursor(range, Direction::Forward, &mut buffer, &pin);
+        let mut seen = 0;
+        while let Some(leaf) = cursor.step(STEP_ROWS) {
+            for (key, address) in leaf.iter() {
+                seen += 1;
+                // SAFETY: out of the index under the pin.
+                let row = unsafe { Row::at(address) };
+                let nodes = &mut self.reclaimer.nodes;
+                let mut leave_indexes = |newest: &Version| {
+                    let entries = newest.body().map(|body| inner.entries_of(row.key(), body));
+                    for (index, entry) in entries.into_iter().flatten().flatten() {
+                        inner.secondary[index].entries.remove(&entry, address, &pin, nodes);
+                    }
+                };
+                let newest = self.participant.visiting(|| row.release(through, &mut leave_indexes));
+                if let Some(newest) = newest {
+                    inner.primary.remove(key, address, &pin, nodes);
+                    let growth = self.reclaimer.dead_row(NonNull::from(row), newest, &self.shared.epochs);
+                    inner.counters.grow(self.participant.number(), growth);
+                    released.rows += 1;
+                    released.bytes += growth.bytes.unsigned_abs();
+                }
+                if seen == SLICE_ROWS {
+                    *after = Some(key.to_vec());
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Buries some rows of a table that was dropped, if nobody can look into it any more. For an announced runner.
+    pub(crate) fn bury_dropped(&mut self, watermark: u64) {
+        let Some(mut dropped) = self.shared.next_dropped() else { return };
+        if dropped.at < watermark {
+            let is_over = self.release_some(&dropped.table, NEVER, &mut dropped.after, &mut Released::default());
+            let pin = Pin::of_announced(&self.participant);
+            if is_over && dropped.table.inner().primary.is_empty(&pin) {
+                return;
+            }
+        }
+        self.shared.put_dropped(dropped);
+    }
+}

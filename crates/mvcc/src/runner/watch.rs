@@ -1,0 +1,45 @@
+//! Commits, as they are watched by a transaction that is about to validate much: which rows they write.
+//!
+//! Every commit that ticks while there is a watch notes the addresses of its rows there, after its timestamp and before
+//! its stamps. Whether there is one it learns from the line of the clock, which it has just written. So of all commits
+//! later than [`Watch::since`], those that have ended have noted their rows, and nobody pays while nobody watches.
+
+use std::sync::Arc;
+
+use super::shared::Shared;
+use super::watches::Noted;
+
+/// A watch that goes on until it is dropped.
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    noted: Noted,
+    since: u64,
+}
+
+impl Watch {
+    /// Begins to watch. For a caller that has no timestamp.
+    pub fn begin(shared: &Arc<Shared>) -> Self {
+        let noted = shared.watches.add();
+        shared.epochs.watch();
+        // Those that may not have known of the watch have ended after this.
+        let since = shared.epochs.wait_for_commits();
+        Self { shared: Arc::clone(shared), noted, since }
+    }
+
+    /// All commits through this timestamp have ended; later ones note their rows.
+    pub fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// What has been noted since this was called before.
+    pub fn take(&self) -> Vec<usize> {
+        std::mem::take(&mut *self.noted.lock())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.epochs.unwatch();
+        self.shared.watches.remove(&self.noted);
+    }
+}

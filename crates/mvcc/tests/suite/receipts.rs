@@ -1,0 +1,220 @@
+//! What clients may be told while the disk has stopped: nothing that rests on a commit that is not durable, and
+//! everything else at once.
+
+use std::ops::ControlFlow;
+
+use saki_mvcc::{Database, Direction, Error, Isolation, KeyRange, Receipt, Runner, Table};
+
+use super::fixture::{Account, account, accounts, delete, get, insert, key, update};
+use super::support::{SimLogs, options};
+
+/// Durable accounts 1 (of Ann) and 2 (of Bob, with an address); then the devices stop.
+fn frozen() -> (SimLogs, Database, Table) {
+    let logs = SimLogs::new(9, 2, &[accounts()]);
+    let database = logs.open(options()).unwrap();
+    let table = database.table("accounts").unwrap();
+    let mut runner = database.runner().unwrap();
+    runner
+        .run(Isolation::Snapshot, |t| {
+            insert(t, &table, &account(1, "ann", 10))?;
+            insert(t, &table, &with_email(2, "bob")).map(drop)
+        })
+        .unwrap();
+    logs.hold(true);
+    (logs, database, table)
+}
+
+fn with_email(id: i64, email: &str) -> Account {
+    Account { email: Some(email.into()), ..account(id, email, 20) }
+}
+
+/// Commits in another runner what cannot become durable now.
+fn commit(database: &Database, body: impl FnOnce(&mut saki_mvcc::Transaction<'_>) -> Result<(), Error>) -> Receipt {
+    let mut runner = database.runner_on(1).unwrap();
+    let mut transaction = runner.begin(Isolation::Snapshot);
+    body(&mut transaction).unwrap();
+    let receipt = transaction.commit_early().unwrap();
+    assert!(!database.is_durable(receipt), "the disk has not stopped");
+    receipt
+}
+
+/// The receipt has to wait, until the disk goes on.
+fn must_wait(logs: &SimLogs, database: &Database, receipt: Receipt) {
+    assert!(!database.is_durable(receipt), "{receipt:?} rests on what is not durable");
+    logs.release(database);
+    database.wait(receipt).unwrap();
+}
+
+fn with_runner(isolation: Isolation, work: impl Fn(&SimLogs, &Database, &Table, &mut Runner, Isolation)) {
+    let (logs, database, table) = frozen();
+    let mut runner = database.runner().unwrap();
+    work(&logs, &database, &table, &mut runner, isolation);
+}
+
+#[test]
+fn who_has_read_waits_for_what_it_has_seen_and_for_nothing_else() {
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        with_runner(isolation, |logs, database, table, runner, isolation| {
+            let _ = commit(database, |t| update(t, table, &account(1, "ann", 11)));
+            let transaction = runner.begin(isolation);
+            assert_eq!(get(&transaction, table, 2).map(|row| row.balance), Some(20));
+            assert!(get(&transaction, table, 3).is_none());
+            assert!(database.is_durable(transaction.receipt()), "what it has seen is old");
+            let receipt = transaction.commit_early().unwrap();
+            assert!(database.is_durable(receipt));
+            let transaction = runner.begin(isolation);
+            assert_eq!(get(&transaction, table, 1).map(|row| row.balance), Some(11));
+            let seen = transaction.receipt();
+            let committed = transaction.commit_early().unwrap();
+            assert_eq!((seen, runner.receipt()), (committed, committed));
+            must_wait(logs, database, committed);
+        });
+    }
+}
+
+#[test]
+fn who_has_found_nothing_waits_for_the_delete() {
+    with_runner(Isolation::Snapshot, |logs, database, table, runner, isolation| {
+        let _ = commit(database, |t| delete(t, table, 1));
+        let transaction = runner.begin(isolation);
+        assert!(get(&transaction, table, 1).is_none());
+        // It gives up, and the client is told of that.
+        transaction.abort();
+        must_wait(logs, database, runner.receipt());
+    });
+}
+
+#[test]
+fn a_moment_tells_what_its_readers_have_shown_while_they_read() {
+    with_runner(Isolation::Snapshot, |logs, database, table, runner, isolation| {
+        let _ = commit(database, |t| update(t, table, &account(1, "ann", 11)));
+        for moment in [database.moment().unwrap(), runner.begin(isolation).moment().unwrap()] {
+            let reader = moment.reader().unwrap();
+            reader.look(table, &key(table, 2), |seen| assert!(seen.row().is_some()));
+            assert!(database.is_durable(moment.receipt()), "what it has shown is old");
+            reader.scan(table, &KeyRange::all(), Direction::Reverse, |_, _, _| {
+                // From the first row on that is new: rows may leave before a scan has ended.
+                let is_new = !database.is_durable(moment.receipt());
+                if is_new { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert!(!database.is_durable(moment.receipt()));
+        }
+        let moment = database.moment().unwrap();
+        moment.reader().unwrap().look(table, &key(table, 1), |_| {});
+        must_wait(logs, database, moment.receipt());
+        // Durable by now, so it costs nothing any more.
+        let moment = database.moment().unwrap();
+        moment.reader().unwrap().look(table, &key(table, 1), |_| {});
+        assert_eq!(moment.receipt().through, 0);
+    });
+}
+
+#[test]
+fn a_transaction_answers_for_its_moments() {
+    with_runner(Isolation::Snapshot, |logs, database, table, runner, isolation| {
+        let _ = commit(database, |t| update(t, table, &account(1, "ann", 11)));
+        let transaction = runner.begin(isolation);
+        let moment = transaction.moment().unwrap();
+        transaction.suspend();
+        assert!(database.is_durable(runner.receipt()));
+        moment.reader().unwrap().look(table, &key(table, 1), |_| {});
+        assert!(!database.is_durable(runner.receipt()), "suspended, it answers as well");
+        let transaction = runner.resume().unwrap();
+        let receipt = transaction.commit_early().unwrap();
+        must_wait(logs, database, receipt);
+    });
+}
+
+#[test]
+fn errors_that_speak_of_rows_wait_for_them() {
+    with_runner(Isolation::Snapshot, |logs, database, table, runner, isolation| {
+        let _ = commit(database, |t| insert(t, table, &with_email(3, "cat")).map(drop));
+        for taken in [account(3, "other", 0), with_email(4, "cat")] {
+            let mut transaction = runner.begin(isolation);
+            let error = insert(&mut transaction, table, &taken).unwrap_err();
+            assert!(matches!(error, Error::Duplicate { .. }), "{error}");
+            assert!(!database.is_durable(transaction.receipt()));
+            drop(transaction);
+            assert!(!database.is_durable(runner.receipt()));
+        }
+        let mut transaction = runner.begin(isolation);
+        let error = insert(&mut transaction, table, &with_email(4, "bob")).unwrap_err();
+        assert!(matches!(error, Error::Duplicate { .. }) && database.is_durable(transaction.receipt()), "{error}");
+        // What has changed since the snapshot.
+        let _ = commit(database, |t| update(t, table, &account(1, "ann", 11)));
+        let error = update(&mut transaction, table, &account(1, "ann", 12)).unwrap_err();
+        assert!(matches!(error, Error::Conflict { holder: None, .. }), "{error}");
+        drop(transaction);
+        must_wait(logs, database, runner.receipt());
+    });
+}
+
+#[test]
+fn a_commit_that_failed_waits_for_what_was_in_its_way() {
+    with_runner(Isolation::Serializable, |logs, database, table, runner, isolation| {
+        let mut transaction = runner.begin(isolation);
+        assert!(get(&transaction, table, 1).is_some());
+        insert(&mut transaction, table, &account(5, "eve", 0)).unwrap();
+        let _ = commit(database, |t| update(t, table, &account(1, "ann", 11)));
+        assert!(matches!(transaction.commit_early(), Err(Error::Serialization)));
+        must_wait(logs, database, runner.receipt());
+    });
+}
+
+/// The cleanup of one change must not take away the entry that tells of another, later one.
+#[test]
+fn an_entry_stays_until_what_made_it_stale_is_durable() {
+    let (logs, database, table) = frozen();
+    logs.release(&database);
+    let mut writer = database.runner().unwrap();
+    let mut change = |owner: &str| {
+        let mut transaction = writer.begin(Isolation::Snapshot);
+        update(&mut transaction, &table, &account(1, owner, 10)).unwrap();
+        transaction.commit_early().unwrap()
+    };
+    // An old snapshot keeps the first cleanup, of "ann", waiting.
+    let old = database.moment().unwrap();
+    let _ = change("bea");
+    database.wait(change("ann")).unwrap();
+    logs.hold(true);
+    assert!(!database.is_durable(change("cleo")));
+    drop(old);
+    writer.reclaim();
+    let mut runner = database.runner().unwrap();
+    let transaction = runner.begin(Isolation::Snapshot);
+    let index = table.index("by_owner").unwrap();
+    let mut prefix = Vec::new();
+    table.index_key_layout(index).encode(&[saki_base::ValueRef::Text("ann")], &mut prefix).unwrap();
+    transaction.scan_index(&table, index, &KeyRange::prefix(&prefix), Direction::Forward, |_, found| {
+        panic!("{:?}", Account::decode(&table, found.key, found.body))
+    });
+    must_wait(&logs, &database, transaction.receipt());
+    drop(transaction);
+    // Then it goes.
+    writer.reclaim();
+    writer.reclaim();
+    let transaction = runner.begin(Isolation::Snapshot);
+    transaction.scan_index(
+        &table,
+        index,
+        &KeyRange::prefix(&prefix),
+        Direction::Forward,
+        |_, _| ControlFlow::Break(()),
+    );
+    assert_eq!(transaction.receipt().through, 0, "the entry is gone");
+}
+
+#[test]
+fn nobody_is_told_of_a_commit_that_the_log_has_lost() {
+    let (logs, database, table) = frozen();
+    let lost = commit(&database, |t| update(t, &table, &account(1, "ann", 11)));
+    logs.devices.iter().for_each(|device| device.faults().fail_next(saki_io::OperationKind::Write, 1000));
+    logs.release(&database);
+    assert!(matches!(database.wait(lost), Err(Error::Log(_))));
+    let mut runner = database.runner().unwrap();
+    let transaction = runner.begin(Isolation::Snapshot);
+    assert!(get(&transaction, &table, 2).is_some());
+    database.wait(transaction.receipt()).unwrap();
+    assert!(get(&transaction, &table, 1).is_some());
+    assert!(matches!(database.wait(transaction.receipt()), Err(Error::Log(_))), "the row is of the lost commit");
+}

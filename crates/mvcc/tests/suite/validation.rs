@@ -1,0 +1,242 @@
+//! Reads validated before the timestamp and after it, and what gets in between. (Here few reads count as many.)
+
+use std::cell::RefCell;
+
+use saki_mvcc::{Database, Direction, Error, Isolation, KeyRange, Options, Runner, Sabotage, Table, Transaction};
+
+use super::fixture::{account, accounts, delete, get, insert, update};
+use super::support::{SimLogs, options};
+
+const READ: i64 = 20;
+/// The row that validating transactions write.
+const OWN: i64 = 1_000;
+
+thread_local! {
+    static MEANWHILE: RefCell<Option<Box<dyn FnOnce()>>> = RefCell::default();
+}
+
+/// What another does in the middle of the next commit, once.
+fn meanwhile() {
+    if let Some(act) = MEANWHILE.take() {
+        act();
+    }
+}
+
+fn opened(sabotage: Sabotage) -> (SimLogs, Database, Table) {
+    let logs = SimLogs::new(1, 2, &[accounts()]);
+    let database = logs.open(Options { sabotage: Some(sabotage), ..options() }).unwrap();
+    let table = database.table("accounts").unwrap();
+    let mut runner = database.runner().unwrap();
+    runner
+        .run(Isolation::Snapshot, |t| {
+            (0..READ).chain([OWN, OWN + 1]).try_for_each(|id| insert(t, &table, &account(2 * id, "ann", 0)).map(drop))
+        })
+        .unwrap();
+    (logs, database, table)
+}
+
+/// Reads the first rows, by range, and changes one of its own.
+fn read_and_write(transaction: &mut Transaction<'_>, table: &Table) {
+    let end = super::fixture::key(table, 2 * READ);
+    let range = KeyRange::between(std::ops::Bound::Unbounded, std::ops::Bound::Excluded(&end));
+    let mut seen = 0;
+    transaction.scan(table, &range, Direction::Forward, |_| {
+        seen += 1;
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(seen >= READ);
+    update(transaction, table, &account(2 * OWN, "ann", 1)).unwrap();
+}
+
+/// A serializable transaction that reads much, and what another does while it commits; the outcome.
+fn beside(sabotage: Sabotage, act: impl FnOnce(&mut Runner, &Table) + 'static) -> Result<Option<u64>, Error> {
+    let (_logs, database, table) = opened(sabotage);
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+    let mut transaction = one.begin(Isolation::Serializable);
+    read_and_write(&mut transaction, &table);
+    MEANWHILE.set(Some(Box::new(move || act(&mut two, &table))));
+    let outcome = transaction.commit();
+    assert!(MEANWHILE.take().is_none(), "nothing happened meanwhile");
+    outcome
+}
+
+/// A transaction of another. It does not wait to be durable, since that would be to wait for the one in the middle of
+/// whose commit it comes.
+fn in_one(runner: &mut Runner, change: impl Fn(&mut Transaction<'_>)) {
+    let mut transaction = runner.begin(Isolation::Snapshot);
+    change(&mut transaction);
+    let _ = transaction.commit_early().unwrap();
+}
+
+#[test]
+fn what_was_validated_before_the_timestamp_and_has_changed_since_is_found() {
+    let outcome = beside(Sabotage::BeforeTick(meanwhile), |runner, table| {
+        in_one(runner, |t| update(t, table, &account(6, "bob", 5)).unwrap());
+    });
+    assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}");
+    let outcome = beside(Sabotage::BeforeTick(meanwhile), |runner, table| {
+        in_one(runner, |t| delete(t, table, 6).unwrap());
+    });
+    assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}");
+    let outcome = beside(Sabotage::BeforeTick(meanwhile), |runner, table| {
+        in_one(runner, |t| _ = insert(t, table, &account(7, "bob", 5)).unwrap());
+    });
+    assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}");
+}
+
+#[test]
+fn what_it_has_not_read_may_change_beside_it() {
+    let outcome = beside(Sabotage::BeforeTick(meanwhile), |runner, table| {
+        in_one(runner, |t| update(t, table, &account(2 * OWN + 2, "bob", 5)).unwrap());
+        in_one(runner, |t| _ = insert(t, table, &account(2 * OWN + 1, "bob", 5)).unwrap());
+        // Also a row that it has read, if nothing comes of it.
+        let mut aborted = runner.begin(Isolation::Snapshot);
+        update(&mut aborted, table, &account(6, "bob", 5)).unwrap();
+        insert(&mut aborted, table, &account(7, "bob", 5)).unwrap();
+    });
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+/// A row that another is adding while the range is read anew.
+#[test]
+fn a_row_that_was_pending_when_its_range_was_read_anew_is_missed() {
+    for (commits, late) in [(true, false), (true, true), (false, false)] {
+        let (_logs, database, table) = opened(Sabotage::BeforeTick(meanwhile));
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+        let mut transaction = one.begin(Isolation::Serializable);
+        read_and_write(&mut transaction, &table);
+        let mut adding = two.begin(Isolation::Snapshot);
+        insert(&mut adding, &table, &account(7, "bob", 0)).unwrap();
+        adding.suspend();
+        MEANWHILE.set(Some(Box::new(move || {
+            let adding = two.resume().unwrap();
+            match commits {
+                true => _ = adding.commit_early().unwrap(),
+                false => adding.abort(),
+            }
+            if late {
+                // Gone again, and not as if it had never been.
+                in_one(&mut two, |t| update(t, &table, &account(7, "eve", 1)).unwrap());
+            }
+        })));
+        let outcome = transaction.commit();
+        match commits {
+            true => assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}"),
+            false => assert!(outcome.is_ok(), "{outcome:?}"),
+        }
+    }
+}
+
+/// Two that read what the other writes, one in the middle of the other's commit.
+#[test]
+fn of_two_that_validate_ahead_one_gives_way() {
+    let (_logs, database, table) = opened(Sabotage::BeforeTick(meanwhile));
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+    let mut first = one.begin(Isolation::Serializable);
+    read_and_write(&mut first, &table);
+    let mut second = two.begin(Isolation::Serializable);
+    for id in 0..READ {
+        assert!(get(&second, &table, 2 * id).is_some());
+    }
+    assert_eq!(get(&second, &table, 2 * OWN).unwrap().balance, 0);
+    update(&mut second, &table, &account(6, "eve", 1)).unwrap();
+    second.suspend();
+    MEANWHILE.set(Some(Box::new(move || _ = two.resume().unwrap().commit_early().unwrap())));
+    assert!(matches!(first.commit(), Err(Error::Serialization)));
+}
+
+/// A read that has changed already is found before a timestamp is taken, which everybody would wait for.
+#[test]
+fn a_transaction_that_cannot_commit_takes_no_timestamp() {
+    let (_logs, database, table) = opened(Sabotage::BeforeTick(meanwhile));
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
+    let mut transaction = one.begin(Isolation::Serializable);
+    read_and_write(&mut transaction, &table);
+    in_one(&mut two, |t| update(t, &table, &account(6, "bob", 5)).unwrap());
+    let before = database.now();
+    assert!(matches!(transaction.commit(), Err(Error::Serialization)));
+    assert_eq!(database.now(), before);
+    assert!(one.receipt().through >= before, "that it failed rests on what the other has committed");
+}
+
+/// Between the timestamp and the validation others commit, and take out of the chain what no snapshot sees: not what
+/// the validation asks for.
+#[test]
+fn versions_that_validation_asks_for_are_not_pruned() {
+    const UPDATES: i64 = 600;
+    for (reads_much, has_changed) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (_logs, database, table) = opened(Sabotage::AfterTick(meanwhile));
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+        // Longer than what is beside the row, so that versions are apart.
+        let long = |id, balance| account(id, "a name that takes more than the first one did", balance);
+        in_one(&mut two, |t| update(t, &table, &long(6, 1)).unwrap());
+        // It holds the watermark whatever the transaction announces.
+        let _old = database.moment().unwrap();
+        let mut transaction = one.begin(Isolation::Serializable);
+        assert!(get(&transaction, &table, 6).is_some());
+        let others = if reads_much { 10..READ } else { 0..0 };
+        others.for_each(|id| assert!(get(&transaction, &table, 2 * id).is_some()));
+        update(&mut transaction, &table, &account(2 * OWN, "ann", 1)).unwrap();
+        if has_changed {
+            // No snapshot sees it for long, but it is before the transaction's timestamp.
+            in_one(&mut two, |t| update(t, &table, &long(6, 2)).unwrap());
+        }
+        let again = table.clone();
+        MEANWHILE.set(Some(Box::new(move || {
+            let balance = |t: &mut Transaction<'_>, id, balance| update(t, &again, &long(id, balance)).unwrap();
+            in_one(&mut two, |t| balance(t, 6, 3));
+            (0..UPDATES).for_each(|round| in_one(&mut two, |t| balance(t, 8, round)));
+            in_one(&mut two, |t| balance(t, 6, 4));
+        })));
+        let outcome = transaction.commit_early();
+        match has_changed {
+            true => assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}"),
+            false => assert!(outcome.is_ok(), "only later ones have changed what it read: {outcome:?}"),
+        }
+    }
+}
+
+/// One that has a timestamp and is about to stamp its versions counts for all that come later, read by read and range
+/// by range, although it may yet fail.
+#[test]
+fn one_who_is_about_to_stamp_is_not_passed_by() {
+    for by_range in [false, true] {
+        let (_logs, database, table) = opened(Sabotage::AfterTick(meanwhile));
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+        let mut later = two.begin(Isolation::Serializable);
+        match by_range {
+            false => assert!(get(&later, &table, 6).is_some()),
+            true => assert_eq!(get(&later, &table, 7), None),
+        }
+        insert(&mut later, &table, &account(2 * OWN + 7, "bob", 0)).unwrap();
+        later.suspend();
+        let mut first = one.begin(Isolation::Serializable);
+        match by_range {
+            false => update(&mut first, &table, &account(6, "eve", 1)).unwrap(),
+            true => _ = insert(&mut first, &table, &account(7, "eve", 1)).unwrap(),
+        }
+        MEANWHILE.set(Some(Box::new(move || {
+            let outcome = two.resume().unwrap().commit_early();
+            assert!(matches!(outcome, Err(Error::Serialization)), "by range: {by_range}, {outcome:?}");
+        })));
+        let _ = first.commit_early().unwrap();
+        assert!(MEANWHILE.take().is_none());
+    }
+}
+
+/// That a key is taken is something read: whoever relies on it comes before the one who frees it.
+#[test]
+fn a_refused_key_is_a_read() {
+    let logs = SimLogs::new(2, 2, &[accounts()]);
+    let database = logs.open(options()).unwrap();
+    let table = database.table("accounts").unwrap();
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
+    in_one(&mut one, |t| _ = insert(t, &table, &account(1, "ann", 0)).unwrap());
+    let mut refused = two.begin(Isolation::Serializable);
+    let outcome = insert(&mut refused, &table, &account(1, "bob", 0));
+    assert!(matches!(outcome, Err(Error::Duplicate { .. })), "{outcome:?}");
+    insert(&mut refused, &table, &account(3, "bob", 0)).unwrap();
+    in_one(&mut one, |t| delete(t, &table, 1).unwrap());
+    let outcome = refused.commit_early();
+    assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}");
+}

@@ -1,0 +1,6 @@
+//! What plans are expected to cost: seconds on the device at hand.
+
+mod model;
+pub mod text;
+
+pub use self::model::{ColumnWork, CostModel, Estimate, distinct_pages};

@@ -1,0 +1,7 @@
+//! What a plan does as it runs, beside giving rows: what it may read, how far it has come, what memory it may take,
+//! when it lets go of its thread.
+
+pub mod memory;
+pub mod progress;
+pub mod tracked;
+pub mod yielding;

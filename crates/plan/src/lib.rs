@@ -1,0 +1,55 @@
+//! From a query to page visits. DataFusion plans; this crate gives it tables, and chooses how their rows are reached.
+//!
+//! ```text
+//!   query ─► join::order ─► provider ─► access::path, column_scan ─► join::index_join ─► native ─► plan ─► plan_cache
+//!            (logical)      which tree of a table, or its columns     fuse lookups        our operators
+//! ```
+//!
+//! ```text
+//!   settings ◄ cost ◄ access ◄ node ◄ native, pipeline, execution ◄ column_scan, nested_loops ◄ provider
+//!     ◄ join, plan_cache
+//! ```
+//! A node of ours is a `SakiNode`, whatever else it is; a plan comes [`Untracked`] and runs once its reads are tracked.
+//!
+//! # Words
+//! - *path*: a way to a table's rows: a tree, key ranges in it, and perhaps a fetch from the primary tree.
+//! - *chain*: a pipeline in symbols: an origin and *links*, one lookup each; joins fuse by adding links.
+//! - *native*: an operator of ours in the place of one of DataFusion's.
+//!
+//! # Invariants
+//! - A plan refers to one snapshot, in which every primary key it relies on holds.
+//! - Costs and statistics only choose plans; no answer depends on them.
+//!
+//! # Failure model
+//! A page that is rotten or cannot be read fails the query with the tree's name. A dropped stream stops its pipelines.
+#![forbid(unsafe_code)]
+
+mod access;
+mod column_scan;
+mod cost;
+pub mod execution;
+#[cfg(test)]
+mod fixture;
+mod join;
+mod native;
+pub mod nested_loops;
+mod node;
+mod pipeline;
+pub mod plan_cache;
+mod provider;
+mod settings;
+
+pub use cost::text::seconds;
+pub use cost::{CostModel, Estimate};
+pub use execution::progress::QueryProgress;
+pub use execution::tracked::{Reads, TrackReads, Tracked, TrackedView, Untracked};
+pub use execution::yielding::YieldingJoins;
+pub use join::implied::ImpliedConditions;
+pub use join::index_join::IndexJoinRule;
+pub use join::merge_filters::MergeFilters;
+pub use join::order::OrderedPlanner;
+pub use native::NativeRule;
+pub use node::{Progress, QueryEnv, StandIns};
+pub use plan_cache::{PlanCache, Sighting};
+pub use provider::SnapshotTable;
+pub use settings::{AccessPath, IndexJoin, JoinOrder, NativeOptions, Operators, Setting, Settings, parse_size};

@@ -1,0 +1,159 @@
+//! Casts to types that the planner knows less of: text of a length, and numbers without one.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{self, CharacterLength, DataType, ExactNumberInfo, Expr, Value, VisitorMut};
+
+use super::functions::arithmetic::NUMERIC;
+use super::functions::bytes::{BYTEA, UUID};
+use crate::statement::{call, take};
+use saki_catalog::SqlError;
+
+pub struct Casts;
+
+impl VisitorMut for Casts {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        let Expr::Cast { expr: inner, data_type, array: false, .. } = expr else { return ControlFlow::Continue(()) };
+        if let Some(length) = length(data_type) {
+            *data_type = DataType::Text;
+            let whole = take(expr);
+            *expr = call("left", vec![whole, Expr::value(Value::Number(length.to_string(), false))]);
+        } else if let Some(function) = reader(data_type) {
+            let is_typed = is_placeholder(inner);
+            let inner = take(inner);
+            *expr = if is_typed { inner } else { call(function, vec![inner]) };
+        } else if is_bare_numeric(data_type) && !is_placeholder(inner) {
+            let inner = take(inner);
+            *expr = match digits(&inner) {
+                Some(number) => number,
+                None => call(NUMERIC, vec![inner]),
+            };
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What reads text as a value of a type, where the planner does not.
+fn reader(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::Uuid => Some(UUID),
+        DataType::Bytea => Some(BYTEA),
+        _ => None,
+    }
+}
+
+/// The characters that a type has room for, if it says.
+fn length(data_type: &DataType) -> Option<u64> {
+    match data_type {
+        DataType::Char(None) | DataType::Character(None) => Some(1),
+        DataType::Varchar(Some(length))
+        | DataType::CharacterVarying(Some(length))
+        | DataType::CharVarying(Some(length))
+        | DataType::Char(Some(length))
+        | DataType::Character(Some(length)) => match length {
+            CharacterLength::IntegerLength { length, .. } => Some(*length),
+            CharacterLength::Max => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_bare_numeric(data_type: &DataType) -> bool {
+    use DataType::{Dec, Decimal, Numeric};
+    matches!(data_type, Numeric(ExactNumberInfo::None) | Decimal(ExactNumberInfo::None) | Dec(ExactNumberInfo::None))
+}
+
+fn is_placeholder(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_placeholder(inner),
+        Expr::Value(value) => matches!(value.value, Value::Placeholder(_)),
+        _ => false,
+    }
+}
+
+/// A text of digits as the number it is, with as many digits after the point.
+fn digits(expr: &Expr) -> Option<Expr> {
+    let Expr::Value(ast::ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expr else { return None };
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let plain = digits.starts_with(|first: char| first.is_ascii_digit())
+        && digits.ends_with(|last: char| last.is_ascii_digit())
+        && digits.bytes().filter(|byte| *byte == b'.').count() == 1
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if !plain {
+        return None;
+    }
+    let number = Expr::value(Value::Number(digits.to_owned(), false));
+    Some(if digits.len() == text.len() {
+        number
+    } else {
+        Expr::Nested(Box::new(Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr: Box::new(number) }))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{check_refused, check_values};
+
+    #[test]
+    fn casts_have_postgresqls_values() {
+        check_values(&[
+            ("2.5::int", "3"),
+            ("3.5::int", "4"),
+            ("-2.5::int", "-3"),
+            ("(-2.5)::int", "-3"),
+            ("2.5::float8::int", "2"),
+            ("3.5::float8::int", "4"),
+            ("(-2.5)::float8::int", "-2"),
+            ("2147483647.4::int", "2147483647"),
+            ("'12'::int", "12"),
+            ("' 12 '::int", "12"),
+            ("'1.5'::numeric", "1.5"),
+            ("'1.50'::numeric", "1.50"),
+            ("'-0.5'::numeric", "-0.5"),
+            ("1.5::numeric", "1.5"),
+            ("15::numeric", "15"),
+            ("1.567::numeric(10,2)", "1.57"),
+            ("1.565::numeric(10,2)", "1.57"),
+            ("-1.565::numeric(10,2)", "-1.57"),
+            ("8.575::float8::numeric(10,2)", "8.58"),
+            ("100::numeric(5)", "100"),
+            ("1::boolean", "true"),
+            ("0::boolean", "false"),
+            ("'t'::boolean", "true"),
+            ("'yes'::boolean", "true"),
+            ("'off'::boolean", "false"),
+            ("true::int", "1"),
+            ("true::text", "true"),
+            ("false::text", "false"),
+            ("'abc'::varchar(2)", "ab"),
+            ("'abc'::char(2)", "ab"),
+            ("'abc'::char(5)", "abc"),
+            ("'abc'::varchar", "abc"),
+            ("'abc'::char", "a"),
+            ("12345::varchar(3)", "123"),
+            ("'é日本'::varchar(2)", "é日"),
+            ("'abc'::text", "abc"),
+        ]);
+    }
+
+    #[test]
+    fn casts_of_what_does_not_fit_are_refused() {
+        check_refused(&[
+            ("2147483647.5::int", "22003"),
+            ("2147483648::int", "22003"),
+            ("1e20::float8::bigint", "22003"),
+            ("'NaN'::float8::int", "22003"),
+            ("40000::smallint", "22003"),
+            ("'40000'::smallint", "22003"),
+            ("'12x'::int", "22P02"),
+            ("''::int", "22P02"),
+            ("'1.5'::int", "22P02"),
+            ("'99999999999'::int", "22003"),
+            ("'x'::numeric", "22P02"),
+            ("12345.6::numeric(5,2)", "22003"),
+            ("'maybe'::boolean", "22P02"),
+        ]);
+    }
+}

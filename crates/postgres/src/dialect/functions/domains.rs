@@ -1,0 +1,152 @@
+//! Functions that are undefined for some numbers: PostgreSQL refuses these, the planner's own functions answer with
+//! infinity or NaN.
+
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::functions::math;
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+
+use saki_catalog::SqlError;
+
+/// The functions, under the names that they replace.
+pub fn all() -> impl Iterator<Item = ScalarUDF> {
+    let logarithm: Refuse = |number| match number {
+        0.0 => Some(("2201E", "cannot take logarithm of zero")),
+        number if number < 0.0 => Some(("2201E", "cannot take logarithm of a negative number")),
+        _ => None,
+    };
+    let root: Refuse = |number| (number < 0.0).then_some(("2201F", "cannot take square root of a negative number"));
+    [
+        (math::ln(), logarithm),
+        (math::log(), logarithm),
+        (math::log10(), logarithm),
+        (math::log2(), logarithm),
+        (math::sqrt(), root),
+    ]
+    .into_iter()
+    .map(|(function, refuse)| ScalarUDF::from(Domain { name: function.name().to_owned(), function, refuse }))
+}
+
+/// The condition and message for a number that is outside.
+type Refuse = fn(f64) -> Option<(&'static str, &'static str)>;
+
+#[derive(Debug)]
+struct Domain {
+    name: String,
+    function: Arc<ScalarUDF>,
+    refuse: Refuse,
+}
+
+impl PartialEq for Domain {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Domain {}
+
+impl std::hash::Hash for Domain {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl Domain {
+    fn check(&self, argument: &dyn Array) -> Result<()> {
+        let refused = match argument.data_type() {
+            DataType::Float32 => {
+                argument.as_primitive::<Float32Type>().iter().flatten().find_map(|number| (self.refuse)(number.into()))
+            }
+            DataType::Float64 => argument.as_primitive::<Float64Type>().iter().flatten().find_map(self.refuse),
+            _ => None,
+        };
+        match refused {
+            Some((code, message)) => Err(DataFusionError::from(SqlError::data(message).code(code))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Domain {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        self.function.signature()
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.function.return_type(arguments)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.function.return_field_from_args(args)
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        self.function.coerce_types(arguments)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.function.simplify(args, context)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.function.output_ordering(inputs)
+    }
+
+    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
+        self.function.evaluate_bounds(inputs)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        for argument in &args.args {
+            match argument {
+                ColumnarValue::Array(array) => self.check(array.as_ref())?,
+                ColumnarValue::Scalar(scalar) => self.check(scalar.to_array()?.as_ref())?,
+            }
+        }
+        self.function.invoke_with_args(args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{check_refused, check_values};
+
+    #[test]
+    fn functions_have_postgresqls_values() {
+        check_values(&[
+            ("|/ 25.0", "5"),
+            ("sqrt(2::float8)", "1.4142135623730951"),
+            ("sqrt(16)", "4"),
+            ("log(100)", "2"),
+            ("ln(1::float8)", "0"),
+            ("exp(0::float8)", "1"),
+        ]);
+    }
+
+    #[test]
+    fn numbers_outside_of_a_function_are_refused() {
+        check_refused(&[
+            ("sqrt(-1)", "2201F"),
+            ("sqrt(-1::float8)", "2201F"),
+            ("ln(0::float8)", "2201E"),
+            ("ln(-1::float8)", "2201E"),
+            ("ln(0)", "2201E"),
+            ("log(0::float8)", "2201E"),
+            ("log(-1)", "2201E"),
+        ]);
+    }
+}

@@ -1,0 +1,162 @@
+//! Values as text where the planner writes them otherwise than PostgreSQL: times with a `T`, floats with `.0`, bytes
+//! as if they were letters.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, TimestampMicrosecondType};
+use arrow_array::{ArrayRef, StringArray};
+use arrow_schema::{DataType as Arrow, TimeUnit};
+use datafusion::arrow::compute::cast;
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use saki_base::{DataType, ValueRef, display};
+
+/// Whether the planner writes values of a type otherwise.
+pub fn differs(data_type: &Arrow) -> bool {
+    matches!(
+        data_type,
+        Arrow::Float32 | Arrow::Float64 | Arrow::Timestamp(..) | Arrow::Binary | Arrow::FixedSizeBinary(16)
+    )
+}
+
+/// A value of such a type as text.
+pub fn text_of(value: Expr) -> Expr {
+    static FUNCTION: LazyLock<ScalarUDF> =
+        LazyLock::new(|| ScalarUDF::from(Text { signature: Signature::any(1, Volatility::Immutable) }));
+    FUNCTION.call(vec![value])
+}
+
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Text {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Text {
+    fn name(&self) -> &str {
+        "text"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[Arrow]) -> Result<Arrow> {
+        Ok(Arrow::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        make_scalar_function(|arrays: &[ArrayRef]| written(&arrays[0]), Vec::new())(&args.args)
+    }
+}
+
+fn written(values: &ArrayRef) -> Result<ArrayRef> {
+    let text = |value: Option<ValueRef<'_>>, data_type| value.map(|value| display(value, data_type).to_string());
+    let texts: StringArray = match values.data_type() {
+        Arrow::Float32 => {
+            let floats = values.as_primitive::<Float32Type>().iter();
+            floats.map(|float| text(float.map(ValueRef::Float4), DataType::Float4)).collect()
+        }
+        Arrow::Float64 => {
+            let floats = values.as_primitive::<Float64Type>().iter();
+            floats.map(|float| text(float.map(ValueRef::Float8), DataType::Float8)).collect()
+        }
+        Arrow::Boolean => {
+            let truths = values.as_boolean().iter();
+            truths.map(|truth| text(truth.map(ValueRef::Bool), DataType::Bool)).collect()
+        }
+        Arrow::Binary => {
+            let bytes = values.as_binary::<i32>().iter();
+            bytes.map(|bytes| text(bytes.map(ValueRef::Bytea), DataType::Bytea)).collect()
+        }
+        Arrow::FixedSizeBinary(16) => {
+            let uuids = values.as_fixed_size_binary().iter();
+            uuids.map(|uuid| text(uuid.and_then(|u| u.try_into().ok()).map(ValueRef::Uuid), DataType::Uuid)).collect()
+        }
+        Arrow::Timestamp(_, zone) => {
+            let micros = cast(values, &Arrow::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
+            let micros = micros.as_primitive::<TimestampMicrosecondType>().iter();
+            match zone {
+                None => micros.map(|time| text(time.map(ValueRef::Timestamp), DataType::Timestamp)).collect(),
+                Some(_) => micros.map(|time| text(time.map(ValueRef::Timestamptz), DataType::Timestamptz)).collect(),
+            }
+        }
+        _ => return Ok(cast(values, &Arrow::Utf8)?),
+    };
+    Ok(Arc::new(texts))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{check_refused, check_values};
+
+    #[test]
+    fn values_are_put_together_as_text() {
+        check_values(&[
+            ("'ab'::char(4) || 'c'", "abc"),
+            ("'a' || 'b'", "ab"),
+            ("'a' || 1", "a1"),
+            ("1 || 'a'", "1a"),
+            ("'a' || null", "NULL"),
+            ("'x' || 1.5::float8", "x1.5"),
+            ("'x' || 1e20::float8", "x1e+20"),
+            ("'x' || timestamp '2024-01-31 12:00:00'", "x2024-01-31 12:00:00"),
+            ("'x' || date '2024-01-31'", "x2024-01-31"),
+            ("'x' || true", "xtrue"),
+            ("concat('a', 1, null, true, 2.5)", "a1t2.5"),
+            ("concat('a', 1.0::float8)", "a1"),
+            ("concat_ws('-', 'a', null, 1, timestamp '2024-01-31 12:00:00')", "a-1-2024-01-31 12:00:00"),
+            ("1.0::float8::text", "1"),
+            ("1.5::real::text", "1.5"),
+        ]);
+    }
+
+    #[test]
+    fn floats_are_written_as_postgresql_does() {
+        check_values(&[
+            ("1.0::float8", "1"),
+            ("1e15::float8", "1e+15"),
+            ("1e16::float8", "1e+16"),
+            ("1e-5::float8", "1e-05"),
+            ("123456789.123::float8", "123456789.123"),
+            ("1.5::real", "1.5"),
+            ("1e10::real", "1e+10"),
+            ("'Infinity'::float8", "Infinity"),
+            ("'-Infinity'::float8", "-Infinity"),
+            ("'NaN'::float8", "NaN"),
+            ("'inf'::float8", "Infinity"),
+            ("0.0::float8", "0"),
+            ("-0.0::float8", "-0"),
+            ("'-0'::float8", "-0"),
+        ]);
+    }
+
+    #[test]
+    fn text_that_is_no_float_is_refused() {
+        check_refused(&[("'x'::float8", "22P02")]);
+    }
+
+    #[test]
+    fn times_are_written_as_postgresql_does() {
+        check_values(&[
+            ("date '2024-01-31'", "2024-01-31"),
+            ("'2024-01-31'::date", "2024-01-31"),
+            ("timestamp '2024-01-31 12:00:00'", "2024-01-31 12:00:00"),
+            ("timestamp '2024-01-31 12:00:00.5'", "2024-01-31 12:00:00.5"),
+            ("timestamp '2024-01-31 12:00:00.123456'", "2024-01-31 12:00:00.123456"),
+            ("'2024-01-31'::timestamp", "2024-01-31 00:00:00"),
+            ("timestamptz '2024-01-31 12:00:00+02'", "2024-01-31 10:00:00+00"),
+            ("timestamptz '2024-01-31 12:00:00'", "2024-01-31 12:00:00+00"),
+            ("date '2024-01-31'::timestamp", "2024-01-31 00:00:00"),
+            ("timestamp '2024-01-31 12:00:00'::date", "2024-01-31"),
+        ]);
+    }
+
+    #[test]
+    fn text_that_is_no_time_is_refused() {
+        check_refused(&[("'x'::date", "22007")]);
+    }
+}

@@ -1,0 +1,371 @@
+//! `to_char` of dates and timestamps, by PostgreSQL's template patterns.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampMicrosecondType;
+use arrow_array::{ArrayRef, StringArray};
+use arrow_schema::{DataType, TimeUnit};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::temporal_conversions::timestamp_us_to_datetime;
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+
+use saki_catalog::SqlError;
+
+/// The function, under its name.
+pub fn function() -> ScalarUDF {
+    ScalarUDF::from(ToChar { signature: Signature::any(2, Volatility::Stable) })
+}
+
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct ToChar {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ToChar {
+    fn name(&self) -> &str {
+        "to_char"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments.first() {
+            Some(DataType::Date32 | DataType::Timestamp(..) | DataType::Null) => Ok(DataType::Utf8),
+            Some(other) => Err(SqlError::unsupported(format!("to_char of {other} is not supported"))
+                .hint("to_char takes a date or a timestamp; cast numbers to text")
+                .into()),
+            None => Err(SqlError::invalid("to_char takes a time and a template").code("42883").into()),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        make_scalar_function(texts, Vec::new())(&args.args)
+    }
+}
+
+/// Times by templates.
+fn texts(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let [times, templates] = arrays else {
+        return Err(SqlError::internal("to_char takes two arguments").into());
+    };
+    let times = cast(times, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
+    let templates = cast(templates, &DataType::Utf8)?;
+    let pairs = times.as_primitive::<TimestampMicrosecondType>().iter().zip(templates.as_string::<i32>());
+    let texts = pairs.map(|(time, template)| match (time, template) {
+        (Some(micros), Some(template)) => Moment::new(micros).map(|moment| moment.text(template)).transpose(),
+        _ => Ok(None),
+    });
+    Ok(Arc::new(texts.collect::<Result<StringArray, SqlError>>()?))
+}
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+/// Width of a month's or day's name that is filled with blanks.
+const NAME_WIDTH: usize = 9;
+/// Patterns, each before those that are its beginning. A pattern of letters matches in any case; for names the case
+/// says how they are written.
+const PATTERNS: [&str; 50] = [
+    "HH24", "HH12", "HH", "MI", "SSSSS", "SSSS", "SS", "MS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "Y,YYY",
+    "YYYY", "YYY", "YY", "IYYY", "IYY", "IY", "IW", "IDDD", "ID", "MONTH", "MON", "MM", "RM", "DAY", "DY", "DDD", "DD",
+    "WW", "CC", "Y", "I", "W", "D", "Q", "J", "A.M.", "P.M.", "AM", "PM", "A.D.", "B.C.", "AD", "BC", "TZ",
+];
+const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
+
+/// A time, taken apart.
+struct Moment {
+    year: i64,
+    month: i64,
+    day: i64,
+    second_of_day: i64,
+    micros: i64,
+    /// Days since 1970-01-01.
+    days: i64,
+}
+
+impl Moment {
+    /// `None` for what is beyond the calendar.
+    fn new(micros: i64) -> Option<Self> {
+        let time = timestamp_us_to_datetime(micros)?;
+        let date = time.format("%Y %m %d").to_string();
+        let mut parts = date.split(' ').map(|part| part.parse::<i64>().ok());
+        let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+        let second = micros.div_euclid(1_000_000);
+        Some(Self {
+            year,
+            month,
+            day,
+            second_of_day: second.rem_euclid(86_400),
+            micros: micros.rem_euclid(1_000_000),
+            days: second.div_euclid(86_400),
+        })
+    }
+
+    fn text(&self, template: &str) -> Result<String, SqlError> {
+        let mut out = String::new();
+        let mut rest = template;
+        while let Some(first) = rest.chars().next() {
+            if first == '"' {
+                let inner = &rest[1..];
+                let end = inner.find('"').unwrap_or(inner.len());
+                out.push_str(&inner[..end]);
+                rest = inner.get(end + 1..).unwrap_or_default();
+                continue;
+            }
+            if let Some(escaped) = rest.strip_prefix("\\\"") {
+                out.push('"');
+                rest = escaped;
+                continue;
+            }
+            let (bare, fill) = match strip(rest, "FM") {
+                Some(after) => (after, false),
+                None => (rest, true),
+            };
+            match PATTERNS.iter().find(|pattern| strip(bare, pattern).is_some()) {
+                Some(pattern) => {
+                    let spelled = &bare[..pattern.len()];
+                    let value = self.value(pattern, spelled, fill)?;
+                    out.push_str(&value);
+                    rest = &bare[pattern.len()..];
+                    if let Some(after) = strip(rest, "TH") {
+                        out.push_str(ordinal(&value, rest.starts_with('T')));
+                        rest = after;
+                    }
+                }
+                None => {
+                    out.push(first);
+                    rest = &rest[first.len_utf8()..];
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn value(&self, pattern: &str, spelled: &str, fill: bool) -> Result<String, SqlError> {
+        let number = |value: i64, width: usize| if fill { format!("{value:0width$}") } else { value.to_string() };
+        let hour = self.second_of_day / 3600;
+        let half = if hour % 12 == 0 { 12 } else { hour % 12 };
+        let (iso_year, iso_week) = self.iso_week();
+        Ok(match pattern {
+            "HH24" => number(hour, 2),
+            "HH12" | "HH" => number(half, 2),
+            "MI" => number(self.second_of_day / 60 % 60, 2),
+            "SS" => number(self.second_of_day % 60, 2),
+            "SSSSS" | "SSSS" => self.second_of_day.to_string(),
+            "MS" => number(self.micros / 1000, 3),
+            "US" => number(self.micros, 6),
+            "Y,YYY" => format!("{},{:03}", self.year / 1000, self.year % 1000),
+            "YYYY" => number(self.year, 4),
+            "YYY" => number(self.year % 1000, 3),
+            "YY" => number(self.year % 100, 2),
+            "Y" => (self.year % 10).to_string(),
+            "IYYY" => number(iso_year, 4),
+            "IYY" => number(iso_year % 1000, 3),
+            "IY" => number(iso_year % 100, 2),
+            "I" => (iso_year % 10).to_string(),
+            "IW" => number(iso_week, 2),
+            "IDDD" => number((iso_week - 1) * 7 + self.iso_weekday(), 3),
+            "ID" => self.iso_weekday().to_string(),
+            "MM" => number(self.month, 2),
+            "MONTH" => name(MONTHS[self.month as usize - 1], spelled, fill),
+            "MON" => name(&MONTHS[self.month as usize - 1][..3], spelled, false),
+            "DAY" => name(DAYS[self.weekday() as usize], spelled, fill),
+            "DY" => name(&DAYS[self.weekday() as usize][..3], spelled, false),
+            "DDD" => number(self.day_of_year(), 3),
+            "DD" => number(self.day, 2),
+            "D" => (self.weekday() + 1).to_string(),
+            "WW" => number((self.day_of_year() - 1) / 7 + 1, 2),
+            "W" => ((self.day - 1) / 7 + 1).to_string(),
+            "Q" => ((self.month - 1) / 3 + 1).to_string(),
+            "CC" => number((self.year + 99) / 100, 2),
+            // Days since the beginning of the Julian period, 4714 BC.
+            "J" => (self.days + 2_440_588).to_string(),
+            "AM" | "PM" => cased(if hour < 12 { "AM" } else { "PM" }, spelled),
+            "A.M." | "P.M." => cased(if hour < 12 { "A.M." } else { "P.M." }, spelled),
+            "AD" | "BC" => cased(if self.year > 0 { "AD" } else { "BC" }, spelled),
+            "A.D." | "B.C." => cased(if self.year > 0 { "A.D." } else { "B.C." }, spelled),
+            "RM" => {
+                let roman = cased(ROMAN[self.month as usize - 1], spelled);
+                if fill { format!("{roman:4}") } else { roman }
+            }
+            "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+                let digits = usize::from(pattern.as_bytes()[2] - b'0');
+                format!("{:06}", self.micros)[..digits].to_owned()
+            }
+            _ => {
+                return Err(SqlError::unsupported(format!("to_char: the pattern {spelled} is not supported"))
+                    .hint("patterns of dates and times are, but for time zones"));
+            }
+        })
+    }
+
+    /// From Sunday, 0.
+    fn weekday(&self) -> i64 {
+        (self.days + 4).rem_euclid(7)
+    }
+
+    /// From Monday, 1.
+    fn iso_weekday(&self) -> i64 {
+        (self.days + 3).rem_euclid(7) + 1
+    }
+
+    fn day_of_year(&self) -> i64 {
+        let before = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][self.month as usize - 1];
+        before + self.day + i64::from(self.month > 2 && is_leap(self.year))
+    }
+
+    /// The ISO year, and the week in it: the one that has this day's Thursday.
+    fn iso_week(&self) -> (i64, i64) {
+        let thursday = self.day_of_year() - self.iso_weekday() + 4;
+        let length = |year| 365 + i64::from(is_leap(year));
+        if thursday < 1 {
+            (self.year - 1, (thursday + length(self.year - 1) - 1) / 7 + 1)
+        } else if thursday > length(self.year) {
+            (self.year + 1, 1)
+        } else {
+            (self.year, (thursday - 1) / 7 + 1)
+        }
+    }
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+/// What follows a prefix that is compared without regard to case.
+fn strip<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    let start = text.get(..prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
+}
+
+/// A name as its pattern is spelled: `MONTH`, `Month` or `month`.
+fn name(name: &str, spelled: &str, fill: bool) -> String {
+    let mut letters = spelled.chars();
+    let (first, second) = (letters.next(), letters.next());
+    let is_lower = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_lowercase());
+    let written = match (is_lower(first), is_lower(second)) {
+        (false, false) => name.to_uppercase(),
+        (false, true) => name.to_owned(),
+        _ => name.to_lowercase(),
+    };
+    if fill { format!("{written:NAME_WIDTH$}") } else { written }
+}
+
+/// A word in capitals, or in small letters if its pattern begins with one.
+fn cased(word: &str, spelled: &str) -> String {
+    if spelled.starts_with(|first: char| first.is_ascii_lowercase()) { word.to_lowercase() } else { word.to_owned() }
+}
+
+fn ordinal(number: &str, upper: bool) -> &'static str {
+    let digits = number.as_bytes();
+    let teens = digits.len() > 1 && digits[digits.len() - 2] == b'1';
+    match (digits.last(), teens, upper) {
+        (Some(b'1'), false, true) => "ST",
+        (Some(b'2'), false, true) => "ND",
+        (Some(b'3'), false, true) => "RD",
+        (_, _, true) => "TH",
+        (Some(b'1'), false, false) => "st",
+        (Some(b'2'), false, false) => "nd",
+        (Some(b'3'), false, false) => "rd",
+        _ => "th",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::check_values;
+
+    fn text(micros: i64, template: &str) -> String {
+        Moment::new(micros).unwrap().text(template).unwrap()
+    }
+
+    #[test]
+    fn patterns_are_postgresqls() {
+        // 2024-12-30 15:04:05.006007, a Monday of the first week of 2025.
+        let micros = 1_735_571_045_006_007;
+        for (template, expected) in [
+            ("YYYY-MM-DD HH24:MI:SS.US", "2024-12-30 15:04:05.006007"),
+            ("IYYY-IW-ID", "2025-01-1"),
+            ("HH12 am MS", "03 pm 006"),
+            ("FMMonth FMDDth, Dy", "December 30th, Mon"),
+            ("[MONTH] day", "[DECEMBER ] monday   "),
+            ("DDD Q WW J \"YYYY\"", "365 4 53 2460675 YYYY"),
+        ] {
+            assert_eq!(text(micros, template), expected, "{template}");
+        }
+    }
+
+    #[test]
+    fn templates_are_postgresqls() {
+        check_values(&[
+            ("to_char(date '2024-02-29', 'YYYY-MM-DD')", "2024-02-29"),
+            ("to_char(date '2024-02-29', 'DD Mon YYYY')", "29 Feb 2024"),
+            ("to_char(date '2024-02-29', 'FMDay, FMDD FMMonth YYYY')", "Thursday, 29 February 2024"),
+            ("to_char(timestamp '2024-02-29 03:04:05.678901', 'HH24:MI:SS.MS US')", "03:04:05.678 678901"),
+            ("to_char(timestamp '2024-02-29 15:04:05', 'HH12:MI AM')", "03:04 PM"),
+            ("to_char(timestamp '2024-02-29 15:04:05', 'HH:MI pm')", "03:04 pm"),
+            ("to_char(timestamp '2024-02-29 00:04:05', 'HH12 HH24 HH')", "12 00 12"),
+            ("to_char(timestamp '2024-02-29 15:04:05', 'HH12:MI A.M.')", "03:04 P.M."),
+            ("to_char(timestamp '2024-02-29 15:04:05', 'SSSS SSSSS')", "54245 54245"),
+            (
+                "to_char(date '2024-02-29', 'MONTH|Month|month|MON|Mon|mon')",
+                "FEBRUARY |February |february |FEB|Feb|feb",
+            ),
+            ("to_char(date '2024-05-03', 'MONTH|Month|month')", "MAY      |May      |may      "),
+            ("to_char(date '2024-02-29', 'DAY|Day|day|DY|Dy|dy')", "THURSDAY |Thursday |thursday |THU|Thu|thu"),
+            ("to_char(date '2024-02-29', 'D ID DDD IDDD')", "5 4 060 060"),
+            ("to_char(date '2024-02-29', 'W WW IW')", "5 09 09"),
+            ("to_char(date '2024-02-29', 'Q')", "1"),
+            ("to_char(date '2024-02-29', 'CC')", "21"),
+            ("to_char(date '2000-12-31', 'CC')", "20"),
+            ("to_char(date '2001-01-01', 'CC')", "21"),
+            ("to_char(date '2024-02-29', 'Y YY YYY YYYY Y,YYY')", "4 24 024 2024 2,024"),
+            ("to_char(date '2024-12-30', 'I IY IYY IYYY')", "5 25 025 2025"),
+            ("to_char(date '2021-01-03', 'IYYY-\"W\"IW-ID')", "2020-W53-7"),
+            ("to_char(date '2020-12-31', 'IYYY IW')", "2020 53"),
+            ("to_char(date '2024-02-29', 'J')", "2460370"),
+            ("to_char(date '2024-02-01', 'DDth')", "01st"),
+            ("to_char(date '2024-02-02', 'DDTH')", "02ND"),
+            ("to_char(date '2024-02-03', 'FMDDth')", "3rd"),
+            ("to_char(date '2024-02-11', 'DDth')", "11th"),
+            ("to_char(date '2024-02-21', 'DDth')", "21st"),
+            ("to_char(date '2024-02-29', 'FMMM/FMDD')", "2/29"),
+            ("to_char(date '2024-02-09', 'FMDDD')", "40"),
+            ("to_char(date '2024-02-29', '\"year: \"YYYY')", "year: 2024"),
+            ("to_char(date '2024-02-29', 'RM')", "II  "),
+            ("to_char(date '2024-02-29', 'rm')", "ii  "),
+            ("to_char(date '2024-02-29', 'BC')", "AD"),
+            ("to_char(date '2024-02-29', 'YYYY AD')", "2024 AD"),
+            ("to_char(date '2024-02-29', 'xyz')", "x4z"),
+            ("to_char(date '2024-02-29', 'YYYY\\\"x')", "2024\"x"),
+            ("to_char(date '0999-02-03', 'YYYY YYY YY Y')", "0999 999 99 9"),
+            ("to_char(null::date, 'YYYY')", "NULL"),
+            (
+                "to_char(timestamp '1969-12-31 23:59:59.999999', 'YYYY-MM-DD HH24:MI:SS.US')",
+                "1969-12-31 23:59:59.999999",
+            ),
+            ("to_char(timestamp '2024-02-29 15:04:05.000001', 'FF1 FF3 FF6')", "0 000 000001"),
+            ("to_char(date '2024-02-29', '日YYYY')", "日2024"),
+            ("to_char(date '2024-02-29', 'YYYYMMDD')", "20240229"),
+            ("to_char(date '2024-02-29', 'yyyy-mm-dd')", "2024-02-29"),
+        ]);
+    }
+}

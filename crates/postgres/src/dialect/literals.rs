@@ -1,0 +1,210 @@
+//! Whole numbers that fit are integers, not bigints, where their type goes on to be a value's.
+//!
+//! The planner reads every whole number as a bigint. Beside an operator that is seen to in [`super::operators`], and
+//! where numbers are only compared their width makes no difference.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    self, CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, SelectItem, SetExpr,
+    UnaryOperator, Value, VisitorMut,
+};
+
+use crate::statement::name_of;
+use saki_catalog::SqlError;
+
+/// Functions whose results have the type of their arguments.
+const POLYMORPHIC: [&str; 12] = [
+    "abs",
+    "array_agg",
+    "coalesce",
+    "generate_series",
+    "greatest",
+    "least",
+    "max",
+    "min",
+    "mod",
+    "nullif",
+    "sign",
+    "sum",
+];
+
+pub struct Literals;
+
+impl VisitorMut for Literals {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        match expr {
+            Expr::Value(value) => {
+                if let Value::Number(digits, _) = &value.value
+                    && let Some(whole) = written_out(digits)
+                {
+                    *expr = whole;
+                }
+            }
+            Expr::Case { conditions, else_result, .. } => {
+                conditions.iter_mut().for_each(|branch| narrow(&mut branch.result));
+                if let Some(otherwise) = else_result {
+                    narrow(otherwise);
+                }
+            }
+            Expr::Array(array) => array.elem.iter_mut().for_each(narrow),
+            Expr::Function(function) if is_polymorphic(function) => {
+                if let FunctionArguments::List(list) = &mut function.args {
+                    for argument in &mut list.args {
+                        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = argument {
+                            narrow(value);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } = item {
+                narrow(value);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut ast::TableFactor) -> ControlFlow<SqlError> {
+        match factor {
+            ast::TableFactor::Derived { subquery, .. } => narrow_values(subquery),
+            ast::TableFactor::Table { args: Some(ast::TableFunctionArgs { args, .. }), .. }
+            | ast::TableFactor::Function { args, .. } => args.iter_mut().for_each(widen),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn narrow_values(query: &mut Query) {
+    if let SetExpr::Values(values) = query.body.as_mut() {
+        values.rows.iter_mut().flat_map(|row| row.content.iter_mut()).for_each(narrow);
+    }
+}
+
+fn is_polymorphic(function: &ast::Function) -> bool {
+    let name = function.name.0.last().and_then(|part| part.as_ident()).map(name_of);
+    function.over.is_none() && name.is_some_and(|name| POLYMORPHIC.contains(&name.as_str()))
+}
+
+/// A whole number becomes one of type integer, if that holds it.
+fn narrow(expr: &mut Expr) {
+    match expr {
+        Expr::Nested(inner) => narrow(inner),
+        literal if is_integer(literal) => {
+            let bare = std::mem::replace(literal, Expr::value(Value::Null));
+            *literal = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(bare),
+                data_type: ast::DataType::Integer(None),
+                array: false,
+                format: None,
+            };
+        }
+        _ => {}
+    }
+}
+
+/// Functions in FROM take numbers of type bigint alone.
+fn widen(argument: &mut FunctionArg) {
+    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Cast { data_type, .. })) = argument
+        && matches!(data_type, ast::DataType::Integer(None) | ast::DataType::Int(None) | ast::DataType::SmallInt(None))
+    {
+        *data_type = ast::DataType::BigInt(None);
+    }
+}
+
+/// `15e2` as the numeric 1500: the planner would keep its exponent, and lose digits where it becomes a float.
+fn written_out(digits: &str) -> Option<Expr> {
+    const DIGITS_MAX: usize = 38;
+    let (mantissa, exponent) = digits.split_once(['e', 'E'])?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent: usize = exponent.strip_prefix('+').unwrap_or(exponent).parse().ok()?;
+    let zeros = exponent.checked_sub(fraction.len())?;
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    let length = if digits.is_empty() { 1 } else { digits.len() + zeros };
+    if length > DIGITS_MAX {
+        return None;
+    }
+    let text = if digits.is_empty() { "0".to_owned() } else { format!("{digits}{}", "0".repeat(zeros)) };
+    Some(Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::value(Value::SingleQuotedString(text))),
+        data_type: ast::DataType::Numeric(ast::ExactNumberInfo::PrecisionAndScale(length as u64, 0)),
+        array: false,
+        format: None,
+    })
+}
+
+fn is_integer(expr: &Expr) -> bool {
+    match expr {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_integer(expr),
+        Expr::Value(value) => matches!(&value.value, Value::Number(digits, _) if digits.parse::<i32>().is_ok()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::check_values;
+
+    #[test]
+    fn choices_have_the_values_they_choose() {
+        check_values(&[
+            ("true and null", "NULL"),
+            ("false and null", "false"),
+            ("true or null", "true"),
+            ("not null", "NULL"),
+            ("case when 1 = 1 then 'a' else 'b' end", "a"),
+            ("case 2 when 1 then 'one' when 2 then 'two' end", "two"),
+            ("case when false then 1 end", "NULL"),
+            ("coalesce(null, 1, 2)", "1"),
+            ("coalesce(null, 1.5, 2)", "1.5"),
+            ("nullif(1, 1)", "NULL"),
+            ("nullif(2, 1)", "2"),
+            ("greatest(1, 3, 2)", "3"),
+            ("least(1, null, 2)", "1"),
+            ("greatest(1, 2.5)", "2.5"),
+            ("greatest('a', 'b')", "b"),
+        ]);
+    }
+
+    #[test]
+    fn texts_have_postgresqls_functions() {
+        check_values(&[
+            ("length('abc'::char(5))", "3"),
+            ("substr('hello', 2)", "ello"),
+            ("substr('hello', -1, 3)", "h"),
+            ("left('hello', 2)", "he"),
+            ("left('hello', -2)", "hel"),
+            ("right('hello', 2)", "lo"),
+            ("strpos('hello', 'x')", "0"),
+            ("initcap('hello world')", "Hello World"),
+            ("length('日本')", "2"),
+            ("char_length('日本')", "2"),
+            ("octet_length('日本')", "6"),
+            ("reverse('abc')", "cba"),
+            ("repeat('ab', 3)", "ababab"),
+            ("replace('abab', 'a', 'x')", "xbxb"),
+            ("lpad('7', 3, '0')", "007"),
+            ("rpad('7', 3, 'ab')", "7ab"),
+            ("split_part('a,b,c', ',', 2)", "b"),
+            ("split_part('a,b,c', ',', -1)", "c"),
+            ("translate('abc', 'ab', 'xy')", "xyc"),
+            ("ascii('a')", "97"),
+            ("chr(97)", "a"),
+            ("md5('a')", "0cc175b9c0f1b6a831c399e269772661"),
+            ("regexp_replace('abc', 'b', 'x')", "axc"),
+            ("starts_with('hello', 'he')", "true"),
+        ]);
+    }
+}

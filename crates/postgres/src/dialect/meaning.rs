@@ -1,0 +1,139 @@
+//! Expressions that keep their type and mean what they mean to PostgreSQL: integers that overflow are refused, and
+//! what is cast to a whole number is rounded, not cut.
+
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast, lit};
+
+use super::functions::{arithmetic, text};
+
+/// The rewrite; expressions are visited from their leaves.
+#[derive(Debug)]
+pub struct Meaning;
+
+impl FunctionRewrite for Meaning {
+    fn name(&self) -> &str {
+        "meaning"
+    }
+
+    fn rewrite(&self, expr: Expr, schema: &DFSchema, _: &ConfigOptions) -> Result<Transformed<Expr>> {
+        Ok(match expr {
+            Expr::BinaryExpr(binary) => operator(binary, schema),
+            Expr::Cast(cast) => conversion(cast, schema),
+            Expr::ScalarFunction(call) => call_of(call, schema),
+            other => Transformed::no(other),
+        })
+    }
+}
+
+/// Floats are rounded to the even and written as PostgreSQL does; digits to round to become the integer literal that
+/// the functions look for.
+fn call_of(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    if let ("round", [value]) = (call.name(), &call.args[..])
+        && value.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
+    {
+        return Transformed::yes(arithmetic::rounded(call.args.swap_remove(0)));
+    }
+    if let Some(cut) = cut(&call, schema) {
+        return Transformed::yes(cut);
+    }
+    if matches!(call.name(), "concat" | "concat_ws") {
+        let is_other = |expr: &Expr| {
+            let data_type = expr.get_type(schema);
+            // A truth is `t` or `f` here, though not as text.
+            data_type.is_ok_and(|data_type| text::differs(&data_type) || data_type == DataType::Boolean)
+        };
+        if !call.args.iter().any(is_other) {
+            return Transformed::no(Expr::ScalarFunction(call));
+        }
+        let written = |expr: Expr| if is_other(&expr) { text::text_of(expr) } else { expr };
+        call.args = call.args.into_iter().map(written).collect();
+        return Transformed::yes(Expr::ScalarFunction(call));
+    }
+    let digits = match &call.args[..] {
+        [_, Expr::Literal(ScalarValue::Int64(Some(digits)), _)] if matches!(call.name(), "round" | "trunc") => {
+            i32::try_from(*digits).ok()
+        }
+        _ => None,
+    };
+    match digits {
+        Some(digits) => {
+            call.args[1] = lit(digits);
+            Transformed::yes(Expr::ScalarFunction(call))
+        }
+        None => Transformed::no(Expr::ScalarFunction(call)),
+    }
+}
+
+/// A decimal without digits that were cut off: `trunc(x)` has none behind the point, `trunc(x, n)` has n.
+fn cut(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    if call.name() != "trunc" {
+        return None;
+    }
+    let Ok(DataType::Decimal128(precision, scale)) = call.args.first()?.get_type(schema) else { return None };
+    match &call.args[..] {
+        [value] => Some(arithmetic::cut(value.clone())),
+        [_, Expr::Literal(ScalarValue::Int64(Some(digits)), _)] if (0..i64::from(scale)).contains(digits) => {
+            let digits = i32::try_from(*digits).ok()?;
+            let args = vec![call.args[0].clone(), lit(digits)];
+            let whole = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args });
+            Some(cast(whole, DataType::Decimal128(precision, digits as i8)))
+        }
+        _ => None,
+    }
+}
+
+fn operator(binary: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
+    let types = (binary.left.get_type(schema), binary.right.get_type(schema));
+    let (Ok(left), Ok(right)) = types else { return Transformed::no(Expr::BinaryExpr(binary)) };
+    let are_bytes = left == DataType::Binary && right == DataType::Binary;
+    if binary.op == Operator::StringConcat && !are_bytes && (text::differs(&left) || text::differs(&right)) {
+        let written = |expr: Expr, data_type| if text::differs(data_type) { text::text_of(expr) } else { expr };
+        return Transformed::yes(binary_expr(written(*binary.left, &left), binary.op, written(*binary.right, &right)));
+    }
+    if binary.op == Operator::Divide && (left.is_floating() || right.is_floating()) && !is_constant(&binary.right) {
+        return Transformed::yes(arithmetic::float_quotient(*binary.left, *binary.right));
+    }
+    if !left.is_signed_integer() || !right.is_signed_integer() {
+        return Transformed::no(Expr::BinaryExpr(binary));
+    }
+    let wider = if right.primitive_width() > left.primitive_width() { right } else { left };
+    match arithmetic::checked(binary.op, &wider, *binary.left.clone(), *binary.right.clone()) {
+        Some(call) => Transformed::yes(call),
+        None => Transformed::no(Expr::BinaryExpr(binary)),
+    }
+}
+
+/// Whether a divisor is a number other than zero.
+fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => value
+            .cast_to(&DataType::Float64)
+            .is_ok_and(|value| !matches!(value, ScalarValue::Float64(Some(0.0) | None))),
+        Expr::Cast(cast) => is_constant(&cast.expr),
+        _ => false,
+    }
+}
+
+fn conversion(conversion: Cast, schema: &DFSchema) -> Transformed<Expr> {
+    let target = conversion.field.data_type();
+    let Ok(source) = conversion.expr.get_type(schema) else { return Transformed::no(Expr::Cast(conversion)) };
+    let inner = match (&source, target) {
+        // A decimal loses digits rounded.
+        (DataType::Decimal128(precision, 1..), target) if target.is_integer() => {
+            cast(*conversion.expr, DataType::Decimal128(*precision, 0))
+        }
+        (source, DataType::Utf8) if text::differs(source) => return Transformed::yes(text::text_of(*conversion.expr)),
+        // By its digits: 8.575 is the float next to it to whoever reads it.
+        (DataType::Float32 | DataType::Float64, DataType::Decimal128(..)) => text::text_of(*conversion.expr),
+        (DataType::Float32 | DataType::Float64, target) if target.is_integer() => arithmetic::rounded(*conversion.expr),
+        _ => return Transformed::no(Expr::Cast(conversion)),
+    };
+    Transformed::yes(Expr::Cast(Cast { expr: Box::new(inner), field: conversion.field }))
+}

@@ -1,0 +1,101 @@
+//! What statements mean to PostgreSQL's users where the planner means something else.
+//!
+//! ```text
+//!   statement ─► columns (names) ─► literals (widths) ─► casts (types the planner does not know) ─► plan
+//!                                                              operators: operands' types while planning ─┘
+//!   plan ─► meaning (checked arithmetic, rounding; types stay) ─► optimizer
+//! ```
+//!
+//! Everything here happens once per planned statement; what a row costs is in `functions`.
+
+mod casts;
+mod functions;
+mod literals;
+mod meaning;
+mod operators;
+mod rows;
+mod sets;
+mod spellings;
+#[cfg(test)]
+mod tests;
+mod twins;
+mod values;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::context::SessionState;
+use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
+use datafusion::functions_aggregate::variance::var_samp_udaf;
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
+
+use self::functions::{arithmetic, bytes, domains, to_char};
+pub use self::operators::Operators;
+use crate::column_names::Columns;
+pub use crate::column_names::{called, shown, unmarked, with_shown_names};
+use crate::pg_catalog;
+use saki_catalog::{Result, SqlError};
+
+/// Makes functions and rewrites known to a session's planner.
+pub fn register(state: &mut SessionState) {
+    // A state takes whatever it is given; what had the name before gives way.
+    let _ = state.register_function_rewrite(Arc::new(meaning::Meaning));
+    let _ = state.register_udf(Arc::new(arithmetic::numeric_function()));
+    let alias = |function: &ScalarUDF, name| function.clone().with_aliases([name]);
+    let sign = alias(&datafusion::functions::math::signum(), "sign");
+    let random_uuid = alias(&datafusion::functions::string::uuid(), "gen_random_uuid");
+    for (aggregate, name) in [(bool_and_udaf(), "every"), (var_samp_udaf(), "variance")] {
+        let _ = state.register_udaf(Arc::new(aggregate.as_ref().clone().with_aliases([name])));
+    }
+    for function in domains::all()
+        .chain(arithmetic::whole_functions())
+        .chain([sign, random_uuid, to_char::function(), twins::apart()])
+        .chain(bytes::functions())
+    {
+        let _ = state.register_udf(Arc::new(function));
+    }
+}
+
+/// The logical plan of a statement.
+///
+/// # Errors
+/// What the planner says, and of literals that cannot be read.
+pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+    if let Statement::Statement(statement) = &mut statement {
+        pg_catalog::rewrite(statement)?;
+        rewrite(statement)?;
+    }
+    Ok(state.statement_to_plan(statement).await?)
+}
+
+/// The columns that a plan gives, as clients see them: their types are known once its expressions' have been brought
+/// together.
+pub fn result_schema(state: &SessionState, plan: LogicalPlan) -> SchemaRef {
+    let schema = SchemaRef::new(plan.schema().as_arrow().clone());
+    let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {});
+    let schema = analyzed.map_or(schema, |plan| SchemaRef::new(plan.schema().as_arrow().clone()));
+    shown(&schema)
+}
+
+fn rewrite(statement: &mut ast::Statement) -> Result<()> {
+    pass(statement, &mut sets::Sets)?;
+    // Columns are called after what was written, not after what it becomes.
+    pass(statement, &mut Columns::default())?;
+    pass(statement, &mut spellings::Spellings)?;
+    pass(statement, &mut twins::Twins)?;
+    pass(statement, &mut values::Values)?;
+    pass(statement, &mut rows::Rows)?;
+    pass(statement, &mut literals::Literals)?;
+    pass(statement, &mut casts::Casts)
+}
+
+fn pass(statement: &mut ast::Statement, visitor: &mut impl VisitorMut<Break = SqlError>) -> Result<()> {
+    match VisitMut::visit(statement, visitor) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}

@@ -1,0 +1,147 @@
+//! Rows compared with rows, as conditions on their values.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitorMut};
+
+use saki_catalog::SqlError;
+
+pub struct Rows;
+
+impl VisitorMut for Rows {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        let rewritten = match expr {
+            Expr::BinaryOp { left, op, right } if is_comparison(op) => match (row(left), row(right)) {
+                (Some(left), Some(right)) => compared(left, op, right),
+                _ => return ControlFlow::Continue(()),
+            },
+            Expr::InList { expr: needle, list, negated } => match row(needle) {
+                Some(needle) if list.iter().all(|item| row(item).is_some()) => among(needle, list, *negated),
+                _ => return ControlFlow::Continue(()),
+            },
+            Expr::IsNull(inner) => match row(inner) {
+                Some(values) => Ok(all(values.iter().map(|value| Expr::IsNull(boxed(value))))),
+                None => return ControlFlow::Continue(()),
+            },
+            Expr::IsNotNull(inner) => match row(inner) {
+                Some(values) => Ok(all(values.iter().map(|value| Expr::IsNotNull(boxed(value))))),
+                None => return ControlFlow::Continue(()),
+            },
+            _ => return ControlFlow::Continue(()),
+        };
+        match rewritten {
+            Ok(rewritten) => {
+                *expr = rewritten;
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+/// Whether an operator compares by order.
+pub fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// The values of a row that is written as one.
+fn row(expr: &Expr) -> Option<&[Expr]> {
+    match expr {
+        Expr::Tuple(values) if !values.is_empty() => Some(values),
+        Expr::Nested(inner) => row(inner),
+        _ => None,
+    }
+}
+
+fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Expr, SqlError> {
+    if left.len() != right.len() {
+        return Err(SqlError::invalid("unequal number of entries in row expressions").code("42601"));
+    }
+    let pairs = || left.iter().zip(right).map(|(left, right)| binary(left.clone(), BinaryOperator::Eq, right.clone()));
+    Ok(match op {
+        BinaryOperator::Eq => all(pairs()),
+        BinaryOperator::NotEq => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(all(pairs())) },
+        _ => ordered(left, op, right),
+    })
+}
+
+/// The first values that differ decide; the operator itself says what rows that are equal are.
+fn ordered(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Expr {
+    let strict = match op {
+        BinaryOperator::LtEq => BinaryOperator::Lt,
+        BinaryOperator::GtEq => BinaryOperator::Gt,
+        other => other.clone(),
+    };
+    match (left, right) {
+        ([left, more @ ..], [right, others @ ..]) if !more.is_empty() => {
+            let equal = binary(left.clone(), BinaryOperator::Eq, right.clone());
+            let rest = binary(equal, BinaryOperator::And, ordered(more, op, others));
+            let first = binary(left.clone(), strict, right.clone());
+            Expr::Nested(Box::new(binary(first, BinaryOperator::Or, Expr::Nested(Box::new(rest)))))
+        }
+        ([left], [right]) => binary(left.clone(), op.clone(), right.clone()),
+        _ => Expr::value(Value::Boolean(false)),
+    }
+}
+
+fn among(needle: &[Expr], list: &[Expr], negated: bool) -> Result<Expr, SqlError> {
+    let mut found: Option<Expr> = None;
+    for item in list {
+        let equal = compared(needle, &BinaryOperator::Eq, row(item).unwrap_or_default())?;
+        found = Some(match found {
+            Some(before) => binary(before, BinaryOperator::Or, equal),
+            None => equal,
+        });
+    }
+    let found = Expr::Nested(Box::new(found.unwrap_or_else(|| Expr::value(Value::Boolean(false)))));
+    Ok(if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) } } else { found })
+}
+
+fn all(conditions: impl Iterator<Item = Expr>) -> Expr {
+    let all = conditions.reduce(|before, next| binary(before, BinaryOperator::And, next));
+    Expr::Nested(Box::new(all.unwrap_or_else(|| Expr::value(Value::Boolean(true)))))
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+fn boxed(expr: &Expr) -> Box<Expr> {
+    Box::new(expr.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{check_refused, check_values};
+
+    #[test]
+    fn rows_are_compared_as_postgresql_does() {
+        check_values(&[
+            ("(1, 2) = (1, 2)", "true"),
+            ("(1, 2) <> (1, 2)", "false"),
+            ("(1, 2) < (1, 3)", "true"),
+            ("(2, 1) < (1, 3)", "false"),
+            ("(1, 2) <= (1, 2)", "true"),
+            ("(1, 2) > (1, 2)", "false"),
+            ("(1, 2, 3) >= (1, 2, 4)", "false"),
+            ("(1, null) = (1, 2)", "NULL"),
+            ("(1, null) = (2, null)", "false"),
+            ("(1, null) < (2, 0)", "true"),
+            ("(1, 2) in ((1, 2), (3, 4))", "true"),
+            ("(1, 2) not in ((1, 3), (3, 4))", "true"),
+            ("(1, null) in ((1, 2))", "NULL"),
+            ("(1, 2) is null", "false"),
+            ("(null, null) is null", "true"),
+            ("(1, null) is not null", "false"),
+            ("row(1, 2) = row(1, 2)", "true"),
+        ]);
+    }
+
+    #[test]
+    fn rows_of_different_lengths_are_refused() {
+        check_refused(&[("(1, 2) = (1, 2, 3)", "42601")]);
+    }
+}

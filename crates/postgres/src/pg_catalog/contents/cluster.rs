@@ -1,0 +1,243 @@
+//! What is the same for every table: types, procedures, roles, databases, settings, access methods.
+
+use super::super::objects::{OWNER, PG_CATALOG};
+use super::super::rows::Rows;
+use super::super::session::DATABASE_OID;
+use super::super::session::parameters;
+use super::super::types::{self, procedure_oid};
+use super::relations::{BTREE, DEFAULT_OPCLASS, HEAP};
+use super::source::Source;
+
+/// Encoding number of UTF8.
+pub const UTF8: i64 = 6;
+const BTREE_FAMILY: i64 = 1976;
+
+pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
+    match name {
+        "pg_type" => type_rows(rows),
+        "pg_proc" => procedure_rows(rows),
+        "pg_database" => database(source, rows),
+        "pg_roles" | "pg_authid" | "pg_user" | "pg_shadow" => role(source, name, rows),
+        "pg_settings" => settings(source, rows),
+        "pg_am" => {
+            for (oid, name, handler, kind) in
+                [(HEAP, "heap", "heap_tableam_handler", "t"), (BTREE, "btree", "bthandler", "i")]
+            {
+                rows.push([
+                    ("oid", oid.into()),
+                    ("amname", name.into()),
+                    ("amhandler", procedure_oid(handler).into()),
+                    ("amtype", kind.into()),
+                ]);
+            }
+        }
+        "pg_opclass" => rows.push([
+            ("oid", DEFAULT_OPCLASS.into()),
+            ("opcmethod", BTREE.into()),
+            ("opcname", "int8_ops".into()),
+            ("opcnamespace", PG_CATALOG.into()),
+            ("opcowner", OWNER.into()),
+            ("opcfamily", BTREE_FAMILY.into()),
+            ("opcintype", 20_i64.into()),
+            ("opcdefault", true.into()),
+        ]),
+        "pg_opfamily" => rows.push([
+            ("oid", BTREE_FAMILY.into()),
+            ("opfmethod", BTREE.into()),
+            ("opfname", "integer_ops".into()),
+            ("opfnamespace", PG_CATALOG.into()),
+            ("opfowner", OWNER.into()),
+        ]),
+        "pg_collation" => {
+            for (oid, name, provider, locale) in [(100_i64, "default", "d", None), (950, "C", "c", Some("C"))] {
+                rows.push([
+                    ("oid", oid.into()),
+                    ("collname", name.into()),
+                    ("collnamespace", PG_CATALOG.into()),
+                    ("collowner", OWNER.into()),
+                    ("collprovider", provider.into()),
+                    ("collisdeterministic", true.into()),
+                    ("collencoding", (-1_i64).into()),
+                    ("collcollate", locale.into()),
+                    ("collctype", locale.into()),
+                ]);
+            }
+        }
+        "pg_tablespace" => {
+            rows.push([("oid", 1663_i64.into()), ("spcname", "pg_default".into()), ("spcowner", OWNER.into())])
+        }
+        "pg_language" => {
+            rows.push([("oid", 12_i64.into()), ("lanname", "internal".into()), ("lanowner", OWNER.into())])
+        }
+        _ => {}
+    }
+}
+
+fn type_rows(rows: &mut Rows) {
+    for row in types::types() {
+        let [input, output, receive, send, modifier_in, modifier_out, subscript] = row.procedures.map(procedure_oid);
+        rows.push([
+            ("oid", row.oid.into()),
+            ("typname", row.name.into()),
+            ("typnamespace", PG_CATALOG.into()),
+            ("typowner", OWNER.into()),
+            ("typlen", row.length.into()),
+            ("typbyval", row.by_value.into()),
+            ("typtype", row.kind.into()),
+            ("typcategory", row.category.into()),
+            ("typispreferred", row.preferred.into()),
+            ("typisdefined", true.into()),
+            ("typdelim", row.delimiter.into()),
+            ("typsubscript", subscript.into()),
+            ("typelem", row.element.into()),
+            ("typarray", row.array.into()),
+            ("typinput", input.into()),
+            ("typoutput", output.into()),
+            ("typreceive", receive.into()),
+            ("typsend", send.into()),
+            ("typmodin", modifier_in.into()),
+            ("typmodout", modifier_out.into()),
+            ("typalign", row.align.into()),
+            ("typstorage", row.storage.into()),
+            ("typtypmod", (-1_i64).into()),
+            ("typcollation", row.collation.into()),
+        ]);
+    }
+}
+
+fn procedure_rows(rows: &mut Rows) {
+    for row in types::procedures() {
+        rows.push([
+            ("oid", row.oid.into()),
+            ("proname", row.name.into()),
+            ("pronamespace", PG_CATALOG.into()),
+            ("proowner", OWNER.into()),
+            ("prolang", 12_i64.into()),
+            ("procost", 1.0.into()),
+            ("prokind", row.kind.into()),
+            ("proisstrict", row.strict.into()),
+            ("proretset", row.returns_set.into()),
+            ("provolatile", row.volatility.into()),
+            ("proparallel", "s".into()),
+            ("pronargs", (row.arguments.len() as i64).into()),
+            ("prorettype", row.result.into()),
+            ("proargtypes", row.arguments.clone().into()),
+            ("prosrc", row.name.into()),
+        ]);
+    }
+}
+
+fn database(source: &Source<'_>, rows: &mut Rows) {
+    rows.push([
+        ("oid", DATABASE_OID.into()),
+        ("datname", source.system.session().database.into()),
+        ("datdba", OWNER.into()),
+        ("encoding", UTF8.into()),
+        ("datlocprovider", "c".into()),
+        ("datallowconn", true.into()),
+        ("datconnlimit", (-1_i64).into()),
+        ("dattablespace", 1663_i64.into()),
+        ("datcollate", "C".into()),
+        ("datctype", "C".into()),
+    ]);
+}
+
+fn role(source: &Source<'_>, relation: &str, rows: &mut Rows) {
+    let user = source.system.session().user;
+    if matches!(relation, "pg_user" | "pg_shadow") {
+        rows.push([
+            ("usename", user.into()),
+            ("usesysid", OWNER.into()),
+            ("usecreatedb", true.into()),
+            ("usesuper", true.into()),
+            ("userepl", true.into()),
+            ("usebypassrls", true.into()),
+        ]);
+        return;
+    }
+    rows.push([
+        ("oid", OWNER.into()),
+        ("rolname", user.into()),
+        ("rolsuper", true.into()),
+        ("rolinherit", true.into()),
+        ("rolcreaterole", true.into()),
+        ("rolcreatedb", true.into()),
+        ("rolcanlogin", true.into()),
+        ("rolreplication", true.into()),
+        ("rolbypassrls", true.into()),
+        ("rolconnlimit", (-1_i64).into()),
+    ]);
+}
+
+fn settings(source: &Source<'_>, rows: &mut Rows) {
+    let session = source.system.session();
+    for parameter in parameters::ALL {
+        let value = session.parameter(parameter.name).unwrap_or_else(|| parameter.value.to_owned());
+        let changed = value != parameter.value;
+        rows.push([
+            ("name", parameter.name.into()),
+            ("setting", value.into()),
+            ("unit", parameter.unit.into()),
+            ("category", parameter.category.into()),
+            ("short_desc", parameter.description.into()),
+            ("context", parameter.context.into()),
+            ("vartype", parameter.kind.into()),
+            ("source", if changed { "session" } else { "default" }.into()),
+            ("boot_val", parameter.value.into()),
+            ("reset_val", parameter.value.into()),
+            ("pending_restart", false.into()),
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::library;
+
+    #[test]
+    fn what_every_database_has_is_there() {
+        library().check(&[
+            (
+                "select typname, typlen, typbyval, typtype, typcategory, typispreferred, typdelim, \
+                 typelem, typarray, typalign, typstorage, typcollation from pg_type where typname in \
+                 ('bool', 'int2', 'int4', 'int8', 'text', 'varchar', 'bpchar', 'numeric', 'float4', \
+             'float8', 'date', 'timestamp', 'timestamptz', 'uuid', 'bytea', 'name', 'oid', '_int4', \
+             '_text', 'int2vector') \
+                 order by typname",
+                "_int4|-1|false|b|A|false|,|23|0|i|x|0\n\
+                 _text|-1|false|b|A|false|,|25|0|i|x|100\n\
+                 bool|1|true|b|B|true|,|0|1000|c|p|0\n\
+                 bpchar|-1|false|b|S|false|,|0|1014|i|x|100\n\
+                 bytea|-1|false|b|U|false|,|0|1001|i|x|0\n\
+                 date|4|true|b|D|false|,|0|1182|i|p|0\n\
+                 float4|4|true|b|N|false|,|0|1021|i|p|0\n\
+                 float8|8|true|b|N|true|,|0|1022|d|p|0\n\
+                 int2|2|true|b|N|false|,|0|1005|s|p|0\n\
+                 int2vector|-1|false|b|A|false|,|21|1006|i|p|0\n\
+                 int4|4|true|b|N|false|,|0|1007|i|p|0\n\
+                 int8|8|true|b|N|false|,|0|1016|d|p|0\n\
+                 name|64|false|b|S|false|,|18|1003|c|p|950\n\
+                 numeric|-1|false|b|N|false|,|0|1231|i|m|0\n\
+                 oid|4|true|b|N|true|,|0|1028|i|p|0\n\
+                 text|-1|false|b|S|true|,|0|1009|i|x|100\n\
+                 timestamp|8|true|b|D|false|,|0|1115|d|p|0\n\
+                 timestamptz|8|true|b|D|true|,|0|1185|d|p|0\n\
+                 uuid|16|false|b|U|false|,|0|2951|c|p|0\n\
+                 varchar|-1|false|b|S|false|,|0|1015|i|x|100",
+            ),
+            ("select rolname, rolsuper, rolcanlogin from pg_roles where rolname = 'saki'", "saki|true|true"),
+            (
+                "select datname, pg_encoding_to_char(encoding), datcollate, datallowconn from pg_database \
+                 where datname = 'saki'",
+                "saki|UTF8|C|true",
+            ),
+            ("select amname, amtype from pg_am where amname in ('heap', 'btree') order by 1", "btree|i\nheap|t"),
+            (
+                "select proname, prorettype::regtype::text from pg_proc where proname = 'now'",
+                "now|timestamp with time zone",
+            ),
+            ("select collname from pg_collation where collname in ('default', 'C') order by 1", "C\ndefault"),
+            ("select lanname from pg_language where lanname = 'internal'", "internal"),
+        ]);
+    }
+}

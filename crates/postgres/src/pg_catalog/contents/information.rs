@@ -1,0 +1,498 @@
+//! The views of `information_schema`.
+
+use super::super::describe;
+use super::super::objects::source::OwnedSequence;
+use super::super::objects::{Attribute, Constraint, Detail, Relation, relation_oid};
+use super::super::rows::{Cell, Rows};
+use super::super::types;
+use super::listings::definition;
+use super::source::Source;
+use saki_catalog::Sequence;
+
+/// The word of the standard for a truth.
+fn yes_or_no(yes: bool) -> Cell {
+    if yes { "YES" } else { "NO" }.into()
+}
+
+pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
+    let objects = source.objects;
+    let session = source.system.session();
+    let view = View { source, catalog: session.database.as_str(), user: session.user.as_str() };
+    match name {
+        "information_schema_catalog_name" => rows.push([("catalog_name", view.catalog.into())]),
+        "enabled_roles" => rows.push([("role_name", view.user.into())]),
+        "schemata" => {
+            for namespace in &objects.namespaces {
+                rows.push([
+                    ("catalog_name", view.catalog.into()),
+                    ("schema_name", namespace.name.as_str().into()),
+                    ("schema_owner", view.user.into()),
+                ]);
+            }
+        }
+        "tables" => view.tables().for_each(|relation| view.table(relation, rows)),
+        "columns" => view.tables().for_each(|relation| view.columns(relation, rows)),
+        "views" => {
+            for relation in view.tables().filter(|relation| relation.kind == 'v') {
+                rows.push([
+                    ("table_catalog", view.catalog.into()),
+                    ("table_schema", relation.schema.as_str().into()),
+                    ("table_name", relation.name.as_str().into()),
+                    ("view_definition", definition(relation).into()),
+                    ("check_option", "NONE".into()),
+                    ("is_updatable", "NO".into()),
+                    ("is_insertable_into", "NO".into()),
+                    ("is_trigger_updatable", "NO".into()),
+                    ("is_trigger_deletable", "NO".into()),
+                    ("is_trigger_insertable_into", "NO".into()),
+                ]);
+            }
+        }
+        "sequences" => view.sequences(rows),
+        "table_privileges" => view.privileges(rows),
+        _ => {
+            for constraint in &objects.constraints {
+                let Some(table) = objects.relation(constraint.table) else { continue };
+                view.constraint(name, constraint, table, rows);
+            }
+        }
+    }
+}
+
+/// What every row names.
+struct View<'s> {
+    source: &'s Source<'s>,
+    catalog: &'s str,
+    user: &'s str,
+}
+
+impl<'s> View<'s> {
+    /// Tables and views.
+    fn tables(&self) -> impl Iterator<Item = &'s Relation> + use<'s> {
+        self.source.objects.relations.iter().filter(|relation| matches!(relation.kind, 'r' | 'v'))
+    }
+
+    fn table(&self, relation: &Relation, rows: &mut Rows) {
+        let user_table = matches!(relation.detail, Detail::Table(_));
+        rows.push([
+            ("table_catalog", self.catalog.into()),
+            ("table_schema", relation.schema.as_str().into()),
+            ("table_name", relation.name.as_str().into()),
+            ("table_type", if relation.kind == 'v' { "VIEW" } else { "BASE TABLE" }.into()),
+            ("is_insertable_into", yes_or_no(user_table)),
+            ("is_typed", "NO".into()),
+        ]);
+    }
+
+    fn columns(&self, relation: &Relation, rows: &mut Rows) {
+        for (position, column) in relation.columns.iter().enumerate() {
+            let measures = Measures::of(column);
+            let generation = column.extras.identity.map(|kind| if kind == 'a' { "ALWAYS" } else { "BY DEFAULT" });
+            let sequence = generation.and_then(|_| self.source.objects.sequence_of(relation.oid, position));
+            let of_identity =
+                |number: fn(&Sequence) -> i64| Cell::from(sequence.map(|(_, sequence)| number(sequence).to_string()));
+            rows.push([
+                ("table_catalog", self.catalog.into()),
+                ("table_schema", relation.schema.as_str().into()),
+                ("table_name", relation.name.as_str().into()),
+                ("column_name", column.name.as_str().into()),
+                ("ordinal_position", (position as i64 + 1).into()),
+                ("column_default", column.extras.default.clone().into()),
+                ("is_nullable", yes_or_no(!column.not_null)),
+                ("data_type", data_type(column.type_oid).into()),
+                ("character_maximum_length", measures.characters.into()),
+                ("character_octet_length", measures.octets.into()),
+                ("numeric_precision", measures.precision.into()),
+                ("numeric_precision_radix", measures.radix.into()),
+                ("numeric_scale", measures.scale.into()),
+                ("datetime_precision", measures.fraction_digits.into()),
+                ("udt_catalog", self.catalog.into()),
+                ("udt_schema", "pg_catalog".into()),
+                ("udt_name", types::by_oid(column.type_oid).map(|row| row.name).into()),
+                ("dtd_identifier", (position + 1).to_string().into()),
+                ("is_self_referencing", "NO".into()),
+                ("is_identity", yes_or_no(generation.is_some())),
+                ("identity_generation", generation.into()),
+                ("identity_start", of_identity(|sequence| sequence.start)),
+                ("identity_increment", of_identity(|sequence| sequence.increment)),
+                ("identity_maximum", of_identity(|sequence| sequence.max)),
+                ("identity_minimum", of_identity(|sequence| sequence.min)),
+                ("identity_cycle", yes_or_no(sequence.is_some_and(|(_, sequence)| sequence.cycle))),
+                ("is_generated", "NEVER".into()),
+                ("is_updatable", yes_or_no(matches!(relation.detail, Detail::Table(_)))),
+            ]);
+        }
+    }
+
+    fn sequences(&self, rows: &mut Rows) {
+        for relation in &self.source.objects.relations {
+            let Detail::Sequence(OwnedSequence { sequence, owner }) = &relation.detail else { continue };
+            // That of an identity column is the column's.
+            if owner.is_some_and(|(table, column)| self.is_identity(table, column)) {
+                continue;
+            }
+            let (type_oid, _) = types::oid_of(sequence.data_type);
+            let bits = types::by_oid(type_oid).map_or(64, |row| row.length * 8);
+            rows.push([
+                ("sequence_catalog", self.catalog.into()),
+                ("sequence_schema", relation.schema.as_str().into()),
+                ("sequence_name", relation.name.as_str().into()),
+                ("data_type", types::format_type(type_oid, None).into()),
+                ("numeric_precision", bits.into()),
+                ("numeric_precision_radix", 2_i64.into()),
+                ("numeric_scale", 0_i64.into()),
+                ("start_value", sequence.start.to_string().into()),
+                ("minimum_value", sequence.min.to_string().into()),
+                ("maximum_value", sequence.max.to_string().into()),
+                ("increment", sequence.increment.to_string().into()),
+                ("cycle_option", yes_or_no(sequence.cycle)),
+            ]);
+        }
+    }
+
+    fn is_identity(&self, table: u32, column: usize) -> bool {
+        let table = self.source.objects.relation(relation_oid(table));
+        table.and_then(|table| table.columns.get(column)).is_some_and(|column| column.extras.identity.is_some())
+    }
+
+    fn privileges(&self, rows: &mut Rows) {
+        for relation in self.tables() {
+            for privilege in ["INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"] {
+                rows.push([
+                    ("grantor", self.user.into()),
+                    ("grantee", self.user.into()),
+                    ("table_catalog", self.catalog.into()),
+                    ("table_schema", relation.schema.as_str().into()),
+                    ("table_name", relation.name.as_str().into()),
+                    ("privilege_type", privilege.into()),
+                    ("is_grantable", "YES".into()),
+                    ("with_hierarchy", yes_or_no(privilege == "SELECT")),
+                ]);
+            }
+        }
+    }
+
+    /// Adds what one of the views about constraints says of one.
+    fn constraint(&self, view: &str, constraint: &Constraint, table: &Relation, rows: &mut Rows) {
+        let named = |prefix_schema: &str| -> [(&'static str, Cell); 3] {
+            [
+                ("constraint_catalog", self.catalog.into()),
+                ("constraint_schema", prefix_schema.into()),
+                ("constraint_name", constraint.name.as_str().into()),
+            ]
+        };
+        let of_table = |table: &Relation| -> [(&'static str, Cell); 3] {
+            [
+                ("table_catalog", self.catalog.into()),
+                ("table_schema", table.schema.as_str().into()),
+                ("table_name", table.name.as_str().into()),
+            ]
+        };
+        let [c1, c2, c3] = named(&table.schema);
+        let [t1, t2, t3] = of_table(table);
+        match view {
+            "table_constraints" => {
+                let kind = match constraint.kind {
+                    'p' => "PRIMARY KEY",
+                    'u' => "UNIQUE",
+                    'f' => "FOREIGN KEY",
+                    _ => "CHECK",
+                };
+                let nulls_distinct = if constraint.kind == 'u' { Cell::from("YES") } else { Cell::Null };
+                let no = || Cell::from("NO");
+                rows.push([
+                    c1,
+                    c2,
+                    c3,
+                    t1,
+                    t2,
+                    t3,
+                    ("constraint_type", kind.into()),
+                    ("is_deferrable", no()),
+                    ("initially_deferred", no()),
+                    ("enforced", "YES".into()),
+                    ("nulls_distinct", nulls_distinct),
+                ]);
+            }
+            "key_column_usage" if constraint.kind != 'c' => self.key_columns(constraint, table, rows),
+            "referential_constraints" => self.referential(constraint, table, rows),
+            "check_constraints" => {
+                if let Some(expression) = &constraint.expression {
+                    rows.push([c1, c2, c3, ("check_clause", format!("({expression})").into())]);
+                }
+            }
+            "constraint_column_usage" | "constraint_table_usage" => {
+                let (target, columns) = match &constraint.foreign {
+                    Some(foreign) => (self.source.objects.relation(foreign.table), &foreign.columns),
+                    None => (Some(table), &constraint.columns),
+                };
+                let Some(target) = target else { return };
+                if view == "constraint_table_usage" {
+                    let [t1, t2, t3] = of_table(target);
+                    rows.push([c1, c2, c3, t1, t2, t3]);
+                    return;
+                }
+                for column in columns {
+                    let ([c1, c2, c3], [t1, t2, t3]) = (named(&table.schema), of_table(target));
+                    rows.push([c1, c2, c3, t1, t2, t3, ("column_name", target.column_name(*column).into())]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn key_columns(&self, constraint: &Constraint, table: &Relation, rows: &mut Rows) {
+        for (position, column) in constraint.columns.iter().enumerate() {
+            let ordinal = position as i64 + 1;
+            rows.push([
+                ("constraint_catalog", self.catalog.into()),
+                ("constraint_schema", table.schema.as_str().into()),
+                ("constraint_name", constraint.name.as_str().into()),
+                ("table_catalog", self.catalog.into()),
+                ("table_schema", table.schema.as_str().into()),
+                ("table_name", table.name.as_str().into()),
+                ("column_name", table.column_name(*column).into()),
+                ("ordinal_position", ordinal.into()),
+                ("position_in_unique_constraint", self.unique_position(constraint, position).into()),
+            ]);
+        }
+    }
+
+    /// The unique constraint that a foreign key refers to.
+    fn unique_of(&self, constraint: &Constraint) -> Option<&'s Constraint> {
+        let foreign = constraint.foreign.as_ref()?;
+        let mut wanted = foreign.columns.clone();
+        wanted.sort_unstable();
+        self.source.objects.constraints.iter().find(|other| {
+            let mut columns = other.columns.clone();
+            columns.sort_unstable();
+            other.table == foreign.table && matches!(other.kind, 'p' | 'u') && columns == wanted
+        })
+    }
+
+    fn unique_position(&self, constraint: &Constraint, position: usize) -> Option<i64> {
+        let column = constraint.foreign.as_ref()?.columns.get(position)?;
+        let at = self.unique_of(constraint)?.columns.iter().position(|other| other == column)?;
+        Some(at as i64 + 1)
+    }
+
+    fn referential(&self, constraint: &Constraint, table: &Relation, rows: &mut Rows) {
+        let Some(foreign) = &constraint.foreign else { return };
+        let unique = self.unique_of(constraint);
+        let schema = self.source.objects.relation(foreign.table).map(|target| target.schema.clone());
+        rows.push([
+            ("constraint_catalog", self.catalog.into()),
+            ("constraint_schema", table.schema.as_str().into()),
+            ("constraint_name", constraint.name.as_str().into()),
+            ("unique_constraint_catalog", unique.map(|_| self.catalog).into()),
+            ("unique_constraint_schema", unique.and(schema).into()),
+            ("unique_constraint_name", unique.map(|unique| unique.name.clone()).into()),
+            ("match_option", "NONE".into()),
+            ("update_rule", describe::rule(foreign.on_update).into()),
+            ("delete_rule", describe::rule(foreign.on_delete).into()),
+        ]);
+    }
+}
+
+/// The standard's word for a type; arrays have one for all.
+fn data_type(oid: i64) -> String {
+    match types::by_oid(oid) {
+        Some(row) if row.category == "A" => "ARRAY".to_owned(),
+        _ => types::format_type(oid, None),
+    }
+}
+
+/// Lengths, precisions and scales of a column.
+#[derive(Default)]
+struct Measures {
+    characters: Option<i64>,
+    octets: Option<i64>,
+    precision: Option<i64>,
+    radix: Option<i64>,
+    scale: Option<i64>,
+    fraction_digits: Option<i64>,
+}
+
+impl Measures {
+    fn of(column: &Attribute) -> Self {
+        let number =
+            |precision, radix, scale| Self { precision: Some(precision), radix: Some(radix), scale, ..Self::default() };
+        let stated = (column.modifier >= 4).then_some(column.modifier - 4);
+        match types::by_oid(column.type_oid).map(|row| row.name) {
+            Some("int2") => number(16, 2, Some(0)),
+            Some("int4") => number(32, 2, Some(0)),
+            Some("int8") => number(64, 2, Some(0)),
+            Some("float4") => number(24, 2, None),
+            Some("float8") => number(53, 2, None),
+            Some("numeric") => Self {
+                precision: stated.map(|modifier| (modifier >> 16) & 0xffff),
+                radix: Some(10),
+                scale: stated.map(|modifier| modifier & 0x7ff),
+                ..Self::default()
+            },
+            // The longest text has a gigabyte.
+            Some("text") => Self { octets: Some(1 << 30), ..Self::default() },
+            Some("varchar" | "bpchar") => Self {
+                characters: stated,
+                octets: Some(stated.map_or(1 << 30, |characters| characters * 4)),
+                ..Self::default()
+            },
+            Some("date") => Self { fraction_digits: Some(0), ..Self::default() },
+            Some("timestamp" | "timestamptz") => Self { fraction_digits: Some(6), ..Self::default() },
+            _ => Self::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::library;
+
+    #[test]
+    fn information_schema_has_postgresqls_rows() {
+        library().check(&[
+            (
+                "select column_name, ordinal_position, column_default, is_nullable, data_type, udt_name \
+                 from information_schema.columns where table_name = 'book' order by 2",
+                "id|1||NO|bigint|int8\n\
+                 author|2||YES|integer|int4\n\
+                 title|3||NO|text|text\n\
+                 price|4|9.99|YES|numeric|numeric\n\
+                 code|5||YES|character|bpchar\n\
+                 data|6||YES|bytea|bytea\n\
+                 added|7||YES|timestamp with time zone|timestamptz\n\
+                 seen|8||YES|timestamp without time zone|timestamp\n\
+                 key|9||YES|uuid|uuid\n\
+                 rating|10||YES|real|float4\n\
+                 score|11||YES|double precision|float8\n\
+                 sold|12||YES|boolean|bool\n\
+                 pages|13||YES|smallint|int2",
+            ),
+            (
+                "select column_name, character_maximum_length, character_octet_length, numeric_precision, \
+                 numeric_precision_radix, numeric_scale, datetime_precision from \
+                 information_schema.columns where table_name = 'book' order by ordinal_position",
+                "id|||64|2|0|\n\
+                 author|||32|2|0|\n\
+                 title||1073741824||||\n\
+                 price|||10|10|2|\n\
+                 code|13|52||||\n\
+                 data||||||\n\
+                 added||||||6\n\
+                 seen||||||6\n\
+                 key||||||\n\
+                 rating|||24|2||\n\
+                 score|||53|2||\n\
+                 sold||||||\n\
+                 pages|||16|2|0|",
+            ),
+            (
+                "select column_name, is_identity, identity_generation, identity_start, \
+                 identity_increment, identity_maximum, identity_minimum, identity_cycle from \
+                 information_schema.columns where table_name = 'author' order by ordinal_position",
+                "id|YES|ALWAYS|1|1|2147483647|1|NO\n\
+                 name|NO||||||NO\n\
+                 born|NO||||||NO",
+            ),
+            (
+                "select is_updatable from information_schema.columns where table_name = 'book' and \
+                 column_name = 'id'",
+                "YES",
+            ),
+            (
+                "select constraint_name, column_name, ordinal_position, position_in_unique_constraint \
+                 from information_schema.key_column_usage where table_schema in ('public', 'shop') order \
+                 by 1, 3",
+                "Order_pkey|b|1|\n\
+                 Order_pkey|a|2|\n\
+                 author_pkey|id|1|\n\
+                 book_author_fkey|author|1|1\n\
+                 book_code_key|code|1|\n\
+                 book_pkey|id|1|",
+            ),
+            (
+                "select constraint_name, unique_constraint_name, match_option, update_rule, delete_rule \
+                 from information_schema.referential_constraints",
+                "book_author_fkey|author_pkey|NONE|CASCADE|SET NULL",
+            ),
+            (
+                "select constraint_name, table_name, column_name from \
+                 information_schema.constraint_column_usage where constraint_schema in ('public', 'shop') \
+                 order by 1, 3",
+                "Order_pkey|Order|a\n\
+                 Order_pkey|Order|b\n\
+                 author_pkey|author|id\n\
+                 book_author_fkey|author|id\n\
+                 book_code_key|book|code\n\
+                 book_pkey|book|id\n\
+                 book_price_check|book|price",
+            ),
+            (
+                "select sequence_schema, sequence_name, data_type, numeric_precision, \
+                 numeric_precision_radix, numeric_scale, start_value, minimum_value, maximum_value, \
+                 increment, cycle_option from information_schema.sequences order by 2",
+                "shop|ticket|smallint|16|2|0|10|5|100|5|YES",
+            ),
+            (
+                "select schema_name from information_schema.schemata where schema_name in ('public', \
+                 'shop', 'pg_catalog', 'information_schema') order by 1",
+                "information_schema\n\
+                 pg_catalog\n\
+                 public\n\
+                 shop",
+            ),
+            (
+                "select privilege_type from information_schema.table_privileges where table_name = 'book' \
+                 order by 1",
+                "DELETE\n\
+                 INSERT\n\
+                 REFERENCES\n\
+                 SELECT\n\
+                 TRIGGER\n\
+                 TRUNCATE\n\
+                 UPDATE",
+            ),
+            ("select catalog_name from information_schema.information_schema_catalog_name", "saki"),
+        ]);
+    }
+
+    #[test]
+    fn views_and_constraints_are_listed() {
+        library().check(&[
+            (
+                "select table_schema, table_name, table_type, is_insertable_into, is_typed from \
+                 information_schema.tables where table_schema in ('public', 'shop') order by 2",
+                "shop|Order|BASE TABLE|YES|NO\n\
+                 public|author|BASE TABLE|YES|NO\n\
+                 public|book|BASE TABLE|YES|NO\n\
+                 public|cheap|VIEW|NO|NO",
+            ),
+            (
+                "select table_schema, table_name, check_option, is_updatable from information_schema.views where \
+                 table_schema in ('public', 'shop')",
+                "public|cheap|NONE|NO",
+            ),
+            (
+                "select constraint_name, table_name, constraint_type, is_deferrable, initially_deferred, enforced \
+                 from information_schema.table_constraints where constraint_schema in ('public', 'shop') order by 1",
+                "Order_pkey|Order|PRIMARY KEY|NO|NO|YES\n\
+                 author_pkey|author|PRIMARY KEY|NO|NO|YES\n\
+                 book_author_fkey|book|FOREIGN KEY|NO|NO|YES\n\
+                 book_code_key|book|UNIQUE|NO|NO|YES\n\
+                 book_pkey|book|PRIMARY KEY|NO|NO|YES\n\
+                 book_price_check|book|CHECK|NO|NO|YES",
+            ),
+            (
+                "select constraint_name, check_clause from information_schema.check_constraints where \
+                 constraint_name = 'book_price_check'",
+                "book_price_check|(price > 0)",
+            ),
+            (
+                "select column_name, character_maximum_length, data_type from information_schema.columns where \
+                 table_schema = 'shop' or table_name = 'author' order by table_name, ordinal_position",
+                "a||integer\nb||integer\nc d||text\nid||integer\nname|40|character varying\nborn||date",
+            ),
+            ("select role_name from information_schema.enabled_roles", "saki"),
+        ]);
+    }
+}

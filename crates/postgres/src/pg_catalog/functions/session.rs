@@ -1,0 +1,145 @@
+//! What a session is told about itself and the server.
+
+use datafusion::common::{Result, ScalarValue};
+use saki_base::wall_micros;
+
+use super::super::session::parameters::{self, SERVER_VERSION};
+use super::super::system::SystemCatalog;
+use super::function::{Arguments, Definition, Returns, lax, strict, text};
+use saki_catalog::SqlError;
+
+/// Functions without parentheses that SQL has as words.
+pub const WORDS: &[&str] =
+    &["current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"];
+
+pub const FUNCTIONS: &[Definition] = &[
+    strict("version", Returns::Text, |_, _| {
+        let own = env!("CARGO_PKG_VERSION");
+        Ok(text(Some(format!("PostgreSQL {SERVER_VERSION} (Sakigake {own}) on {}", std::env::consts::ARCH))))
+    }),
+    strict("current_user", Returns::Text, user),
+    strict("session_user", Returns::Text, user),
+    strict("current_role", Returns::Text, user),
+    strict("user", Returns::Text, user),
+    strict("current_database", Returns::Text, database),
+    strict("current_catalog", Returns::Text, database),
+    strict("current_schema", Returns::Text, |_, _| Ok(text(Some("public".to_owned())))),
+    strict("current_schemas", Returns::TextList, |_, args| {
+        let mut names = vec!["public".to_owned()];
+        if args.truth(0) {
+            names.insert(0, "pg_catalog".to_owned());
+        }
+        Ok(super::arrays::text_list(names))
+    }),
+    lax("current_setting", Returns::Text, current_setting),
+    lax("set_config", Returns::Text, set_config),
+    strict("pg_backend_pid", Returns::Int4, |system, _| {
+        Ok(ScalarValue::Int32(i32::try_from(system.session().backend_pid).ok()))
+    }),
+    strict("pg_is_in_recovery", Returns::Bool, |_, _| Ok(ScalarValue::Boolean(Some(false)))),
+    strict("pg_is_other_temp_schema", Returns::Bool, |_, _| Ok(ScalarValue::Boolean(Some(false)))),
+    strict("pg_my_temp_schema", Returns::Int8, |_, _| Ok(ScalarValue::Int64(Some(0)))),
+    strict("pg_postmaster_start_time", Returns::Timestamp, |system, _| Ok(time(system.server_started_micros()))),
+    strict("pg_conf_load_time", Returns::Timestamp, |system, _| Ok(time(system.server_started_micros()))),
+    strict("txid_current", Returns::Int8, transaction),
+    strict("pg_current_xact_id", Returns::Int8, transaction),
+    strict("inet_server_addr", Returns::Text, |system, _| {
+        Ok(text(system.session().server.map(|(address, _)| address)))
+    }),
+    strict("inet_server_port", Returns::Int4, |system, _| Ok(port(system.session().server))),
+    strict("inet_client_addr", Returns::Text, |system, _| {
+        Ok(text(system.session().client.map(|(address, _)| address)))
+    }),
+    strict("inet_client_port", Returns::Int4, |system, _| Ok(port(system.session().client))),
+    strict("pg_encoding_to_char", Returns::Text, |_, args| {
+        Ok(text(Some(if args.integer(0) == Some(6) { "UTF8" } else { "SQL_ASCII" }.to_owned())))
+    }),
+    strict("pg_char_to_encoding", Returns::Int4, |_, args| {
+        let utf8 = args.text(0).is_some_and(|name| name.eq_ignore_ascii_case("utf8"));
+        Ok(ScalarValue::Int32(Some(if utf8 { 6 } else { -1 })))
+    }),
+    strict("getdatabaseencoding", Returns::Text, |_, _| Ok(text(Some("UTF8".to_owned())))),
+    strict("pg_client_encoding", Returns::Text, |_, _| Ok(text(Some("UTF8".to_owned())))),
+];
+
+fn user(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
+    Ok(text(Some(system.session().user)))
+}
+
+fn database(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
+    Ok(text(Some(system.session().database)))
+}
+
+fn time(micros: i64) -> ScalarValue {
+    ScalarValue::TimestampMicrosecond(Some(micros.min(wall_micros())), Some("UTC".into()))
+}
+
+fn port(end: Option<(String, u16)>) -> ScalarValue {
+    ScalarValue::Int32(end.map(|(_, port)| i32::from(port)))
+}
+
+/// The number of the newest published state stands for the transaction's.
+fn transaction(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
+    Ok(ScalarValue::Int64(i64::try_from(system.generation()).ok()))
+}
+
+fn current_setting(system: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
+    let Some(name) = args.text(0) else { return Ok(text(None)) };
+    match system.session().setting(name) {
+        Some(value) => Ok(text(Some(value))),
+        None if args.truth(1) => Ok(text(None)),
+        None => Err(SqlError::invalid(format!("unrecognized configuration parameter {name:?}")).code("42704").into()),
+    }
+}
+
+fn set_config(system: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
+    let Some(name) = args.text(0) else { return Ok(text(None)) };
+    let known = parameters::find(name);
+    if known.is_none() && !name.contains('.') {
+        return Err(SqlError::invalid(format!("unrecognized configuration parameter {name:?}")).code("42704").into());
+    }
+    if known.is_some_and(|parameter| parameter.context == "internal") {
+        return Err(SqlError::invalid(format!("parameter {name:?} cannot be changed")).code("55P02").into());
+    }
+    let value = args.text(1).unwrap_or_default().to_owned();
+    system.state_session(|session| session.parameters.insert(name.to_lowercase(), value.clone()));
+    Ok(text(Some(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::library;
+
+    #[test]
+    fn a_session_is_told_about_itself() {
+        library().check(&[
+            (
+                "select current_user, session_user, current_database(), current_schema, current_catalog",
+                "saki|saki|saki|public|saki",
+            ),
+            (
+                "select current_setting('server_encoding'), \
+                 current_setting('standard_conforming_strings'), current_setting('search_path')",
+                "UTF8|on|\"$user\", public",
+            ),
+            ("select current_setting('nosuch', true)", ""),
+            ("select set_config('application_name', 'x', false)", "x"),
+            ("select set_config('my.var', '1', false)", "1"),
+            (
+                "select pg_encoding_to_char(6), pg_char_to_encoding('UTF8'), getdatabaseencoding(), \
+                 pg_client_encoding()",
+                "UTF8|6|UTF8|UTF8",
+            ),
+            ("select pg_is_in_recovery(), pg_my_temp_schema(), pg_backend_pid() > 0", "false|0|true"),
+        ]);
+    }
+
+    #[test]
+    fn settings_that_are_none_are_refused() {
+        library().check_refused(&[
+            ("select current_setting('nosuch')", "42704"),
+            ("select set_config('server_version', '1', false)", "55P02"),
+            ("select set_config('nosuch', '1', false)", "42704"),
+        ]);
+    }
+}

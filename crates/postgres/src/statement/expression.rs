@@ -1,0 +1,130 @@
+//! Small parts of syntax trees, made and looked at.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Value,
+    visit_expressions,
+};
+use saki_catalog::Table;
+
+use super::name_of;
+
+/// Takes an expression out of its place.
+pub fn take(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::value(Value::Null))
+}
+
+/// A call of a function.
+pub fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// The name of the column that an expression is, without its table's.
+pub fn column_name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(name_of(ident)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(name_of),
+        Expr::Nested(inner) => column_name(inner),
+        _ => None,
+    }
+}
+
+/// A name as statements write it.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Positions of a table's columns that an expression names, each once.
+pub fn columns_named(table: &Table, expression: &Expr) -> Vec<usize> {
+    let mut named = Vec::new();
+    let _ = visit_expressions(expression, |node: &Expr| {
+        let ident = match node {
+            Expr::Identifier(ident) => Some(ident),
+            Expr::CompoundIdentifier(parts) => parts.last(),
+            _ => None,
+        };
+        if let Some(position) = ident.and_then(|ident| table.column(&name_of(ident)))
+            && !named.contains(&position)
+        {
+            named.push(position);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{check, library};
+    use crate::statement::parse_expression;
+
+    #[test]
+    fn a_column_is_named_with_and_without_its_table() {
+        let named = |text: &str| column_name(&parse_expression(text).unwrap()).unwrap_or_default();
+        check(
+            &[
+                ("a", "a"),
+                ("A", "a"),
+                ("\"A\"", "A"),
+                ("t.a", "a"),
+                ("s.t.\"B c\"", "B c"),
+                ("((t.a))", "a"),
+                ("a + 1", ""),
+                ("a::int", ""),
+                ("f(a)", ""),
+            ],
+            named,
+        );
+    }
+
+    #[test]
+    fn a_quoted_name_is_read_back_as_itself() {
+        for name in ["a", "A b", "a\"b", "\"", "日本", ""] {
+            let text = quoted(name);
+            assert!(text.starts_with('"') && text.ends_with('"'), "{text}");
+            if !name.is_empty() {
+                assert_eq!(column_name(&parse_expression(&text).unwrap()).as_deref(), Some(name));
+            }
+        }
+    }
+
+    #[test]
+    fn columns_in_an_expression_are_named_once_in_the_order_they_stand() {
+        let planner = library();
+        let snapshot = planner.database.snapshot();
+        let book = snapshot.catalog.table("book").unwrap();
+        let named = |text: &str| format!("{:?}", columns_named(book, &parse_expression(text).unwrap()));
+        check(
+            &[
+                ("price > 0", "[3]"),
+                ("price > id AND book.price < 5", "[3, 0]"),
+                ("coalesce(title, code) = 'id'", "[2, 4]"),
+                ("nosuch = \"PRICE\"", "[]"),
+                ("CASE WHEN sold THEN score END IS NULL", "[11, 10]"),
+                ("1 + 1 = 2", "[]"),
+            ],
+            named,
+        );
+    }
+
+    #[test]
+    fn a_call_and_what_was_taken() {
+        let mut expr = parse_expression("a + 1").unwrap();
+        let taken = take(&mut expr);
+        assert_eq!((taken.to_string().as_str(), expr.to_string().as_str()), ("a + 1", "NULL"));
+        assert_eq!(call("f", vec![taken, expr]).to_string(), "f(a + 1, NULL)");
+        assert_eq!(call("f", Vec::new()).to_string(), "f()");
+    }
+}

@@ -1,0 +1,415 @@
+//! Statements of PostgreSQL that the SQL parser does not know, read into those of its tree that say the same:
+//!
+//! | text | tree |
+//! |---|---|
+//! | `CREATE TABLE t (a, b) AS query` | `CreateTable`, whose columns have no types |
+//! | `CREATE SEQUENCE`, options in any order | `CreateSequence` |
+//! | `ALTER SEQUENCE s options` | `ALTER TABLE s SET TBLPROPERTIES (option = value, …)` |
+//! | `ALTER SEQUENCE s RENAME TO t`, `OWNER TO` | `ALTER TABLE s …`, as PostgreSQL takes it too |
+//! | `ALTER VIEW v RENAME TO w`, `OWNER TO` | the same |
+//! | `VACUUM [(options)] [t]` | `Vacuum`, with `ANALYZE` `Analyze` |
+//! | `REINDEX kind name` | `VACUUM REINDEX name` |
+//! | `LOCK TABLE t IN mode MODE` | a call of a procedure ([`LockTable`]) |
+
+mod lock_table;
+
+use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, Ident, ObjectName, SequenceOptions, SqlOption, Statement, VacuumStatement, Value,
+};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+pub use self::lock_table::LockTable;
+
+type Parsed<T> = Result<T, ParserError>;
+
+/// Reads one of these statements, if it is one.
+pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
+    let keyword = |offset: usize| match parser.peek_nth_token(offset).token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let word = match parser.peek_token().token {
+        Token::Word(word) => word.value.to_lowercase(),
+        _ => return Ok(None),
+    };
+    Ok(Some(match (word.as_str(), keyword(1)) {
+        ("create", Keyword::TABLE) => match create_table_as(parser)? {
+            Some(statement) => statement,
+            None => return Ok(None),
+        },
+        ("create", Keyword::SEQUENCE) => create_sequence(parser)?,
+        ("alter", Keyword::SEQUENCE) => alter_sequence(parser)?,
+        ("alter", Keyword::VIEW) => match alter_view(parser)? {
+            Some(statement) => statement,
+            None => return Ok(None),
+        },
+        ("vacuum", _) => vacuum(parser)?,
+        ("reindex", _) => reindex(parser)?,
+        ("lock", _) => lock_table::parse(parser)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// CREATE TABLE with names of columns only; any other is left to the parser.
+fn create_table_as(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
+    let head = parser.maybe_parse(|parser| {
+        parser.expect_keywords(&[Keyword::CREATE, Keyword::TABLE])?;
+        let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+        let name = parser.parse_object_name(false)?;
+        parser.expect_token(&Token::LParen)?;
+        let columns = parser.parse_comma_separated(Parser::parse_identifier)?;
+        parser.expect_token(&Token::RParen)?;
+        Ok((if_not_exists, name, columns))
+    })?;
+    let Some((if_not_exists, name, columns)) = head else { return Ok(None) };
+    let untyped = |name| ast::ColumnDef { name, data_type: ast::DataType::Unspecified, options: Vec::new() };
+    let options = parser.parse_options(Keyword::WITH)?;
+    parser.expect_keyword(Keyword::AS)?;
+    let query = parser.parse_query()?;
+    let table_options = match options.is_empty() {
+        true => ast::CreateTableOptions::None,
+        false => ast::CreateTableOptions::With(options),
+    };
+    let create = CreateTableBuilder::new(name)
+        .if_not_exists(if_not_exists)
+        .columns(columns.into_iter().map(untyped).collect())
+        .table_options(table_options)
+        .query(Some(query))
+        .build();
+    Ok(Some(Statement::CreateTable(create)))
+}
+
+fn create_sequence(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    parser.expect_keywords(&[Keyword::CREATE, Keyword::SEQUENCE])?;
+    let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+    let name = parser.parse_object_name(false)?;
+    let (mut data_type, mut sequence_options, mut owned_by) = (None, Vec::new(), None);
+    while let Some(option) = sequence_option(parser)? {
+        match option {
+            SequenceOption::Type(said) => data_type = Some(said),
+            SequenceOption::OwnedBy(column) => owned_by = Some(column),
+            SequenceOption::Restart(_) => return parser.expected("an option of CREATE SEQUENCE", parser.peek_token()),
+            SequenceOption::Other(option) => sequence_options.push(option),
+        }
+    }
+    Ok(Statement::CreateSequence { temporary: false, if_not_exists, name, data_type, sequence_options, owned_by })
+}
+
+fn alter_sequence(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    parser.expect_keywords(&[Keyword::ALTER, Keyword::SEQUENCE])?;
+    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    let name = parser.parse_object_name(false)?;
+    let mut table_properties = Vec::new();
+    while let Some(option) = sequence_option(parser)? {
+        table_properties.push(property(option));
+    }
+    let operation = match table_properties.is_empty() {
+        true => parser.parse_alter_table_operation()?,
+        false => ast::AlterTableOperation::SetTblProperties { table_properties },
+    };
+    Ok(altered(name, if_exists, operation))
+}
+
+/// `ALTER VIEW v AS query` is left to the parser.
+fn alter_view(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
+    let head = parser.maybe_parse(|parser| {
+        parser.expect_keywords(&[Keyword::ALTER, Keyword::VIEW])?;
+        let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+        let name = parser.parse_object_name(false)?;
+        if !parser.peek_keyword(Keyword::RENAME) && !parser.peek_keyword(Keyword::OWNER) {
+            return parser.expected("RENAME or OWNER", parser.peek_token());
+        }
+        Ok((if_exists, name))
+    })?;
+    let Some((if_exists, name)) = head else { return Ok(None) };
+    let operation = parser.parse_alter_table_operation()?;
+    Ok(Some(altered(name, if_exists, operation)))
+}
+
+fn altered(name: ObjectName, if_exists: bool, operation: ast::AlterTableOperation) -> Statement {
+    Statement::AlterTable(ast::AlterTable {
+        name,
+        if_exists,
+        only: false,
+        operations: vec![operation],
+        location: None,
+        on_cluster: None,
+        table_type: None,
+        end_token: ast::helpers::attached_token::AttachedToken::empty(),
+    })
+}
+
+enum SequenceOption {
+    Type(ast::DataType),
+    OwnedBy(ObjectName),
+    Restart(Option<Expr>),
+    Other(SequenceOptions),
+}
+
+fn sequence_option(parser: &mut Parser<'_>) -> Parsed<Option<SequenceOption>> {
+    use SequenceOption::Other;
+    let option = if parser.parse_keyword(Keyword::AS) {
+        SequenceOption::Type(parser.parse_data_type()?)
+    } else if parser.parse_keyword(Keyword::INCREMENT) {
+        let by = parser.parse_keyword(Keyword::BY);
+        Other(SequenceOptions::IncrementBy(signed(parser)?, by))
+    } else if parser.parse_keyword(Keyword::MINVALUE) {
+        Other(SequenceOptions::MinValue(Some(signed(parser)?)))
+    } else if parser.parse_keyword(Keyword::MAXVALUE) {
+        Other(SequenceOptions::MaxValue(Some(signed(parser)?)))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MINVALUE]) {
+        Other(SequenceOptions::MinValue(None))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MAXVALUE]) {
+        Other(SequenceOptions::MaxValue(None))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::CYCLE]) {
+        Other(SequenceOptions::Cycle(true))
+    } else if parser.parse_keyword(Keyword::CYCLE) {
+        Other(SequenceOptions::Cycle(false))
+    } else if parser.parse_keyword(Keyword::START) {
+        let with = parser.parse_keyword(Keyword::WITH);
+        Other(SequenceOptions::StartWith(signed(parser)?, with))
+    } else if parser.parse_keyword(Keyword::CACHE) {
+        Other(SequenceOptions::Cache(signed(parser)?))
+    } else if parser.parse_keyword(Keyword::RESTART) {
+        let with = parser.parse_keyword(Keyword::WITH);
+        let follows = matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
+        SequenceOption::Restart(if with || follows { Some(signed(parser)?) } else { None })
+    } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
+        SequenceOption::OwnedBy(parser.parse_object_name(false)?)
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(option))
+}
+
+fn signed(parser: &mut Parser<'_>) -> Parsed<Expr> {
+    parser.parse_number()
+}
+
+/// A sequence's option as a property of a table; DEFAULT where there is no value.
+fn property(option: SequenceOption) -> SqlOption {
+    let default = || Expr::Identifier(Ident::new("default"));
+    let text = |text: String| Expr::Value(Value::SingleQuotedString(text).into());
+    let (key, value) = match option {
+        SequenceOption::Type(data_type) => ("as", text(data_type.to_string())),
+        SequenceOption::OwnedBy(column) => ("owned by", text(column.to_string())),
+        SequenceOption::Restart(value) => ("restart", value.unwrap_or_else(default)),
+        SequenceOption::Other(SequenceOptions::IncrementBy(value, _)) => ("increment", value),
+        SequenceOption::Other(SequenceOptions::MinValue(value)) => ("minvalue", value.unwrap_or_else(default)),
+        SequenceOption::Other(SequenceOptions::MaxValue(value)) => ("maxvalue", value.unwrap_or_else(default)),
+        SequenceOption::Other(SequenceOptions::StartWith(value, _)) => ("start", value),
+        SequenceOption::Other(SequenceOptions::Cache(value)) => ("cache", value),
+        SequenceOption::Other(SequenceOptions::Cycle(no)) => ("cycle", text((!no).to_string())),
+    };
+    SqlOption::KeyValue { key: Ident::new(key), value }
+}
+
+fn vacuum(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    parser.expect_keyword(Keyword::VACUUM)?;
+    let mut analyze = false;
+    if parser.consume_token(&Token::LParen) {
+        // Options say how PostgreSQL's storage is to be cleaned; a name, perhaps a value.
+        loop {
+            let option = parser.parse_identifier()?;
+            let value = match parser.peek_token().token {
+                Token::Comma | Token::RParen => None,
+                _ => Some(parser.next_token().to_string().to_lowercase()),
+            };
+            let off = matches!(value.as_deref(), Some("false" | "off" | "0"));
+            analyze |= option.value.eq_ignore_ascii_case("analyze") && !off;
+            if !parser.consume_token(&Token::Comma) {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+    } else {
+        while let Token::Word(word) = parser.peek_token().token {
+            match word.value.to_lowercase().as_str() {
+                "analyze" => analyze = true,
+                "full" | "freeze" | "verbose" if word.quote_style.is_none() => {}
+                _ => break,
+            }
+            parser.next_token();
+        }
+    }
+    let at_end = matches!(parser.peek_token().token, Token::EOF | Token::SemiColon);
+    let table_name = if at_end { None } else { Some(parser.parse_object_name(false)?) };
+    if analyze {
+        let columns = Vec::new();
+        return Ok(Statement::Analyze(ast::Analyze {
+            table_name,
+            partitions: None,
+            for_columns: false,
+            columns,
+            cache_metadata: false,
+            noscan: false,
+            compute_statistics: false,
+            has_table_keyword: false,
+        }));
+    }
+    Ok(Statement::Vacuum(plain_vacuum(table_name, false)))
+}
+
+fn reindex(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    // REINDEX is no keyword of the parser's in every position.
+    parser.next_token();
+    let kind = parser.parse_identifier()?.value.to_lowercase();
+    if !matches!(kind.as_str(), "table" | "index" | "schema" | "database" | "system") {
+        return parser.expected("TABLE, INDEX, SCHEMA, DATABASE or SYSTEM after REINDEX", parser.peek_token());
+    }
+    let _concurrently = parser.parse_keyword(Keyword::CONCURRENTLY);
+    let name = parser.parse_object_name(false)?;
+    // All trees of a schema or of the database.
+    let name = matches!(kind.as_str(), "table" | "index").then_some(name);
+    Ok(Statement::Vacuum(plain_vacuum(name, true)))
+}
+
+fn plain_vacuum(table_name: Option<ObjectName>, reindex: bool) -> VacuumStatement {
+    VacuumStatement {
+        full: false,
+        sort_only: false,
+        delete_only: false,
+        reindex,
+        recluster: false,
+        table_name,
+        threshold: None,
+        boost: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{check, code};
+    use crate::statement::parse;
+
+    /// The trees of a text as text, or its error's condition and place.
+    fn read(sql: &str) -> String {
+        match parse(sql) {
+            Ok(statements) => statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            Err(error) => code(&error),
+        }
+    }
+
+    #[test]
+    fn tables_of_queries_name_columns() {
+        check(
+            &[
+                ("CREATE TABLE t (a) AS SELECT 1", "CREATE TABLE t (a) AS SELECT 1"),
+                ("CREATE TABLE t (a, b) AS SELECT 1, 2", "CREATE TABLE t (a, b) AS SELECT 1, 2"),
+                (
+                    "create table if not exists t (a) with (columns = on) as select 1",
+                    "CREATE TABLE IF NOT EXISTS t (a) WITH (columns = on) AS SELECT 1",
+                ),
+                ("CREATE TABLE t (a)", "42601"),
+                ("CREATE TABLE t (a) AS", "42601"),
+                ("CREATE TABLE t (a int)", "CREATE TABLE t (a INT)"),
+                ("CREATE TABLE t (a) AS SELECT 1 x y", "42601 at 1:34"),
+            ],
+            read,
+        );
+    }
+
+    #[test]
+    fn sequences_take_their_options_in_any_order() {
+        check(
+            &[
+                ("CREATE SEQUENCE s", "CREATE SEQUENCE s"),
+                (
+                    "CREATE SEQUENCE IF NOT EXISTS x.s START 5 INCREMENT 2",
+                    "CREATE SEQUENCE IF NOT EXISTS x.s START 5 INCREMENT 2",
+                ),
+                ("CREATE SEQUENCE s CYCLE AS smallint", "CREATE SEQUENCE s AS SMALLINT CYCLE"),
+                ("CREATE SEQUENCE s OWNED BY t.a", "CREATE SEQUENCE s OWNED BY t.a"),
+                ("CREATE SEQUENCE s OWNED BY NONE", "CREATE SEQUENCE s OWNED BY NONE"),
+                ("CREATE SEQUENCE s NO MINVALUE", "CREATE SEQUENCE s NO MINVALUE"),
+                ("CREATE SEQUENCE s RESTART", "42601"),
+                ("CREATE SEQUENCE s START x", "42601 at 1:25"),
+                ("CREATE SEQUENCE s NOSUCH", "42601 at 1:19"),
+                ("CREATE SEQUENCE", "42601"),
+                ("ALTER SEQUENCE s", "42601"),
+                ("ALTER SEQUENCE s NOSUCH", "42601 at 1:18"),
+            ],
+            read,
+        );
+    }
+
+    #[test]
+    fn changes_of_sequences_and_views_are_changes_of_tables() {
+        check(
+            &[
+                ("ALTER SEQUENCE s INCREMENT 2", "ALTER TABLE s SET TBLPROPERTIES(increment = 2)"),
+                (
+                    "ALTER SEQUENCE s NO CYCLE RESTART",
+                    "ALTER TABLE s SET TBLPROPERTIES(cycle = 'false', restart = default)",
+                ),
+                ("ALTER SEQUENCE s RESTART WITH -4", "ALTER TABLE s SET TBLPROPERTIES(restart = -4)"),
+                ("ALTER SEQUENCE IF EXISTS s RENAME TO r", "ALTER TABLE IF EXISTS s RENAME TO r"),
+                ("ALTER VIEW v RENAME TO w", "ALTER TABLE v RENAME TO w"),
+                ("ALTER VIEW v OWNER TO x", "ALTER TABLE v OWNER TO x"),
+                ("ALTER VIEW v AS SELECT 1", "ALTER VIEW v AS SELECT 1"),
+                (" ALTER VIEW v AS SELECT 1", "ALTER VIEW v AS SELECT 1"),
+                ("SELECT 1;\n ALTER VIEW v AS SELECT 1", "SELECT 1; ALTER VIEW v AS SELECT 1"),
+                ("\tALTER VIEW w", "42601"),
+            ],
+            read,
+        );
+    }
+
+    #[test]
+    fn vacuum_takes_postgresqls_words() {
+        check(
+            &[
+                ("VACUUM", "VACUUM"),
+                ("VACUUM t", "VACUUM t"),
+                ("VACUUM s.t", "VACUUM s.t"),
+                ("VACUUM FULL", "VACUUM"),
+                ("VACUUM FULL FREEZE VERBOSE t", "VACUUM t"),
+                ("VACUUM (FULL, VERBOSE false) t", "VACUUM t"),
+                ("VACUUM (INDEX_CLEANUP off, TRUNCATE true)", "VACUUM"),
+                ("VACUUM ANALYZE t", "ANALYZE t"),
+                ("VACUUM (ANALYZE) t", "ANALYZE t"),
+                ("VACUUM (ANALYZE false) t", "VACUUM t"),
+                ("VACUUM (ANALYZE off, FULL) t", "VACUUM t"),
+                ("VACUUM (VERBOSE, ANALYZE on) t", "ANALYZE t"),
+                ("VACUUM; VACUUM t", "VACUUM; VACUUM t"),
+                ("VACUUM (", "42601"),
+                ("VACUUM (ANALYZE", "42601"),
+                ("VACUUM ()", "42601 at 1:9"),
+                ("VACUUM t u", "42601 at 1:10"),
+            ],
+            read,
+        );
+    }
+
+    #[test]
+    fn an_index_is_built_anew_under_vacuums_name() {
+        check(
+            &[
+                ("REINDEX TABLE t", "VACUUM REINDEX t"),
+                ("REINDEX INDEX CONCURRENTLY s.i", "VACUUM REINDEX s.i"),
+                ("reindex schema public", "VACUUM REINDEX"),
+                ("REINDEX DATABASE saki", "VACUUM REINDEX"),
+                ("REINDEX SYSTEM saki", "VACUUM REINDEX"),
+                ("REINDEX t", "42601"),
+                ("REINDEX TABLE", "42601"),
+                ("REINDEX", "42601"),
+            ],
+            read,
+        );
+    }
+
+    #[test]
+    fn what_is_none_of_these_is_left_to_the_parser() {
+        for sql in [
+            "SELECT vacuum FROM reindex",
+            "CREATE VIEW v AS SELECT 1",
+            "ALTER TABLE t ADD COLUMN a INT",
+            "( SELECT 1 )",
+        ] {
+            assert_eq!(parse(sql).unwrap().len(), 1, "{sql}");
+        }
+    }
+}

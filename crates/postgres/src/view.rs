@@ -1,0 +1,100 @@
+//! A view as the planner sees it: the plan of its query, under the view's names.
+
+use std::sync::Weak;
+
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::{Column, DataFusionError, Result};
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
+use parking_lot::RwLock;
+
+use crate::dialect;
+use crate::statement::parse_query;
+use saki_catalog::View;
+
+/// What plans the queries of views: the state of the session that asks.
+pub type PlannerState = Weak<RwLock<SessionState>>;
+
+/// Plans a view's query. Names in it mean what they mean to the statement that is being planned.
+///
+/// # Errors
+/// When the query cannot be planned, or has lost a column.
+pub async fn plan(view: &View, planner: &PlannerState) -> Result<ViewTable> {
+    let Some(state) = planner.upgrade().map(|state| state.read().clone()) else {
+        return Err(DataFusionError::Internal(format!("view {}: the session has ended", view.name)));
+    };
+    let query = ast::Statement::Query(parse_query(&view.sql)?);
+    let plan = dialect::plan(&state, Statement::Statement(Box::new(query))).await?;
+    let mut columns = Vec::with_capacity(view.columns.len());
+    for column in &view.columns {
+        // By name: the query's `*` may have become more than it was.
+        let position = plan.schema().fields().iter().position(|field| *field.name() == column.source);
+        let Some(position) = position else {
+            return Err(DataFusionError::Plan(format!(
+                "view {}: its query has no column {}",
+                view.name, column.source
+            )));
+        };
+        columns.push(Expr::Column(Column::from(plan.schema().qualified_field(position))).alias(&column.name));
+    }
+    let plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
+    Ok(ViewTable::new(plan, Some(view.sql.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Weak};
+
+    use futures::executor::block_on;
+    use saki_base::DataType;
+    use saki_catalog::{PUBLIC, ViewColumn};
+
+    use super::*;
+    use crate::fixture::bare;
+
+    fn view(sql: &str, columns: &[(&str, &str)]) -> View {
+        let column = |(name, source): &(&str, &str)| ViewColumn {
+            name: (*name).to_owned(),
+            source: (*source).to_owned(),
+            data_type: Some(DataType::Int8),
+        };
+        View {
+            id: saki_base::TableId(1),
+            name: "v".to_owned(),
+            schema: PUBLIC.to_owned(),
+            sql: sql.to_owned(),
+            columns: columns.iter().map(column).collect(),
+            relations: Vec::new(),
+            uses: [].into(),
+            comment: None,
+        }
+    }
+
+    fn names(view: &View) -> std::result::Result<Vec<String>, String> {
+        let state = Arc::new(RwLock::new(bare().state()));
+        let planned = block_on(plan(view, &Arc::downgrade(&state))).map_err(|error| error.to_string())?;
+        Ok(planned.logical_plan().schema().fields().iter().map(|field| field.name().clone()).collect())
+    }
+
+    #[test]
+    fn columns_have_the_names_of_the_view() {
+        let source = "SELECT 1 AS a, 2 AS b, 3 AS c";
+        assert_eq!(names(&view(source, &[("x", "a"), ("y", "c")])).unwrap(), ["x", "y"], "b came later");
+        assert_eq!(names(&view(source, &[("b", "a"), ("a", "b")])).unwrap(), ["b", "a"]);
+    }
+
+    #[test]
+    fn a_query_that_has_lost_a_column_is_an_error() {
+        let error = names(&view("SELECT 1 AS a", &[("a", "a"), ("b", "b")])).unwrap_err();
+        assert!(error.contains("view v: its query has no column b"), "{error}");
+        assert!(names(&view("SELECT FROM WHERE", &[])).is_err());
+    }
+
+    #[test]
+    fn a_session_that_has_ended_plans_no_views() {
+        let error = block_on(plan(&view("SELECT 1 AS a", &[("a", "a")]), &Weak::new())).unwrap_err();
+        assert!(error.to_string().contains("the session has ended"), "{error}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The commands: each a module with its arguments and a `run`.
+
+pub mod calibrate;
+pub mod check;
+pub mod create;
+pub mod demo;
+pub mod load;
+pub mod recover;
+pub mod serve;
+pub mod sql;
+pub mod user;

@@ -1,0 +1,172 @@
+//! `saki serve`
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use saki_node::{Server, ServerOptions, TlsFiles, Users};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::cli::failure::{Failure, Outcome, told};
+use crate::cli::open::{OpenArgs, create, open};
+use crate::cli::runtime::runtime;
+use crate::cli::size;
+
+/// Serve a database to clients of PostgreSQL
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Until the database has users (`saki user add`), clients on this machine are trusted and others refused.
+The first SIGTERM or SIGINT lets running statements finish, the second ends at once.")]
+pub struct Args {
+    /// The database; created if it does not exist
+    #[arg(long, value_name = "DB")]
+    db: PathBuf,
+
+    /// Where clients connect
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5432")]
+    listen: SocketAddr,
+
+    /// Where the socket for clients on this machine is put, for `psql -h DIR`; nowhere if not given
+    #[arg(long, value_name = "DIR")]
+    socket_dir: Option<PathBuf>,
+
+    /// Where /metrics and /health are served; nowhere if not given
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<SocketAddr>,
+
+    /// The server's certificate and those above it, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The certificate's key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// Refuse connections that are not encrypted
+    #[arg(long, requires = "tls_cert")]
+    tls_required: bool,
+
+    /// Clients at the same time
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    max_connections: usize,
+
+    /// How long a statement may run, as in 30s; 0 is no limit; each client can change its own
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration)]
+    statement_timeout: Duration,
+
+    /// How long statements may take to finish when the server stops
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    grace: Duration,
+
+    /// Largest message of a client
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = size::parse)]
+    max_message: u64,
+
+    /// How long a client may take to log in
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    login_timeout: Duration,
+
+    /// Of the clients at the same time, how many places are kept for superusers
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    reserved_connections: usize,
+
+    /// What clients call the database; the name of its file, without what follows the last point, if not given
+    #[arg(long, value_name = "NAME")]
+    database_name: Option<String>,
+
+    /// Where COPY and CREATE EXTERNAL TABLE may read and write files of this machine; nowhere if not given
+    #[arg(long, value_name = "DIR")]
+    file_dir: Option<PathBuf>,
+
+    /// Memory of a query's rows in flight, from 1MB
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+
+    /// Threads that talk to clients
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    network_threads: u16,
+
+    /// Threads that run queries; one per core if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    query_threads: Option<u16>,
+
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let options = args.open.options(false);
+    let database = match args.db.exists() {
+        true => open(&args.db, options)?,
+        false => create(&args.db, saki::CreateOptions::default().page_size, options)?,
+    };
+    let runtime = runtime()?;
+    let mut signals = runtime.block_on(async { Signals::new() })?;
+    if let Some(directory) = args.file_dir.as_ref().filter(|directory| !directory.is_dir()) {
+        return Err(Failure::new(format!("{}: no such directory", directory.display())));
+    }
+    let server = Server::start(database, server_options(args)).map_err(told)?;
+    say!("serving {} at {}", args.db.display(), server.address());
+    if let Some(directory) = &args.socket_dir {
+        say!("clients on this machine: psql -h {} -p {}", directory.display(), server.address().port());
+    }
+    if let Some(admin) = server.admin_address() {
+        say!("metrics at http://{admin}/metrics");
+    }
+    runtime.block_on(signals.next());
+    say!("stopping; once more to stop at once");
+    let grace = args.grace;
+    let stopping = std::thread::spawn(move || server.stop(grace));
+    let (done, ended) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || done.send(stopping.join().is_ok()));
+    runtime.block_on(async {
+        tokio::select! {
+            _ = ended => Ok(()),
+            () = signals.next() => Err(Failure::new("stopped at once; what was not finished is undone")),
+        }
+    })
+}
+
+fn server_options(args: &Args) -> ServerOptions {
+    let tls = args.tls_cert.clone().zip(args.tls_key.clone());
+    ServerOptions {
+        socket_directory: args.socket_dir.clone(),
+        admin: args.admin,
+        tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+        tls_required: args.tls_required,
+        max_connections: args.max_connections,
+        statement_timeout: args.statement_timeout,
+        login_timeout: args.login_timeout,
+        reserved_connections: args.reserved_connections,
+        database_name: args.database_name.clone(),
+        file_directory: args.file_dir.clone(),
+        message_bytes_max: usize::try_from(args.max_message).unwrap_or(usize::MAX),
+        settings: args.memory.iter().map(|memory| ("memory".to_owned(), memory.clone())).collect(),
+        network_threads: args.network_threads.into(),
+        query_threads: args.query_threads.map(usize::from),
+        ..ServerOptions::new(args.listen, Users::of(&args.db))
+    }
+}
+
+/// What asks a server to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    saki_node::duration(text).ok_or_else(|| format!("{text:?} is not a time such as 500ms, 30s or 5min"))
+}

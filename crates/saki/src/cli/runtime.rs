@@ -1,0 +1,8 @@
+//! The threads that queries run on.
+
+use super::failure::{Failure, Outcome};
+
+pub fn runtime() -> Outcome<tokio::runtime::Runtime> {
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("saki-query").build();
+    built.map_err(|error| Failure::new(format!("cannot start threads: {error}")))
+}

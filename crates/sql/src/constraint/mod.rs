@@ -1,0 +1,19 @@
+//! What keeps a table's rows as its definition says, for whoever changes rows.
+//!
+//! | piece | when |
+//! |---|---|
+//! | [`Defaults`] | before an INSERT's query is planned: what fills the columns it leaves out |
+//! | [`RowChecks`] | over each batch of new rows: NOT NULL and CHECK |
+//! | [`ForeignKeys`] | over each changed row: keys that must be there, and rows that refer to one that goes |
+//!
+//! Uniqueness is the trees' own: a key is there once.
+
+mod defaults;
+mod foreign_keys;
+mod row_checks;
+#[cfg(test)]
+mod tests;
+
+pub use defaults::Defaults;
+pub use foreign_keys::{Consequence, ForeignKeys, Keys, NewValue};
+pub use row_checks::RowChecks;

@@ -1,0 +1,250 @@
+//! ALTER TABLE, ALTER INDEX, ALTER VIEW and ALTER SEQUENCE: tried on the snapshot, validated, and published.
+//!
+//! A table whose rows get another shape or another key is loaded anew from a query over itself, with bounded memory;
+//! any other change builds and gives back only the trees that differ.
+
+mod alteration;
+mod sequence;
+mod validate;
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::sql::sqlparser::ast;
+use saki_base::{Column, DataType, ValueRef};
+use saki_columns::SegmentsRoot;
+
+use self::alteration::Alteration;
+use self::validate::{new_rows, validate};
+use crate::context::StatementContext;
+use crate::database::Stoppable;
+use crate::ddl::create::check_expressions;
+use crate::ddl::dependents::tables_referred_to;
+use crate::ddl::rename;
+use crate::ddl::trees::{clear_table, free_table, index_rows};
+use crate::dml::feed;
+use crate::statement::StatementResult;
+use saki_catalog::convert::conform;
+use saki_catalog::undefined;
+use saki_catalog::{Catalog, ColumnReader, RelationKind, Result, Sequence, SequencePosition, SqlError, Table};
+use saki_postgres::statement::alter_table::new_name;
+use saki_postgres::statement::parse_query;
+use saki_postgres::{Action, AlterTable, RelationName};
+use saki_store::load::load;
+use saki_store::locks::{LockMode, Policy};
+use saki_store::{Writer, segments};
+
+pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> Result<StatementResult> {
+    let alter = AlterTable::read(alter)?;
+    let snapshot = cx.db.snapshot();
+    let name = &alter.name;
+    let tag = match snapshot.catalog.kind_of(&name.name) {
+        None if alter.if_exists => "ALTER TABLE",
+        None => return Err(undefined(&name.name).at(name.position)),
+        Some(RelationKind::Table) => {
+            drop(snapshot);
+            let _referred = cx.transactions.lock_tables(&referred(&alter.actions), Policy::Wait).await?;
+            let _alone = cx.transactions.alone(vec![name.name.clone()]).await?;
+            // Only now: what its delta had is in its base.
+            let before = Arc::clone(cx.db.snapshot().catalog.table(&name.name)?);
+            return alter_stored_table(cx, alter, before).await;
+        }
+        Some(RelationKind::Sequence) => {
+            sequence::alter_sequence(cx, alter).await?;
+            "ALTER SEQUENCE"
+        }
+        Some(RelationKind::View) => {
+            cx.db.blocking(move |db| alter_view(db, &alter)).await?;
+            "ALTER VIEW"
+        }
+        Some(RelationKind::Index) => {
+            cx.db.blocking(move |db| rename_index(db, &alter)).await?;
+            "ALTER INDEX"
+        }
+    };
+    Ok(StatementResult::done(tag, 0))
+}
+
+/// Tables that new foreign keys refer to: their rows stay as they are until the keys have been validated.
+fn referred(actions: &[Action]) -> Vec<(String, LockMode)> {
+    let constraints = actions.iter().flat_map(|action| match action {
+        Action::AddColumn { column, .. } => &column.constraints[..],
+        Action::AddConstraint(constraint) => std::slice::from_ref(constraint.as_ref()),
+        _ => &[],
+    });
+    tables_referred_to(constraints)
+}
+
+async fn alter_stored_table(
+    cx: &StatementContext<'_>,
+    alter: AlterTable,
+    before: Arc<Table>,
+) -> Result<StatementResult> {
+    let mut catalog = cx.db.snapshot().catalog.clone();
+    let alteration = Alteration::new(&mut catalog, Arc::clone(&before), &alter.actions)?;
+    check_expressions(cx, &catalog, &alteration.after)?;
+    validate(cx, &catalog, &alteration).await?;
+    if !alteration.rewrites() || before.root.is_empty() {
+        cx.db.blocking(move |db| publish(db, &before, &alter.actions, None)).await?;
+        return Ok(StatementResult::done("ALTER TABLE", 0));
+    }
+    let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
+    let planned = cx.plan_newest(&query).await?;
+    // As in CREATE TABLE AS: parts of the plan run from here on.
+    let _publishing = cx.sequences.publishing();
+    let stream = cx.start(planned)?;
+    feed(cx, stream, move |db, batches| publish(db, &before, &alter.actions, Some(batches))).await?;
+    Ok(StatementResult::done("ALTER TABLE", 0))
+}
+
+pub async fn alter_index(
+    cx: &StatementContext<'_>,
+    from: &ast::ObjectName,
+    operation: &ast::AlterIndexOperation,
+) -> Result<StatementResult> {
+    let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
+    let name = RelationName::read(from)?;
+    let to = new_name(index_name, &name)?;
+    let alter = AlterTable { name, if_exists: false, actions: vec![Action::Rename(to)] };
+    cx.db.blocking(move |db| rename_index(db, &alter)).await?;
+    Ok(StatementResult::done("ALTER INDEX", 0))
+}
+
+/// Batches of a query.
+type Batches<'b> = &'b mut dyn Iterator<Item = Result<RecordBatch>>;
+
+fn publish(db: &Stoppable<'_>, seen: &Arc<Table>, actions: &[Action], batches: Option<Batches<'_>>) -> Result<()> {
+    db.write(|writer| {
+        let before = writer.catalog.table(&seen.name)?;
+        // What was validated is this table only.
+        if !Arc::ptr_eq(before, seen) {
+            return Err(SqlError::invalid(format!("table {:?} was changed meanwhile", seen.name))
+                .code("40001")
+                .hint("repeat the statement"));
+        }
+        let alteration = Alteration::new(&mut writer.catalog, Arc::clone(seen), actions)?;
+        if alteration.rewrites() { rewrite(writer, alteration, batches) } else { adapt(writer, alteration) }
+    })
+}
+
+fn alter_view(db: &Stoppable<'_>, alter: &AlterTable) -> Result<()> {
+    db.write(|writer| {
+        for action in &alter.actions {
+            let Some(view) = writer.catalog.view(&alter.name.name).cloned() else {
+                return Err(undefined(&alter.name.name).at(alter.name.position));
+            };
+            match action {
+                Action::Rename(to) => rename::rename_view(&mut writer.catalog, &view, to)?,
+                Action::Nothing => {}
+                _ => return Err(not_a_table(&alter.name)),
+            }
+        }
+        Ok(())
+    })
+}
+
+fn rename_index(db: &Stoppable<'_>, alter: &AlterTable) -> Result<()> {
+    db.write(|writer| {
+        for action in &alter.actions {
+            match action {
+                Action::Rename(to) => {
+                    if !rename::rename_index(&mut writer.catalog, &alter.name.name, to)? {
+                        return Err(undefined(&alter.name.name).at(alter.name.position));
+                    }
+                }
+                Action::Nothing => {}
+                _ => return Err(not_a_table(&alter.name)),
+            }
+        }
+        Ok(())
+    })
+}
+
+fn not_a_table(name: &RelationName) -> SqlError {
+    SqlError::invalid(format!("{:?} is not a table", name.name)).code("42809").at(name.position)
+}
+
+/// Publishes a change that leaves rows and keys as they are: indexes and segments may come and go.
+fn adapt(writer: &mut Writer<'_>, alteration: Alteration) -> Result<()> {
+    let Alteration { before, mut after, .. } = alteration;
+    for index in &before.indexes {
+        if !after.indexes.iter().any(|other| other.root.id == index.root.id) {
+            writer.free_tree(&index.root)?;
+        }
+    }
+    for index in 0..after.indexes.len() {
+        if !before.indexes.iter().any(|other| other.root.id == after.indexes[index].root.id) {
+            after.indexes[index].root = index_rows(writer, &after, index)?;
+        }
+    }
+    if before.segments.is_some() != after.segments.is_some() || before.bloom != after.bloom {
+        if after.segments.is_some() {
+            let root = before.segments.unwrap_or_else(|| SegmentsRoot::empty(writer.catalog.new_tree_id()));
+            after.segments = Some(segments::build(writer.trees(), &after, &root)?);
+        }
+        if let Some(root) = &before.segments {
+            segments::free(writer, &before, root)?;
+        }
+    }
+    writer.catalog.remove(&before.name);
+    writer.catalog.put(after);
+    Ok(())
+}
+
+/// Publishes a change of rows or keys: all trees are built anew.
+fn rewrite(writer: &mut Writer<'_>, alteration: Alteration, batches: Option<Batches<'_>>) -> Result<()> {
+    let Alteration { before, mut after, .. } = alteration;
+    clear_table(&mut writer.catalog, &mut after);
+    free_table(writer, &before)?;
+    writer.catalog.remove(&before.name);
+    writer.catalog.put(after.clone());
+    let Some(batches) = batches else { return Ok(()) };
+    let mut read = 0;
+    let shaped = batches.map(|batch| {
+        let batch = texts(&batch?, &after)?;
+        read += batch.num_rows() as u64;
+        let columns: Vec<usize> = (0..after.columns.len()).collect();
+        conform(&batch, &after, &columns, read - batch.num_rows() as u64 + 1)
+    });
+    let rows = load(writer, &after.name, shaped, &mut |_| {})?;
+    number_on(&mut writer.catalog, &before, &after, rows);
+    Ok(())
+}
+
+/// Sequences of columns that are new go on behind the numbers that rows have got.
+fn number_on(catalog: &mut Catalog, before: &Table, after: &Table, rows: u64) {
+    let added = after.details.iter().filter(|detail| before.position_of(detail.id).is_none());
+    let sequences: Vec<Sequence> = added
+        .filter_map(|detail| catalog.owned_sequence(after.id, detail.id).map(|sequence| Sequence::clone(sequence)))
+        .collect();
+    for sequence in sequences {
+        let last_value = sequence.start.saturating_add(sequence.increment.saturating_mul(rows as i64 - 1));
+        if rows > 0 {
+            catalog.put_sequence(Sequence { position: SequencePosition { last_value, is_called: true }, ..sequence });
+        }
+    }
+}
+
+/// Values that become text are spelled as SQL spells them.
+fn texts(batch: &RecordBatch, table: &Table) -> Result<RecordBatch> {
+    let schema = batch.schema();
+    let mut fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
+    for (position, column) in table.columns.iter().enumerate() {
+        let text = matches!(column.data_type, DataType::Text | DataType::Varchar(_) | DataType::Char(_));
+        let Some(found) = saki_postgres::types::stored_as(arrays[position].data_type()) else { continue };
+        if !text || found == DataType::Text {
+            continue;
+        }
+        let reader = ColumnReader::new(&arrays[position], &Column { data_type: found, ..column.clone() })?;
+        let spelled = (0..batch.num_rows()).map(|row| match reader.value(row) {
+            ValueRef::Null => None,
+            ValueRef::Bool(value) => Some(value.to_string()),
+            value => Some(saki_base::display(value, found).to_string()),
+        });
+        let spelled: ArrayRef = Arc::new(spelled.collect::<StringArray>());
+        fields[position] = fields[position].clone().with_data_type(arrow_schema::DataType::Utf8);
+        arrays[position] = spelled;
+    }
+    Ok(RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), arrays)?)
+}

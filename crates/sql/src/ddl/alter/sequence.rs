@@ -1,0 +1,42 @@
+//! ALTER SEQUENCE.
+
+use crate::context::StatementContext;
+use crate::database::Stoppable;
+use crate::ddl::create::sequence::set_owner;
+use crate::ddl::rename;
+use saki_catalog::{Result, Sequence, SqlError, undefined};
+use saki_postgres::statement::sequence::check;
+use saki_postgres::{Action, AlterTable};
+
+pub async fn alter_sequence(cx: &StatementContext<'_>, alter: AlterTable) -> Result<()> {
+    cx.db.blocking(move |db| publish(db, &alter)).await
+}
+
+fn publish(db: &Stoppable<'_>, alter: &AlterTable) -> Result<()> {
+    db.write(|writer| {
+        for action in &alter.actions {
+            let name = &alter.name;
+            let found = writer.catalog.sequence(&name.name).ok_or_else(|| undefined(&name.name).at(name.position))?;
+            let sequence = Sequence::clone(found);
+            match action {
+                Action::SetSequence(options) => {
+                    let position = db.sequences.take(&sequence);
+                    let mut sequence = options.change(Sequence { position, ..sequence })?;
+                    check(&sequence)?;
+                    set_owner(&writer.catalog, &mut sequence, options)?;
+                    writer.catalog.put_sequence(sequence);
+                }
+                Action::Rename(to) => {
+                    rename::rename_sequence(&mut writer.catalog, &sequence, to)?;
+                }
+                Action::Nothing => {}
+                _ => {
+                    return Err(SqlError::invalid(format!("{:?} is not a table", name.name))
+                        .code("42809")
+                        .at(name.position));
+                }
+            }
+        }
+        Ok(())
+    })
+}

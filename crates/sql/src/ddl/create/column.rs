@@ -1,0 +1,59 @@
+//! Columns becoming a table's: their ids, defaults, and the sequences that belong to them.
+
+use datafusion::sql::sqlparser::ast::Expr;
+use saki_base::DataType;
+
+use super::constraint::free_name;
+use crate::ddl::names::stored_text;
+use saki_catalog::{Catalog, ColumnDetail, Result, SequenceOwner, SqlError, Table, nextval};
+use saki_postgres::{Generated, NewColumn, SequenceOptions};
+
+/// Adds a column at the end, without its constraints.
+pub fn add(catalog: &mut Catalog, table: &mut Table, new: &NewColumn) -> Result<()> {
+    let id = table.next_column_id;
+    table.next_column_id += 1;
+    table.columns.push(new.column.clone());
+    table.details.push(ColumnDetail {
+        id,
+        default: new.default.as_ref().and_then(default_text),
+        identity: None,
+        comment: None,
+    });
+    match &new.generated {
+        Some(generated) => add_sequence(catalog, table, table.columns.len() - 1, generated),
+        None => Ok(()),
+    }
+    .map_err(|error| error.at(new.position))
+}
+
+/// The text to store; DEFAULT NULL is none.
+pub fn default_text(expression: &Expr) -> Option<String> {
+    let text = stored_text(expression);
+    (!text.eq_ignore_ascii_case("null")).then_some(text)
+}
+
+/// Makes the sequence of a serial or identity column.
+pub fn add_sequence(catalog: &mut Catalog, table: &mut Table, position: usize, generated: &Generated) -> Result<()> {
+    let column = &table.columns[position];
+    let data_type = match column.data_type {
+        fits @ (DataType::Int2 | DataType::Int4 | DataType::Int8) => fits,
+        other => {
+            return Err(SqlError::invalid(format!(
+                "identity column type must be smallint, integer, or bigint, not {other}"
+            ))
+            .code("22023"));
+        }
+    };
+    let base = format!("{}_{}_seq", table.bare_name(), column.name);
+    let name = free_name(catalog, table, &table.schema, &base);
+    let options = SequenceOptions { data_type: Some(data_type), ..generated.options.clone() };
+    let mut sequence = options.create(catalog.new_table_id(), &name, &table.schema)?;
+    let detail = &mut table.details[position];
+    sequence.owner = Some(SequenceOwner { table: table.id, column: detail.id });
+    match generated.identity {
+        Some(identity) => detail.identity = Some(identity),
+        None => detail.default = Some(nextval(&name)),
+    }
+    catalog.put_sequence(sequence);
+    Ok(())
+}

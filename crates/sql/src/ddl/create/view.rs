@@ -1,0 +1,191 @@
+//! CREATE [OR REPLACE] VIEW.
+
+use std::collections::BTreeMap;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, CreateTableOptions};
+
+use crate::context::StatementContext;
+use crate::database::Stoppable;
+use crate::ddl::dependents::views_of;
+use crate::ddl::names::{refuse_external, taken};
+use crate::ddl::schema;
+use crate::statement::StatementResult;
+use saki_catalog::{Catalog, RelationKind, Result, SqlError, View, ViewColumn};
+use saki_postgres::statement::name_of;
+use saki_postgres::types::stored_as;
+use saki_postgres::{RelationName, dialect};
+
+/// A view to be made.
+struct NewView {
+    name: RelationName,
+    or_replace: bool,
+    if_not_exists: bool,
+    sql: String,
+    columns: Vec<ViewColumn>,
+    relations: Vec<String>,
+    uses: BTreeMap<u32, Vec<u32>>,
+}
+
+pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) -> Result<StatementResult> {
+    refuse_other_clauses(create)?;
+    let name = RelationName::read(&create.name)?;
+    refuse_external(cx, &name)?;
+    let statement = Statement::Statement(Box::new(ast::Statement::Query(create.query.clone())));
+    let references = cx.planner.context.state().resolve_table_references(&statement)?;
+    let mut relations = Vec::new();
+    for reference in references {
+        let schema = reference.schema().unwrap_or(saki_catalog::PUBLIC);
+        let relation = saki_catalog::qualified(schema, reference.table());
+        if cx.planner.names.is_external(&relation) {
+            return Err(SqlError::unsupported(format!("view {:?} over external table {relation:?}", name.name))
+                .hint("external tables are a session's"));
+        }
+        if !relations.contains(&relation) {
+            relations.push(relation);
+        }
+    }
+    let snapshot = cx.db.snapshot();
+    let plan = cx.logical_plan(statement).await?;
+    let columns = columns(create, &plan)?;
+    let optimized = cx.planner.context.state().optimize(&plan)?;
+    let uses = uses(&snapshot.catalog, &optimized)?;
+    let new = NewView {
+        name,
+        or_replace: create.or_replace,
+        if_not_exists: create.if_not_exists,
+        sql: create.query.to_string(),
+        columns,
+        relations,
+        uses,
+    };
+    cx.db.blocking(move |db| publish(db, new)).await?;
+    Ok(StatementResult::done("CREATE VIEW", 0))
+}
+
+fn publish(db: &Stoppable<'_>, new: NewView) -> Result<()> {
+    db.write(|writer| {
+        let catalog = &mut writer.catalog;
+        let NewView { name, or_replace, if_not_exists, sql, columns, relations, uses } = new;
+        if !catalog.has_schema(&name.schema) {
+            return Err(schema::undefined(&name.schema).at(name.position));
+        }
+        let id = match catalog.kind_of(&name.name) {
+            None => catalog.new_table_id(),
+            Some(RelationKind::View) if or_replace => replace(catalog, &name, &columns, &relations)?,
+            Some(_) if if_not_exists => return Ok(()),
+            Some(RelationKind::View) | Some(_) if !or_replace => return Err(taken(&name.name).at(name.position)),
+            Some(_) => {
+                return Err(SqlError::invalid(format!("{:?} is not a view", name.name))
+                    .code("42809")
+                    .at(name.position));
+            }
+        };
+        let RelationName { schema, name, .. } = name;
+        catalog.put_view(View { id, name, schema, sql, columns, relations, uses, comment: None });
+        Ok(())
+    })
+}
+
+/// The id of the view to be replaced, whose columns must stay the first of the new one.
+fn replace(
+    catalog: &Catalog,
+    name: &RelationName,
+    columns: &[ViewColumn],
+    relations: &[String],
+) -> Result<saki_base::TableId> {
+    let invalid = |message: String| Err(SqlError::invalid(message).code("42P16").at(name.position));
+    let Some(before) = catalog.view(&name.name) else { return Err(SqlError::internal("a view is gone")) };
+    if columns.len() < before.columns.len() {
+        return invalid("cannot drop columns from view".into());
+    }
+    for (old, new) in before.columns.iter().zip(columns) {
+        if old.name != new.name {
+            return invalid(format!("cannot change name of view column {:?} to {:?}", old.name, new.name));
+        }
+        if old.data_type != new.data_type {
+            return invalid(format!("cannot change data type of view column {:?}", old.name));
+        }
+    }
+    // A view over itself would have no rows to begin with.
+    let mut over: Vec<&str> = vec![&name.name];
+    while let Some(view) = over.pop() {
+        if relations.iter().any(|relation| relation == view) {
+            return Err(SqlError::invalid(format!("view {:?} would be over itself", name.name)).code("42P17"));
+        }
+        over.extend(views_of(catalog, view).map(|view| view.name.as_str()));
+    }
+    Ok(before.id)
+}
+
+/// Names and types of a view's columns.
+fn columns(create: &ast::CreateView, plan: &LogicalPlan) -> Result<Vec<ViewColumn>> {
+    let fields = plan.schema().fields();
+    if create.columns.len() > fields.len() {
+        return Err(SqlError::invalid("CREATE VIEW specifies more column names than columns").code("42601"));
+    }
+    let mut columns: Vec<ViewColumn> = Vec::with_capacity(fields.len());
+    for (position, field) in fields.iter().enumerate() {
+        let name = create
+            .columns
+            .get(position)
+            .map_or_else(|| dialect::unmarked(field.name()), |column| name_of(&column.name));
+        if columns.iter().any(|column| column.name == name || column.source == *field.name()) {
+            return Err(SqlError::invalid(format!("column {name:?} specified more than once"))
+                .code("42701")
+                .hint("give each column of the query a name of its own"));
+        }
+        columns.push(ViewColumn { name, source: field.name().clone(), data_type: stored_as(field.data_type()) });
+    }
+    Ok(columns)
+}
+
+/// The columns of tables that a plan needs, by table: those it reads, and those that its conditions on a scan name.
+fn uses(catalog: &Catalog, plan: &LogicalPlan) -> Result<BTreeMap<u32, Vec<u32>>> {
+    let mut uses: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            let schema = scan.table_name.schema().unwrap_or(saki_catalog::PUBLIC);
+            let name = saki_catalog::qualified(schema, scan.table_name.table());
+            let known = catalog.get(&name);
+            if let Some(table) = known {
+                let mut positions = match &scan.projection {
+                    Some(projection) => projection.clone(),
+                    None => (0..table.columns.len()).collect(),
+                };
+                let named = scan.filters.iter().flat_map(|filter| filter.column_refs());
+                positions.extend(named.filter_map(|column| table.column(&column.name)));
+                let used = uses.entry(table.id.0).or_default();
+                used.extend(positions.into_iter().filter_map(|position| Some(table.details.get(position)?.id)));
+                used.sort_unstable();
+                used.dedup();
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(uses)
+}
+
+fn refuse_other_clauses(create: &ast::CreateView) -> Result<()> {
+    let refused = if create.materialized {
+        "MATERIALIZED"
+    } else if create.temporary {
+        "TEMPORARY"
+    } else if create.secure
+        || create.or_alter
+        || create.to.is_some()
+        || create.params.is_some()
+        || create.with_no_schema_binding
+        || !create.cluster_by.is_empty()
+        || create.copy_grants
+    {
+        "a clause of another dialect"
+    } else if !matches!(create.options, CreateTableOptions::None) {
+        "an option"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::unsupported(format!("CREATE VIEW: {refused} is not supported")))
+}

@@ -1,0 +1,33 @@
+//! LOCK TABLE.
+
+use crate::context::StatementContext;
+use crate::statement::StatementResult;
+use saki_catalog::{RelationKind, Result, SqlError, undefined};
+use saki_postgres::statement::{LockTable, object_name};
+
+/// Locks tables until the end of the transaction.
+///
+/// # Errors
+/// 25P01 outside of a transaction, which it would end with; as `SessionTransactions::lock_tables`.
+pub async fn lock_table(cx: &StatementContext<'_>, lock: &LockTable) -> Result<StatementResult> {
+    if !cx.transactions.outlives_statement() {
+        return Err(SqlError::invalid("LOCK TABLE can only be used in transaction blocks")
+            .code("25P01")
+            .hint("BEGIN first"));
+    }
+    let snapshot = cx.db.snapshot();
+    let mut wanted = Vec::with_capacity(lock.tables.len());
+    for table in &lock.tables {
+        let (name, position) = object_name(table)?;
+        match snapshot.catalog.kind_of(&name) {
+            None => return Err(undefined(&name).at(position)),
+            Some(RelationKind::Table) => wanted.push((name, lock.mode)),
+            Some(_) => return Err(SqlError::invalid(format!("{name:?} is not a table")).code("42809").at(position)),
+        }
+    }
+    cx.transactions.lock_tables(&wanted, lock.policy).await?.keep();
+    // One of them may have gone while it was waited for.
+    let snapshot = cx.db.snapshot();
+    wanted.iter().try_for_each(|(name, _)| snapshot.catalog.table(name).map(drop))?;
+    Ok(StatementResult::done("LOCK TABLE", 0))
+}

@@ -1,0 +1,41 @@
+//! Names and expressions as the catalog keeps them and statements spell them.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, visit_expressions_mut};
+
+use crate::context::StatementContext;
+use saki_catalog::{Result, SqlError};
+use saki_postgres::RelationName;
+use saki_postgres::statement::quoted;
+
+/// Refuses the name of a file that this session calls a table.
+pub fn refuse_external(cx: &StatementContext<'_>, name: &RelationName) -> Result<()> {
+    match cx.planner.names.is_external(&name.name) {
+        true => Err(taken(&name.name).at(name.position)),
+        false => Ok(()),
+    }
+}
+
+pub fn taken(name: &str) -> SqlError {
+    SqlError::invalid(format!("relation {name:?} already exists")).code("42P07")
+}
+
+/// An expression as the catalog keeps it. A name needs no cast to `regclass`.
+pub fn stored_text(expression: &Expr) -> String {
+    let mut expression = expression.clone();
+    let _ = visit_expressions_mut(&mut expression, |node: &mut Expr| {
+        if let Expr::Cast { expr, data_type, .. } = node
+            && data_type.to_string().eq_ignore_ascii_case("regclass")
+        {
+            *node = expr.as_ref().clone();
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    expression.to_string()
+}
+
+/// A relation's name as a statement has to spell it.
+pub fn quoted_relation(schema: &str, bare: &str) -> String {
+    format!("{}.{}", quoted(schema), quoted(bare))
+}

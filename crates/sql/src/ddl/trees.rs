@@ -1,0 +1,53 @@
+//! Trees and segments of tables: built, emptied, and given back.
+
+use saki_columns::SegmentsRoot;
+use saki_tree::TreeRoot;
+
+use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, Table};
+use saki_store::load::build_index;
+use saki_store::{Writer, segments};
+
+/// Rows after which a build looks whether it is still wanted.
+const ROWS_BETWEEN_CHECKS: u64 = 4096;
+
+/// Builds an index from the rows that are there.
+pub fn index_rows(writer: &mut Writer<'_>, table: &Table, index: usize) -> Result<TreeRoot> {
+    let mut sorter = writer.trees().sorter(writer.db.options.load_memory_bytes / 2);
+    let mut decoder = EntryDecoder::new(table.primary_layout());
+    let mut encoder = EntryEncoder::new(table.index_layout(&table.indexes[index]));
+    let stop = writer.stop.clone();
+    let mut entries = writer.reader().scan(&table.root);
+    for count in 0_u64.. {
+        if count.is_multiple_of(ROWS_BETWEEN_CHECKS) {
+            stop.check()?;
+        }
+        let Some((key, row)) = entries.next()? else { break };
+        decoder.decode(table, key, row, |values| encoder.encode(&mut Vec::new(), |column| values[column]))??;
+        sorter.push(&encoder.key, &encoder.row)?;
+    }
+    build_index(writer.trees(), table, index, sorter)
+}
+
+/// Gives all trees and segments of a table back.
+pub fn free_table(writer: &mut Writer<'_>, table: &Table) -> Result<()> {
+    writer.free_tree(&table.root)?;
+    for index in &table.indexes {
+        writer.free_tree(&index.root)?;
+    }
+    if let Some(root) = &table.segments {
+        segments::free(writer, table, root)?;
+    }
+    Ok(())
+}
+
+/// Gives a table new trees without entries; the old ones are to be given back by who has the table as it was.
+pub fn clear_table(catalog: &mut Catalog, table: &mut Table) {
+    table.root = TreeRoot::empty(catalog.new_tree_id());
+    for index in &mut table.indexes {
+        index.root = TreeRoot::empty(catalog.new_tree_id());
+    }
+    table.segments = table.segments.map(|_| SegmentsRoot::empty(catalog.new_tree_id()));
+    table.next_row_id = 0;
+    table.statistics = None;
+    table.layout_version += 1;
+}

@@ -1,0 +1,21 @@
+//! What keeps tables in order: VACUUM, REINDEX, ANALYZE and CHECKPOINT.
+
+mod analyze;
+mod vacuum;
+
+pub use self::analyze::analyze;
+pub use self::vacuum::vacuum;
+use crate::context::StatementContext;
+use crate::statement::StatementResult;
+use saki_catalog::Result;
+use saki_store::Pace;
+
+/// CHECKPOINT: newer rows go to the base.
+pub async fn checkpoint(cx: &StatementContext<'_>) -> Result<StatementResult> {
+    let merged = cx.db.blocking(|db| {
+        db.checkpoint(&Pace::full())?;
+        db.release_merged()
+    });
+    merged.await?;
+    Ok(StatementResult::done("CHECKPOINT", 0))
+}

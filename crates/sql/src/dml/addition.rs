@@ -1,0 +1,119 @@
+//! Rows that come as batches, by COPY or from a query: few go to the delta, many straight to the base.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::sqlparser::ast::SelectItem;
+use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
+
+use super::bulk::{is_filled_by, load_stream, places_now};
+use super::change::{ChangeStatement, Concern, Work, answer, change};
+use super::insert::add;
+use super::query::{relation, select, stand_in};
+use super::writer::RowWriter;
+use crate::constraint::{Defaults, RowChecks};
+use crate::context::StatementContext;
+use crate::statement::StatementResult;
+use crate::transaction::{Change, ChangeEnv};
+use saki_catalog::convert::conform;
+use saki_catalog::{Result, SqlError, Table};
+use saki_plan::StandIns;
+
+/// Rows from which on building base pages is worth keeping transactions out.
+const MANY_ROWS: usize = 32_768;
+
+/// Batches to be added to columns of a table.
+struct Addition {
+    batches: Vec<RecordBatch>,
+    /// The table as it was when the batches began to come.
+    seen: Arc<Table>,
+    columns: Vec<usize>,
+}
+
+impl ChangeStatement for Addition {
+    fn plan<'a>(&'a self, cx: &'a StatementContext<'_>, env: &'a ChangeEnv<'a>) -> BoxFuture<'a, Result<Work>> {
+        Box::pin(async move {
+            let table = Arc::clone(env.snapshot.catalog.table(&self.seen.name)?);
+            let columns = places_now(&self.seen, &self.columns, &table)?;
+            let batches = completed(cx, env, &table, &self.batches, &columns).await?;
+            let checks = RowChecks::new(&cx.planner.state(), &table)?;
+            Ok(Box::new(move |change: &mut Change<'_, '_>| {
+                let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
+                let mut rows = 0;
+                for batch in &batches {
+                    checks.check(batch)?;
+                    add(&mut writer, change, batch, rows as u64 + 1)?;
+                    rows += batch.num_rows();
+                }
+                Ok(answer("COPY", rows, None))
+            }) as Work)
+        })
+    }
+}
+
+/// Batches of some columns of a table as batches of all, the others at their defaults.
+async fn completed(
+    cx: &StatementContext<'_>,
+    env: &ChangeEnv<'_>,
+    table: &Table,
+    batches: &[RecordBatch],
+    columns: &[usize],
+) -> Result<Vec<RecordBatch>> {
+    const COPIED: &str = "copied rows";
+    let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(Vec::new()) };
+    let is_default = |column: usize| !columns.contains(&column) && table.has_default(column);
+    if !(0..table.columns.len()).any(is_default) {
+        let mut first = 1;
+        let mut conformed = Vec::with_capacity(batches.len());
+        for batch in batches {
+            conformed.push(conform(batch, table, columns, first)?);
+            first += batch.num_rows() as u64;
+        }
+        return Ok(conformed);
+    }
+    let copied = stand_in(arrow::compute::concat_batches(&schema, batches)?)?;
+    let all = select(vec![SelectItem::Wildcard(Default::default())], vec![relation(COPIED, None)?], None)?;
+    let (query, columns) = Defaults::new(&env.snapshot.catalog, table).complete(all, columns)?;
+    let rows = cx.rows_of(&env.with_stand_ins(StandIns::from([(COPIED.to_owned(), copied)])), query).await?;
+    Ok(vec![conform(&rows, table, &columns, 1)?])
+}
+
+/// Adds what a stream gives to columns of a table: all of it, or nothing. The number of rows.
+pub async fn write_stream(
+    cx: &StatementContext<'_>,
+    mut rows: SendableRecordBatchStream,
+    table: Arc<Table>,
+    columns: Vec<usize>,
+) -> Result<u64> {
+    let is_whole = !is_filled_by(&table, &columns) || cx.transactions.outlives_statement();
+    let mut batches = Vec::new();
+    let mut count = 0;
+    let mut is_over = false;
+    while is_whole || count < MANY_ROWS {
+        match rows.next().await {
+            Some(batch) => {
+                let batch = batch?;
+                count += batch.num_rows();
+                batches.push(batch);
+            }
+            None => {
+                is_over = true;
+                break;
+            }
+        }
+    }
+    if is_over {
+        let addition = Addition { batches, seen: table, columns };
+        return match change(cx, Concern::Related(&addition.seen.name), &addition).await? {
+            StatementResult::Done { rows, .. } => Ok(rows),
+            _ => Err(SqlError::internal("an addition of rows answered with rows")),
+        };
+    }
+    let schema = rows.schema();
+    let all = stream::iter(batches.into_iter().map(Ok)).chain(rows);
+    let all: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema, all));
+    load_stream(cx, all, table, columns).await
+}

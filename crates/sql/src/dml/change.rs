@@ -1,0 +1,162 @@
+//! A statement that changes rows: gets its snapshot, works, and works again if another transaction was in the way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use futures::future::BoxFuture;
+use saki_mvcc::{Holder, Receipt};
+use tokio::sync::OwnedMutexGuard;
+
+use super::references::related;
+use crate::context::StatementContext;
+use crate::statement::StatementResult;
+use crate::transaction::{Change, ChangeEnv, Refusal, Transactions, is_unchanged};
+use saki_catalog::{Catalog, Result, SqlError};
+use saki_plan::Reads;
+use saki_store::ReadView;
+use saki_store::locks::{LockMode, Policy};
+
+/// Pause before a statement runs again when nobody can be waited for.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Makes the changes that were planned.
+pub type Work = Box<dyn FnOnce(&mut Change<'_, '_>) -> Result<StatementResult, Refusal> + Send>;
+
+/// A statement that changes rows, before it is known which.
+pub trait ChangeStatement: Send + Sync {
+    /// Reads what it needs as `env` says, and says what to change.
+    fn plan<'a>(&'a self, cx: &'a StatementContext<'_>, env: &'a ChangeEnv<'a>) -> BoxFuture<'a, Result<Work>>;
+}
+
+/// What an attempt came to.
+enum Attempt {
+    Done(StatementResult, Option<Receipt>),
+    Again(Option<Holder>),
+}
+
+/// Tables that a statement changes rows of, or holds rows of.
+pub enum Concern<'n> {
+    /// One, and those that foreign keys make it look at or change.
+    Related(&'n str),
+    /// One alone.
+    Table(&'n str),
+}
+
+impl Concern<'_> {
+    fn tables(&self, catalog: &Catalog) -> Vec<String> {
+        let (name, with_others) = match self {
+            Self::Related(name) => (name, true),
+            Self::Table(name) => (name, false),
+        };
+        let found = catalog.get(name).filter(|_| with_others);
+        found.map_or_else(|| vec![(*name).to_owned()], |table| related(catalog, table))
+    }
+}
+
+/// Runs a statement that changes rows of the tables it is concerned with.
+pub async fn change(
+    cx: &StatementContext<'_>,
+    concern: Concern<'_>,
+    statement: &dyn ChangeStatement,
+) -> Result<StatementResult> {
+    cx.db.writable()?;
+    if cx.db.engine.get().is_none() {
+        cx.db.blocking(|db| db.engine().map(drop)).await?;
+    }
+    loop {
+        let mut transactions = cx.transactions.lock_owned().await;
+        transactions.make_ready()?;
+        match attempt(cx, transactions, &concern, statement).await? {
+            Attempt::Done(result, receipt) => {
+                cx.transactions.acknowledge(receipt).await?;
+                return Ok(result);
+            }
+            Attempt::Again(Some(holder)) => cx.transactions.wait_for(holder).await?,
+            Attempt::Again(None) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn attempt(
+    cx: &StatementContext<'_>,
+    mut transactions: OwnedMutexGuard<Transactions>,
+    concern: &Concern<'_>,
+    statement: &dyn ChangeStatement,
+) -> Result<Attempt> {
+    transactions.refuse_read_only()?;
+    let Some(view) = locked_view(cx, &mut transactions, concern).await? else {
+        return transactions.conflict(None).map(Attempt::Again);
+    };
+    let savepoint = transactions.within(|transaction| transaction.savepoint())?;
+    let env = Arc::new(cx.env_of(view));
+    let reads = Reads::of(&env);
+    let work = match statement.plan(cx, &ChangeEnv::new(env, &reads)).await {
+        Ok(work) => work,
+        Err(error) => {
+            transactions.fail();
+            return Err(error);
+        }
+    };
+    let read = reads.track(&mut *transactions)?;
+    if transactions.hold_for_reading(read.view()).await? {
+        return transactions.conflict(None).map(Attempt::Again);
+    }
+    transactions.begin_work(savepoint);
+    let db = Arc::clone(cx.db);
+    let worked = tokio::task::spawn_blocking(move || {
+        let worked = transactions.within(|transaction| work(&mut Change::new(&db, &read, transaction)));
+        (worked, transactions)
+    });
+    let (worked, mut transactions) =
+        worked.await.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?;
+    match worked? {
+        Ok(result) => {
+            transactions.end_work();
+            match transactions.end_statement() {
+                Ok(receipt) => Ok(Attempt::Done(result, receipt)),
+                Err(refusal) => transactions.refused(refusal).map(Attempt::Again),
+            }
+        }
+        Err(refusal) => {
+            transactions.within(|transaction| transaction.rollback_to(savepoint))?;
+            transactions.end_work();
+            transactions.refused(refusal).map(Attempt::Again)
+        }
+    }
+}
+
+/// What a statement sees, with the tables that it is concerned with locked; `None` if that is another table, or
+/// another definition of one, than the newest, to which alone rows may be added.
+async fn locked_view(
+    cx: &StatementContext<'_>,
+    transactions: &mut Transactions,
+    concern: &Concern<'_>,
+) -> Result<Option<Arc<ReadView>>> {
+    let mut tables = concern.tables(&cx.db.snapshot().catalog);
+    let locked = transactions.statement_locks();
+    let newest = loop {
+        let wanted: Vec<_> = tables.iter().map(|name| (name.clone(), LockMode::RowExclusive)).collect();
+        let newest = transactions.lock_named(cx.db, &wanted, Policy::Wait).await?;
+        let now = concern.tables(&newest.catalog);
+        if now == tables {
+            break newest;
+        }
+        tables = now;
+    };
+    tables.iter().try_for_each(|table| newest.catalog.table(table).map(drop))?;
+    let view = transactions.statement_view(cx.db)?;
+    locked.keep();
+    let seen = &view.snapshot;
+    let is_newest =
+        Arc::ptr_eq(seen, &newest) || tables.iter().all(|table| is_unchanged(&seen.catalog, &newest.catalog, table));
+    Ok(is_newest.then_some(view))
+}
+
+/// What a statement answers: a count, or what RETURNING said as well.
+pub fn answer(tag: &str, rows: usize, returned: Option<RecordBatch>) -> StatementResult {
+    match returned {
+        None => StatementResult::done(tag, rows as u64),
+        Some(batch) => StatementResult::returning(tag, rows as u64, batch),
+    }
+}

@@ -1,0 +1,143 @@
+//! The queries by which a statement finds the rows that it changes, and what becomes of them.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::MemTable;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, Assignment, AssignmentTarget, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, TableWithJoins,
+};
+
+use crate::context::StatementContext;
+use saki_catalog::convert::conform;
+use saki_catalog::{Result, SqlError, Table};
+use saki_plan::QueryEnv;
+use saki_postgres::dialect;
+use saki_postgres::statement::{name_of, object_name, parse_query};
+
+/// The target of an UPDATE or DELETE.
+pub struct Target {
+    pub name: String,
+    /// What its columns are called by.
+    pub alias: Ident,
+    pub relation: TableWithJoins,
+}
+
+impl Target {
+    /// # Errors
+    /// `Unsupported` for anything but a table.
+    pub fn read(relation: &TableWithJoins) -> Result<Self> {
+        let TableFactor::Table { name, alias, .. } = &relation.relation else {
+            return Err(SqlError::unsupported(format!("{} is no table whose rows can be changed", relation.relation)));
+        };
+        if !relation.joins.is_empty() {
+            return Err(SqlError::unsupported("a join cannot be changed").hint("name other tables in FROM or USING"));
+        }
+        let (table, _) = object_name(name)?;
+        // Its own name, without its schema's.
+        let own = name.0.last().and_then(|part| part.as_ident()).map_or_else(|| table.clone(), name_of);
+        let alias = alias.as_ref().map_or_else(|| Ident::with_quote('"', own), |alias| alias.name.clone());
+        Ok(Self { name: table, alias, relation: relation.clone() })
+    }
+
+    /// A column of the target, as an expression.
+    pub fn column(&self, name: &str) -> Expr {
+        Expr::CompoundIdentifier(vec![self.alias.clone(), Ident::with_quote('"', name)])
+    }
+
+    /// What stands for its alias in RETURNING.
+    pub fn alias_name(&self) -> String {
+        name_of(&self.alias)
+    }
+}
+
+/// An expression under a name that no column of a user's has.
+pub fn named(expr: Expr, name: String) -> SelectItem {
+    SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) }
+}
+
+/// `SELECT items FROM relations WHERE selection`.
+pub fn select(items: Vec<SelectItem>, relations: Vec<TableWithJoins>, selection: Option<Expr>) -> Result<Query> {
+    let mut query = *parse_query("SELECT 1")?;
+    let select = body(&mut query)?;
+    select.projection = items;
+    select.from = relations;
+    select.selection = selection;
+    Ok(query)
+}
+
+fn body(query: &mut Query) -> Result<&mut Select> {
+    match query.body.as_mut() {
+        SetExpr::Select(select) => Ok(select),
+        _ => Err(SqlError::internal("a query that was made here is none")),
+    }
+}
+
+/// A table under an alias.
+pub fn relation(name: &str, alias: Option<&Ident>) -> Result<TableWithJoins> {
+    let mut query = *parse_query("SELECT 1 FROM t")?;
+    let select = body(&mut query)?;
+    let mut relation = select.from.pop().ok_or_else(|| SqlError::internal("a query lost its table"))?;
+    if let TableFactor::Table { name: place, alias: alias_place, .. } = &mut relation.relation {
+        *place = ObjectName::from(vec![Ident::with_quote('"', name)]);
+        *alias_place =
+            alias.map(|alias| TableAlias { explicit: true, name: alias.clone(), columns: Vec::new(), at: None });
+    }
+    Ok(relation)
+}
+
+/// What SET assigns: a column of the table each, and its new value; `None` for DEFAULT.
+pub fn assignments(table: &Table, list: &[Assignment]) -> Result<Vec<(usize, Option<Expr>)>> {
+    let mut assigned: Vec<(usize, Option<Expr>)> = Vec::new();
+    for Assignment { target, value } in list {
+        let pairs: Vec<(&ObjectName, &Expr)> = match (target, value) {
+            (AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
+            (AssignmentTarget::Tuple(names), Expr::Tuple(values)) if names.len() == values.len() => {
+                names.iter().zip(values).collect()
+            }
+            (AssignmentTarget::Tuple(_), _) => {
+                return Err(SqlError::unsupported(format!("SET {target} = {value} is not supported"))
+                    .hint("give as many values as columns, or set each column by itself"));
+            }
+        };
+        for (name, value) in pairs {
+            let (name, position) = object_name(name)?;
+            let column = table.column(&name).ok_or_else(|| {
+                SqlError::invalid(format!("table {} has no column {name:?}", table.name)).code("42703").at(position)
+            })?;
+            if assigned.iter().any(|(other, _)| *other == column) {
+                return Err(SqlError::invalid(format!("column {name:?} is set twice")).code("42601").at(position));
+            }
+            assigned.push((column, (!is_default(value)).then(|| value.clone())));
+        }
+    }
+    Ok(assigned)
+}
+
+/// Whether a value is the keyword DEFAULT.
+fn is_default(value: &Expr) -> bool {
+    let Expr::Identifier(name) = value else { return false };
+    name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default")
+}
+
+/// Rows as a table that a query can name.
+pub fn stand_in(batch: RecordBatch) -> Result<Arc<dyn TableProvider>> {
+    Ok(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?))
+}
+
+/// How many columns a query gives.
+pub async fn width_of(cx: &StatementContext<'_>, env: &Arc<QueryEnv>, query: &Query) -> Result<usize> {
+    let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query.clone()))));
+    let (plan, _) = cx.planner.plan_in(env, async |state| dialect::plan(state, statement).await).await?;
+    Ok(plan.schema().fields().len())
+}
+
+/// Columns of a batch from `first` on as a batch of a whole table.
+pub fn table_batch(batch: &RecordBatch, table: &Table, first: usize) -> Result<RecordBatch> {
+    let columns: Vec<usize> = (first..first + table.columns.len()).collect();
+    let all: Vec<usize> = (0..table.columns.len()).collect();
+    conform(&batch.project(&columns)?, table, &all, 1)
+}

@@ -1,0 +1,57 @@
+//! The rows that a change has found: their columns as they were, in the query that finds them.
+
+use std::collections::HashSet;
+
+use arrow::compute::take_record_batch;
+use arrow_array::{RecordBatch, UInt32Array};
+use datafusion::sql::sqlparser::ast::SelectItem;
+
+use super::find::{Target, named, table_batch};
+use saki_catalog::{ColumnReader, EntryEncoder, ROW_ID, Result, Table};
+
+/// All columns of the target, and the hidden row id where there is one.
+pub fn old_columns(table: &Table, target: &Target) -> Vec<SelectItem> {
+    let columns = table.columns.iter().enumerate();
+    let mut items: Vec<SelectItem> =
+        columns.map(|(place, column)| named(target.column(&column.name), format!("old {place}"))).collect();
+    if table.primary_key.is_empty() {
+        items.push(named(target.column(ROW_ID), "old id".into()));
+    }
+    items
+}
+
+/// Readers of what [`old_columns`] gave: `before` its columns as the table's, `found` all of it.
+pub fn old_readers<'b>(
+    before: &'b RecordBatch,
+    found: &'b RecordBatch,
+    table: &Table,
+) -> Result<Vec<ColumnReader<'b>>> {
+    let mut readers = Vec::with_capacity(table.columns.len() + 1);
+    for (array, column) in before.columns().iter().zip(&table.columns) {
+        readers.push(ColumnReader::new(array, column)?);
+    }
+    if table.primary_key.is_empty() {
+        readers.push(ColumnReader::new(found.column(table.columns.len()), &table.row_id_column())?);
+    }
+    Ok(readers)
+}
+
+/// A join may find a row more than once: then one of its partners counts, as in PostgreSQL.
+pub fn first_of_each(found: &RecordBatch, table: &Table) -> Result<RecordBatch> {
+    let before = table_batch(found, table, 0)?;
+    let readers: Vec<ColumnReader<'_>> = old_readers(&before, found, table)?;
+    let mut encoder = EntryEncoder::new(table.primary_layout());
+    let mut scratch = Vec::new();
+    let mut seen = HashSet::new();
+    let mut rows = Vec::with_capacity(found.num_rows());
+    for row in 0..found.num_rows() {
+        encoder.encode_row(&mut scratch, &readers, row)?;
+        if seen.insert(encoder.key.clone()) {
+            rows.push(row as u32);
+        }
+    }
+    if rows.len() == found.num_rows() {
+        return Ok(found.clone());
+    }
+    Ok(take_record_batch(found, &UInt32Array::from(rows))?)
+}

@@ -1,0 +1,92 @@
+//! What a fast statement is compiled to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow_schema::SchemaRef;
+use saki_base::{DataType, TableId};
+
+use super::expr::Expr;
+use super::range::Range;
+use saki_catalog::{EntryLayout, Table};
+use saki_store::Snapshot;
+
+/// A compiled statement.
+#[derive(Debug)]
+pub struct FastPlan {
+    pub(super) table: String,
+    /// Whose layout it was compiled against.
+    pub(super) delta: TableId,
+    /// The generation in which the table was last seen to be free of rules that changes of rows have to follow.
+    pub(super) free_in: AtomicU64,
+    /// Of the table's primary entries.
+    pub(super) layout: Arc<EntryLayout>,
+    pub(super) operation: Operation,
+    /// Types of the parameters, by number.
+    pub parameters: Vec<DataType>,
+    /// Columns of the answer, in order: name and type; none for changes.
+    pub output: Vec<(String, DataType)>,
+    pub(super) schema: Option<SchemaRef>,
+}
+
+/// What it does.
+#[derive(Debug)]
+pub enum Operation {
+    /// Table columns of the answer.
+    Select {
+        key: Vec<Expr>,
+        columns: Vec<usize>,
+    },
+    /// The same of several rows.
+    Range {
+        range: Range,
+        columns: Vec<usize>,
+    },
+    Update {
+        key: Vec<Expr>,
+        assigned: Vec<(usize, Expr)>,
+    },
+    Delete {
+        key: Vec<Expr>,
+    },
+    /// A value for each column of the table.
+    Insert {
+        values: Vec<Expr>,
+    },
+}
+
+impl FastPlan {
+    /// Its command.
+    pub fn verb(&self) -> &'static str {
+        match self.operation {
+            Operation::Select { .. } | Operation::Range { .. } => "SELECT",
+            Operation::Update { .. } => "UPDATE",
+            Operation::Delete { .. } => "DELETE",
+            Operation::Insert { .. } => "INSERT",
+        }
+    }
+
+    /// The answer's columns, as a query plan would name them; `None` for changes.
+    pub fn schema(&self) -> Option<SchemaRef> {
+        self.schema.clone()
+    }
+
+    /// Whether it changes rows.
+    pub fn is_change(&self) -> bool {
+        !matches!(self.operation, Operation::Select { .. } | Operation::Range { .. })
+    }
+
+    /// Whether its table, which is in this snapshot, still has no constraint that a change would have to look at. They
+    /// may come without a change of layout, so it is looked once in each generation.
+    pub(super) fn is_free_of_rules(&self, snapshot: &Snapshot, table: &Table) -> bool {
+        let generation = snapshot.generation().0;
+        if self.free_in.load(Ordering::Relaxed) == generation {
+            return true;
+        }
+        let is_free = table.is_free_of_rules(&snapshot.catalog);
+        if is_free {
+            self.free_in.store(generation, Ordering::Relaxed);
+        }
+        is_free
+    }
+}

@@ -1,0 +1,121 @@
+//! Columns of a result as clients are told of them: those that are columns of tables have their types and lengths.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use saki_base::DataType;
+
+use saki_catalog::Table;
+use saki_plan::SnapshotTable;
+use saki_postgres::pg_catalog::{is_letter, relation_oid, type_of};
+use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE};
+
+/// What is known of each column of a result besides its Arrow type.
+pub struct Described(Vec<Option<Origin>>);
+
+/// Where a column of a result comes from.
+enum Origin {
+    Table {
+        data_type: DataType,
+        /// The oid of the table, and the column's number in it from 1.
+        place: (i64, usize),
+    },
+    /// A column of a system relation, of type `"char"`.
+    Letter,
+}
+
+impl Origin {
+    fn new(table: &Table, column: usize) -> Option<Self> {
+        let data_type = table.columns.get(column)?.data_type;
+        Some(Self::Table { data_type, place: (relation_oid(table.id.0), column + 1) })
+    }
+
+    fn of_system(relation: &TableReference, column: &str) -> Option<Self> {
+        is_letter(relation.schema()?, relation.table(), column).then_some(Self::Letter)
+    }
+
+    fn metadata(&self) -> HashMap<String, String> {
+        let known = match self {
+            Self::Letter => vec![(PG_TYPE, "char".to_owned())],
+            Self::Table { data_type, place: (table, column) } => {
+                let (name, modifier) = type_of(*data_type);
+                let mut known = vec![(PG_TABLE, table.to_string()), (PG_COLUMN, column.to_string())];
+                if modifier >= 0 {
+                    known.extend([(PG_TYPE, name.to_owned()), (PG_MODIFIER, modifier.to_string())]);
+                }
+                known
+            }
+        };
+        known.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+impl Described {
+    pub fn of(plan: &LogicalPlan) -> Self {
+        Self(plan.schema().columns().iter().map(|column| origin(plan, column)).collect())
+    }
+
+    /// Of columns of one table, by their positions.
+    pub fn of_table(table: &Table, columns: &[usize]) -> Self {
+        Self(columns.iter().map(|column| Origin::new(table, *column)).collect())
+    }
+
+    /// The schema with it as metadata of the fields: [`PG_TABLE`] and [`PG_COLUMN`], and [`PG_TYPE`] and
+    /// [`PG_MODIFIER`] of types that have a length or precision.
+    pub fn apply(&self, schema: &SchemaRef) -> SchemaRef {
+        if self.0.iter().all(Option::is_none) {
+            return Arc::clone(schema);
+        }
+        let mut fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        for (field, origin) in fields.iter_mut().zip(&self.0) {
+            if let Some(origin) = origin {
+                field.set_metadata(origin.metadata());
+            }
+        }
+        Arc::new(Schema::new(fields))
+    }
+}
+
+/// The table's column that a column of a plan is.
+fn origin(plan: &LogicalPlan, column: &Column) -> Option<Origin> {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            let provider = source_as_provider(&scan.source).ok()?;
+            match provider.downcast_ref::<SnapshotTable>() {
+                Some(SnapshotTable { table, .. }) => Origin::new(table, table.column(&column.name)?),
+                None => Origin::of_system(&scan.table_name, &column.name),
+            }
+        }
+        LogicalPlan::Projection(projection) => {
+            let mut expr = projection.expr.get(position(&projection.schema, column)?)?;
+            while let Expr::Alias(alias) = expr {
+                expr = &alias.expr;
+            }
+            match expr {
+                Expr::Column(column) => origin(&projection.input, column),
+                _ => None,
+            }
+        }
+        LogicalPlan::SubqueryAlias(alias) => {
+            let below = alias.input.schema().columns();
+            origin(&alias.input, below.get(position(&alias.schema, column)?)?)
+        }
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Distinct(_)
+        | LogicalPlan::Join(_)
+        | LogicalPlan::Window(_) => {
+            plan.inputs().into_iter().find(|input| input.schema().has_column(column)).and_then(|i| origin(i, column))
+        }
+        _ => None,
+    }
+}
+
+fn position(schema: &DFSchema, column: &Column) -> Option<usize> {
+    schema.maybe_index_of_column(column)
+}

@@ -1,0 +1,211 @@
+//! A session's planner: what names and functions stand for, and plans made of queries over a given snapshot.
+//!
+//! It knows nothing of transactions: whoever asks says what is read ([`QueryEnv`]), and answers for it.
+
+mod described;
+mod names;
+mod sequence;
+mod state;
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use datafusion::execution::TaskContext;
+use datafusion::execution::context::{SessionContext, SessionState};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
+use parking_lot::Mutex;
+
+pub use self::described::Described;
+pub use self::names::PublicSchema;
+use self::names::SakiCatalog;
+pub use self::sequence::SessionSequences;
+use crate::database::Database;
+use saki_catalog::{Result, SqlError};
+use saki_plan::execution::memory;
+use saki_plan::nested_loops::{nested_loops, physical_plan};
+use saki_plan::{PlanCache, QueryEnv, Settings, Sighting, TrackReads, Tracked, Untracked, plan_cache};
+use saki_postgres::{SystemCatalog, dialect, pg_catalog};
+use saki_store::ReadView;
+
+/// A query that can run, once its reads are tracked.
+pub struct Planned<P = Tracked> {
+    pub plan: P,
+    pub context: Arc<TaskContext>,
+    /// What it reads.
+    pub view: Arc<ReadView>,
+    /// Its columns as clients are told of them.
+    pub schema: SchemaRef,
+}
+
+impl Planned<Untracked> {
+    /// The query, ready to run.
+    ///
+    /// # Errors
+    /// As [`TrackReads::track`].
+    pub fn track(self, reads: &mut impl TrackReads) -> Result<Planned> {
+        let Self { plan, context, view, schema } = self;
+        Ok(Planned { plan: plan.track(reads)?, context, view, schema })
+    }
+}
+
+/// What there is for a query before it is planned.
+enum Known {
+    Plan(Planned<Untracked>),
+    Sighted(Sighting),
+}
+
+/// Plans queries with a session's names, functions and settings.
+pub struct Planner {
+    pub names: Arc<PublicSchema>,
+    /// Functions, and files that the session gave names to.
+    pub context: SessionContext,
+    plans: Arc<PlanCache>,
+    /// What plans are made with, and the settings it belongs to. Held while a statement is planned: names mean the
+    /// tables of its snapshot then.
+    planning: tokio::sync::Mutex<Option<(Settings, SessionState)>>,
+    /// How plans run that are not made anew, and the settings it belongs to.
+    context_of: Mutex<Option<(Settings, Arc<TaskContext>)>>,
+}
+
+impl Planner {
+    pub fn new(db: &Database, system: &Arc<SystemCatalog>, sequences: &Arc<SessionSequences>) -> Self {
+        let names = Arc::new(PublicSchema::default());
+        let context = SessionContext::new_with_state(state::new_state());
+        system.register(&context);
+        let catalog = SakiCatalog { public: Arc::clone(&names), system: Arc::clone(system) };
+        context.register_catalog("saki", Arc::new(catalog));
+        sequence::register(&context, sequences);
+        names.plan_views_by(context.state_weak_ref());
+        let plans = Arc::clone(&db.plans);
+        Self { names, context, plans, planning: tokio::sync::Mutex::default(), context_of: Mutex::default() }
+    }
+
+    /// What expressions are planned with.
+    pub fn state(&self) -> SessionState {
+        self.context.state()
+    }
+
+    /// How plans run under `settings`.
+    fn task_context(&self, settings: &Settings) -> Result<Arc<TaskContext>> {
+        let mut known = self.context_of.lock();
+        match &*known {
+            Some((of, context)) if of == settings => Ok(Arc::clone(context)),
+            _ => {
+                let runtime = memory::runtime(settings.query_memory)?;
+                let state = state::with_settings(self.state(), settings);
+                let context = Arc::new(TaskContext::from(&state).with_runtime(runtime));
+                *known = Some((settings.clone(), Arc::clone(&context)));
+                Ok(context)
+            }
+        }
+    }
+
+    /// The plan of a query, one that is kept if there is one.
+    pub async fn plan(&self, query: &ast::Statement, env: &Arc<QueryEnv>) -> Result<Planned<Untracked>> {
+        match self.known(query, env)? {
+            Known::Plan(planned) => Ok(planned),
+            Known::Sighted(sighting) => Ok(self.plan_anew(query, env, sighting).await?.0),
+        }
+    }
+
+    /// The same for a query that leaves parameters open; `None` if it has to be planned with their values in its text.
+    pub async fn plan_open(&self, query: &ast::Statement, env: &Arc<QueryEnv>) -> Result<Option<Planned<Untracked>>> {
+        match self.known(query, env)? {
+            Known::Plan(planned) => Ok(Some(planned)),
+            Known::Sighted(Sighting::First | Sighting::Refused) => Ok(None),
+            Known::Sighted(again) => match self.plan_anew(query, env, again).await {
+                Ok((planned, true)) => Ok(Some(planned)),
+                // What is wrong with the statement, if anything is, its planning with the values will say.
+                Ok((_, false)) | Err(_) => {
+                    self.plans.refuse(query);
+                    Ok(None)
+                }
+            },
+        }
+    }
+
+    /// The plan that is kept for a query, or how it has been seen before. Without a cache of plans it never has.
+    fn known(&self, query: &ast::Statement, env: &Arc<QueryEnv>) -> Result<Known> {
+        if !env.settings.plan_cache {
+            return Ok(Known::Sighted(Sighting::First));
+        }
+        Ok(match self.plans.find(query, env)? {
+            Some((plan, schema)) => {
+                let (context, view) = (self.task_context(&env.settings)?, Arc::clone(&env.view));
+                Known::Plan(Planned { plan, context, view, schema })
+            }
+            None => Known::Sighted(self.plans.sight(query)),
+        })
+    }
+
+    /// A plan, and whether it is kept.
+    async fn plan_anew(
+        &self,
+        query: &ast::Statement,
+        env: &Arc<QueryEnv>,
+        sighting: Sighting,
+    ) -> Result<(Planned<Untracked>, bool)> {
+        let statement = Statement::Statement(Box::new(query.clone()));
+        let mut known = None;
+        let planned = self.plan_in(env, async |state| {
+            let logical = dialect::plan(state, statement).await?;
+            known = Some((plan_cache::is_repeatable(&logical), Described::of(&logical)));
+            Ok(logical)
+        });
+        let (plan, context) = planned.await?;
+        let shown = dialect::shown(&plan.schema());
+        let (is_repeatable, schema) = match known {
+            Some((is_repeatable, described)) => (is_repeatable, described.apply(&shown)),
+            None => (false, shown),
+        };
+        let is_kept = match sighting {
+            Sighting::Again(statement) if is_repeatable => self.plans.keep(*statement, env, &plan, &schema)?,
+            _ => false,
+        };
+        Ok((Planned { plan, context, view: Arc::clone(&env.view), schema }, is_kept))
+    }
+
+    /// Plans what `logical` makes of names as they are in `env`.
+    pub async fn plan_in(
+        &self,
+        env: &Arc<QueryEnv>,
+        logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
+    ) -> Result<(Untracked, Arc<TaskContext>)> {
+        self.analyze_in(env, async |state| {
+            let logical = nested_loops(logical(state).await?, state, &pg_catalog::SYSTEM_SCHEMAS)?;
+            refuse_changes(&logical)?;
+            Ok((physical_plan(state, &logical, env).await?, self.task_context(&env.settings)?))
+        })
+        .await
+    }
+
+    /// What `work` makes of names as they are in `env`.
+    pub async fn analyze_in<T>(
+        &self,
+        env: &Arc<QueryEnv>,
+        work: impl AsyncFnOnce(&SessionState) -> Result<T>,
+    ) -> Result<T> {
+        let mut planning = self.planning.lock().await;
+        let known = planning.take().filter(|(settings, _)| *settings == env.settings);
+        let anew = || (env.settings.clone(), state::with_settings(self.state(), &env.settings));
+        let (_, state) = planning.insert(known.unwrap_or_else(anew));
+        // What `now()` is.
+        state.mark_start_execution();
+        self.names.enter(env);
+        let made = work(state).await;
+        self.names.leave();
+        made
+    }
+}
+
+/// Changes never go through the query planner.
+fn refuse_changes(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Dml(_) | LogicalPlan::Ddl(_) | LogicalPlan::Copy(_) => {
+            Err(SqlError::unsupported("this statement cannot be part of a query"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,144 @@
+//! What names stand for while a statement is planned: the relations of its snapshot, external tables, and system
+//! schemas.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
+use datafusion::common::Result;
+use parking_lot::RwLock;
+use saki_catalog::{PUBLIC, RelationKind, qualified};
+use saki_plan::{QueryEnv, SnapshotTable};
+use saki_postgres::{SystemCatalog, SystemSchema, view};
+
+/// The schema `public`: the snapshot's relations, and the session's external tables. Under their catalog names it has
+/// those of other schemas too.
+#[derive(Debug, Default)]
+pub struct PublicSchema {
+    env: RwLock<Option<Arc<QueryEnv>>>,
+    planner: RwLock<view::PlannerState>,
+    external: RwLock<BTreeMap<String, Arc<dyn TableProvider>>>,
+}
+
+impl PublicSchema {
+    /// From now on names mean the tables of this statement's snapshot.
+    pub fn enter(&self, env: &Arc<QueryEnv>) {
+        *self.env.write() = Some(Arc::clone(env));
+    }
+
+    /// Lets go of the snapshot.
+    pub fn leave(&self) {
+        *self.env.write() = None;
+    }
+
+    /// Whose functions and settings the queries of views are planned with.
+    pub fn plan_views_by(&self, planner: view::PlannerState) {
+        *self.planner.write() = planner;
+    }
+
+    pub fn is_external(&self, name: &str) -> bool {
+        self.external.read().contains_key(name)
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for PublicSchema {
+    fn table_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.external.read().keys().cloned().collect();
+        if let Some(env) = self.env.read().as_ref() {
+            let catalog = &env.snapshot.catalog;
+            names.extend(catalog.tables().filter(|t| t.schema == PUBLIC).map(|table| table.name.clone()));
+            names.extend(catalog.views().filter(|v| v.schema == PUBLIC).map(|view| view.name.clone()));
+        }
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let env = self.env.read().clone();
+        if let Some(stand_in) = env.as_ref().and_then(|env| env.stand_ins.get(name)) {
+            return Ok(Some(Arc::clone(stand_in)));
+        }
+        if let Some(external) = self.external.read().get(name) {
+            return Ok(Some(Arc::clone(external)));
+        }
+        let Some(env) = env else { return Ok(None) };
+        if let Some(view) = env.snapshot.catalog.view(name) {
+            let planner = self.planner.read().clone();
+            return Ok(Some(Arc::new(view::plan(view, &planner).await?)));
+        }
+        let Some(table) = env.snapshot.catalog.get(name).map(Arc::clone) else { return Ok(None) };
+        Ok(Some(Arc::new(SnapshotTable::new(env, table)?) as Arc<dyn TableProvider>))
+    }
+
+    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.external.write().insert(name, table))
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.external.write().remove(name))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        let named = |env: &Arc<QueryEnv>| {
+            env.stand_ins.contains_key(name)
+                || matches!(env.snapshot.catalog.kind_of(name), Some(RelationKind::Table | RelationKind::View))
+        };
+        self.is_external(name) || self.env.read().as_ref().is_some_and(named)
+    }
+}
+
+/// A schema other than `public`.
+#[derive(Debug)]
+struct OtherSchema {
+    name: String,
+    public: Arc<PublicSchema>,
+}
+
+#[async_trait]
+impl SchemaProvider for OtherSchema {
+    fn table_names(&self) -> Vec<String> {
+        let env = self.public.env.read();
+        let Some(env) = env.as_ref() else { return Vec::new() };
+        let catalog = &env.snapshot.catalog;
+        let tables = catalog.tables().filter(|table| table.schema == self.name).map(|table| table.bare_name());
+        let views = catalog.views().filter(|view| view.schema == self.name).map(|view| view.bare_name());
+        tables.chain(views).map(str::to_owned).collect()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        self.public.table(&qualified(&self.name, name)).await
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.public.table_exist(&qualified(&self.name, name))
+    }
+}
+
+/// The catalog `saki` with its schemas.
+#[derive(Debug)]
+pub struct SakiCatalog {
+    pub public: Arc<PublicSchema>,
+    pub system: Arc<SystemCatalog>,
+}
+
+impl CatalogProvider for SakiCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        let of_users = match self.public.env.read().as_ref() {
+            Some(env) => env.snapshot.catalog.schema_names().map(str::to_owned).collect(),
+            None => vec![PUBLIC.to_owned()],
+        };
+        of_users.into_iter().chain(SystemSchema::names().map(str::to_owned)).collect()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        if name == PUBLIC {
+            return Some(Arc::clone(&self.public) as _);
+        }
+        let is_there = self.public.env.read().as_ref().is_some_and(|env| env.snapshot.catalog.has_schema(name));
+        match is_there {
+            true => Some(Arc::new(OtherSchema { name: name.to_owned(), public: Arc::clone(&self.public) }) as _),
+            false => SystemSchema::find(name, &self.system),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What a session knows of sequences: its last values, and whether its query feeds a publication.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use saki_base::TableId;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use crate::database::Database;
+use saki_catalog::{Result, Sequence, SequencePosition, SqlError};
+use saki_postgres::statement::parse_relation;
+use saki_store::sequence::{Block, find};
+
+/// `nextval`, `currval`, `lastval` and `setval` of one session.
+pub struct SessionSequences {
+    db: Arc<Database>,
+    /// Queries of the session that feed a publication.
+    publishing: AtomicUsize,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// What `nextval` gave last.
+    values: HashMap<TableId, i64>,
+    last: Option<TableId>,
+    /// Values of this session only, while it publishes.
+    blocks: HashMap<String, Option<Block>>,
+}
+
+/// While it lives, the session's query feeds a publication.
+pub struct Publishing<'s>(&'s SessionSequences);
+
+impl Drop for Publishing<'_> {
+    fn drop(&mut self) {
+        if self.0.publishing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let blocks = std::mem::take(&mut self.0.known.lock().blocks);
+            blocks.into_values().flatten().for_each(|block| self.0.db.sequences.give_back(block));
+        }
+    }
+}
+
+impl SessionSequences {
+    pub fn new(db: Arc<Database>) -> Arc<Self> {
+        Arc::new(Self { db, publishing: AtomicUsize::new(0), known: Mutex::default() })
+    }
+
+    /// Says that a query of this session feeds a publication from now on.
+    pub fn publishing(&self) -> Publishing<'_> {
+        self.publishing.fetch_add(1, Ordering::AcqRel);
+        Publishing(self)
+    }
+
+    /// The next value of the sequence that a text names.
+    pub fn nextval(&self, text: &str) -> Result<i64> {
+        let name = parse_relation(text)?.name;
+        let store = &**self.db.store();
+        let (id, value) = if self.publishing.load(Ordering::Acquire) > 0 {
+            let mut known = self.known.lock();
+            let block = known.blocks.entry_ref(name.as_str()).or_default();
+            store.sequences.next_unpublished(store, &name, block)?
+        } else {
+            wait(|| store.sequences.next(store, &name))?
+        };
+        let mut known = self.known.lock();
+        known.values.insert(id, value);
+        known.last = Some(id);
+        Ok(value)
+    }
+
+    /// What [`Self::nextval`] gave last for a sequence.
+    pub fn currval(&self, text: &str) -> Result<i64> {
+        let name = parse_relation(text)?.name;
+        let sequence = find(&self.db.snapshot().catalog, &name)?;
+        self.known.lock().values.get(&sequence.id).copied().ok_or_else(|| {
+            SqlError::invalid(format!(
+                "currval of sequence {:?} is not yet defined in this session",
+                sequence.bare_name()
+            ))
+            .code("55000")
+        })
+    }
+
+    /// What [`Self::nextval`] gave last.
+    pub fn lastval(&self) -> Result<i64> {
+        let known = self.known.lock();
+        let last = known.last.and_then(|id| known.values.get(&id).copied());
+        last.ok_or_else(|| SqlError::invalid("lastval is not yet defined in this session").code("55000"))
+    }
+
+    /// Moves a sequence; `is_called`: the next value is the one behind `value`.
+    pub fn setval(&self, text: &str, value: i64, is_called: bool) -> Result<i64> {
+        let name = parse_relation(text)?.name;
+        if self.publishing.load(Ordering::Acquire) > 0 {
+            return Err(SqlError::unsupported("setval in a query whose rows fill a table is not supported"));
+        }
+        wait(|| {
+            self.db.write(|writer| {
+                let sequence = find(&writer.catalog, &name)?;
+                let Sequence { min, max, .. } = *sequence;
+                if !(min..=max).contains(&value) {
+                    return Err(SqlError::data(format!(
+                        "setval: value {value} is out of bounds for sequence {:?} ({min}..{max})",
+                        sequence.bare_name()
+                    ))
+                    .code("22003"));
+                }
+                let position = SequencePosition { last_value: value, is_called };
+                let version = sequence.version + 1;
+                writer.catalog.put_sequence(Sequence { position, version, ..Sequence::clone(&sequence) });
+                Ok(sequence.id)
+            })
+        })
+        .map(|id| {
+            if is_called {
+                self.known.lock().values.insert(id, value);
+            }
+            value
+        })
+    }
+}
+
+/// Waits for storage on a thread that may run other tasks: they go elsewhere meanwhile.
+fn wait<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}

@@ -1,0 +1,73 @@
+//! What plans are made with: the rules, functions and settings of the planner.
+
+use std::sync::Arc;
+
+use datafusion::common::config::Dialect;
+use datafusion::execution::SessionStateDefaults;
+use datafusion::execution::context::SessionState;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::optimizer::Optimizer;
+use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerRule};
+use datafusion::prelude::SessionConfig;
+
+use saki_plan::{ImpliedConditions, IndexJoinRule, MergeFilters, NativeRule, OrderedPlanner, Settings, YieldingJoins};
+use saki_postgres::{Operators, dialect, pg_catalog};
+
+/// What a sort keeps back at most, to merge what it has spilled.
+const SORT_RESERVATION_BYTES: usize = 10 << 20;
+
+/// The state of a session that has set nothing.
+pub fn new_state() -> SessionState {
+    let mut config = SessionConfig::new()
+        .with_default_catalog_and_schema("saki", "public")
+        .with_create_default_catalog_and_schema(false)
+        // Ours has what PostgreSQL's has.
+        .with_information_schema(false);
+    let options = config.options_mut();
+    options.sql_parser.dialect = Dialect::PostgreSQL;
+    // 0.06 + 0.01 is 0.07 in SQL.
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.collect_spans = true;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.execution.parquet.schema_force_view_types = false;
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new().rules;
+    let after = rules.iter().position(|rule| rule.name() == "join_selection").map_or(0, |position| position + 1);
+    rules.insert(after, Arc::new(IndexJoinRule));
+    let mut logical_rules = Optimizer::new().rules;
+    logical_rules.insert(0, Arc::new(ImpliedConditions));
+    // It takes the groups of a join for determined by one table's key, and sorts them by that alone.
+    logical_rules.retain(|rule| rule.name() != "eliminate_duplicated_expr");
+    // Before rows are distributed over partitions for operators that need it.
+    let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
+    rules.insert(before, Arc::new(NativeRule));
+    rules.push(Arc::new(MergeFilters));
+    rules.push(Arc::new(YieldingJoins));
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.insert(0, Arc::new(Operators));
+    let mut state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_expr_planners(planners)
+        .with_type_planner(Arc::new(pg_catalog::TypeNames))
+        .with_optimizer_rules(logical_rules)
+        .with_physical_optimizer_rules(rules)
+        .with_query_planner(Arc::new(OrderedPlanner))
+        .build();
+    dialect::register(&mut state);
+    state
+}
+
+/// The state with a session's settings.
+pub fn with_settings(mut state: SessionState, settings: &Settings) -> SessionState {
+    let config = state.config().clone().with_target_partitions(settings.partitions);
+    *state.config_mut() = config.with_batch_size(settings.batch_rows);
+    let options = state.config_mut().options_mut();
+    options.optimizer.prefer_hash_join = settings.operators != saki_plan::Operators::Spilling;
+    if let Some(bytes) = settings.query_memory {
+        // What a sort keeps back for merging has to fit beside what it sorts.
+        options.execution.sort_spill_reservation_bytes = SORT_RESERVATION_BYTES.min(bytes / 64);
+    }
+    options.optimizer.enable_dynamic_filter_pushdown = settings.dynamic_filters;
+    options.extensions.insert(settings.native());
+    state
+}

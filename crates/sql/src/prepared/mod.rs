@@ -1,0 +1,223 @@
+//! Statements that are read once and run many times, with values for `$1`, `$2`, ….
+//!
+//! What is kept is the statement as it was read, and not a plan of it: a plan belongs to one snapshot. To run it, every
+//! placeholder is replaced by a literal of its parameter's type, and the statement takes the way of all others, so that
+//! it means the same in a transaction, and after the tables have changed. A query whose plan does not depend on some of
+//! the values is first asked for by a plan for all of them ([`OpenQuery`]).
+//!
+//! The type of a parameter that the client does not state is that of what it is compared with, combined with or stored
+//! in. The planner finds it in a *probe*, a query in which the parameter stands beside the same expressions: for
+//! a query that is itself, for a change `SELECT column = value, … FROM table WHERE condition`. What is found nowhere is
+//! text.
+
+mod literal;
+mod open_query;
+mod parameters;
+mod probe;
+mod stated_types;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
+
+use self::open_query::OpenQuery;
+pub use self::parameters::bind;
+use self::parameters::{bind_typed, placeholders, row_counts};
+use self::probe::{deleted_from, probe, returned, updated_from};
+use self::stated_types::stated_types;
+use crate::context::StatementContext;
+use crate::fast::FastPlan;
+use crate::planner::Described;
+use crate::statement::{Command, Parsed, parse};
+use saki_catalog::{Catalog, Result, SqlError};
+use saki_postgres::dialect;
+
+/// A statement that was read and analyzed, to be run with [`crate::Session::execute_prepared`].
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// `None`: the text was empty.
+    pub statement: Option<Parsed>,
+    /// By number: `$1` is the first.
+    pub parameters: Vec<DataType>,
+    /// Columns of the result; `None`: it gives no rows.
+    pub schema: Option<SchemaRef>,
+    /// The statement compiled to operations on single rows, if it is about these.
+    pub fast: Option<Arc<FastPlan>>,
+    /// The query for plans that serve many values.
+    open: Option<Arc<OpenQuery>>,
+}
+
+impl Prepared {
+    /// Of an empty text.
+    pub fn empty() -> Self {
+        Self { statement: None, parameters: Vec::new(), schema: None, fast: None, open: None }
+    }
+
+    /// Of a statement that needs no query planner; `None` if it takes one.
+    pub fn compiled(sql: &str, declared: &[Option<DataType>], catalog: &Catalog) -> Option<Self> {
+        let parsed = single(sql).ok()??;
+        let Parsed(Statement::Statement(statement)) = &parsed else { return None };
+        let fast = FastPlan::compile(statement, catalog)?;
+        let parameters: Vec<DataType> = fast.parameters.iter().map(|found| saki_exec::arrow_type(*found)).collect();
+        let is_as_declared = declared.len() <= parameters.len()
+            && declared.iter().zip(&parameters).all(|(stated, found)| stated.as_ref().is_none_or(|s| s == found));
+        if !is_as_declared {
+            return None;
+        }
+        let schema = fast.schema();
+        Some(Self { statement: Some(parsed), parameters, schema, fast: Some(Arc::new(fast)), open: None })
+    }
+
+    /// # Errors
+    /// 08P01 unless there is a value for each parameter.
+    pub fn expect_values(&self, given: usize) -> Result<()> {
+        let wanted = self.parameters.len();
+        if given != wanted {
+            return Err(SqlError::invalid(format!("{given} values for {wanted} parameters")).code("08P01"));
+        }
+        Ok(())
+    }
+}
+
+/// The one statement of a text; `None` if it is empty.
+///
+/// # Errors
+/// `Syntax`, and 42601 if there is more than one.
+pub fn single(sql: &str) -> Result<Option<Parsed>> {
+    let mut statements = parse(sql)?;
+    if statements.len() > 1 {
+        return Err(SqlError::invalid("cannot insert multiple commands into a prepared statement").code("42601"));
+    }
+    Ok(statements.pop())
+}
+
+/// A query that a plan may serve whatever its open parameters are.
+pub struct Opened<'p> {
+    /// With values for the parameters that are not open.
+    pub query: Cow<'p, ast::Statement>,
+    statement: &'p Parsed,
+}
+
+/// A prepared statement as such a query, if it is one.
+pub fn opened<'p>(prepared: &'p Prepared, values: &[ScalarValue]) -> Result<Option<Opened<'p>>> {
+    let (Some(open), Some(statement)) = (&prepared.open, &prepared.statement) else { return Ok(None) };
+    let query = match open.bind(values)? {
+        Cow::Borrowed(Parsed(Statement::Statement(query))) => Cow::Borrowed(query.as_ref()),
+        Cow::Owned(Parsed(Statement::Statement(query))) => Cow::Owned(*query),
+        _ => return Ok(None),
+    };
+    Ok(Some(Opened { query, statement }))
+}
+
+impl Opened<'_> {
+    /// The query with all values in its text.
+    pub fn bound(&self, values: &[ScalarValue]) -> Result<ast::Statement> {
+        match bind(self.statement, values)? {
+            Parsed(Statement::Statement(bound)) => Ok(*bound),
+            Parsed(other) => Err(SqlError::internal(format!("a query that became {other}"))),
+        }
+    }
+}
+
+/// Analyzes a statement. `declared` are the types that the client states, by number; fewer than there are, or `None`,
+/// leaves them to be found.
+pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Option<DataType>]) -> Result<Prepared> {
+    let count = placeholders(&parsed)?.max(declared.len());
+    let probe = probe(&parsed, &cx.db.snapshot().catalog);
+    let cast = stated_types(&parsed);
+    let is_known = |index: usize| {
+        declared.get(index).is_some_and(Option::is_some) || cast.contains_key(&format!("${}", index + 1))
+    };
+    let found = match &probe {
+        Some(_) if (0..count).all(is_known) => HashMap::new(),
+        Some(query) => parameter_types(cx, query.clone()).await.or_else(|error| match is_query(&parsed) {
+            true => Err(error),
+            // The change itself will say what is wrong with it, in its own words.
+            false => Ok(HashMap::new()),
+        })?,
+        None => HashMap::new(),
+    };
+    let row_counts = row_counts(&parsed);
+    let parameters: Vec<DataType> = (0..count)
+        .map(|index| {
+            let stated = declared.get(index).cloned().flatten();
+            let name = format!("${}", index + 1);
+            let cast = || cast.get(&name).cloned();
+            let found = || found.get(&name).cloned().flatten();
+            let counted = || row_counts.contains(&(index + 1)).then_some(DataType::Int64);
+            plain(stated.or_else(cast).or_else(counted).or_else(found).unwrap_or(DataType::Utf8))
+        })
+        .collect();
+    let schema = schema_of(cx, &parsed, &parameters).await?;
+    let open = OpenQuery::of(&parsed, &parameters).map(Arc::new);
+    Ok(Prepared { statement: Some(parsed), parameters, schema, fast: None, open })
+}
+
+async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {
+    let Parsed(statement) = query;
+    cx.analyze(async |state| {
+        let plan = dialect::plan(state, statement).await?;
+        Ok(plan.get_parameter_types()?)
+    })
+    .await
+}
+
+/// The columns that a statement gives.
+async fn schema_of(cx: &StatementContext<'_>, parsed: &Parsed, parameters: &[DataType]) -> Result<Option<SchemaRef>> {
+    let Parsed(Statement::Statement(statement)) = parsed else { return Ok(None) };
+    let query = match statement.as_ref() {
+        ast::Statement::Explain { .. } => return Ok(Some(text_columns(&["plan"]))),
+        ast::Statement::ShowVariable { .. } => {
+            let Command::Show(name) = parsed.command()? else { return Ok(None) };
+            return Ok(Some(match &*name {
+                "all" | "saki" => text_columns(&["name", "setting"]),
+                name => text_columns(&[name]),
+            }));
+        }
+        ast::Statement::Query(_) | ast::Statement::ShowTables { .. } | ast::Statement::ShowColumns { .. } => {
+            parsed.clone()
+        }
+        ast::Statement::Insert(ast::Insert { table, returning: Some(items), .. }) => returned(items, table)?,
+        ast::Statement::Update(update @ ast::Update { returning: Some(items), .. }) => {
+            returned(items, &updated_from(update))?
+        }
+        ast::Statement::Delete(delete @ ast::Delete { returning: Some(items), .. }) => {
+            returned(items, &deleted_from(delete))?
+        }
+        _ => return Ok(None),
+    };
+    let nulls = parameters.iter().map(ScalarValue::try_from).collect::<Result<Vec<_>, _>>()?;
+    let Parsed(statement) = bind_typed(&query, &nulls)?;
+    let schema = cx.analyze(async |state| {
+        let plan = dialect::plan(state, statement).await?;
+        let described = Described::of(&plan);
+        Ok(described.apply(&dialect::result_schema(state, plan)))
+    });
+    Ok(Some(schema.await?))
+}
+
+fn is_query(parsed: &Parsed) -> bool {
+    matches!(&parsed.0, Statement::Statement(statement) if matches!(statement.as_ref(), ast::Statement::Query(_)))
+}
+
+fn text_columns(names: &[&str]) -> SchemaRef {
+    SchemaRef::new(Schema::new(names.iter().map(|name| Field::new(*name, DataType::Utf8, false)).collect::<Vec<_>>()))
+}
+
+/// The type in which values of a parameter arrive.
+fn plain(found: DataType) -> DataType {
+    match found {
+        DataType::Utf8View | DataType::LargeUtf8 | DataType::Null => DataType::Utf8,
+        DataType::BinaryView | DataType::LargeBinary => DataType::Binary,
+        DataType::Dictionary(_, value) => plain(*value),
+        DataType::UInt8 | DataType::Int8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
+        other => other,
+    }
+}

@@ -1,0 +1,126 @@
+//! Queries that stand in for statements while they are analyzed: they have the same parameters beside the same
+//! expressions.
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, Expr};
+
+use super::parameters::placeholder;
+use crate::statement::Parsed;
+use saki_catalog::{Catalog, Result, SqlError};
+use saki_postgres::statement::{name_of, object_name, parse, quoted};
+
+/// A query that has the statement's parameters beside the expressions that give them their types.
+pub fn probe(parsed: &Parsed, catalog: &Catalog) -> Option<Parsed> {
+    let Parsed(Statement::Statement(statement)) = parsed else { return None };
+    let sql = match statement.as_ref() {
+        ast::Statement::Query(_) => return Some(parsed.clone()),
+        ast::Statement::Explain { statement, .. } => statement.to_string(),
+        ast::Statement::Insert(insert) => insert_probe(insert, catalog)?,
+        ast::Statement::Update(update) => {
+            let items = update.assignments.iter().filter_map(assigned).collect();
+            select(items, &updated_from(update), update.selection.as_ref())
+        }
+        ast::Statement::Delete(delete) => select(Vec::new(), &deleted_from(delete), delete.selection.as_ref()),
+        _ => return None,
+    };
+    Some(Parsed(parse(&sql).ok()?.pop()?))
+}
+
+fn insert_probe(insert: &ast::Insert, catalog: &Catalog) -> Option<String> {
+    let ast::TableObject::TableName(table) = &insert.table else { return None };
+    let columns: Vec<String> = match insert.columns.is_empty() {
+        false => insert.columns.iter().map(ToString::to_string).collect(),
+        true => {
+            let name = object_name(table).ok()?.0;
+            let definition = catalog.get(&name)?;
+            definition.columns.iter().map(|column| quoted(&column.name)).collect()
+        }
+    };
+    let source = insert.source.as_ref()?;
+    let mut items = Vec::new();
+    if let Some(ast::OnInsert::OnConflict(ast::OnConflict {
+        action: ast::OnConflictAction::DoUpdate(update), ..
+    })) = &insert.on
+    {
+        items.extend(update.assignments.iter().filter(|a| is_placeholder(&a.value)).filter_map(assigned));
+    }
+    match source.body.as_ref() {
+        ast::SetExpr::Values(values) => {
+            for row in &values.rows {
+                let pairs = columns.iter().zip(row.iter()).filter(|(_, value)| !is_default(value));
+                items.extend(pairs.map(|(column, value)| format!("{column} = ({value})")));
+            }
+            Some(select(items, &table.to_string(), None))
+        }
+        // What only its place in the list gives a type to is found by the column; everything else in the query.
+        ast::SetExpr::Select(query) if query.from.is_empty() => {
+            for (column, item) in columns.iter().zip(&query.projection) {
+                if let ast::SelectItem::UnnamedExpr(value) = item {
+                    items.push(format!("{column} = ({value})"));
+                }
+            }
+            Some(select(items, &table.to_string(), query.selection.as_ref()))
+        }
+        _ => Some(source.to_string()),
+    }
+}
+
+/// `SELECT items FROM tables WHERE condition`.
+fn select(items: Vec<String>, from: &str, condition: Option<&Expr>) -> String {
+    let items = if items.is_empty() { "1".to_owned() } else { items.join(", ") };
+    match condition {
+        Some(condition) => format!("SELECT {items} FROM {from} WHERE {condition}"),
+        None => format!("SELECT {items} FROM {from}"),
+    }
+}
+
+fn assigned(assignment: &ast::Assignment) -> Option<String> {
+    match &assignment.target {
+        _ if is_default(&assignment.value) => None,
+        ast::AssignmentTarget::ColumnName(column) => Some(format!("{column} = ({})", assignment.value)),
+        ast::AssignmentTarget::Tuple(_) => None,
+    }
+}
+
+pub fn returned(items: &[ast::SelectItem], table: &impl std::fmt::Display) -> Result<Parsed> {
+    let items = items.iter().map(ToString::to_string).collect();
+    let query = parse(&select(items, &table.to_string(), None))?.pop();
+    query.map(Parsed).ok_or_else(|| SqlError::internal("RETURNING of nothing"))
+}
+
+/// The relations of an UPDATE, as a FROM clause.
+pub fn updated_from(update: &ast::Update) -> String {
+    match &update.from {
+        Some(ast::UpdateTableFromKind::BeforeSet(tables) | ast::UpdateTableFromKind::AfterSet(tables)) => {
+            format!("{}, {}", update.table, list(tables))
+        }
+        None => update.table.to_string(),
+    }
+}
+
+/// The relations of a DELETE, as a FROM clause.
+pub fn deleted_from(delete: &ast::Delete) -> String {
+    let from = list(delete_tables(&delete.from));
+    match &delete.using {
+        Some(using) => format!("{from}, {}", list(using)),
+        None => from,
+    }
+}
+
+fn delete_tables(from: &ast::FromTable) -> &[ast::TableWithJoins] {
+    match from {
+        ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables) => tables,
+    }
+}
+
+fn list(tables: &[ast::TableWithJoins]) -> String {
+    tables.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn is_default(value: &Expr) -> bool {
+    matches!(value, Expr::Identifier(ident) if name_of(ident) == "default")
+}
+
+fn is_placeholder(value: &Expr) -> bool {
+    placeholder(value).is_some()
+}

@@ -1,0 +1,402 @@
+//! What a statement is, for a front end that carries some of them out itself: a server keeps the parameters of its
+//! connections, their prepared statements, and the streams of COPY.
+
+use arrow_schema::DataType as Arrow;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, DiscardObject, Set,
+};
+
+use super::parsed::Parsed;
+use saki_catalog::{Result, SqlError};
+use saki_postgres::statement::{name_of, object_name, setting_text};
+use saki_postgres::types::storage_type;
+use saki_store::CsvOptions;
+
+/// A statement as a front end sees it.
+pub enum Command {
+    /// The session runs it.
+    Run,
+    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION and their like: the session runs it, and it takes no
+    /// planning.
+    Transaction,
+    /// `value` is `None` for DEFAULT; `local` ends with the transaction.
+    Set {
+        name: String,
+        value: Option<String>,
+        local: bool,
+    },
+    /// `None`: every parameter.
+    Reset(Option<String>),
+    Show(String),
+    Prepare {
+        name: String,
+        types: Vec<Arrow>,
+        statement: Parsed,
+    },
+    /// `arguments` is a query whose one row has them; `None` if there are none.
+    Execute {
+        name: String,
+        arguments: Option<Parsed>,
+    },
+    /// DECLARE … CURSOR FOR a query; `hold`: it outlives the transaction.
+    Declare {
+        name: String,
+        query: Parsed,
+        hold: bool,
+    },
+    /// The next `count` rows of a cursor; `None`: all that are left.
+    Fetch {
+        name: String,
+        count: Option<u64>,
+    },
+    /// Of a cursor; `None`: all.
+    Close(Option<String>),
+    /// `None`: all.
+    Deallocate(Option<String>),
+    /// DISCARD; `true` for ALL.
+    Discard(bool),
+    CopyIn {
+        table: String,
+        columns: Vec<String>,
+        format: CopyFormat,
+    },
+    CopyOut {
+        query: Parsed,
+        format: CopyFormat,
+    },
+}
+
+/// How rows of COPY are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyKind {
+    Text,
+    Csv,
+    Binary,
+}
+
+/// The options of a COPY over the wire.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CopyFormat {
+    pub kind: CopyKind,
+    pub header: bool,
+    pub delimiter: u8,
+    pub quote: u8,
+    pub escape: u8,
+    /// What NULL looks like.
+    pub null: String,
+}
+
+impl CopyFormat {
+    /// How CSV is written, for [`CopyKind::Csv`].
+    pub fn csv(&self) -> CsvOptions {
+        let Self { header, delimiter, quote, escape, ref null, .. } = *self;
+        CsvOptions { header, delimiter, quote, escape, null: null.clone() }
+    }
+}
+
+impl Parsed {
+    /// What this statement is.
+    ///
+    /// # Errors
+    /// `Invalid` or `Unsupported`, for options that are not known.
+    pub fn command(&self) -> Result<Command> {
+        use ast::Statement as Sql;
+        let Statement::Statement(statement) = &self.0 else { return Ok(Command::Run) };
+        Ok(match statement.as_ref() {
+            Sql::StartTransaction { .. }
+            | Sql::Commit { .. }
+            | Sql::Rollback { .. }
+            | Sql::Savepoint { .. }
+            | Sql::ReleaseSavepoint { .. } => Command::Transaction,
+            Sql::Set(set) => set_command(set)?,
+            Sql::Reset(reset) => Command::Reset(match &reset.reset {
+                ast::Reset::ALL => None,
+                ast::Reset::ConfigurationParameter(name) => Some(name.to_string().to_lowercase()),
+            }),
+            Sql::ShowVariable { variable } => {
+                let words: Vec<String> = variable.iter().map(name_of).collect();
+                Command::Show(match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                    ["transaction", "isolation", "level"] => "transaction_isolation".into(),
+                    ["time", "zone"] => "timezone".into(),
+                    _ => words.join("."),
+                })
+            }
+            Sql::Prepare { name, data_types, statement } => Command::Prepare {
+                name: name_of(name),
+                types: data_types
+                    .iter()
+                    .map(|spelled| Ok(saki_exec::arrow_type(storage_type(spelled)?)))
+                    .collect::<Result<_>>()?,
+                statement: Self(Statement::Statement(statement.clone())),
+            },
+            Sql::Execute { name: Some(name), parameters, .. } => {
+                Command::Execute { name: object_name(name)?.0, arguments: selected(parameters)? }
+            }
+            Sql::Declare { stmts } => declared(stmts)?,
+            Sql::Fetch { name, direction, into: None, .. } => {
+                Command::Fetch { name: name_of(name), count: fetched(direction)? }
+            }
+            Sql::Close { cursor } => Command::Close(match cursor {
+                ast::CloseCursor::All => None,
+                ast::CloseCursor::Specific { name } => Some(name_of(name)),
+            }),
+            Sql::Deallocate { name, .. } => {
+                let all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
+                Command::Deallocate((!all).then(|| name_of(name)))
+            }
+            Sql::Discard { object_type } => Command::Discard(matches!(object_type, DiscardObject::ALL)),
+            Sql::Copy {
+                source, to, target: CopyTarget::Stdin | CopyTarget::Stdout, options, legacy_options, ..
+            } => {
+                let format = CopyFormat::read(options, legacy_options)?;
+                match (to, source) {
+                    (true, source) => Command::CopyOut { query: copied(source)?, format },
+                    (false, CopySource::Table { table_name, columns }) => Command::CopyIn {
+                        table: object_name(table_name)?.0,
+                        columns: columns.iter().map(name_of).collect(),
+                        format,
+                    },
+                    (false, CopySource::Query(_)) => {
+                        return Err(SqlError::invalid("COPY … FROM fills a table, not a query"));
+                    }
+                }
+            }
+            Sql::LISTEN { .. } => return Err(SqlError::unsupported("LISTEN is not supported")),
+            Sql::UNLISTEN { .. } => return Err(SqlError::unsupported("UNLISTEN is not supported")),
+            Sql::NOTIFY { .. } => return Err(SqlError::unsupported("NOTIFY is not supported")),
+            _ => Command::Run,
+        })
+    }
+
+    /// Whether it is about the transaction itself: BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like.
+    pub fn is_transaction(&self) -> bool {
+        matches!(self.command(), Ok(Command::Transaction))
+    }
+
+    /// The first word of the statement's completion: `SELECT` for every query.
+    pub fn verb(&self) -> &'static str {
+        use ast::Statement as Sql;
+        let Statement::Statement(statement) = &self.0 else { return "CREATE TABLE" };
+        match statement.as_ref() {
+            Sql::Query(_) => "SELECT",
+            Sql::Insert(_) => "INSERT",
+            Sql::Update(_) => "UPDATE",
+            Sql::Delete(_) => "DELETE",
+            Sql::Merge(_) => "MERGE",
+            Sql::Copy { .. } => "COPY",
+            Sql::Explain { .. } | Sql::ExplainTable { .. } => "EXPLAIN",
+            Sql::ShowVariable { .. } | Sql::ShowTables { .. } | Sql::ShowColumns { .. } => "SHOW",
+            Sql::StartTransaction { .. } => "BEGIN",
+            Sql::Commit { .. } => "COMMIT",
+            Sql::Rollback { .. } => "ROLLBACK",
+            Sql::Set(_) => "SET",
+            Sql::Fetch { .. } => "FETCH",
+            _ => "OTHER",
+        }
+    }
+}
+
+fn set_command(set: &Set) -> Result<Command> {
+    let assigned = |name: &str, value: Option<String>, local| Command::Set { name: name.into(), value, local };
+    Ok(match set {
+        Set::SingleAssignment { scope, variable, values, .. } => {
+            let name = variable.to_string().to_lowercase();
+            let texts: Option<Vec<String>> = values.iter().map(setting_text).collect();
+            let local = matches!(scope, Some(ast::ContextModifier::Local));
+            Command::Set { name, value: texts.map(|texts| texts.join(", ")), local }
+        }
+        Set::SetTimeZone { local, value } => assigned("timezone", setting_text(value), *local),
+        Set::SetNames { charset_name, .. } => assigned("client_encoding", Some(name_of(charset_name)), false),
+        Set::SetNamesDefault {} => assigned("client_encoding", None, false),
+        Set::SetTransaction { .. } => Command::Transaction,
+        _ => Command::Run,
+    })
+}
+
+fn declared(cursors: &[ast::Declare]) -> Result<Command> {
+    let refused = |what: &str| Err(SqlError::unsupported(format!("DECLARE: {what} is not supported")));
+    let [ast::Declare { names, for_query: Some(query), binary, scroll, hold, .. }] = cursors else {
+        return refused("what is not a cursor for a query");
+    };
+    let ([name], None | Some(false), None | Some(false)) = (&names[..], binary, scroll) else {
+        return refused(if *scroll == Some(true) { "SCROLL" } else { "BINARY" });
+    };
+    let query = Parsed(Statement::Statement(Box::new(ast::Statement::Query(query.clone()))));
+    Ok(Command::Declare { name: name_of(name), query, hold: *hold == Some(true) })
+}
+
+/// How many rows FETCH asks for; `None`: all.
+fn fetched(direction: &ast::FetchDirection) -> Result<Option<u64>> {
+    use ast::FetchDirection as Direction;
+    let limit = match direction {
+        Direction::Next | Direction::Forward { limit: None } => return Ok(Some(1)),
+        Direction::All | Direction::ForwardAll => return Ok(None),
+        Direction::Count { limit } | Direction::Forward { limit: Some(limit) } => limit.to_string().parse().ok(),
+        _ => None,
+    };
+    limit.filter(|limit| *limit > 0).map(Some).ok_or_else(|| {
+        SqlError::unsupported("FETCH: a cursor moves forward only").hint("FETCH n, FETCH NEXT or FETCH ALL")
+    })
+}
+
+/// The arguments of EXECUTE as a query.
+fn selected(arguments: &[ast::Expr]) -> Result<Option<Parsed>> {
+    if arguments.is_empty() {
+        return Ok(None);
+    }
+    let list = arguments.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    Ok(super::parse(&format!("SELECT {list}"))?.pop())
+}
+
+/// What COPY … TO reads, as a query.
+fn copied(source: &CopySource) -> Result<Parsed> {
+    let sql = match source {
+        CopySource::Query(query) => query.to_string(),
+        CopySource::Table { table_name, columns } if columns.is_empty() => format!("SELECT * FROM {table_name}"),
+        CopySource::Table { table_name, columns } => {
+            let list = columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            format!("SELECT {list} FROM {table_name}")
+        }
+    };
+    super::parse(&sql)?.pop().ok_or_else(|| SqlError::internal("COPY of nothing"))
+}
+
+/// What was said of a format; what was not said depends on its kind.
+#[derive(Default)]
+struct Said {
+    kind: Option<CopyKind>,
+    header: bool,
+    delimiter: Option<char>,
+    quote: Option<char>,
+    escape: Option<char>,
+    null: Option<String>,
+}
+
+impl CopyFormat {
+    fn read(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<Self> {
+        let mut said = Said::default();
+        for option in options {
+            match option {
+                CopyOption::Format(name) => said.kind = Some(kind_named(&name_of(name))?),
+                CopyOption::Header(header) => said.header = *header,
+                CopyOption::Delimiter(c) => said.delimiter = Some(*c),
+                CopyOption::Quote(c) => said.quote = Some(*c),
+                CopyOption::Escape(c) => said.escape = Some(*c),
+                CopyOption::Null(text) => said.null = Some(text.clone()),
+                CopyOption::Freeze(_) => {}
+                CopyOption::Encoding(name) if matches!(&*name.to_lowercase(), "utf8" | "utf-8" | "unicode") => {}
+                other => return Err(refused(other)),
+            }
+        }
+        for option in legacy {
+            match option {
+                CopyLegacyOption::Binary => said.kind = Some(CopyKind::Binary),
+                CopyLegacyOption::Header => said.header = true,
+                CopyLegacyOption::Delimiter(c) => said.delimiter = Some(*c),
+                CopyLegacyOption::Null(text) => said.null = Some(text.clone()),
+                CopyLegacyOption::Csv(parts) => {
+                    said.kind = Some(CopyKind::Csv);
+                    for part in parts {
+                        match part {
+                            CopyLegacyCsvOption::Header => said.header = true,
+                            CopyLegacyCsvOption::Quote(c) => said.quote = Some(*c),
+                            CopyLegacyCsvOption::Escape(c) => said.escape = Some(*c),
+                            other => return Err(refused(other)),
+                        }
+                    }
+                }
+                other => return Err(refused(other)),
+            }
+        }
+        said.complete()
+    }
+}
+
+impl Said {
+    fn complete(self) -> Result<CopyFormat> {
+        let kind = self.kind.unwrap_or(CopyKind::Text);
+        let csv = kind == CopyKind::Csv;
+        let quote = byte("QUOTE", self.quote.unwrap_or('"'))?;
+        let format = CopyFormat {
+            kind,
+            header: self.header,
+            delimiter: byte("DELIMITER", self.delimiter.unwrap_or(if csv { ',' } else { '\t' }))?,
+            quote,
+            escape: self.escape.map_or(Ok(quote), |c| byte("ESCAPE", c))?,
+            null: self.null.unwrap_or_else(|| if csv { String::new() } else { "\\N".into() }),
+        };
+        let cuts_lines = |byte: u8| matches!(byte, b'\n' | b'\r');
+        if cuts_lines(format.delimiter) || format.null.bytes().any(cuts_lines) {
+            return Err(SqlError::invalid("COPY delimiter and null cannot contain line ends").code("22023"));
+        }
+        if csv && format.quote == format.delimiter {
+            return Err(SqlError::invalid("COPY delimiter and quote must be different").code("22023"));
+        }
+        let letter = format.delimiter.is_ascii_lowercase() || format.delimiter.is_ascii_digit();
+        if kind == CopyKind::Text && (letter || matches!(format.delimiter, b'\\' | b'.')) {
+            return Err(
+                SqlError::invalid("COPY delimiter cannot be a lower-case letter, a digit, \\ or a point").code("22023")
+            );
+        }
+        Ok(format)
+    }
+}
+
+fn kind_named(name: &str) -> Result<CopyKind> {
+    match name {
+        "text" => Ok(CopyKind::Text),
+        "csv" => Ok(CopyKind::Csv),
+        "binary" => Ok(CopyKind::Binary),
+        _ => Err(SqlError::unsupported(format!("COPY format {name:?} is not supported over a connection"))
+            .hint("text, csv and binary are")),
+    }
+}
+
+fn byte(option: &str, c: char) -> Result<u8> {
+    let invalid = || SqlError::invalid(format!("COPY option {option}: {c:?} is not one ASCII character")).code("22023");
+    u8::try_from(c).ok().filter(u8::is_ascii).ok_or_else(invalid)
+}
+
+fn refused(option: &dyn std::fmt::Display) -> SqlError {
+    SqlError::unsupported(format!("COPY option {option} is not supported"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(sql: &str) -> Result<Command> {
+        crate::statement::parse(sql).unwrap().remove(0).command()
+    }
+
+    #[test]
+    fn parameters_are_read_in_all_their_spellings() {
+        for (sql, name, value) in [
+            ("SET statement_timeout = 100", "statement_timeout", Some("100")),
+            ("SET TIME ZONE 'UTC'", "timezone", Some("UTC")),
+            ("SET NAMES 'utf8'", "client_encoding", Some("utf8")),
+            ("SET search_path TO public, other", "search_path", Some("public, other")),
+            ("SET extra_float_digits TO DEFAULT", "extra_float_digits", None),
+        ] {
+            match command(sql).unwrap() {
+                Command::Set { name: n, value: v, .. } => assert_eq!((&*n, v.as_deref()), (name, value), "{sql}"),
+                _ => panic!("{sql}"),
+            }
+        }
+    }
+
+    #[test]
+    fn copy_options_have_the_defaults_of_their_format() {
+        let Command::CopyIn { format, columns, .. } =
+            command("COPY t (a, b) FROM STDIN WITH (FORMAT csv, HEADER)").unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!((format.delimiter, &*format.null, format.header), (b',', "", true));
+        assert_eq!(columns, ["a", "b"]);
+        let Command::CopyOut { format, .. } = command("COPY t TO STDOUT").unwrap() else { panic!() };
+        assert_eq!((format.delimiter, &*format.null), (b'\t', "\\N"));
+        assert!(command("COPY t FROM STDIN WITH (FORMAT csv, DELIMITER '\"')").is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! Changes of rows within a transaction: what they are made with, why they may not be made, and what a transaction does
+//! about it: repeat the statement, wait, or fail.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use saki_mvcc::{Holder, Receipt, Transaction};
+
+use super::level::Level;
+use super::state::Transactions;
+use crate::database::Database;
+use saki_catalog::{Result, SqlError, Table};
+use saki_plan::{QueryEnv, Reads, StandIns, Tracked, TrackedView, Untracked};
+use saki_store::ReadView;
+
+/// What changes are made with, on a thread that may wait.
+pub struct Change<'c, 't> {
+    pub db: &'c Database,
+    pub view: &'c Arc<ReadView>,
+    pub transaction: &'c mut Transaction<'t>,
+}
+
+impl<'c, 't> Change<'c, 't> {
+    /// What was read to find the rows has been tracked.
+    pub fn new(db: &'c Database, read: &'c TrackedView, transaction: &'c mut Transaction<'t>) -> Self {
+        Self { db, view: read.view(), transaction }
+    }
+}
+
+/// What a statement finds the rows with that it changes. Its reads are tracked together, before the first change.
+#[derive(Clone)]
+pub struct ChangeEnv<'r> {
+    env: Arc<QueryEnv>,
+    reads: &'r Reads,
+}
+
+impl<'r> ChangeEnv<'r> {
+    pub fn new(env: Arc<QueryEnv>, reads: &'r Reads) -> Self {
+        Self { env, reads }
+    }
+
+    /// A plan over the statement's view, ready to run.
+    pub fn join(&self, plan: Untracked) -> Tracked {
+        self.reads.join(plan)
+    }
+
+    /// The same with the row ids of a table to be seen, if it has any.
+    pub fn with_row_id(&self, table: &Table) -> Self {
+        Self { env: self.env.with_row_id(table), ..self.clone() }
+    }
+
+    /// The same with other tables under some names.
+    pub fn with_stand_ins(&self, stand_ins: StandIns) -> Self {
+        Self { env: self.env.with_stand_ins(stand_ins), ..self.clone() }
+    }
+}
+
+impl Deref for ChangeEnv<'_> {
+    type Target = Arc<QueryEnv>;
+
+    fn deref(&self) -> &Arc<QueryEnv> {
+        &self.env
+    }
+}
+
+/// Why changes were not made.
+#[derive(Debug)]
+pub enum Refusal {
+    Error(SqlError),
+    /// Another transaction changed a row since the snapshot, or is changing it: then that one is named.
+    Conflict(Option<Holder>),
+}
+
+impl From<SqlError> for Refusal {
+    fn from(error: SqlError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<saki_mvcc::Error> for Refusal {
+    fn from(error: saki_mvcc::Error) -> Self {
+        match error {
+            saki_mvcc::Error::Conflict { holder, .. } => Self::Conflict(holder),
+            error => Self::Error(SqlError::from(error)),
+        }
+    }
+}
+
+impl Transactions {
+    /// Commits what is a transaction by itself.
+    pub fn end_statement(&mut self) -> Result<Option<Receipt>, Refusal> {
+        if self.outlives_statement() {
+            return Ok(None);
+        }
+        Ok(self.end()?)
+    }
+
+    /// What to do about a refusal: whom to wait for before the statement runs again.
+    pub fn refused(&mut self, refusal: Refusal) -> Result<Option<Holder>> {
+        match refusal {
+            Refusal::Conflict(holder) => self.conflict(holder),
+            Refusal::Error(error) if error.code == Some("40001") && !self.outlives_statement() => {
+                self.abort();
+                Ok(None)
+            }
+            Refusal::Error(error) => {
+                self.fail();
+                Err(error)
+            }
+        }
+    }
+
+    /// The same for a conflict.
+    pub fn conflict(&mut self, holder: Option<Holder>) -> Result<Option<Holder>> {
+        if !self.outlives_statement() {
+            // Lets go of what it holds: it begins anew.
+            self.abort();
+            return Ok(holder);
+        }
+        if holder.is_some() || self.level() == Level::ReadCommitted {
+            return Ok(holder);
+        }
+        self.fail();
+        Err(SqlError::invalid("could not serialize access: another transaction changed a row since the snapshot")
+            .code("40001")
+            .hint("repeat the transaction"))
+    }
+}

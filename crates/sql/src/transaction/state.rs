@@ -1,0 +1,273 @@
+//! Where a session's transaction is, and the steps from there.
+
+use std::sync::Arc;
+
+use saki_mvcc::{Holder, Receipt, Savepoint, Transaction};
+
+use super::level::Level;
+use super::locking::SessionLocks;
+use super::open::{Access, Begun, Health, Open, Scope, Work};
+use crate::database::Database;
+use saki_catalog::{Result, SqlError, Table};
+use saki_plan::TrackReads;
+use saki_store::locks::LockMode;
+use saki_store::{Delta, ReadView, Snapshot};
+
+/// Where a session is between two statements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TransactionStatus {
+    /// No transaction is open: each statement is one.
+    #[default]
+    Idle,
+    /// Between BEGIN and COMMIT.
+    Open,
+    /// A statement has failed: only ROLLBACK, or going back to a savepoint, is heard.
+    Failed,
+}
+
+/// A session's transaction, if one is open, and the memory that its transactions use one after the other.
+pub struct Transactions {
+    pub(super) engine: Option<saki_mvcc::Runner>,
+    pub(super) open: Option<Open>,
+    /// Of transactions that say nothing else.
+    pub(super) default_level: Level,
+    /// What an error rests on that tells how the last transaction ended, if it ended in vain.
+    pub(super) rests_on: Option<Receipt>,
+    /// The last to go: what they protect has ended by then.
+    pub(super) locks: Arc<SessionLocks>,
+}
+
+impl Transactions {
+    pub fn new(locks: Arc<SessionLocks>) -> Self {
+        Self { engine: None, open: None, default_level: Level::default(), rests_on: None, locks }
+    }
+
+    pub fn status(&self) -> TransactionStatus {
+        match self.open.as_ref().and_then(Open::block).map(|block| block.health) {
+            Some(Health::Failed) => TransactionStatus::Failed,
+            Some(Health::Sound) => TransactionStatus::Open,
+            None => TransactionStatus::Idle,
+        }
+    }
+
+    /// Whether what a statement changes can still be undone after it.
+    pub fn outlives_statement(&self) -> bool {
+        self.open.as_ref().is_some_and(Open::outlives_statement)
+    }
+
+    /// A statement has failed: nothing but the end of the transaction is heard from now on.
+    pub fn fail(&mut self) {
+        match self.open.as_mut().and_then(Open::block_mut) {
+            Some(block) => block.health = Health::Failed,
+            None => self.abort(),
+        }
+    }
+
+    /// Takes back what a statement did that was dropped before its end.
+    pub fn settle(&mut self) -> Result<()> {
+        let Some(Work::UnderWay(savepoint)) = self.begun_mut().map(|begun| begun.work) else {
+            if !self.outlives_statement() {
+                // It was only for the statement.
+                self.abort();
+            }
+            return Ok(());
+        };
+        self.end_work();
+        self.within(|transaction| transaction.rollback_to(savepoint))?;
+        self.fail();
+        Ok(())
+    }
+
+    /// Makes way for a statement that is not about the transaction itself.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn make_ready(&mut self) -> Result<()> {
+        self.settle()?;
+        self.check()
+    }
+
+    /// Whether a statement that is not about the transaction itself may run.
+    ///
+    /// # Errors
+    /// 25P02 after a failure.
+    pub fn check(&self) -> Result<()> {
+        match &self.open {
+            Some(open) if open.has_failed() => Err(SqlError::invalid(
+                "current transaction is aborted, commands ignored until end of transaction block",
+            )
+            .code("25P02")
+            .hint("ROLLBACK, or ROLLBACK TO a savepoint")),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a statement that only reads sees.
+    pub fn read_view(&mut self, db: &Database) -> Result<Arc<ReadView>> {
+        let holds_snapshot =
+            self.open.as_ref().is_some_and(|open| open.outlives_statement() && open.level != Level::ReadCommitted);
+        if holds_snapshot || self.begun().is_some() {
+            return self.statement_view(db);
+        }
+        // The generation first: see `delta`.
+        let snapshot = db.snapshot();
+        let moment = db.engine.get().map(|engine| engine.database.moment()).transpose()?;
+        Ok(ReadView::new(snapshot, moment))
+    }
+
+    /// What the next statement of the open transaction sees, which begins one that ends with the statement if none is
+    /// open.
+    pub fn statement_view(&mut self, db: &Database) -> Result<Arc<ReadView>> {
+        db.engine()?;
+        let snapshot = self.begin_statement(db)?.ok_or_else(not_open)?;
+        let moment = self.within(|transaction| transaction.moment())??;
+        Ok(ReadView::of_transaction(snapshot, moment))
+    }
+
+    /// Begins a statement of the open transaction, or of one that ends with it: the generation that goes with its
+    /// timestamp. `None` if there is no engine yet.
+    pub fn begin_statement(&mut self, db: &Database) -> Result<Option<Arc<Snapshot>>> {
+        let Some(engine) = db.engine.get() else { return Ok(None) };
+        let open = self.open.get_or_insert_with(|| Open::new(self.default_level, Scope::Statement));
+        let runner = match &mut self.engine {
+            Some(runner) => runner,
+            None => self.engine.insert(engine.runner()?),
+        };
+        let Some(begun) = &mut open.begun else {
+            // The generation first: see `delta`.
+            let snapshot = db.snapshot();
+            let transaction = runner.begin(open.level.isolation());
+            let start = transaction.savepoint();
+            transaction.suspend();
+            let begun = Begun { snapshot: Arc::clone(&snapshot), start, work: Work::None };
+            open.begun = Some(begun);
+            self.rests_on = None;
+            return Ok(Some(snapshot));
+        };
+        if open.level == Level::ReadCommitted {
+            begun.snapshot = db.snapshot();
+            let mut transaction = runner.resume().ok_or_else(not_open)?;
+            transaction.refresh();
+            transaction.suspend();
+        }
+        Ok(Some(Arc::clone(&begun.snapshot)))
+    }
+
+    /// Ends a statement that has done nothing, and a transaction that was only for it.
+    pub fn give_up_statement(&mut self) {
+        if !self.outlives_statement() {
+            self.abort();
+        }
+    }
+
+    /// Whether a statement that was changing rows was dropped before its end.
+    pub fn is_interrupted(&self) -> bool {
+        self.begun().is_some_and(|begun| matches!(begun.work, Work::UnderWay(_)))
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.access == Access::ReadOnly)
+    }
+
+    /// # Errors
+    /// 25006 if the transaction is read only.
+    pub fn refuse_read_only(&self) -> Result<()> {
+        match self.is_read_only() {
+            true => Err(SqlError::invalid("a read-only transaction changes nothing").code("25006")),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it may have written to a table.
+    pub fn has_written(&self, table: &Table) -> bool {
+        self.locks.owner.holds(table.id, LockMode::RowExclusive)
+    }
+
+    /// The isolation level of the open transaction, or of the next.
+    pub fn level(&self) -> Level {
+        self.open.as_ref().map_or(self.default_level, |open| open.level)
+    }
+
+    pub(super) fn begun(&self) -> Option<&Begun> {
+        self.open.as_ref()?.begun.as_ref()
+    }
+
+    fn begun_mut(&mut self) -> Option<&mut Begun> {
+        self.open.as_mut()?.begun.as_mut()
+    }
+
+    /// Who others wait for.
+    pub(super) fn holder(&mut self) -> Option<Holder> {
+        self.begun()?;
+        self.within(|transaction| transaction.holder()).ok()
+    }
+
+    /// From now on a statement changes rows: all that it changes goes if it does not come to [`Self::end_work`].
+    pub fn begin_work(&mut self, savepoint: Savepoint) {
+        if let Some(begun) = self.begun_mut() {
+            begun.work = Work::UnderWay(savepoint);
+        }
+    }
+
+    pub fn end_work(&mut self) {
+        if let Some(begun) = self.begun_mut() {
+            begun.work = Work::None;
+        }
+    }
+
+    /// Works in the open transaction.
+    pub fn within<T>(&mut self, work: impl FnOnce(&mut Transaction<'_>) -> T) -> Result<T> {
+        let mut transaction = self.engine.as_mut().and_then(saki_mvcc::Runner::resume).ok_or_else(not_open)?;
+        let outcome = work(&mut transaction);
+        transaction.suspend();
+        Ok(outcome)
+    }
+
+    /// Ends the transaction with its effects; what is to be waited for before anybody is told.
+    pub fn commit(&mut self) -> Result<Option<Receipt>> {
+        self.end().map_err(SqlError::from)
+    }
+
+    /// The same, with the engine's own error.
+    pub(super) fn end(&mut self) -> Result<Option<Receipt>, saki_mvcc::Error> {
+        let committed = self.take_over().map(Transaction::commit_early).transpose();
+        if committed.is_err() {
+            self.ended_in_vain();
+        }
+        // Only now: whoever waits for a lock is to see what was done while it was held.
+        self.locks.owner.release_all();
+        committed
+    }
+
+    /// The engine's transaction, which is to end now; `None` if it has not begun.
+    fn take_over(&mut self) -> Option<Transaction<'_>> {
+        self.open.take()?.begun?;
+        self.engine.as_mut()?.resume()
+    }
+
+    /// Ends the transaction without effects.
+    pub fn abort(&mut self) {
+        if self.take_over().map(Transaction::abort).is_some() {
+            self.ended_in_vain();
+        }
+        self.locks.owner.release_all();
+    }
+}
+
+impl TrackReads for Transactions {
+    /// Answers for what a view is read of, if the transaction is serializable: all that lies in the deltas of the
+    /// tables that a plan over the view asked for. Bases need no watching: what changes is in deltas.
+    fn track(&mut self, view: &ReadView) -> Result<()> {
+        if self.begun().is_none() || self.level() != Level::Serializable {
+            return Ok(());
+        }
+        let deltas: Vec<&Arc<Delta>> = view.asked_for().iter().filter_map(|id| view.snapshot.deltas.get(id)).collect();
+        self.within(|transaction| {
+            deltas.iter().for_each(|delta| delta.answer_for_all(transaction));
+        })
+    }
+}
+
+fn not_open() -> SqlError {
+    SqlError::internal("no transaction is open")
+}

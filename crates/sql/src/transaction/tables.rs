@@ -1,0 +1,138 @@
+//! Tables that a transaction uses are locked, and looked at again when that took waiting.
+
+use std::sync::Arc;
+
+use saki_base::TableId;
+use saki_store::locks::{LockMode, Policy, Requested};
+use saki_store::{ReadView, Snapshot};
+
+use super::level::Level;
+use super::locking::Locked;
+use super::shared::SessionTransactions;
+use super::state::Transactions;
+use crate::database::Database;
+use saki_catalog::{Catalog, Result, SqlError, Table, bare};
+
+impl Transactions {
+    /// Takes a weak lock, if that takes no waiting.
+    #[inline]
+    pub fn try_lock_table(&self, table: TableId, mode: LockMode) -> bool {
+        self.locks.owner.try_weak(table, mode)
+    }
+
+    /// What is let go of if a statement ends before its transaction has begun.
+    pub fn statement_locks(&self) -> Locked {
+        self.locks.begin_statement(!self.outlives_statement())
+    }
+
+    /// Locks a table; whether that took waiting.
+    async fn lock_table(&mut self, table: TableId, mode: LockMode, policy: Policy, name: &str) -> Result<bool> {
+        if mode.is_weak() && self.try_lock_table(table, mode) {
+            return Ok(false);
+        }
+        let me = self.holder();
+        match self.locks.owner.lock(table, mode, policy, me)? {
+            Requested::Granted => Ok(false),
+            Requested::Refused => Err(not_available(name)),
+            Requested::Waiting(wait) => self.locks.patiently(wait).await.map(|()| true),
+        }
+    }
+
+    /// Locks tables by their names as they are now: after a wait a name may mean another table, and is looked up again.
+    /// Names that no table has are passed by.
+    ///
+    /// # Errors
+    /// 40P01, 55P03.
+    pub async fn lock_named(
+        &mut self,
+        db: &Database,
+        wanted: &[(String, LockMode)],
+        policy: Policy,
+    ) -> Result<Arc<Snapshot>> {
+        let mut snapshot = db.snapshot();
+        loop {
+            let mut ids = ids_of(&snapshot.catalog, wanted);
+            // In one order for everybody, so that two statements do not wait for each other.
+            ids.sort_unstable();
+            for (id, mode, name) in &ids {
+                self.lock_table(*id, *mode, policy, name).await?;
+            }
+            if db.is_newest(&snapshot) {
+                return Ok(snapshot);
+            }
+            let now = db.snapshot();
+            let mut ids_now = ids_of(&now.catalog, wanted);
+            ids_now.sort_unstable();
+            if ids == ids_now {
+                return Ok(now);
+            }
+            drop(ids);
+            snapshot = now;
+        }
+    }
+
+    /// Holds the tables that a query in a transaction block reads, so that nobody changes what they are before its end.
+    /// Whether the query is to look at them again, since it has waited.
+    ///
+    /// # Errors
+    /// 40P01, 55P03.
+    pub async fn hold_for_reading(&mut self, view: &ReadView) -> Result<bool> {
+        if !self.outlives_statement() {
+            return Ok(false);
+        }
+        let mut has_waited = false;
+        for table in view.tables() {
+            if self.try_lock_table(table, LockMode::AccessShare) {
+                continue;
+            }
+            let name = view.snapshot.catalog.table_of(table).map_or("", |table| &*table.name);
+            has_waited |= self.lock_table(table, LockMode::AccessShare, Policy::Wait, name).await?;
+        }
+        // Other levels keep the snapshot they have.
+        Ok(has_waited && self.level() == Level::ReadCommitted)
+    }
+}
+
+fn ids_of<'n>(catalog: &Catalog, wanted: &'n [(String, LockMode)]) -> Vec<(TableId, LockMode, &'n str)> {
+    wanted.iter().filter_map(|(name, mode)| Some((catalog.get(name)?.id, *mode, name.as_str()))).collect()
+}
+
+/// Whether a table that is locked is in both catalogs, and the same for whoever changes its rows: layout, constraints,
+/// and keys that refer to it.
+pub fn is_unchanged(seen: &Catalog, now: &Catalog, table: &str) -> bool {
+    let same = |one: &Table, other: &Table| {
+        one.id == other.id
+            && one.delta == other.delta
+            && one.layout_version == other.layout_version
+            && one.columns == other.columns
+            && one.checks == other.checks
+            && one.foreign_keys == other.foreign_keys
+    };
+    let (Some(seen_table), Some(now_table)) = (seen.get(table), now.get(table)) else { return false };
+    let referring = |catalog: &Catalog| -> Vec<_> {
+        let mut found: Vec<_> =
+            catalog.referencing(seen_table.id).map(|(from, key)| (from.id, key.name.clone())).collect();
+        found.sort_unstable();
+        found
+    };
+    same(seen_table, now_table) && referring(seen) == referring(now)
+}
+
+impl SessionTransactions {
+    /// Locks tables for a statement that changes what they are, or for LOCK TABLE. In a transaction they stay locked
+    /// until its end, otherwise for as long as what this returns lives.
+    ///
+    /// # Errors
+    /// 40P01 if those waited for wait for this transaction; 55P03 if `policy` does not wait, or `lock_timeout` is over.
+    pub async fn lock_tables(&self, wanted: &[(String, LockMode)], policy: Policy) -> Result<Locked> {
+        let mut transactions = self.lock().await;
+        let locked = transactions.statement_locks();
+        transactions.lock_named(&self.db, wanted, policy).await?;
+        Ok(locked)
+    }
+}
+
+fn not_available(name: &str) -> SqlError {
+    let bare_name = name.rsplit_once('.').map_or(name, |(schema, _)| bare(schema, name));
+    SqlError::invalid(format!("could not obtain lock on relation {bare_name:?}")).code("55P03")
+}

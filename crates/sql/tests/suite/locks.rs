@@ -1,0 +1,277 @@
+//! Locks of tables: who waits for whom, what is found after a wait, and that no acknowledged row is lost beside
+//! statements that change what tables are.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use saki_sql::{CreateOptions, Database, OpenOptions, Session};
+
+fn options() -> OpenOptions {
+    OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() }
+}
+
+fn create(directory: &Path) -> Arc<Database> {
+    let options = CreateOptions { open: options(), ..CreateOptions::default() };
+    Database::create(directory.join("database"), options).unwrap()
+}
+
+async fn run(session: &Session, sql: &str) {
+    session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// The condition of the error that a statement ends with, and what it says.
+async fn refused(session: &Session, sql: &str) -> (String, String) {
+    match session.execute(sql).await {
+        Ok(_) => panic!("{sql} was done"),
+        Err(error) => (error.sqlstate().to_owned(), error.to_string()),
+    }
+}
+
+async fn number(session: &Session, sql: &str) -> i64 {
+    let batches = session.execute(sql).await.unwrap().pop().unwrap().collect().await.unwrap();
+    let column = arrow::compute::cast(batches[0].column(0), &arrow_schema::DataType::Int64).unwrap();
+    arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(&column).value(0)
+}
+
+/// Whether a statement is still under way after a while.
+async fn waits(statement: &mut (impl Future + Unpin)) -> bool {
+    tokio::time::timeout(Duration::from_millis(100), statement).await.is_err()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_a_table_wait_for_those_who_have_read_it_in_a_block() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (reader, ddl, other) = (database.session(), database.session(), database.session());
+    run(&ddl, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)").await;
+    run(&reader, "BEGIN").await;
+    assert_eq!(number(&reader, "SELECT v FROM t WHERE id = 1").await, 1);
+    let mut altering = ddl.execute("ALTER TABLE t ADD COLUMN w int DEFAULT 7");
+    assert!(waits(&mut altering).await);
+    // Its turn is before that of later statements in blocks; a query by itself needs no lock.
+    run(&other, "BEGIN").await;
+    let mut reading = other.execute("SELECT count(*) FROM t");
+    assert!(waits(&mut reading).await);
+    assert_eq!(number(&database.session(), "SELECT count(*) FROM t").await, 1);
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND waitstart IS NOT NULL";
+    assert_eq!(number(&database.session(), waiting).await, 2);
+    run(&reader, "COMMIT").await;
+    altering.await.unwrap();
+    reading.await.unwrap();
+    assert_eq!(number(&other, "SELECT sum(w) FROM t").await, 7);
+    run(&other, "COMMIT").await;
+    assert_eq!(number(&ddl, "SELECT count(*) FROM pg_locks").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lock_table_is_held_until_the_end_of_the_block_or_a_savepoint() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (database.session(), database.session());
+    run(&one, "CREATE TABLE t (id int PRIMARY KEY)").await;
+    assert_eq!(refused(&one, "LOCK TABLE t").await.0, "25P01");
+    run(&one, "BEGIN; SAVEPOINT s; LOCK TABLE t IN SHARE MODE").await;
+    let modes = "SELECT count(*) FROM pg_locks WHERE mode = 'ShareLock' AND granted AND relation = 't'::regclass";
+    assert_eq!(number(&two, modes).await, 1);
+    two.set_lock_timeout(Duration::from_millis(50));
+    let (state, message) = refused(&two, "INSERT INTO t VALUES (1)").await;
+    assert_eq!((state.as_str(), message.as_str()), ("55P03", "canceling statement due to lock timeout"));
+    run(&two, "BEGIN").await;
+    assert_eq!(refused(&two, "LOCK TABLE t IN ROW EXCLUSIVE MODE NOWAIT").await.0, "55P03");
+    run(&two, "ROLLBACK; BEGIN; LOCK TABLE t IN ROW SHARE MODE NOWAIT; ROLLBACK").await;
+    run(&one, "ROLLBACK TO s").await;
+    run(&two, "INSERT INTO t VALUES (1)").await;
+    run(&one, "LOCK t; COMMIT").await;
+    run(&two, "INSERT INTO t VALUES (2)").await;
+    run(&two, "BEGIN; INSERT INTO t VALUES (3)").await;
+    one.set_lock_timeout(Duration::from_millis(50));
+    assert_eq!(refused(&one, "DROP TABLE t").await.0, "55P03");
+    assert_eq!(refused(&one, "UPDATE t SET id = 9 WHERE id = 3; INSERT INTO t VALUES (3)").await.0, "55P03");
+    run(&two, "COMMIT").await;
+    assert_eq!(number(&one, "SELECT count(*) FROM t").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn circles_of_rows_and_tables_end_with_an_error_of_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (database.session(), database.session());
+    run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    run(&one, "CREATE TABLE u (id int)").await;
+    run(&one, "BEGIN; LOCK TABLE u").await;
+    run(&two, "BEGIN; UPDATE t SET v = 2 WHERE id = 1").await;
+    let mut first = one.execute("UPDATE t SET v = 1 WHERE id = 1");
+    assert!(waits(&mut first).await);
+    assert_eq!(refused(&two, "INSERT INTO u VALUES (1)").await.0, "40P01");
+    run(&two, "ROLLBACK").await;
+    first.await.unwrap();
+    run(&one, "COMMIT").await;
+    assert_eq!(number(&two, "SELECT v FROM t WHERE id = 1").await, 1);
+    // Two readers that both want to change the table.
+    run(&one, "BEGIN; SELECT * FROM t").await;
+    run(&two, "BEGIN; SELECT * FROM t").await;
+    let mut first = one.execute("LOCK TABLE t");
+    assert!(waits(&mut first).await);
+    assert_eq!(refused(&two, "LOCK TABLE t").await.0, "40P01");
+    run(&two, "ROLLBACK").await;
+    first.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_cancelled_in_the_queue_leaves_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (reader, ddl, writer) = (database.session(), database.session(), database.session());
+    run(&reader, "CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+    run(&reader, "BEGIN; INSERT INTO t VALUES (1, 1)").await;
+    let statements = ["ALTER TABLE t DROP COLUMN v", "DROP TABLE t", "TRUNCATE t", "CREATE INDEX ON t (v)"];
+    for (number, statement) in statements.into_iter().enumerate() {
+        let mut waiting = ddl.execute(statement);
+        assert!(waits(&mut waiting).await, "{statement}");
+        drop(waiting);
+        run(&writer, &format!("INSERT INTO t VALUES ({}, 1)", number + 100)).await;
+    }
+    run(&reader, "COMMIT").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(number(&reader, "SELECT count(v) FROM t").await, 5);
+    assert_eq!(number(&reader, "SELECT count(*) FROM pg_locks").await, 0);
+    run(&ddl, "ALTER TABLE t DROP COLUMN v").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_is_not_rewritten_from_an_old_snapshot() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (old, other) = (database.session(), database.session());
+    run(&other, "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int); INSERT INTO t VALUES (1)").await;
+    run(&old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM u").await;
+    run(&other, "INSERT INTO t VALUES (2)").await;
+    // It may be refused, as it takes place in a transaction that cannot see the row; it must not lose it.
+    if old.execute("ALTER TABLE t ADD COLUMN v int NOT NULL DEFAULT 5").await.is_ok() {
+        run(&old, "COMMIT").await;
+        assert_eq!(number(&other, "SELECT sum(v) FROM t").await, 10);
+    } else {
+        run(&old, "ROLLBACK").await;
+    }
+    assert_eq!(number(&other, "SELECT count(*) FROM t").await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_bulk_load_are_not_overwritten_from_an_old_snapshot() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (old, other) = (database.session(), database.session());
+    run(&other, "CREATE TABLE t (id int PRIMARY KEY, v int); CREATE TABLE u (id int)").await;
+    run(&old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM u").await;
+    run(&other, "INSERT INTO t SELECT g.v, 1 FROM (VALUES (1), (2), (3)) AS g (v)").await;
+    assert_eq!(refused(&old, "INSERT INTO t VALUES (2, 9)").await.0, "40001");
+    run(&old, "ROLLBACK").await;
+    assert_eq!(refused(&old, "INSERT INTO t VALUES (2, 9)").await.0, "23505");
+    assert_eq!(number(&other, "SELECT sum(v) FROM t").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_was_compiled_before_a_constraint_follows_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = create(directory.path()).session();
+    run(&session, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1), (2, 2)").await;
+    let deletion = session.prepare("DELETE FROM t WHERE id = 1", &[]).await.unwrap();
+    let update = session.prepare("UPDATE t SET v = 9 WHERE id = 2", &[]).await.unwrap();
+    // Rows go to the base, so that no constraint needs another delta.
+    run(&session, "CHECKPOINT").await;
+    run(&session, "CREATE TABLE child (id int REFERENCES t); INSERT INTO child VALUES (1)").await;
+    assert_eq!(
+        session.execute_prepared(&deletion, &[]).await.err().map(|e| e.sqlstate().to_owned()),
+        Some("23503".into())
+    );
+    run(&session, "ALTER TABLE t ADD CHECK (v < 5)").await;
+    assert_eq!(
+        session.execute_prepared(&update, &[]).await.err().map(|e| e.sqlstate().to_owned()),
+        Some("23514".into())
+    );
+}
+
+/// Every row whose COMMIT was answered is there at the end, by every access path, and after reopening.
+#[tokio::test(flavor = "multi_thread")]
+async fn acknowledged_rows_are_there_beside_changes_of_their_table() {
+    const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+    const CHANGES: [&str; 6] = [
+        "CREATE INDEX t_v ON t (v)",
+        "ALTER TABLE t ADD COLUMN w int DEFAULT 3",
+        "DROP INDEX t_v",
+        "TRUNCATE u",
+        "ALTER TABLE t DROP COLUMN w",
+        "CHECKPOINT",
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    run(&database.session(), "CREATE TABLE t (id bigint PRIMARY KEY, v bigint); CREATE TABLE u (id bigint)").await;
+    let (next, is_over) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicBool::new(false)));
+    let writers: Vec<_> = LEVELS
+        .into_iter()
+        .map(|level| {
+            let (database, next, is_over) = (Arc::clone(&database), Arc::clone(&next), Arc::clone(&is_over));
+            tokio::spawn(async move {
+                let (session, mut acknowledged) = (database.session(), 0);
+                while !is_over.load(Ordering::Relaxed) {
+                    acknowledged += write_one(&session, level, next.fetch_add(1, Ordering::Relaxed)).await;
+                }
+                acknowledged
+            })
+        })
+        .collect();
+    let ddl = database.session();
+    for round in 0..60 {
+        run(&ddl, CHANGES[round % CHANGES.len()]).await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    let mut acknowledged = 0;
+    for writer in writers {
+        acknowledged += writer.await.unwrap();
+    }
+    assert!(acknowledged > 10, "{acknowledged} of {next:?}");
+    run(&ddl, "CREATE INDEX t_v ON t (v)").await;
+    assert_there(&ddl, acknowledged).await;
+    drop((ddl, database));
+    let database = Database::open(directory.path().join("database"), options()).unwrap();
+    assert_there(&database.session(), acknowledged).await;
+}
+
+/// 1 if a row was added and its COMMIT answered.
+async fn write_one(session: &Session, level: &str, id: i64) -> i64 {
+    let steps = [
+        format!("BEGIN ISOLATION LEVEL {level}"),
+        "SELECT count(*) FROM u".to_owned(),
+        format!("INSERT INTO t (id, v) VALUES ({id}, 1)"),
+        format!("INSERT INTO u VALUES ({id})"),
+        "COMMIT".to_owned(),
+    ];
+    for step in steps {
+        let done = match session.execute(&step).await {
+            Ok(results) => {
+                for result in results {
+                    result.collect().await.unwrap();
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            assert!(["40001", "40P01"].contains(&error.sqlstate()), "{level}, {step}: {error}");
+            run(session, "ROLLBACK").await;
+            return 0;
+        }
+    }
+    1
+}
+
+async fn assert_there(session: &Session, rows: i64) {
+    assert_eq!(number(session, "SELECT count(*) FROM t").await, rows);
+    assert_eq!(number(session, "SELECT sum(v) FROM t WHERE id >= 0").await, rows);
+    assert_eq!(number(session, "SELECT count(*) FROM t WHERE v = 1").await, rows);
+    session.set("access_path", "rows").unwrap();
+    assert_eq!(number(session, "SELECT count(*) FROM t").await, rows);
+    assert_eq!(number(session, "SELECT count(DISTINCT id) FROM t").await, rows);
+}

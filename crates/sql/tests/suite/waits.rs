@@ -1,0 +1,165 @@
+//! Statements that wait for others: what they find when their turn comes, and what becomes of them if they are told to
+//! stop before.
+
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+use futures::StreamExt;
+use saki_sql::{CreateOptions, Database, OpenOptions, Session};
+
+fn create(directory: &Path) -> Arc<Database> {
+    let open = OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() };
+    Database::create(directory.join("database"), CreateOptions { open, ..CreateOptions::default() }).unwrap()
+}
+
+async fn run(session: &Session, sql: &str) {
+    session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// One number that a query gives.
+async fn number(session: &Session, sql: &str) -> i64 {
+    let batches = session.execute(sql).await.unwrap().pop().unwrap().collect().await.unwrap();
+    let column = arrow::compute::cast(batches[0].column(0), &arrow_schema::DataType::Int64).unwrap();
+    arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(&column).value(0)
+}
+
+/// Keeps all others from publishing until the sender is dropped.
+fn hold_writes(database: &Arc<Database>) -> mpsc::Sender<()> {
+    let (release, released) = mpsc::channel::<()>();
+    let (begun, began) = mpsc::channel();
+    let database = Arc::clone(database);
+    std::thread::spawn(move || {
+        let held = database.store().write(|_| {
+            begun.send(()).unwrap();
+            let _ = released.recv();
+            Ok(())
+        });
+        held.unwrap();
+    });
+    began.recv().unwrap();
+    release
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ddl_that_is_told_to_stop_while_it_waits_does_not_happen_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = database.session();
+    run(&session, "CREATE TABLE t (a int PRIMARY KEY, b int)").await;
+    run(&session, "INSERT INTO t VALUES (1, 2)").await;
+    for statement in
+        ["ALTER TABLE t DROP COLUMN b", "CREATE TABLE u (a int)", "DROP TABLE t", "CREATE INDEX t_b ON t (b)"]
+    {
+        let release = hold_writes(&database);
+        let outcome = tokio::time::timeout(Duration::from_millis(50), session.execute(statement)).await;
+        assert!(outcome.is_err(), "{statement} did not wait");
+        session.fail().await;
+        drop(release);
+        // What is still on its way has its turn now.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(number(&session, "SELECT b FROM t").await, 2, "{statement}");
+    }
+    assert_eq!(number(&session, "SELECT count(*) FROM pg_class WHERE relname IN ('u', 't_b')").await, 0);
+    run(&session, "CREATE INDEX t_b ON t (b)").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_copy_that_waited_go_to_the_columns_that_it_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    for rows in [10, 40_000] {
+        let (copying, altering) = (database.session(), database.session());
+        run(&altering, "CREATE TABLE t (a int, b int)").await;
+        let target = copying.copy_target("t", &["b".to_owned()]).unwrap();
+        let seven: ArrayRef = Arc::new(Int32Array::from(vec![7; rows]));
+        let batch = RecordBatch::try_new(target.schema, vec![seven]).unwrap();
+        // The table is altered between the moment at which the columns are looked up and the end of the rows.
+        let last = async move {
+            run(&altering, "ALTER TABLE t DROP COLUMN a").await;
+            run(&altering, "ALTER TABLE t ADD COLUMN z int").await;
+            Ok(batch)
+        };
+        let batches = futures::stream::once(last).boxed();
+        let copied = copying.copy_in("t", &["b".to_owned()], batches).await.unwrap();
+        assert_eq!(copied, rows as u64);
+        let wanted = "SELECT count(*) FROM t WHERE b = 7 AND z IS NULL";
+        assert_eq!(number(&copying, wanted).await, rows as i64);
+        run(&copying, "DROP TABLE t").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_into_a_column_that_was_dropped_meanwhile_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    for rows in [10, 40_000] {
+        let (copying, altering) = (database.session(), database.session());
+        run(&altering, "CREATE TABLE t (a int, b int)").await;
+        let target = copying.copy_target("t", &[]).unwrap();
+        let column: ArrayRef = Arc::new(Int32Array::from(vec![7; rows]));
+        let batch = RecordBatch::try_new(target.schema, vec![Arc::clone(&column), column]).unwrap();
+        let last = async move {
+            run(&altering, "ALTER TABLE t DROP COLUMN a").await;
+            run(&altering, "ALTER TABLE t ADD COLUMN z int").await;
+            Ok(batch)
+        };
+        let error = copying.copy_in("t", &[], futures::stream::once(last).boxed()).await.unwrap_err();
+        assert_eq!(error.sqlstate(), "42703", "{error}");
+        assert_eq!(number(&copying, "SELECT count(*) FROM t").await, 0);
+        run(&copying, "DROP TABLE t").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_query_into_an_empty_table_are_checked_against_its_foreign_keys() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = create(directory.path()).session();
+    run(&session, "CREATE TABLE parent (id int PRIMARY KEY)").await;
+    run(&session, "CREATE TABLE child (id int REFERENCES parent)").await;
+    let error = session
+        .execute("INSERT INTO child SELECT v.id FROM (VALUES (1), (2)) AS v (id)")
+        .await
+        .map(|_| ())
+        .unwrap_err();
+    assert_eq!(error.sqlstate(), "23503", "{error}");
+}
+
+/// What an old snapshot writes after another session has changed the table's layout is refused, or is there: never
+/// lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_of_an_old_snapshot_are_not_lost_beside_a_change_of_layout() {
+    for change in ["ALTER TABLE t ADD COLUMN w int DEFAULT 7", "CREATE INDEX ON t (v)"] {
+        for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+            let directory = tempfile::tempdir().unwrap();
+            let database = create(directory.path());
+            let (old, other) = (database.session(), database.session());
+            run(&other, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)").await;
+            run(&other, "CREATE TABLE u (id int)").await;
+            run(&old, &format!("BEGIN ISOLATION LEVEL {level}")).await;
+            // Of another table: what has been read is not changed before the block ends.
+            assert_eq!(number(&old, "SELECT count(*) FROM u").await, 0);
+            run(&other, change).await;
+            let expected = match old.execute("INSERT INTO t (id, v) VALUES (2, 2)").await {
+                Ok(_) => {
+                    run(&old, "COMMIT").await;
+                    2
+                }
+                Err(error) => {
+                    assert_eq!(error.sqlstate(), "40001", "{change}, {level}: {error}");
+                    run(&old, "ROLLBACK").await;
+                    1
+                }
+            };
+            assert_eq!(number(&other, "SELECT count(*) FROM t").await, expected, "{change}, {level}");
+            drop((old, other, database));
+            let database = Database::open(directory.path().join("database"), OpenOptions::default()).unwrap();
+            assert_eq!(
+                number(&database.session(), "SELECT count(*) FROM t").await,
+                expected,
+                "reopened: {change}, {level}"
+            );
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Looks at everything that is stored: every page of every tree, every row, every index entry, every column segment,
+//! the volume's superblocks and books, and the logs.
+//!
+//! An index agrees with its table if its entries are exactly those that the table's rows make. That is compared
+//! without sorting: each side is reduced to a count and a sum of entry checksums, in any order.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use saki_page::IoShare;
+use saki_tree::{Fetcher, Inspect, LivePages, TreeRoot, verify};
+
+use crate::database::{Database, Snapshot, catalog_root};
+use crate::delta::range_of;
+use crate::segments::SegmentSums;
+use saki_catalog::{CATALOG_TREE, EntryDecoder, EntryEncoder, EntryLayout, Result, SqlError, Table};
+
+/// One thing that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckFault {
+    /// Table, `table.index`, `catalog`, `volume` or `logs`.
+    pub object: String,
+    pub what: String,
+}
+
+impl fmt::Display for CheckFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.object, self.what)
+    }
+}
+
+/// What a check has seen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CheckReport {
+    pub tables: usize,
+    pub indexes: usize,
+    pub segments: u64,
+    pub rows: u64,
+    pub pages: u64,
+    /// Transactions in the logs that are not merged yet.
+    pub logged: u64,
+    /// Empty if all is well.
+    pub faults: Vec<CheckFault>,
+}
+
+/// How far a check has come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckProgress {
+    pub object: String,
+    pub pages: u64,
+    pub pages_expected: u64,
+}
+
+/// Entries of a tree, reduced so that the order does not matter.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Digest {
+    entries: u64,
+    sum: u64,
+}
+
+impl Digest {
+    fn add(&mut self, key: &[u8], row: &[u8]) {
+        self.entries += 1;
+        // Rotated, so that a byte cannot wander from key to row unnoticed.
+        let both = saki_base::checksum(key) ^ saki_base::checksum(row).rotate_left(17);
+        self.sum = self.sum.wrapping_add(both);
+    }
+}
+
+impl Database {
+    /// Checks the newest snapshot. What cannot be read is a fault like any other.
+    pub fn check(&self, progress: &mut dyn FnMut(&CheckProgress)) -> Result<CheckReport> {
+        let snapshot = self.snapshot();
+        let fetcher = Fetcher::new(&self.cache, &self.store, &IoShare::new(u32::MAX))?;
+        let mut check =
+            Check { fetcher, live: LivePages::new(self.page_size()), report: CheckReport::default(), progress };
+        for damage in self.volume.superblock_damages() {
+            check.fault("volume", format!("{damage}, and opening the database for writing mends it"));
+        }
+        check.logs(self, &snapshot);
+        check.catalog(&snapshot)?;
+        for table in snapshot.catalog.tables() {
+            check.table(self, table);
+        }
+        // Only then is every page that is referred to known. A publication meanwhile would make the books differ.
+        if self.volume.generation() == snapshot.generation() {
+            for difference in check.live.differences(&self.volume.live_pages()) {
+                let what = format!(
+                    "{}: {} pages are in use, {} are on the books",
+                    difference.chunk, difference.found, difference.recorded
+                );
+                check.fault("volume", what);
+            }
+        }
+        Ok(check.report)
+    }
+}
+
+struct Check<'c> {
+    fetcher: Fetcher,
+    live: LivePages,
+    report: CheckReport,
+    progress: &'c mut dyn FnMut(&CheckProgress),
+}
+
+impl Check<'_> {
+    fn fault(&mut self, object: &str, what: String) {
+        self.report.faults.push(CheckFault { object: object.to_owned(), what });
+    }
+
+    /// Reads the logs, unless they are in use by this very database.
+    fn logs(&mut self, db: &Database, snapshot: &Snapshot) {
+        let state = snapshot.catalog.logs;
+        let Some(database) = state.database.filter(|_| db.engine.get().is_none()) else { return };
+        let seen = db
+            .logs
+            .open_to_read(state.logs)
+            .and_then(|devices| saki_mvcc::check_logs(devices, database, range_of(state)).map_err(SqlError::from));
+        match seen {
+            Ok(report) => self.report.logged = report.records,
+            Err(error) => self.fault("logs", error.message),
+        }
+    }
+
+    fn catalog(&mut self, snapshot: &Snapshot) -> Result<()> {
+        if !snapshot.guard.root().is_empty() {
+            let root = catalog_root(snapshot.guard.root())?;
+            debug_assert_eq!(root.id, CATALOG_TREE);
+            self.walk("catalog", &root, &mut |_, _| Ok(()));
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, db: &Database, table: &Table) {
+        let mut segments = self.segments(db, table);
+        let layout = table.primary_layout();
+        let mut decoder = EntryDecoder::new(layout.clone());
+        let mut indexes: Vec<(EntryEncoder, Digest)> = table
+            .indexes
+            .iter()
+            .map(|index| (EntryEncoder::new(table.index_layout(index)), Digest::default()))
+            .collect();
+        self.walk(&table.name, &table.root, &mut |key, row| {
+            well_formed(&layout, key, row)?;
+            let encoded = decoder.decode(table, key, row, |values| {
+                for (encoder, digest) in &mut indexes {
+                    encoder.encode(&mut Vec::new(), |column| values[column])?;
+                    digest.add(&encoder.key, &encoder.row);
+                }
+                if let Some(segments) = &mut segments {
+                    segments.add_row(key, values);
+                }
+                Ok(())
+            });
+            encoded.flatten().map_err(|error: saki_catalog::SqlError| error.message)
+        });
+        self.report.tables += 1;
+        self.report.rows += table.root.entries;
+        if let Some(segments) = segments {
+            segments.faults(table).into_iter().for_each(|what| self.fault(&table.name, what));
+        }
+        for (index, (encoder, expected)) in table.indexes.iter().zip(indexes) {
+            let name = format!("{}.{}", table.name, index.name);
+            let mut found = Digest::default();
+            self.walk(&name, &index.root, &mut |key, row| {
+                found.add(key, row);
+                well_formed(&encoder.layout, key, row)
+            });
+            self.report.indexes += 1;
+            if found.entries != expected.entries {
+                self.fault(&name, format!("{} entries for {} rows of {}", found.entries, expected.entries, table.name));
+            } else if found != expected {
+                self.fault(&name, format!("entries differ from the rows of {}", table.name));
+            }
+        }
+    }
+
+    /// What the table's segments hold, if it has any.
+    fn segments(&mut self, db: &Database, table: &Table) -> Option<SegmentSums> {
+        let root = table.segments.as_ref()?;
+        let object = format!("{} (columns)", table.name);
+        let mut progress = |pages, pages_expected| {
+            (self.progress)(&CheckProgress { object: object.clone(), pages, pages_expected });
+        };
+        let sums = SegmentSums::of_segments(db, &mut self.fetcher, table, root, &mut self.live, &mut progress);
+        self.report.segments += sums.segments();
+        self.report.pages += sums.pages();
+        Some(sums)
+    }
+
+    fn walk(&mut self, object: &str, root: &TreeRoot, entry: &mut LookAt<'_>) {
+        let mut inspect = Walk { object, entry, progress: self.progress };
+        let seen = verify(&mut self.fetcher, root, &mut self.live, &mut inspect);
+        self.report.pages += seen.pages();
+        for fault in seen.faults {
+            self.fault(object, fault.to_string());
+        }
+    }
+}
+
+/// Looks at an entry's key and row, and says what is wrong with it.
+type LookAt<'l> = dyn FnMut(&[u8], &[u8]) -> Result<(), String> + 'l;
+
+struct Walk<'w> {
+    object: &'w str,
+    entry: &'w mut LookAt<'w>,
+    progress: &'w mut dyn FnMut(&CheckProgress),
+}
+
+impl Inspect for Walk<'_> {
+    fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        (self.entry)(key, value)
+    }
+
+    fn progress(&mut self, pages: u64, pages_expected: u64) {
+        (self.progress)(&CheckProgress { object: self.object.to_owned(), pages, pages_expected });
+    }
+}
+
+fn well_formed(layout: &EntryLayout, key: &[u8], row: &[u8]) -> Result<(), String> {
+    let mut scratch = Vec::new();
+    for position in 0..layout.key_columns.len() {
+        layout.key.decode(key, position, &mut scratch).map_err(|error| format!("key: {error}"))?;
+    }
+    layout.row.verify(row).map_err(|error| format!("row: {error}"))
+}

@@ -1,0 +1,193 @@
+//! A database: its device, volume, cache and reactors, and the snapshot that statements begin with.
+//!
+//! What is done with it lies above, in the modules that do it.
+
+mod background;
+mod catalog;
+mod machine;
+mod options;
+mod release;
+mod segment_tables;
+pub mod sequence;
+mod snapshot;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use parking_lot::{Mutex, RwLock};
+use saki_base::PageSize;
+use saki_columns::Codec;
+use saki_exec::{Executor, SegmentReader};
+use saki_io::Device;
+use saki_page::{IoShare, PageCache, PageStore};
+use saki_tree::{CachedReader, TreeReader};
+use saki_volume::Volume;
+
+use crate::delta::{Engine, LogStore, PerTable};
+use crate::locks::Locks;
+use saki_catalog::{Result, SqlError};
+
+pub use self::background::Background;
+pub use self::catalog::{catalog_root, read_catalog};
+pub use self::machine::DeviceSpeed;
+pub use self::options::{
+    CACHE_BYTES_DEFAULT, CreateOptions, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
+};
+pub use self::release::Release;
+pub use self::segment_tables::SegmentTables;
+pub use self::sequence::Sequences;
+pub use self::snapshot::Snapshot;
+
+/// Who wants to know when a generation is no longer the newest.
+pub type Watcher = Box<dyn Fn() + Send + Sync>;
+
+/// An open database: its storage. Whoever reads or changes it holds it open.
+pub struct Database {
+    pub volume: Arc<Volume>,
+    pub store: Arc<dyn PageStore>,
+    pub cache: Arc<PageCache>,
+    pub executor: Arc<Executor>,
+    pub current: RwLock<Arc<Snapshot>>,
+    /// The generation of that, for whoever only wants to know whether its own is still the newest.
+    pub(crate) newest: AtomicU64,
+    /// Of column segments.
+    pub codec: Arc<dyn Codec>,
+    pub segment_reader: Arc<SegmentReader>,
+    pub options: OpenOptions,
+    /// The file or block device that it is in.
+    pub path: PathBuf,
+    /// Where the logs are, or will be.
+    pub logs: Arc<dyn LogStore>,
+    pub of_table: PerTable,
+    /// Started by the first change that goes to a delta.
+    pub engine: OnceLock<Engine>,
+    /// Rows that are merged and still in memory. Held while a checkpoint goes on: there is one at a time.
+    pub checkpoints: Mutex<Vec<Release>>,
+    /// Snapshots that are no longer the newest.
+    pub(crate) past: Mutex<Vec<Weak<Snapshot>>>,
+    pub(crate) background: OnceLock<Background>,
+    pub(crate) me: Weak<Database>,
+    /// Until the database is opened again; see [`Self::end_changes`].
+    pub(crate) changes_have_ended: AtomicBool,
+    /// Told of each new generation.
+    pub(crate) watchers: RwLock<Vec<Watcher>>,
+    /// Readers of pages in memory that nobody uses just now.
+    pub(crate) readers: Mutex<Vec<CachedReader>>,
+    pub sequences: Sequences,
+    /// Held from a change's beginning until its snapshot is the current one.
+    pub writing: Mutex<()>,
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) speed: RwLock<DeviceSpeed>,
+}
+
+impl Database {
+    /// Makes a snapshot the newest.
+    pub fn succeed(&self, snapshot: Snapshot) {
+        let generation = snapshot.generation().0;
+        let before = std::mem::replace(&mut *self.current.write(), Arc::new(snapshot));
+        self.newest.store(generation, Ordering::SeqCst);
+        let mut past = self.past.lock();
+        past.retain(|snapshot| snapshot.strong_count() > 0);
+        past.push(Arc::downgrade(&before));
+        drop(past);
+        self.watchers.read().iter().for_each(|watcher| watcher());
+    }
+
+    /// Has `watcher` called whenever a snapshot stops being the newest: for what is kept for the newest only.
+    pub fn when_succeeded(&self, watcher: impl Fn() + Send + Sync + 'static) {
+        self.watchers.write().push(Box::new(watcher));
+    }
+
+    /// Snapshots that somebody still reads, but for the newest.
+    pub fn older_snapshots(&self) -> Vec<Weak<Snapshot>> {
+        self.past.lock().iter().filter(|snapshot| snapshot.strong_count() > 0).map(Weak::clone).collect()
+    }
+
+    /// The newest published snapshot.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.current.read())
+    }
+
+    /// Whether nothing has been published since a snapshot, as far as whoever holds a lock need know: what its lock
+    /// keeps away has not been.
+    #[inline]
+    pub fn is_newest(&self, snapshot: &Snapshot) -> bool {
+        self.newest.load(Ordering::SeqCst) == snapshot.generation().0
+    }
+
+    /// Who may use which table how.
+    pub fn locks(&self) -> &Arc<Locks> {
+        &self.of_table.locks
+    }
+
+    pub fn page_size(&self) -> PageSize {
+        self.volume.page_size()
+    }
+
+    pub fn volume(&self) -> &Arc<Volume> {
+        &self.volume
+    }
+
+    /// Backend, path and model of the device, for outputs.
+    pub fn device_name(&self) -> String {
+        self.device.name()
+    }
+
+    pub fn speed(&self) -> DeviceSpeed {
+        *self.speed.read()
+    }
+
+    /// Empties the caches of pages and of columns, so that the next statement starts cold.
+    pub fn drop_caches(&self) {
+        self.cache.clear();
+        self.segment_reader.cache().clear();
+    }
+
+    /// A reader for one thread that may wait.
+    pub fn tree_reader(&self) -> Result<TreeReader> {
+        TreeReader::new(&self.cache, &self.store, &IoShare::new(u32::MAX)).map_err(SqlError::from)
+    }
+
+    /// A reader of pages in memory, to be given back to [`Self::rest`].
+    pub fn cached_reader(&self) -> CachedReader {
+        let idle = self.readers.lock().pop();
+        idle.unwrap_or_else(|| CachedReader::new(&self.cache, self.page_size()))
+    }
+
+    /// Takes a reader back that nobody uses just now.
+    pub fn rest(&self, reader: CachedReader) {
+        self.readers.lock().push(reader);
+    }
+
+    /// Refuses to change a database that was opened for reading, or in which changes have ended.
+    ///
+    /// # Errors
+    /// 25006, 58030.
+    pub fn writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(SqlError::invalid("the database is open for reading only").hint("open it without read-only"));
+        }
+        if self.changes_have_ended.load(Ordering::Acquire) {
+            return Err(SqlError::storage("whether the last change of a table has reached the device is not known")
+                .hint("open the database again: until then it is only read"));
+        }
+        Ok(())
+    }
+
+    /// A publication that takes a delta away may or may not have reached the device. If it has, whatever is committed
+    /// to that delta from now on belongs to no table once the database is opened again: nothing more is committed.
+    pub(crate) fn end_changes(&self) {
+        self.changes_have_ended.store(true, Ordering::Release);
+        if let Some(engine) = self.engine.get() {
+            // If the logs have failed as well, nothing is committed either.
+            let _ = engine.database.clone().close();
+        }
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("device", &self.device.name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,103 @@
+//! How a database is made and opened.
+
+use std::path::PathBuf;
+
+use saki_base::PageSize;
+use saki_io::Backend;
+
+use super::machine;
+
+/// Page size of a new database, in bytes, unless told otherwise.
+pub const PAGE_BYTES_DEFAULT: u32 = 8 << 10;
+/// Page cache unless told otherwise, in bytes.
+pub const CACHE_BYTES_DEFAULT: usize = 256 << 20;
+/// Memory of a bulk load's sorts unless told otherwise, in bytes.
+pub const LOAD_MEMORY_BYTES_DEFAULT: usize = 256 << 20;
+
+/// Memory of deltas unless told otherwise, in bytes.
+pub const DELTA_BYTES_DEFAULT: u64 = 64 << 20;
+/// Length of the logs unless told otherwise, in bytes.
+pub const LOG_BYTES_DEFAULT: u64 = 1 << 30;
+
+/// How to open a database.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Memory for pages.
+    pub cache_bytes: usize,
+    /// Memory for columns of segments, most of them decoded; a quarter of the machine's unless told otherwise.
+    pub column_cache_bytes: usize,
+    /// Bounds the sorts of one bulk load or index build, together.
+    pub load_memory_bytes: usize,
+    /// Rows of a column segment at most, of those that are built from now on.
+    pub segment_rows: u32,
+    pub backend: Backend,
+    /// Resemble another device, for benchmarks and tests: `modeled:cloud-volume` and the like.
+    pub model: Option<String>,
+    pub read_only: bool,
+    /// Bypass the system's page cache.
+    pub direct: bool,
+    /// Threads that visit pages; `None`: one per core.
+    pub reactors: Option<usize>,
+    pub pin: bool,
+    /// Where the logs lie; `None`: in `<path>.log`. To be given where the database is a block device.
+    pub log_directory: Option<PathBuf>,
+    /// With `read_only`: what is in the logs and not merged yet is left out. For looking at what is stored.
+    pub base_only: bool,
+    /// Where durable changes are lost, by damage to the file or its logs, go back to the moment before instead of
+    /// refusing.
+    pub accept_loss: bool,
+    /// Deltas are merged when they take so much memory.
+    pub delta_bytes: u64,
+    /// Deltas are merged when the logs have grown so long.
+    pub log_bytes: u64,
+    /// How many logs are made; `None`: as the machine's cores ask for. A database that has logs keeps its own.
+    pub logs: Option<usize>,
+    /// Bytes of an extent of a log that is made.
+    pub log_extent_bytes: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            cache_bytes: CACHE_BYTES_DEFAULT,
+            column_cache_bytes: usize::try_from(machine::memory_bytes() / 4).unwrap_or(usize::MAX),
+            load_memory_bytes: LOAD_MEMORY_BYTES_DEFAULT,
+            segment_rows: saki_columns::SEGMENT_ROWS,
+            backend: Backend::Auto,
+            model: None,
+            read_only: false,
+            direct: true,
+            reactors: None,
+            pin: false,
+            log_directory: None,
+            base_only: false,
+            accept_loss: false,
+            delta_bytes: DELTA_BYTES_DEFAULT,
+            log_bytes: LOG_BYTES_DEFAULT,
+            logs: None,
+            log_extent_bytes: saki_mvcc::LogOptions::new(0).extent_bytes,
+        }
+    }
+}
+
+impl OpenOptions {
+    /// What of it concerns the logs.
+    pub(crate) fn of_logs(&self) -> saki_mvcc::LogOptions {
+        let (accept_loss, extent_bytes) = (self.accept_loss, self.log_extent_bytes);
+        saki_mvcc::LogOptions { accept_loss, extent_bytes, ..saki_mvcc::LogOptions::new(0) }
+    }
+}
+
+/// How to make a database.
+#[derive(Clone, Debug)]
+pub struct CreateOptions {
+    pub page_size: PageSize,
+    pub open: OpenOptions,
+}
+
+impl Default for CreateOptions {
+    fn default() -> Self {
+        let page_size = PageSize::new(PAGE_BYTES_DEFAULT).expect("the default is a page size");
+        Self { page_size, open: OpenOptions::default() }
+    }
+}

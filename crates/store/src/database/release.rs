@@ -1,0 +1,20 @@
+//! Rows that are in the base already and wait to leave memory.
+
+use std::sync::Weak;
+
+use super::snapshot::Snapshot;
+
+/// Rows that may leave memory once nobody reads a generation that lacks them.
+pub struct Release {
+    /// The base has every transaction up to this timestamp.
+    pub through: u64,
+    /// Those generations.
+    pub older: Vec<Weak<Snapshot>>,
+}
+
+impl Release {
+    /// Whether somebody still reads such a generation.
+    pub fn is_held(&self) -> bool {
+        self.older.iter().any(|snapshot| snapshot.strong_count() > 0)
+    }
+}

@@ -1,0 +1,47 @@
+//! Directories of segments that have been read, kept for the statements to come.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use saki_base::PageRef;
+use saki_columns::SegmentTable;
+use saki_page::{IoShare, PageCache, PageStore};
+use saki_tree::TreeReader;
+
+use saki_catalog::{Catalog, Result, Table};
+
+/// Reads directories, each once: a page that has been published never changes, so neither does what its address means.
+pub struct SegmentTables {
+    cache: Arc<PageCache>,
+    store: Arc<dyn PageStore>,
+    read: Mutex<HashMap<PageRef, Arc<SegmentTable>>>,
+}
+
+impl SegmentTables {
+    pub fn new(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>) -> Self {
+        Self { cache: Arc::clone(cache), store: Arc::clone(store), read: Mutex::default() }
+    }
+
+    /// The segments of a table; `None` if it has no column segments. Waits for storage the first time.
+    pub fn get(&self, table: &Table) -> Result<Option<Arc<SegmentTable>>> {
+        let Some(segments) = &table.segments else { return Ok(None) };
+        let Some(root) = segments.directory.root else {
+            return Ok(Some(Arc::new(SegmentTable::new(table.name.clone(), table.column_types(), Vec::new()))));
+        };
+        if let Some(known) = self.read.lock().get(&root) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let mut reader = TreeReader::new(&self.cache, &self.store, &IoShare::new(u32::MAX))?;
+        let read = SegmentTable::read(&mut reader, segments, table.name.clone(), table.column_types());
+        let read = Arc::new(read?);
+        self.read.lock().insert(root, Arc::clone(&read));
+        Ok(Some(read))
+    }
+
+    /// Forgets what no table of the newest catalog has. Whoever still uses it keeps it.
+    pub fn retain(&self, catalog: &Catalog) {
+        let roots = || catalog.tables().filter_map(|table| table.segments.as_ref()?.directory.root);
+        self.read.lock().retain(|root, _| roots().any(|present| present == *root));
+    }
+}

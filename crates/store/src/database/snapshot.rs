@@ -1,0 +1,68 @@
+//! A published generation and its catalog: what a statement works on.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use saki_base::{Generation, TableId};
+use saki_columns::SegmentTable;
+use saki_volume::HeldGeneration;
+
+use super::segment_tables::SegmentTables;
+use crate::delta::Delta;
+use saki_catalog::{Catalog, Result, Table};
+
+/// Immutable; while it is held every page it refers to stays readable.
+pub struct Snapshot {
+    pub guard: Arc<HeldGeneration>,
+    pub catalog: Catalog,
+    pub segment_tables: Arc<SegmentTables>,
+    /// Of every table; none before the first change that went to a delta.
+    pub deltas: HashMap<TableId, Arc<Delta>>,
+}
+
+impl Snapshot {
+    pub fn generation(&self) -> Generation {
+        self.guard.generation()
+    }
+
+    /// What is newer than the base of a table of this snapshot's catalog; `None`: no table has a delta yet.
+    pub fn delta(&self, table: &Table) -> Option<&Arc<Delta>> {
+        self.deltas.get(&table.delta)
+    }
+
+    /// The segments of a table of this snapshot's catalog; `None` if it has none (`columns = off`). Read once per
+    /// generation of the table: the first call waits for storage.
+    pub fn segments(&self, table: &Table) -> Result<Option<Arc<SegmentTable>>> {
+        self.segment_tables.get(table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::fixture::{Bench, Shape};
+
+    #[test]
+    fn older_snapshots_are_known_as_long_as_somebody_holds_them() {
+        let bench = Bench::new(Shape::default());
+        let held = bench.db().snapshot();
+        bench.db().write(|_| Ok(())).expect("published");
+        assert_eq!(bench.db().older_snapshots().len(), 1);
+        assert!(held.generation() < bench.db().snapshot().generation());
+        drop(held);
+        assert!(bench.db().older_snapshots().is_empty());
+    }
+
+    #[test]
+    fn segments_are_read_once_for_all_snapshots_that_have_them() {
+        let bench = Bench::new(Shape::default());
+        bench.load((0..1_000).map(|id| (id, id))).expect("loaded");
+        let read = || bench.db().snapshot().segments(&bench.table()).expect("readable").expect("columns are on");
+        let first = read();
+        bench.db().write(|_| Ok(())).expect("published");
+        assert!(Arc::ptr_eq(&first, &read()));
+        bench.load((1_000..2_000).map(|id| (id, id))).expect("appended");
+        assert!(!Arc::ptr_eq(&first, &read()));
+    }
+}

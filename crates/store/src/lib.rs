@@ -1,0 +1,57 @@
+//! A database without a planner: tables as deltas over bases, their snapshots, and what changes them. A Rust program
+//! can embed tables with this crate alone; it names no DataFusion.
+//!
+//! ```text
+//!   INSERT, UPDATE, DELETE ─► delta (rows in memory, logs)      load, COPY ─► trees and segments
+//!                               │ merge                                          │
+//!                               └────────► base of a generation ◄────────────────┘
+//!   reads ◄── ReadView = (moment of the deltas, Snapshot) ──► TableReader: points, ranges, overlays
+//! ```
+//!
+//! # Words
+//! - *snapshot*: a published generation and its catalog; a statement keeps the one it began with.
+//! - *read view*: a snapshot, and the moment at which its deltas are seen.
+//! - *publication*: a change of bases; writers take turns, and each publishes trees and catalog together or not at all.
+//! - *merge*: a delta's rows into its base.
+//!
+//! # Invariants
+//! - What a snapshot sees of a table, one module decides: `reader`. A version of a delta that counts, be it a row or a
+//!   deletion, hides the base row of its key in every access path; what the generation holds already is never asked of
+//!   the delta.
+//! - A generation is taken before the moment that goes with it, so no row is missed between the two.
+//! - The count in a tree's root is exact.
+//!
+//! # Failure model
+//! A change that fails changes nothing: nothing is visible before its publication has committed. A page that is rotten
+//! or cannot be read fails the statement with the tree's name; it never gives a wrong row.
+#![forbid(unsafe_code)]
+
+mod check;
+pub mod checkpoint;
+mod database;
+pub mod delta;
+#[cfg(test)]
+mod fixture;
+pub mod load;
+pub mod locks;
+pub mod merge;
+mod open;
+pub mod reader;
+pub mod segments;
+mod stop;
+mod writer;
+
+pub use check::{CheckFault, CheckProgress, CheckReport};
+pub use checkpoint::{Alone, CheckpointReport};
+pub use database::sequence;
+pub use database::{
+    CACHE_BYTES_DEFAULT, CreateOptions, Database, DeviceSpeed, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions,
+    PAGE_BYTES_DEFAULT, Snapshot,
+};
+pub use delta::Delta;
+pub use load::LoadProgress;
+pub use load::csv::{CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter};
+pub use merge::{ChangeSource, KeyChange, MergeReport, OnDuplicate, Pace};
+pub use reader::{BaseReader, Entry, Eyes, IndexEntries, Point, ReadView, SegmentOverlay, Short, TableReader};
+pub use stop::{Stop, StopOnDrop};
+pub use writer::{Trees, Writer, finish_tree};

@@ -1,0 +1,221 @@
+//! Who holds locks: a session for its transactions, or work inside of the database; and how it waits for them.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use saki_base::TableId;
+use saki_mvcc::Holder;
+
+use super::account::{Account, Taken};
+use super::grant::Grant;
+use super::manager::{Asked, Locks};
+use super::mode::{LockMode, Policy};
+use crate::stop::Stop;
+use saki_catalog::Result;
+
+/// Between two looks at whether work that waits is to stop.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Holds locks until they are let go. Whatever it still holds goes when it is dropped.
+pub struct LockOwner {
+    locks: Arc<Locks>,
+    number: u64,
+    account: Arc<Account>,
+}
+
+/// How many locks an owner held at some time: a savepoint of locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LockMark(usize);
+
+impl LockOwner {
+    /// Somebody who holds locks of a database.
+    pub fn new(locks: &Arc<Locks>) -> Arc<Self> {
+        let (number, account) = locks.register();
+        Arc::new(Self { locks: Arc::clone(locks), number, account })
+    }
+
+    /// States the number by which `pg_locks` and `pg_stat_activity` know the owner.
+    pub fn set_process(&self, process: i64) {
+        self.account.process.store(process, Ordering::Relaxed);
+    }
+
+    /// Takes a weak lock if nobody holds or wants one that it could conflict with; whether it is held now. `false` says
+    /// that [`Self::lock`] has to look. Costs one uncontended mutex of the owner's own.
+    ///
+    /// # Panics
+    /// If the mode is not weak.
+    #[inline]
+    pub fn try_weak(&self, table: TableId, mode: LockMode) -> bool {
+        assert!(mode.is_weak(), "{mode} is no weak mode");
+        let mut held = self.account.held.lock();
+        if held.has(table, mode) {
+            return true;
+        }
+        // With the owner's own list locked: whoever wants a strong lock counts itself first, and looks into the list
+        // then. Either this sees the count, or that one sees the lock.
+        if self.locks.wants_strong(table) {
+            return false;
+        }
+        held.taken.push(Taken { table, mode, is_shared: false });
+        true
+    }
+
+    /// Takes a lock, or says who to wait with. `me` is the owner's transaction, if it holds rows that others may wait
+    /// for.
+    ///
+    /// # Errors
+    /// 40P01 if those that would be waited for wait for this owner.
+    pub fn lock(
+        self: &Arc<Self>,
+        table: TableId,
+        mode: LockMode,
+        policy: Policy,
+        me: Option<Holder>,
+    ) -> Result<Requested> {
+        if mode.is_weak() && self.try_weak(table, mode) || self.holds(table, mode) {
+            return Ok(Requested::Granted);
+        }
+        Ok(match self.locks.request(self.number, table, mode, policy, me)? {
+            Asked::Granted => {
+                self.account.held.lock().taken.push(Taken { table, mode, is_shared: true });
+                Requested::Granted
+            }
+            Asked::Refused => Requested::Refused,
+            Asked::Waiting(grant) => {
+                Requested::Waiting(LockWait { owner: Arc::clone(self), table, mode, grant, is_over: false })
+            }
+        })
+    }
+
+    /// Says that the owner waits until the transaction `holder` has ended, for as long as what this returns lives. `me`
+    /// is the owner's own transaction, if others may wait for it.
+    ///
+    /// # Errors
+    /// 40P01 if that one waits for this owner.
+    pub fn wait_for_row(&self, me: Option<Holder>, holder: Holder) -> Result<RowWait<'_>> {
+        self.locks.await_row(self.number, me, holder)?;
+        Ok(RowWait(self))
+    }
+
+    /// Whether it holds a table in this very mode.
+    pub fn holds(&self, table: TableId, mode: LockMode) -> bool {
+        self.account.held.lock().taken.iter().any(|taken| taken.table == table && taken.mode == mode)
+    }
+
+    /// What it holds now.
+    pub fn mark(&self) -> LockMark {
+        LockMark(self.account.held.lock().taken.len())
+    }
+
+    /// Lets go of what was taken after a mark.
+    pub fn release_to(&self, mark: LockMark) {
+        let mut shared = Vec::new();
+        let mut held = self.account.held.lock();
+        while held.taken.len() > mark.0 {
+            shared.extend(held.taken.pop().filter(|taken| taken.is_shared));
+        }
+        drop(held);
+        if !shared.is_empty() {
+            self.locks.release(self.number, &shared);
+        }
+    }
+
+    /// Lets go of everything.
+    pub fn release_all(&self) {
+        self.release_to(LockMark::default());
+    }
+}
+
+impl Drop for LockOwner {
+    fn drop(&mut self) {
+        self.release_all();
+        self.locks.forget(self.number);
+    }
+}
+
+/// What came of asking for a lock.
+pub enum Requested {
+    Granted,
+    /// It is not there at once, and that was all that was asked.
+    Refused,
+    /// Others are before it.
+    Waiting(LockWait),
+}
+
+/// A place in a table's queue, and a future that is ready when the lock is the owner's. Dropped before, it leaves the
+/// queue.
+#[must_use = "dropped, it leaves the queue"]
+pub struct LockWait {
+    owner: Arc<LockOwner>,
+    table: TableId,
+    mode: LockMode,
+    grant: Arc<Grant>,
+    /// The owner has the lock, or has given it up.
+    is_over: bool,
+}
+
+/// An owner waits for a row for as long as this lives.
+#[must_use = "dropped, nobody knows of the wait"]
+pub struct RowWait<'o>(&'o LockOwner);
+
+impl Future for LockWait {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.grant.poll(cx.waker()) {
+            return Poll::Pending;
+        }
+        if !self.is_over {
+            self.is_over = true;
+            let taken = Taken { table: self.table, mode: self.mode, is_shared: true };
+            self.owner.account.held.lock().taken.push(taken);
+        }
+        Poll::Ready(())
+    }
+}
+
+impl LockWait {
+    /// Waits on this thread; whether the lock was there before `patience` had ended.
+    ///
+    /// # Errors
+    /// 57014 if it is told to stop meanwhile.
+    pub fn wait(mut self, stop: &Stop, patience: Duration) -> Result<bool> {
+        struct Unpark(Thread);
+        impl Wake for Unpark {
+            fn wake(self: Arc<Self>) {
+                self.0.unpark();
+            }
+        }
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let until = Instant::now() + patience;
+        loop {
+            if Pin::new(&mut self).poll(&mut Context::from_waker(&waker)).is_ready() {
+                return Ok(true);
+            }
+            stop.check()?;
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            std::thread::park_timeout(PAUSE);
+        }
+    }
+}
+
+impl Drop for LockWait {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.owner.locks.give_up(self.owner.number, self.table, self.mode, &self.grant);
+        }
+    }
+}
+
+impl Drop for RowWait<'_> {
+    fn drop(&mut self) {
+        self.0.locks.leave_row(self.0.number);
+    }
+}

@@ -1,0 +1,55 @@
+//! The engine beside the base: started by the first change that goes to a delta.
+
+use saki_mvcc::RecoveryReport;
+
+use crate::database::Database;
+use crate::delta::Engine;
+use saki_catalog::{LogState, Result, SqlError};
+
+impl Database {
+    /// Makes ready for changes by transactions: logs are made if there are none. Waits.
+    ///
+    /// # Errors
+    /// Of storage; if the database was opened for reading only.
+    pub fn start_engine(&self) -> Result<()> {
+        self.engine().map(drop)
+    }
+
+    /// What was brought back from the logs when the database was opened; `None` if there were none.
+    pub fn recovery(&self) -> Option<RecoveryReport> {
+        self.engine.get().map(|engine| engine.database.recovery().clone())
+    }
+
+    /// The engine; starts it if this is the first change that goes to a delta. Waits, so it belongs on a thread that
+    /// may.
+    pub fn engine(&self) -> Result<&Engine> {
+        if let Some(engine) = self.engine.get() {
+            return Ok(engine);
+        }
+        self.write(|writer| {
+            if self.engine.get().is_some() {
+                return Ok(());
+            }
+            writer.renew_deltas();
+            let state = LogState {
+                database: Some(random()),
+                logs: self.options.logs.unwrap_or_else(|| saki_mvcc::Options::default().placement.logs()),
+                ..writer.catalog.logs
+            };
+            let of_table = self.of_table.clone();
+            let log = self.options.of_logs();
+            let made = Engine::create(&*self.logs, state, &writer.catalog, of_table, self.page_size(), log)?;
+            writer.starting = Some(made);
+            writer.catalog.logs = state;
+            Ok(())
+        })?;
+        self.tend_in_background()?;
+        self.engine.get().ok_or_else(|| SqlError::internal("the engine did not start"))
+    }
+}
+
+/// A number that no other database has.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,191 @@
+//! Opening a database: its device and volume, the catalog, and what the logs bring back.
+
+mod engine;
+mod speed;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+use saki_columns::ColumnCache;
+use saki_exec::{Executor, ExecutorOptions, SegmentReader};
+use saki_io::{Device, DeviceError, DeviceOptions, ModeledDevice, open_device};
+use saki_page::{PageCache, PageStore};
+use saki_volume::{Volume, VolumeOptions};
+
+use self::speed::{parse_model, speed_of};
+use crate::database::{CreateOptions, Database, OpenOptions, SegmentTables, Snapshot, read_catalog};
+use crate::delta::{Engine, LogDirectory, LogStore, PerTable};
+use saki_catalog::{Catalog, Result, SqlError};
+
+/// How long opening waits for a device in use. The kernel lets go of a ring's files only some moments after the
+/// ring was closed, so a database is still locked whose process was closed, or killed at work, just now.
+const IN_USE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long it waits before it says so.
+const IN_USE_SILENCE: Duration = Duration::from_millis(500);
+/// Between two tries.
+const IN_USE_PAUSE: Duration = Duration::from_millis(5);
+
+impl Database {
+    /// Makes an empty database at `path`, a file or a block device, and opens it.
+    pub fn create(path: impl AsRef<Path>, options: CreateOptions) -> Result<Arc<Self>> {
+        let device = open(path.as_ref(), &options.open, true)?;
+        let volume = Volume::create(Arc::clone(&device), VolumeOptions::new(options.page_size))?;
+        let logs = logs_of(path.as_ref(), &options.open);
+        Self::start(path.as_ref(), device, volume, logs, options.open)
+    }
+
+    /// Opens the database at `path` at its newest published generation.
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<Self>> {
+        let device = open(path.as_ref(), &options, false)?;
+        warn_of_readers(path.as_ref());
+        let volume_options =
+            saki_volume::OpenOptions { accept_loss: options.accept_loss, ..saki_volume::OpenOptions::default() };
+        let volume = Volume::open_with(Arc::clone(&device), volume_options)?;
+        let logs = logs_of(path.as_ref(), &options);
+        Self::start(path.as_ref(), device, volume, logs, options)
+    }
+
+    /// Opens what a device has, whose volume is open, with the logs that go with it; `path` is what it is called.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn start(
+        path: &Path,
+        device: Arc<dyn Device>,
+        volume: Arc<Volume>,
+        logs: Arc<dyn LogStore>,
+        options: OpenOptions,
+    ) -> Result<Arc<Self>> {
+        let cache = cache_of(&volume, &options)?;
+        let store: Arc<dyn PageStore> = Arc::clone(&volume) as _;
+        let mut executor_options = ExecutorOptions { pin: options.pin, ..ExecutorOptions::default() };
+        if let Some(reactors) = options.reactors {
+            executor_options.reactors = reactors;
+        }
+        let executor = Executor::start(Arc::clone(&cache), Arc::clone(&store), executor_options)?;
+        let codec = saki_columns::codec();
+        let columns = ColumnCache::new(options.column_cache_bytes);
+        let segment_reader = SegmentReader::start(&volume, columns, Arc::clone(&codec))?;
+        let speed = speed_of(&volume, &options)?;
+        let guard = volume.hold();
+        let catalog = read_catalog(&cache, &store, guard.root())?;
+        let segment_tables = Arc::new(SegmentTables::new(&cache, &store));
+        let of_table = PerTable::default();
+        let engine = OnceLock::new();
+        let mut deltas = HashMap::new();
+        if let Some(recovered) = recover(&*logs, &catalog, &of_table, &volume, &options)? {
+            deltas = recovered.deltas(&catalog)?;
+            let _ = engine.set(recovered);
+        }
+        let is_started = engine.get().is_some();
+        let database = Arc::new_cyclic(|me| Self {
+            volume,
+            store,
+            cache,
+            executor,
+            newest: AtomicU64::new(guard.generation().0),
+            current: RwLock::new(Arc::new(Snapshot { guard, catalog, segment_tables, deltas })),
+            codec,
+            segment_reader,
+            options,
+            path: path.to_owned(),
+            logs,
+            of_table,
+            engine,
+            checkpoints: Mutex::default(),
+            past: Mutex::default(),
+            background: OnceLock::new(),
+            me: Weak::clone(me),
+            changes_have_ended: AtomicBool::new(false),
+            watchers: RwLock::default(),
+            readers: Mutex::default(),
+            sequences: crate::database::Sequences::default(),
+            writing: Mutex::new(()),
+            device,
+            speed: RwLock::new(speed),
+        });
+        if is_started {
+            database.tend_in_background()?;
+        }
+        Ok(database)
+    }
+}
+
+/// Tells if others on the machine may read or write the file of a database: its own mode for new files is 0600.
+fn warn_of_readers(path: &Path) {
+    let Ok(found) = std::fs::metadata(path) else { return };
+    let mode = found.permissions().mode() & 0o777;
+    if found.is_file() && mode & 0o077 != 0 {
+        let path = path.display();
+        tracing::warn!("{path}: others on this machine may reach the database (mode {mode:o}); chmod 600 {path}");
+    }
+}
+
+fn open(path: &Path, options: &OpenOptions, create: bool) -> Result<Arc<dyn Device>> {
+    let device_options =
+        DeviceOptions { backend: options.backend, read_only: options.read_only, direct: options.direct, create };
+    let began = Instant::now();
+    let mut is_told = false;
+    let device = loop {
+        match open_device(path, device_options.clone()) {
+            Err(error @ DeviceError::InUse { .. }) if began.elapsed() < IN_USE_PATIENCE => {
+                if !is_told && began.elapsed() > IN_USE_SILENCE {
+                    tracing::warn!("{error}; waiting for up to {} seconds", IN_USE_PATIENCE.as_secs());
+                    is_told = true;
+                }
+                std::thread::sleep(IN_USE_PAUSE);
+            }
+            opened => break opened.map_err(SqlError::storage)?,
+        }
+    };
+    Ok(match &options.model {
+        None => device,
+        Some(model) => ModeledDevice::new(device, parse_model(model)?),
+    })
+}
+
+/// The logs of the database at `path`.
+fn logs_of(path: &Path, options: &OpenOptions) -> Arc<dyn LogStore> {
+    let directory = options.log_directory.clone().map(LogDirectory::new);
+    Arc::new(directory.unwrap_or_else(|| LogDirectory::beside(path)))
+}
+
+fn cache_of(volume: &Volume, options: &OpenOptions) -> Result<Arc<PageCache>> {
+    let page_bytes = volume.page_size().bytes();
+    let frames = (options.cache_bytes / page_bytes).max(saki_page::FRAMES_MIN as usize);
+    let frames = u32::try_from(frames)
+        .map_err(|_| SqlError::invalid(format!("a cache of {} bytes has more than 2^32 pages", options.cache_bytes)))?;
+    PageCache::new(volume.page_size(), frames)
+        .map_err(|error| SqlError::storage(format!("a cache of {} bytes: {error}", options.cache_bytes)))
+}
+
+/// The engine with what the logs bring back; none where there are no logs, or they are left out.
+fn recover(
+    logs: &dyn LogStore,
+    catalog: &Catalog,
+    of_table: &PerTable,
+    volume: &Volume,
+    options: &OpenOptions,
+) -> Result<Option<Engine>> {
+    if catalog.logs.database.is_none() || options.read_only && options.base_only {
+        return Ok(None);
+    }
+    if options.read_only {
+        return Err(SqlError::invalid(
+            "the database has changes in its logs, which are merged when it is opened for writing",
+        )
+        .code("25006")
+        .hint("end the server that has it open, or open it once without read-only"));
+    }
+    let (of_table, page_size) = (of_table.clone(), volume.page_size());
+    Engine::recover(logs, catalog.logs, catalog, of_table, page_size, options.of_logs()).map(Some)
+}

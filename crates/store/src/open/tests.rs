@@ -1,0 +1,191 @@
+use super::*;
+use crate::fixture::{Bench, Rows, Shape, damage_logs, open_on, options, simulated};
+
+fn refused(opened: Result<Arc<Database>>) -> SqlError {
+    opened.map(drop).expect_err("refused")
+}
+
+#[test]
+fn what_is_no_database_is_not_opened() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("database");
+    refused(Database::open(&path, options()));
+    std::fs::write(&path, vec![0; 1 << 20]).expect("written");
+    refused(Database::open(&path, options()));
+    let model = OpenOptions { model: Some("no such model".to_owned()), ..options() };
+    refused(Database::create(directory.path().join("other"), CreateOptions { open: model, ..Default::default() }));
+}
+
+#[test]
+fn a_database_without_its_logs_is_not_opened() {
+    let bench = Bench::new(Shape::default());
+    bench.commit(&[(1, Some(1))]);
+    let path = bench.path();
+    let directory = bench.close();
+    LogDirectory::beside(&path).remove().expect("removed");
+    let error = refused(Database::open(&path, options()));
+    assert!(error.message.contains("the logs of the database are not there"), "{}", error.message);
+    drop(directory);
+}
+
+#[test]
+fn reading_only_needs_a_database_without_logs() {
+    let bench = Bench::new(Shape::default());
+    bench.load([(1, 1)].into_iter()).expect("loaded");
+    bench.commit(&[(2, Some(2))]);
+    let path = bench.path();
+    let directory = bench.close();
+    let read_only = OpenOptions { read_only: true, ..options() };
+    assert_eq!(refused(Database::open(&path, read_only.clone())).sqlstate(), "25006");
+    let stored = OpenOptions { base_only: true, ..read_only.clone() };
+    let base = Database::open(&path, stored).expect("what is stored");
+    assert_eq!(base.snapshot().catalog.table("t").expect("made").root.entries, 1);
+    drop(base);
+    Database::open(&path, options()).and_then(|db| db.close()).expect("merged");
+    let db = Database::open(&path, read_only).expect("one file");
+    assert_eq!(db.snapshot().catalog.table("t").expect("made").root.entries, 2);
+    assert!(db.write(|_| Ok(())).is_err(), "it is not changed");
+    drop(directory);
+}
+
+#[test]
+fn dropped_caches_are_read_again() {
+    let bench = Bench::new(Shape::default());
+    let rows: Rows = (0..2_000).map(|id| (id, id)).collect();
+    bench.load(rows.clone().into_iter()).expect("loaded");
+    bench.db().drop_caches();
+    assert_eq!(bench.moment().columns(), rows);
+}
+#[test]
+fn files_of_a_database_are_their_owners_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    let database = Database::create(&path, CreateOptions { open: options(), ..CreateOptions::default() }).unwrap();
+    database.start_engine().unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    for entry in std::fs::read_dir(path.with_extension("log")).unwrap() {
+        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+    }
+}
+
+#[test]
+fn what_damaged_logs_have_lost_is_lost_only_if_somebody_accepts_that() {
+    let bench = Bench::new(Shape::default());
+    bench.load((0..100).map(|id| (id, 0))).expect("loaded");
+    (0..60).for_each(|id| bench.commit(&[(id, Some(1))]));
+    let path = bench.path();
+    let directory = bench.close();
+    damage_logs(&path);
+    let error = refused(Database::open(&path, options()));
+    assert!(error.message.contains("accept the loss"), "{error}");
+    refused(Database::open(&path, options()));
+    let accepting = OpenOptions { accept_loss: true, ..options() };
+    let db = Database::open(&path, accepting).expect("accepted");
+    let found = db.recovery().expect("there are logs").records;
+    assert!((1..60).contains(&found), "{found} commits before the damage");
+    drop(db);
+    let again = Database::open(&path, options()).expect("mended");
+    assert_eq!(again.snapshot().catalog.table("t").expect("made").root.entries, 100);
+    drop((again, directory));
+}
+
+#[test]
+fn a_lost_generation_is_gone_back_from_only_if_somebody_accepts_that() {
+    let device = simulated();
+    let bench = Bench::on(Arc::clone(&device) as Arc<dyn Device>, Shape::default());
+    bench.load((0..100).map(|id| (id, 0))).expect("loaded");
+    bench.load((100..200).map(|id| (id, 0))).expect("loaded");
+    let generation = bench.db().snapshot().generation().0;
+    let path = bench.path();
+    let directory = bench.close();
+    let places = [0, 256 << 10, 512 << 10, 896 << 10];
+    let newest: Vec<u64> = places.into_iter().filter(|place| is_of(&device, *place, generation)).collect();
+    assert_eq!(newest.len(), 2, "each generation lies in two places");
+    newest.iter().for_each(|place| device.flip_bit(place + 100, 0));
+    let device = device as Arc<dyn Device>;
+    let error = refused(open_on(&device, &path, options()));
+    assert!(error.message.contains("generation"), "{}", error.message);
+    let accepting = OpenOptions { accept_loss: true, ..options() };
+    let db = open_on(&device, &path, accepting).expect("accepted");
+    assert_eq!(db.snapshot().catalog.table("t").expect("made").root.entries, 100);
+    drop((db, directory));
+}
+
+/// Whether the superblock of a generation lies there.
+fn is_of(device: &saki_io::SimDevice, place: u64, generation: u64) -> bool {
+    let mut bytes = [0; 8];
+    device.peek(place + 32, &mut bytes);
+    u64::from_le_bytes(bytes) == generation
+}
+
+#[test]
+fn a_database_is_not_made_over_another() {
+    let bench = Bench::new(Shape::default());
+    let path = bench.path();
+    let directory = bench.close();
+    let again = CreateOptions { open: options(), ..CreateOptions::default() };
+    refused(Database::create(&path, again));
+    assert!(Database::open(&path, options()).is_ok(), "it is as it was");
+    drop(directory);
+}
+
+#[test]
+fn logs_lie_where_the_options_say() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, logs) = (directory.path().join("database"), directory.path().join("elsewhere"));
+    let open = OpenOptions { log_directory: Some(logs.clone()), ..options() };
+    let db = Database::create(&path, CreateOptions { open: open.clone(), ..CreateOptions::default() }).expect("made");
+    db.start_engine().expect("started");
+    assert!(logs.is_dir() && !path.with_extension("log").exists());
+    drop(db);
+    let error = refused(Database::open(&path, options()));
+    assert!(error.message.contains("logs"), "{}", error.message);
+    assert!(Database::open(&path, open).is_ok());
+}
+
+#[test]
+fn pages_may_be_of_any_size_there_is() {
+    for bytes in [4 << 10, 32 << 10, 128 << 10] {
+        let page_size = saki_base::PageSize::new(bytes).expect("a page size");
+        let mut bench = Bench::make(None, Shape::default(), page_size);
+        let rows: Rows = (0..3_000).map(|id| (id, id % 11)).collect();
+        bench.load(rows.clone().into_iter()).expect("loaded");
+        bench.commit(&[(7, None)]);
+        bench.merge();
+        bench.reopen();
+        assert_eq!(bench.db().page_size(), page_size);
+        let moment = bench.moment();
+        assert_eq!((moment.range().len(), moment.columns().len(), moment.point(7)), (2_999, 2_999, None), "{bytes}");
+        bench.check();
+    }
+}
+
+#[test]
+fn a_cache_of_no_bytes_has_room_for_a_few_pages() {
+    let bench = Bench::new(Shape::default());
+    let rows: Rows = (0..3_000).map(|id| (id, id)).collect();
+    bench.load(rows.clone().into_iter()).expect("loaded");
+    let path = bench.path();
+    let directory = bench.close();
+    let small = OpenOptions { cache_bytes: 0, column_cache_bytes: 0, ..options() };
+    let db = Database::open(&path, small).expect("opened");
+    assert_eq!(db.cache.frames(), saki_page::FRAMES_MIN);
+    assert_eq!(db.check(&mut |_| {}).expect("checked").rows, 3_000);
+    drop((db, directory));
+}
+
+#[test]
+fn plans_are_priced_by_the_model_where_there_is_one() {
+    let speed = |model: &str| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let open = OpenOptions { model: Some(model.to_owned()), ..options() };
+        let created = Database::create(directory.path().join("database"), CreateOptions { open, ..Default::default() });
+        created.map(|db| db.speed())
+    };
+    assert_eq!(speed("modeled:no such device").map(drop).expect_err("refused").sqlstate(), "42000");
+    let cloud = speed("modeled:cloud-volume").expect("a model");
+    assert!(cloud.latency > 1e-5 && cloud.latency < 1.0 && cloud.reads_per_second > 1.0, "{cloud:?}");
+    let assumed = Bench::new(Shape::default()).db().speed();
+    assert!(assumed.latency > 0.0 && assumed.bytes_per_second > assumed.reads_per_second, "{assumed:?}");
+}

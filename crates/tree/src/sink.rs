@@ -1,0 +1,57 @@
+//! Pages on their way to fresh chunks, counted by what they are.
+
+use saki_base::{PageRef, PageSize};
+use saki_page::{InnerBuilder, LeafBuilder};
+use saki_volume::PageWriter;
+
+use crate::error::TreeError;
+
+/// One page buffer, and what has been written through it.
+pub(crate) struct PageSink {
+    page: Vec<u8>,
+    pub leaf_pages: u64,
+    pub inner_pages: u64,
+    pub overflow_pages: u64,
+}
+
+impl PageSink {
+    pub fn new(page_size: PageSize) -> Self {
+        Self { page: vec![0; page_size.bytes()], leaf_pages: 0, inner_pages: 0, overflow_pages: 0 }
+    }
+
+    /// Writes the leaf and empties the builder.
+    pub fn leaf(&mut self, writer: &mut PageWriter, leaf: &mut LeafBuilder) -> Result<PageRef, TreeError> {
+        leaf.finish_into(&mut self.page);
+        leaf.reset();
+        self.leaf_pages += 1;
+        Ok(writer.append(&self.page)?)
+    }
+
+    /// Writes a leaf that `fill` makes of another one; none if it cannot.
+    pub fn patched(
+        &mut self,
+        writer: &mut PageWriter,
+        fill: impl FnOnce(&mut [u8]) -> bool,
+    ) -> Result<Option<PageRef>, TreeError> {
+        if !fill(&mut self.page) {
+            return Ok(None);
+        }
+        self.leaf_pages += 1;
+        Ok(Some(writer.append(&self.page)?))
+    }
+
+    /// Writes the inner page and empties the builder.
+    pub fn inner(&mut self, writer: &mut PageWriter, inner: &mut InnerBuilder) -> Result<PageRef, TreeError> {
+        inner.finish_into(&mut self.page);
+        inner.reset();
+        self.inner_pages += 1;
+        Ok(writer.append(&self.page)?)
+    }
+
+    /// Writes an overflow page that `fill` makes.
+    pub fn overflow(&mut self, writer: &mut PageWriter, fill: impl FnOnce(&mut [u8])) -> Result<PageRef, TreeError> {
+        fill(&mut self.page);
+        self.overflow_pages += 1;
+        Ok(writer.append(&self.page)?)
+    }
+}

@@ -1,0 +1,277 @@
+//! The superblock: the one place that says which generation is published.
+//!
+//! ```text
+//!      0  magic "SAKIGAKE"        8 bytes
+//!      8  format version          4
+//!     12  page size, bytes        4
+//!     16  database id            16
+//!     32  generation              8
+//!     40  next chunk id           8
+//!     48  journal length, bytes   8
+//!     56  journal sequence        8   of its first block
+//!     64  journal slots, count    4
+//!     68  root length, bytes      4
+//!     72  open tails, count       4
+//!     76  zero                    4
+//!     80  open tails              8 x (chunk 8, next page 4, zero 4)
+//!    208  root                 1024
+//!   1232  journal slots         714 x 4
+//!   4088  checksum                8   xxh3-64 of bytes 0..4088
+//! ```
+//!
+//! All numbers are little-endian. Where superblocks lie, and which of them counts, is for `places`.
+
+use saki_base::bytes::{put_u32, put_u64, put_u128, u32_at, u64_at, u128_at};
+use saki_base::{ChunkId, Generation, PageSize, checksum};
+
+/// Bytes of one superblock, and of the device's smallest atomic-enough write.
+pub(crate) const SUPERBLOCK_BYTES: usize = 4096;
+/// Version of everything this crate writes.
+pub(crate) const FORMAT_VERSION: u32 = 2;
+/// The same bytes, but with one copy of each superblock: read, and given its copies when it is opened for writing.
+pub(crate) const FORMAT_VERSION_ONE_COPY: u32 = 1;
+/// Largest opaque root, in bytes.
+pub const ROOT_BYTES_MAX: usize = 1024;
+/// Most slots the journal can occupy.
+pub(crate) const JOURNAL_SLOTS_MAX: usize = 714;
+/// Most chunks that stay open for the next publish.
+pub(crate) const TAILS_MAX: usize = 8;
+
+const MAGIC: &[u8; 8] = b"SAKIGAKE";
+const OFFSET_TAILS: usize = 80;
+const TAIL_BYTES: usize = 16;
+const OFFSET_ROOT: usize = OFFSET_TAILS + TAILS_MAX * TAIL_BYTES;
+const OFFSET_JOURNAL_SLOTS: usize = OFFSET_ROOT + ROOT_BYTES_MAX;
+const OFFSET_CHECKSUM: usize = SUPERBLOCK_BYTES - 8;
+const _: () = assert!(OFFSET_ROOT == 208);
+const _: () = assert!(OFFSET_JOURNAL_SLOTS + JOURNAL_SLOTS_MAX * 4 == OFFSET_CHECKSUM);
+
+/// A chunk whose pages from `next_page` on have never been written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tail {
+    pub chunk: ChunkId,
+    pub next_page: u32,
+}
+
+/// A checked superblock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Superblock {
+    /// The version it was read in; it is always written in [`FORMAT_VERSION`].
+    pub version: u32,
+    pub page_size: PageSize,
+    pub database_id: u128,
+    pub generation: Generation,
+    /// Chunk ids from here on have never been published.
+    pub next_chunk: ChunkId,
+    pub journal_length: u64,
+    pub journal_sequence: u64,
+    pub journal_slots: Vec<u32>,
+    pub tails: Vec<Tail>,
+    pub root: Vec<u8>,
+}
+
+/// Why bytes are no superblock, the least telling reason first.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum SuperblockFault {
+    Magic,
+    Checksum,
+    Field(&'static str),
+    /// A page size no database can have.
+    PageSize(u32),
+    /// `whole`: the checksum is right, so the version is no accident.
+    Version {
+        found: u32,
+        whole: bool,
+    },
+}
+
+impl Superblock {
+    /// Asserts what holds of every superblock that is published.
+    pub fn assert_sound(&self) {
+        let journal_bytes_max = (self.journal_slots.len() as u64) << 20;
+        assert!(self.journal_length <= journal_bytes_max, "a journal of {} bytes in its slots", self.journal_length);
+        let full = self.page_size.pages_per_chunk();
+        let within = |tail: &Tail| u64::from(tail.next_page) <= full && tail.chunk < self.next_chunk;
+        assert!(self.tails.iter().all(within), "an open tail lies beyond its chunk, or beyond all chunks");
+    }
+
+    pub fn encode(&self) -> [u8; SUPERBLOCK_BYTES] {
+        assert!(self.root.len() <= ROOT_BYTES_MAX, "a root of {} bytes", self.root.len());
+        assert!(self.tails.len() <= TAILS_MAX, "{} open tails", self.tails.len());
+        assert!(self.journal_slots.len() <= JOURNAL_SLOTS_MAX, "a journal of {} slots", self.journal_slots.len());
+        let mut bytes = [0; SUPERBLOCK_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        put_u32(&mut bytes, 8, FORMAT_VERSION);
+        put_u32(&mut bytes, 12, self.page_size.into());
+        put_u128(&mut bytes, 16, self.database_id);
+        put_u64(&mut bytes, 32, self.generation.0);
+        put_u64(&mut bytes, 40, self.next_chunk.0);
+        put_u64(&mut bytes, 48, self.journal_length);
+        put_u64(&mut bytes, 56, self.journal_sequence);
+        put_u32(&mut bytes, 64, self.journal_slots.len() as u32);
+        put_u32(&mut bytes, 68, self.root.len() as u32);
+        put_u32(&mut bytes, 72, self.tails.len() as u32);
+        for (index, tail) in self.tails.iter().enumerate() {
+            let at = OFFSET_TAILS + index * TAIL_BYTES;
+            put_u64(&mut bytes, at, tail.chunk.0);
+            put_u32(&mut bytes, at + 8, tail.next_page);
+        }
+        bytes[OFFSET_ROOT..OFFSET_ROOT + self.root.len()].copy_from_slice(&self.root);
+        for (index, slot) in self.journal_slots.iter().enumerate() {
+            put_u32(&mut bytes, OFFSET_JOURNAL_SLOTS + index * 4, *slot);
+        }
+        let sum = checksum(&bytes[..OFFSET_CHECKSUM]);
+        put_u64(&mut bytes, OFFSET_CHECKSUM, sum);
+        bytes
+    }
+
+    /// Checks and reads a superblock. Every version of the format keeps the places of magic,
+    /// version and checksum, so that an older program can tell a newer one's from a damaged one.
+    pub fn decode(bytes: &[u8]) -> Result<Self, SuperblockFault> {
+        if bytes.len() < SUPERBLOCK_BYTES || &bytes[..8] != MAGIC {
+            return Err(SuperblockFault::Magic);
+        }
+        let small = |at| u32_at(bytes, at).ok_or(SuperblockFault::Magic);
+        let version = small(8)?;
+        let whole = u64_at(bytes, OFFSET_CHECKSUM) == Some(checksum(&bytes[..OFFSET_CHECKSUM]));
+        if version != FORMAT_VERSION && version != FORMAT_VERSION_ONE_COPY {
+            return Err(SuperblockFault::Version { found: version, whole });
+        }
+        if !whole {
+            return Err(SuperblockFault::Checksum);
+        }
+        let large = |at| u64_at(bytes, at).ok_or(SuperblockFault::Magic);
+        let page_size = PageSize::new(small(12)?).map_err(|error| SuperblockFault::PageSize(error.0))?;
+        let counted = |at: usize, max: usize, what| {
+            let count = small(at)? as usize;
+            if count <= max { Ok(count) } else { Err(SuperblockFault::Field(what)) }
+        };
+        let slot_count = counted(64, JOURNAL_SLOTS_MAX, "too many journal slots")?;
+        let root_length = counted(68, ROOT_BYTES_MAX, "the root is too long")?;
+        let tail_count = counted(72, TAILS_MAX, "too many open tails")?;
+        let journal_length = large(48)?;
+        if journal_length > (slot_count as u64) << 20 {
+            return Err(SuperblockFault::Field("the journal is longer than its slots"));
+        }
+        let tail = |index: usize| {
+            let at = OFFSET_TAILS + index * TAIL_BYTES;
+            Ok(Tail { chunk: ChunkId(large(at)?), next_page: small(at + 8)? })
+        };
+        let tails: Vec<Tail> = (0..tail_count).map(tail).collect::<Result<_, _>>()?;
+        if tails.iter().any(|tail| u64::from(tail.next_page) > page_size.pages_per_chunk()) {
+            return Err(SuperblockFault::Field("an open tail lies beyond its chunk"));
+        }
+        let slots = (0..slot_count).map(|index| small(OFFSET_JOURNAL_SLOTS + index * 4));
+        let journal_slots = slots.collect::<Result<Vec<_>, _>>()?;
+        let mut sorted = journal_slots.clone();
+        sorted.sort_unstable();
+        if sorted.first() == Some(&0) || sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(SuperblockFault::Field("a journal slot is used twice"));
+        }
+        Ok(Self {
+            version,
+            page_size,
+            database_id: u128_at(bytes, 16).ok_or(SuperblockFault::Magic)?,
+            generation: Generation(large(32)?),
+            next_chunk: ChunkId(large(40)?),
+            journal_length,
+            journal_sequence: large(56)?,
+            journal_slots,
+            tails,
+            root: bytes[OFFSET_ROOT..OFFSET_ROOT + root_length].to_vec(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn example() -> Superblock {
+        Superblock {
+            version: FORMAT_VERSION,
+            page_size: PageSize::new(8192).expect("valid"),
+            database_id: 0x0123_4567_89ab_cdef_0011_2233_4455_6677,
+            generation: Generation(7),
+            next_chunk: ChunkId(99),
+            journal_length: 8192,
+            journal_sequence: 3,
+            journal_slots: vec![4, 9],
+            tails: vec![Tail { chunk: ChunkId(98), next_page: 17 }],
+            root: b"the catalog".to_vec(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(Superblock::decode(&example().encode()), Ok(example()));
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_format() {
+        let mut expected = Vec::new();
+        expected.extend_from_slice(b"SAKIGAKE");
+        expected.extend_from_slice(&[2, 0, 0, 0, 0, 0x20, 0, 0]);
+        expected.extend_from_slice(&[
+            0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0, 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 1,
+        ]);
+        for number in [7u64, 99, 8192, 3] {
+            expected.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [2u32, 11, 1, 0] {
+            expected.extend_from_slice(&number.to_le_bytes());
+        }
+        expected.extend_from_slice(&[98, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0]);
+        expected.resize(208, 0);
+        expected.extend_from_slice(b"the catalog");
+        expected.resize(1232, 0);
+        expected.extend_from_slice(&[4, 0, 0, 0, 9, 0, 0, 0]);
+        expected.resize(4088, 0);
+        let sum = checksum(&expected);
+        expected.extend_from_slice(&sum.to_le_bytes());
+        assert_eq!(example().encode().as_slice(), expected);
+    }
+
+    #[test]
+    fn each_fault_has_its_own_answer() {
+        let good = example().encode();
+        assert_eq!(Superblock::decode(&good[..100]), Err(SuperblockFault::Magic));
+        assert_eq!(Superblock::decode(&[0; SUPERBLOCK_BYTES]), Err(SuperblockFault::Magic));
+        let mut other_version = good;
+        other_version[8] = 9;
+        assert_eq!(Superblock::decode(&other_version), Err(SuperblockFault::Version { found: 9, whole: false }));
+        let mut page_size = good;
+        put_u32(&mut page_size, 12, 5000);
+        assert_eq!(Superblock::decode(&page_size), Err(SuperblockFault::Checksum));
+        let sum = checksum(&page_size[..OFFSET_CHECKSUM]);
+        put_u64(&mut page_size, OFFSET_CHECKSUM, sum);
+        assert_eq!(Superblock::decode(&page_size), Err(SuperblockFault::PageSize(5000)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_flipped_bit_is_never_accepted(bit in 0..SUPERBLOCK_BYTES * 8) {
+            let mut bytes = example().encode();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Superblock::decode(&bytes).is_err());
+        }
+
+        /// Hostile fields behind a right checksum: an error or a superblock, never a panic.
+        #[test]
+        fn hostile_fields_do_not_panic(
+            edits in proptest::collection::vec((12usize..OFFSET_CHECKSUM, any::<u8>()), 1..40),
+        ) {
+            let mut bytes = example().encode();
+            for (at, value) in edits {
+                bytes[at] = value;
+            }
+            let sum = checksum(&bytes[..OFFSET_CHECKSUM]);
+            put_u64(&mut bytes, OFFSET_CHECKSUM, sum);
+            if let Ok(superblock) = Superblock::decode(&bytes) {
+                superblock.encode();
+            }
+        }
+    }
+}

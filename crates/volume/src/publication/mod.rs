@@ -1,0 +1,186 @@
+//! The next generation in the making: who writes into it, what it frees, and how
+//! it becomes the published one, or nothing at all.
+
+mod ledger;
+mod writer;
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use parking_lot::Mutex;
+use saki_base::{ChunkId, Generation, PageAddress};
+
+use crate::durable::Change;
+use crate::error::VolumeError;
+use crate::format::journal::Records;
+use crate::format::superblock::{ROOT_BYTES_MAX, TAILS_MAX, Tail};
+use crate::volume::Volume;
+
+use ledger::{Ledger, OpenChunk, Shared, volume_pages};
+pub use writer::{PageRun, PageWriter};
+
+/// The one publication of a volume under way. Dropping it abandons everything its writers wrote.
+pub struct Publication {
+    shared: Arc<Shared>,
+}
+
+impl Volume {
+    /// Begins a publication; waits while another one is running.
+    pub fn begin(self: &Arc<Self>) -> Publication {
+        self.start_publishing();
+        let full = volume_pages(self);
+        let mut space = self.space.lock();
+        let tails = std::mem::take(&mut space.tails);
+        let open = |tail: &Tail| {
+            let location = space.chunks.get(&tail.chunk)?.location;
+            Some(OpenChunk { chunk: tail.chunk, location, next_page: tail.next_page })
+        };
+        let ledger = Ledger {
+            open_before: tails.iter().map(|tail| tail.chunk).collect(),
+            open: tails.iter().filter(|tail| tail.next_page < full).filter_map(open).collect(),
+            ..Ledger::default()
+        };
+        drop(space);
+        Publication { shared: Arc::new(Shared { volume: Arc::clone(self), ledger: Mutex::new(ledger) }) }
+    }
+}
+
+impl Publication {
+    /// A writer of this publication; several may write at once, each on its own thread.
+    pub fn writer(&self) -> PageWriter {
+        PageWriter::new(&self.shared)
+    }
+
+    pub fn volume(&self) -> &Arc<Volume> {
+        &self.shared.volume
+    }
+
+    /// Counts pages as no longer referred to from the new root on. Each page once; pages
+    /// written by this publication may be freed too.
+    pub fn free(&self, pages: &[PageAddress]) {
+        let page_size = self.shared.volume.page_size();
+        let mut ledger = self.shared.ledger.lock();
+        for page in pages {
+            *ledger.freed.entry(page_size.chunk_of(*page)).or_default() += 1;
+        }
+    }
+
+    /// Publishes `root` (at most [`ROOT_BYTES_MAX`] bytes) with everything the finished writers wrote: afterwards
+    /// it survives any crash. On an error the old generation stays, and what was written is abandoned.
+    pub fn commit(self, root: &[u8]) -> Result<Generation, VolumeError> {
+        if root.len() > ROOT_BYTES_MAX {
+            return Err(VolumeError::TooLarge { what: "the root", bytes: root.len(), bytes_max: ROOT_BYTES_MAX });
+        }
+        let volume = &self.shared.volume;
+        let mut durable = volume.durable.lock();
+        let mut ledger = self.shared.ledger.lock();
+        if ledger.writers > 0 {
+            return Err(VolumeError::misuse(format!("commit with {} unfinished page writers", ledger.writers)));
+        }
+        let outcome = Outcome::of(&ledger, volume)?;
+        let change = Change {
+            records: outcome.records(&ledger),
+            tails: outcome.tails.clone(),
+            next_chunk: volume.space.lock().next_chunk,
+            root: root.to_vec(),
+        };
+        let generation = match durable.publish(change, &volume.space) {
+            Ok(generation) => generation,
+            Err(error) => {
+                // Nobody knows which generation the device holds: then it may be the new one, and its chunks stay.
+                ledger.committed = matches!(error, VolumeError::PublishOutcomeUnknown { .. });
+                return Err(error);
+            }
+        };
+        outcome.apply(&mut ledger, volume, generation);
+        volume.set_current(generation, root.to_vec());
+        drop((durable, ledger));
+        Ok(generation)
+    }
+}
+
+/// What a commit does to each chunk it touches.
+struct Outcome {
+    /// Fresh chunks that are published, with their live pages, in chunk order.
+    assigned: Vec<(ChunkId, u32)>,
+    /// Published chunks whose count changes, in chunk order.
+    changed: Vec<(ChunkId, u32)>,
+    /// Published chunks without a live page.
+    retired: Vec<ChunkId>,
+    /// Fresh chunks that nothing refers to.
+    unused: Vec<ChunkId>,
+    tails: Vec<Tail>,
+}
+
+impl Outcome {
+    fn of(ledger: &Ledger, volume: &Volume) -> Result<Self, VolumeError> {
+        let space = volume.space.lock();
+        // Keep the emptiest; only chunks that are or become published, since an untouched fresh one is just free.
+        let mut open: Vec<_> = ledger.open.iter().filter(|open| open.next_page > 0).collect();
+        open.sort_unstable_by_key(|open| open.next_page);
+        open.truncate(TAILS_MAX);
+        let tails: Vec<_> = open.iter().map(|open| Tail { chunk: open.chunk, next_page: open.next_page }).collect();
+        let mut outcome =
+            Self { assigned: Vec::new(), changed: Vec::new(), retired: Vec::new(), unused: Vec::new(), tails };
+        let touched: HashSet<ChunkId> = ledger
+            .written
+            .keys()
+            .chain(ledger.freed.keys())
+            .chain(ledger.fresh.keys())
+            .chain(&ledger.open_before)
+            .copied()
+            .collect();
+        let mut touched: Vec<_> = touched.into_iter().collect();
+        touched.sort_unstable();
+        for chunk in touched {
+            let fresh = ledger.fresh.contains_key(&chunk);
+            let before = match space.chunks.get(&chunk) {
+                Some(state) => state.live_pages,
+                None if fresh => 0,
+                None => return Err(VolumeError::misuse(format!("pages of {chunk} freed, which is not published"))),
+            };
+            let of = |counts: &HashMap<ChunkId, u32>| counts.get(&chunk).copied().unwrap_or(0);
+            let live = (before + of(&ledger.written)).checked_sub(of(&ledger.freed)).ok_or_else(|| {
+                VolumeError::misuse(format!("{} pages of {chunk} freed, it has {before} live", of(&ledger.freed)))
+            })?;
+            assert!(live <= volume_pages(volume), "{chunk} would have {live} live pages");
+            let kept = live > 0 || outcome.tails.iter().any(|tail| tail.chunk == chunk);
+            match (fresh, kept) {
+                (true, true) => outcome.assigned.push((chunk, live)),
+                (true, false) => outcome.unused.push(chunk),
+                (false, true) if live != before => outcome.changed.push((chunk, live)),
+                (false, true) => {}
+                (false, false) => outcome.retired.push(chunk),
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn records(&self, ledger: &Ledger) -> Records {
+        let mut records = Records::default();
+        self.assigned.iter().for_each(|(chunk, _)| records.assign(*chunk, ledger.fresh[chunk]));
+        self.assigned.iter().for_each(|(chunk, live)| records.live(*chunk, *live));
+        self.changed.iter().for_each(|(chunk, live)| records.live(*chunk, *live));
+        self.retired.iter().for_each(|chunk| records.free(*chunk));
+        records
+    }
+
+    /// The generation is on the device: the books follow.
+    fn apply(self, ledger: &mut Ledger, volume: &Volume, generation: Generation) {
+        let mut space = volume.space.lock();
+        for (chunk, live_pages) in self.assigned {
+            let location = ledger.fresh[&chunk];
+            let before = space.chunks.insert(chunk, crate::space::ChunkState { location, live_pages });
+            assert!(before.is_none(), "{chunk} was published twice");
+        }
+        for (chunk, live_pages) in self.changed {
+            space.chunks.get_mut(&chunk).expect("changed chunks are published").live_pages = live_pages;
+        }
+        self.retired.into_iter().for_each(|chunk| space.retire(chunk, generation));
+        for chunk in self.unused {
+            space.discard(chunk, ledger.fresh[&chunk]);
+        }
+        space.tails = self.tails;
+        ledger.committed = true;
+    }
+}

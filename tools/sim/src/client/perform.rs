@@ -1,0 +1,191 @@
+//! Steps, each by its kind.
+
+use std::time::Duration;
+
+use saki_base::Random;
+
+use super::transaction::{any_level, fate_after};
+use super::{Client, Refused, Stop, pause};
+use crate::change::Drawer;
+use crate::model::Fate;
+use crate::script::{Kind, Step};
+use crate::tables::{ACCOUNTS, create_index, drop_index};
+
+/// The longest pause, and the longest that a statement is let run that is cancelled, in nanoseconds.
+const PAUSE_MAX: u64 = 400_000_000;
+const CANCEL_MAX: u64 = 3_000_000;
+/// Columns that come and go.
+const EXTRAS: u64 = 3;
+/// Ways to tables' rows.
+const PATHS: [&str; 5] = ["auto", "rows", "columns", "index", "scan"];
+
+impl Client<'_> {
+    pub(super) async fn perform(&self, step: Step) -> Result<(), Stop> {
+        let mut random = Random::new(step.seed);
+        let random = &mut random;
+        match step.kind {
+            Kind::Pause => {
+                pause(random.below(PAUSE_MAX)).await;
+                Ok(())
+            }
+            Kind::Read => self.read_once(random).await,
+            Kind::RepeatableRead => self.read_repeatedly(random).await,
+            Kind::Transaction => self.transaction(random).await,
+            Kind::Transfer => self.transfer(random).await,
+            Kind::Balances => self.balances(random).await,
+            Kind::Cancel => self.cancel(random).await,
+            Kind::Checkpoint => self.utility("CHECKPOINT").await,
+            Kind::Analyze => self.utility("ANALYZE").await,
+            Kind::Vacuum => self.utility("VACUUM").await,
+            Kind::CreateIndex => self.utility(&create_index(random.below(8) as usize)).await,
+            Kind::DropIndex => self.utility(&drop_index(random.below(8) as usize)).await,
+            Kind::AddColumn => {
+                let (table, number) = (self.any_table(random), random.below(EXTRAS));
+                let text = format!("ALTER TABLE {table} ADD COLUMN IF NOT EXISTS extra_{number} int DEFAULT {number}");
+                self.utility(&text).await
+            }
+            Kind::DropColumn => {
+                let (table, number) = (self.any_table(random), random.below(EXTRAS));
+                self.utility(&format!("ALTER TABLE {table} DROP COLUMN IF EXISTS extra_{number}")).await
+            }
+            kind => self.change(kind, random).await,
+        }
+    }
+
+    fn any_table(&self, random: &mut Random) -> String {
+        let tables = self.run.tables;
+        tables.name(random.below(tables.all().count() as u64) as usize)
+    }
+
+    /// A statement that changes no rows.
+    async fn utility(&self, text: &str) -> Result<(), Stop> {
+        match self.sql(text).await {
+            Ok(_) => Ok(()),
+            Err(error) => self.heard(&error),
+        }
+    }
+
+    /// A statement that is a transaction by itself.
+    async fn change(&self, kind: Kind, random: &mut Random) -> Result<(), Stop> {
+        let rows = self.rows();
+        let change = Drawer { tables: self.run.tables, owner: self.owner, random }.draw(kind, &rows);
+        self.begin(&change.after);
+        match self.apply(&change).await {
+            Ok(()) => self.end(Fate::Committed),
+            Err(Refused::Stop(stop)) => return Err(stop),
+            Err(Refused::Error(error)) => {
+                self.heard(&error)?;
+                self.end(fate_after(error.sqlstate()));
+            }
+        }
+        Ok(())
+    }
+
+    /// A statement that is dropped after a moment, wherever it is then.
+    async fn cancel(&self, random: &mut Random) -> Result<(), Stop> {
+        let rows = self.rows();
+        let kinds = [Kind::Insert, Kind::UpdateMany, Kind::DeleteMany, Kind::Copy, Kind::InsertSelect, Kind::Update];
+        let kind = kinds[random.below(kinds.len() as u64) as usize];
+        let patience = Duration::from_nanos(random.below(CANCEL_MAX));
+        let change = Drawer { tables: self.run.tables, owner: self.owner, random }.draw(kind, &rows);
+        self.begin(&change.after);
+        match tokio::time::timeout(patience, self.apply(&change)).await {
+            Err(_) => self.tell("  cancelled"),
+            Ok(Ok(())) => self.end(Fate::Committed),
+            Ok(Err(Refused::Stop(stop))) => return Err(stop),
+            Ok(Err(Refused::Error(error))) => {
+                self.heard(&error)?;
+                self.end(fate_after(error.sqlstate()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Chooses the ways that queries take from now on.
+    pub(super) async fn choose_path(&self, random: &mut Random) -> Result<(), Stop> {
+        let path = PATHS[random.below(PATHS.len() as u64) as usize];
+        self.utility(&format!("SET saki.access_path = '{path}'")).await
+    }
+
+    async fn read_once(&self, random: &mut Random) -> Result<(), Stop> {
+        self.choose_path(random).await?;
+        let table = random.below(self.run.tables.all().count() as u64) as usize;
+        let filter = Drawer { tables: self.run.tables, owner: self.owner, random }.any_filter();
+        let mut window = self.run.model.lock().look();
+        match self.read(table, &filter, &mut window, None).await {
+            Ok(()) => Ok(()),
+            Err(Refused::Stop(stop)) => Err(stop),
+            Err(Refused::Error(error)) => self.heard(&error),
+        }
+    }
+
+    /// Looks at balances and ledger in one snapshot.
+    async fn balances(&self, random: &mut Random) -> Result<(), Stop> {
+        self.choose_path(random).await?;
+        let told = self.run.bank.lock().look();
+        let outcome = async {
+            self.sql("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
+            let balances = self.sql("SELECT id, balance FROM account").await?;
+            pause(random.below(PAUSE_MAX) / 20).await;
+            let ledger = self.sql("SELECT id, src, dst, amount FROM ledger").await?;
+            self.sql("COMMIT").await?;
+            Ok((balances, ledger))
+        };
+        match outcome.await {
+            Ok((balances, ledger)) => {
+                let seen = self.run.bank.lock().seen(&told, &numbers(&balances.rows), &numbers(&ledger.rows));
+                seen.map_err(|what| self.fail(&what))
+            }
+            Err(error) => {
+                self.heard(&error)?;
+                self.utility("ROLLBACK").await
+            }
+        }
+    }
+
+    /// Moves money, beside others that move the same.
+    async fn transfer(&self, random: &mut Random) -> Result<(), Stop> {
+        let from = random.below(ACCOUNTS as u64) as i64;
+        let to = (from + 1 + random.below(ACCOUNTS as u64 - 1) as i64) % ACCOUNTS;
+        let amount = 1 + random.below(9) as i64;
+        let id = self.run.bank.lock().begin(from, to, amount);
+        let mut statements = vec![
+            format!("UPDATE account SET balance = balance - {amount} WHERE id = {from}"),
+            format!("UPDATE account SET balance = balance + {amount} WHERE id = {to}"),
+            format!("INSERT INTO ledger VALUES ({id}, {from}, {to}, {amount})"),
+        ];
+        random.shuffle(&mut statements);
+        let outcome = async {
+            self.sql(&format!("BEGIN ISOLATION LEVEL {}", any_level(random))).await?;
+            for statement in &statements {
+                self.sql(statement).await?;
+                if random.chance(0.3) {
+                    pause(random.below(PAUSE_MAX) / 20).await;
+                }
+            }
+            Ok(())
+        };
+        let outcome = outcome.await;
+        if let Err(error) = outcome {
+            self.run.bank.lock().end(id, Fate::Aborted);
+            self.heard(&error)?;
+            return self.utility("ROLLBACK").await;
+        }
+        if random.chance(0.1) {
+            self.run.bank.lock().end(id, Fate::Aborted);
+            return self.utility("ROLLBACK").await;
+        }
+        match self.sql("COMMIT").await {
+            Ok(_) => self.run.bank.lock().end(id, Fate::Committed),
+            Err(error) => {
+                self.heard(&error)?;
+                self.run.bank.lock().end(id, fate_after(error.sqlstate()));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub fn numbers(rows: &[Vec<String>]) -> Vec<Vec<i64>> {
+    rows.iter().map(|row| row.iter().map(|cell| cell.parse().unwrap_or(i64::MIN)).collect()).collect()
+}

@@ -1,0 +1,189 @@
+//! The whole database from one seed: the real store, logs, merges and SQL, with all of their threads, over simulated
+//! devices and a simulated clock; clients that do what a script says, beside each other; power cuts; and a model that
+//! knows what may be seen.
+//!
+//! ```text
+//!   seed ─► script ─┬─► clients (threads) ─► sessions ─► sql ─► store ─► devices ─► station: faults, power
+//!                   │        │                                              │
+//!                   │        ▼                                              ▼ the power goes
+//!                   │      model ◄── everything is looked at ◄── restart ◄──┘
+//!                   └─► threads: who runs next, what time it is
+//! ```
+//!
+//! A seed is a process: `saki-sim seeds` starts one for each. Equal seeds are equal runs, to the last operation of the
+//! devices; where the system lets memory lie where it lay (`threads::hold_still`), on any machine.
+//!
+//! After TigerBeetle's VOPR and FoundationDB's simulation (Zhou et al., 2021).
+#![deny(unsafe_code)]
+
+mod bank;
+mod change;
+mod children;
+mod client;
+mod model;
+mod run;
+mod script;
+mod simulation;
+mod station;
+mod tables;
+mod threads;
+mod verify;
+mod world;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::children::{Seeds, shrink};
+use crate::run::Run;
+use crate::script::{Choices, Kind};
+
+#[derive(Parser)]
+#[command(about = "The whole database from one seed", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run one seed in this process.
+    Run {
+        seed: u64,
+        #[command(flatten)]
+        choices: ChoiceArguments,
+        /// Tell everything as it happens.
+        #[arg(long)]
+        trace: bool,
+    },
+    /// Run many seeds, each in a process of its own.
+    Seeds {
+        #[arg(long, default_value_t = 1)]
+        first: u64,
+        #[arg(long, default_value_t = 200)]
+        count: u64,
+        /// Processes at once.
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+        /// Run each twice: both runs have to be the same.
+        #[arg(long)]
+        twice: bool,
+        #[command(flatten)]
+        choices: ChoiceArguments,
+    },
+    /// Run every pair of kinds of steps beside each other.
+    Pairs {
+        #[arg(long, default_value_t = 1)]
+        first: u64,
+        /// Seeds for each pair.
+        #[arg(long, default_value_t = 1)]
+        count: u64,
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+    },
+    /// Find a small part of a failing seed's script that fails as well.
+    Shrink {
+        seed: u64,
+        #[command(flatten)]
+        choices: ChoiceArguments,
+    },
+}
+
+/// What is left out of a script, or put in.
+#[derive(Args, Clone, Debug, Default)]
+struct ChoiceArguments {
+    /// Numbers of steps, cuts and weather to leave out: 3,7-10.
+    #[arg(long, default_value = "")]
+    without: String,
+    /// Kinds of all steps, one for each client: read,checkpoint.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Kinds of steps to leave out.
+    #[arg(long, value_delimiter = ',')]
+    never: Vec<String>,
+    /// Steps of each client.
+    #[arg(long)]
+    steps: Option<u64>,
+    /// No power cuts, and no trouble with devices.
+    #[arg(long)]
+    calm: bool,
+}
+
+impl ChoiceArguments {
+    fn choices(&self) -> Result<Choices, String> {
+        let mut without = BTreeSet::new();
+        for part in self.without.split(',').filter(|part| !part.is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text:?} is no number of a step"));
+            without.extend(number(first)?..=number(last)?);
+        }
+        let kind = |name: &String| Kind::named(name).ok_or_else(|| format!("{name:?} is no kind of step"));
+        let only = self.only.iter().map(kind).collect::<Result<_, _>>()?;
+        let never = self.never.iter().map(kind).collect::<Result<_, _>>()?;
+        Ok(Choices { without, only, never, steps: self.steps, is_calm: self.calm })
+    }
+}
+
+fn main() -> ExitCode {
+    if !threads::is_supported() {
+        eprintln!("saki-sim stands in for functions of glibc on Linux, and there is no other version of it yet");
+        return ExitCode::FAILURE;
+    }
+    match start(Arguments::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// `false`: something was found.
+fn start(command: Command) -> Result<bool, String> {
+    match command {
+        Command::Run { seed, choices, trace } => Ok(run_here(seed, &choices.choices()?, trace)),
+        Command::Seeds { first, count, jobs, twice, choices } => {
+            let seeds = (first..first + count).map(|seed| (seed, choices.choices()));
+            let seeds =
+                seeds.map(|(seed, choices)| choices.map(|choices| (seed, choices))).collect::<Result<_, _>>()?;
+            Seeds { seeds, jobs, is_twice: twice }.run()
+        }
+        Command::Pairs { first, count, jobs } => {
+            let kinds: Vec<Kind> = Kind::ALL.iter().map(|(kind, ..)| *kind).collect();
+            let mut seeds = Vec::new();
+            for (index, one) in kinds.iter().enumerate() {
+                for other in &kinds[index..] {
+                    let only = vec![*one, *other, Kind::Insert];
+                    let choices = Choices { only, steps: Some(6), is_calm: true, ..Choices::default() };
+                    seeds.extend((0..count).map(|seed| (first + seed, choices.clone())));
+                }
+            }
+            Seeds { seeds, jobs, is_twice: false }.run()
+        }
+        Command::Shrink { seed, choices } => shrink(seed, &choices.choices()?),
+    }
+}
+
+fn run_here(seed: u64, choices: &Choices, trace: bool) -> bool {
+    threads::hold_still();
+    threads::prepare();
+    let run = Run::new(seed, choices, trace);
+    let outcome = simulation::simulate(&run);
+    match outcome.failure {
+        None => {
+            println!("seed {seed}: sound, {:016x}", outcome.fingerprint);
+            true
+        }
+        Some(failure) => {
+            if !trace {
+                outcome.history.iter().for_each(|line| println!("{line}"));
+            }
+            println!("seed {seed}: failed, {:016x}", outcome.fingerprint);
+            println!("{failure}");
+            // Threads of the last world are still there.
+            std::process::exit(1);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What a database stands on: simulated devices, what goes wrong with them, and the moment at which the power goes.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use saki_base::Random;
+use saki_io::{Device, FaultRates, ObservedDevice, Observer, Operation, SimDevice, SimOptions, Wait};
+use saki_sql::{Result, SqlError};
+use saki_store::delta::LogStore;
+
+use crate::script::{Trouble, Weather};
+use crate::threads;
+
+/// Longest that a device makes wait for a transfer, if it is slow.
+const SLOW_MAX: Duration = Duration::from_millis(20);
+/// As probable are granules that a power cut leaves half old, half new.
+const TORN: f64 = 0.2;
+
+/// The devices of one database, through all of its restarts.
+pub struct Station {
+    me: Weak<Self>,
+    random: Mutex<Random>,
+    disk: Mutex<Arc<SimDevice>>,
+    /// `None`: there are no logs.
+    logs: Mutex<Option<Vec<Arc<SimDevice>>>>,
+    /// Operations submitted since the last restart.
+    operations: AtomicU64,
+    /// At which of them the power goes.
+    cut_at: AtomicU64,
+    weather: Mutex<Vec<Weather>>,
+    /// Whether something has gone wrong since the last restart that statements may be told of.
+    has_stormed: AtomicBool,
+    is_slow: AtomicBool,
+}
+
+impl Station {
+    pub fn new(seed: u64) -> Arc<Self> {
+        let mut random = Random::new(seed);
+        let disk = sim_device(&mut random);
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            random: Mutex::new(random),
+            disk: Mutex::new(disk),
+            logs: Mutex::default(),
+            operations: AtomicU64::new(0),
+            cut_at: AtomicU64::new(u64::MAX),
+            weather: Mutex::default(),
+            has_stormed: AtomicBool::new(false),
+            is_slow: AtomicBool::new(false),
+        })
+    }
+
+    /// The device of the volume.
+    pub fn disk(&self) -> Arc<dyn Device> {
+        self.powered(&self.disk.lock())
+    }
+
+    /// A restart: all that went wrong is well again, until the weather changes.
+    pub fn restart(&self) {
+        self.operations.store(0, Ordering::Relaxed);
+        self.cut_at.store(u64::MAX, Ordering::Relaxed);
+        self.has_stormed.store(false, Ordering::Relaxed);
+        self.is_slow.store(false, Ordering::Relaxed);
+        self.weather.lock().clear();
+        self.each(SimDevice::calm);
+    }
+
+    /// From now on the power goes at the operation of this number, and troubles come at theirs.
+    pub fn expect(&self, cut: Option<u64>, weather: &[Weather]) {
+        let now = self.operations.load(Ordering::Relaxed);
+        self.cut_at.store(cut.map_or(u64::MAX, |cut| now + cut), Ordering::Relaxed);
+        let later = weather.iter().map(|one| Weather { from: now + one.from, until: now + one.until, ..one.clone() });
+        *self.weather.lock() = later.collect();
+    }
+
+    /// Whether statements may be told of devices that failed.
+    pub fn has_stormed(&self) -> bool {
+        self.has_stormed.load(Ordering::Relaxed)
+    }
+
+    /// The devices as a power cut now would leave them, in their place.
+    pub fn lose_power(&self) {
+        let mut random = self.random.lock();
+        let mut disk = self.disk.lock();
+        *disk = disk.crash(random.next_u64());
+        if let Some(logs) = self.logs.lock().as_mut() {
+            logs.iter_mut().for_each(|log| *log = log.crash(random.next_u64()));
+        }
+    }
+
+    fn each(&self, change: impl Fn(&SimDevice)) {
+        change(&self.disk.lock());
+        self.logs.lock().iter().flatten().for_each(|log| change(log));
+    }
+
+    fn powered(&self, device: &Arc<SimDevice>) -> Arc<dyn Device> {
+        ObservedDevice::new(device, self.me.upgrade().expect("it is borrowed"))
+    }
+
+    fn change_weather(&self, number: u64) {
+        let now: Vec<Weather> =
+            self.weather.lock().iter().filter(|one| (one.from..one.until).contains(&number)).cloned().collect();
+        self.each(SimDevice::calm);
+        self.is_slow.store(now.iter().any(|one| one.trouble == Trouble::Slow), Ordering::Relaxed);
+        for Weather { trouble, on_disk, .. } in now {
+            let trouble = |device: &SimDevice| device.trouble(trouble);
+            match on_disk {
+                true => trouble(&self.disk.lock()),
+                false => self.logs.lock().iter().flatten().for_each(|log| trouble(log)),
+            }
+            self.has_stormed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// How long a device makes wait, if it is slow just now.
+    fn delay(&self) -> Option<Duration> {
+        let is_slow = self.is_slow.load(Ordering::Relaxed) && threads::in_world();
+        is_slow.then(|| Duration::from_nanos(self.random.lock().below(SLOW_MAX.as_nanos() as u64)))
+    }
+}
+
+impl Observer for Station {
+    /// The power may go before any operation of a device, and the weather change; and others may go on.
+    fn submitting(&self, _device: &SimDevice, operation: &Operation) {
+        let number = self.operations.fetch_add(1, Ordering::Relaxed);
+        threads::note(operation.offset << 2 | operation.kind as u64);
+        if number >= self.cut_at.load(Ordering::Relaxed) && threads::in_world() {
+            self.lose_power();
+            threads::cut_power();
+        }
+        let changes = self.weather.lock().iter().any(|one| one.from == number || one.until == number);
+        if changes {
+            self.change_weather(number);
+        }
+        threads::switch_point();
+    }
+
+    fn polling(&self, _device: &SimDevice, in_flight: usize, wait: Wait) {
+        if in_flight > 0 && wait != Wait::No {
+            match self.delay() {
+                Some(delay) => std::thread::sleep(delay),
+                None => threads::switch_point(),
+            }
+        }
+    }
+}
+
+fn sim_device(random: &mut Random) -> Arc<SimDevice> {
+    let device = SimDevice::new(SimOptions { seed: random.next_u64(), length_bytes: 0, ..SimOptions::default() });
+    device.calm();
+    device
+}
+
+/// What goes wrong with a device.
+trait Behaviour {
+    /// Only what always happens: late and split transfers, and granules torn by a power cut.
+    fn calm(&self);
+    fn trouble(&self, trouble: Trouble);
+}
+
+fn always() -> FaultRates {
+    FaultRates { late: 0.1, short: 0.1, torn_at_power_loss: TORN, ..FaultRates::default() }
+}
+
+impl Behaviour for SimDevice {
+    fn calm(&self) {
+        self.faults().heal();
+        self.faults().set_rates(always());
+    }
+
+    fn trouble(&self, trouble: Trouble) {
+        let rate = 0.05;
+        self.faults().set_rates(match trouble {
+            Trouble::Full => {
+                self.faults().set_full(true);
+                return;
+            }
+            Trouble::Slow => return,
+            Trouble::Reads => FaultRates { read_errors: rate, ..always() },
+            Trouble::Writes => FaultRates { write_errors: rate, ..always() },
+            Trouble::Flushes => FaultRates { flush_errors: 0.2, ..always() },
+            Trouble::Flips => FaultRates { bit_flips: rate, ..always() },
+        });
+    }
+}
+
+impl LogStore for Station {
+    fn name(&self) -> String {
+        "simulated logs".into()
+    }
+
+    fn exists(&self) -> bool {
+        self.logs.lock().is_some()
+    }
+
+    fn clear(&self) -> Result<()> {
+        *self.logs.lock() = Some(Vec::new());
+        Ok(())
+    }
+
+    fn open(&self, count: usize) -> Result<Vec<Arc<dyn Device>>> {
+        let mut logs = self.logs.lock();
+        let logs = logs.get_or_insert_default();
+        while logs.len() < count {
+            logs.push(sim_device(&mut self.random.lock()));
+        }
+        Ok(logs.iter().take(count).map(|log| self.powered(log)).collect())
+    }
+
+    fn open_to_read(&self, count: usize) -> Result<Vec<Arc<dyn Device>>> {
+        let logs = self.logs.lock();
+        let logs = logs.as_ref().filter(|logs| logs.len() >= count);
+        let logs = logs.ok_or_else(|| SqlError::storage("the logs are not there"))?;
+        Ok(logs.iter().take(count).map(|log| self.powered(log)).collect())
+    }
+
+    fn remove(&self) -> Result<()> {
+        *self.logs.lock() = None;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Station {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Station").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,29 @@
+//! All threads of the process, one at a time, in an order of the seed's.
+//!
+//! The engine keeps its threads: reactors, logs, readers of segments, merges, queries. What makes a run repeat is that
+//! they cannot tell: what they ask of the system for waiting, waking, starting, sleeping, time and random bytes comes
+//! here instead (`system`), and exactly one of them is ever let go.
+//!
+//! ```text
+//!   futex wait, join, sleep ──► blocked ─┐                      ┌─ the clock stands still while any thread can run,
+//!   futex wake, spawn, yield, device ────┼──► who is next? ◄────┤  and jumps to the first deadline when none can
+//!                                        │    (the seed says)   └─ the seed
+//!                         one thread runs┘
+//! ```
+//!
+//! - A thread gives way only where it asks the system for something, or at a [`switch_point`]. Between two of these it
+//!   runs alone: what lock-free code does under true parallelism is not tried here, but by loom and by `stress`.
+//! - [`cut_power`] ends a world in the middle: its threads are never let go again.
+//! - Time is virtual: ten seconds of patience cost nothing, and a wait without end is found by the clock.
+//!
+//! After Meta's Hermit and madsim, which put themselves below a program in the same way.
+
+mod gate;
+#[allow(unsafe_code)]
+mod library;
+mod scheduler;
+#[allow(unsafe_code)]
+mod system;
+
+pub use scheduler::{Stuck, cut_power, in_world, note, now, run, switch_point};
+pub use system::{hold_still, is_supported, prepare};

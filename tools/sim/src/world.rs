@@ -1,0 +1,134 @@
+//! The time between two restarts: the database is opened, looked at, and worked with until the work is done or the
+//! power goes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use saki_base::PageSize;
+use saki_sql::{Database, OpenOptions, Pace, SqlError};
+use saki_volume::{Volume, VolumeOptions};
+
+use crate::client::{Client, STACK_BYTES};
+use crate::run::{Phase, Run};
+use crate::verify;
+
+/// What a world's first thread does.
+pub fn run(run: &Arc<Run>) {
+    let number = run.restarts.load(Ordering::Relaxed);
+    run.station.restart();
+    // Every second time it may go while the database is being opened.
+    let cut_early = number % 2 == 1;
+    if cut_early {
+        run.station.expect(run.cut(), &[]);
+    }
+    let database = match open(run) {
+        Ok(database) => database,
+        Err(error) => return run.fail(&format!("the database does not open: {}: {error}", error.sqlstate())),
+    };
+    let runtime = runtime();
+    if !run.is_set_up.load(Ordering::Relaxed) {
+        if let Err(error) = runtime.block_on(set_up(run, &database)) {
+            return run.fail(&format!("the tables cannot be made: {}: {error}", error.sqlstate()));
+        }
+        run.is_set_up.store(true, Ordering::Relaxed);
+    } else {
+        runtime.block_on(verify::all(run, &database));
+    }
+    if run.has_failed() {
+        return;
+    }
+    let phase = *run.phase.lock();
+    if phase == Phase::Reopening {
+        *run.phase.lock() = Phase::Finished;
+        return;
+    }
+    let weather = run.script.weather.get(number).map_or(&[][..], Vec::as_slice);
+    run.station.expect(run.cut().filter(|_| !cut_early), weather);
+    work(run, &database);
+    if run.has_failed() {
+        return;
+    }
+    // The end, in which everything is well again.
+    run.station.expect(None, &[]);
+    let is_whole = !run.station.has_stormed();
+    if is_whole {
+        runtime.block_on(verify::all(run, &database));
+    }
+    if !run.is_through() && run.has_failed() {
+        return;
+    }
+    if run.is_through() {
+        *run.phase.lock() = Phase::Reopening;
+    }
+    if is_whole && run.script.seed.is_multiple_of(3) {
+        run.tell("closes");
+        if let Err(error) = database.close() {
+            run.fail(&format!("the database cannot be closed: {}: {error}", error.sqlstate()));
+        }
+    }
+}
+
+fn options(run: &Run) -> OpenOptions {
+    let setup = &run.script.setup;
+    OpenOptions {
+        cache_bytes: 1 << 20,
+        column_cache_bytes: 256 << 10,
+        load_memory_bytes: 1 << 20,
+        segment_rows: setup.segment_rows,
+        reactors: Some(2),
+        delta_bytes: setup.delta_bytes,
+        log_bytes: setup.log_bytes,
+        logs: Some(setup.logs),
+        log_extent_bytes: setup.log_extent_bytes,
+        ..OpenOptions::default()
+    }
+}
+
+fn open(run: &Arc<Run>) -> Result<Arc<Database>, SqlError> {
+    let disk = run.station.disk();
+    let volume = if run.is_made.load(Ordering::Relaxed) {
+        Volume::open(Arc::clone(&disk))?
+    } else {
+        let page_size = PageSize::new(run.script.setup.page_bytes).expect("a page size");
+        let volume = Volume::create(Arc::clone(&disk), VolumeOptions::new(page_size))?;
+        run.is_made.store(true, Ordering::Relaxed);
+        volume
+    };
+    let store =
+        saki_store::Database::start(Path::new("simulated"), disk, volume, Arc::clone(&run.station) as _, options(run))?;
+    Ok(Database::over(store))
+}
+
+async fn set_up(run: &Run, database: &Arc<Database>) -> Result<(), SqlError> {
+    let session = database.session();
+    for statement in run.tables.setup(&run.script.setup) {
+        run.tell(&statement);
+        session.execute(&statement).await?;
+    }
+    if run.script.seed.is_multiple_of(2) {
+        database.checkpoint(&Pace::full())?;
+    }
+    Ok(())
+}
+
+/// All clients, each on a thread of its own.
+fn work(run: &Arc<Run>, database: &Arc<Database>) {
+    let clients: Vec<_> = (0..run.script.steps.len())
+        .map(|owner| {
+            let (run, database) = (Arc::clone(run), Arc::clone(database));
+            let client = move || runtime().block_on(Client::new(&run, owner, &database).work());
+            let thread = std::thread::Builder::new().name(format!("client-{owner}")).stack_size(STACK_BYTES);
+            thread.spawn(client).expect("a thread")
+        })
+        .collect();
+    for client in clients {
+        // Its panic was told where it happened.
+        let _ = client.join();
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().thread_stack_size(STACK_BYTES).build().expect("a runtime")
+}
