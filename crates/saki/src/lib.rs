@@ -17,7 +17,7 @@
 //! # let path = directory.path().join("orders.saki");
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! let database = Database::create(&path, CreateOptions::default())?;
-//! let session = database.session();
+//! let session = Session::new(&database);
 //! session.execute("CREATE TABLE orders (id bigint PRIMARY KEY, customer text NOT NULL, total numeric(15,2))").await?;
 //! session.execute("CREATE INDEX orders_customer ON orders (customer)").await?;
 //! session.execute("INSERT INTO orders VALUES (1, 'ada', 12.50), (2, 'grace', 80.00), (3, 'ada', 7.25)").await?;

@@ -1,5 +1,6 @@
-//! Sessions over a database: transactions, statements and what they change. DataFusion parses and plans; this crate and
-//! the two below it, `plan` and `postgres`, are the only ones that name it.
+//! Sessions over a database: the statements that query it and change it. What they run in, `context` has: database,
+//! transaction, planner. DataFusion parses and plans; this crate, `context`, `plan` and `postgres` are the only ones
+//! that name it.
 //!
 //! ```text
 //!   text ─► Session ─┬─► compiled statements (fast): rows by key, no planner
@@ -22,25 +23,19 @@
 //! error says what, where in the text, and what to do. A dropped stream stops its pipelines.
 #![forbid(unsafe_code)]
 
-mod constraint;
-mod context;
+#[cfg(test)]
+mod constraints;
 mod copy;
-mod database;
 mod ddl;
 mod dml;
 mod fast;
-mod planner;
 mod prepared;
-mod query;
 mod session;
-mod statement;
-mod transaction;
 
-pub use constraint::{Consequence, Defaults, ForeignKeys, Keys, NewValue, RowChecks};
 pub use copy::CopyTarget;
-pub use database::{Database, FileAccess};
 pub use datafusion::common::ScalarValue;
 pub use datafusion::execution::SendableRecordBatchStream;
+pub use dml::bulk_load;
 pub use fast::{FastAnswer, FastPlan, RowSink};
 pub use prepared::Prepared;
 pub use saki_base::ValueRef;
@@ -48,6 +43,9 @@ pub use saki_catalog::{
     Catalog, Check, ColumnDetail, ColumnStatistics, ErrorKind, ForeignKey, Identity, Index, IndexColumn, Objects,
     Position, ReferentialAction, Result, Sequence, SqlError, Table, TableStatistics, View,
 };
+pub use saki_context::database::{Database, FileAccess};
+pub use saki_context::statement::{Command, CopyFormat, CopyKind, Parsed, StatementResult, parse};
+pub use saki_context::transaction::TransactionStatus;
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
 pub use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use saki_store::{
@@ -56,5 +54,3 @@ pub use saki_store::{
     MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, Snapshot,
 };
 pub use session::Session;
-pub use statement::{Command, CopyFormat, CopyKind, Parsed, StatementResult, parse};
-pub use transaction::TransactionStatus;

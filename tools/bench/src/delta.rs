@@ -140,7 +140,7 @@ impl Copy {
 }
 
 fn session(database: &Arc<Database>, options: &Options) -> Result<Session, String> {
-    let session = database.session();
+    let session = Session::new(database);
     session.set("partitions", &options.threads.to_string()).map_err(text)?;
     Ok(session)
 }

@@ -48,7 +48,7 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     report.configure("repeat", options.repeat);
     let wanted = Wanted { scale, page_bytes: saki_sql::PAGE_BYTES_DEFAULT, path: options.db.clone() };
     let database = open(&prepare(&wanted, common, &runtime)?, None, &mut report)?;
-    let sessions = VARIANTS.iter().map(|(_, settings)| session(database.session(), settings));
+    let sessions = VARIANTS.iter().map(|(_, settings)| session(Session::new(&database), settings));
     let sessions = sessions.collect::<Result<Vec<_>, _>>()?;
     println!("{}, hot; milliseconds", database.device_name());
     println!("{:>6}{}", "query", VARIANTS.iter().map(|(name, _)| format!("{name:>22}")).collect::<String>());

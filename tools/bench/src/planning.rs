@@ -79,7 +79,7 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     }
     let texts = rows.len();
     for (name, sql) in PREPARED.iter().filter(|(name, _)| name.contains(&options.only)) {
-        let prepared = runtime.block_on(database.session().prepare(sql, &[])).map_err(text)?;
+        let prepared = runtime.block_on(Session::new(&database).prepare(sql, &[])).map_err(text)?;
         let statement = Statement::Prepared(Arc::new(prepared));
         rows.push(bench.measure(name, &statement)?);
     }
@@ -115,7 +115,7 @@ impl Bench<'_> {
     }
 
     fn median(&self, plan_cache: &str, statement: &Statement) -> Result<f64, String> {
-        let session = self.database.session();
+        let session = Session::new(self.database);
         session.set("plan_cache", plan_cache).map_err(text)?;
         // With a limit, a query's first rows come with its plan.
         session.set("query_memory", "unlimited").map_err(text)?;

@@ -10,8 +10,17 @@ use std::process::Command;
 use crate::workspace::{Package, Workspace};
 
 /// Crates whose tests are built with the dependencies of the workspace's.
-const UNIFIED: [&str; 8] =
-    ["saki-columns", "saki-exec", "saki-catalog", "saki-store", "saki-plan", "saki-postgres", "saki-sql", "saki-node"];
+const UNIFIED: [&str; 9] = [
+    "saki-columns",
+    "saki-exec",
+    "saki-catalog",
+    "saki-store",
+    "saki-plan",
+    "saki-postgres",
+    "saki-context",
+    "saki-sql",
+    "saki-node",
+];
 
 /// Dependencies that are built with other features for one of [`UNIFIED`].
 pub fn violations(workspace: &Workspace) -> Vec<String> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   base ◄── io ◄──┐                                            ┌── plan ◄────┐
-//!    ▲ ▲     ▲     ├── volume ◄── tree ◄── columns ◄── exec ◄───┤             ├── sql ◄── node ◄── saki
+//!    ▲ ▲     ▲     ├── volume ◄── tree ◄── columns ◄── exec ◄───┤             ├── context ◄── sql ◄── node ◄── saki
 //!    │ └── page ◄──┘                          │       catalog ◄─ store        │
 //!    └──── vector ◄───────────────────────────┘                 └── postgres ◄┘
 //!            └── log ◄── mvcc (below catalog) ◄── tools/oltp
@@ -30,6 +30,8 @@ const PLAN: &[&str] =
     &["saki-unify", "saki-base", "saki-vector", "saki-columns", "saki-exec", "saki-catalog", "saki-store"];
 const POSTGRES: &[&str] =
     &["saki-unify", "saki-base", "saki-tree", "saki-exec", "saki-mvcc", "saki-catalog", "saki-store"];
+const CONTEXT: &[&str] =
+    &["saki-unify", "saki-base", "saki-exec", "saki-mvcc", "saki-catalog", "saki-store", "saki-plan", "saki-postgres"];
 const SQL: &[&str] = &[
     "saki-unify",
     "saki-base",
@@ -41,10 +43,11 @@ const SQL: &[&str] = &[
     "saki-store",
     "saki-plan",
     "saki-postgres",
+    "saki-context",
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 25] = [
+const LAYERS: [(&str, &[&str]); 26] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -61,6 +64,7 @@ const LAYERS: [(&str, &[&str]); 25] = [
     ("saki-store", STORE),
     ("saki-plan", PLAN),
     ("saki-postgres", POSTGRES),
+    ("saki-context", CONTEXT),
     ("saki-sql", SQL),
     ("saki-node", &["saki-base", "saki-sql"]),
     (
@@ -124,6 +128,7 @@ const COLUMNAR: &[&str] = &[
     "saki-store",
     "saki-plan",
     "saki-postgres",
+    "saki-context",
     "saki-sql",
     "saki-node",
     "saki",
@@ -131,13 +136,13 @@ const COLUMNAR: &[&str] = &[
     "saki-sim",
 ];
 /// Crates that plan and run queries through DataFusion.
-const PLANNING: &[&str] = &["saki-plan", "saki-postgres", "saki-sql", "saki", "saki-bench", "saki-sim"];
+const PLANNING: &[&str] = &["saki-plan", "saki-postgres", "saki-context", "saki-sql", "saki", "saki-bench", "saki-sim"];
 
 /// Dependencies that only some crates may name: the planner stays above `store`, Arrow's small crates reach down to
 /// where columns are, the encodings have one home, and so has each way to the kernel.
 const CONFINED: [(&str, &[&str]); 14] = [
     // Of `catalog` only by its feature `planner`, for the errors of those above: see [`planner`].
-    ("datafusion", &["saki-catalog", "saki-plan", "saki-postgres", "saki-sql", "saki", "saki-bench"]),
+    ("datafusion", &["saki-catalog", "saki-plan", "saki-postgres", "saki-context", "saki-sql", "saki", "saki-bench"]),
     (
         "arrow",
         &[
@@ -146,6 +151,7 @@ const CONFINED: [(&str, &[&str]); 14] = [
             "saki-store",
             "saki-plan",
             "saki-postgres",
+            "saki-context",
             "saki-sql",
             "saki-node",
             "saki",
@@ -161,7 +167,20 @@ const CONFINED: [(&str, &[&str]); 14] = [
     ("arrow-string", &["saki-vector"]),
     ("arrow-row", &["saki-vector"]),
     ("vortex", &["saki-columns"]),
-    ("tokio", &["saki-unify", "saki-store", "saki-plan", "saki-sql", "saki-node", "saki", "saki-bench", "saki-sim"]),
+    (
+        "tokio",
+        &[
+            "saki-unify",
+            "saki-store",
+            "saki-plan",
+            "saki-context",
+            "saki-sql",
+            "saki-node",
+            "saki",
+            "saki-bench",
+            "saki-sim",
+        ],
+    ),
     ("io-uring", &["saki-io"]),
     ("libc", &["saki-unify", "saki-base", "saki-io", "saki-mvcc", "saki-sim"]),
 ];

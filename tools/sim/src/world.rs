@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use saki_base::PageSize;
-use saki_sql::{Database, OpenOptions, Pace, SqlError};
+use saki_sql::{Database, OpenOptions, Pace, Session, SqlError};
 use saki_volume::{Volume, VolumeOptions};
 
 use crate::client::{Client, STACK_BYTES};
@@ -101,7 +101,7 @@ fn open(run: &Arc<Run>) -> Result<Arc<Database>, SqlError> {
 }
 
 async fn set_up(run: &Run, database: &Arc<Database>) -> Result<(), SqlError> {
-    let session = database.session();
+    let session = Session::new(database);
     for statement in run.tables.setup(&run.script.setup) {
         run.tell(&statement);
         session.execute(&statement).await?;

@@ -16,6 +16,7 @@ use crate::message::frontend::Opening;
 use crate::parameters::Parameters;
 use crate::registry::{Client, Door};
 use crate::stream::{Ends, Stream};
+use saki_sql::Session;
 
 /// Requests for encryption that are heard at most; one of each kind makes sense.
 const NEGOTIATIONS_MAX: usize = 2;
@@ -63,7 +64,7 @@ async fn log_in(
         Ok(made) => made,
         Err(failure) => return refuse(writer, shared, &failure).await,
     };
-    let session = shared.database.session();
+    let session = Session::new(&shared.database);
     session.confine_files(shared.file_access(), &shared.closed_files());
     for (name, value) in &shared.options.settings {
         if let Err(error) = session.set(name, value) {

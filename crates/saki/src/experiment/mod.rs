@@ -155,7 +155,7 @@ pub async fn run(
     mode: Mode,
     cut: Option<Duration>,
 ) -> Result<JoinRun, SqlError> {
-    let session = database.session();
+    let session = Session::new(database);
     mode.apply(&session)?;
     database.drop_caches();
     let sql = join.sql();

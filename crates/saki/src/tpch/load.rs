@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use saki_sql::{Database, LoadProgress, SqlError};
+use saki_sql::{Database, LoadProgress, Session, SqlError};
 
 use super::generate::{batches, data_bytes};
 use super::schema::Table;
@@ -57,7 +57,7 @@ pub async fn load(
         // Counted by the iterator, read by the callback: both run on this thread.
         let bytes = Cell::new(0);
         let counted = rows.inspect(|batch| bytes.set(bytes.get() + batch.as_ref().map_or(0, data_bytes)));
-        let rows = database.bulk_load(table.name, counted, &mut |at| {
+        let rows = saki_sql::bulk_load(&database, table.name, counted, &mut |at| {
             progress(match at {
                 LoadProgress::Rows(rows) => Progress::Rows { rows, bytes: bytes.get() },
                 LoadProgress::Finishing => Progress::Finishing,
@@ -73,7 +73,7 @@ pub async fn load(
 }
 
 async fn create(database: &Arc<Database>, table: &Table, indexes: bool) -> Result<(), SqlError> {
-    let session = database.session();
+    let session = Session::new(database);
     session.execute(&table.create_sql()).await?;
     if indexes {
         for sql in table.create_index_sql() {

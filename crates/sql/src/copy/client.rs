@@ -10,9 +10,9 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use saki_base::Column;
 
-use crate::context::StatementContext;
 use crate::dml::write_stream;
 use saki_catalog::{Result, SqlError, Table};
+use saki_context::StatementContext;
 
 /// What a COPY fills, in the order in which a row has them.
 #[derive(Clone, Debug)]

@@ -12,10 +12,10 @@ use datafusion::sql::sqlparser::ast;
 
 pub use self::client::{CopyTarget, from_client};
 use self::files::{CsvBatches, unfinished, write_file};
-use crate::context::StatementContext;
 use crate::dml::write_stream;
-use crate::statement::StatementResult;
 use saki_catalog::{Result, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement::{name_of, parse_query, position_of, quoted};
 use saki_postgres::{Copy, FileFormat, Source};
 

@@ -3,11 +3,11 @@
 use datafusion::sql::sqlparser::ast::{CommentObject, ObjectName};
 
 use super::schema;
-use crate::context::StatementContext;
-use crate::database::Stoppable;
-use crate::statement::StatementResult;
 use saki_catalog::{Catalog, Result, SchemaEntry, Sequence, SqlError, Table, View};
 use saki_catalog::{undefined, undefined_column};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement::{name_of, object_name};
 
 pub async fn comment(

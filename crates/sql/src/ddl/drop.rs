@@ -13,10 +13,10 @@ use saki_base::TableId;
 use super::dependents::{columns_drawing, owned_sequences, views_of};
 use super::schema;
 use super::trees::free_table;
-use crate::context::StatementContext;
-use crate::database::Stoppable;
-use crate::statement::StatementResult;
 use saki_catalog::{Catalog, PUBLIC, Position, RelationKind, Result, SequenceOwner, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement::object_name;
 use saki_store::Writer;
 

@@ -1,8 +1,8 @@
 //! LOCK TABLE.
 
-use crate::context::StatementContext;
-use crate::statement::StatementResult;
 use saki_catalog::{RelationKind, Result, SqlError, undefined};
+use saki_context::StatementContext;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement::{LockTable, object_name};
 
 /// Locks tables until the end of the transaction.

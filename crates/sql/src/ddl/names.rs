@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, visit_expressions_mut};
 
-use crate::context::StatementContext;
 use saki_catalog::{Result, SqlError};
+use saki_context::StatementContext;
 use saki_postgres::RelationName;
 use saki_postgres::statement::quoted;
 

@@ -2,10 +2,10 @@
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SchemaName};
 
-use crate::context::StatementContext;
-use crate::database::Stoppable;
-use crate::statement::StatementResult;
 use saki_catalog::{Position, Result, SchemaEntry, SqlError};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement::{name_of, position_of};
 
 /// Schemas that are not the database's own.

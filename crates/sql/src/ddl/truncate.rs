@@ -8,11 +8,11 @@ use datafusion::sql::sqlparser::ast::{self, CascadeOption, TruncateIdentityOptio
 
 use super::dependents::owned_sequences;
 use super::trees::{clear_table, free_table};
-use crate::context::StatementContext;
-use crate::database::Stoppable;
 use crate::dml;
-use crate::statement::StatementResult;
 use saki_catalog::{Catalog, Position, Result, Sequence, SequencePosition, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement;
 use saki_postgres::statement::{object_name, quoted};
 use saki_store::locks::{LockMode, Policy};

@@ -14,12 +14,12 @@ use super::change::{ChangeStatement, Concern, Work, answer, change};
 use super::insert::add;
 use super::query::{relation, select, stand_in};
 use super::writer::RowWriter;
-use crate::constraint::{Defaults, RowChecks};
-use crate::context::StatementContext;
-use crate::statement::StatementResult;
-use crate::transaction::{Change, ChangeEnv};
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::constraint::{Defaults, RowChecks};
+use saki_context::statement::StatementResult;
+use saki_context::transaction::{Change, ChangeEnv};
 use saki_plan::StandIns;
 
 /// Rows from which on building base pages is worth keeping transactions out.

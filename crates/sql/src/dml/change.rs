@@ -9,10 +9,10 @@ use saki_mvcc::{Holder, Receipt};
 use tokio::sync::OwnedMutexGuard;
 
 use super::references::related;
-use crate::context::StatementContext;
-use crate::statement::StatementResult;
-use crate::transaction::{Change, ChangeEnv, Refusal, Transactions, is_unchanged};
 use saki_catalog::{Catalog, Result, SqlError};
+use saki_context::StatementContext;
+use saki_context::statement::StatementResult;
+use saki_context::transaction::{Change, ChangeEnv, Refusal, Transactions, is_unchanged};
 use saki_plan::Reads;
 use saki_store::ReadView;
 use saki_store::locks::{LockMode, Policy};

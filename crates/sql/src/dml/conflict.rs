@@ -13,12 +13,12 @@ use super::finder::Finder;
 use super::query::{assignments, named, relation, select, stand_in, table_batch};
 use super::update::updated;
 use super::writer::RowWriter;
-use crate::constraint::{Defaults, RowChecks};
-use crate::context::StatementContext;
-use crate::transaction::ChangeEnv;
 use saki_catalog::columns::check_batch;
 use saki_catalog::convert::array_of;
 use saki_catalog::{EntryDecoder, Result, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::constraint::{Defaults, RowChecks};
+use saki_context::transaction::ChangeEnv;
 use saki_plan::StandIns;
 use saki_postgres::statement::{name_of, object_name};
 use saki_store::Entry;
@@ -142,106 +142,103 @@ struct Sorted {
     present: Vec<(u32, Entry)>,
 }
 
-impl StatementContext<'_> {
-    /// Looks rows up, and works out what becomes of those that are there.
-    pub(super) async fn resolve(
-        &self,
-        env: &ChangeEnv<'_>,
-        table: &Arc<Table>,
-        alias: &str,
-        rows: RecordBatch,
-        on_conflict: OnConflict,
-    ) -> Result<Resolved> {
-        let (arbiter, update) = match on_conflict {
-            OnConflict::Refuse => return Ok(Resolved::all_new(rows)),
-            OnConflict::Keep(arbiter) => (arbiter, None),
-            OnConflict::Update { arbiter, assigned, selection } => (arbiter, Some((assigned, selection.map(|s| *s)))),
-        };
-        check_batch(&rows, table, 1)?;
-        let (view, of, looked_up) = (Arc::clone(&env.view), Arc::clone(table), rows.clone());
-        let is_update = update.is_some();
-        let sorted = self
-            .db
-            .blocking(move |db| {
-                let mut writer = RowWriter::new(db, &view.snapshot, &of)?;
-                let reader = view.reader()?;
-                let entries = writer.encode(&looked_up, 1)?;
-                sort(&mut writer.finder, &reader, arbiter, entries, is_update)
-            })
-            .await?;
-        let new = take_record_batch(&rows, &positions(sorted.new))?;
-        let Some((assigned, selection)) = update else { return Ok(Resolved::all_new(new)) };
-        if sorted.present.is_empty() {
-            return Ok(Resolved::all_new(new));
-        }
-        let excluded = take_record_batch(&rows, &positions(sorted.present.iter().map(|(row, _)| *row)))?;
-        let entries: Vec<Entry> = sorted.present.into_iter().map(|(_, entry)| entry).collect();
-        let existing = decoded(table, &entries)?;
-        let found = self.evaluate(env, table, alias, &existing, &excluded, &assigned, selection).await?;
-        let ordinals = found.column(0).as_any().downcast_ref::<Int64Array>();
-        let ordinals: Vec<usize> = ordinals.into_iter().flat_map(|o| o.values().iter().map(|o| *o as usize)).collect();
-        let before = take_record_batch(&existing, &positions(ordinals.iter().map(|o| *o as u32)))?;
-        let before = table_batch(&before, table, 0)?;
-        let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
-        if columns.iter().any(|column| table.primary_key.contains(column)) {
-            return Err(SqlError::unsupported("ON CONFLICT DO UPDATE of the primary key is not supported"));
-        }
-        let changed = updated(&before, &found, 1, table, &columns)?;
-        RowChecks::new(&self.planner.state(), table)?.check(&changed)?;
-        check_batch(&changed, table, 1)?;
-        let pairs = pairs(table, &entries, &ordinals, &changed)?;
-        Ok(Resolved { new, updated: pairs, changed })
+/// Looks rows up, and works out what becomes of those that are there.
+pub async fn resolve(
+    cx: &StatementContext<'_>,
+    env: &ChangeEnv<'_>,
+    table: &Arc<Table>,
+    alias: &str,
+    rows: RecordBatch,
+    on_conflict: OnConflict,
+) -> Result<Resolved> {
+    let (arbiter, update) = match on_conflict {
+        OnConflict::Refuse => return Ok(Resolved::all_new(rows)),
+        OnConflict::Keep(arbiter) => (arbiter, None),
+        OnConflict::Update { arbiter, assigned, selection } => (arbiter, Some((assigned, selection.map(|s| *s)))),
+    };
+    check_batch(&rows, table, 1)?;
+    let (view, of, looked_up) = (Arc::clone(&env.view), Arc::clone(table), rows.clone());
+    let is_update = update.is_some();
+    let sorted = cx
+        .db
+        .blocking(move |db| {
+            let mut writer = RowWriter::new(db, &view.snapshot, &of)?;
+            let reader = view.reader()?;
+            let entries = writer.encode(&looked_up, 1)?;
+            sort(&mut writer.finder, &reader, arbiter, entries, is_update)
+        })
+        .await?;
+    let new = take_record_batch(&rows, &positions(sorted.new))?;
+    let Some((assigned, selection)) = update else { return Ok(Resolved::all_new(new)) };
+    if sorted.present.is_empty() {
+        return Ok(Resolved::all_new(new));
     }
+    let excluded = take_record_batch(&rows, &positions(sorted.present.iter().map(|(row, _)| *row)))?;
+    let entries: Vec<Entry> = sorted.present.into_iter().map(|(_, entry)| entry).collect();
+    let existing = decoded(table, &entries)?;
+    let found = evaluate(cx, env, table, alias, &existing, &excluded, &assigned, selection).await?;
+    let ordinals = found.column(0).as_any().downcast_ref::<Int64Array>();
+    let ordinals: Vec<usize> = ordinals.into_iter().flat_map(|o| o.values().iter().map(|o| *o as usize)).collect();
+    let before = take_record_batch(&existing, &positions(ordinals.iter().map(|o| *o as u32)))?;
+    let before = table_batch(&before, table, 0)?;
+    let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
+    if columns.iter().any(|column| table.primary_key.contains(column)) {
+        return Err(SqlError::unsupported("ON CONFLICT DO UPDATE of the primary key is not supported"));
+    }
+    let changed = updated(&before, &found, 1, table, &columns)?;
+    RowChecks::new(&cx.planner.state(), table)?.check(&changed)?;
+    check_batch(&changed, table, 1)?;
+    let pairs = pairs(table, &entries, &ordinals, &changed)?;
+    Ok(Resolved { new, updated: pairs, changed })
+}
 
-    /// The new values of rows that are there: their ordinals first.
-    #[expect(clippy::too_many_arguments, reason = "two rows, what is made of them, and where")]
-    async fn evaluate(
-        &self,
-        env: &ChangeEnv<'_>,
-        table: &Table,
-        alias: &str,
-        existing: &RecordBatch,
-        excluded: &RecordBatch,
-        assigned: &[(usize, Option<Expr>)],
-        selection: Option<Expr>,
-    ) -> Result<RecordBatch> {
-        const ORDINAL: &str = "row ordinal";
-        let alias = Ident::with_quote('"', alias);
-        let excluded_alias = Ident::new("excluded");
-        let ordinal =
-            |relation: &Ident| Expr::CompoundIdentifier(vec![relation.clone(), Ident::with_quote('"', ORDINAL)]);
-        let mut items = vec![named(ordinal(&alias), ORDINAL.into())];
-        for (place, (column, value)) in assigned.iter().enumerate() {
-            let value = match value {
-                // A bare name means the row that is there, though the new one has the column too.
-                Some(value) => qualified(value.clone(), table, &alias),
-                None => Defaults::new(&env.snapshot.catalog, table).value(*column)?,
-            };
-            items.push(named(value, format!("new {place}")));
-        }
-        let same = Expr::BinaryOp {
-            left: Box::new(ordinal(&alias)),
-            op: BinaryOperator::Eq,
-            right: Box::new(ordinal(&excluded_alias)),
+/// The new values of rows that are there: their ordinals first.
+#[expect(clippy::too_many_arguments, reason = "two rows, what is made of them, and where")]
+async fn evaluate(
+    cx: &StatementContext<'_>,
+    env: &ChangeEnv<'_>,
+    table: &Table,
+    alias: &str,
+    existing: &RecordBatch,
+    excluded: &RecordBatch,
+    assigned: &[(usize, Option<Expr>)],
+    selection: Option<Expr>,
+) -> Result<RecordBatch> {
+    const ORDINAL: &str = "row ordinal";
+    let alias = Ident::with_quote('"', alias);
+    let excluded_alias = Ident::new("excluded");
+    let ordinal = |relation: &Ident| Expr::CompoundIdentifier(vec![relation.clone(), Ident::with_quote('"', ORDINAL)]);
+    let mut items = vec![named(ordinal(&alias), ORDINAL.into())];
+    for (place, (column, value)) in assigned.iter().enumerate() {
+        let value = match value {
+            // A bare name means the row that is there, though the new one has the column too.
+            Some(value) => qualified(value.clone(), table, &alias),
+            None => Defaults::new(&env.snapshot.catalog, table).value(*column)?,
         };
-        let condition = match selection.map(|selection| qualified(selection, table, &alias)) {
-            None => same,
-            Some(selection) => Expr::BinaryOp {
-                left: Box::new(same),
-                op: BinaryOperator::And,
-                right: Box::new(Expr::Nested(Box::new(selection))),
-            },
-        };
-        // Names that no table has: subqueries see the table itself.
-        const EXISTING: &str = "rows that are there";
-        const NEW: &str = "rows that are new";
-        let relations = vec![relation(EXISTING, Some(&alias))?, relation(NEW, Some(&excluded_alias))?];
-        let stand_ins = StandIns::from([
-            (EXISTING.to_owned(), stand_in(with_ordinals(existing, ORDINAL)?)?),
-            (NEW.to_owned(), stand_in(with_ordinals(excluded, ORDINAL)?)?),
-        ]);
-        self.rows_of(&env.with_stand_ins(stand_ins), select(items, relations, Some(condition))?).await
+        items.push(named(value, format!("new {place}")));
     }
+    let same = Expr::BinaryOp {
+        left: Box::new(ordinal(&alias)),
+        op: BinaryOperator::Eq,
+        right: Box::new(ordinal(&excluded_alias)),
+    };
+    let condition = match selection.map(|selection| qualified(selection, table, &alias)) {
+        None => same,
+        Some(selection) => Expr::BinaryOp {
+            left: Box::new(same),
+            op: BinaryOperator::And,
+            right: Box::new(Expr::Nested(Box::new(selection))),
+        },
+    };
+    // Names that no table has: subqueries see the table itself.
+    const EXISTING: &str = "rows that are there";
+    const NEW: &str = "rows that are new";
+    let relations = vec![relation(EXISTING, Some(&alias))?, relation(NEW, Some(&excluded_alias))?];
+    let stand_ins = StandIns::from([
+        (EXISTING.to_owned(), stand_in(with_ordinals(existing, ORDINAL)?)?),
+        (NEW.to_owned(), stand_in(with_ordinals(excluded, ORDINAL)?)?),
+    ]);
+    cx.rows_of(&env.with_stand_ins(stand_ins), select(items, relations, Some(condition))?).await
 }
 
 fn positions(rows: impl IntoIterator<Item = u32>) -> UInt32Array {

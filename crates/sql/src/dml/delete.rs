@@ -9,10 +9,10 @@ use super::change::{ChangeStatement, Concern, Work, answer, change};
 use super::query::{Returning, Target, first_of_each, old_columns, old_readers, select, table_batch};
 use super::references::see_to;
 use super::writer::RowWriter;
-use crate::context::StatementContext;
-use crate::statement::StatementResult;
-use crate::transaction::{Change, ChangeEnv};
 use saki_catalog::{Result, SqlError};
+use saki_context::StatementContext;
+use saki_context::statement::StatementResult;
+use saki_context::transaction::{Change, ChangeEnv};
 
 /// A DELETE and the table it is from.
 struct Deletion {

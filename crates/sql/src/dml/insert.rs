@@ -8,16 +8,16 @@ use futures::future::BoxFuture;
 
 use super::bulk::load_stream;
 use super::change::{ChangeStatement, Concern, Work, answer, change};
-use super::conflict::{OnConflict, Resolved};
+use super::conflict::{OnConflict, Resolved, resolve};
 use super::query::{Returning, width_of};
 use super::references::see_to;
 use super::writer::RowWriter;
-use crate::constraint::{Defaults, RowChecks};
-use crate::context::StatementContext;
-use crate::statement::StatementResult;
-use crate::transaction::{Change, ChangeEnv, Refusal};
 use saki_catalog::convert::conform;
 use saki_catalog::{Position, Result, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::constraint::{Defaults, RowChecks};
+use saki_context::statement::StatementResult;
+use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_plan::QueryEnv;
 use saki_postgres::statement::object_name;
 
@@ -97,7 +97,7 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
     let alias = insert.table_alias.as_ref().map_or_else(|| name.to_owned(), |alias| alias.alias.value.clone());
     let resolved = match on_conflict {
         OnConflict::Refuse => Resolved::all_new(rows),
-        on_conflict => cx.resolve(env, &table, &alias, rows, on_conflict).await?,
+        on_conflict => resolve(cx, env, &table, &alias, rows, on_conflict).await?,
     };
     let returned = match &insert.returning {
         None => None,

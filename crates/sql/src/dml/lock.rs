@@ -12,10 +12,10 @@ use futures::future::BoxFuture;
 use super::change::{ChangeStatement, Concern, Work, change};
 use super::query::{Target, old_columns, old_readers, select, table_batch};
 use super::writer::RowWriter;
-use crate::context::StatementContext;
-use crate::statement::StatementResult;
-use crate::transaction::{Change, ChangeEnv};
 use saki_catalog::{Result, SqlError};
+use saki_context::StatementContext;
+use saki_context::statement::StatementResult;
+use saki_context::transaction::{Change, ChangeEnv};
 
 /// The rows of a table that a query is about.
 struct Lock {

@@ -24,7 +24,7 @@ mod update;
 mod writer;
 
 pub use addition::write_stream;
-pub use bulk::feed;
+pub use bulk::{bulk_load, feed};
 pub use delete::delete;
 pub use insert::insert;
 pub use lock::hold_rows;

@@ -11,10 +11,10 @@ use saki_base::{TableId, Value};
 use saki_mvcc::Transaction;
 
 use super::writer::RowWriter;
-use crate::constraint::{Consequence, ForeignKeys, Keys, NewValue};
-use crate::database::Database;
-use crate::transaction::{Change, Refusal};
 use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, SqlError, Table};
+use saki_context::constraint::{Consequence, ForeignKeys, Keys, NewValue};
+use saki_context::database::Database;
+use saki_context::transaction::{Change, Refusal};
 use saki_store::{Entry, ReadView};
 
 /// Values of a whole row, the hidden row id last where there is one.
@@ -151,7 +151,7 @@ impl<'c> References<'c, '_> {
     fn default(&self, table: &Table, column: usize) -> Result<Value> {
         use datafusion::sql::sqlparser::ast;
         let catalog = &self.view.snapshot.catalog;
-        let text = match crate::constraint::Defaults::new(catalog, table).expression(column)? {
+        let text = match saki_context::constraint::Defaults::new(catalog, table).expression(column)? {
             None => return Ok(Value::Null),
             Some(ast::Expr::Value(value)) => match value.value {
                 ast::Value::Null => return Ok(Value::Null),

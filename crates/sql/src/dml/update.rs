@@ -12,13 +12,13 @@ use super::query::{
 };
 use super::references::see_to;
 use super::writer::RowWriter;
-use crate::constraint::{Defaults, RowChecks};
-use crate::context::StatementContext;
-use crate::statement::StatementResult;
-use crate::transaction::{Change, ChangeEnv, Refusal};
 use saki_catalog::columns::check_batch;
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::constraint::{Defaults, RowChecks};
+use saki_context::statement::StatementResult;
+use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_store::Entry;
 
 /// An UPDATE and its table.

@@ -7,10 +7,10 @@ use arrow_array::RecordBatch;
 use saki_mvcc::Transaction;
 
 use super::finder::Finder;
-use crate::database::Database;
-use crate::transaction::Refusal;
 use saki_catalog::columns::check_batch;
 use saki_catalog::{ColumnReader, EntryDecoder, EntryEncoder, Result, SqlError, Table};
+use saki_context::database::Database;
+use saki_context::transaction::Refusal;
 use saki_store::load::{duplicate, not_unique};
 use saki_store::{Entry, Snapshot};
 

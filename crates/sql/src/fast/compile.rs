@@ -12,8 +12,8 @@ use saki_base::{DataType, Value};
 
 use super::expr::{Expr, Operator, is_simple};
 use super::plan::{FastPlan, Operation};
-use crate::planner::Described;
 use saki_catalog::{Catalog, Table};
+use saki_context::planner::Described;
 use saki_postgres::statement::{name_of, object_name};
 
 impl FastPlan {

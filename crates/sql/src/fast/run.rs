@@ -13,12 +13,12 @@ use saki_mvcc::{Direction, Holder, Receipt, Transaction};
 use super::expr::{Expr, Inputs};
 use super::plan::{FastPlan, Operation};
 use super::range::{Bounds, Range};
-use crate::database::{Database, Stoppable};
 use crate::dml::RowWriter;
-use crate::statement::StatementResult;
-use crate::transaction::{Refusal, SessionTransactions, Transactions, is_unchanged};
 use saki_catalog::convert::array_of;
 use saki_catalog::{EntryDecoder, EntryEncoder, EntryLayout, Result, SqlError, Table};
+use saki_context::database::{Database, Stoppable};
+use saki_context::statement::StatementResult;
+use saki_context::transaction::{Refusal, SessionTransactions, Transactions, is_unchanged};
 use saki_store::locks::LockMode;
 use saki_store::{Delta, IndexEntries, Point, Short, Snapshot, TableReader};
 

@@ -30,11 +30,11 @@ pub use self::parameters::bind;
 use self::parameters::{bind_typed, placeholders, row_counts};
 use self::probe::{deleted_from, probe, returned, updated_from};
 use self::stated_types::stated_types;
-use crate::context::StatementContext;
 use crate::fast::FastPlan;
-use crate::planner::Described;
-use crate::statement::{Command, Parsed, parse};
 use saki_catalog::{Catalog, Result, SqlError};
+use saki_context::StatementContext;
+use saki_context::planner::Described;
+use saki_context::statement::{Command, Parsed, parse};
 use saki_postgres::dialect;
 
 /// A statement that was read and analyzed, to be run with [`crate::Session::execute_prepared`].

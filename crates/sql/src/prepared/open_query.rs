@@ -15,8 +15,8 @@ use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, visit_expressi
 
 use super::literal::literal;
 use super::parameters::{number, placeholder, replace};
-use crate::statement::Parsed;
 use saki_catalog::Result;
+use saki_context::statement::Parsed;
 use saki_postgres::types::storage_type;
 
 /// A query with some of its parameters open.
@@ -140,7 +140,7 @@ fn has_exact_equality(data_type: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statement::parse;
+    use saki_context::statement::parse;
 
     const INT: DataType = DataType::Int32;
 

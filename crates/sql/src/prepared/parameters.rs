@@ -8,8 +8,8 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Expr, Visit, Visitor, visit_expressions, visit_expressions_mut};
 
 use super::literal::{literal, typed_null};
-use crate::statement::Parsed;
 use saki_catalog::{Result, SqlError};
+use saki_context::statement::Parsed;
 
 /// Parameters of one statement at most, as in PostgreSQL's protocol.
 const PARAMETERS_MAX: usize = 65_535;

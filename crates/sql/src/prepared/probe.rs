@@ -5,8 +5,8 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Expr};
 
 use super::parameters::placeholder;
-use crate::statement::Parsed;
 use saki_catalog::{Catalog, Result, SqlError};
+use saki_context::statement::Parsed;
 use saki_postgres::statement::{name_of, object_name, parse, quoted};
 
 /// A query that has the statement's parameters beside the expressions that give them their types.

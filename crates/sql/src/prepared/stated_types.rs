@@ -8,7 +8,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Expr, visit_expressions};
 
 use super::parameters::placeholder;
-use crate::statement::Parsed;
+use saki_context::statement::Parsed;
 use saki_postgres::types::storage_type;
 
 /// Types by the parameter's name, `$1`. The first cast of a parameter counts, as in PostgreSQL.

@@ -6,9 +6,10 @@ use datafusion::sql::sqlparser::ast;
 
 use super::{Session, settings};
 use crate::prepared::Prepared;
-use crate::statement::StatementResult;
-use crate::{copy, ddl, dml, prepared, query};
+use crate::{copy, ddl, dml, prepared};
 use saki_catalog::{Result, SqlError};
+use saki_context::query;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement;
 use saki_postgres::statement::LockTable;
 

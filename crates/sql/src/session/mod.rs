@@ -19,16 +19,16 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use parking_lot::RwLock;
 
-use crate::context::StatementContext;
 use crate::copy::{self, CopyTarget};
-use crate::database::{Database, FileAccess, Files};
 use crate::fast::{FastAnswer, FastPlan, RowSink, Runner};
-use crate::planner::{Planner, SessionSequences};
 use crate::prepared::{self, Prepared};
-use crate::query;
-use crate::statement::{Parsed, StatementResult};
-use crate::transaction::{SessionTransactions, TransactionStatus};
 use saki_catalog::{Result, SqlError};
+use saki_context::StatementContext;
+use saki_context::database::{Database, FileAccess, Files};
+use saki_context::planner::{Planner, SessionSequences};
+use saki_context::query;
+use saki_context::statement::{Parsed, StatementResult};
+use saki_context::transaction::{SessionTransactions, TransactionStatus};
 use saki_plan::{Progress, QueryProgress, Settings};
 use saki_postgres::{SessionFacts, SystemCatalog, statement};
 
@@ -44,25 +44,23 @@ pub struct Session {
     files: RwLock<Arc<Files>>,
 }
 
-impl Database {
+impl Session {
     /// Begins a session with default settings.
-    pub fn session(self: &Arc<Self>) -> Session {
-        let system = SystemCatalog::new(self.store(), self.system_views());
-        let sequences = SessionSequences::new(Arc::clone(self));
-        Session {
-            db: Arc::clone(self),
+    pub fn new(db: &Arc<Database>) -> Self {
+        let system = SystemCatalog::new(db.store(), db.system_views());
+        let sequences = SessionSequences::new(Arc::clone(db));
+        Self {
+            db: Arc::clone(db),
             settings: RwLock::default(),
-            planner: Planner::new(self, &system, &sequences),
-            transactions: SessionTransactions::new(Arc::clone(self)),
+            planner: Planner::new(db, &system, &sequences),
+            transactions: SessionTransactions::new(Arc::clone(db)),
             sequences,
             system,
             progress: QueryProgress::default(),
-            files: RwLock::new(Arc::new(Files::new(FileAccess::Anywhere, self.own_files()))),
+            files: RwLock::new(Arc::new(Files::new(FileAccess::Anywhere, db.own_files()))),
         }
     }
-}
 
-impl Session {
     pub fn database(&self) -> &Arc<Database> {
         &self.db
     }

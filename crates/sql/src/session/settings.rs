@@ -3,8 +3,8 @@
 use datafusion::sql::sqlparser::ast::{Ident, Reset, Set};
 use parking_lot::RwLock;
 
-use crate::statement::{StatementResult, rows};
 use saki_catalog::{Result, SqlError};
+use saki_context::statement::{StatementResult, rows};
 use saki_plan::Settings;
 use saki_postgres::statement::{name_of, setting_text};
 

@@ -106,7 +106,7 @@ fn clients_see_what_postgresql_would_show_them() {
     let database = Database::create(directory.path().join("database"), CreateOptions::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let failures = runtime.block_on(async {
-        let session = database.session();
+        let session = Session::new(&database);
         session.execute(TABLES).await.unwrap();
         let mut failures = String::new();
         let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/clients");
@@ -147,7 +147,7 @@ fn the_engine_shows_itself_and_who_is_asking() {
     database.system_views().register(Arc::new(Reads::default()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let session = database.session();
+        let session = Session::new(&database);
         session.execute(TABLES).await.unwrap();
         session.execute("INSERT INTO note VALUES ('a'), ('b')").await.unwrap();
         session.execute("CHECKPOINT").await.unwrap();
@@ -251,7 +251,7 @@ fn all_that_a_schema_has_is_in_the_catalog() {
     let database = Database::create(directory.path().join("database"), CreateOptions::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let session = database.session();
+        let session = Session::new(&database);
         session.execute(OBJECTS).await.unwrap();
         for (sql, expected) in ABOUT_OBJECTS {
             assert_eq!(answer(&session, sql).await.unwrap(), *expected, "{sql}");

@@ -54,7 +54,7 @@ fn a_few_columns_of_all_rows_are_read_from_segments_and_single_rows_from_pages()
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         fill(&session, directory.path()).await;
         let narrow = "SELECT sum(l_price) FROM line WHERE l_part < 20000";
         let plan = session.explain(narrow).await.unwrap();
@@ -77,7 +77,7 @@ fn what_a_scan_did_is_shown() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         fill(&session, directory.path()).await;
         session.set("access_path", "columns").unwrap();
         database.drop_caches();
@@ -98,7 +98,7 @@ fn few_keys_of_a_join_are_looked_up_instead_of_scanning() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         fill(&session, directory.path()).await;
         session.set("index_join", "never").unwrap();
         session.set("access_path", "columns").unwrap();
@@ -143,7 +143,7 @@ fn bloom_filters_rule_segments_out() {
     let options = CreateOptions { open, ..CreateOptions::default() };
     let database = Database::create(directory.path().join("database"), options).unwrap();
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         // Every segment has mails and parts from nearly the whole range.
         for sql in [
             "CREATE TABLE customer (id int PRIMARY KEY, mail text, part bigint) WITH (bloom = 'mail, part')",

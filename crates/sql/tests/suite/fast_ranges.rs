@@ -81,7 +81,7 @@ fn pairs(random: &mut Random) -> Vec<(String, String)> {
 async fn ranges_are_those_of_a_plan() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (session, mut random) = (database.session(), Random(7));
+    let (session, mut random) = (Session::new(&database), Random(7));
     session.execute("CREATE TABLE t (a int, b int, c text, d int NOT NULL, PRIMARY KEY (a, b))").await.unwrap();
     session.execute("CREATE INDEX t_c_d ON t (c, d DESC)").await.unwrap();
     for round in 0..8 {
@@ -108,7 +108,7 @@ async fn ranges_are_those_of_a_plan() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_range_of_a_key_is_planned() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     session.execute("CREATE TABLE t (a int, b int, c text, f float8, n int, PRIMARY KEY (a, b))").await.unwrap();
     session.execute("CREATE INDEX t_f ON t (f)").await.unwrap();
     session.execute("CREATE INDEX t_n ON t (n)").await.unwrap();

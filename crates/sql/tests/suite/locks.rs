@@ -44,7 +44,7 @@ async fn waits(statement: &mut (impl Future + Unpin)) -> bool {
 async fn changes_of_a_table_wait_for_those_who_have_read_it_in_a_block() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (reader, ddl, other) = (database.session(), database.session(), database.session());
+    let (reader, ddl, other) = (Session::new(&database), Session::new(&database), Session::new(&database));
     run(&ddl, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)").await;
     run(&reader, "BEGIN").await;
     assert_eq!(number(&reader, "SELECT v FROM t WHERE id = 1").await, 1);
@@ -54,9 +54,9 @@ async fn changes_of_a_table_wait_for_those_who_have_read_it_in_a_block() {
     run(&other, "BEGIN").await;
     let mut reading = other.execute("SELECT count(*) FROM t");
     assert!(waits(&mut reading).await);
-    assert_eq!(number(&database.session(), "SELECT count(*) FROM t").await, 1);
+    assert_eq!(number(&Session::new(&database), "SELECT count(*) FROM t").await, 1);
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND waitstart IS NOT NULL";
-    assert_eq!(number(&database.session(), waiting).await, 2);
+    assert_eq!(number(&Session::new(&database), waiting).await, 2);
     run(&reader, "COMMIT").await;
     altering.await.unwrap();
     reading.await.unwrap();
@@ -69,7 +69,7 @@ async fn changes_of_a_table_wait_for_those_who_have_read_it_in_a_block() {
 async fn lock_table_is_held_until_the_end_of_the_block_or_a_savepoint() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (one, two) = (database.session(), database.session());
+    let (one, two) = (Session::new(&database), Session::new(&database));
     run(&one, "CREATE TABLE t (id int PRIMARY KEY)").await;
     assert_eq!(refused(&one, "LOCK TABLE t").await.0, "25P01");
     run(&one, "BEGIN; SAVEPOINT s; LOCK TABLE t IN SHARE MODE").await;
@@ -97,7 +97,7 @@ async fn lock_table_is_held_until_the_end_of_the_block_or_a_savepoint() {
 async fn circles_of_rows_and_tables_end_with_an_error_of_one() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (one, two) = (database.session(), database.session());
+    let (one, two) = (Session::new(&database), Session::new(&database));
     run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 0)").await;
     run(&one, "CREATE TABLE u (id int)").await;
     run(&one, "BEGIN; LOCK TABLE u").await;
@@ -123,7 +123,7 @@ async fn circles_of_rows_and_tables_end_with_an_error_of_one() {
 async fn whoever_is_cancelled_in_the_queue_leaves_it() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (reader, ddl, writer) = (database.session(), database.session(), database.session());
+    let (reader, ddl, writer) = (Session::new(&database), Session::new(&database), Session::new(&database));
     run(&reader, "CREATE TABLE t (id int PRIMARY KEY, v int)").await;
     run(&reader, "BEGIN; INSERT INTO t VALUES (1, 1)").await;
     let statements = ["ALTER TABLE t DROP COLUMN v", "DROP TABLE t", "TRUNCATE t", "CREATE INDEX ON t (v)"];
@@ -144,7 +144,7 @@ async fn whoever_is_cancelled_in_the_queue_leaves_it() {
 async fn a_table_is_not_rewritten_from_an_old_snapshot() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (old, other) = (database.session(), database.session());
+    let (old, other) = (Session::new(&database), Session::new(&database));
     run(&other, "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int); INSERT INTO t VALUES (1)").await;
     run(&old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM u").await;
     run(&other, "INSERT INTO t VALUES (2)").await;
@@ -162,7 +162,7 @@ async fn a_table_is_not_rewritten_from_an_old_snapshot() {
 async fn rows_of_a_bulk_load_are_not_overwritten_from_an_old_snapshot() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (old, other) = (database.session(), database.session());
+    let (old, other) = (Session::new(&database), Session::new(&database));
     run(&other, "CREATE TABLE t (id int PRIMARY KEY, v int); CREATE TABLE u (id int)").await;
     run(&old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM u").await;
     run(&other, "INSERT INTO t SELECT g.v, 1 FROM (VALUES (1), (2), (3)) AS g (v)").await;
@@ -175,7 +175,7 @@ async fn rows_of_a_bulk_load_are_not_overwritten_from_an_old_snapshot() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_was_compiled_before_a_constraint_follows_it() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     run(&session, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1), (2, 2)").await;
     let deletion = session.prepare("DELETE FROM t WHERE id = 1", &[]).await.unwrap();
     let update = session.prepare("UPDATE t SET v = 9 WHERE id = 2", &[]).await.unwrap();
@@ -207,14 +207,14 @@ async fn acknowledged_rows_are_there_beside_changes_of_their_table() {
     ];
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    run(&database.session(), "CREATE TABLE t (id bigint PRIMARY KEY, v bigint); CREATE TABLE u (id bigint)").await;
+    run(&Session::new(&database), "CREATE TABLE t (id bigint PRIMARY KEY, v bigint); CREATE TABLE u (id bigint)").await;
     let (next, is_over) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicBool::new(false)));
     let writers: Vec<_> = LEVELS
         .into_iter()
         .map(|level| {
             let (database, next, is_over) = (Arc::clone(&database), Arc::clone(&next), Arc::clone(&is_over));
             tokio::spawn(async move {
-                let (session, mut acknowledged) = (database.session(), 0);
+                let (session, mut acknowledged) = (Session::new(&database), 0);
                 while !is_over.load(Ordering::Relaxed) {
                     acknowledged += write_one(&session, level, next.fetch_add(1, Ordering::Relaxed)).await;
                 }
@@ -222,7 +222,7 @@ async fn acknowledged_rows_are_there_beside_changes_of_their_table() {
             })
         })
         .collect();
-    let ddl = database.session();
+    let ddl = Session::new(&database);
     for round in 0..60 {
         run(&ddl, CHANGES[round % CHANGES.len()]).await;
     }
@@ -236,7 +236,7 @@ async fn acknowledged_rows_are_there_beside_changes_of_their_table() {
     assert_there(&ddl, acknowledged).await;
     drop((ddl, database));
     let database = Database::open(directory.path().join("database"), options()).unwrap();
-    assert_there(&database.session(), acknowledged).await;
+    assert_there(&Session::new(&database), acknowledged).await;
 }
 
 /// 1 if a row was added and its COMMIT answered.

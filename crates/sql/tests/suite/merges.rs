@@ -11,7 +11,7 @@ use saki_io::{Device, FaultRates, SimDevice, SimOptions};
 use saki_volume::{Volume, VolumeOptions};
 
 use saki_catalog::EntryEncoder;
-use saki_sql::{ChangeSource, Database, KeyChange, MergeReport, OpenOptions, Pace, Result, Table};
+use saki_sql::{ChangeSource, Database, KeyChange, MergeReport, OpenOptions, Pace, Result, Session, Table};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 type RowChanges = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -64,7 +64,7 @@ impl Bench {
         let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, VolumeOptions::new(page_size));
         let database = start(&device, volume.expect("created"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("started");
-        let session = database.session();
+        let session = Session::new(&database);
         for sql in statements {
             runtime.block_on(session.execute(sql)).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }

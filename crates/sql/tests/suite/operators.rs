@@ -183,9 +183,9 @@ fn native_operators_agree_with_datafusions() {
     let open = OpenOptions { cache_bytes: 64 << 20, reactors: Some(2), ..OpenOptions::default() };
     let options = CreateOptions { open, ..CreateOptions::default() };
     let database: Arc<Database> = Database::create(directory.path().join("database"), options).unwrap();
-    runtime.block_on(fill(&database.session()));
+    runtime.block_on(fill(&Session::new(&database)));
     let session = |settings: &[(&str, &str)]| {
-        let session = database.session();
+        let session = Session::new(&database);
         for (name, value) in settings.iter().chain(&[("index_join", "never")]) {
             session.set(name, value).unwrap();
         }

@@ -46,7 +46,7 @@ const JOIN: &str = "SELECT c.region, count(*), sum(s.amount) FROM customer c JOI
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_serves_again_and_sees_what_has_changed() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     filled(&session).await;
     let (answers, reused) = repeated(&session, JOIN, 5).await;
     assert!(answers.iter().all(|answer| *answer == answers[0] && !answer.is_empty()), "{answers:?}");
@@ -85,12 +85,12 @@ async fn a_plan_serves_again_and_sees_what_has_changed() {
 async fn one_plan_runs_in_many_sessions_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let session = database.session();
+    let session = Session::new(&database);
     filled(&session).await;
     let (answers, _) = repeated(&session, JOIN, 2).await;
     let tasks: Vec<_> = (0..8)
         .map(|_| {
-            let session = database.session();
+            let session = Session::new(&database);
             tokio::spawn(async move { repeated(&session, JOIN, 10).await.0 })
         })
         .collect();
@@ -103,7 +103,7 @@ async fn one_plan_runs_in_many_sessions_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn other_values_and_settings_have_other_plans() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     filled(&session).await;
     let sql = "SELECT sum(amount) FROM sale WHERE customer = $1 AND amount > $2";
     let prepared = session.prepare(sql, &[]).await.unwrap();
@@ -126,7 +126,7 @@ async fn other_values_and_settings_have_other_plans() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_depends_on_the_moment_is_planned_each_time() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     filled(&session).await;
     for sql in [
         "SELECT now() FROM customer WHERE id = 1 OR id = 2",
@@ -141,7 +141,7 @@ async fn what_depends_on_the_moment_is_planned_each_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_has_written_gets_a_plan_for_what_it_sees() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     filled(&session).await;
     let sql = "SELECT count(*), sum(amount) FROM sale";
     let (answers, _) = repeated(&session, sql, 3).await;
@@ -166,7 +166,7 @@ fn number(value: i64) -> ScalarValue {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_plan_serves_all_values_that_a_column_is_compared_with() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     filled(&session).await;
     let sql = "SELECT c.name, count(*), sum(s.amount) FROM customer c JOIN sale s ON s.customer = c.id \
          WHERE c.id = $1 GROUP BY c.name";
@@ -206,7 +206,7 @@ async fn plans_for_all_values_give_what_plans_for_each_give() {
         "SELECT (SELECT max(amount) FROM sale WHERE customer = $1), count(*) FROM customer WHERE region = $2",
     ];
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     filled(&session).await;
     let settings = [
         ("auto", "auto"),
@@ -254,7 +254,7 @@ async fn plans_for_all_values_give_what_plans_for_each_give() {
 #[tokio::test(flavor = "multi_thread")]
 async fn values_of_every_type_that_can_stay_open_find_their_rows() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     let columns = "id int PRIMARY KEY, t text, v varchar(9), c char(5), d date, s timestamp, z timestamptz, u uuid, \
          n numeric(9,2), f float8";
     run(&session, &format!("CREATE TABLE a ({columns})")).await;
@@ -285,7 +285,7 @@ async fn values_of_every_type_that_can_stay_open_find_their_rows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn values_that_are_much_more_common_have_a_plan_of_their_own() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     run(&session, "CREATE TABLE event (id int PRIMARY KEY, kind int, at int)").await;
     run(&session, "CREATE INDEX event_kind ON event (kind)").await;
     // Half of the rows are of kind 0, the others of a hundred kinds.
@@ -310,7 +310,7 @@ async fn values_that_are_much_more_common_have_a_plan_of_their_own() {
 async fn subqueries_in_the_place_of_values_run_again() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let session = database.session();
+    let session = Session::new(&database);
     filled(&session).await;
     let queries = [
         "SELECT count(*) FROM sale WHERE amount > (SELECT avg(amount) FROM sale)",
@@ -332,7 +332,7 @@ async fn subqueries_in_the_place_of_values_run_again() {
             assert!(reused >= 3 || sql.contains("JOIN") || sql.contains("sum(amount -"), "{sql}: {reused}");
             let tasks: Vec<_> = (0..4)
                 .map(|_| {
-                    let session = database.session();
+                    let session = Session::new(&database);
                     session.set("access_path", path).unwrap();
                     tokio::spawn(async move { repeated(&session, sql, 5).await.0 })
                 })

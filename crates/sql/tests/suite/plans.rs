@@ -53,7 +53,7 @@ fn selective_joins_become_one_pipeline_of_lookups() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         fill(&session).await;
         // So small a table would be read whole.
         session.set("access_path", "index").unwrap();
@@ -82,7 +82,7 @@ fn a_key_lookup_reads_one_path() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         fill(&session).await;
         database.drop_caches();
         let text = lines(&session, "EXPLAIN ANALYZE SELECT c_name FROM customer WHERE c_id = 77.0").await.join("\n");
@@ -100,7 +100,7 @@ fn counting_all_rows_reads_none() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         fill(&session).await;
         let plan = session.explain("SELECT count(*) FROM line").await.unwrap();
         assert!(!plan.contains("PageScanExec"), "{plan}");
@@ -113,7 +113,7 @@ fn operators_are_native_unless_settings_say_otherwise() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path(), "latency=10us");
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         fill(&session).await;
         session.set("index_join", "never").unwrap();
         let sql = "SELECT o_customer + 1, sum(l_price) FROM orders JOIN line ON o_id = l_order \
@@ -144,7 +144,7 @@ fn a_dropped_stream_stops_and_the_session_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path(), "latency=1ms,iops=1000,bandwidth=1GB");
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         fill(&session).await;
         database.drop_caches();
         for sql in ["SELECT * FROM line", "SELECT * FROM orders JOIN line ON o_id = l_order"] {
@@ -164,7 +164,7 @@ fn errors_say_where_they_are() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path(), "latency=10us");
     run(async {
-        let session = database.session();
+        let session = Session::new(&database);
         session.execute("CREATE TABLE t (a int PRIMARY KEY, b text)").await.unwrap();
         let error = |sql: &'static str| {
             let session = &session;
@@ -187,12 +187,12 @@ fn what_is_committed_is_there_after_reopening() {
     run(async {
         {
             let database = create(directory.path(), "latency=10us");
-            fill(&database.session()).await;
+            fill(&Session::new(&database)).await;
             database.close().unwrap();
         }
         let options = OpenOptions { read_only: true, ..OpenOptions::default() };
         let database = Database::open(directory.path().join("database"), options).unwrap();
-        let session = database.session();
+        let session = Session::new(&database);
         assert_eq!(
             lines(&session, "SELECT count(*), sum(l_price) FROM line WHERE l_order > 0").await,
             ["120000 180000.00"]

@@ -15,7 +15,7 @@ async fn what_does_not_fit_spills_and_gives_the_same() {
     let database =
         Database::create(directory.path().join("database"), CreateOptions { open, ..CreateOptions::default() })
             .unwrap();
-    let session = database.session();
+    let session = Session::new(&database);
     session.set("partitions", "1").unwrap();
     answer(&session, "CREATE TABLE t (id int PRIMARY KEY, name text)").await.unwrap();
     answer(

@@ -67,7 +67,7 @@ fn queries(at: usize) -> Vec<(String, usize)> {
 async fn statements_see_whole_commits_beside_merges_and_releases() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = create(directory.path());
-    let session = database.session();
+    let session = Session::new(&database);
     run(&session, "CREATE TABLE t (id int PRIMARY KEY, k int, v int)").await;
     run(&session, "CREATE INDEX t_k ON t (k)").await;
     run(&session, &format!("INSERT INTO t SELECT i, i, 0 FROM generate_series(0, {}) AS s(i)", ROWS - 1)).await;
@@ -92,7 +92,7 @@ async fn statements_see_whole_commits_beside_merges_and_releases() {
     {
         let (database, go_on, updates) = (Arc::clone(&database), go_on.clone(), Arc::clone(&updates));
         tasks.spawn(async move {
-            let session = database.session();
+            let session = Session::new(&database);
             while go_on() {
                 let updated = session.execute("UPDATE t SET v = v + 1").await;
                 match updated.map(|mut results| results.pop()) {
@@ -107,7 +107,7 @@ async fn statements_see_whole_commits_beside_merges_and_releases() {
     for path in ["auto", "rows", "columns"] {
         let (database, go_on) = (Arc::clone(&database), go_on.clone());
         tasks.spawn(async move {
-            let session = database.session();
+            let session = Session::new(&database);
             run(&session, &format!("SET saki.access_path = '{path}'")).await;
             for at in 0.. {
                 for (sql, rows) in queries(at) {
@@ -144,7 +144,7 @@ async fn rows_of_a_table_without_a_key_are_not_overwritten_after_a_load() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut database = create(directory.path());
     let count = "SELECT count(*), count(DISTINCT a), max(a) FROM t";
-    let mut session = database.session();
+    let mut session = Session::new(&database);
     run(&session, "CREATE TABLE t (a int)").await;
     run(&session, "INSERT INTO t VALUES (0), (1)").await;
     run(&session, "TRUNCATE t").await;
@@ -153,7 +153,7 @@ async fn rows_of_a_table_without_a_key_are_not_overwritten_after_a_load() {
     assert_eq!(first(&session, count).await, "40002,40002,40001");
     drop((session, database));
     database = Database::open(directory.path().join("database"), options()).expect("opened");
-    session = database.session();
+    session = Session::new(&database);
     run(&session, "INSERT INTO t VALUES (40002)").await;
     assert_eq!(first(&session, count).await, "40003,40003,40002");
     run(&session, "TRUNCATE t").await;

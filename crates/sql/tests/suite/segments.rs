@@ -31,7 +31,7 @@ impl Bench {
         let options = CreateOptions { page_size: PageSize::new(4096).expect("valid"), open };
         let database = Database::create(directory.path().join("database"), options).expect("created");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("started");
-        let session = database.session();
+        let session = Session::new(&database);
         Self { _directory: directory, runtime, database, session }
     }
 

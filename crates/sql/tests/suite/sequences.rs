@@ -15,14 +15,14 @@ async fn no_value_is_given_out_twice_after_a_stop() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("database");
     let database = Database::create(&path, CreateOptions::default()).unwrap();
-    let session = database.session();
+    let session = Session::new(&database);
     session.execute("CREATE SEQUENCE s; CREATE TABLE t AS SELECT nextval('s') AS id").await.unwrap();
     assert_eq!(number(&session, "SELECT nextval('s')").await, 2);
-    assert_eq!(number(&database.session(), "SELECT nextval('s')").await, 3);
+    assert_eq!(number(&Session::new(&database), "SELECT nextval('s')").await, 3);
     // Nothing is written at the end: what a stop at any time leaves.
     drop((session, database));
     let database = Database::open(&path, OpenOptions::default()).unwrap();
-    let next = number(&database.session(), "SELECT nextval('s')").await;
+    let next = number(&Session::new(&database), "SELECT nextval('s')").await;
     assert!((4..200).contains(&next), "{next}");
 }
 
@@ -30,11 +30,11 @@ async fn no_value_is_given_out_twice_after_a_stop() {
 async fn sessions_get_values_of_their_own_while_others_publish() {
     let directory = tempfile::tempdir().unwrap();
     let database = Database::create(directory.path().join("database"), CreateOptions::default()).unwrap();
-    database.session().execute("CREATE SEQUENCE s").await.unwrap();
+    Session::new(&database).execute("CREATE SEQUENCE s").await.unwrap();
     let fill = "CREATE TABLE t AS SELECT nextval('s') AS id FROM generate_series(1, 20000)";
-    let filling = database.session();
+    let filling = Session::new(&database);
     let filling = tokio::spawn(async move { filling.execute(fill).await.map(|_| ()) });
-    let session = database.session();
+    let session = Session::new(&database);
     let mut others = Vec::new();
     for _ in 0..300 {
         others.push(number(&session, "SELECT nextval('s')").await);

@@ -135,7 +135,7 @@ fn create(configuration: Configuration, directory: &Path) -> Arc<Database> {
 }
 
 fn session(database: &Arc<Database>, configuration: Configuration) -> Session {
-    let session = database.session();
+    let session = Session::new(database);
     for (name, value) in configuration.settings {
         session.set(name, value).unwrap();
     }

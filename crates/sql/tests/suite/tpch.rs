@@ -70,7 +70,7 @@ fn batches(table: &str) -> Batches {
 }
 
 async fn load(database: &Arc<Database>) {
-    let session = database.session();
+    let session = Session::new(database);
     for table in TABLES {
         session.execute(table).await.unwrap();
     }
@@ -79,7 +79,7 @@ async fn load(database: &Arc<Database>) {
     }
     for table in TABLES {
         let name = table.split(' ').nth(2).unwrap();
-        database.bulk_load(name, batches(name), &mut |_| {}).unwrap();
+        saki_sql::bulk_load(database, name, batches(name), &mut |_| {}).unwrap();
     }
 }
 
@@ -113,25 +113,25 @@ fn every_plan_of_every_query_gives_the_same_answer() {
     let show = std::env::var_os("SHOW_PLANS").is_some();
     runtime.block_on(async {
         load(&database).await;
-        let auto = database.session();
-        let looking_up = database.session();
+        let auto = Session::new(&database);
+        let looking_up = Session::new(&database);
         looking_up.set("index_join", "always").unwrap();
         looking_up.set("access_path", "index").unwrap();
-        let scanning = database.session();
+        let scanning = Session::new(&database);
         scanning.set("index_join", "never").unwrap();
         scanning.set("access_path", "scan").unwrap();
         scanning.set("join_order", "as_written").unwrap();
-        let in_order = database.session();
+        let in_order = Session::new(&database);
         in_order.set("execution", "in_order").unwrap();
-        let hashing = database.session();
+        let hashing = Session::new(&database);
         hashing.set("index_join", "never").unwrap();
-        let datafusion = database.session();
+        let datafusion = Session::new(&database);
         datafusion.set("operators", "datafusion").unwrap();
         datafusion.set("index_join", "never").unwrap();
-        let columns = database.session();
+        let columns = Session::new(&database);
         columns.set("access_path", "columns").unwrap();
         columns.set("index_join", "never").unwrap();
-        let rows = database.session();
+        let rows = Session::new(&database);
         rows.set("access_path", "rows").unwrap();
         for number in 1..=22 {
             let sql = query(number);

@@ -38,7 +38,7 @@ fn values(drawn: &str) -> String {
 async fn rows_are_changed_in_delta_and_in_base() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let session = database.session();
+    let session = Session::new(&database);
     let all = "SELECT id, name, n FROM t";
     run(&session, "CREATE TABLE t (id int PRIMARY KEY, name text, n bigint)").await;
     run(&session, "CREATE INDEX t_name ON t (name DESC)").await;
@@ -74,7 +74,7 @@ async fn rows_are_changed_in_delta_and_in_base() {
     assert!(faults.is_empty(), "{faults:?}");
     drop((session, database));
     let database = Database::open(directory.path().join("database"), options()).unwrap();
-    let session = database.session();
+    let session = Session::new(&database);
     assert_eq!(run(&session, all).await, "2,q,15;3,x,22;4,d,40;5,e,50;6,f,60;7,g,70");
     run(&session, "CREATE UNIQUE INDEX t_n ON t (n)").await;
     assert!(run(&session, "UPDATE t SET n = 15 WHERE id = 3").await.starts_with("23505"));
@@ -85,14 +85,14 @@ async fn rows_are_changed_in_delta_and_in_base() {
     drop((session, database));
     assert!(!directory.path().join("database.log").exists());
     let database = Database::open(directory.path().join("database"), options()).unwrap();
-    assert_eq!(run(&database.session(), "SELECT sum(n), count(*) FROM t").await, "251,6");
+    assert_eq!(run(&Session::new(&database), "SELECT sum(n), count(*) FROM t").await, "251,6");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_too_long_for_a_page_is_found_and_changed_by_its_key() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let session = database.session();
+    let session = Session::new(&database);
     run(&session, "CREATE TABLE t (id int PRIMARY KEY, name text, n int)").await;
     run(&session, "INSERT INTO t SELECT 1, repeat('x', 50000), 0").await;
     run(&session, "INSERT INTO t VALUES (2, 'y', 0)").await;
@@ -107,7 +107,7 @@ async fn a_row_too_long_for_a_page_is_found_and_changed_by_its_key() {
 async fn rows_without_a_key_are_changed_too() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let session = database.session();
+    let session = Session::new(&database);
     run(&session, "CREATE TABLE t (a int, b text)").await;
     run(&session, "INSERT INTO t VALUES (1, 'a'), (1, 'a'), (2, 'b')").await;
     database.checkpoint(&saki_sql::Pace::full()).unwrap();
@@ -123,7 +123,7 @@ async fn rows_without_a_key_are_changed_too() {
 async fn transactions_of_several_statements() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (one, two) = (database.session(), database.session());
+    let (one, two) = (Session::new(&database), Session::new(&database));
     run(&one, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
     run(&one, "INSERT INTO t VALUES (1, 10), (2, 20)").await;
     run(&one, "BEGIN").await;
@@ -169,12 +169,12 @@ async fn transactions_of_several_statements() {
 async fn a_row_being_changed_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let setup = database.session();
+    let setup = Session::new(&database);
     run(&setup, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
     run(&setup, "INSERT INTO t VALUES (1, 0), (2, 0)").await;
     let workers: Vec<_> = (0..4)
         .map(|_| {
-            let session = database.session();
+            let session = Session::new(&database);
             tokio::spawn(async move {
                 for _ in 0..25 {
                     run(&session, "BEGIN").await;
@@ -191,7 +191,7 @@ async fn a_row_being_changed_is_waited_for() {
     }
     assert_eq!(run(&setup, "SELECT n FROM t WHERE id = 1").await, "100");
     // Two that wait for each other: one of them is told.
-    let (one, two) = (database.session(), database.session());
+    let (one, two) = (Session::new(&database), Session::new(&database));
     run(&one, "BEGIN").await;
     run(&two, "BEGIN").await;
     run(&one, "UPDATE t SET n = 1 WHERE id = 1").await;
@@ -208,7 +208,7 @@ async fn a_row_being_changed_is_waited_for() {
 async fn rows_selected_for_update_are_held_until_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (one, two) = (database.session(), database.session());
+    let (one, two) = (Session::new(&database), Session::new(&database));
     run(&one, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
     run(&one, "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)").await;
     database.checkpoint(&saki_sql::Pace::full()).unwrap();
@@ -242,11 +242,11 @@ async fn answers_rest_on_durable_commits() {
     const ROUNDS: usize = 40;
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let session = database.session();
+    let session = Session::new(&database);
     run(&session, "CREATE TABLE t (id int PRIMARY KEY, n bigint)").await;
     run(&session, "INSERT INTO t VALUES (1, 0), (2, 0)").await;
     let writers = [1, 2].map(|id| {
-        let session = database.session();
+        let session = Session::new(&database);
         tokio::spawn(async move {
             loop {
                 run(&session, &format!("UPDATE t SET n = n + 1 WHERE id = {id}")).await;
@@ -287,7 +287,7 @@ async fn a_key_that_no_page_takes_is_refused_when_it_is_written() {
     let page_size = saki_base::PageSize::new(4096).unwrap();
     let options = CreateOptions { page_size, open: options() };
     let database = Database::create(directory.path().join("database"), options).unwrap();
-    let session = database.session();
+    let session = Session::new(&database);
     run(&session, "CREATE TABLE t (id text PRIMARY KEY, name text)").await;
     run(&session, "CREATE INDEX t_name ON t (name)").await;
     run(&session, "INSERT INTO t VALUES ('a', 'b')").await;

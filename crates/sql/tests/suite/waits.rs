@@ -46,7 +46,7 @@ fn hold_writes(database: &Arc<Database>) -> mpsc::Sender<()> {
 async fn ddl_that_is_told_to_stop_while_it_waits_does_not_happen_later() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let session = database.session();
+    let session = Session::new(&database);
     run(&session, "CREATE TABLE t (a int PRIMARY KEY, b int)").await;
     run(&session, "INSERT INTO t VALUES (1, 2)").await;
     for statement in
@@ -70,7 +70,7 @@ async fn rows_of_a_copy_that_waited_go_to_the_columns_that_it_named() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
     for rows in [10, 40_000] {
-        let (copying, altering) = (database.session(), database.session());
+        let (copying, altering) = (Session::new(&database), Session::new(&database));
         run(&altering, "CREATE TABLE t (a int, b int)").await;
         let target = copying.copy_target("t", &["b".to_owned()]).unwrap();
         let seven: ArrayRef = Arc::new(Int32Array::from(vec![7; rows]));
@@ -95,7 +95,7 @@ async fn a_copy_into_a_column_that_was_dropped_meanwhile_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
     for rows in [10, 40_000] {
-        let (copying, altering) = (database.session(), database.session());
+        let (copying, altering) = (Session::new(&database), Session::new(&database));
         run(&altering, "CREATE TABLE t (a int, b int)").await;
         let target = copying.copy_target("t", &[]).unwrap();
         let column: ArrayRef = Arc::new(Int32Array::from(vec![7; rows]));
@@ -115,7 +115,7 @@ async fn a_copy_into_a_column_that_was_dropped_meanwhile_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_a_query_into_an_empty_table_are_checked_against_its_foreign_keys() {
     let directory = tempfile::tempdir().unwrap();
-    let session = create(directory.path()).session();
+    let session = Session::new(&create(directory.path()));
     run(&session, "CREATE TABLE parent (id int PRIMARY KEY)").await;
     run(&session, "CREATE TABLE child (id int REFERENCES parent)").await;
     let error = session
@@ -134,7 +134,7 @@ async fn writes_of_an_old_snapshot_are_not_lost_beside_a_change_of_layout() {
         for level in ["REPEATABLE READ", "SERIALIZABLE"] {
             let directory = tempfile::tempdir().unwrap();
             let database = create(directory.path());
-            let (old, other) = (database.session(), database.session());
+            let (old, other) = (Session::new(&database), Session::new(&database));
             run(&other, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)").await;
             run(&other, "CREATE TABLE u (id int)").await;
             run(&old, &format!("BEGIN ISOLATION LEVEL {level}")).await;
@@ -156,7 +156,7 @@ async fn writes_of_an_old_snapshot_are_not_lost_beside_a_change_of_layout() {
             drop((old, other, database));
             let database = Database::open(directory.path().join("database"), OpenOptions::default()).unwrap();
             assert_eq!(
-                number(&database.session(), "SELECT count(*) FROM t").await,
+                number(&Session::new(&database), "SELECT count(*) FROM t").await,
                 expected,
                 "reopened: {change}, {level}"
             );

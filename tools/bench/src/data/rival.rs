@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use saki::tpch::TABLES;
-use saki_sql::Database;
+use saki_sql::{Database, Session};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -121,7 +121,7 @@ impl Drop for Rival {
 pub fn export(database: &Arc<Database>, directory: &Path, runtime: &Runtime) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
     std::fs::create_dir_all(directory).map_err(failed)?;
-    let session = database.session();
+    let session = Session::new(database);
     for table in &TABLES {
         let path = directory.join(format!("{}.parquet", table.name));
         if path.exists() {

@@ -64,7 +64,7 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     for engine in &options.rivals {
         rivals.extend(Rival::start_or_note(engine, &tables, &common.data, options.threads, &mut report));
     }
-    let session = database.session();
+    let session = Session::new(&database);
     Mode::Auto.apply(&session).map_err(text)?;
     session.set("partitions", &options.threads.to_string()).map_err(text)?;
     let names: Vec<String> = std::iter::once("saki".into()).chain(rivals.iter().map(|r| r.name.clone())).collect();

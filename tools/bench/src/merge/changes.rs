@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Date32Type, Decimal128Type, Int32Type, Int64Type};
 use saki_base::{DataType, ValueRef};
-use saki_sql::{ChangeSource, Database, KeyChange, SqlError, Table};
+use saki_sql::{ChangeSource, Database, KeyChange, Session, SqlError, Table};
 use tokio::runtime::Runtime;
 
 use crate::data::tpch::{rows_of, text};
@@ -47,7 +47,7 @@ impl Changes {
             "SELECT * FROM lineitem \
              WHERE ((l_orderkey * 40503 + l_linenumber::bigint * 2654435 + {round}) % 1000003) % {one_of} = 0"
         );
-        let session = database.session();
+        let session = Session::new(database);
         let batches = runtime.block_on(rows_of(&session, &sql))?;
         let mut changes = Self { list: Vec::new(), given: 0, rows_added: 0, quantity_added: 0 };
         for batch in &batches {

@@ -98,7 +98,7 @@ fn load(path: &Path, scale: f64, options: &Options, runtime: &Runtime) -> Result
     let table = tpch::table("lineitem").ok_or("TPC-H has no lineitem")?;
     runtime.block_on(tpch::load(&database, table, scale, true, |_| {})).map_err(text)?;
     if options.no_columns {
-        runtime.block_on(rows_of(&database.session(), "ALTER TABLE lineitem SET (columns = off)"))?;
+        runtime.block_on(rows_of(&Session::new(&database), "ALTER TABLE lineitem SET (columns = off)"))?;
     }
     Ok(database)
 }
@@ -147,7 +147,7 @@ impl Bench<'_> {
     fn merge_beside_queries(&mut self, alone: Duration) -> Result<Timed, String> {
         let mut changes = Changes::draw(self.database, self.runtime, self.rows, 2)?;
         let before = self.sums()?;
-        let session = self.database.session();
+        let session = Session::new(self.database);
         let began = Instant::now();
         let quiet = self.queries(&session, &|| began.elapsed() >= alone)?;
         let done = AtomicBool::new(false);
@@ -220,7 +220,7 @@ impl Bench<'_> {
     /// Rows, and the sum of quantities, unscaled.
     fn sums(&self) -> Result<(i64, i128), String> {
         let sql = "SELECT count(*), sum(l_quantity) FROM lineitem";
-        let batches = self.runtime.block_on(rows_of(&self.database.session(), sql))?;
+        let batches = self.runtime.block_on(rows_of(&Session::new(self.database), sql))?;
         let batch = batches.iter().find(|batch| batch.num_rows() > 0).ok_or("no sums")?;
         let rows = batch.column(0).as_primitive_opt::<Int64Type>().ok_or("a count that is no bigint")?;
         let quantity = batch.column(1).as_primitive_opt::<Decimal128Type>().ok_or("a sum that is no decimal")?;

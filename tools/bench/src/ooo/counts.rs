@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use saki::experiment::{Join, Mode};
-use saki_sql::Database;
+use saki_sql::{Database, Session};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
@@ -21,7 +21,7 @@ pub struct Counts {
 
 /// Runs the join once more, cold, for the engine's own counts.
 pub fn counts(database: &Arc<Database>, runtime: &Runtime, mode: Mode, join: &Join) -> Result<Counts, String> {
-    let session = database.session();
+    let session = Session::new(database);
     mode.apply(&session).map_err(text)?;
     database.drop_caches();
     let sql = format!("EXPLAIN ANALYZE {}", join.sql());

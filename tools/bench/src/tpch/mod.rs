@@ -78,7 +78,7 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
         export(&database, &tables, &runtime)?;
         rival = Rival::start_or_note("duckdb", &tables, &common.data, options.threads, &mut report);
     }
-    let modes = options.modes.iter().map(|name| Mode::new(name, database.session(), options));
+    let modes = options.modes.iter().map(|name| Mode::new(name, Session::new(&database), options));
     let modes = modes.collect::<Result<Vec<_>, _>>()?;
     let summary = Summary { cold: options.cold, device: database.device_name() };
     summary.print_title(rival.as_ref());

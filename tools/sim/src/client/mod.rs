@@ -42,7 +42,7 @@ pub struct Stop;
 
 impl<'r> Client<'r> {
     pub fn new(run: &'r Run, owner: Owner, database: &Arc<Database>) -> Self {
-        Self { run, owner, session: database.session() }
+        Self { run, owner, session: Session::new(database) }
     }
 
     /// Takes its steps until they are done.

@@ -1,10 +1,10 @@
 //! ALTER SEQUENCE.
 
-use crate::context::StatementContext;
-use crate::database::Stoppable;
 use crate::ddl::create::sequence::set_owner;
 use crate::ddl::rename;
 use saki_catalog::{Result, Sequence, SqlError, undefined};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
 use saki_postgres::statement::sequence::check;
 use saki_postgres::{Action, AlterTable};
 

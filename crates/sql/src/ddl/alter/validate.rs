@@ -10,9 +10,9 @@ use futures::StreamExt;
 use saki_base::DataType;
 
 use super::alteration::Alteration;
-use crate::context::StatementContext;
 use crate::ddl::names::quoted_relation;
 use saki_catalog::{Catalog, ForeignKey, Result, SqlError, Table};
+use saki_context::StatementContext;
 use saki_postgres::statement::{parse_query, quoted};
 
 /// Refuses an alteration that rows stand against.

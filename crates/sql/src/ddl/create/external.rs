@@ -6,10 +6,10 @@ use datafusion::common::TableReference;
 use datafusion::prelude::{CsvReadOptions, ParquetReadOptions};
 use datafusion::sql::parser::CreateExternalTable;
 
-use crate::context::StatementContext;
 use crate::ddl::names::taken;
-use crate::statement::StatementResult;
 use saki_catalog::{Result, SqlError};
+use saki_context::StatementContext;
+use saki_context::statement::StatementResult;
 use saki_postgres::FileFormat;
 use saki_postgres::statement::object_name;
 use saki_store::CsvOptions;

@@ -4,12 +4,12 @@ use datafusion::sql::sqlparser::ast;
 use saki_tree::TreeRoot;
 
 use super::constraint::free_name;
-use crate::context::StatementContext;
-use crate::database::Stoppable;
 use crate::ddl::names::taken;
 use crate::ddl::trees::index_rows;
-use crate::statement::StatementResult;
 use saki_catalog::{Index, Result, Table, bare};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::NewIndex;
 use saki_postgres::statement::create_index::table_name;
 use saki_store::locks::LockMode;

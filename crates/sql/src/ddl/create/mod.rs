@@ -16,9 +16,9 @@ pub use self::index::create_index;
 pub use self::sequence::create_sequence;
 pub use self::table::check_expressions;
 pub use self::view::create_view;
-use crate::context::StatementContext;
-use crate::statement::StatementResult;
 use saki_catalog::Result;
+use saki_context::StatementContext;
+use saki_context::statement::StatementResult;
 use saki_postgres::NewTableAs;
 
 /// CREATE TABLE, with columns of its own or those of a query.

@@ -2,13 +2,13 @@
 
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
 
-use crate::context::StatementContext;
-use crate::database::Stoppable;
 use crate::ddl::names::{refuse_external, taken};
 use crate::ddl::schema;
-use crate::statement::StatementResult;
 use saki_catalog::{Catalog, RelationKind, Result, Sequence, SequenceOwner, SqlError};
 use saki_catalog::{undefined, undefined_column};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement::name_of;
 use saki_postgres::types::storage_type;
 use saki_postgres::{RelationName, SequenceOptions};

@@ -8,14 +8,14 @@ use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 
 use super::{column, constraint};
-use crate::constraint::{Defaults, RowChecks};
-use crate::context::StatementContext;
-use crate::database::Stoppable;
 use crate::ddl::dependents::tables_referred_to;
 use crate::ddl::names::{refuse_external, taken};
 use crate::ddl::schema;
-use crate::statement::StatementResult;
 use saki_catalog::{Catalog, Result, Table};
+use saki_context::StatementContext;
+use saki_context::constraint::{Defaults, RowChecks};
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::{NewConstraint, NewConstraintKind, NewTable, RelationName, TableOptions};
 use saki_store::locks::Policy;
 

@@ -6,12 +6,12 @@ use saki_base::Column;
 
 use super::column;
 use super::table::{empty_table, set_options};
-use crate::context::StatementContext;
 use crate::ddl::names::refuse_external;
 use crate::dml::feed;
-use crate::statement::StatementResult;
 use saki_catalog::convert::conform;
 use saki_catalog::{Catalog, Result, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement::name_of;
 use saki_postgres::types::stored_as;
 use saki_postgres::{COLUMNS_MAX, NewColumn, NewTableAs, dialect};

@@ -7,13 +7,13 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, CreateTableOptions};
 
-use crate::context::StatementContext;
-use crate::database::Stoppable;
 use crate::ddl::dependents::views_of;
 use crate::ddl::names::{refuse_external, taken};
 use crate::ddl::schema;
-use crate::statement::StatementResult;
 use saki_catalog::{Catalog, RelationKind, Result, SqlError, View, ViewColumn};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement::name_of;
 use saki_postgres::types::stored_as;
 use saki_postgres::{RelationName, dialect};

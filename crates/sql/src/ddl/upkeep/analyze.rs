@@ -6,10 +6,10 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 
-use crate::context::StatementContext;
-use crate::database::Stoppable;
-use crate::statement::StatementResult;
 use saki_catalog::{Collector, ColumnReader, Result, Table, TableStatistics};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::dialect;
 use saki_postgres::statement::{object_name, parse_query, quoted};
 use saki_store::locks::{LockMode, Policy};

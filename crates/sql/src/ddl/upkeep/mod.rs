@@ -5,9 +5,9 @@ mod vacuum;
 
 pub use self::analyze::analyze;
 pub use self::vacuum::vacuum;
-use crate::context::StatementContext;
-use crate::statement::StatementResult;
 use saki_catalog::Result;
+use saki_context::StatementContext;
+use saki_context::statement::StatementResult;
 use saki_store::Pace;
 
 /// CHECKPOINT: newer rows go to the base.

@@ -2,11 +2,11 @@
 
 use datafusion::sql::sqlparser::ast::VacuumStatement;
 
-use crate::context::StatementContext;
-use crate::database::Stoppable;
 use crate::ddl::trees::index_rows;
-use crate::statement::StatementResult;
 use saki_catalog::{Position, RelationKind, Result, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::database::Stoppable;
+use saki_context::statement::StatementResult;
 use saki_postgres::statement::object_name;
 use saki_store::Writer;
 use saki_store::locks::{LockMode, Policy};

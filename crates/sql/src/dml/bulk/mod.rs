@@ -8,30 +8,28 @@ use arrow_array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 
 pub use self::feed::feed;
-use crate::constraint::RowChecks;
-use crate::context::StatementContext;
-use crate::database::{Database, Stoppable};
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
+use saki_context::StatementContext;
+use saki_context::constraint::RowChecks;
+use saki_context::database::{Database, Stoppable};
 use saki_store::load::{append, load};
 use saki_store::locks::LockMode;
 use saki_store::{LoadProgress, OnDuplicate};
 
-impl Database {
-    /// Adds `batches` to a table, in one publication: all or nothing. Columns are those of the table, in order; their
-    /// types are the table's Arrow types or can be cast to them. An empty table is filled at device speed, its indexes
-    /// and statistics included. Memory is bounded by `OpenOptions::load_memory_bytes`. Waits, and uses threads of its
-    /// own.
-    pub fn bulk_load(
-        &self,
-        table: &str,
-        batches: impl Iterator<Item = Result<RecordBatch>>,
-        progress: &mut dyn FnMut(LoadProgress),
-    ) -> Result<u64> {
-        let definition = Arc::clone(self.snapshot().catalog.table(table)?);
-        let columns: Vec<usize> = (0..definition.columns.len()).collect();
-        add_rows(&Stoppable::never(self), &definition, conforming(Arc::clone(&definition), columns, batches), progress)
-    }
+/// Adds `batches` to a table, in one publication: all or nothing. Columns are those of the table, in order; their
+/// types are the table's Arrow types or can be cast to them. An empty table is filled at device speed, its indexes
+/// and statistics included. Memory is bounded by `OpenOptions::load_memory_bytes`. Waits, and uses threads of its
+/// own.
+pub fn bulk_load(
+    db: &Database,
+    table: &str,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<u64> {
+    let definition = Arc::clone(db.snapshot().catalog.table(table)?);
+    let columns: Vec<usize> = (0..definition.columns.len()).collect();
+    add_rows(&Stoppable::never(db), &definition, conforming(Arc::clone(&definition), columns, batches), progress)
 }
 
 /// Adds what a stream gives to columns of a table, straight to its base with transactions kept out: all of it, or

@@ -11,9 +11,9 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, TableWithJoins,
 };
 
-use crate::context::StatementContext;
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
+use saki_context::StatementContext;
 use saki_plan::QueryEnv;
 use saki_postgres::dialect;
 use saki_postgres::statement::{name_of, object_name, parse_query};

@@ -8,9 +8,9 @@ use arrow_schema::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, TableFactor, TableWithJoins, visit_expressions_mut};
 
 use super::find::{Target, named, relation, select, stand_in};
-use crate::context::StatementContext;
-use crate::transaction::ChangeEnv;
 use saki_catalog::{Result, SqlError};
+use saki_context::StatementContext;
+use saki_context::transaction::ChangeEnv;
 use saki_plan::StandIns;
 use saki_postgres::dialect::called;
 use saki_postgres::statement::name_of;

@@ -81,7 +81,7 @@ pub fn run(args: &Args, runtime: &Runtime) -> Outcome {
         None => (temporary(options)?, "saki".to_owned()),
     };
     let _inside = runtime.enter();
-    let session = database.session();
+    let session = Session::new(&database);
     for setting in &args.set {
         set(&session, setting)?;
     }

@@ -7,7 +7,7 @@ use saki_postgres::statement;
 
 /// A statement that was read and not run yet.
 #[derive(Clone, Debug)]
-pub struct Parsed(pub(crate) Statement);
+pub struct Parsed(pub Statement);
 
 /// Cuts a text into statements.
 ///

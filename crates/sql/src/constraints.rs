@@ -6,17 +6,17 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use saki_base::Value;
 
-use super::{Consequence, Defaults, ForeignKeys, Keys, NewValue, RowChecks};
-use crate::database::Database;
 use crate::session::Session;
 use saki_catalog::{Result, SqlError, Table};
+use saki_context::constraint::{Consequence, Defaults, ForeignKeys, Keys, NewValue, RowChecks};
+use saki_context::database::Database;
 use saki_postgres::statement::parse_query;
 use saki_store::CreateOptions;
 
 /// A session of a database that has gone through `sql`.
 async fn session(directory: &tempfile::TempDir, sql: &str) -> Session {
     let database = Database::create(directory.path().join("database"), CreateOptions::default()).unwrap();
-    let session = database.session();
+    let session = Session::new(&database);
     session.execute(sql).await.unwrap();
     session
 }

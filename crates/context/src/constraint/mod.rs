@@ -11,8 +11,6 @@
 mod defaults;
 mod foreign_keys;
 mod row_checks;
-#[cfg(test)]
-mod tests;
 
 pub use defaults::Defaults;
 pub use foreign_keys::{Consequence, ForeignKeys, Keys, NewValue};

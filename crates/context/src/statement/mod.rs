@@ -7,4 +7,4 @@ mod result;
 pub use command::{Command, CopyFormat, CopyKind};
 pub use parsed::{Parsed, parse};
 pub use result::StatementResult;
-pub(crate) use result::{rows, text_rows};
+pub use result::{rows, text_rows};

@@ -18,7 +18,7 @@ pub struct Database {
     store: Arc<saki_store::Database>,
     system_views: Arc<SystemViews>,
     /// Of the newest snapshot.
-    pub(crate) plans: Arc<PlanCache>,
+    pub plans: Arc<PlanCache>,
 }
 
 impl Database {
@@ -54,7 +54,7 @@ impl Database {
     }
 
     /// Files and directories that hold the database: no statement reads or writes them.
-    pub(crate) fn own_files(&self) -> Vec<PathBuf> {
+    pub fn own_files(&self) -> Vec<PathBuf> {
         let path = &self.store.path;
         let logs = self.store.logs.directory().map(Path::to_owned);
         [path.clone(), with_suffix(path, ".users")].into_iter().chain(logs).collect()
@@ -67,7 +67,7 @@ impl Database {
 
     /// Runs work that waits for storage on a thread that may. If nobody waits for it any more, it is told to stop, and
     /// what it has not published by then is not published.
-    pub(crate) async fn blocking<T: Send + 'static>(
+    pub async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
@@ -98,7 +98,7 @@ impl std::fmt::Debug for Database {
 }
 
 /// A database as work on behalf of a statement has it: that may be told to stop.
-pub(crate) struct Stoppable<'d> {
+pub struct Stoppable<'d> {
     db: &'d Database,
     stop: Stop,
 }

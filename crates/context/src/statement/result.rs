@@ -21,16 +21,16 @@ pub enum StatementResult {
 }
 
 impl StatementResult {
-    pub(crate) fn done(tag: impl Into<String>, rows: u64) -> Self {
+    pub fn done(tag: impl Into<String>, rows: u64) -> Self {
         Self::Done { tag: tag.into(), rows }
     }
 
-    pub(crate) fn returning(tag: impl Into<String>, rows: u64, batch: RecordBatch) -> Self {
+    pub fn returning(tag: impl Into<String>, rows: u64, batch: RecordBatch) -> Self {
         Self::Returning { tag: tag.into(), rows, batch }
     }
 
     /// Rows that are there already.
-    pub(crate) fn of_batch(schema: SchemaRef, batch: RecordBatch) -> Self {
+    pub fn of_batch(schema: SchemaRef, batch: RecordBatch) -> Self {
         let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
         Self::Rows { schema, stream: Box::pin(stream) }
     }
@@ -51,12 +51,12 @@ impl StatementResult {
 }
 
 /// A result of one column of text.
-pub(crate) fn text_rows<'l>(name: &str, lines: impl Iterator<Item = &'l str>) -> Result<StatementResult> {
+pub fn text_rows<'l>(name: &str, lines: impl Iterator<Item = &'l str>) -> Result<StatementResult> {
     rows(&[(name, lines.map(str::to_owned).collect())])
 }
 
 /// A result made of text: names of columns, and their values.
-pub(crate) fn rows(columns: &[(&str, Vec<String>)]) -> Result<StatementResult> {
+pub fn rows(columns: &[(&str, Vec<String>)]) -> Result<StatementResult> {
     let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
     let schema = Arc::new(Schema::new(fields));
     let arrays = columns.iter().map(|(_, values)| Arc::new(StringArray::from_iter_values(values)) as ArrayRef);
