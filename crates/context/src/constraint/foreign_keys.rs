@@ -28,7 +28,7 @@ pub struct ForeignKeys {
 
 /// One foreign key with both of its tables.
 #[derive(Clone, Debug)]
-struct Reference {
+pub struct Reference {
     name: String,
     from: Arc<Table>,
     columns: Vec<usize>,
@@ -114,42 +114,46 @@ impl ForeignKeys {
         Ok(())
     }
 
-    /// What follows from a row's going (`new`: `None`) or changing.
-    ///
-    /// # Errors
-    /// 23503 where a RESTRICT stands against it.
-    pub fn consequences(&self, old: &[Value], new: Option<&[Value]>, keys: &mut dyn Keys) -> Result<Vec<Consequence>> {
-        let mut consequences = Vec::new();
-        for reference in &self.incoming {
-            let Some(key) = key_of(old, &reference.referenced) else { continue };
-            let new_key = new.map(|new| reference.referenced.iter().map(|at| new[*at].clone()).collect::<Vec<_>>());
-            if new_key.as_ref() == Some(&key) {
-                continue;
-            }
-            let Some(values) = convert(&key, &reference.to, &reference.referenced, &reference.from, &reference.columns)
-            else {
-                // No row can have it.
-                continue;
-            };
-            let action = if new.is_some() { reference.on_update } else { reference.on_delete };
-            if action == ReferentialAction::NoAction {
-                let reference = reference.clone();
-                consequences.push(Consequence::Verify(Verification { reference, key, values }));
-                continue;
-            }
-            for row in keys.rows(&reference.from, &reference.columns, &values)? {
-                // A row that refers to itself goes with itself.
-                if new.is_none() && reference.from.id == reference.to.id && row == old {
-                    continue;
-                }
-                consequences.push(reference.follow(action, &key, new_key.as_deref(), row)?);
-            }
-        }
-        Ok(consequences)
+    /// The keys that refer to the table, in the order in which they act. What one of them brings about has to be done
+    /// before the next is asked: both may concern the same row.
+    pub fn incoming(&self) -> &[Reference] {
+        &self.incoming
     }
 }
 
 impl Reference {
+    /// What follows from the going (`new`: `None`) or changing of a row that may be referred to.
+    ///
+    /// # Errors
+    /// 23503 where a RESTRICT stands against it.
+    pub fn consequences(&self, old: &[Value], new: Option<&[Value]>, keys: &mut dyn Keys) -> Result<Vec<Consequence>> {
+        let Some(key) = key_of(old, &self.referenced) else { return Ok(Vec::new()) };
+        let new_key = new.map(|new| self.referenced.iter().map(|at| new[*at].clone()).collect::<Vec<_>>());
+        if new_key.as_ref() == Some(&key) {
+            return Ok(Vec::new());
+        }
+        let Some(values) = convert(&key, &self.to, &self.referenced, &self.from, &self.columns) else {
+            // No row can have it.
+            return Ok(Vec::new());
+        };
+        let action = if new.is_some() { self.on_update } else { self.on_delete };
+        let mut consequences = Vec::new();
+        if action != ReferentialAction::NoAction {
+            for row in keys.rows(&self.from, &self.columns, &values)? {
+                // A row that refers to itself goes with itself.
+                if new.is_none() && self.from.id == self.to.id && row == old {
+                    continue;
+                }
+                consequences.push(self.follow(action, &key, new_key.as_deref(), row)?);
+            }
+        }
+        // The default may be the very key that has gone.
+        if matches!(action, ReferentialAction::NoAction | ReferentialAction::SetDefault) {
+            consequences.push(Consequence::Verify(Verification { reference: self.clone(), key, values }));
+        }
+        Ok(consequences)
+    }
+
     /// What becomes of a referencing row.
     fn follow(
         &self,
@@ -246,14 +250,18 @@ fn converted(value: &Value, from: DataType, to: DataType) -> Option<Value> {
     if from == to || *value == Value::Null {
         return Some(value.clone());
     }
+    let parsed = spelled_as(value, from, to)?;
+    // Digits that were cut off made another value of it.
+    (spelled_as(&parsed, to, from)? == *value).then_some(parsed)
+}
+
+/// A value read from its text as one of another type.
+fn spelled_as(value: &Value, from: DataType, to: DataType) -> Option<Value> {
     let text = saki_base::display(value.as_ref(), from).to_string();
     // `1.00` is the integer 1: zeros behind the point say nothing.
-    let whole = matches!(to, DataType::Int2 | DataType::Int4 | DataType::Int8) && text.contains('.');
-    let text = if whole { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    let parsed = Value::parse(to, text).ok()?;
-    // Digits that were cut off made another value of it.
-    let back = Value::parse(from, &saki_base::display(parsed.as_ref(), to).to_string()).ok()?;
-    (back == *value).then_some(parsed)
+    let is_whole = matches!(to, DataType::Int2 | DataType::Int4 | DataType::Int8) && text.contains('.');
+    let text = if is_whole { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    Value::parse(to, text).ok()
 }
 
 fn described(table: &Table, columns: &[usize], values: &[Value]) -> String {

@@ -5,13 +5,16 @@
 //! | [`Defaults`] | before an INSERT's query is planned: what fills the columns it leaves out |
 //! | [`RowChecks`] | over each batch of new rows: NOT NULL and CHECK |
 //! | [`ForeignKeys`] | over each changed row: keys that must be there, and rows that refer to one that goes |
+//! | [`ActionRules`] | over each row that a foreign key's action changes |
 //!
 //! Uniqueness is the trees' own: a key is there once.
 
+mod actions;
 mod defaults;
 mod foreign_keys;
 mod row_checks;
 
+pub use actions::ActionRules;
 pub use defaults::Defaults;
-pub use foreign_keys::{Consequence, ForeignKeys, Keys, NewValue};
+pub use foreign_keys::{Consequence, ForeignKeys, Keys, NewValue, Reference, Verification};
 pub use row_checks::RowChecks;

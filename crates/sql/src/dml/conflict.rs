@@ -290,7 +290,10 @@ fn sort(
             }
         }
         let is_repeated = marks.iter().any(|mark| seen.contains(mark));
-        seen.extend(marks);
+        // A row that is left out takes no key from those behind it.
+        if is_update || (found.is_none() && !is_repeated) {
+            seen.extend(marks);
+        }
         match found {
             _ if is_repeated && is_update => {
                 return Err(SqlError::constraint("ON CONFLICT DO UPDATE would change a row twice")

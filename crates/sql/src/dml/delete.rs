@@ -11,6 +11,7 @@ use super::references::see_to;
 use super::writer::RowWriter;
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
+use saki_context::constraint::ActionRules;
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv};
 
@@ -58,6 +59,7 @@ async fn plan_delete(
         None => None,
         Some(returning) => Some(returning.of_found(cx, env, target, &before, &found).await?),
     };
+    let rules = ActionRules::new(|| cx.planner.state(), &env.snapshot.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
         let mut entries = writer.entries(&old_readers(&before, &found, &table)?, before.num_rows())?;
@@ -66,7 +68,7 @@ async fn plan_delete(
             writer.delete(change.transaction, key)?;
         }
         drop(writer);
-        see_to(change, &table, &mut entries.iter().map(|entry| (Some(entry), None)))?;
+        see_to(change, &table, &rules, &mut entries.iter().map(|entry| (Some(entry), None)))?;
         Ok(answer("DELETE", entries.len(), returned))
     }))
 }

@@ -15,7 +15,7 @@ use super::writer::RowWriter;
 use saki_catalog::convert::conform;
 use saki_catalog::{Position, Result, SqlError, Table};
 use saki_context::StatementContext;
-use saki_context::constraint::{Defaults, RowChecks};
+use saki_context::constraint::{ActionRules, Defaults, RowChecks};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_plan::QueryEnv;
@@ -103,6 +103,7 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
         None => None,
         Some(items) => Some(Returning::new(items, &[])?.of_rows(cx, env, &alias, resolved.rows()?).await?),
     };
+    let rules = ActionRules::new(|| cx.planner.state(), &env.snapshot.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
         add(&mut writer, change, &resolved.new, 1)?;
@@ -111,7 +112,8 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
             writer.update(change.transaction, &after.0, &before.1, &after.1)?;
         }
         drop(writer);
-        see_to(change, &table, &mut resolved.updated.iter().map(|pair| (Some(&pair.before), Some(&pair.after))))?;
+        let updated = &mut resolved.updated.iter().map(|pair| (Some(&pair.before), Some(&pair.after)));
+        see_to(change, &table, &rules, updated)?;
         Ok(answer("INSERT", resolved.new.num_rows() + resolved.updated.len(), returned))
     }))
 }
@@ -136,7 +138,8 @@ pub(super) fn add(
         start += length;
     }
     let table = Arc::clone(&writer.finder.table);
-    see_to(change, &table, &mut added.iter().map(|entry| (None, Some(entry))))
+    // Nothing refers to a row that is new.
+    see_to(change, &table, &ActionRules::default(), &mut added.iter().map(|entry| (None, Some(entry))))
 }
 
 /// Where the rows of an INSERT come from.

@@ -12,7 +12,7 @@ use saki_mvcc::Transaction;
 
 use super::writer::RowWriter;
 use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, SqlError, Table};
-use saki_context::constraint::{Consequence, ForeignKeys, Keys, NewValue};
+use saki_context::constraint::{ActionRules, Consequence, ForeignKeys, Keys, NewValue, Verification};
 use saki_context::database::Database;
 use saki_context::transaction::{Change, Refusal};
 use saki_store::{Entry, ReadView};
@@ -26,11 +26,13 @@ pub struct References<'c, 't> {
     view: &'c Arc<ReadView>,
     transaction: &'c mut Transaction<'t>,
     writers: HashMap<TableId, RowWriter<'c>>,
+    rules: &'c ActionRules,
     /// A look-up met a row that another transaction changes.
     conflict: Option<Refusal>,
 }
 
 /// A row that was changed: as it was, and as it is.
+#[derive(Clone)]
 struct Changed {
     table: Arc<Table>,
     old: Option<Row>,
@@ -58,9 +60,13 @@ pub fn related(catalog: &Catalog, table: &Table) -> Vec<String> {
 }
 
 /// Sees to the foreign keys of rows that a statement has changed: entries as they were, and as they are.
+///
+/// # Errors
+/// 23503, and what stands against the rows that actions write.
 pub fn see_to(
     change: &mut Change<'_, '_>,
     table: &Arc<Table>,
+    rules: &ActionRules,
     entries: &mut dyn Iterator<Item = (Option<&Entry>, Option<&Entry>)>,
 ) -> Result<(), Refusal> {
     let catalog = &change.view.snapshot.catalog;
@@ -72,9 +78,8 @@ pub fn see_to(
     for (old, new) in entries {
         changes.push_back(Changed { table: Arc::clone(table), old: decode(old)?, new: decode(new)? });
     }
-    let (db, view) = (change.db, change.view);
-    let mut references =
-        References { db, view, transaction: change.transaction, writers: HashMap::new(), conflict: None };
+    let (db, view, transaction) = (change.db, change.view, &mut *change.transaction);
+    let mut references = References { db, view, transaction, writers: HashMap::new(), rules, conflict: None };
     let outcome = references.work_off(changes);
     match references.conflict.take() {
         Some(conflict) => Err(conflict),
@@ -97,28 +102,20 @@ impl<'c> References<'c, '_> {
     fn work_off(&mut self, mut changes: VecDeque<Changed>) -> Result<(), Refusal> {
         let view = Arc::clone(self.view);
         let catalog = &view.snapshot.catalog;
-        let (mut done, mut verifications) = (Vec::new(), Vec::new());
+        let mut made = Made::new(&changes)?;
+        let mut verifications = Vec::new();
         while let Some(changed) = changes.pop_front() {
+            let Some(old) = &changed.old else { continue };
             let keys = ForeignKeys::new(catalog, &changed.table)?;
-            if let Some(old) = &changed.old {
-                for consequence in keys.consequences(old, changed.new.as_deref(), self)? {
-                    match consequence {
-                        Consequence::Delete { table, row } => {
-                            let (key, _) = encoded(&table, &row)?;
-                            self.write(&table, |writer, transaction| writer.delete(transaction, &key))?;
-                            changes.push_back(Changed { table, old: Some(row), new: None });
-                        }
-                        Consequence::Update { table, row, set } => {
-                            let new = self.updated(&table, &row, set)?;
-                            changes.push_back(Changed { table, old: Some(row), new: Some(new) });
-                        }
-                        Consequence::Verify(verification) => verifications.push(verification),
-                    }
+            for reference in keys.incoming() {
+                for consequence in reference.consequences(old, changed.new.as_deref(), self)? {
+                    let Some(follows) = self.follow(consequence, &mut verifications)? else { continue };
+                    made.note(&follows)?;
+                    changes.push_back(follows);
                 }
             }
-            done.push(changed);
         }
-        for changed in &done {
+        for changed in &made.rows {
             if let Some(new) = &changed.new {
                 ForeignKeys::new(catalog, &changed.table)?.check(changed.old.as_deref(), new, self)?;
             }
@@ -127,15 +124,39 @@ impl<'c> References<'c, '_> {
         Ok(())
     }
 
+    /// Does what follows from a change, if it is a change.
+    fn follow(
+        &mut self,
+        consequence: Consequence,
+        verifications: &mut Vec<Verification>,
+    ) -> Result<Option<Changed>, Refusal> {
+        Ok(match consequence {
+            Consequence::Delete { table, row } => {
+                let (key, _) = encoded(&table, &row)?;
+                self.write(&table, |writer, transaction| writer.delete(transaction, &key))?;
+                Some(Changed { table, old: Some(row), new: None })
+            }
+            Consequence::Update { table, row, set } => {
+                let new = self.updated(&table, &row, set)?;
+                Some(Changed { table, old: Some(row), new: Some(new) })
+            }
+            Consequence::Verify(verification) => {
+                verifications.push(verification);
+                None
+            }
+        })
+    }
+
     fn updated(&mut self, table: &Arc<Table>, row: &[Value], set: Vec<(usize, NewValue)>) -> Result<Row, Refusal> {
         let mut new = row.to_vec();
         for (column, value) in set {
             new[column] = match value {
                 NewValue::Value(value) => value,
-                NewValue::Default => self.default(table, column)?,
+                NewValue::Default => self.rules.default_of(table, column)?,
             };
             saki_catalog::columns::check_value(new[column].as_ref(), &table.columns[column], table)?;
         }
+        self.rules.check(table, &new)?;
         let (before, after) = (encoded(table, row)?, encoded(table, &new)?);
         self.write(table, |writer, transaction| {
             if before.0 == after.0 {
@@ -145,23 +166,6 @@ impl<'c> References<'c, '_> {
             writer.insert(transaction, &after.0, &after.1)
         })?;
         Ok(new)
-    }
-
-    /// A default that is a constant.
-    fn default(&self, table: &Table, column: usize) -> Result<Value> {
-        use datafusion::sql::sqlparser::ast;
-        let catalog = &self.view.snapshot.catalog;
-        let text = match saki_context::constraint::Defaults::new(catalog, table).expression(column)? {
-            None => return Ok(Value::Null),
-            Some(ast::Expr::Value(value)) => match value.value {
-                ast::Value::Null => return Ok(Value::Null),
-                ast::Value::SingleQuotedString(text) | ast::Value::Number(text, _) => text,
-                ast::Value::Boolean(value) => value.to_string(),
-                other => return Err(unsupported_default(&other)),
-            },
-            Some(other) => return Err(unsupported_default(&other)),
-        };
-        Ok(Value::parse(table.columns[column].data_type, &text)?)
     }
 
     fn write(
@@ -190,9 +194,42 @@ impl<'c> References<'c, '_> {
     }
 }
 
-fn unsupported_default(expression: &dyn std::fmt::Display) -> SqlError {
-    SqlError::unsupported(format!("ON DELETE or UPDATE SET DEFAULT to {expression} is not supported"))
-        .hint("only constants are")
+/// What a statement has made of rows by its end: as each was before, and as it is after all that followed.
+struct Made {
+    rows: Vec<Changed>,
+    /// Where in `rows` the row is that has a key now.
+    places: HashMap<(TableId, Vec<u8>), usize>,
+}
+
+impl Made {
+    /// The statement's own changes, which were made together.
+    fn new(changes: &VecDeque<Changed>) -> Result<Self> {
+        let mut made = Self { rows: changes.iter().cloned().collect(), places: HashMap::new() };
+        for (place, Changed { table, new, .. }) in changes.iter().enumerate() {
+            if let Some(new) = new {
+                made.places.insert((table.id, encoded(table, new)?.0), place);
+            }
+        }
+        Ok(made)
+    }
+
+    /// One that followed from them, or from one that did.
+    fn note(&mut self, changed: &Changed) -> Result<()> {
+        let Changed { table, old, new } = changed;
+        let known = match old {
+            Some(old) => self.places.remove(&(table.id, encoded(table, old)?.0)),
+            None => None,
+        };
+        let place = known.unwrap_or(self.rows.len());
+        match known {
+            Some(place) => self.rows[place].new.clone_from(new),
+            None => self.rows.push(changed.clone()),
+        }
+        if let Some(new) = new {
+            self.places.insert((table.id, encoded(table, new)?.0), place);
+        }
+        Ok(())
+    }
 }
 
 impl Keys for References<'_, '_> {

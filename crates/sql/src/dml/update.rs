@@ -16,7 +16,7 @@ use saki_catalog::columns::check_batch;
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
-use saki_context::constraint::{Defaults, RowChecks};
+use saki_context::constraint::{ActionRules, Defaults, RowChecks};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_store::Entry;
@@ -83,13 +83,14 @@ async fn plan_update(
         None => None,
         Some(returning) => Some(returning.of_found(cx, env, target, &after, &found).await?),
     };
+    let rules = ActionRules::new(|| cx.planner.state(), &env.snapshot.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
         let before = writer.entries(&old_readers(&before, &found, &table)?, after.num_rows())?;
         let after = writer.entries(&old_readers(&after, &found, &table)?, after.num_rows())?;
         replace(&mut writer, change, &before, &after)?;
         drop(writer);
-        see_to(change, &table, &mut before.iter().zip(&after).map(|(old, new)| (Some(old), Some(new))))?;
+        see_to(change, &table, &rules, &mut before.iter().zip(&after).map(|(old, new)| (Some(old), Some(new))))?;
         Ok(answer("UPDATE", after.len(), returned))
     }))
 }

@@ -275,3 +275,68 @@ async fn assert_there(session: &Session, rows: i64) {
     assert_eq!(number(session, "SELECT count(*) FROM t").await, rows);
     assert_eq!(number(session, "SELECT count(DISTINCT id) FROM t").await, rows);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_foreign_key_waits_for_whoever_changes_either_of_its_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (ddl, writer) = (Session::new(&database), Session::new(&database));
+    run(&ddl, "CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child (id int PRIMARY KEY, parent int)").await;
+    run(&ddl, "INSERT INTO parent VALUES (1), (2); INSERT INTO child VALUES (1, 1), (2, 2)").await;
+    const ADD: &str = "ALTER TABLE child ADD FOREIGN KEY (parent) REFERENCES parent";
+    run(&writer, "BEGIN; DELETE FROM parent WHERE id = 1").await;
+    let mut adding = ddl.execute(ADD);
+    assert!(waits(&mut adding).await);
+    run(&writer, "COMMIT").await;
+    assert_eq!(adding.await.err().unwrap().sqlstate(), "23503");
+    run(&writer, "INSERT INTO parent VALUES (1); BEGIN; INSERT INTO child VALUES (3, 3)").await;
+    let mut adding = ddl.execute(ADD);
+    assert!(waits(&mut adding).await);
+    run(&writer, "ROLLBACK").await;
+    adding.await.unwrap();
+    assert_eq!(refused(&writer, "DELETE FROM parent WHERE id = 1").await.0, "23503");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_snapshot_does_not_write_past_constraints_that_are_newer() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let ddl = Session::new(&database);
+    run(&ddl, "CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child (id int PRIMARY KEY, parent int)").await;
+    run(&ddl, "CREATE TABLE clock (id int PRIMARY KEY); INSERT INTO parent VALUES (1), (2)").await;
+    run(&ddl, "INSERT INTO child VALUES (1, 1)").await;
+    for constraint in ["FOREIGN KEY (parent) REFERENCES parent", "CHECK (parent < 2)", "UNIQUE (parent)"] {
+        for change in
+            ["INSERT INTO child VALUES (3, 3)", "UPDATE child SET parent = 3", "DELETE FROM parent WHERE id = 1"]
+        {
+            if change.starts_with("DELETE") && !constraint.starts_with("FOREIGN") {
+                continue;
+            }
+            let old = Session::new(&database);
+            run(&old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM clock").await;
+            run(&ddl, &format!("ALTER TABLE child ADD CONSTRAINT c {constraint}")).await;
+            assert_eq!(refused(&old, change).await.0, "40001", "{constraint}: {change}");
+            run(&old, "ROLLBACK").await;
+            run(&ddl, "ALTER TABLE child DROP CONSTRAINT c").await;
+        }
+    }
+    assert_eq!(number(&ddl, "SELECT count(*) * 10 + max(parent) FROM child").await, 11);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_is_referred_to_stays_until_the_reference_is_committed() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (Session::new(&database), Session::new(&database));
+    run(&one, "CREATE TABLE parent (id int PRIMARY KEY)").await;
+    run(&one, "CREATE TABLE child (id int PRIMARY KEY, parent int DEFAULT 0 REFERENCES parent ON DELETE SET DEFAULT)")
+        .await;
+    run(&one, "INSERT INTO parent VALUES (0), (1); INSERT INTO child VALUES (1, 1)").await;
+    // The default that an action sets is held as well.
+    run(&one, "BEGIN; DELETE FROM parent WHERE id = 1").await;
+    let mut deleting = two.execute("DELETE FROM parent WHERE id = 0");
+    assert!(waits(&mut deleting).await);
+    run(&one, "COMMIT").await;
+    assert_eq!(deleting.await.err().unwrap().sqlstate(), "23503");
+    assert_eq!(number(&one, "SELECT count(*) FROM child JOIN parent ON child.parent = parent.id").await, 1);
+}

@@ -1,5 +1,6 @@
 //! Constraints becoming a table's: named, resolved, and given the index that keeps them.
 
+use saki_base::DataType;
 use saki_tree::TreeRoot;
 
 use crate::ddl::names::stored_text;
@@ -153,7 +154,10 @@ fn add_foreign_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, key
 pub fn check_types(name: &str, table: &Table, columns: &[usize], referenced: &Table, keys: &[usize]) -> Result<()> {
     for (column, key) in columns.iter().zip(keys) {
         let (column, key) = (&table.columns[*column], &referenced.columns[*key]);
-        if family(column.data_type) != family(key.data_type) {
+        // As in PostgreSQL: an integer becomes a numeric by itself, a numeric no integer.
+        let is_narrowed = matches!(column.data_type, DataType::Decimal { .. })
+            && matches!(key.data_type, DataType::Int2 | DataType::Int4 | DataType::Int8);
+        if is_narrowed || family(column.data_type) != family(key.data_type) {
             return Err(SqlError::invalid(format!("foreign key constraint {name:?} cannot be implemented"))
                 .code("42804")
                 .detail(format!(
@@ -166,8 +170,8 @@ pub fn check_types(name: &str, table: &Table, columns: &[usize], referenced: &Ta
 }
 
 /// Types whose values are compared with one another.
-fn family(data_type: saki_base::DataType) -> u8 {
-    use saki_base::DataType as Type;
+fn family(data_type: DataType) -> u8 {
+    use DataType as Type;
     match data_type {
         Type::Bool => 0,
         Type::Int2 | Type::Int4 | Type::Int8 | Type::Decimal { .. } => 1,
