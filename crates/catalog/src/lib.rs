@@ -37,9 +37,10 @@ pub mod statistics;
 
 pub use access::TableAccess;
 pub use catalog::{
-    CATALOG_TREE, Catalog, Check, ColumnDetail, EntryLayout, ForeignKey, Identity, Index, IndexColumn, LogState,
-    PUBLIC, ROW_ID, ReferentialAction, RelationKind, SchemaEntry, Sequence, SequenceOwner, SequencePosition, Table,
-    View, ViewColumn, bare, nextval, qualified, same_layout, undefined, undefined_column,
+    CATALOG_TREE, Catalog, Changed, Check, ColumnDetail, Difference, EntryLayout, ForeignKey, Identity, Index,
+    IndexColumn, LogState, PUBLIC, Prepared, ROW_ID, ReferentialAction, RelationKind, SchemaEntry, Sequence,
+    SequenceOwner, SequencePosition, Staged, Table, View, ViewColumn, bare, nextval, qualified, same_layout, undefined,
+    undefined_column,
 };
 pub use column_test::{ColumnTest, PlacedTest, Test};
 pub use columns::ColumnReader;

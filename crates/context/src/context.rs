@@ -12,13 +12,13 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 
-use crate::database::{Database, Files};
+use crate::database::{Database, Files, Stoppable};
 use crate::planner::{Planned, Planner, SessionSequences};
 use crate::transaction::{ChangeEnv, SessionTransactions};
 use saki_catalog::{Result, SqlError, Table};
 use saki_plan::{QueryEnv, QueryProgress, Settings, TrackReads, Tracked};
 use saki_postgres::dialect;
-use saki_store::ReadView;
+use saki_store::{ReadView, Snapshot};
 
 /// Nobody answers for what is read: whoever reads keeps it from being changed.
 struct Unanswered;
@@ -42,6 +42,27 @@ pub struct StatementContext<'s> {
 }
 
 impl StatementContext<'_> {
+    /// The newest snapshot, with what the open transaction has changed of the catalog.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn snapshot(&self) -> Result<Arc<Snapshot>> {
+        self.transactions.newest()
+    }
+
+    /// Runs work that changes the catalog, on a thread that may wait: that of the open transaction, or, outside of one,
+    /// what everybody sees.
+    ///
+    /// # Errors
+    /// 25006 in a transaction that is read only; those of the work.
+    pub async fn change_catalog<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let draft = self.transactions.begin_change().await?;
+        self.db.blocking_in(draft, work).await
+    }
+
     /// What a query that begins now works with.
     pub async fn env(&self) -> Result<QueryEnv> {
         let view = self.transactions.lock().await.read_view(self.db)?;
@@ -66,9 +87,14 @@ impl StatementContext<'_> {
         }
     }
 
-    /// The plan of a query over the newest rows, whatever the transaction sees: for a statement that keeps everybody
-    /// else from changing them, and puts what it reads in their place.
+    /// The plan of a query over the newest rows, for a statement that keeps everybody else from changing them, and puts
+    /// what it reads in their place. Within a transaction these are what the transaction sees.
     pub async fn plan_newest(&self, query: &ast::Statement) -> Result<Planned> {
+        if self.transactions.outlives_statement() {
+            let mut transactions = self.transactions.lock().await;
+            let env = Arc::new(self.env_of(transactions.statement_view(self.db)?));
+            return self.planner.plan(query, &env).await?.track(&mut *transactions);
+        }
         let snapshot = self.db.snapshot();
         let moment = self.db.engine.get().map(|engine| engine.database.moment()).transpose()?;
         let env = Arc::new(self.env_of(ReadView::new(snapshot, moment)));
@@ -123,6 +149,6 @@ impl StatementContext<'_> {
         if self.planner.names.is_external(name) {
             return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
         }
-        Ok(Arc::clone(self.db.snapshot().catalog.table(name)?))
+        Ok(Arc::clone(self.snapshot()?.catalog.table(name)?))
     }
 }

@@ -218,7 +218,7 @@ impl Bench {
                 index.root = TreeRoot::empty(writer.catalog.new_tree_id());
             }
             if let Some(segments) = &table.segments {
-                crate::segments::free(writer, &table, segments)?;
+                writer.free_segments(&table, segments)?;
             }
             table.segments = Some(SegmentsRoot::empty(writer.catalog.new_tree_id()));
             table.layout_version += 1;

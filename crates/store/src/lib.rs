@@ -13,6 +13,7 @@
 //! - *read view*: a snapshot, and the moment at which its deltas are seen.
 //! - *publication*: a change of bases; writers take turns, and each publishes trees and catalog together or not at all.
 //! - *merge*: a delta's rows into its base.
+//! - *draft*: the catalog as an open transaction has changed it.
 //!
 //! # Invariants
 //! - What a snapshot sees of a table, one module decides: `reader`. A version of a delta that counts, be it a row or a
@@ -30,6 +31,7 @@ mod check;
 pub mod checkpoint;
 mod database;
 pub mod delta;
+mod draft;
 #[cfg(test)]
 mod fixture;
 pub mod load;
@@ -38,7 +40,6 @@ pub mod merge;
 mod open;
 pub mod reader;
 pub mod segments;
-mod stop;
 mod writer;
 
 pub use check::{CheckFault, CheckProgress, CheckReport};
@@ -49,9 +50,10 @@ pub use database::{
     PAGE_BYTES_DEFAULT, Snapshot,
 };
 pub use delta::Delta;
+pub use draft::{Draft, DraftMark};
 pub use load::LoadProgress;
 pub use load::csv::{CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter};
+pub use locks::{Stop, StopOnDrop};
 pub use merge::{ChangeSource, KeyChange, MergeReport, OnDuplicate, Pace};
 pub use reader::{BaseReader, Entry, Eyes, IndexEntries, Point, ReadView, SegmentOverlay, Short, TableReader};
-pub use stop::{Stop, StopOnDrop};
 pub use writer::{Trees, Writer, finish_tree};

@@ -4,7 +4,10 @@ use saki_base::{DataType, KeyColumn, KeyLayout, RowColumn, RowLayout};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Catalog, ColumnDetail, Table};
+use std::sync::atomic::Ordering;
+
+use super::difference::{Changed, Difference};
+use super::{Catalog, ColumnDetail, Prepared, Table};
 use crate::error::{Result, SqlError};
 
 /// The document about the logs.
@@ -18,45 +21,120 @@ impl Catalog {
         (KeyLayout::new([key]), RowLayout::new([row]))
     }
 
-    /// Named documents to store: one for the counters, one for each table, view, sequence and schema.
-    pub fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
-        let mut documents = vec![(String::new(), encode(&(self.next_table, self.next_tree))?)];
-        documents.push((LOGS.to_owned(), encode(&self.logs)?));
-        for (name, table) in &self.tables {
-            documents.push((format!("table {name}"), encode(table.as_ref())?));
+    /// Named documents to store: one for the counters, one for the logs, one for each table, view, sequence and schema,
+    /// and one for what each open transaction has staged.
+    pub fn documents(&self) -> Result<Vec<Document>> {
+        let all = self.difference(&Self::default());
+        let mut documents = Vec::new();
+        for (name, json) in self.documents_of(&all)? {
+            documents.extend(json.map(|json| (name, json)));
         }
-        for (name, view) in &self.views {
-            documents.push((format!("view {name}"), encode(view.as_ref())?));
-        }
-        for (name, sequence) in &self.sequences {
-            documents.push((format!("sequence {name}"), encode(sequence.as_ref())?));
-        }
-        for (name, schema) in &self.schemas {
-            documents.push((format!("schema {name}"), encode(schema)?));
-        }
+        Ok(documents)
+    }
+
+    /// Documents that a publication writes, or takes away, to make this catalog of an older one; in the order of names.
+    pub fn changed_documents(&self, older: &Self) -> Result<Vec<ChangedDocument>> {
+        self.documents_of(&self.difference(older))
+    }
+
+    fn documents_of(&self, difference: &Difference) -> Result<Vec<ChangedDocument>> {
+        let next = [&self.ids.table, &self.ids.tree].map(|next| next.load(Ordering::Relaxed));
+        let mut documents = vec![(String::new(), Some(encode(&(next[0], next[1]))?))];
+        documents.push((LOGS.to_owned(), Some(encode(&self.logs)?)));
+        documents.extend(difference.documents()?);
+        add(&mut documents, "staged", &difference.staged, |staged| staged.id.to_string())?;
         documents.sort();
         Ok(documents)
+    }
+
+    /// This catalog with what a transaction has prepared, and without what it has staged.
+    ///
+    /// # Errors
+    /// XX001 if that cannot be read.
+    pub fn with_prepared(&self, staged: u32, prepared: &Prepared) -> Result<Self> {
+        let mut catalog = self.clone();
+        catalog.staged.remove(&staged);
+        for (document, json) in &prepared.documents {
+            match json {
+                Some(json) => catalog.put_document(document, json.as_bytes())?,
+                None => catalog.remove_document(document),
+            }
+        }
+        Ok(catalog)
     }
 
     /// The inverse of [`Self::documents`].
     pub fn from_documents(documents: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Self> {
         let mut catalog = Self::default();
         for (name, bytes) in documents {
-            match name.split_once(' ').map_or(name.as_str(), |(kind, _)| kind) {
-                LOGS => catalog.logs = decode(&name, &bytes)?,
-                "" => (catalog.next_table, catalog.next_tree) = decode(&name, &bytes)?,
-                "table" => catalog.put(complete(decode(&name, &bytes)?)),
-                "view" => catalog.put_view(decode(&name, &bytes)?),
-                "sequence" => catalog.put_sequence(decode(&name, &bytes)?),
-                "schema" => catalog.put_schema(decode(&name, &bytes)?),
-                _ => {
-                    return Err(SqlError::corrupt(format!("catalog entry {name:?} is of an unknown kind"))
-                        .hint("the file was written by another version"));
-                }
-            }
+            catalog.put_document(&name, &bytes)?;
         }
         Ok(catalog)
     }
+
+    fn put_document(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        match name.split_once(' ').map_or(name, |(kind, _)| kind) {
+            LOGS => self.logs = decode(name, bytes)?,
+            "" => {
+                let (table, tree) = decode(name, bytes)?;
+                self.ids.table.fetch_max(table, Ordering::Relaxed);
+                self.ids.tree.fetch_max(tree, Ordering::Relaxed);
+            }
+            "table" => self.put(complete(decode(name, bytes)?)),
+            "view" => self.put_view(decode(name, bytes)?),
+            "sequence" => self.put_sequence(decode(name, bytes)?),
+            "schema" => self.put_schema(decode(name, bytes)?),
+            "staged" => self.put_staged(decode(name, bytes)?),
+            _ => {
+                return Err(SqlError::corrupt(format!("catalog entry {name:?} is of an unknown kind"))
+                    .hint("the file was written by another version"));
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_document(&mut self, document: &str) {
+        let Some((kind, name)) = document.split_once(' ') else { return };
+        match kind {
+            "table" => drop(self.remove(name)),
+            "view" => drop(self.remove_view(name)),
+            "sequence" => drop(self.remove_sequence(name)),
+            "schema" => drop(self.remove_schema(name)),
+            _ => {}
+        }
+    }
+}
+
+/// A name, and JSON.
+pub type Document = (String, Vec<u8>);
+
+/// The same; none where the document goes.
+pub type ChangedDocument = (String, Option<Vec<u8>>);
+
+impl Difference {
+    /// The documents of tables, views, sequences and schemas that come, change or go.
+    pub fn documents(&self) -> Result<Vec<ChangedDocument>> {
+        let mut documents = Vec::new();
+        add(&mut documents, "table", &self.tables, |table| table.name.clone())?;
+        add(&mut documents, "view", &self.views, |view| view.name.clone())?;
+        add(&mut documents, "sequence", &self.sequences, |sequence| sequence.name.clone())?;
+        add(&mut documents, "schema", &self.schemas, |schema| schema.name.clone())?;
+        Ok(documents)
+    }
+}
+
+fn add<T: Serialize>(
+    documents: &mut Vec<ChangedDocument>,
+    kind: &str,
+    changes: &[Changed<T>],
+    name: impl Fn(&T) -> String,
+) -> Result<()> {
+    for Changed { before, after } in changes {
+        let Some(definition) = after.as_ref().or(before.as_ref()) else { continue };
+        let json = after.as_ref().map(|after| encode(after.as_ref())).transpose()?;
+        documents.push((format!("{kind} {}", name(definition)), json));
+    }
+    Ok(())
 }
 
 /// Numbers the columns of a table that was stored before columns had ids.
@@ -176,8 +254,8 @@ mod tests {
 
     #[test]
     fn every_document_is_read_as_it_was_written() {
-        let mut catalog = full();
-        let mut again = Catalog::from_documents(catalog.documents().unwrap()).unwrap();
+        let catalog = full();
+        let again = Catalog::from_documents(catalog.documents().unwrap()).unwrap();
         assert_eq!(again.documents().unwrap(), catalog.documents().unwrap());
         assert_eq!((again.new_table_id(), again.new_tree_id()), (catalog.new_table_id(), catalog.new_tree_id()));
         assert_eq!(again.sequence("child_a_seq"), catalog.sequence("child_a_seq"));

@@ -6,14 +6,17 @@
 //! statement works on the one it began with, a writer changes a copy.
 
 mod constraint;
+mod difference;
 mod documents;
 mod errors;
 mod integrity;
 mod objects;
+mod staged;
 pub(crate) mod statistics;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use saki_base::{Column, DataType, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, TreeId};
@@ -22,6 +25,7 @@ use saki_tree::TreeRoot;
 use serde::{Deserialize, Serialize};
 
 pub use self::constraint::{Check, ColumnDetail, ForeignKey, Identity, ReferentialAction};
+pub use self::difference::{Changed, Difference, same_layout};
 pub use self::integrity::nextval;
 pub use self::objects::{
     PUBLIC, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified,
@@ -255,6 +259,25 @@ pub struct LogState {
     pub known_through: u64,
 }
 
+/// What one transaction has built. Whoever opens the database after a crash gives its pages back, unless the
+/// transaction has been prepared and its mark is in the logs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Staged {
+    /// A number that no other thing in the catalog has.
+    pub id: u32,
+    /// Tables with those of their trees and segments that were built; the others are empty here.
+    pub tables: Vec<Table>,
+    /// `None`: the transaction has not been committed.
+    pub prepared: Option<Prepared>,
+}
+
+/// A commit that depends on whether the rows that were changed with the catalog are in the logs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Prepared {
+    /// Documents as they are after the commit: name and JSON; none where one is to go.
+    pub documents: Vec<(String, Option<String>)>,
+}
+
 /// All relations of one snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
@@ -262,10 +285,18 @@ pub struct Catalog {
     views: BTreeMap<String, Arc<View>>,
     sequences: BTreeMap<String, Arc<Sequence>>,
     /// All but `public`.
-    schemas: BTreeMap<String, SchemaEntry>,
-    next_table: u32,
-    next_tree: u32,
+    schemas: BTreeMap<String, Arc<SchemaEntry>>,
+    staged: BTreeMap<u32, Arc<Staged>>,
+    ids: Arc<Ids>,
     pub logs: LogState,
+}
+
+/// The numbers given last. All versions of a catalog share them, so that no two changes of it, be they published or
+/// not, give the same number to different things.
+#[derive(Debug, Default)]
+struct Ids {
+    table: AtomicU32,
+    tree: AtomicU32,
 }
 
 /// The catalog's own tree.
@@ -318,20 +349,6 @@ impl Catalog {
         self.tables.values().find_map(|t| t.indexes.iter().position(|i| i.name == name).map(|position| (t, position)))
     }
 
-    /// Gives every table whose rows are laid out otherwise than in `before`, or that is new, a delta of its own.
-    pub fn renew_deltas(&mut self, before: &Self) {
-        let is_kept = |table: &Table| {
-            table.delta != no_delta()
-                && before.tables.values().any(|old| old.delta == table.delta && same_layout(old, table))
-        };
-        let changed: Vec<Table> =
-            self.tables.values().filter(|table| !is_kept(table)).map(|table| Table::clone(table)).collect();
-        for mut table in changed {
-            table.delta = self.new_table_id();
-            self.put(table);
-        }
-    }
-
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.views.values()
     }
@@ -360,7 +377,7 @@ impl Catalog {
 
     /// All schemas but `public`.
     pub fn schemas(&self) -> impl Iterator<Item = &SchemaEntry> {
-        self.schemas.values()
+        self.schemas.values().map(Arc::as_ref)
     }
 
     pub fn has_schema(&self, name: &str) -> bool {
@@ -388,14 +405,12 @@ impl Catalog {
         }
     }
 
-    pub fn new_table_id(&mut self) -> TableId {
-        self.next_table += 1;
-        TableId(self.next_table)
+    pub fn new_table_id(&self) -> TableId {
+        TableId(self.ids.table.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    pub fn new_tree_id(&mut self) -> TreeId {
-        self.next_tree += 1;
-        TreeId(self.next_tree)
+    pub fn new_tree_id(&self) -> TreeId {
+        TreeId(self.ids.tree.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     pub fn put(&mut self, table: Table) {
@@ -423,22 +438,25 @@ impl Catalog {
     }
 
     pub fn put_schema(&mut self, schema: SchemaEntry) {
-        self.schemas.insert(schema.name.clone(), schema);
+        self.schemas.insert(schema.name.clone(), Arc::new(schema));
     }
 
     pub fn remove_schema(&mut self, name: &str) -> Option<SchemaEntry> {
-        self.schemas.remove(name)
+        self.schemas.remove(name).map(Arc::unwrap_or_clone)
     }
-}
 
-/// Whether rows of one are laid out as those of the other, in the delta's table and in its indexes.
-pub fn same_layout(left: &Table, right: &Table) -> bool {
-    let types = |table: &Table| -> Vec<_> { table.columns.iter().map(|c| (c.data_type, c.nullable)).collect() };
-    let indexes = |table: &Table| -> Vec<_> { table.indexes.iter().map(|i| (i.columns.clone(), i.unique)).collect() };
-    left.layout_version == right.layout_version
-        && types(left) == types(right)
-        && left.primary_key == right.primary_key
-        && indexes(left) == indexes(right)
+    /// What open transactions have written ahead of their commits.
+    pub fn staged(&self) -> impl Iterator<Item = &Arc<Staged>> {
+        self.staged.values()
+    }
+
+    pub fn put_staged(&mut self, staged: Staged) {
+        self.staged.insert(staged.id, Arc::new(staged));
+    }
+
+    pub fn remove_staged(&mut self, id: u32) -> Option<Arc<Staged>> {
+        self.staged.remove(&id)
+    }
 }
 
 /// The error for a name that no relation has.

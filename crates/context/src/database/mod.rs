@@ -1,11 +1,13 @@
 //! A database with sessions: a store, the plans that are kept over it, and the views of what it does.
 
+mod draft;
 mod files;
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use self::draft::SessionDraft;
 use self::files::with_suffix;
 pub use self::files::{FileAccess, Files};
 use saki_catalog::{Result, SqlError};
@@ -71,9 +73,18 @@ impl Database {
         self: &Arc<Self>,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        self.blocking_in(None, work).await
+    }
+
+    /// The same on behalf of a transaction that changes its own catalog.
+    pub async fn blocking_in<T: Send + 'static>(
+        self: &Arc<Self>,
+        draft: Option<Arc<SessionDraft>>,
+        work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (db, stop) = (Arc::clone(self), Stop::default());
         let _stop_on_drop = stop.on_drop();
-        let joined = tokio::task::spawn_blocking(move || work(&Stoppable { db: &db, stop })).await;
+        let joined = tokio::task::spawn_blocking(move || work(&Stoppable { db: &db, stop, draft })).await;
         joined.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?
     }
 
@@ -101,17 +112,26 @@ impl std::fmt::Debug for Database {
 pub struct Stoppable<'d> {
     db: &'d Database,
     stop: Stop,
+    draft: Option<Arc<SessionDraft>>,
 }
 
 impl<'d> Stoppable<'d> {
     /// For work that is waited for, whatever happens.
     pub fn never(db: &'d Database) -> Self {
-        Self { db, stop: Stop::default() }
+        Self { db, stop: Stop::default(), draft: None }
     }
 
-    /// Runs `work` as the only writer and publishes what it did, unless it is told to stop before.
+    /// Runs `work` as the only writer and publishes what it did, unless it is told to stop before. Within a transaction
+    /// it changes that one's own catalog.
     pub fn write<T>(&self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
-        self.db.write_unless(&self.stop, work)
+        match &self.draft {
+            Some(draft) => draft.write(&self.db.store, &self.stop, work),
+            None => self.db.write_unless(&self.stop, work),
+        }
+    }
+
+    pub fn stop(&self) -> &Stop {
+        &self.stop
     }
 
     /// As [`saki_store::Database::bring_to_base`].

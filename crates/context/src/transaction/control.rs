@@ -60,7 +60,7 @@ impl Transactions {
             Some(_) => Place::At(self.within(|transaction| transaction.savepoint())?),
             None => Place::Start,
         };
-        let mark = Mark { place, locks: self.locks.owner.mark() };
+        let mark = Mark { place, draft: self.draft.mark(), locks: self.locks.owner.mark() };
         self.block("SAVEPOINT")?.savepoints.push((name, mark));
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Transactions {
     fn rollback_to(&mut self, name: &str) -> Result<()> {
         let block = self.block("ROLLBACK TO SAVEPOINT")?;
         let found = block.find(name)?;
-        let Mark { place, locks } = block.savepoints[found].1;
+        let Mark { place, draft, locks } = block.savepoints[found].1.clone();
         if let Some(begun) = self.begun() {
             let savepoint = match place {
                 Place::Start => begun.start,
@@ -76,6 +76,7 @@ impl Transactions {
             };
             self.within(|transaction| transaction.rollback_to(savepoint))?;
         }
+        self.draft.go_back(draft);
         self.locks.owner.release_to(locks);
         let block = self.block("ROLLBACK TO SAVEPOINT")?;
         block.savepoints.truncate(found + 1);
@@ -129,8 +130,7 @@ impl SessionTransactions {
                 return Err(SqlError::unsupported("AND CHAIN is not supported").hint("BEGIN again"));
             }
             Sql::Commit { .. } if transactions.status() != TransactionStatus::Failed => {
-                let committed = transactions.commit();
-                drop(transactions);
+                let committed = self.commit(transactions).await;
                 self.tell(committed).await?;
                 "COMMIT"
             }

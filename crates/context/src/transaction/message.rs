@@ -1,7 +1,4 @@
 //! Statements that a client sends together: one transaction, unless they say otherwise themselves.
-//!
-//! A statement that takes effect at once and cannot be undone, such as CREATE INDEX, parts them if they have written
-//! its tables: those before are committed first.
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
@@ -11,7 +8,6 @@ use super::shared::SessionTransactions;
 use super::state::{TransactionStatus, Transactions};
 use crate::statement::Parsed;
 use saki_catalog::{Result, SqlError};
-use saki_store::Snapshot;
 
 impl Transactions {
     /// Opens a transaction that ends with the message, if none is open.
@@ -47,8 +43,7 @@ impl SessionTransactions {
         if !transactions.is_message() {
             return Ok(());
         }
-        let committed = transactions.commit();
-        drop(transactions);
+        let committed = self.commit(transactions).await;
         self.tell(committed).await
     }
 
@@ -73,21 +68,5 @@ impl SessionTransactions {
             }
             _ => None,
         }
-    }
-
-    /// Commits what the message's transaction has done, if it has written one of these tables.
-    pub(super) async fn part_message(&self, snapshot: &Snapshot, tables: &[String]) -> Result<()> {
-        let mut transactions = self.lock().await;
-        let has_written =
-            tables.iter().any(|name| snapshot.catalog.get(name).is_some_and(|table| transactions.has_written(table)));
-        if !(has_written && transactions.is_message()) {
-            return Ok(());
-        }
-        let committed = transactions.commit();
-        if committed.is_ok() {
-            transactions.begin_message();
-        }
-        drop(transactions);
-        self.tell(committed).await
     }
 }

@@ -23,6 +23,9 @@
 //!                              failed
 //! ```
 //!
+//! A transaction that changes the catalog has one of its own until its end (`SessionDraft`): its
+//! statements see that, others what is published.
+//!
 //! Tables are locked until the end of the transaction (`locking`; the modes and the queue are `saki_store::locks`).
 //! In each scope the transaction has [`Begun`](open::Begun) from its first statement that reads or changes rows on.
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use saki_mvcc::Savepoint;
 
 use super::level::Level;
-use saki_store::Snapshot;
 use saki_store::locks::LockMark;
+use saki_store::{DraftMark, Snapshot};
 
 /// An open transaction.
 pub struct Open {
@@ -28,7 +28,7 @@ pub enum Access {
 pub enum Scope {
     /// The statement that began it.
     Statement,
-    /// The message that its statements came in; or a statement that cannot be undone, which parts it in two.
+    /// The message that its statements came in.
     Message,
     /// COMMIT or ROLLBACK.
     Block(Block),
@@ -52,9 +52,11 @@ pub enum Health {
 }
 
 /// What is gone back to.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Mark {
     pub place: Place,
+    /// What had been changed of the catalog; `None`: nothing.
+    pub draft: Option<DraftMark>,
     /// Locks that were taken later go.
     pub locks: LockMark,
 }

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use saki_mvcc::Holder;
+use saki_mvcc::{Holder, Receipt};
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard, TryLockError, oneshot};
 
+use super::level::Level;
 use super::locking::{Locked, SessionLocks};
 use super::state::{TransactionStatus, Transactions};
-use crate::database::Database;
-use saki_catalog::{Result, SqlError};
+use crate::database::{Database, SessionDraft};
+use saki_catalog::{Result, SqlError, Table};
+use saki_store::Snapshot;
 use saki_store::locks::{LockMode, Policy};
 
 /// The transactions of one session. A statement holds them while it changes rows.
@@ -18,13 +20,39 @@ pub struct SessionTransactions {
     pub(super) db: Arc<Database>,
     state: Arc<Mutex<Transactions>>,
     pub(super) locks: Arc<SessionLocks>,
+    draft: Arc<SessionDraft>,
 }
 
 impl SessionTransactions {
-    pub fn new(db: Arc<Database>) -> Self {
+    /// `draft` is the session's.
+    pub fn new(db: Arc<Database>, draft: Arc<SessionDraft>) -> Self {
         let locks = SessionLocks::new(db.locks());
-        let state = Arc::new(Mutex::new(Transactions::new(Arc::clone(&locks))));
-        Self { db, state, locks }
+        let state = Arc::new(Mutex::new(Transactions::new(Arc::clone(&locks), Arc::clone(&draft))));
+        Self { db, state, locks, draft }
+    }
+
+    /// The newest snapshot, with what the open transaction has changed of the catalog.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn newest(&self) -> Result<Arc<Snapshot>> {
+        self.draft.newest(&self.db)
+    }
+
+    /// Whether the open transaction has changed the catalog.
+    pub fn has_draft(&self) -> bool {
+        self.draft.is_there()
+    }
+
+    /// Ends the open transaction with its effects; what is to be waited for before anybody is told.
+    pub(super) async fn commit(&self, mut transactions: MutexGuard<'_, Transactions>) -> Result<Option<Receipt>> {
+        if !transactions.has_draft() {
+            return transactions.commit();
+        }
+        drop(transactions);
+        let mut transactions = self.lock_owned().await;
+        let ended = tokio::task::spawn_blocking(move || transactions.commit_with_draft()).await;
+        ended.map_err(|error| SqlError::internal(format!("the thread of a commit: {error}")))?
     }
 
     /// Waits until no statement of the session has them.
@@ -68,8 +96,8 @@ impl SessionTransactions {
         }
     }
 
-    /// Begins a statement that changes what some tables are, and takes effect at once: keeps everybody else from using
-    /// them, and brings what their deltas have to their bases.
+    /// Begins a statement that changes what some tables are: keeps everybody else from using them, and brings what
+    /// their deltas have to their bases.
     ///
     /// # Errors
     /// As [`Self::settled`].
@@ -80,24 +108,83 @@ impl SessionTransactions {
     /// The same in a mode that at least keeps changes of rows out.
     ///
     /// # Errors
-    /// 55006 if the session's own transaction has written there; as [`Self::lock_tables`]; of storage.
+    /// 40001 if the transaction's snapshot has other rows than there are now; as [`Self::lock_tables`]; of storage.
     pub async fn settled(&self, tables: Vec<String>, mode: LockMode) -> Result<Locked> {
         assert!(mode.conflicts_with(LockMode::RowExclusive), "{mode} does not keep changes out");
-        let snapshot = self.db.snapshot();
-        self.part_message(&snapshot, &tables).await?;
-        let transactions = self.lock().await;
-        let is_own = |name: &&String| snapshot.catalog.get(name).is_some_and(|table| transactions.has_written(table));
-        if let Some(own) = tables.iter().find(is_own) {
-            return Err(SqlError::invalid(format!("table {own:?} has been written by this transaction"))
-                .code("55006")
-                .hint(
-                    "COMMIT or ROLLBACK first: such a statement takes effect at once, and ROLLBACK does not undo it",
-                ));
-        }
-        drop(transactions);
         let wanted: Vec<_> = tables.iter().map(|name| (name.clone(), mode)).collect();
         let locked = self.lock_tables(&wanted, Policy::Wait).await?;
-        self.db.blocking(move |db| db.bring_to_base(&tables)).await?;
+        if !self.outlives_statement() {
+            self.db.blocking(move |db| db.bring_to_base(&tables)).await?;
+            return Ok(locked);
+        }
+        locked.keep();
+        self.settle_own(tables).await?;
+        Ok(self.locks.begin_statement(false))
+    }
+
+    /// The same within a transaction: tables that it has not written are brought to their bases for everybody, others
+    /// are built anew for itself.
+    async fn settle_own(&self, tables: Vec<String>) -> Result<()> {
+        self.begin_change().await?;
+        let mut transactions = self.lock().await;
+        let view = transactions.statement_view(&self.db)?;
+        let published = self.db.snapshot();
+        let (mut shared, mut own) = (Vec::new(), Vec::new());
+        for name in tables {
+            let Some(table) = view.snapshot.catalog.get(&name) else { continue };
+            let has_written = transactions.has_written(table);
+            let is_shared = |published: &&Arc<Table>| table.is_stored_as(published) && !has_written;
+            let found = published.catalog.table_of(table.id);
+            if let Some(found) = found
+                && transactions.level() != Level::ReadCommitted
+                && !transactions.sees_all_of(table, found, &view, &published)?
+            {
+                return Err(SqlError::invalid(format!(
+                    "could not serialize access: table {name:?} has been changed since the snapshot"
+                ))
+                .code("40001")
+                .hint("repeat the transaction"));
+            }
+            match found.filter(is_shared) {
+                Some(found) => shared.push(found.name.clone()),
+                None => own.push(name),
+            }
+        }
+        drop(transactions);
+        let draft = Arc::clone(&self.draft);
+        let settled = self.db.blocking(move |db| {
+            db.bring_to_base(&shared)?;
+            if own.is_empty() { Ok(()) } else { draft.settle(db.store(), &view, &own, db.stop()) }
+        });
+        settled.await
+    }
+
+    /// Makes ready for a change of the catalog within a transaction. `None` outside of one: it takes effect at once.
+    ///
+    /// # Errors
+    /// 25006 if the transaction is read only; of storage.
+    pub async fn begin_change(&self) -> Result<Option<Arc<SessionDraft>>> {
+        self.lock().await.refuse_read_only()?;
+        if !self.outlives_statement() {
+            return Ok(None);
+        }
+        if self.db.engine.get().is_none() {
+            self.db.blocking(|db| db.engine().map(drop)).await?;
+        }
+        // From here on the transaction has a snapshot, if it keeps one.
+        self.lock().await.statement_view(&self.db)?;
+        Ok(Some(Arc::clone(&self.draft)))
+    }
+
+    /// Has whoever else gives a relation this name wait until the transaction has ended; by itself, for as long as what
+    /// this returns lives.
+    ///
+    /// # Errors
+    /// As [`Self::lock_tables`].
+    pub async fn lock_name(&self, name: &str) -> Result<Locked> {
+        let mut transactions = self.lock().await;
+        let locked = transactions.statement_locks();
+        transactions.lock_name(name).await?;
         Ok(locked)
     }
 

@@ -7,7 +7,7 @@ use saki_mvcc::{Holder, Receipt, Savepoint, Transaction};
 use super::level::Level;
 use super::locking::SessionLocks;
 use super::open::{Access, Begun, Health, Open, Scope, Work};
-use crate::database::Database;
+use crate::database::{Database, SessionDraft};
 use saki_catalog::{Result, SqlError, Table};
 use saki_plan::TrackReads;
 use saki_store::locks::LockMode;
@@ -35,11 +35,19 @@ pub struct Transactions {
     pub(super) rests_on: Option<Receipt>,
     /// The last to go: what they protect has ended by then.
     pub(super) locks: Arc<SessionLocks>,
+    /// The catalog of the open transaction, if it has changed it.
+    pub(super) draft: Arc<SessionDraft>,
 }
 
 impl Transactions {
-    pub fn new(locks: Arc<SessionLocks>) -> Self {
-        Self { engine: None, open: None, default_level: Level::default(), rests_on: None, locks }
+    pub fn new(locks: Arc<SessionLocks>, draft: Arc<SessionDraft>) -> Self {
+        Self { engine: None, open: None, default_level: Level::default(), rests_on: None, locks, draft }
+    }
+
+    /// Whether the open transaction has changed the catalog.
+    #[inline]
+    pub fn has_draft(&self) -> bool {
+        self.draft.is_there()
     }
 
     pub fn status(&self) -> TransactionStatus {
@@ -144,13 +152,16 @@ impl Transactions {
             self.rests_on = None;
             return Ok(Some(snapshot));
         };
-        if open.level == Level::ReadCommitted {
-            begun.snapshot = db.snapshot();
-            let mut transaction = runner.resume().ok_or_else(not_open)?;
+        let mut transaction = runner.resume().ok_or_else(not_open)?;
+        let snapshot = if open.level == Level::ReadCommitted {
+            begun.snapshot = self.draft.newest(db)?;
             transaction.refresh();
-            transaction.suspend();
-        }
-        Ok(Some(Arc::clone(&begun.snapshot)))
+            Ok(Arc::clone(&begun.snapshot))
+        } else {
+            self.draft.over(&begun.snapshot, transaction.snapshot())
+        };
+        transaction.suspend();
+        snapshot.map(Some)
     }
 
     /// Ends a statement that has done nothing, and a transaction that was only for it.
@@ -228,6 +239,18 @@ impl Transactions {
         self.end().map_err(SqlError::from)
     }
 
+    /// The same of a transaction that may have changed the catalog. Waits for storage.
+    pub(super) fn commit_with_draft(&mut self) -> Result<Option<Receipt>> {
+        let draft = Arc::clone(&self.draft);
+        let committed = self.take_over().map(|transaction| draft.commit(transaction)).transpose();
+        if committed.is_err() {
+            self.ended_in_vain();
+        }
+        self.draft.discard();
+        self.locks.owner.release_all();
+        committed
+    }
+
     /// The same, with the engine's own error.
     pub(super) fn end(&mut self) -> Result<Option<Receipt>, saki_mvcc::Error> {
         let committed = self.take_over().map(Transaction::commit_early).transpose();
@@ -250,6 +273,7 @@ impl Transactions {
         if self.take_over().map(Transaction::abort).is_some() {
             self.ended_in_vain();
         }
+        self.draft.discard();
         self.locks.owner.release_all();
     }
 }

@@ -49,7 +49,7 @@ impl Transactions {
         wanted: &[(String, LockMode)],
         policy: Policy,
     ) -> Result<Arc<Snapshot>> {
-        let mut snapshot = db.snapshot();
+        let mut snapshot = self.draft.newest(db)?;
         loop {
             let mut ids = ids_of(&snapshot.catalog, wanted);
             // In one order for everybody, so that two statements do not wait for each other.
@@ -57,10 +57,10 @@ impl Transactions {
             for (id, mode, name) in &ids {
                 self.lock_table(*id, *mode, policy, name).await?;
             }
-            if db.is_newest(&snapshot) {
+            if db.is_newest(&snapshot) && !self.has_draft() {
                 return Ok(snapshot);
             }
-            let now = db.snapshot();
+            let now = self.draft.newest(db)?;
             let mut ids_now = ids_of(&now.catalog, wanted);
             ids_now.sort_unstable();
             if ids == ids_now {
@@ -69,6 +69,28 @@ impl Transactions {
             drop(ids);
             snapshot = now;
         }
+    }
+
+    /// Locks a name that a relation is about to get.
+    pub(super) async fn lock_name(&mut self, name: &str) -> Result<()> {
+        let number = saki_store::locks::of_name(name);
+        self.lock_table(number, LockMode::AccessExclusive, Policy::Wait, name).await.map(drop)
+    }
+
+    /// Whether a transaction that keeps its snapshot sees all rows that a table has now.
+    pub(super) fn sees_all_of(
+        &mut self,
+        table: &Table,
+        published: &Table,
+        view: &ReadView,
+        newest: &Snapshot,
+    ) -> Result<bool> {
+        if !table.is_stored_as(published) {
+            // It is the transaction's own already, and nobody else has changed it since.
+            return Ok(view.snapshot.delta(table).is_some() && newest.delta(table).is_none());
+        }
+        let timestamp = self.within(|transaction| transaction.snapshot())?;
+        Ok(newest.delta(published).is_none_or(|delta| !delta.changed_since(timestamp)))
     }
 
     /// Holds the tables that a query in a transaction block reads, so that nobody changes what they are before its end.

@@ -140,6 +140,11 @@ impl<'s> Transaction<'s> {
         self.isolation
     }
 
+    /// Whether there is anything that its commit would change.
+    pub fn has_written(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
     /// What others know it by that meet its pending versions.
     pub fn holder(&self) -> Holder {
         Holder { writer: self.writer, instance: self.runner.shared.instance }

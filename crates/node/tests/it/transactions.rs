@@ -38,9 +38,43 @@ async fn statements_of_one_text_are_one_transaction() {
     assert_eq!(code(client.simple_query("SELECT 1; SAVEPOINT s").await), "25P01");
     assert_eq!(code(client.simple_query("SELECT 1; VACUUM").await), "25001");
     client.batch_execute("VACUUM").await.unwrap();
-    // A statement that takes effect at once may follow changes of its table.
+    // Changes of a table and of its rows are one transaction.
     client.batch_execute("INSERT INTO t VALUES (5); CREATE INDEX ON t (id); INSERT INTO t VALUES (6)").await.unwrap();
     assert_eq!(values(&client, "SELECT id FROM t ORDER BY id").await, ["1", "5", "6"]);
+    let text = "INSERT INTO t VALUES (7); CREATE TABLE u (id int); INSERT INTO t VALUES (1)";
+    assert_eq!(code(client.simple_query(text).await), "23505");
+    assert_eq!(values(&client, "SELECT id FROM t ORDER BY id").await, ["1", "5", "6"]);
+    assert_eq!(code(client.simple_query("SELECT * FROM u").await), "42P01");
+}
+
+/// What Alembic and Django send.
+#[tokio::test]
+async fn a_migration_is_there_or_not() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY)").await.unwrap();
+    for (end, versions) in [("ROLLBACK", 0), ("COMMIT", 1)] {
+        client.batch_execute("BEGIN").await.unwrap();
+        for statement in [
+            "CREATE TABLE author (id SERIAL NOT NULL, name VARCHAR(80) NOT NULL, PRIMARY KEY (id))",
+            "CREATE TABLE book (id SERIAL NOT NULL, author_id INTEGER, title TEXT, PRIMARY KEY (id))",
+            "CREATE INDEX ix_book_title ON book (title)",
+            "ALTER TABLE book ADD CONSTRAINT fk_author FOREIGN KEY(author_id) REFERENCES author (id)",
+            "INSERT INTO author (name) VALUES ('a'), ('b')",
+            "ALTER TABLE author ADD COLUMN born DATE",
+            "INSERT INTO book (author_id, title) SELECT id, name FROM author",
+            "ALTER TABLE book ALTER COLUMN author_id SET NOT NULL",
+            "INSERT INTO alembic_version (version_num) VALUES ('1a2b')",
+        ] {
+            client.execute(statement, &[]).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+        }
+        client.batch_execute(end).await.unwrap();
+        let found = client.query("SELECT version_num FROM alembic_version", &[]).await.unwrap().len();
+        assert_eq!(found, versions);
+    }
+    let found = client.query("SELECT title FROM book JOIN author ON author.id = author_id", &[]).await.unwrap();
+    assert_eq!(found.len(), 2);
+    assert_eq!(code(client.simple_query("INSERT INTO book (author_id) VALUES (77)").await), "23503");
 }
 
 #[tokio::test]

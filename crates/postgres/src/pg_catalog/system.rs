@@ -1,24 +1,28 @@
 //! What a session's system relations and functions answer from: the newest snapshot's objects, and who the session is.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, RwLock};
-use saki_base::Generation;
 use saki_catalog::Sequence;
-use saki_store::Database;
 use saki_store::locks::Locks;
+use saki_store::{Database, Snapshot};
 
 use super::objects::{Detail, Objects, Relation, source};
 use super::session::SessionFacts;
 use super::views::SystemViews;
+
+/// Gives the newest snapshot as a session sees it; `None`: as everybody does.
+type OwnSnapshot = dyn Fn() -> Option<Arc<Snapshot>> + Send + Sync;
 
 /// What a session's system relations and functions answer from.
 pub struct SystemCatalog {
     database: Arc<Database>,
     views: Arc<SystemViews>,
     session: RwLock<SessionFacts>,
-    objects: Mutex<Option<(Generation, Arc<Objects>)>>,
+    objects: Mutex<Option<(Weak<Snapshot>, Arc<Objects>)>>,
+    /// Gives the newest snapshot as the session sees it, if that is another than everybody's.
+    own: OnceLock<Box<OwnSnapshot>>,
     started_micros: i64,
 }
 
@@ -31,7 +35,18 @@ impl SystemCatalog {
             started_micros: session.started_micros,
             session: RwLock::new(session),
             objects: Mutex::default(),
+            own: OnceLock::new(),
         })
+    }
+
+    /// From now on the session's own snapshot is described, if it has one.
+    pub fn describe(&self, own: impl Fn() -> Option<Arc<Snapshot>> + Send + Sync + 'static) {
+        let _ = self.own.set(Box::new(own));
+    }
+
+    /// The newest snapshot, as the session sees it.
+    fn newest(&self) -> Arc<Snapshot> {
+        self.own.get().and_then(|own| own()).unwrap_or_else(|| self.database.snapshot())
     }
 
     /// Who the session is.
@@ -66,7 +81,7 @@ impl SystemCatalog {
     /// are merged.
     pub(super) fn size_of(&self, relation: &Relation) -> (u64, u64) {
         let (rows, bytes) = match &relation.detail {
-            Detail::Table(table) => source::delta_size(&self.database, table),
+            Detail::Table(table) => source::delta_size(&self.newest(), table),
             _ => (0, 0),
         };
         (relation.rows + rows, relation.bytes + bytes)
@@ -80,15 +95,15 @@ impl SystemCatalog {
 
     /// The objects of the newest snapshot, made once for each.
     pub(super) fn objects(&self) -> Arc<Objects> {
-        let snapshot = self.database.snapshot();
+        let snapshot = self.newest();
         let mut objects = self.objects.lock();
-        if let Some((generation, objects)) = objects.as_ref()
-            && *generation == snapshot.generation()
+        if let Some((of, objects)) = objects.as_ref()
+            && std::ptr::eq(of.as_ptr(), Arc::as_ptr(&snapshot))
         {
             return Arc::clone(objects);
         }
         let made = Arc::new(Objects::new(&snapshot.catalog, self.database.page_size().bytes()));
-        *objects = Some((snapshot.generation(), Arc::clone(&made)));
+        *objects = Some((Arc::downgrade(&snapshot), Arc::clone(&made)));
         made
     }
 }

@@ -105,3 +105,40 @@ fn column_segments_built_and_killed_at_any_moment_are_there_or_not() {
         }
     }
 }
+
+#[test]
+fn migrations_killed_at_any_moment_are_whole_or_not_there() {
+    let (_directory, path) = scratch();
+    saki(["create".as_ref(), path.as_os_str()]).answer();
+    let begin = "CREATE TABLE t (id int PRIMARY KEY, v int); CREATE TABLE version (n int PRIMARY KEY); \
+                 INSERT INTO t SELECT i, i FROM generate_series(1, 500) AS s (i)";
+    sql(&path, begin).answer();
+    let number = |text: &str| -> u64 {
+        let said = sql(&path, text).answer();
+        said.lines().nth(1).and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("{text}: {said}"))
+    };
+    let step = |n: u64, end: &str| {
+        format!(
+            "BEGIN; CREATE TABLE m{n} (id int PRIMARY KEY, note text); \
+             INSERT INTO m{n} SELECT i, 'note' || i FROM generate_series(1, 50) AS s (i); \
+             CREATE INDEX m{n}_note ON m{n} (note); INSERT INTO t VALUES ({}, {n}); \
+             ALTER TABLE t ADD COLUMN c{n} int DEFAULT {n}; INSERT INTO version VALUES ({n}); {end}; ",
+            1000 + n
+        )
+    };
+    for attempt in 0..kills() {
+        let done = number("SELECT count(*) AS n FROM version");
+        let text: String = (done..done + 30).map(|n| step(n, "ROLLBACK") + &step(n, "COMMIT")).collect();
+        run_and_kill(&path, &text, Duration::from_millis(60 + 97 * u64::from(attempt) % 700));
+        check(&path).answer();
+        let done = number("SELECT count(*) AS n FROM version");
+        assert_eq!(number("SELECT count(*) AS n FROM t"), 500 + done);
+        assert_eq!(number("SELECT count(*) AS n FROM pg_tables WHERE tablename LIKE 'm%'"), done);
+        assert_eq!(number("SELECT count(*) AS n FROM pg_indexes WHERE indexname LIKE 'm%note'"), done);
+        assert_eq!(number("SELECT count(*) AS n FROM information_schema.columns WHERE table_name = 't'"), 2 + done);
+        if done > 0 {
+            assert_eq!(number(&format!("SELECT count(*) AS n FROM m{} WHERE note LIKE 'note%'", done - 1)), 50);
+        }
+        check(&path).answer();
+    }
+}

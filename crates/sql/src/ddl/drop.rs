@@ -19,6 +19,7 @@ use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
 use saki_postgres::statement::object_name;
 use saki_store::Writer;
+use saki_store::locks::{LockMode, Policy};
 
 /// A DROP statement.
 #[derive(Debug)]
@@ -58,9 +59,16 @@ pub async fn drop_objects(
     }
     if !stored.is_empty() {
         let statement = Drop { kind, if_exists, cascade, names: stored };
-        let tables = statement.tables(&cx.db.snapshot().catalog);
-        let _alone = cx.transactions.alone(tables).await?;
-        cx.db.blocking(move |db| publish(db, &statement)).await?;
+        let tables = statement.tables(&cx.snapshot()?.catalog);
+        let _alone = match cx.transactions.outlives_statement() && kind != ObjectType::Index {
+            // Nobody looks at their rows any more.
+            true => {
+                let wanted: Vec<_> = tables.into_iter().map(|name| (name, LockMode::AccessExclusive)).collect();
+                cx.transactions.lock_tables(&wanted, Policy::Wait).await?
+            }
+            false => cx.transactions.alone(tables).await?,
+        };
+        cx.change_catalog(move |db| publish(db, &statement)).await?;
     }
     Ok(StatementResult::done(tag, 0))
 }

@@ -15,7 +15,7 @@ pub async fn lock_table(cx: &StatementContext<'_>, lock: &LockTable) -> Result<S
             .code("25P01")
             .hint("BEGIN first"));
     }
-    let snapshot = cx.db.snapshot();
+    let snapshot = cx.snapshot()?;
     let mut wanted = Vec::with_capacity(lock.tables.len());
     for table in &lock.tables {
         let (name, position) = object_name(table)?;
@@ -27,7 +27,7 @@ pub async fn lock_table(cx: &StatementContext<'_>, lock: &LockTable) -> Result<S
     }
     cx.transactions.lock_tables(&wanted, lock.policy).await?.keep();
     // One of them may have gone while it was waited for.
-    let snapshot = cx.db.snapshot();
+    let snapshot = cx.snapshot()?;
     wanted.iter().try_for_each(|(name, _)| snapshot.catalog.table(name).map(drop))?;
     Ok(StatementResult::done("LOCK TABLE", 0))
 }

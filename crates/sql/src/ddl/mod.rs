@@ -3,7 +3,8 @@
 //! ```text
 //!   statement ─► plain change of a catalog (constraint, column, alter, …)
 //!                  ├─ tried on the snapshot's catalog: what it asks of rows is checked by queries (validate)
-//!                  └─ made on the writer's catalog, with trees built or given back, in one publication
+//!                  └─ made on the writer's catalog, with trees built or given back: in one publication, or within a
+//!                     transaction on the catalog that is its own until it commits (`saki_store::Draft`)
 //! ```
 
 mod alter;

@@ -1,11 +1,10 @@
 //! Trees and segments of tables: built, emptied, and given back.
 
-use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 
 use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, Table};
+use saki_store::Writer;
 use saki_store::load::build_index;
-use saki_store::{Writer, segments};
 
 /// Rows after which a build looks whether it is still wanted.
 const ROWS_BETWEEN_CHECKS: u64 = 4096;
@@ -35,19 +34,13 @@ pub fn free_table(writer: &mut Writer<'_>, table: &Table) -> Result<()> {
         writer.free_tree(&index.root)?;
     }
     if let Some(root) = &table.segments {
-        segments::free(writer, table, root)?;
+        writer.free_segments(table, root)?;
     }
     Ok(())
 }
 
 /// Gives a table new trees without entries; the old ones are to be given back by who has the table as it was.
-pub fn clear_table(catalog: &mut Catalog, table: &mut Table) {
-    table.root = TreeRoot::empty(catalog.new_tree_id());
-    for index in &mut table.indexes {
-        index.root = TreeRoot::empty(catalog.new_tree_id());
-    }
-    table.segments = table.segments.map(|_| SegmentsRoot::empty(catalog.new_tree_id()));
+pub fn clear_table(catalog: &Catalog, table: &mut Table) {
+    table.clear(catalog);
     table.next_row_id = 0;
-    table.statistics = None;
-    table.layout_version += 1;
 }

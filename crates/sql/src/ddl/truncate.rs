@@ -1,20 +1,16 @@
-//! TRUNCATE: tables get new, empty trees. Within a transaction their rows are deleted, so that ROLLBACK brings them
-//! back.
+//! TRUNCATE: tables get new, empty trees.
 
 use std::collections::BTreeSet;
 
-use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, CascadeOption, TruncateIdentityOption};
 
 use super::dependents::owned_sequences;
 use super::trees::{clear_table, free_table};
-use crate::dml;
 use saki_catalog::{Catalog, Position, Result, Sequence, SequencePosition, SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
-use saki_postgres::statement;
-use saki_postgres::statement::{object_name, quoted};
+use saki_postgres::statement::object_name;
 use saki_store::locks::{LockMode, Policy};
 
 struct Truncation {
@@ -34,48 +30,17 @@ pub async fn truncate(cx: &StatementContext<'_>, truncate: &ast::Truncate) -> Re
         restart: truncate.identity == Some(TruncateIdentityOption::Restart),
         cascade: truncate.cascade == Some(CascadeOption::Cascade),
     };
-    let snapshot = cx.db.snapshot();
-    let tables = truncation.tables(&snapshot.catalog)?;
-    if cx.transactions.outlives_statement() {
-        return truncate_by_rows(cx, &snapshot.catalog, tables, truncation.restart).await;
-    }
-    let _alone = cx.transactions.alone(tables.into_iter().collect()).await?;
-    cx.db.blocking(move |db| publish(db, &truncation)).await?;
-    Ok(StatementResult::done("TRUNCATE TABLE", 0))
-}
-
-async fn truncate_by_rows(
-    cx: &StatementContext<'_>,
-    catalog: &Catalog,
-    mut tables: BTreeSet<String>,
-    restart: bool,
-) -> Result<StatementResult> {
-    if restart {
-        return Err(SqlError::unsupported("TRUNCATE … RESTART IDENTITY within a transaction is not supported")
-            .hint("ROLLBACK could not undo it: run it by itself"));
-    }
-    let wanted: Vec<_> = tables.iter().map(|name| (name.clone(), LockMode::AccessExclusive)).collect();
-    cx.transactions.lock_tables(&wanted, Policy::Wait).await?.keep();
-    while let Some(name) = next_to_empty(catalog, &tables) {
-        let table = catalog.table(&name)?;
-        let sql = format!("DELETE FROM {}.{}", quoted(&table.schema), quoted(table.bare_name()));
-        if let Some(Statement::Statement(statement)) = statement::parse(&sql)?.pop()
-            && let ast::Statement::Delete(deletion) = *statement
-        {
-            dml::delete(cx, deletion).await?;
+    let tables: Vec<String> = truncation.tables(&cx.snapshot()?.catalog)?.into_iter().collect();
+    // Their rows are not looked at: within a transaction they need not be in their bases.
+    let _locked = match cx.transactions.outlives_statement() {
+        true => {
+            let wanted: Vec<_> = tables.into_iter().map(|name| (name, LockMode::AccessExclusive)).collect();
+            cx.transactions.lock_tables(&wanted, Policy::Wait).await?
         }
-        tables.remove(&name);
-    }
-    Ok(StatementResult::done("TRUNCATE TABLE", 0))
-}
-
-/// A table that no other of `tables` refers to; any of them where they refer to each other in a circle.
-fn next_to_empty(catalog: &Catalog, tables: &BTreeSet<String>) -> Option<String> {
-    let is_free = |name: &&String| {
-        let Some(table) = catalog.get(name) else { return true };
-        catalog.referencing(table.id).all(|(other, _)| other.id == table.id || !tables.contains(&other.name))
+        false => cx.transactions.alone(tables).await?,
     };
-    tables.iter().find(is_free).or_else(|| tables.first()).cloned()
+    cx.change_catalog(move |db| publish(db, &truncation)).await?;
+    Ok(StatementResult::done("TRUNCATE TABLE", 0))
 }
 
 fn publish(db: &Stoppable<'_>, truncation: &Truncation) -> Result<()> {
@@ -83,7 +48,7 @@ fn publish(db: &Stoppable<'_>, truncation: &Truncation) -> Result<()> {
         for name in truncation.tables(&writer.catalog)? {
             let before = writer.catalog.table(&name)?.clone();
             let mut after = Table::clone(&before);
-            clear_table(&mut writer.catalog, &mut after);
+            clear_table(&writer.catalog, &mut after);
             free_table(writer, &before)?;
             if truncation.restart {
                 restart(&mut writer.catalog, &before);

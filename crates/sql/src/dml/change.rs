@@ -133,7 +133,7 @@ async fn locked_view(
     transactions: &mut Transactions,
     concern: &Concern<'_>,
 ) -> Result<Option<Arc<ReadView>>> {
-    let mut tables = concern.tables(&cx.db.snapshot().catalog);
+    let mut tables = concern.tables(&cx.snapshot()?.catalog);
     let locked = transactions.statement_locks();
     let newest = loop {
         let wanted: Vec<_> = tables.iter().map(|name| (name.clone(), LockMode::RowExclusive)).collect();

@@ -45,8 +45,8 @@ pub async fn insert(cx: &StatementContext<'_>, insert: ast::Insert) -> Result<St
     if cx.planner.names.is_external(&name) {
         return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
     }
-    cx.db.snapshot().catalog.table(&name).map_err(|error| error.at(position))?;
-    if is_bulk(cx, &insert, &name) {
+    cx.snapshot()?.catalog.table(&name).map_err(|error| error.at(position))?;
+    if is_bulk(cx, &insert, &name)? {
         return insert_in_bulk(cx, &insert, &name, position).await;
     }
     let insertion = Insertion { insert, name, position };
@@ -54,17 +54,17 @@ pub async fn insert(cx: &StatementContext<'_>, insert: ast::Insert) -> Result<St
 }
 
 /// Whether the rows may go straight to the base: many into a table without any, in a transaction by itself.
-fn is_bulk(cx: &StatementContext<'_>, insert: &ast::Insert, name: &str) -> bool {
+fn is_bulk(cx: &StatementContext<'_>, insert: &ast::Insert, name: &str) -> Result<bool> {
     let is_query = insert.source.as_ref().is_some_and(|query| !matches!(query.body.as_ref(), SetExpr::Values(_)));
     let is_plain = insert.on.is_none() && insert.returning.is_none();
-    let snapshot = cx.db.snapshot();
+    let snapshot = cx.snapshot()?;
     let is_empty = snapshot.catalog.get(name).is_some_and(|table| {
         // What foreign keys refer to is looked up row by row.
         table.is_free_of_references()
             && table.root.is_empty()
             && snapshot.delta(table).is_none_or(|delta| delta.rows() == 0)
     });
-    is_query && is_plain && is_empty && !cx.transactions.outlives_statement()
+    Ok(is_query && is_plain && is_empty && !cx.transactions.outlives_statement())
 }
 
 async fn insert_in_bulk(
@@ -73,7 +73,7 @@ async fn insert_in_bulk(
     name: &str,
     position: Option<Position>,
 ) -> Result<StatementResult> {
-    let table = Arc::clone(cx.db.snapshot().catalog.table(name)?);
+    let table = Arc::clone(cx.snapshot()?.catalog.table(name)?);
     let env = Arc::new(cx.env().await?);
     let source = Source::read(cx, &env, insert, &table).await?;
     let statement = ast::Statement::Query(Box::new(source.query));

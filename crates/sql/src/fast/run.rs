@@ -104,7 +104,8 @@ impl Runner<'_> {
         values: &[ScalarValue],
         sink: &mut dyn RowSink,
     ) -> Result<Attempt> {
-        if self.db.engine.get().is_none() || transactions.is_interrupted() {
+        // What is compiled is compiled for tables as everybody sees them.
+        if self.db.engine.get().is_none() || transactions.is_interrupted() || transactions.has_draft() {
             return Ok(Attempt::Ordinary);
         }
         transactions.check()?;

@@ -128,7 +128,7 @@ impl Opened<'_> {
 /// leaves them to be found.
 pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Option<DataType>]) -> Result<Prepared> {
     let count = placeholders(&parsed)?.max(declared.len());
-    let probe = probe(&parsed, &cx.db.snapshot().catalog);
+    let probe = probe(&parsed, &cx.snapshot()?.catalog);
     let cast = stated_types(&parsed);
     let is_known = |index: usize| {
         declared.get(index).is_some_and(Option::is_some) || cast.contains_key(&format!("${}", index + 1))

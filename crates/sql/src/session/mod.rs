@@ -24,7 +24,7 @@ use crate::fast::{FastAnswer, FastPlan, RowSink, Runner};
 use crate::prepared::{self, Prepared};
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
-use saki_context::database::{Database, FileAccess, Files};
+use saki_context::database::{Database, FileAccess, Files, SessionDraft};
 use saki_context::planner::{Planner, SessionSequences};
 use saki_context::query;
 use saki_context::statement::{Parsed, StatementResult};
@@ -48,12 +48,15 @@ impl Session {
     /// Begins a session with default settings.
     pub fn new(db: &Arc<Database>) -> Self {
         let system = SystemCatalog::new(db.store(), db.system_views());
-        let sequences = SessionSequences::new(Arc::clone(db));
+        let draft = Arc::<SessionDraft>::default();
+        let sequences = SessionSequences::new(Arc::clone(db), Arc::clone(&draft));
+        let (own, store) = (Arc::clone(&draft), Arc::downgrade(db));
+        system.describe(move || own.is_there().then(|| own.newest(&*store.upgrade()?).ok()).flatten());
         Self {
             db: Arc::clone(db),
             settings: RwLock::default(),
             planner: Planner::new(db, &system, &sequences),
-            transactions: SessionTransactions::new(Arc::clone(db)),
+            transactions: SessionTransactions::new(Arc::clone(db), draft),
             sequences,
             system,
             progress: QueryProgress::default(),
@@ -171,7 +174,11 @@ impl Session {
 
     /// The same without a query planner, at once; `None` if it takes one.
     pub fn prepare_fast(&self, sql: &str, declared: &[Option<DataType>]) -> Option<Prepared> {
-        Prepared::compiled(sql, declared, &self.db.snapshot().catalog)
+        // Compiled for tables as everybody sees them.
+        match self.transactions.has_draft() {
+            true => None,
+            false => Prepared::compiled(sql, declared, &self.db.snapshot().catalog),
+        }
     }
 
     /// Runs a prepared statement with one value per parameter.

@@ -2,6 +2,7 @@
 
 mod clients;
 mod column_scans;
+mod drafts;
 mod fast_ranges;
 mod locks;
 mod merges;

@@ -84,6 +84,9 @@ impl Database {
         for table in snapshot.catalog.tables() {
             check.table(self, table);
         }
+        for staged in snapshot.catalog.staged() {
+            staged.tables.iter().for_each(|table| check.staged(self, table));
+        }
         // Only then is every page that is referred to known. A publication meanwhile would make the books differ.
         if self.volume.generation() == snapshot.generation() {
             for difference in check.live.differences(&self.volume.live_pages()) {
@@ -175,6 +178,15 @@ impl Check<'_> {
                 self.fault(&name, format!("entries differ from the rows of {}", table.name));
             }
         }
+    }
+
+    /// Trees and segments that a transaction has built, which is open or was not ended: each for itself.
+    fn staged(&mut self, db: &Database, table: &Table) {
+        let name = format!("{} (staged)", table.name);
+        for tree in std::iter::once(&table.root).chain(table.indexes.iter().map(|index| &index.root)) {
+            self.walk(&name, tree, &mut |_, _| Ok(()));
+        }
+        self.segments(db, table);
     }
 
     /// What the table's segments hold, if it has any.

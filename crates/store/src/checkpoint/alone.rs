@@ -7,10 +7,9 @@ use saki_base::TableId;
 
 use super::{ALL, merge_table, wait_durable};
 use crate::database::Database;
-use crate::locks::{LockMode, LockOwner, Policy, Requested};
+use crate::locks::{LockMode, LockOwner, Policy, Requested, Stop};
 use crate::merge::Pace;
 use crate::reader::NewerRows;
-use crate::stop::Stop;
 use saki_catalog::{Result, SqlError, Table};
 
 /// How long work that belongs to no session waits for tables that transactions use.

@@ -53,6 +53,9 @@ impl Database {
     /// Does what has become due.
     fn tend(&self, kept: &mut Kept) -> Result<()> {
         self.release_merged()?;
+        if !self.abandoned.lock().is_empty() && self.writable().is_ok() {
+            self.write(|_| Ok(()))?;
+        }
         let Some(engine) = self.engine.get() else { return Ok(()) };
         let bytes = || self.snapshot().deltas.values().map(|delta| delta.rows.bytes()).sum::<u64>();
         let extents: u64 = engine.database.log_statistics().iter().map(|log| log.extents_live).sum();

@@ -31,7 +31,7 @@ use saki_catalog::{Result, SqlError, Table};
 pub use self::alone::Alone;
 
 /// All keys.
-const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+pub(crate) const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 /// What a checkpoint did.
 #[derive(Clone, Debug, Default)]
@@ -56,8 +56,9 @@ impl Database {
         let moment = engine.database.moment()?;
         wait_durable(engine, moment.timestamp())?;
         let mut report = CheckpointReport { through, ..CheckpointReport::default() };
-        let before = self.snapshot();
         self.write(|writer| {
+            // Tables that came with rows, after the moment was taken or before, are in this one.
+            let before = Arc::clone(writer.before());
             let tables: Vec<Arc<Table>> = writer.catalog.tables().map(Arc::clone).collect();
             for table in tables {
                 let Some(delta) = before.delta(&table) else { continue };
@@ -74,7 +75,6 @@ impl Database {
             writer.catalog.logs.merged_through = through;
             Ok(())
         })?;
-        drop(before);
         engine.database.finish_cut(through);
         releases.push(Release { through, older: self.older_snapshots() });
         report.seconds = began.elapsed().as_secs_f64();
@@ -87,6 +87,7 @@ impl Database {
         let mut releases = self.checkpoints.lock();
         while releases.first().is_some_and(|release| !release.is_held()) {
             let release = releases.remove(0);
+            engine.release_marks(release.through)?;
             let snapshot = self.snapshot();
             for table in snapshot.catalog.tables().filter(|table| !table.resident) {
                 if let Some(delta) = snapshot.delta(table) {

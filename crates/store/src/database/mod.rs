@@ -77,6 +77,8 @@ pub struct Database {
     pub sequences: Sequences,
     /// Held from a change's beginning until its snapshot is the current one.
     pub writing: Mutex<()>,
+    /// What transactions have staged that have ended without effect: the next publication gives it back.
+    pub(crate) abandoned: Mutex<Vec<u32>>,
     pub(crate) device: Arc<dyn Device>,
     pub(crate) speed: RwLock<DeviceSpeed>,
 }

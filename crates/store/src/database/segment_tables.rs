@@ -9,7 +9,7 @@ use saki_columns::SegmentTable;
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::TreeReader;
 
-use saki_catalog::{Catalog, Result, Table};
+use saki_catalog::{Difference, Result, Table};
 
 /// Reads directories, each once: a page that has been published never changes, so neither does what its address means.
 pub struct SegmentTables {
@@ -39,9 +39,15 @@ impl SegmentTables {
         Ok(Some(read))
     }
 
-    /// Forgets what no table of the newest catalog has. Whoever still uses it keeps it.
-    pub fn retain(&self, catalog: &Catalog) {
-        let roots = || catalog.tables().filter_map(|table| table.segments.as_ref()?.directory.root);
-        self.read.lock().retain(|root, _| roots().any(|present| present == *root));
+    /// Forgets what no table of the newest catalog has any more. Whoever still uses it keeps it.
+    pub fn follow(&self, difference: &Difference) {
+        let directory = |table: &Table| table.segments.as_ref()?.directory.root;
+        let kept: Vec<PageRef> =
+            difference.tables.iter().filter_map(|table| directory(table.after.as_ref()?)).collect();
+        let gone = difference.tables.iter().filter_map(|table| directory(table.before.as_ref()?));
+        let mut read = self.read.lock();
+        for root in gone.filter(|root| !kept.contains(root)) {
+            read.remove(&root);
+        }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use saki_base::{PageSize, TableId};
-use saki_mvcc::Range;
+use saki_base::{Column, DataType, KeyColumn, KeyLayout, PageSize, RowLayout, TableId, ValueRef};
+use saki_mvcc::{Range, TableDefinition};
 
 use super::logs::LogStore;
 use super::table::{Delta, PerTable, definition};
-use saki_catalog::{Catalog, LogState, Result, SqlError, Table};
+use saki_catalog::{Catalog, Difference, LogState, Result, SqlError, Table};
 
 /// What the logs are to bring back, and what they must know of.
 pub fn range_of(state: LogState) -> Range {
@@ -28,7 +28,12 @@ pub struct Engine {
     pub extent_bytes: u64,
     of_table: PerTable,
     page_size: PageSize,
+    /// Has a row for each transaction that has committed rows and a change of the catalog.
+    marks: saki_mvcc::Table,
 }
+
+/// No table of the catalog has this number.
+const MARKS: TableId = TableId(u32::MAX);
 
 impl Engine {
     /// Opens the logs that the catalog speaks of and brings back what the base does not have. If they
@@ -86,11 +91,40 @@ impl Engine {
         for table in catalog.tables() {
             known.define(table.delta, definition(table, page_size), table.merged_through)?;
         }
+        // Of transactions whose commit may be in the logs, and is not in the base yet.
+        for staged in catalog.staged() {
+            let Some(prepared) = &staged.prepared else { continue };
+            let after = catalog.with_prepared(staged.id, prepared)?;
+            for table in after.difference(catalog).tables.into_iter().filter_map(|table| table.after) {
+                if !catalog.tables().any(|other| other.delta == table.delta) {
+                    known.define(table.delta, definition(&table, page_size), 0)?;
+                }
+            }
+        }
+        known.define(MARKS, mark_definition(), 0)?;
         let devices = logs.open(state.logs)?;
         let extent_bytes = options.log.extent_bytes;
         let database = saki_mvcc::Database::open_on(known, devices, options, &|_| {})?;
+        let marks = database.table_of(MARKS).ok_or_else(|| SqlError::internal("the table of marks is not there"))?;
         let deltas = Mutex::default();
-        Ok(Self { database, deltas, runners: AtomicUsize::new(0), extent_bytes, of_table, page_size })
+        let runners = AtomicUsize::new(0);
+        Ok(Self { database, deltas, runners, extent_bytes, of_table, page_size, marks })
+    }
+
+    /// Has the commit of a transaction leave a mark in the logs.
+    pub(crate) fn mark(&self, transaction: &mut saki_mvcc::Transaction<'_>, number: u32) -> Result<()> {
+        transaction.write(&self.marks, &mark_key(number)?, Some(&mark_body()?)).map_err(SqlError::from)
+    }
+
+    /// Whether the logs have brought back a mark.
+    pub(crate) fn is_marked(&self, number: u32) -> Result<bool> {
+        let reader = self.database.moment()?.reader()?;
+        Ok(reader.look(&self.marks, &mark_key(number)?, |seen| matches!(seen, saki_mvcc::Seen::Row(_))))
+    }
+
+    /// Forgets marks of commits up to a timestamp, which are in the base.
+    pub(crate) fn release_marks(&self, through: u64) -> Result<()> {
+        self.database.release(&self.marks, through).map(drop).map_err(SqlError::from)
     }
 
     /// What runs the transactions of one session. Sessions take turns with the logs.
@@ -104,7 +138,23 @@ impl Engine {
         catalog.tables().map(|table| Ok((table.delta, self.delta(table)?))).collect()
     }
 
-    fn delta(&self, table: &Table) -> Result<Arc<Delta>> {
+    /// The deltas of all tables of a catalog that differs so from the one with the deltas `before`.
+    pub fn deltas_after(
+        &self,
+        before: &HashMap<TableId, Arc<Delta>>,
+        difference: &Difference,
+    ) -> Result<HashMap<TableId, Arc<Delta>>> {
+        let mut deltas = before.clone();
+        for table in difference.tables.iter().filter_map(|table| table.before.as_ref()) {
+            deltas.remove(&table.delta);
+        }
+        for table in difference.tables.iter().filter_map(|table| table.after.as_ref()) {
+            deltas.insert(table.delta, self.delta(table)?);
+        }
+        Ok(deltas)
+    }
+
+    pub(crate) fn delta(&self, table: &Table) -> Result<Arc<Delta>> {
         let mut deltas = self.deltas.lock();
         if let Some(delta) = deltas.get(&table.delta).and_then(Weak::upgrade) {
             return Ok(delta);
@@ -118,4 +168,29 @@ impl Engine {
         deltas.insert(table.delta, Arc::downgrade(&delta));
         Ok(delta)
     }
+}
+
+fn mark_definition() -> TableDefinition {
+    let column = Column { name: "transaction".into(), data_type: DataType::Int8, nullable: false };
+    TableDefinition {
+        name: "marks".into(),
+        columns: vec![column],
+        primary_key: vec![0],
+        indexes: Vec::new(),
+        over_base: true,
+        key_bytes_max: None,
+    }
+}
+
+fn mark_key(number: u32) -> Result<Vec<u8>> {
+    let layout = KeyLayout::new([KeyColumn { data_type: DataType::Int8, nullable: false, descending: false }]);
+    let mut key = Vec::new();
+    layout.encode(&[ValueRef::Int8(number.into())], &mut key)?;
+    Ok(key)
+}
+
+fn mark_body() -> Result<Vec<u8>> {
+    let mut body = Vec::new();
+    RowLayout::new([]).encode(&[], &mut body)?;
+    Ok(body)
 }

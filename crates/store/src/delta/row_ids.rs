@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use parking_lot::Mutex;
 use saki_base::TableId;
 
-use saki_catalog::{Catalog, Table};
+use saki_catalog::{Catalog, Difference, Table};
 
 /// The ids of one table.
 #[derive(Debug)]
@@ -45,17 +45,23 @@ impl AllRowIds {
         Arc::clone(ids)
     }
 
-    /// Has a catalog that is about to be published say where to go on, and forgets tables that it has no more.
-    pub fn store(&self, catalog: &mut Catalog) {
+    /// Has a catalog that is about to be published say where to go on, and forgets tables that it has no more by its
+    /// difference to the one before; whether that has changed it.
+    pub fn store(&self, catalog: &mut Catalog, difference: &Difference) -> bool {
         let mut all = self.0.lock();
-        let present: HashSet<TableId> = catalog.tables().map(|table| table.id).collect();
-        all.retain(|table, _| present.contains(table));
+        let gone = difference.tables.iter().filter_map(|table| table.before.as_ref());
+        let kept: HashSet<TableId> =
+            difference.tables.iter().filter_map(|table| Some(table.after.as_ref()?.id)).collect();
+        for table in gone.filter(|table| !kept.contains(&table.id)) {
+            all.remove(&table.id);
+        }
         let is_behind = |table: &Table| all.get(&table.id).is_some_and(|ids| ids.next() > table.next_row_id);
         let behind: Vec<Arc<Table>> = catalog.tables().filter(|table| is_behind(table)).map(Arc::clone).collect();
-        for table in behind {
+        for table in &behind {
             let next_row_id = all[&table.id].next();
-            catalog.put(Table { next_row_id, ..Table::clone(&table) });
+            catalog.put(Table { next_row_id, ..Table::clone(table) });
         }
+        !behind.is_empty()
     }
 }
 

@@ -84,7 +84,7 @@ impl Delta {
     }
 
     /// Whether a commit later than `timestamp` has changed it.
-    pub(crate) fn changed_since(&self, timestamp: u64) -> bool {
+    pub fn changed_since(&self, timestamp: u64) -> bool {
         self.engine.changed_since(&self.rows, timestamp)
     }
 

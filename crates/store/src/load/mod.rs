@@ -122,7 +122,7 @@ pub fn load(
         });
     }
     if let Some(unused) = primary.replaced {
-        writer.free_tree(&unused)?;
+        writer.discard_tree(&unused)?;
     }
     for (index, root) in table.indexes.iter_mut().zip(indexes) {
         index.root = root;

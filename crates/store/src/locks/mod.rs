@@ -39,11 +39,28 @@ mod manager;
 mod mode;
 mod owner;
 mod queue;
+mod stop;
 mod waits;
 
 #[cfg(test)]
 mod tests;
 
+use saki_base::TableId;
+
 pub use self::manager::{LockRow, Locks, WaitEvent};
 pub use self::mode::{LockMode, Policy};
 pub use self::owner::{LockMark, LockOwner, LockWait, Requested, RowWait};
+pub use self::stop::{Stop, StopOnDrop};
+
+/// Numbers from here on are names' and not tables'.
+const NAMES: u32 = 1 << 31;
+
+/// What is locked to have a name to oneself. Two names may share it: then one waits for nothing.
+pub fn of_name(name: &str) -> TableId {
+    TableId(NAMES | saki_base::checksum(name.as_bytes()) as u32)
+}
+
+/// Whether a lock is one of a name.
+pub fn is_name(locked: TableId) -> bool {
+    locked.0 >= NAMES
+}

@@ -15,7 +15,7 @@ use super::account::{Account, Taken};
 use super::grant::Grant;
 use super::manager::{Asked, Locks};
 use super::mode::{LockMode, Policy};
-use crate::stop::Stop;
+use super::stop::Stop;
 use saki_catalog::Result;
 
 /// Between two looks at whether work that waits is to stop.

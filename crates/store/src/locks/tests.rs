@@ -8,9 +8,9 @@ use std::time::Duration;
 use saki_base::TableId;
 use saki_mvcc::Isolation;
 
+use super::Stop;
 use super::{LockMode, LockOwner, LockWait, Locks, Policy, Requested, WaitEvent};
 use crate::fixture::{Bench, Shape};
-use crate::stop::Stop;
 
 const T: TableId = TableId(7);
 const U: TableId = TableId(8);

@@ -110,9 +110,13 @@ impl Database {
             readers: Mutex::default(),
             sequences: crate::database::Sequences::default(),
             writing: Mutex::new(()),
+            abandoned: Mutex::default(),
             device,
             speed: RwLock::new(speed),
         });
+        if !database.options.read_only {
+            database.settle_staged()?;
+        }
         if is_started {
             database.tend_in_background()?;
         }

@@ -22,7 +22,7 @@ use saki_columns::{BuildOptions, SegmentBuilder, SegmentsRoot};
 
 pub use check::SegmentSums;
 pub use native::NativeBatches;
-pub use rebuild::{add_rows, build, free, free_directory};
+pub use rebuild::{add_rows, build, free_directory};
 pub use rows::RowBatch;
 
 use crate::writer::Trees;

@@ -2,11 +2,11 @@
 
 use std::ops::Bound;
 
-use saki_columns::{SegmentBuilder, SegmentsRoot, read_directory};
+use saki_columns::{SegmentBuilder, SegmentsRoot};
 
 use super::rows::RowBatch;
 use super::{builder, finish};
-use crate::writer::{Trees, Writer};
+use crate::writer::Trees;
 use saki_catalog::{Result, Table};
 
 /// Builds the segments of a table from its primary tree.
@@ -14,16 +14,6 @@ pub fn build(trees: Trees<'_>, table: &Table, before: &SegmentsRoot) -> Result<S
     let mut builder = builder(trees, table, 1);
     add_rows(trees, table, (Bound::Unbounded, Bound::Unbounded), &mut builder)?;
     finish(trees, builder, before)
-}
-
-/// Gives all pages of a table's segments back.
-pub fn free(writer: &mut Writer<'_>, table: &Table, root: &SegmentsRoot) -> Result<()> {
-    let segments = read_directory(writer.reader(), root, &table.column_types())?;
-    let page_bytes = writer.db.page_size().bytes();
-    let pages: Vec<_> = segments.iter().flat_map(|segment| segment.pages(page_bytes)).collect();
-    writer.free_tree(&root.directory)?;
-    writer.trees().free(&pages);
-    Ok(())
 }
 
 /// Gives the pages of a directory back.

@@ -248,7 +248,7 @@ fn segments_built_anew_hold_what_those_did_that_were_freed() {
         let built = bench.db().write(|writer| {
             let mut table = Table::clone(writer.catalog.table("typed")?);
             let before = table.segments.expect("columns are on");
-            super::free(writer, &table, &before)?;
+            writer.free_segments(&table, &before)?;
             table.segments = Some(super::build(writer.trees(), &table, &before)?);
             writer.catalog.put(table);
             Ok(())
@@ -259,7 +259,7 @@ fn segments_built_anew_hold_what_those_did_that_were_freed() {
     let without = bench.db().write(|writer| {
         let mut table = Table::clone(writer.catalog.table("typed")?);
         let before = table.segments.take().expect("columns are on");
-        super::free(writer, &table, &before)?;
+        writer.free_segments(&table, &before)?;
         writer.catalog.put(table);
         Ok(())
     });

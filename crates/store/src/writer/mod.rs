@@ -6,18 +6,19 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use saki_base::{PageAddress, TableId, TreeId, ValueRef};
-use saki_tree::{BulkLoader, Sorter, TreeReader, TreeRoot};
+use saki_base::{PageAddress, PageRef, TreeId, ValueRef};
+use saki_columns::{SegmentsRoot, read_directory};
+use saki_tree::{BulkLoader, Change, Sorter, TreeReader, TreeRoot};
 use saki_volume::{PageWriter, Publication, VolumeError};
 
 use crate::database::sequence::{Publisher, find};
 use crate::database::{Database, Snapshot, catalog_root};
 use crate::delta::Engine;
-use crate::stop::Stop;
-use saki_catalog::{CATALOG_TREE, Catalog, Result, Sequence};
+use crate::locks::Stop;
+use saki_catalog::{CATALOG_TREE, Catalog, Difference, Result, Sequence, Table};
 
 /// The change under way.
 pub struct Writer<'d> {
@@ -31,6 +32,8 @@ pub struct Writer<'d> {
     pub starting: Option<Engine>,
     /// Long work asks whether it goes on.
     pub stop: Stop,
+    /// Trees that it replaces stay, for the time being: the change is part of a transaction that may be undone.
+    pub(crate) keeps_replaced: bool,
 }
 
 impl Database {
@@ -48,12 +51,9 @@ impl Database {
         // Longer than the publication: the next writer must begin with what this one has published.
         let _writing = self.writing.lock();
         stop.check()?;
-        let publication = self.volume.begin();
-        let before = self.snapshot();
-        let (catalog, reader) = (before.catalog.clone(), self.tree_reader()?);
-        let stop = stop.clone();
-        let mut writer = Writer { db: self, catalog, publication, reader, before, starting: None, stop };
+        let mut writer = Writer::begin(self, self.snapshot(), stop)?;
         let result = work(&mut writer)?;
+        writer.renew_deltas();
         writer.commit()?;
         Ok(result)
     }
@@ -64,52 +64,124 @@ impl Publisher for Database {
         find(&self.snapshot().catalog, name)
     }
 
-    fn publish(&self) -> Result<()> {
+    fn publish(&self, _: &Sequence) -> Result<()> {
         self.write(|_| Ok(()))
     }
 }
 
-impl Writer<'_> {
-    fn commit(mut self) -> Result<()> {
+impl<'d> Writer<'d> {
+    /// A change of what `before` has. The caller holds [`Database::writing`].
+    pub(crate) fn begin(db: &'d Database, before: Arc<Snapshot>, stop: &Stop) -> Result<Self> {
+        let publication = db.volume.begin();
+        let (catalog, reader) = (before.catalog.clone(), db.tree_reader()?);
+        let stop = stop.clone();
+        Ok(Self { db, catalog, publication, reader, before, starting: None, stop, keeps_replaced: false })
+    }
+
+    /// What has been written, as part of another change: of `before`, the newest snapshot.
+    pub(crate) fn instead(self, before: &Arc<Snapshot>) -> Self {
+        Self { catalog: before.catalog.clone(), before: Arc::clone(before), keeps_replaced: false, ..self }
+    }
+
+    /// The snapshot that it changes.
+    pub(crate) fn before(&self) -> &Arc<Snapshot> {
+        &self.before
+    }
+
+    /// Publishes the change, of what is the newest.
+    pub(crate) fn commit(mut self) -> Result<()> {
         let before = Arc::clone(&self.before);
-        if !before.guard.root().is_empty() {
-            self.free_tree(&catalog_root(before.guard.root())?)?;
-        }
         self.db.sequences.store(&mut self.catalog);
-        self.db.of_table.row_ids.store(&mut self.catalog);
-        self.renew_deltas();
+        let abandoned = self.free_abandoned()?;
+        let mut difference = self.catalog.difference(&before.catalog);
+        if self.db.of_table.row_ids.store(&mut self.catalog, &difference) {
+            difference = self.catalog.difference(&before.catalog);
+        }
         let engine = self.starting.as_ref().or(self.db.engine.get());
         if let (Some(engine), Some(_)) = (engine, self.catalog.logs.database) {
             self.catalog.logs.known_through = engine.database.durable();
         }
-        let deltas = engine.map(|engine| engine.deltas(&self.catalog)).transpose()?.unwrap_or_default();
-        let (key_layout, row_layout) = Catalog::entry_layout();
-        let mut loader = self.trees().loader(CATALOG_TREE);
-        let (mut key, mut row) = (Vec::new(), Vec::new());
-        for (name, json) in self.catalog.documents()? {
-            key.clear();
-            row.clear();
-            key_layout.encode(&[ValueRef::Text(&name)], &mut key)?;
-            row_layout.encode(&[ValueRef::Bytea(&json)], &mut row)?;
-            loader.push(&key, &row)?;
-        }
-        let root = finish_tree(loader)?;
+        let deltas = match (&self.starting, engine) {
+            (Some(engine), _) => engine.deltas(&self.catalog)?,
+            (None, Some(engine)) => engine.deltas_after(&before.deltas, &difference)?,
+            (None, None) => std::collections::HashMap::new(),
+        };
+        let root = self.write_catalog()?;
         let stop = self.stop.clone();
         let _committing = stop.commit()?;
         if let Err(error) = self.publication.commit(&root.to_bytes()) {
             let is_in_doubt = matches!(error, VolumeError::PublishOutcomeUnknown { .. });
-            if is_in_doubt && takes_deltas_away(&before.catalog, &self.catalog) {
+            if is_in_doubt && takes_deltas_away(&difference) {
                 self.db.end_changes();
             }
             return Err(error.into());
         }
+        self.db.abandoned.lock().retain(|id| !abandoned.contains(id));
         let segment_tables = Arc::clone(&self.db.snapshot().segment_tables);
-        segment_tables.retain(&self.catalog);
+        segment_tables.follow(&difference);
         if let Some(engine) = self.starting {
             let _ = self.db.engine.set(engine);
         }
         let snapshot = Snapshot { guard: self.db.volume.hold(), catalog: self.catalog, segment_tables, deltas };
         self.db.succeed(snapshot);
+        Ok(())
+    }
+
+    /// Changes the documents of the catalog's tree that differ.
+    fn write_catalog(&mut self) -> Result<TreeRoot> {
+        let before = Arc::clone(&self.before);
+        let root = match before.guard.root() {
+            [] => TreeRoot::empty(CATALOG_TREE),
+            root => catalog_root(root)?,
+        };
+        let (key_layout, row_layout) = Catalog::entry_layout();
+        let mut documents = Vec::new();
+        for (name, json) in self.catalog.changed_documents(&before.catalog)? {
+            let (mut key, mut row) = (Vec::new(), Vec::new());
+            key_layout.encode(&[ValueRef::Text(&name)], &mut key)?;
+            if let Some(json) = &json {
+                row_layout.encode(&[ValueRef::Bytea(json)], &mut row)?;
+            }
+            documents.push((key, json.is_some().then_some(row)));
+        }
+        documents.sort();
+        let changes: Vec<_> = documents.iter().map(|(key, row)| Change { key, value: row.as_deref() }).collect();
+        let mut pages = self.publication.writer();
+        let applied = saki_tree::apply(self.reader.fetcher(), &mut pages, &root, &changes)?;
+        pages.finish()?;
+        self.publication.free(&applied.freed);
+        Ok(applied.root)
+    }
+
+    /// Gives back what transactions had staged that have ended without effect; their numbers.
+    fn free_abandoned(&mut self) -> Result<Vec<u32>> {
+        let abandoned = self.db.abandoned.lock().clone();
+        for id in &abandoned {
+            if let Some(staged) = self.catalog.remove_staged(*id) {
+                self.free_tables(&staged.tables, &HashSet::new())?;
+            }
+        }
+        Ok(abandoned)
+    }
+
+    /// Gives back the trees and segments of tables, but for those that begin at pages that are `kept`; each once.
+    pub(crate) fn free_tables<'t>(
+        &mut self,
+        tables: impl IntoIterator<Item = &'t Table>,
+        kept: &HashSet<PageRef>,
+    ) -> Result<()> {
+        let mut kept = kept.clone();
+        for table in tables {
+            let Some(table) = table.without(&kept) else { continue };
+            kept.extend(table.pages());
+            self.discard_tree(&table.root)?;
+            for index in &table.indexes {
+                self.discard_tree(&index.root)?;
+            }
+            if let Some(root) = &table.segments {
+                self.discard_segments(&table, root)?;
+            }
+        }
         Ok(())
     }
 
@@ -134,8 +206,27 @@ impl Writer<'_> {
         &mut self.reader
     }
 
-    /// Gives all pages of a tree back.
+    /// Gives all pages of a tree back that the change replaces.
     pub fn free_tree(&mut self, root: &TreeRoot) -> Result<()> {
+        if self.keeps_replaced { Ok(()) } else { self.discard_tree(root) }
+    }
+
+    /// Gives all pages of a table's segments back that the change replaces.
+    pub fn free_segments(&mut self, table: &Table, root: &SegmentsRoot) -> Result<()> {
+        if self.keeps_replaced { Ok(()) } else { self.discard_segments(table, root) }
+    }
+
+    fn discard_segments(&mut self, table: &Table, root: &SegmentsRoot) -> Result<()> {
+        let segments = read_directory(&mut self.reader, root, &table.column_types())?;
+        let page_bytes = self.db.page_size().bytes();
+        let pages: Vec<_> = segments.iter().flat_map(|segment| segment.pages(page_bytes)).collect();
+        self.discard_tree(&root.directory)?;
+        self.publication.free(&pages);
+        Ok(())
+    }
+
+    /// Gives all pages of a tree back, whatever becomes of the change: one that it has built itself.
+    pub fn discard_tree(&mut self, root: &TreeRoot) -> Result<()> {
         let mut found = saki_tree::free_all(self.reader.fetcher(), root);
         // A page that cannot be read hides which pages lie below it: freeing only some would be a leak for ever.
         if let Some(error) = found.unreadable.pop() {
@@ -147,9 +238,9 @@ impl Writer<'_> {
 }
 
 /// Whether a table that had a delta has another one, or is gone.
-fn takes_deltas_away(before: &Catalog, after: &Catalog) -> bool {
-    let kept: BTreeSet<TableId> = after.tables().map(|table| table.delta).collect();
-    before.tables().any(|table| !kept.contains(&table.delta))
+fn takes_deltas_away(difference: &Difference) -> bool {
+    let kept: HashSet<_> = difference.tables.iter().filter_map(|table| Some(table.after.as_ref()?.delta)).collect();
+    difference.tables.iter().filter_map(|table| table.before.as_ref()).any(|before| !kept.contains(&before.delta))
 }
 
 /// The part of a change that several threads may use at once.

@@ -269,3 +269,36 @@ fn rows_are_not_taken_for_a_delta_that_may_be_gone() {
     let failed = (1..).take_while(|nth| another_delta_fails_at(*nth)).count();
     assert!(failed >= 2, "{failed} flushes are few");
 }
+
+/// What publishing one more table takes where there are many: printed, for `docs/performance.md`.
+#[test]
+#[ignore = "a measurement"]
+fn a_table_more_among_thousands() {
+    let bench = Bench::new(Shape::default());
+    let template = bench.table();
+    let named = |writer: &mut crate::Writer<'_>, name: String| {
+        let mut table = Table::clone(&template);
+        (table.id, table.name) = (writer.catalog.new_table_id(), name);
+        table.root = saki_tree::TreeRoot::empty(writer.catalog.new_tree_id());
+        table.delta = saki_base::TableId(0);
+        writer.catalog.put(table);
+    };
+    bench
+        .db()
+        .write(|writer| {
+            (0..3_500).for_each(|number| named(writer, format!("many_{number}")));
+            Ok(())
+        })
+        .expect("made");
+    let began = std::time::Instant::now();
+    for number in 0..50 {
+        bench
+            .db()
+            .write(|writer| {
+                named(writer, format!("more_{number}"));
+                Ok(())
+            })
+            .expect("made");
+    }
+    println!("{:?} a table", began.elapsed() / 50);
+}

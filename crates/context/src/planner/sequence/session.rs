@@ -8,14 +8,16 @@ use parking_lot::Mutex;
 use saki_base::TableId;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::database::Database;
+use crate::database::{Database, SessionDraft};
 use saki_catalog::{Result, Sequence, SequencePosition, SqlError};
 use saki_postgres::statement::parse_relation;
-use saki_store::sequence::{Block, find};
+use saki_store::sequence::{Block, Publisher, find};
+use saki_store::{Stop, Writer};
 
 /// `nextval`, `currval`, `lastval` and `setval` of one session.
 pub struct SessionSequences {
     db: Arc<Database>,
+    draft: Arc<SessionDraft>,
     /// Queries of the session that feed a publication.
     publishing: AtomicUsize,
     known: Mutex<Known>,
@@ -43,8 +45,9 @@ impl Drop for Publishing<'_> {
 }
 
 impl SessionSequences {
-    pub fn new(db: Arc<Database>) -> Arc<Self> {
-        Arc::new(Self { db, publishing: AtomicUsize::new(0), known: Mutex::default() })
+    /// `draft` is the session's.
+    pub fn new(db: Arc<Database>, draft: Arc<SessionDraft>) -> Arc<Self> {
+        Arc::new(Self { db, draft, publishing: AtomicUsize::new(0), known: Mutex::default() })
     }
 
     /// Says that a query of this session feeds a publication from now on.
@@ -56,13 +59,13 @@ impl SessionSequences {
     /// The next value of the sequence that a text names.
     pub fn nextval(&self, text: &str) -> Result<i64> {
         let name = parse_relation(text)?.name;
-        let store = &**self.db.store();
+        let (store, seen) = (&**self.db.store(), Seen(self));
         let (id, value) = if self.publishing.load(Ordering::Acquire) > 0 {
             let mut known = self.known.lock();
             let block = known.blocks.entry_ref(name.as_str()).or_default();
-            store.sequences.next_unpublished(store, &name, block)?
+            store.sequences.next_unpublished(&seen, &name, block)?
         } else {
-            wait(|| store.sequences.next(store, &name))?
+            wait(|| store.sequences.next(&seen, &name))?
         };
         let mut known = self.known.lock();
         known.values.insert(id, value);
@@ -73,7 +76,7 @@ impl SessionSequences {
     /// What [`Self::nextval`] gave last for a sequence.
     pub fn currval(&self, text: &str) -> Result<i64> {
         let name = parse_relation(text)?.name;
-        let sequence = find(&self.db.snapshot().catalog, &name)?;
+        let sequence = find(&self.draft.newest(&self.db)?.catalog, &name)?;
         self.known.lock().values.get(&sequence.id).copied().ok_or_else(|| {
             SqlError::invalid(format!(
                 "currval of sequence {:?} is not yet defined in this session",
@@ -97,7 +100,8 @@ impl SessionSequences {
             return Err(SqlError::unsupported("setval in a query whose rows fill a table is not supported"));
         }
         wait(|| {
-            self.db.write(|writer| {
+            let seen = find(&self.draft.newest(&self.db)?.catalog, &name)?;
+            let set = |writer: &mut Writer<'_>| {
                 let sequence = find(&writer.catalog, &name)?;
                 let Sequence { min, max, .. } = *sequence;
                 if !(min..=max).contains(&value) {
@@ -111,7 +115,12 @@ impl SessionSequences {
                 let version = sequence.version + 1;
                 writer.catalog.put_sequence(Sequence { position, version, ..Sequence::clone(&sequence) });
                 Ok(sequence.id)
-            })
+            };
+            // Numbers are not taken back, unless the sequence is.
+            match Seen(self).is_published(&seen) {
+                true => self.db.write(set),
+                false => self.draft.write(self.db.store(), &Stop::default(), set),
+            }
         })
         .map(|id| {
             if is_called {
@@ -119,6 +128,29 @@ impl SessionSequences {
             }
             value
         })
+    }
+}
+
+/// Sequences as a session sees them.
+struct Seen<'s>(&'s SessionSequences);
+
+impl Seen<'_> {
+    /// Whether others see the sequence as it is.
+    fn is_published(&self, sequence: &Sequence) -> bool {
+        let published = self.0.db.snapshot();
+        let mut same = published.catalog.sequences().filter(|other| other.id == sequence.id);
+        same.any(|other| other.version == sequence.version)
+    }
+}
+
+impl Publisher for Seen<'_> {
+    fn sequence(&self, name: &str) -> Result<Arc<Sequence>> {
+        find(&self.0.draft.newest(&self.0.db)?.catalog, name)
+    }
+
+    fn publish(&self, sequence: &Sequence) -> Result<()> {
+        // The commit of the transaction stores the position of its own.
+        if self.is_published(sequence) { self.0.db.store().publish(sequence) } else { Ok(()) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `pg_locks`: locks of tables, and waits for rows as PostgreSQL shows them, for the end of a transaction.
 
-use saki_store::locks::{LockRow, WaitEvent};
+use saki_store::locks::{LockRow, WaitEvent, is_name};
 
 use super::super::objects::relation_oid;
 use super::super::rows::Rows;
@@ -12,6 +12,9 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
         return;
     }
     for LockRow { process, table, mode, is_granted, is_fast, since } in source.system.locks().list() {
+        if is_name(table) {
+            continue;
+        }
         rows.push([
             ("locktype", "relation".into()),
             ("database", DATABASE_OID.into()),

@@ -36,7 +36,7 @@ use saki_store::{Writer, segments};
 
 pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> Result<StatementResult> {
     let alter = AlterTable::read(alter)?;
-    let snapshot = cx.db.snapshot();
+    let snapshot = cx.snapshot()?;
     let name = &alter.name;
     let tag = match snapshot.catalog.kind_of(&name.name) {
         None if alter.if_exists => "ALTER TABLE",
@@ -46,7 +46,7 @@ pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> 
             let _referred = cx.transactions.lock_tables(&referred(&alter.actions), Policy::Wait).await?;
             let _alone = cx.transactions.alone(vec![name.name.clone()]).await?;
             // Only now: what its delta had is in its base.
-            let before = Arc::clone(cx.db.snapshot().catalog.table(&name.name)?);
+            let before = Arc::clone(cx.snapshot()?.catalog.table(&name.name)?);
             return alter_stored_table(cx, alter, before).await;
         }
         Some(RelationKind::Sequence) => {
@@ -54,11 +54,11 @@ pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> 
             "ALTER SEQUENCE"
         }
         Some(RelationKind::View) => {
-            cx.db.blocking(move |db| alter_view(db, &alter)).await?;
+            cx.change_catalog(move |db| alter_view(db, &alter)).await?;
             "ALTER VIEW"
         }
         Some(RelationKind::Index) => {
-            cx.db.blocking(move |db| rename_index(db, &alter)).await?;
+            cx.change_catalog(move |db| rename_index(db, &alter)).await?;
             "ALTER INDEX"
         }
     };
@@ -80,12 +80,12 @@ async fn alter_stored_table(
     alter: AlterTable,
     before: Arc<Table>,
 ) -> Result<StatementResult> {
-    let mut catalog = cx.db.snapshot().catalog.clone();
+    let mut catalog = cx.snapshot()?.catalog.clone();
     let alteration = Alteration::new(&mut catalog, Arc::clone(&before), &alter.actions)?;
     check_expressions(cx, &catalog, &alteration.after)?;
     validate(cx, &catalog, &alteration).await?;
     if !alteration.rewrites() || before.root.is_empty() {
-        cx.db.blocking(move |db| publish(db, &before, &alter.actions, None)).await?;
+        cx.change_catalog(move |db| publish(db, &before, &alter.actions, None)).await?;
         return Ok(StatementResult::done("ALTER TABLE", 0));
     }
     let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
@@ -106,7 +106,7 @@ pub async fn alter_index(
     let name = RelationName::read(from)?;
     let to = new_name(index_name, &name)?;
     let alter = AlterTable { name, if_exists: false, actions: vec![Action::Rename(to)] };
-    cx.db.blocking(move |db| rename_index(db, &alter)).await?;
+    cx.change_catalog(move |db| rename_index(db, &alter)).await?;
     Ok(StatementResult::done("ALTER INDEX", 0))
 }
 
@@ -117,14 +117,24 @@ fn publish(db: &Stoppable<'_>, seen: &Arc<Table>, actions: &[Action], batches: O
     db.write(|writer| {
         let before = writer.catalog.table(&seen.name)?;
         // What was validated is this table only.
-        if !Arc::ptr_eq(before, seen) {
+        if !is_as_seen(seen, before) {
             return Err(SqlError::invalid(format!("table {:?} was changed meanwhile", seen.name))
                 .code("40001")
                 .hint("repeat the statement"));
         }
-        let alteration = Alteration::new(&mut writer.catalog, Arc::clone(seen), actions)?;
+        let before = Arc::clone(before);
+        let alteration = Alteration::new(&mut writer.catalog, before, actions)?;
         if alteration.rewrites() { rewrite(writer, alteration, batches) } else { adapt(writer, alteration) }
     })
+}
+
+/// Whether a table is what was validated. Where its rows lie in memory may have changed.
+fn is_as_seen(seen: &Table, now: &Table) -> bool {
+    seen.id == now.id
+        && seen.is_stored_as(now)
+        && seen.columns == now.columns
+        && seen.checks == now.checks
+        && seen.foreign_keys == now.foreign_keys
 }
 
 fn alter_view(db: &Stoppable<'_>, alter: &AlterTable) -> Result<()> {
@@ -183,7 +193,7 @@ fn adapt(writer: &mut Writer<'_>, alteration: Alteration) -> Result<()> {
             after.segments = Some(segments::build(writer.trees(), &after, &root)?);
         }
         if let Some(root) = &before.segments {
-            segments::free(writer, &before, root)?;
+            writer.free_segments(&before, root)?;
         }
     }
     writer.catalog.remove(&before.name);
@@ -194,7 +204,7 @@ fn adapt(writer: &mut Writer<'_>, alteration: Alteration) -> Result<()> {
 /// Publishes a change of rows or keys: all trees are built anew.
 fn rewrite(writer: &mut Writer<'_>, alteration: Alteration, batches: Option<Batches<'_>>) -> Result<()> {
     let Alteration { before, mut after, .. } = alteration;
-    clear_table(&mut writer.catalog, &mut after);
+    clear_table(&writer.catalog, &mut after);
     free_table(writer, &before)?;
     writer.catalog.remove(&before.name);
     writer.catalog.put(after.clone());

@@ -24,10 +24,11 @@ pub async fn create_sequence(cx: &StatementContext<'_>, statement: ast::Statemen
     }
     let name = RelationName::read(&name)?;
     refuse_external(cx, &name)?;
+    let _named = cx.transactions.lock_name(&name.name).await?;
     let mut options = SequenceOptions::read(&sequence_options)?;
     options.data_type = data_type.as_ref().map(storage_type).transpose()?;
     options.owned_by = owned_by.map(|column| column.to_string());
-    cx.db.blocking(move |db| publish(db, &name, &options, if_not_exists)).await?;
+    cx.change_catalog(move |db| publish(db, &name, &options, if_not_exists)).await?;
     Ok(StatementResult::done("CREATE SEQUENCE", 0))
 }
 

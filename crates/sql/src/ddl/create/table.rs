@@ -22,13 +22,14 @@ use saki_store::locks::Policy;
 pub async fn create_table(cx: &StatementContext<'_>, create: &ast::CreateTable) -> Result<StatementResult> {
     let new = NewTable::read(create)?;
     refuse_external(cx, &new.name)?;
-    let mut catalog = cx.db.snapshot().catalog.clone();
+    let _named = cx.transactions.lock_name(&new.name.name).await?;
+    let mut catalog = cx.snapshot()?.catalog.clone();
     if let Some(table) = make_table(&mut catalog, &new)? {
         check_expressions(cx, &catalog, &table)?;
     }
     let constraints = new.columns.iter().flat_map(|column| &column.constraints).chain(&new.constraints);
     let _referred = cx.transactions.lock_tables(&tables_referred_to(constraints), Policy::Wait).await?;
-    cx.db.blocking(move |db| publish(db, &new)).await?;
+    cx.change_catalog(move |db| publish(db, &new)).await?;
     Ok(StatementResult::done("CREATE TABLE", 0))
 }
 

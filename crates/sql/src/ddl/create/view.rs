@@ -33,6 +33,7 @@ pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) ->
     refuse_other_clauses(create)?;
     let name = RelationName::read(&create.name)?;
     refuse_external(cx, &name)?;
+    let _named = cx.transactions.lock_name(&name.name).await?;
     let statement = Statement::Statement(Box::new(ast::Statement::Query(create.query.clone())));
     let references = cx.planner.context.state().resolve_table_references(&statement)?;
     let mut relations = Vec::new();
@@ -47,7 +48,7 @@ pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) ->
             relations.push(relation);
         }
     }
-    let snapshot = cx.db.snapshot();
+    let snapshot = cx.snapshot()?;
     let plan = cx.logical_plan(statement).await?;
     let columns = columns(create, &plan)?;
     let optimized = cx.planner.context.state().optimize(&plan)?;
@@ -61,7 +62,7 @@ pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) ->
         relations,
         uses,
     };
-    cx.db.blocking(move |db| publish(db, new)).await?;
+    cx.change_catalog(move |db| publish(db, new)).await?;
     Ok(StatementResult::done("CREATE VIEW", 0))
 }
 

@@ -18,7 +18,7 @@ pub async fn analyze(cx: &StatementContext<'_>, analyze: &ast::Analyze) -> Resul
     let named = analyze.table_name.as_ref().map(object_name).transpose()?;
     let names = match named {
         Some((name, _)) => vec![name],
-        None => cx.db.snapshot().catalog.tables().map(|table| table.name.clone()).collect(),
+        None => cx.snapshot()?.catalog.tables().map(|table| table.name.clone()).collect(),
     };
     for name in names {
         let wanted = [(name.clone(), LockMode::ShareUpdateExclusive)];
@@ -37,7 +37,7 @@ pub async fn analyze(cx: &StatementContext<'_>, analyze: &ast::Analyze) -> Resul
             collector.add(&ColumnReader::of_batch(&batch, &table, 0)?, batch.num_rows());
         }
         let statistics = collector.finish();
-        cx.db.blocking(move |db| store(db, &table, statistics)).await?;
+        cx.change_catalog(move |db| store(db, &table, statistics)).await?;
     }
     Ok(StatementResult::done("ANALYZE", 0))
 }

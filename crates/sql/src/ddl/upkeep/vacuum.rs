@@ -18,17 +18,17 @@ pub async fn vacuum(cx: &StatementContext<'_>, vacuum: &VacuumStatement) -> Resu
         if let Some((name, position)) = name {
             let wanted = [(name, LockMode::ShareUpdateExclusive)];
             let _locked = cx.transactions.lock_tables(&wanted, Policy::Wait).await?;
-            cx.db.snapshot().catalog.table(&wanted[0].0).map_err(|error| error.at(position))?;
+            cx.snapshot()?.catalog.table(&wanted[0].0).map_err(|error| error.at(position))?;
         }
         return Ok(StatementResult::done("VACUUM", 0));
     }
-    let catalog = &cx.db.snapshot().catalog;
+    let catalog = &cx.snapshot()?.catalog;
     let tables = match &name {
         None => catalog.tables().map(|table| table.name.clone()).collect(),
         Some((name, _)) => vec![catalog.index(name).map_or_else(|| name.clone(), |(table, _)| table.name.clone())],
     };
     let _locked = cx.transactions.settled(tables, LockMode::Share).await?;
-    cx.db.blocking(move |db| reindex(db, name)).await?;
+    cx.change_catalog(move |db| reindex(db, name)).await?;
     Ok(StatementResult::done("REINDEX", 0))
 }
 

@@ -42,7 +42,7 @@ pub async fn load_stream(
 ) -> Result<u64> {
     let _locked = cx.transactions.settled(vec![table.name.clone()], LockMode::ShareRowExclusive).await?;
     // It may have been altered while it was waited for.
-    let now = Arc::clone(cx.db.snapshot().catalog.table(&table.name)?);
+    let now = Arc::clone(cx.snapshot()?.catalog.table(&table.name)?);
     let columns = places_now(&table, &columns, &now)?;
     let table = now;
     if !is_filled_by(&table, &columns) {

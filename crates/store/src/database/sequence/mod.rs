@@ -37,11 +37,11 @@ pub trait Publisher {
     /// If there is none of that name.
     fn sequence(&self, name: &str) -> Result<Arc<Sequence>>;
 
-    /// Publishes. Waits for storage.
+    /// Publishes, if what is published has the sequence. Waits for storage.
     ///
     /// # Errors
     /// Of storage.
-    fn publish(&self) -> Result<()>;
+    fn publish(&self, sequence: &Sequence) -> Result<()>;
 }
 
 /// How far the sequences of a database have come.
@@ -125,7 +125,7 @@ impl Sequences {
                 (state.reserve(&sequence)?.0, Arc::clone(&state.token))
             };
             // Not under the lock: whoever publishes now may need values itself.
-            db.publish()?;
+            db.publish(&sequence)?;
             let mut states = self.states.lock();
             if let Some(state) = states.get_mut(&sequence.id).filter(|state| Arc::ptr_eq(&state.token, &token)) {
                 state.durable = state.durable.max(end);

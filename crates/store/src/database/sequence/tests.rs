@@ -104,7 +104,7 @@ impl Publisher for Running<'_> {
         find(&self.published.catalog.borrow(), name)
     }
 
-    fn publish(&self) -> Result<()> {
+    fn publish(&self, _: &Sequence) -> Result<()> {
         if self.published.fails.take() {
             return Err(SqlError::storage("the device is away"));
         }
@@ -171,7 +171,8 @@ fn run(steps: Vec<Step>, increment: i64) {
                 }
             }
             Step::Commit => {
-                let commits = running.publish().is_ok();
+                let sequence = running.sequence("s").expect("made");
+                let commits = running.publish(&sequence).is_ok();
                 block.take().into_iter().for_each(|block| running.sequences.give_back(block));
                 // What a failed publication had taken may come again: its rows are gone.
                 waiting.drain(..).filter(|_| commits).for_each(|value| kept.keep(value));

@@ -1,0 +1,155 @@
+//! Changes of the catalog within transactions: what others see before and after the commit, who waits, and what is
+//! there after reopening.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use saki_sql::{CreateOptions, Database, OpenOptions, Session};
+
+fn options() -> OpenOptions {
+    OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() }
+}
+
+fn create(directory: &Path) -> Arc<Database> {
+    let options = CreateOptions { open: options(), ..CreateOptions::default() };
+    Database::create(directory.join("database"), options).unwrap()
+}
+
+async fn run(session: &Session, sql: &str) {
+    session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// The condition of the error that a statement ends with.
+async fn refused(session: &Session, sql: &str) -> String {
+    match session.execute(sql).await {
+        Ok(_) => panic!("{sql} was done"),
+        Err(error) => error.sqlstate().to_owned(),
+    }
+}
+
+async fn number(session: &Session, sql: &str) -> i64 {
+    let batches = session.execute(sql).await.unwrap().pop().unwrap().collect().await.unwrap();
+    let column = arrow::compute::cast(batches[0].column(0), &arrow_schema::DataType::Int64).unwrap();
+    arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(&column).value(0)
+}
+
+/// Whether a statement is still under way after a while.
+async fn waits(statement: &mut (impl Future + Unpin)) -> bool {
+    tokio::time::timeout(Duration::from_millis(100), statement).await.is_err()
+}
+
+/// Nothing is wrong with what is stored, and nothing is left of transactions.
+fn check(database: &Database) {
+    database.store().write(|_| Ok(())).unwrap();
+    let faults = database.store().check(&mut |_| {}).unwrap().faults;
+    assert!(faults.is_empty(), "{faults:?}");
+    assert_eq!(database.store().snapshot().catalog.staged().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_see_a_change_when_it_is_committed() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = create(directory.path());
+    let (one, two) = (Session::new(&database), Session::new(&database));
+    run(
+        &one,
+        "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT i, i FROM generate_series(1, 100) AS s (i)",
+    )
+    .await;
+    run(&one, "BEGIN; CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u VALUES (1); CREATE INDEX t_v ON t (v)").await;
+    assert_eq!(refused(&two, "SELECT * FROM u").await, "42P01");
+    assert_eq!(number(&two, "SELECT count(*) FROM pg_class WHERE relname IN ('u', 't_v')").await, 0);
+    assert_eq!(number(&one, "SELECT count(*) FROM pg_class WHERE relname IN ('u', 't_v')").await, 2);
+    assert_eq!(number(&two, "SELECT count(*) FROM t WHERE v = 5").await, 1);
+    // An index being made keeps changes out, and a name is its maker's until the end.
+    let other = Session::new(&database);
+    let mut writing = two.execute("UPDATE t SET v = v + 1 WHERE id = 5");
+    let mut naming = other.execute("CREATE TABLE u (other text)");
+    assert!(waits(&mut writing).await && waits(&mut naming).await);
+    run(&one, "COMMIT").await;
+    writing.await.unwrap();
+    assert_eq!(naming.await.err().map(|error| error.sqlstate().to_owned()).as_deref(), Some("42P07"));
+    assert_eq!(number(&two, "SELECT count(*) FROM u").await, 1);
+    assert_eq!(number(&two, "SELECT id FROM t WHERE v = 6 ORDER BY id LIMIT 1").await, 5);
+    check(&database);
+    drop((one, two, other));
+    drop(database);
+    database = Database::open(directory.path().join("database"), options()).unwrap();
+    let one = Session::new(&database);
+    assert_eq!(number(&one, "SELECT count(*) FROM u").await, 1);
+    assert_eq!(number(&one, "SELECT count(*) FROM t WHERE v = 6").await, 2);
+    check(&database);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_goes_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (Session::new(&database), Session::new(&database));
+    run(
+        &one,
+        "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT i, i FROM generate_series(1, 3000) AS s (i)",
+    )
+    .await;
+    run(
+        &one,
+        "BEGIN; INSERT INTO t VALUES (0, 0); ALTER TABLE t ADD COLUMN w text DEFAULT 'w'; CREATE INDEX t_w ON t (w)",
+    )
+    .await;
+    assert_eq!(number(&one, "SELECT count(*) FROM t WHERE w = 'w'").await, 3001);
+    drop(one);
+    assert_eq!(number(&two, "SELECT count(*) FROM t").await, 3000);
+    assert_eq!(refused(&two, "SELECT w FROM t").await, "42703");
+    check(&database);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merges_beside_an_open_change_take_nothing_from_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (Session::new(&database), Session::new(&database));
+    run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int); CREATE TABLE o (id int PRIMARY KEY)").await;
+    run(&one, "INSERT INTO t SELECT i, i FROM generate_series(1, 500) AS s (i); INSERT INTO t VALUES (0, 0)").await;
+    for round in 0..6 {
+        run(&one, &format!("BEGIN; INSERT INTO t VALUES ({}, -1)", 1000 + round)).await;
+        run(&one, &format!("ALTER TABLE t ADD COLUMN c{round} int DEFAULT {round}")).await;
+        run(&two, &format!("INSERT INTO o VALUES ({round}); CHECKPOINT")).await;
+        run(&one, &format!("CREATE TABLE n{round} (id int); INSERT INTO n{round} VALUES (1), (2)")).await;
+        run(&one, &format!("UPDATE t SET v = v + 1 WHERE id < 10; COMMENT ON TABLE o IS 'round {round}'")).await;
+        run(&two, "CHECKPOINT").await;
+        run(&one, if round % 2 == 0 { "COMMIT" } else { "ROLLBACK" }).await;
+        run(&two, "CHECKPOINT").await;
+        check(&database);
+        assert_eq!(number(&two, "SELECT count(*) FROM t").await, 502 + round / 2);
+        assert_eq!(number(&two, "SELECT v FROM t WHERE id = 5").await, 6 + round / 2);
+        assert_eq!(number(&two, "SELECT count(*) FROM o").await, round + 1);
+    }
+    drop((one, two));
+    drop(database);
+    let database = Database::open(directory.path().join("database"), options()).unwrap();
+    let one = Session::new(&database);
+    assert_eq!(number(&one, "SELECT sum(c0 + c2 + c4) FROM t").await, 6 * 504);
+    assert_eq!(number(&one, "SELECT count(*) FROM n4").await, 2);
+    check(&database);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_that_is_kept_does_not_take_rows_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (Session::new(&database), Session::new(&database));
+    run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)").await;
+    run(&one, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class").await;
+    run(&two, "INSERT INTO t VALUES (2, 2)").await;
+    assert_eq!(refused(&one, "ALTER TABLE t ALTER COLUMN v TYPE bigint").await, "40001");
+    run(&one, "ROLLBACK").await;
+    assert_eq!(number(&two, "SELECT count(*) FROM t").await, 2);
+    run(&one, "BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO t VALUES (3, 3)").await;
+    run(&one, "ALTER TABLE t ALTER COLUMN v TYPE bigint; CREATE TABLE u (id int); INSERT INTO u SELECT id FROM t")
+        .await;
+    assert_eq!(number(&one, "SELECT count(*) FROM u").await, 3);
+    run(&one, "COMMIT").await;
+    assert_eq!(number(&two, "SELECT count(*) FROM u JOIN t ON t.id = u.id").await, 3);
+    check(&database);
+}

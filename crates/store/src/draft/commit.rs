@@ -1,0 +1,167 @@
+//! COMMIT of a transaction that has changed the catalog.
+//!
+//! Without rows it is one publication. With rows two logs have to agree: the change is published as *prepared*, the
+//! record of the rows has a mark with its number, and then the change itself is published. If it does not come to that,
+//! whoever opens the database looks for the mark in the logs, and completes the change or takes it back.
+//!
+//! ```text
+//!   prepared ──► rows and mark in the logs, durable ──► published
+//!      │ crash: taken back          │ crash: completed
+//! ```
+//!
+//! Nobody else publishes in between: the logs cannot be cut before the change is the catalog's.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use saki_base::PageRef;
+use saki_mvcc::{Receipt, Transaction};
+
+use super::Draft;
+use crate::database::Database;
+use crate::locks::Stop;
+use crate::writer::Writer;
+use saki_catalog::{Catalog, Changed, Difference, Prepared, Result, SqlError, Staged, Table};
+
+impl Draft {
+    /// Commits the transaction: its rows and its changes of the catalog, or nothing. What of that the caller has to
+    /// wait for before it tells anybody. Waits for storage.
+    ///
+    /// # Errors
+    /// 40001; 42P07 if another transaction has committed a relation of the same name; of storage. If what has come of
+    /// it is not known, nothing more is changed until the database is opened again.
+    pub fn commit(mut self, mut transaction: Transaction<'_>) -> Result<Receipt> {
+        let db = Arc::clone(&self.db);
+        let engine = db.engine()?;
+        let _writing = db.writing.lock();
+        let own = self.newest()?;
+        let difference = own.catalog.difference(&self.base.catalog);
+        if difference.is_empty() {
+            return Ok(transaction.commit_early()?);
+        }
+        db.writable()?;
+        refuse_conflicts(&self.base.catalog, &own.catalog, &difference)?;
+        if !transaction.has_written() {
+            let receipt = transaction.commit_early()?;
+            self.publish(&db)?;
+            return Ok(receipt);
+        }
+        self.prepare(&db)?;
+        engine.mark(&mut transaction, self.staged.id)?;
+        let receipt = transaction.commit_early()?;
+        // From here on it is for the logs to say whether it has been committed.
+        self.is_over = true;
+        let published = engine.database.wait(receipt).map_err(SqlError::from).and_then(|()| self.publish(&db));
+        if published.is_err() {
+            db.end_changes();
+        }
+        published.map(|()| receipt)
+    }
+
+    /// Publishes what is to be published if the rows are in the logs.
+    pub(super) fn prepare(&mut self, db: &Database) -> Result<()> {
+        let mut catalog = self.own.catalog.clone();
+        db.sequences.store(&mut catalog);
+        let documents = catalog.difference(&self.base.catalog).documents()?.into_iter();
+        let documents = documents.map(|(name, json)| {
+            let json = json.map(String::from_utf8).transpose();
+            Ok((name, json.map_err(|error| SqlError::internal(format!("catalog: {error}")))?))
+        });
+        let prepared = Some(Prepared { documents: documents.collect::<Result<_>>()? });
+        if self.staged.id == 0 {
+            self.staged.id = catalog.new_table_id().0;
+        }
+        let mut writer = Writer::begin(db, Arc::clone(&self.base), &Stop::default())?;
+        writer.catalog.put_staged(Staged { prepared, ..self.staged.clone() });
+        writer.commit()
+    }
+
+    /// Publishes the changes, and what was staged as theirs.
+    fn publish(&mut self, db: &Database) -> Result<()> {
+        let own = self.newest()?;
+        let after = own.catalog.clone();
+        let writer = Writer::begin(db, Arc::clone(&self.base), &Stop::default())?;
+        complete(writer, after, &self.staged)?;
+        self.is_over = true;
+        Ok(())
+    }
+}
+
+/// Publishes `after` for what there is. What was staged and is not in it is given back, and so is what it replaces.
+pub(super) fn complete(mut writer: Writer<'_>, mut after: Catalog, staged: &Staged) -> Result<()> {
+    let difference = after.difference(&writer.catalog);
+    after.remove_staged(staged.id);
+    after.logs = writer.catalog.logs;
+    writer.catalog = after;
+    let tables = |of: fn(&Changed<Table>) -> Option<&Arc<Table>>| difference.tables.iter().filter_map(of);
+    let kept: HashSet<PageRef> = tables(|table| table.after.as_ref()).flat_map(|table| table.pages()).collect();
+    let replaced = tables(|table| table.before.as_ref()).map(Arc::as_ref);
+    writer.free_tables(replaced.chain(&staged.tables), &kept)?;
+    writer.commit()
+}
+
+/// Names are locked while they are given, so others seldom come before.
+fn refuse_conflicts(published: &Catalog, own: &Catalog, difference: &Difference) -> Result<()> {
+    let names = new_names(&difference.tables, |table| &table.name)
+        .chain(new_names(&difference.views, |view| &view.name))
+        .chain(new_names(&difference.sequences, |sequence| &sequence.name));
+    for name in names {
+        let is_gone = difference.tables.iter().any(|table| table.before.as_ref().is_some_and(|t| t.name == *name));
+        if !is_gone {
+            published.refuse_taken(name)?;
+        }
+    }
+    let schemas = after(&difference.tables).map(|table| &table.schema);
+    let schemas = schemas.chain(after(&difference.views).map(|view| &view.schema));
+    for schema in schemas.chain(after(&difference.sequences).map(|sequence| &sequence.schema)) {
+        if !own.has_schema(schema) {
+            return Err(SqlError::invalid(format!("schema {schema:?} does not exist"))
+                .code("3F000")
+                .detail("Another transaction has dropped it."));
+        }
+    }
+    let mut keys = after(&difference.tables).flat_map(|table| &table.foreign_keys);
+    match keys.find(|key| own.table_of(key.table).is_none()) {
+        None => Ok(()),
+        Some(key) => {
+            let name = &key.name;
+            Err(SqlError::invalid(format!("the table that constraint {name:?} refers to does not exist"))
+                .code("42P01")
+                .detail("Another transaction has dropped it."))
+        }
+    }
+}
+
+fn after<T>(changes: &[Changed<T>]) -> impl Iterator<Item = &T> {
+    changes.iter().filter_map(|changed| changed.after.as_deref())
+}
+
+fn new_names<T>(changes: &[Changed<T>], name: fn(&T) -> &String) -> impl Iterator<Item = &String> {
+    changes
+        .iter()
+        .filter(|changed| changed.before.is_none())
+        .filter_map(move |changed| Some(name(changed.after.as_deref()?)))
+}
+
+impl Database {
+    /// Brings to an end what transactions had staged that a crash has ended: those whose mark is in the logs are
+    /// completed, all others taken back. For opening.
+    pub(crate) fn settle_staged(&self) -> Result<()> {
+        let staged: Vec<Arc<Staged>> = self.snapshot().catalog.staged().map(Arc::clone).collect();
+        for staged in staged {
+            let _writing = self.writing.lock();
+            let is_committed = match self.engine.get() {
+                Some(engine) if staged.prepared.is_some() => engine.is_marked(staged.id)?,
+                _ => false,
+            };
+            if let Some(prepared) = staged.prepared.as_ref().filter(|_| is_committed) {
+                let before = self.snapshot();
+                let after = before.catalog.with_prepared(staged.id, prepared)?;
+                complete(Writer::begin(self, before, &Stop::default())?, after, &staged)?;
+            } else {
+                self.abandoned.lock().push(staged.id);
+            }
+        }
+        if self.abandoned.lock().is_empty() { Ok(()) } else { self.write(|_| Ok(())) }
+    }
+}
