@@ -40,21 +40,20 @@
 #[allow(unsafe_code)]
 pub mod buffer;
 pub mod bytes;
-pub mod civil;
-pub mod clock;
 mod compare_op;
 mod display;
 pub mod ids;
 pub mod key;
+mod limits;
 mod parse;
 pub mod random;
 pub mod row;
+mod time;
 pub mod types;
 pub mod value;
 
 pub use buffer::{AlignedBuffer, Arena, ArenaFrame, BUFFER_ALIGNMENT, Buffer};
 pub use bytes::checksum;
-pub use clock::{Clock, SystemClock, VirtualClock, wall_micros};
 pub use compare_op::CompareOp;
 pub use display::display;
 pub use ids::{
@@ -62,8 +61,11 @@ pub use ids::{
     PageSize, TableId, TreeId,
 };
 pub use key::{KeyColumn, KeyError, KeyLayout};
+pub use limits::stack;
 pub use parse::{ParseError, ParseReason};
 pub use random::Random;
 pub use row::{RowColumn, RowError, RowLayout, RowRef};
+pub use time::clock::{Clock, SystemClock, VirtualClock, wall_micros};
+pub use time::{civil, clock};
 pub use types::{Column, DataType, ValueRef};
 pub use value::{Value, compare};

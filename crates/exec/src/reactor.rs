@@ -105,6 +105,7 @@ impl Reactor {
         };
         let thread = std::thread::Builder::new()
             .name(format!("reactor-{index}"))
+            .stack_size(saki_base::stack::STACK_BYTES)
             .spawn(body)
             .map_err(|error| ExecError::Thread(error.to_string()))?;
         let waker = receiver.recv().map_err(|_| ExecError::Internal("a reactor died at its start".into()))??;

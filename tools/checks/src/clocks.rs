@@ -7,7 +7,7 @@ use crate::source::{code_of, has_word};
 use crate::workspace::Workspace;
 
 /// Where the clock is read.
-const CLOCK: &str = "crates/base/src/clock.rs";
+const CLOCK: &str = "crates/base/src/time/clock.rs";
 /// Who may ask for the time, and what for.
 const ALLOWED: [(&str, &str); 5] = [
     ("crates/base/src/lib.rs", "names it"),

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use saki_base::stack::STACK_BYTES;
 use saki_sql::Database;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{oneshot, watch};
@@ -138,7 +139,7 @@ fn query_runtime(threads: Option<usize>) -> Result<Runtime> {
     if let Some(threads) = threads {
         builder.worker_threads(threads.max(1));
     }
-    Ok(builder.enable_all().thread_name("saki-query").build()?)
+    Ok(builder.enable_all().thread_name("saki-query").thread_stack_size(STACK_BYTES).build()?)
 }
 
 /// Accepts until the server stops, then waits for the connections to end.

@@ -22,6 +22,7 @@ use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
 use super::outer::argument;
+use saki_base::stack::STACK_BYTES;
 use saki_catalog::SqlError;
 
 /// What is asked of the subquery.
@@ -104,7 +105,7 @@ impl NestedLoop {
     /// Answers for each row, in a thread of its own: it waits for the subquery, and the caller's may not wait.
     fn answer(&self, rows: &[Vec<ScalarValue>]) -> Result<Vec<ScalarValue>> {
         std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("nested-loop".to_owned());
+            let thread = std::thread::Builder::new().name("nested-loop".to_owned()).stack_size(STACK_BYTES);
             let worker = thread.spawn_scoped(scope, || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 runtime.block_on(self.answer_rows(rows))

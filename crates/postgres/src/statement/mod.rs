@@ -7,12 +7,12 @@ pub mod copy;
 pub mod create_index;
 pub mod create_table;
 mod expression;
-mod identity;
 pub mod sequence;
 mod syntax;
 pub mod table_options;
 #[cfg(test)]
 mod tests;
+mod text;
 mod utility;
 
 use std::ops::ControlFlow;
@@ -25,41 +25,52 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use saki_base::stack::with_room;
 use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualified};
 
 use self::syntax::Syntax;
+use self::text::{chains, depth, identity};
 pub use self::utility::LockTable;
 pub use expression::{call, column_name, columns_named, quoted, take};
 
 /// The statement, and the procedure as which it is read.
 pub const CHECKPOINT: &str = "checkpoint";
 
-/// Brackets within brackets at most: as deep as the parser goes. It takes very long to find out that it will not.
-const DEPTH_MAX: usize = 50;
-/// Brackets that need no closer look: too few for [`READINGS_MAX`].
-const DEPTH_UNSEEN: usize = 16;
-/// Readings of a query at most. Those that a text needs double, or more, with every query around that is in brackets
-/// of its own.
-const READINGS_MAX: usize = 1 << 9;
+/// Tokens along one way down that are too few to be deep, or a long chain.
+const LINKS_UNSEEN: usize = 100;
+/// Bytes of a text that is too short to need more of a stack than any thread has.
+const SHORT_BYTES: usize = 2 << 10;
 
 /// Cuts a text into statements.
 ///
 /// # Errors
 /// 42601 for what cannot be read, 54001 for what is nested too deep.
 pub fn parse(sql: &str) -> Result<Vec<Statement>> {
+    if sql.len() <= SHORT_BYTES { read(sql) } else { with_room(|| read(sql)) }
+}
+
+fn read(sql: &str) -> Result<Vec<Statement>> {
     let dialect = Syntax;
-    refuse_deep(sql, &dialect)?;
-    let mut parser = DFParserBuilder::new(sql).with_dialect(&dialect).build()?;
-    if let Some(tokens) = retold(sql, &dialect)? {
-        parser.parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
+    let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(ParserError::from)?;
+    let links = depth::links_of(&tokens)?;
+    let mut parser = DFParserBuilder::new("").with_dialect(&dialect).build()?;
+    parser.parser = Parser::new(&dialect).with_tokens_with_locations(retold(sql, tokens));
+    let mut statements = read_all(&mut parser)?;
+    if links > LINKS_UNSEEN {
+        statements.iter_mut().for_each(chains::balance);
+        statements.iter().try_for_each(depth::refuse)?;
     }
+    Ok(statements)
+}
+
+fn read_all(parser: &mut DFParser<'_>) -> Result<Vec<Statement>> {
     let mut statements = Vec::new();
     loop {
         while parser.parser.consume_token(&Token::SemiColon) {}
         if parser.parser.peek_token() == Token::EOF {
             return Ok(statements);
         }
-        if let Some(checkpoint) = checkpoint(&mut parser)? {
+        if let Some(checkpoint) = checkpoint(parser)? {
             statements.push(checkpoint);
             continue;
         }
@@ -123,81 +134,13 @@ pub fn parse_relation(text: &str) -> Result<RelationName> {
     RelationName::read(&parse_name(text)?)
 }
 
-fn refuse_deep(sql: &str, dialect: &Syntax) -> Result<()> {
-    let mut letters = sql.bytes().map(|byte| match byte {
-        b'(' | b'[' => 1,
-        b')' | b']' => -1,
-        _ => 0,
-    });
-    // Brackets of literals and comments count no more when somebody has to look closely.
-    if deepest(&mut letters) <= DEPTH_UNSEEN {
-        return Ok(());
-    }
-    let tokens = Tokenizer::new(dialect, sql).tokenize().map_err(ParserError::from)?;
-    let mut steps = tokens.iter().map(|token| match token {
-        Token::LParen | Token::LBracket => 1,
-        Token::RParen | Token::RBracket => -1,
-        _ => 0,
-    });
-    let message = if deepest(&mut steps) > DEPTH_MAX {
-        format!("brackets are nested more than {DEPTH_MAX} deep")
-    } else if readings(&tokens) > READINGS_MAX {
-        "queries in brackets of their own are nested too deep".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(SqlError::new(ErrorKind::Syntax, message).code("54001").hint("WITH gives parts of a query names"))
-}
-
-/// How deep steps in and out lead.
-fn deepest(steps: &mut dyn Iterator<Item = isize>) -> usize {
-    let (mut depth, mut deepest) = (0_isize, 0);
-    for step in steps {
-        depth = (depth + step).max(0);
-        deepest = deepest.max(depth);
-    }
-    deepest as usize
-}
-
-/// How often the parser reads the innermost query at most: one in `n` brackets may be a table that is joined within
-/// each of them, which it finds out by trying.
-fn readings(tokens: &[Token]) -> usize {
-    let (mut open, mut run, mut most) = (Vec::new(), 0, 1_usize);
-    for token in tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))) {
-        match token {
-            Token::LParen => {
-                open.push(1);
-                run += 1;
-                continue;
-            }
-            Token::RParen => {
-                open.pop();
-            }
-            Token::Word(word) if matches!(word.keyword, Keyword::SELECT | Keyword::WITH) && run > 0 => {
-                if let Some(innermost) = open.last_mut() {
-                    *innermost = run;
-                }
-                most = most.max(open.iter().fold(1, |product, run| product.saturating_mul(*run)));
-            }
-            _ => {}
-        }
-        run = 0;
-    }
-    most
-}
-
-/// The tokens of a text with options that the parser knows in other words or in another order; `None`: it has none.
-fn retold(sql: &str, dialect: &Syntax) -> Result<Option<Vec<TokenWithSpan>>> {
+/// The tokens of a text, with options in the words and in the order in which the parser knows them.
+fn retold(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let has = |word: &[u8]| sql.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
-    let (is_copy, has_identity) = (has(b"copy"), has(b"identity"));
-    if !is_copy && !has_identity {
-        return Ok(None);
-    }
-    let mut tokens = Tokenizer::new(dialect, sql).tokenize_with_location().map_err(ParserError::from)?;
-    if is_copy {
+    if has(b"copy") {
         spell_booleans_of_copy(&mut tokens);
     }
-    Ok(Some(if has_identity { identity::in_order(tokens) } else { tokens }))
+    if has(b"identity") { identity::in_order(tokens) } else { tokens }
 }
 
 /// `FREEZE on` as the parser knows it: `FREEZE true`.

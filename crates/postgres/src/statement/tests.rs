@@ -426,3 +426,24 @@ proptest! {
         prop_assert_eq!(read.bare(), name);
     }
 }
+
+#[test]
+fn chains_are_read_as_long_as_they_can_be_planned() {
+    let chain = |link: &str, links: usize| format!("SELECT 1{}", link.repeat(links));
+    for link in [" + 1", " || 'a'", "::int", " IS NULL", " EXCEPT SELECT 1", " BETWEEN 1 AND 2"] {
+        assert_eq!(count(&chain(link, 2_000)), "1", "{link}");
+        for links in [20_000, 200_000] {
+            assert_eq!(count(&chain(link, links)), "54001", "{link}");
+        }
+    }
+    for link in [" OR true", " AND true", " UNION ALL SELECT 1", " UNION SELECT 1"] {
+        assert_eq!(count(&chain(link, 20_000)), "1", "{link}");
+        assert_eq!(count(&chain(link, 200_000)), "54001", "{link}");
+    }
+    let within = format!("SELECT {}1{}", "(".repeat(40), format!("{})", " + 1".repeat(1_000)).repeat(40));
+    assert_eq!(count(&within), "54001", "chains within chains");
+    let beside = format!("SELECT {}", vec!["1 + 1"; 50_000].join(", "));
+    assert_eq!(count(&beside), "1", "what stands side by side is not deep");
+    let rows = format!("INSERT INTO t VALUES {}", vec!["(1, 'a' || 'b')"; 50_000].join(", "));
+    assert_eq!(count(&rows), "1");
+}

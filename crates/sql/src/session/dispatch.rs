@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast;
 use super::{Session, settings};
 use crate::prepared::Prepared;
 use crate::{copy, ddl, dml, prepared};
+use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
 use saki_context::query;
 use saki_context::statement::StatementResult;
@@ -28,7 +29,7 @@ impl Session {
             _ => self.transactions.lock().await.make_ready()?,
         }
         let outcome = match parsed {
-            Statement::Statement(parsed) => self.dispatch(*parsed).await,
+            Statement::Statement(parsed) => WithRoom::new(self.dispatch(*parsed)).await,
             Statement::CreateExternalTable(create) => ddl::create_external_table(&self.context(), create).await,
             other => Err(SqlError::unsupported(format!("{other} is not supported"))),
         };
@@ -45,7 +46,10 @@ impl Session {
         if let Some(done) = self.transactions.control(&open.query).await? {
             return Ok(Some(done));
         }
-        let outcome = query::run_open(&self.context(), &open.query, &values.into(), || open.bound(values)).await;
+        let cx = self.context();
+        let values_of = values.into();
+        let run = query::run_open(&cx, &open.query, &values_of, || open.bound(values));
+        let outcome = WithRoom::new(run).await;
         self.noted(outcome).await
     }
 

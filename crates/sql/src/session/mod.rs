@@ -22,6 +22,7 @@ use parking_lot::RwLock;
 use crate::copy::{self, CopyTarget};
 use crate::fast::{FastAnswer, FastPlan, RowSink, Runner};
 use crate::prepared::{self, Prepared};
+use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::database::{Database, FileAccess, Files, SessionDraft};
@@ -145,7 +146,7 @@ impl Session {
             let [Statement::Statement(query)] = &statement::parse(sql)?[..] else {
                 return Err(SqlError::invalid("EXPLAIN takes one query"));
             };
-            query::explained(&self.context(), query).await
+            WithRoom::new(query::explained(&self.context(), query)).await
         })
     }
 
@@ -157,7 +158,7 @@ impl Session {
     pub fn prepare<'a>(&'a self, sql: &'a str, declared: &'a [Option<DataType>]) -> BoxFuture<'a, Result<Prepared>> {
         Box::pin(async move {
             match prepared::single(sql)? {
-                Some(parsed) => prepared::prepare(&self.context(), parsed, declared).await,
+                Some(parsed) => self.prepare_parsed(parsed, declared).await,
                 None => Ok(Prepared::empty()),
             }
         })
@@ -169,7 +170,7 @@ impl Session {
         parsed: Parsed,
         declared: &'a [Option<DataType>],
     ) -> BoxFuture<'a, Result<Prepared>> {
-        Box::pin(async move { prepared::prepare(&self.context(), parsed, declared).await })
+        Box::pin(async move { WithRoom::new(prepared::prepare(&self.context(), parsed, declared)).await })
     }
 
     /// The same without a query planner, at once; `None` if it takes one.

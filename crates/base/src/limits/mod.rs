@@ -1,0 +1,3 @@
+//! What keeps one statement from ending the process: room on the stack.
+
+pub mod stack;

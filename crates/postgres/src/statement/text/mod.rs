@@ -1,0 +1,5 @@
+//! On the way from a text to trees: tokens in the parser's order, how deep they lead, and long chains.
+
+pub mod chains;
+pub mod depth;
+pub mod identity;
