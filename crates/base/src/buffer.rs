@@ -11,7 +11,9 @@
 //! This is one of the modules allowed to hold `unsafe`.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::io;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -82,15 +84,18 @@ impl DerefMut for AlignedBuffer {
     }
 }
 
-/// One anonymous mapping cut into equal frames.
+/// One mapping cut into equal frames: of memory that is this process's own, or of a file in memory that others may map
+/// to read.
 pub struct Arena {
     start: NonNull<u8>,
     frame_bytes: usize,
     frames: u32,
+    /// What others map; `None` for memory of this process alone.
+    file: Option<OwnedFd>,
 }
 
 // SAFETY: the mapping is only reached through frames, each of which is held by
-// one owner at a time (see `Arena::new`: every index is handed out once).
+// one owner at a time (see `Arena::hand_out`: every index is handed out once).
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
@@ -99,33 +104,70 @@ impl Arena {
     /// Maps `frames` frames of `frame_bytes` bytes (a multiple of
     /// [`BUFFER_ALIGNMENT`]) and hands out each of them exactly once.
     /// Huge pages are asked for, not required.
-    pub fn new(frames: u32, frame_bytes: usize) -> std::io::Result<(Arc<Self>, Vec<ArenaFrame>)> {
+    pub fn new(frames: u32, frame_bytes: usize) -> io::Result<(Arc<Self>, Vec<ArenaFrame>)> {
+        let bytes = Self::bytes_of(frames, frame_bytes);
+        let start = Self::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, None)?;
+        Ok(Self { start, frame_bytes, frames, file: None }.hand_out())
+    }
+
+    /// The same over a file in memory, so that other processes of the machine can map it ([`Arena::file`]). They can
+    /// read it and nothing else: the file is sealed against writing by others, and against every change of its length.
+    pub fn shared(frames: u32, frame_bytes: usize) -> io::Result<(Arc<Self>, Vec<ArenaFrame>)> {
+        let bytes = Self::bytes_of(frames, frame_bytes);
+        // SAFETY: the name is a string that ends with 0.
+        let file = unsafe { libc::memfd_create(c"saki".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+        if file < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a descriptor that was just opened, and has no other owner.
+        let file = unsafe { OwnedFd::from_raw_fd(file) };
+        let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::other("an arena longer than a file"))?;
+        // SAFETY: takes no memory of ours.
+        if unsafe { libc::ftruncate(file.as_raw_fd(), length) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let start = Self::map(bytes, libc::MAP_SHARED | libc::MAP_NORESERVE, Some(&file))?;
+        let arena = Self { start, frame_bytes, frames, file: Some(file) };
+        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
+        let file = arena.file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        // SAFETY: takes no memory of ours.
+        if unsafe { libc::fcntl(file, libc::F_ADD_SEALS, seals) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(arena.hand_out())
+    }
+
+    fn bytes_of(frames: u32, frame_bytes: usize) -> usize {
         assert!(frames > 0, "an arena without frames");
         assert!(
             frame_bytes > 0 && frame_bytes.is_multiple_of(BUFFER_ALIGNMENT),
             "frames of {frame_bytes} bytes are not aligned"
         );
-        let bytes = (frames as usize).checked_mul(frame_bytes).expect("an arena larger than the address space");
-        // SAFETY: an anonymous private mapping at an address of the kernel's choice.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
+        (frames as usize).checked_mul(frame_bytes).expect("an arena larger than the address space")
+    }
+
+    fn map(bytes: usize, flags: libc::c_int, file: Option<&OwnedFd>) -> io::Result<NonNull<u8>> {
+        let file = file.map_or(-1, AsRawFd::as_raw_fd);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file, 0) };
         if start == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error());
+            return Err(io::Error::last_os_error());
         }
         // SAFETY: advises on the mapping just made; failure is harmless.
         unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
-        let start = NonNull::new(start.cast::<u8>()).expect("mmap returned null");
-        let arena = Arc::new(Self { start, frame_bytes, frames });
-        let handed_out = (0..frames).map(|index| ArenaFrame { arena: Arc::clone(&arena), index }).collect();
-        Ok((arena, handed_out))
+        Ok(NonNull::new(start.cast::<u8>()).expect("mmap returned null"))
+    }
+
+    fn hand_out(self) -> (Arc<Self>, Vec<ArenaFrame>) {
+        let arena = Arc::new(self);
+        let handed_out = (0..arena.frames).map(|index| ArenaFrame { arena: Arc::clone(&arena), index }).collect();
+        (arena, handed_out)
+    }
+
+    /// The file in memory that other processes may map to read; `None` if the arena was not made to be shared.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.file.as_ref().map(AsFd::as_fd)
     }
 
     pub fn frames(&self) -> u32 {
@@ -228,5 +270,24 @@ impl std::fmt::Debug for Buffer {
             Self::Aligned(buffer) => write!(f, "AlignedBuffer({} bytes)", buffer.len()),
             Self::Frame(frame) => write!(f, "ArenaFrame({}, {} bytes)", frame.index, frame.len()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_shared_arena_is_read_and_not_changed_by_others() {
+        let (arena, mut frames) = Arena::shared(2, 4096).unwrap();
+        frames[1][..5].copy_from_slice(b"bytes");
+        let file = std::fs::File::from(arena.file().unwrap().try_clone_to_owned().unwrap());
+        let mut read = [0; 5];
+        file.read_exact_at(&mut read, 4096).unwrap();
+        assert_eq!(&read, b"bytes");
+        assert!(file.write_at(b"other", 0).is_err(), "others cannot write");
+        assert!(file.set_len(4096).is_err() && file.set_len(1 << 20).is_err(), "and its length stays");
+        assert!(Arena::new(1, 4096).unwrap().0.file().is_none());
     }
 }

@@ -5,6 +5,7 @@
 //!    ▲ ▲     ▲     ├── volume ◄── tree ◄── columns ◄── exec ◄───┤             ├── context ◄── sql ◄── node ◄── saki
 //!    │ └── page ◄──┘                          │       catalog ◄─ store        │
 //!    └──── vector ◄───────────────────────────┘                 └── postgres ◄┘
+//!            ├── fabric
 //!            └── log ◄── mvcc (below catalog) ◄── tools/oltp
 //! ```
 //!
@@ -47,11 +48,12 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 26] = [
+const LAYERS: [(&str, &[&str]); 27] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
     ("saki-io", &["saki-base"]),
+    ("saki-fabric", &["saki-base", "saki-io"]),
     ("saki-log", &["saki-base", "saki-io"]),
     ("saki-mvcc", &["saki-base", "saki-io", "saki-log"]),
     ("saki-page", &["saki-base"]),
@@ -140,7 +142,7 @@ const PLANNING: &[&str] = &["saki-plan", "saki-postgres", "saki-context", "saki-
 
 /// Dependencies that only some crates may name: the planner stays above `store`, Arrow's small crates reach down to
 /// where columns are, the encodings have one home, and so has each way to the kernel.
-const CONFINED: [(&str, &[&str]); 14] = [
+const CONFINED: [(&str, &[&str]); 16] = [
     // Of `catalog` only by its feature `planner`, for the errors of those above: see [`planner`].
     ("datafusion", &["saki-catalog", "saki-plan", "saki-postgres", "saki-context", "saki-sql", "saki", "saki-bench"]),
     (
@@ -182,7 +184,9 @@ const CONFINED: [(&str, &[&str]); 14] = [
         ],
     ),
     ("io-uring", &["saki-io"]),
-    ("libc", &["saki-unify", "saki-base", "saki-io", "saki-mvcc", "saki-sim"]),
+    ("libc", &["saki-unify", "saki-base", "saki-io", "saki-fabric", "saki-mvcc", "saki-sim"]),
+    ("ring", &["saki-fabric"]),
+    ("socket2", &["saki-fabric"]),
 ];
 
 /// What is not allowed.
