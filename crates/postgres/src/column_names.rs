@@ -95,6 +95,11 @@ pub fn unmarked(name: &str) -> String {
     name.split(MARK).next().unwrap_or_default().to_owned()
 }
 
+/// A name that clients see as this one, and no statement can say.
+pub fn marked(name: &str) -> String {
+    format!("{name}{MARK}of result")
+}
+
 /// Columns of a set operation have no tables to be told apart by.
 fn name_sides(body: &mut SetExpr) {
     match body {

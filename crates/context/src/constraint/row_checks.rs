@@ -10,6 +10,7 @@ use datafusion::physical_expr::PhysicalExpr;
 
 use saki_catalog::columns::shown;
 use saki_catalog::{ColumnReader, Result, SqlError, Table};
+use saki_postgres::dialect;
 use saki_postgres::statement::{has_subquery, parse_expression};
 
 /// A table's conditions, ready to be evaluated.
@@ -33,11 +34,7 @@ impl RowChecks {
             if has_subquery(&parse_expression(&check.expression)?) {
                 return Err(SqlError::unsupported("cannot use subquery in check constraint"));
             }
-            let condition = state.create_logical_expr(&check.expression, &schema)?;
-            let condition = state.create_physical_expr(condition, &schema)?;
-            if condition.data_type(schema.as_arrow())? != arrow_schema::DataType::Boolean {
-                return Err(SqlError::invalid("argument of CHECK must be type boolean").code("42804"));
-            }
+            let condition = dialect::condition(state, &check.expression, &schema)?;
             checks.push((check.name.clone(), condition));
         }
         // As PostgreSQL: in the order of their names.

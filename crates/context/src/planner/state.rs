@@ -29,8 +29,12 @@ pub fn new_state() -> SessionState {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.collect_spans = true;
     options.sql_parser.map_string_types_to_utf8view = false;
+    // LIMIT, array_agg and row_number over a subquery see its rows in its order.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     options.execution.parquet.schema_force_view_types = false;
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new().rules;
+    // It tells columns of a projection apart by their names alone; the logical rule has pushed what can be pushed.
+    rules.retain(|rule| rule.name() != "FilterPushdown");
     let after = rules.iter().position(|rule| rule.name() == "join_selection").map_or(0, |position| position + 1);
     rules.insert(after, Arc::new(IndexJoinRule));
     let mut logical_rules = Optimizer::new().rules;

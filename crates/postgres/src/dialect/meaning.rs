@@ -27,9 +27,15 @@ impl FunctionRewrite for Meaning {
             Expr::BinaryExpr(binary) => operator(binary, schema),
             Expr::Cast(cast) => conversion(cast, schema),
             Expr::ScalarFunction(call) => call_of(call, schema),
+            Expr::IsUnknown(truth) if is_truth(&truth, schema) => Transformed::yes(Expr::IsNull(truth)),
+            Expr::IsNotUnknown(truth) if is_truth(&truth, schema) => Transformed::yes(Expr::IsNotNull(truth)),
             other => Transformed::no(other),
         })
     }
+}
+
+fn is_truth(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Boolean))
 }
 
 /// Floats are rounded to the even and written as PostgreSQL does; digits to round to become the integer literal that

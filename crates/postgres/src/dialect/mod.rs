@@ -9,17 +9,15 @@
 //! Everything here happens once per planned statement; what a row costs is in `functions`.
 
 mod casts;
+mod condition;
 mod functions;
 mod literals;
 mod meaning;
 mod operators;
-mod rows;
-mod sets;
+mod query;
 mod spellings;
 #[cfg(test)]
 mod tests;
-mod twins;
-mod values;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -33,8 +31,10 @@ use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
 
+pub use self::condition::condition;
 use self::functions::{arithmetic, bytes, domains, to_char};
 pub use self::operators::Operators;
+use self::query::{emptiness, having, joins, order, quantified, rows, sets, twins, values, windows};
 use crate::column_names::Columns;
 pub use crate::column_names::{called, shown, unmarked, with_shown_names};
 use crate::pg_catalog;
@@ -69,7 +69,7 @@ pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<Logi
         pg_catalog::rewrite(statement)?;
         rewrite(statement)?;
     }
-    Ok(state.statement_to_plan(statement).await?)
+    Ok(emptiness::settled(state.statement_to_plan(statement).await?)?)
 }
 
 /// The columns that a plan gives, as clients see them: their types are known once its expressions' have been brought
@@ -83,8 +83,13 @@ pub fn result_schema(state: &SessionState, plan: LogicalPlan) -> SchemaRef {
 
 fn rewrite(statement: &mut ast::Statement) -> Result<()> {
     pass(statement, &mut sets::Sets)?;
+    pass(statement, &mut joins::Joins)?;
+    pass(statement, &mut order::Order::default())?;
     // Columns are called after what was written, not after what it becomes.
     pass(statement, &mut Columns::default())?;
+    pass(statement, &mut windows::Windows)?;
+    pass(statement, &mut having::Having)?;
+    pass(statement, &mut quantified::Quantified)?;
     pass(statement, &mut spellings::Spellings)?;
     pass(statement, &mut twins::Twins)?;
     pass(statement, &mut values::Values)?;

@@ -7,9 +7,9 @@ use datafusion::sql::sqlparser::ast::{
     Value, VisitorMut,
 };
 
-use super::rows::is_comparison;
+use super::query::rows::is_comparison;
 use crate::pg_catalog::array_literal;
-use crate::statement::{call, name_of, parse_expression, parse_query, take};
+use crate::statement::{call, name_of, parse_expression, take};
 use saki_catalog::SqlError;
 
 pub struct Spellings;
@@ -88,7 +88,6 @@ fn respelled(expr: &mut Expr) -> Result<Option<Expr>, SqlError> {
         Expr::Substring { expr: text, substring_from: Some(pattern), substring_for: None, .. } if is_text(pattern) => {
             Some(parse_expression(&format!("(regexp_match({text}, {pattern}))[1]"))?)
         }
-        Expr::InSubquery { expr: needle, subquery, negated: false } => row_among(needle, subquery)?,
         Expr::Function(function) => function_of(function),
         _ => None,
     })
@@ -108,20 +107,6 @@ fn function_of(function: &mut Function) -> Option<Expr> {
         "div" => Some(call("trunc", vec![combined(BinaryOperator::Divide)])),
         _ => None,
     }
-}
-
-/// `(a, b) IN (SELECT c, d …)`: there is such a row.
-fn row_among(needle: &Expr, subquery: &Query) -> Result<Option<Expr>, SqlError> {
-    let values = match needle {
-        Expr::Tuple(values) => values,
-        _ => return Ok(None),
-    };
-    let columns: Vec<String> = (1..=values.len()).map(|number| format!("c{number}")).collect();
-    let equal = values.iter().zip(&columns).map(|(value, column)| format!("{value} = among_rows.{column}"));
-    let equal = equal.collect::<Vec<_>>().join(" AND ");
-    let columns = columns.join(", ");
-    let query = parse_query(&format!("SELECT 1 FROM ({subquery}) AS among_rows ({columns}) WHERE {equal}"))?;
-    Ok(Some(Expr::Exists { subquery: query, negated: false }))
 }
 
 fn is_text(expr: &Expr) -> bool {

@@ -103,7 +103,7 @@ fn item(item: &SelectItem) -> Option<&Expr> {
     }
 }
 
-fn is_aggregate(expr: &Expr) -> bool {
+pub fn is_aggregate(expr: &Expr) -> bool {
     let Expr::Function(function) = expr else { return false };
     let name = function.name.0.last().and_then(|part| part.as_ident()).map(name_of);
     name.is_some_and(|name| AGGREGATES.contains(&name.as_str()))

@@ -1,0 +1,47 @@
+//! Conditions that tables keep as text, as physical expressions: they mean what they mean in a query.
+
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use datafusion::common::DFSchema;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{EmptyRelation, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::sql::sqlparser::ast;
+
+use crate::statement::parse_query;
+use saki_catalog::{Result, SqlError};
+
+/// A condition over rows of a schema, ready to be evaluated.
+///
+/// # Errors
+/// When it is none.
+pub fn condition(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
+    let mut statement = ast::Statement::Query(parse_query(&format!("SELECT {text}"))?);
+    super::rewrite(&mut statement)?;
+    let ast::Statement::Query(query) = statement else { return Err(SqlError::internal("a query became none")) };
+    let expr = match *query.body {
+        ast::SetExpr::Select(mut select) => select.projection.pop(),
+        _ => None,
+    };
+    let Some(ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = expr else {
+        return Err(SqlError::internal("a condition became none"));
+    };
+    let expr = state.create_logical_expr_from_sql_expr(ast::ExprWithAlias { expr, alias: None }, schema)?;
+    if !matches!(expr.get_type(schema)?, DataType::Boolean | DataType::Null) {
+        return Err(SqlError::invalid("argument of CHECK must be type boolean").code("42804"));
+    }
+    // Analysed and simplified as any query's.
+    let empty = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema: Arc::new(schema.clone()) });
+    let plan = LogicalPlanBuilder::from(empty).project([expr.alias("condition")])?.build()?;
+    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    let LogicalPlan::Projection(mut projection) = plan else {
+        return Err(SqlError::internal("the projection of a condition became none"));
+    };
+    let Some(condition) = projection.expr.pop() else { return Err(SqlError::internal("a condition became none")) };
+    let context = SimplifyContext::builder().with_schema(Arc::new(schema.clone())).build();
+    let condition = ExprSimplifier::new(context).simplify(condition.unalias())?;
+    Ok(state.create_physical_expr(condition, schema)?)
+}

@@ -1,0 +1,13 @@
+//! Queries and their parts that PostgreSQL takes otherwise than the planner: which column a name is, what a subquery is
+//! as a value, what groups, windows and sets of rows are made of.
+
+pub mod emptiness;
+pub mod having;
+pub mod joins;
+pub mod order;
+pub mod quantified;
+pub mod rows;
+pub mod sets;
+pub mod twins;
+pub mod values;
+pub mod windows;
