@@ -1,6 +1,7 @@
 # make test    everything that has to hold, in the development profile; installs what it needs (tools/setup)
 # make sim     ten thousand seeds of the whole database, simulated; SEEDS, FIRST and JOBS say otherwise
 # make faults  a hundred crashes, and a full disk
+# make test-rdma  the fabric over RDMA, in virtual machines with soft-RoCE; installs QEMU
 # make bench   every measurement of docs/performance.md, in full, of the profile that is published
 # make demo    the three-table join, in order and out of order, in two minutes
 
@@ -19,7 +20,7 @@ FIRST ?= 1
 JOBS ?= $(shell nproc)
 SAKI_SIM = target/debug/saki-sim
 
-.PHONY: test setup lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults differ bench demo clean-data
+.PHONY: test setup lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults differ bench demo clean-data test-rdma
 
 # One after the other, the tests last, so that their result lines end the output.
 .NOTPARALLEL:
@@ -55,6 +56,7 @@ small-sim: build-all
 small-benches: build-all
 	rm -rf $(DATA)/small && mkdir -p $(DATA)/small
 	$(SAKI_BENCH) io --small --data $(DATA)/small --json $(DATA)/small/io.json --plot $(DATA)/small/io.png
+	$(SAKI_BENCH) fabric --small --json $(DATA)/small/fabric.json --plot $(DATA)/small/fabric.png
 	$(SAKI_BENCH) cache --small --json $(DATA)/small/cache.json
 	$(SAKI_BENCH) load --small --data $(DATA)/small --json $(DATA)/small/load.json
 	$(SAKI_BENCH) ooo --small --data $(DATA)/small --json $(DATA)/small/ooo.json --plot $(DATA)/small/ooo.png
@@ -105,6 +107,7 @@ bench: setup
 	$(CARGO) build --profile dist -p saki -p saki-bench
 	mkdir -p $(DATA)
 	target/dist/saki-bench io --fio --data $(DATA) --json $(DATA)/io.json --plot $(DATA)/io.png
+	target/dist/saki-bench fabric --json $(DATA)/fabric.json --plot $(DATA)/fabric.png
 	target/dist/saki-bench cache --json $(DATA)/cache.json
 	target/dist/saki-bench load --data $(DATA) --json $(DATA)/load.json
 	target/dist/saki-bench ooo --sf $(SCALE) --data $(DATA) --json $(DATA)/ooo.json --plot $(DATA)/ooo.png
@@ -120,6 +123,12 @@ bench: setup
 	target/dist/saki-bench ycsb --data $(DATA) --json $(DATA)/ycsb.json --plot $(DATA)/ycsb.png
 	target/dist/saki-bench index --json $(DATA)/index.json --plot $(DATA)/index.png
 	target/dist/saki-bench recovery --data $(DATA) --json $(DATA)/recovery.json --plot $(DATA)/recovery.png
+
+# The contract and the benchmark of the fabric over RDMA, on one and two hosts.
+test-rdma:
+	$(CARGO) build -p saki-nodes
+	$(CARGO) build -p saki-fabric --example contract
+	tools/rdma/test
 
 demo:
 	$(CARGO) build --release

@@ -12,6 +12,8 @@
 //!
 //!      tcp: a wire only; reads are served by the peer's port
 //!      shm: files in memory that both processes map
+//!    verbs: RDMA: rings that the device writes, regions that it reads
+//!      sim: nodes of one thread, over a network that obeys a seed
 //! ```
 //!
 //! # Words
@@ -48,7 +50,8 @@
 //!
 //! # Where the proofs are
 //!
-//! [`contract`] is run against every transport; bytes are in `docs/fabric.md`. `unsafe` is confined to `system`.
+//! [`contract`] is run against every transport; bytes are in `docs/fabric.md`. [`SimNetwork`] runs
+//! the same links from seeds, with faults. `unsafe` is confined to `system` and to `verbs`.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
@@ -60,11 +63,11 @@ mod options;
 mod port;
 mod region;
 mod secret;
-mod socket;
 mod stream;
 #[allow(unsafe_code)]
 mod system;
 mod transport;
+mod transports;
 pub mod wire;
 
 pub use error::FabricError;
@@ -73,6 +76,6 @@ pub use options::PortOptions;
 pub use port::Port;
 pub use region::{REGION_KEY_BYTES, RegionKey, Regions};
 pub use secret::{CLUSTER_KEY_BYTES_MIN, ClusterKey, Entropy, SeededEntropy, SystemEntropy};
-pub use socket::{Shm, Tcp};
 pub use transport::Transport;
+pub use transports::{Shm, Sim, SimNetwork, SimRates, Tcp, Verbs};
 pub use wire::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION, READ_BYTES_MAX};

@@ -211,6 +211,11 @@ impl Port {
         }
     }
 
+    /// Makes a called link one that is up without a handshake, to see what it makes of what comes then.
+    pub(crate) fn assume_up(&mut self, link: LinkId) {
+        self.with(link, |link, _| link.assume_up());
+    }
+
     fn step_all(&mut self) {
         let (links, mut scene) = self.split();
         links.iter_mut().for_each(|link| link.step(&mut scene));

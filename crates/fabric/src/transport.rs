@@ -29,6 +29,10 @@ pub trait Wire: Send {
     fn read(&mut self, first: &mut [u8], rest: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize>;
     /// What to wait on; `None` if the transport knows by itself.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+    /// Which connection it is, to a transport that knows by itself.
+    fn connection(&self) -> u64 {
+        0
+    }
 }
 
 /// What became of a read that was asked for.
@@ -94,8 +98,12 @@ pub trait Transport: Send {
     fn connect(&mut self, address: &str) -> Result<Box<dyn Wire>, FabricError>;
     /// A connection that a peer has begun.
     fn accept(&mut self) -> Option<Box<dyn Wire>>;
-    /// Makes the called side's half of a direct way; `None` if the transport has none.
-    fn attach(&mut self, arena: Option<&Arc<Arena>>) -> Result<Option<Box<dyn Attachment>>, FabricError>;
+    /// Makes the called side's half of a direct way beside the wire; `None` if the transport has none.
+    fn attach(
+        &mut self,
+        wire: &dyn Wire,
+        arena: Option<&Arc<Arena>>,
+    ) -> Result<Option<Box<dyn Attachment>>, FabricError>;
     /// Makes the caller's half for what the called side offers; gives what the called side needs to know.
     fn attach_to(
         &mut self,

@@ -14,9 +14,9 @@ mod io;
 mod join;
 mod load;
 mod merge;
-mod oltp;
 mod ooo;
 mod operators;
+mod others;
 mod planning;
 mod plot;
 mod tpch;
@@ -26,6 +26,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use saki_report::{Common, Report};
+
+use self::others::{fabric, oltp};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -64,6 +66,11 @@ enum Benchmark {
     Operators(operators::Options),
     /// Hit ratios of page replacement policies on traces
     Cache(cache::Options),
+    /// Messages and reads between two processes: operations and latency, by connections and sizes
+    Fabric(saki_nodes::Options),
+    /// The process that lends, for `fabric`
+    #[command(hide = true)]
+    FabricPeer(saki_nodes::PeerOptions),
     #[command(flatten)]
     Oltp(saki_oltp::Benchmark),
 }
@@ -82,6 +89,8 @@ fn main() -> ExitCode {
         Benchmark::Join(options) => join::run(&common, &options),
         Benchmark::Operators(options) => operators::run(&common, &options),
         Benchmark::Cache(options) => cache::run(&common, &options),
+        Benchmark::Fabric(options) => fabric::run(&common, &options),
+        Benchmark::FabricPeer(options) => return exit(saki_nodes::serve(&options)),
         Benchmark::Oltp(benchmark) => oltp::run(&common, &benchmark),
     };
     exit(outcome.and_then(|report: Report| report.finish(&common)))

@@ -48,7 +48,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 27] = [
+const LAYERS: [(&str, &[&str]); 28] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -85,6 +85,7 @@ const LAYERS: [(&str, &[&str]); 27] = [
         ],
     ),
     ("saki-report", &[]),
+    ("saki-nodes", &["saki-base", "saki-io", "saki-fabric", "saki-report"]),
     ("saki-oltp", &["saki-base", "saki-io", "saki-log", "saki-mvcc", "saki-report"]),
     (
         "saki-bench",
@@ -92,6 +93,7 @@ const LAYERS: [(&str, &[&str]); 27] = [
             "saki-base",
             "saki-io",
             "saki-report",
+            "saki-nodes",
             "saki-oltp",
             "saki-page",
             "saki-volume",
@@ -108,6 +110,7 @@ const LAYERS: [(&str, &[&str]); 27] = [
         &[
             "saki-base",
             "saki-io",
+            "saki-fabric",
             "saki-log",
             "saki-mvcc",
             "saki-page",

@@ -15,6 +15,8 @@
 //! | [`logs::log`] | edits of a log's device | no record comes out that was not put in, and there is no gap |
 //! | [`logs::record`] | a transaction's record | no panic; what is read, written and read again is the same |
 //! | [`messages::frontend`] | what a client of the server sends | no panic; no message reaches beyond its bytes |
+//! | [`fabric::wire`], [`fabric::frames`] | what a peer sends | no panic; the link is down at the end |
+//! | [`fabric::ring`] | edits of a ring of messages | no panic, no message longer than may be |
 //! | [`values::text`] | a value as text | no panic; what is read is printed and read again |
 //!
 //! Nothing here allocates or runs without a bound: a target that only grows slow hides its faults.
@@ -23,6 +25,7 @@
 
 pub mod columns;
 mod damage;
+pub mod fabric;
 mod input;
 pub mod logs;
 pub mod messages;
@@ -40,7 +43,7 @@ pub struct Target {
 }
 
 /// All targets; `fuzz/fuzz_targets` has a file for each.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 15] = [
     Target { name: "leaf", body: pages::leaf, seeds: pages::leaf_seeds },
     Target { name: "inner", body: pages::inner, seeds: pages::inner_seeds },
     Target { name: "overflow", body: pages::overflow, seeds: pages::overflow_seeds },
@@ -52,5 +55,8 @@ pub const TARGETS: [Target; 12] = [
     Target { name: "log", body: logs::log, seeds: logs::log_seeds },
     Target { name: "record", body: logs::record, seeds: logs::record_seeds },
     Target { name: "frontend", body: messages::frontend, seeds: messages::frontend_seeds },
+    Target { name: "fabric_wire", body: fabric::wire, seeds: fabric::wire_seeds },
+    Target { name: "fabric_frames", body: fabric::frames, seeds: fabric::frames_seeds },
+    Target { name: "fabric_ring", body: fabric::ring, seeds: fabric::ring_seeds },
     Target { name: "text", body: values::text, seeds: values::text_seeds },
 ];

@@ -5,6 +5,7 @@
 mod cases;
 mod client;
 mod faults;
+pub mod hostile;
 mod pattern;
 mod subject;
 
@@ -50,6 +51,7 @@ pub const CASES: &[(&str, Case)] = &[
 /// Tells the subject to end.
 pub fn quit(world: &mut dyn World) {
     let mut client = client::Client::new(world);
-    let token = client.send(vec![subject::command::QUIT]);
-    let _ = client.completion(token);
+    client.send(vec![subject::command::QUIT]);
+    // Until it has gone: what was sent just before a link ends may be lost.
+    client.down();
 }

@@ -105,7 +105,8 @@ impl Link {
 
     /// The caller is known: it is offered a direct way, if there is one.
     fn offer(&mut self, theirs: Hello, scene: &mut Scene<'_>) -> Result<(), FabricError> {
-        let Some(attachment) = scene.transport.attach(scene.options.arena.as_ref())? else {
+        let Some(stream) = &self.stream else { return Ok(()) };
+        let Some(attachment) = scene.transport.attach(stream.wire(), scene.options.arena.as_ref())? else {
             self.up(theirs, scene);
             self.put(Kind::Ready, 0, &[]);
             return Ok(());

@@ -60,13 +60,13 @@ impl Mapping {
         Ok(Self { start: NonNull::new(start.cast()).expect("mmap returned null"), bytes, writable })
     }
 
-    /// Memory that nobody else knows.
-    #[cfg(test)]
+    /// Memory that no other process knows.
     pub fn private(bytes: usize) -> io::Result<Self> {
         Self::new(file_in_memory(bytes)?.as_fd(), bytes, true)
     }
 
-    fn pointer(&self) -> *mut u8 {
+    /// Where it begins.
+    pub fn pointer(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 

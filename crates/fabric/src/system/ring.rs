@@ -141,6 +141,11 @@ impl Ring {
         self.head_word(memory).store(self.position, Ordering::Release);
     }
 
+    /// Bytes that this side has sent or taken so far.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
     fn head_word<'m>(&self, memory: &'m Mapping) -> &'m AtomicU64 {
         memory.word(self.base + HEAD)
     }

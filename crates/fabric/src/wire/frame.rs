@@ -74,7 +74,7 @@ impl Kind {
         Self::NotOpened,
     ];
 
-    fn from_byte(byte: u8) -> Option<Self> {
+    pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte).checked_sub(1)?).copied()
     }
 

@@ -7,4 +7,5 @@ mod tcp;
 mod wire;
 
 pub use shm::Shm;
-pub use tcp::Tcp;
+pub use sockets::Sockets;
+pub use tcp::{Tcp, resolve};

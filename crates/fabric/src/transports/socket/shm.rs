@@ -61,7 +61,7 @@ impl Transport for Shm {
         self.sockets.accept()
     }
 
-    fn attach(&mut self, _: Option<&Arc<Arena>>) -> Result<Option<Box<dyn Attachment>>, FabricError> {
+    fn attach(&mut self, _: &dyn Wire, _: Option<&Arc<Arena>>) -> Result<Option<Box<dyn Attachment>>, FabricError> {
         let system = |error| FabricError::system("memory for rings is mapped", &error);
         let file = file_in_memory(MEMORY_BYTES).map_err(system)?;
         let memory = Mapping::new(file.as_fd(), MEMORY_BYTES, true).map_err(system)?;

@@ -53,7 +53,7 @@ impl Transport for Tcp {
         self.sockets.accept()
     }
 
-    fn attach(&mut self, _: Option<&Arc<Arena>>) -> Result<Option<Box<dyn Attachment>>, FabricError> {
+    fn attach(&mut self, _: &dyn Wire, _: Option<&Arc<Arena>>) -> Result<Option<Box<dyn Attachment>>, FabricError> {
         Ok(None)
     }
 

@@ -1,0 +1,15 @@
+//! Benchmarks between nodes. `fabric` measures what nodes talk over, without any device: pages that one process lends
+//! and another reads, one-sided and by asking, and messages that come back. Every page is verified by its checksum.
+//!
+//! A benchmark of two processes starts the second one itself, as another run of its own program; on two hosts,
+//! `saki-nodes` is started on each.
+
+#![forbid(unsafe_code)]
+
+mod measure;
+mod peer;
+mod run;
+mod world;
+
+pub use peer::{PeerOptions, serve};
+pub use run::{Options, Outcome, run};
