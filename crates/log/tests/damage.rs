@@ -395,6 +395,30 @@ fn what_the_caller_refuses_ends_the_recovery() {
     assert!(text.contains("timestamp 17") && text.contains("no table 5"), "{text}");
 }
 
+/// Logs are read side by side; which of two records of one timestamp is told does not depend on which came first.
+#[test]
+fn of_two_records_of_one_timestamp_always_the_same_is_told() {
+    let (devices, _) = filled_logs(3, 18, 200);
+    // What one log had in another history, put in the place of what it has.
+    let others = sim_devices(3, 18);
+    let (logs, ..) = open(&as_devices(&others), options()).unwrap();
+    for timestamp in 1..=200 {
+        logs.reserve((timestamp % 2) as usize, 50).unwrap().commit(timestamp, &payload(timestamp, 50));
+        logs.wait_durable(timestamp).unwrap();
+    }
+    logs.close().unwrap();
+    let mixed = vec![Arc::clone(&devices[0]), Arc::clone(&others[1]), Arc::clone(&devices[2])];
+    let mut told = None;
+    for _ in 0..30 {
+        let looked = Logs::inspect(as_devices(&mixed), &options(), Range::default(), &|_| {});
+        let error = looked.expect_err("two records of one timestamp");
+        let LogError::Inconsistent { log, offset, ref expected, ref found, .. } = error else { panic!("{error}") };
+        assert_eq!(expected, "each timestamp once");
+        let this = (log, offset, found.clone());
+        assert_eq!(*told.get_or_insert_with(|| this.clone()), this);
+    }
+}
+
 #[test]
 fn a_record_that_the_caller_refuses_is_told_with_its_place() {
     let devices = memory_devices(2, 12);

@@ -195,13 +195,31 @@ fn read_all(
         let threads: Vec<_> = scanned.iter().map(|scanned| scope.spawn(move || replay(common, scanned))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect::<Vec<_>>()
     });
-    let replayed = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let replayed = results.into_iter().collect::<Result<Vec<_>, _>>();
+    // Which of two records of one timestamp was found to be the second is chance.
+    let again = |error| one_by_one(&common, scanned).err().unwrap_or(error);
+    let replayed = replayed.map_err(again)?;
     // The threads have ended: plain loads.
     let proven = common.proven.load(Ordering::Relaxed);
     let cut = common.cut.load(Ordering::Relaxed);
     let after = plan.after.max(cut);
     let reach = plan.reach(&common.seen.lock(), proven, after);
     Ok(Read { identity, replayed, reach, proven, cut, after, refused: common.refused })
+}
+
+/// Reads logs that gave an error again, in their order: then the first error is always the same.
+fn one_by_one(common: &Common<'_>, scanned: &[Scanned]) -> Result<(), LogError> {
+    let alone = Common {
+        identity: common.identity,
+        plan: common.plan,
+        proven: AtomicU64::new(0),
+        cut: AtomicU64::new(0),
+        seen: Mutex::default(),
+        refused: Refused::default(),
+        progress: &|_| {},
+        apply: None,
+    };
+    scanned.iter().try_for_each(|scanned| replay(&alone, scanned).map(drop))
 }
 
 impl Read {
