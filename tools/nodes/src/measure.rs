@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use saki_base::bytes::checksum;
-use saki_base::{Arena, ArenaFrame, Buffer, Random};
+use saki_base::{AlignedBuffer, Arena, Buffer, Random};
 use saki_fabric::{Completion, Event, LinkId, Port, RegionKey};
 use saki_io::Wait;
 
@@ -53,7 +53,7 @@ pub struct Requester {
     port: Port,
     links: Vec<LinkId>,
     key: RegionKey,
-    frames: Vec<ArenaFrame>,
+    buffers: Vec<Buffer>,
     region_bytes: u64,
     /// Checksums of the region's pages, by their size.
     checksums: HashMap<usize, Vec<u64>>,
@@ -68,7 +68,12 @@ impl Requester {
         frame_bytes: usize,
         region_bytes: u64,
     ) -> Result<Self, String> {
-        let (arena, frames) = Arena::new(frames as u32, frame_bytes).map_err(|error| error.to_string())?;
+        let whole = frame_bytes.next_multiple_of(4096);
+        let (arena, frames) = Arena::new(frames as u32, whole).map_err(|error| error.to_string())?;
+        // A read fills its buffer: pages that are smaller than frames have buffers of their own.
+        let small = |_| Buffer::Aligned(AlignedBuffer::new(frame_bytes));
+        let frames = frames.into_iter().map(Buffer::Frame);
+        let buffers = if whole == frame_bytes { frames.collect() } else { frames.map(small).collect() };
         let mut port = open(transport, 2, |options| options.arena = Some(arena))?;
         let links: Vec<_> = (0..connections).map(|_| port.connect(address)).collect();
         for link in &links {
@@ -90,7 +95,7 @@ impl Requester {
                 }
             }
         }
-        Ok(Self { port, links, key: keys[0], frames, region_bytes, checksums: HashMap::new() })
+        Ok(Self { port, links, key: keys[0], buffers, region_bytes, checksums: HashMap::new() })
     }
 
     fn expected(&mut self, bytes: usize) -> &[u64] {
@@ -175,8 +180,7 @@ impl Run {
         match self.case.way {
             Way::Read => {
                 self.wanted.insert(self.next, (index, page, at));
-                let frame = requester.frames.pop().expect("there is a frame for everything in flight");
-                let buffer = Buffer::Frame(frame);
+                let buffer = requester.buffers.pop().expect("there is a buffer for everything in flight");
                 requester.port.read(link, self.next, &requester.key, page * bytes as u64, buffer);
             }
             Way::Ask => {
@@ -203,11 +207,11 @@ impl Run {
     /// The link of an operation that has ended.
     fn ended(&mut self, requester: &mut Requester, event: Event) -> Result<Option<usize>, String> {
         let (index, page, at, sum) = match event {
-            Event::Completed(Completion { token, buffer: Some(Buffer::Frame(frame)), result, .. }) => {
+            Event::Completed(Completion { token, buffer: Some(buffer), result, .. }) => {
                 result.map_err(|error| error.to_string())?;
                 let (index, page, at) = self.wanted.remove(&token).ok_or("a read ended twice")?;
-                let sum = checksum(&frame);
-                requester.frames.push(frame);
+                let sum = checksum(&buffer);
+                requester.buffers.push(buffer);
                 (index, page, at, Some(sum))
             }
             Event::Completed(Completion { result, .. }) => {

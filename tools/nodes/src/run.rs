@@ -71,7 +71,7 @@ pub fn run(common: &Common, options: &Options) -> Result<Outcome, String> {
                     &peer.address,
                     connections,
                     connections * depth,
-                    bytes.next_multiple_of(4096),
+                    bytes,
                     u64::from(megabytes) << 20,
                 )?;
                 let mut random = Random::new(common.seed);
