@@ -64,4 +64,7 @@ targets! {
     segment 30_000,
     frontend 30_000,
     text 30_000,
+    fabric_frames 30_000,
+    fabric_ring 30_000,
+    fabric_wire 30_000,
 }

@@ -143,7 +143,9 @@ async fn cursors_give_rows_when_they_are_asked() {
 async fn locks_are_waited_for_as_long_as_lock_timeout_says() {
     let server = TestServer::start();
     let (holder, waiter) = (server.client().await, server.client().await);
-    holder.batch_execute("CREATE TABLE t (id int PRIMARY KEY); BEGIN; LOCK TABLE t IN SHARE MODE").await.unwrap();
+    // Apart, since BEGIN takes in what its message did before.
+    holder.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    holder.batch_execute("BEGIN; LOCK TABLE t IN SHARE MODE").await.unwrap();
     waiter.batch_execute("SET lock_timeout = '50ms'").await.unwrap();
     assert_eq!(code(waiter.simple_query("INSERT INTO t VALUES (1)").await), "55P03");
     // Local to a transaction, and over with it.

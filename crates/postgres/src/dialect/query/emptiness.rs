@@ -151,14 +151,6 @@ mod tests {
             ("(select 1 where true) + 1", "2"),
             ("(select 1 where false) + 1", "NULL"),
         ]);
-        check(
-            &[
-                ("SELECT a, (SELECT 7 WHERE t.a = 2) FROM t", "1|NULL 2|7"),
-                ("SELECT a, (SELECT 7 WHERE t.a = 2) IS NULL FROM t", "1|true 2|false"),
-                ("SELECT a FROM t WHERE (SELECT t.a WHERE t.a = 2) IS NULL", "1"),
-            ],
-            |sql| sorted(&sql.replace("FROM t", "FROM (SELECT 1 AS a UNION ALL SELECT 2) AS t")),
-        );
     }
 
     #[test]
