@@ -39,6 +39,7 @@ pub mod plan_cache;
 mod provider;
 mod settings;
 
+pub use access::push_filters::PushFilters;
 pub use cost::text::seconds;
 pub use cost::{CostModel, Estimate};
 pub use execution::progress::QueryProgress;

@@ -10,7 +10,9 @@ use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerRule};
 use datafusion::prelude::SessionConfig;
 
-use saki_plan::{ImpliedConditions, IndexJoinRule, MergeFilters, NativeRule, OrderedPlanner, Settings, YieldingJoins};
+use saki_plan::{
+    ImpliedConditions, IndexJoinRule, MergeFilters, NativeRule, OrderedPlanner, PushFilters, Settings, YieldingJoins,
+};
 use saki_postgres::{Operators, dialect, pg_catalog};
 
 /// What a sort keeps back at most, to merge what it has spilled.
@@ -33,8 +35,9 @@ pub fn new_state() -> SessionState {
     options.sql_parser.enable_subquery_sort_elimination = false;
     options.execution.parquet.schema_force_view_types = false;
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new().rules;
-    // It tells columns of a projection apart by their names alone; the logical rule has pushed what can be pushed.
-    rules.retain(|rule| rule.name() != "FilterPushdown");
+    for rule in rules.iter_mut().filter(|rule| rule.name() == "FilterPushdown") {
+        *rule = Arc::new(PushFilters);
+    }
     let after = rules.iter().position(|rule| rule.name() == "join_selection").map_or(0, |position| position + 1);
     rules.insert(after, Arc::new(IndexJoinRule));
     let mut logical_rules = Optimizer::new().rules;
