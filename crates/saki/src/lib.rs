@@ -11,7 +11,7 @@
 //! database is one file or block device; SQL is PostgreSQL's dialect; results are Arrow batches.
 //!
 //! ```
-//! use saki::{CreateOptions, Database};
+//! use saki::{CreateOptions, Database, Session};
 //!
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("orders.saki");
