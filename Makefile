@@ -42,7 +42,7 @@ unit: build-all
 
 # The lock-free parts under a model checker, which tries all interleavings.
 models:
-	RUSTFLAGS="--cfg saki_loom" CARGO_TARGET_DIR=target/models $(CARGO) test --release -p saki-log -p saki-mvcc --lib loom
+	RUSTFLAGS="--cfg saki_loom" CARGO_TARGET_DIR=target/models $(CARGO) test --release -p saki-log -p saki-mvcc -p saki-volume --lib loom
 
 # The whole database from seeds.
 sim:

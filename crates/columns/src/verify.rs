@@ -196,9 +196,9 @@ fn read_runs<'r>(
     let (mut next, mut pending) = (0, 0);
     while next < runs.len() || pending > 0 {
         while let Some((_, _, run)) = runs.get(next) {
-            match lane.try_read(&share, run.first_page, run.bytes as usize, next as u64) {
+            match lane.try_read(&share, run.first_page, run.bytes as usize, run.checksum, next as u64) {
                 Ok(()) => pending += 1,
-                Err(Refusal::Busy) => break,
+                Err(Refusal::Busy(_)) => break,
                 Err(Refusal::Unmapped) => {
                     let device = volume.device_name();
                     let message = format!("{} is not in the chunk map", run.first_page);

@@ -1,6 +1,7 @@
 //! The boundary: a device opens lanes; a lane takes operations and gives back
 //! completions. Every implementation passes the suite in `contract`.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -110,7 +111,21 @@ pub trait Lane: Send {
     /// Operations accepted and not yet returned.
     fn in_flight(&self) -> usize;
     fn waker(&self) -> Arc<dyn Waker>;
+    /// Serves another device on this lane too: one ring, one wait for both. The number it has from then on in
+    /// [`Self::submit_to`]; `None` if it needs a lane of its own.
+    fn join(&mut self, _partner: &Partner) -> Option<u32> {
+        None
+    }
+    /// As [`Self::submit`], for a device that has joined; 0 is the lane's own.
+    fn submit_to(&mut self, file: u32, operation: Operation) {
+        assert_eq!(file, 0, "no device has joined this lane");
+        self.submit(operation);
+    }
 }
+
+/// What a device gives of itself to a lane that it may [join](Lane::join).
+/// Only its own backend knows what it is.
+pub struct Partner(pub(crate) Box<dyn Any + Send + Sync>);
 
 /// Something that completes reads and writes asynchronously.
 pub trait Device: Send + Sync {
@@ -125,6 +140,10 @@ pub trait Device: Send + Sync {
     /// Opens a lane; `arena` is registered with it where the backend can. A lane drains its
     /// operations when dropped, so that no buffer is freed under the device.
     fn open_lane(&self, arena: Option<&Arc<Arena>>) -> Result<Box<dyn Lane>, DeviceError>;
+    /// For lanes of other devices to serve this one as well; `None` if it has to have its own.
+    fn partner(&self) -> Option<Partner> {
+        None
+    }
 }
 
 /// What a backend checks of every operation before the system sees it, so

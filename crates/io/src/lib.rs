@@ -19,6 +19,7 @@
 //!
 //! - **device**: something that completes reads and writes asynchronously.
 //! - **lane**: one thread's private path to it. Operations go in by `submit`, completions come out by `poll`.
+//! - **lanes**: one thread's ways to several devices, with one wait for all of them; files share one ring.
 //! - **operation**: a read, a write or a flush with a token of the caller's; a **completion** is its end.
 //! - **depth**: requests in flight at once. **knee**: the depth from which more brings no more throughput.
 //! - **share**: one query's claim on a device's depth.
@@ -55,19 +56,20 @@ pub mod contract;
 pub mod device;
 mod file;
 mod governor;
-mod inbox;
+mod in_flight;
+mod lanes;
 mod modeled;
 mod open;
 mod profile;
 mod sim;
-mod slab;
 mod system;
 mod threads;
 mod uring;
 
-pub use device::{Completion, Device, DeviceError, Lane, Operation, OperationKind, Wait, Waker};
+pub use device::{Completion, Device, DeviceError, Lane, Operation, OperationKind, Partner, Wait, Waker};
 pub use file::{Backend, DeviceOptions};
 pub use governor::{DEPTH_MAX, Governor, Share};
+pub use lanes::Lanes;
 pub use modeled::{Model, ModelError, ModelOptions, ModeledDevice};
 pub use open::open_device;
 pub use profile::{

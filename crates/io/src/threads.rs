@@ -23,9 +23,9 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 use saki_base::Arena;
 
-use crate::device::{Completion, Device, DeviceError, Lane, Operation, OperationKind, Wait, Waker};
+use crate::device::{Completion, Device, DeviceError, Lane, Operation, OperationKind, Partner, Wait, Waker};
 use crate::file::DeviceFile;
-use crate::inbox::Inbox;
+use crate::in_flight::Inbox;
 
 /// Threads used when nobody says how many.
 pub const THREADS_DEFAULT: usize = 64;
@@ -67,12 +67,12 @@ impl Device for ThreadsDevice {
     }
 
     fn open_lane(&self, _arena: Option<&Arc<Arena>>) -> Result<Box<dyn Lane>, DeviceError> {
-        Ok(Box::new(ThreadsLane {
-            pool: Arc::clone(&self.pool),
-            inbox: Inbox::new(),
-            queued: Vec::new(),
-            in_flight: 0,
-        }))
+        let own = Served { pool: Arc::clone(&self.pool), queued: Vec::new() };
+        Ok(Box::new(ThreadsLane { served: vec![own], inbox: Inbox::new(), in_flight: 0 }))
+    }
+
+    fn partner(&self) -> Option<Partner> {
+        Some(Partner(Box::new(Arc::clone(&self.pool))))
     }
 }
 
@@ -197,24 +197,43 @@ impl Shared {
 }
 
 struct ThreadsLane {
-    pool: Arc<Pool>,
+    /// The lane's own device, and those that have joined it.
+    served: Vec<Served>,
     inbox: Arc<Inbox>,
-    queued: Vec<Operation>,
     in_flight: usize,
+}
+
+struct Served {
+    pool: Arc<Pool>,
+    queued: Vec<Operation>,
 }
 
 impl Lane for ThreadsLane {
     fn submit(&mut self, operation: Operation) {
+        self.submit_to(0, operation);
+    }
+
+    fn submit_to(&mut self, file: u32, operation: Operation) {
         self.in_flight += 1;
-        match self.pool.shared.file.check(&operation) {
-            Ok(()) => self.queued.push(operation),
+        let served = &mut self.served[file as usize];
+        match served.pool.shared.file.check(&operation) {
+            Ok(()) => served.queued.push(operation),
             Err(error) => self.inbox.put(operation.complete(Err(error))),
         }
     }
 
+    fn join(&mut self, partner: &Partner) -> Option<u32> {
+        let pool = partner.0.downcast_ref::<Arc<Pool>>()?;
+        let known = self.served.iter().position(|served| Arc::ptr_eq(&served.pool, pool));
+        Some(known.unwrap_or_else(|| {
+            self.served.push(Served { pool: Arc::clone(pool), queued: Vec::new() });
+            self.served.len() - 1
+        }) as u32)
+    }
+
     fn flush_submissions(&mut self) {
-        if !self.queued.is_empty() {
-            self.pool.enqueue(&mut self.queued, &self.inbox);
+        for served in self.served.iter_mut().filter(|served| !served.queued.is_empty()) {
+            served.pool.enqueue(&mut served.queued, &self.inbox);
         }
     }
 

@@ -72,7 +72,7 @@ impl PageLane for Finished {
         memory: ArenaFrame,
         token: u64,
     ) -> Result<(), (ArenaFrame, Refusal)> {
-        self.0.push(PageRead { token, memory, result: Ok(()) });
+        self.0.push(PageRead { token, memory, result: Ok(()), from_copy: false });
         Ok(())
     }
     fn poll(&mut self, _wait: Option<Duration>, finished: &mut Vec<PageRead>) -> usize {

@@ -6,13 +6,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use saki_base::{ArenaFrame, PageRef, checksum};
+use saki_base::{ArenaFrame, DeviceId, PageRef, checksum};
 
 use crate::arrival::{Arrival, Mailbox, PageError};
 use crate::cache::{CacheReader, PageCache, PageGuard};
 use crate::loading::{Begin, Waiter};
 use crate::store::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};
 
+/// How long a port waits before it asks again for a page whose copy was damaged.
+const REPAIR_RETRY: Duration = Duration::from_micros(100);
 /// How long a blocking read waits for a frame that nobody gives up.
 const EXHAUSTED_AFTER: Duration = Duration::from_secs(10);
 
@@ -25,8 +27,9 @@ pub enum Request {
     Queued,
     /// On its way already, for another port; an [`Arrival`] follows all the same.
     Shared,
-    /// Not now: the governor or the cache allows no further request. Ask again after an arrival.
-    Busy,
+    /// Not now: the governor of this device, or where it is `None` the cache, allows no further request. Ask again
+    /// after an arrival.
+    Busy(Option<DeviceId>),
 }
 
 /// A read of this port in flight.
@@ -51,6 +54,10 @@ pub struct PagePort {
     set_aside: Vec<Arrival>,
     /// Requests refused by the store: reported at the next poll.
     failed: Vec<Arrival>,
+    /// Reads, by lane token, whose copy was not what it should be: to be read from their homes.
+    again: Vec<(u64, ArenaFrame)>,
+    /// On whose behalf: that of whoever had a damaged copy of it, and that bounds itself.
+    repairs: Arc<IoShare>,
 }
 
 impl PagePort {
@@ -70,6 +77,8 @@ impl PagePort {
             finished: Vec::new(),
             set_aside: Vec::new(),
             failed: Vec::new(),
+            again: Vec::new(),
+            repairs: IoShare::new(u32::MAX),
         })
     }
 
@@ -92,7 +101,7 @@ impl PagePort {
         let Some(memory) = self.cache.take_memory() else {
             // Whoever joined in the meantime is told to look again.
             self.abandon(page);
-            return Request::Busy;
+            return Request::Busy(None);
         };
         let lane_token = self.occupy(InFlight { page, token });
         let Err((memory, refusal)) = self.lane.try_read(share, page.address, memory, u64::from(lane_token)) else {
@@ -101,9 +110,9 @@ impl PagePort {
         self.vacate(lane_token);
         self.cache.give_back(memory);
         match refusal {
-            Refusal::Busy => {
+            Refusal::Busy(device) => {
                 self.abandon(page);
-                Request::Busy
+                Request::Busy(Some(device))
             }
             Refusal::Unmapped => {
                 let reason = "its chunk is not mapped to any device".to_owned();
@@ -147,19 +156,38 @@ impl PagePort {
         arrivals.append(&mut self.failed);
         self.mailbox.take_into(arrivals);
         let wait = if arrivals.len() > before { None } else { wait };
+        let wait = if self.again.is_empty() { wait } else { self.read_again(arrivals, wait) };
         let mut finished = std::mem::take(&mut self.finished);
         self.lane.poll(wait, &mut finished);
         for read in finished.drain(..) {
-            let arrival = self.complete(read);
-            arrivals.push(arrival);
+            arrivals.extend(self.complete(read));
         }
         self.finished = finished;
         self.mailbox.take_into(arrivals);
         arrivals.len() - before
     }
 
-    /// Verifies a page against its parent's promise and lets everybody have it.
-    fn complete(&mut self, read: PageRead) -> Arrival {
+    /// Reads pages from their homes whose copies were damaged; returns how long may be waited.
+    #[cold]
+    fn read_again(&mut self, arrivals: &mut Vec<Arrival>, wait: Option<Duration>) -> Option<Duration> {
+        for (token, memory) in std::mem::take(&mut self.again) {
+            let page = self.in_flight[token as usize].page;
+            match self.lane.try_read(&self.repairs, page.address, memory, token) {
+                Ok(()) => {}
+                Err((memory, Refusal::Busy(_))) => self.again.push((token, memory)),
+                Err((memory, Refusal::Unmapped)) => {
+                    let error =
+                        StoreError { device: self.store.describe(page.address), message: "unmapped".to_owned() };
+                    arrivals.extend(self.complete(PageRead { token, memory, result: Err(error), from_copy: false }));
+                }
+            }
+        }
+        if self.again.is_empty() { wait } else { wait.map(|wait| wait.min(REPAIR_RETRY)) }
+    }
+
+    /// Verifies a page against its parent's promise and lets everybody have it. `None` if it was read from a copy that
+    /// was not what it should be: then it is read once more.
+    fn complete(&mut self, read: PageRead) -> Option<Arrival> {
         let InFlight { page, token } = self.in_flight[read.token as usize];
         assert_eq!(
             read.memory.len(),
@@ -167,17 +195,22 @@ impl PagePort {
             "{} came in a frame of another size",
             page.address
         );
-        self.vacate(read.token as u32);
         let result = match read.result {
             Ok(()) => self.verify(page, &read.memory),
             Err(error) => Err(PageError::Unreadable { page, reason: error.to_string() }),
         };
+        if read.from_copy && result.is_err() {
+            self.store.distrust_copy(page.address);
+            self.again.push((read.token, read.memory));
+            return None;
+        }
+        self.vacate(read.token as u32);
         match &result {
             Ok(()) => self.cache.admit(page, read.memory),
             Err(_) => self.cache.give_back(read.memory),
         }
         self.cache.loading.finish(page.address, |token| Arrival { token, page, result: result.clone() });
-        Arrival { token, page, result }
+        Some(Arrival { token, page, result })
     }
 
     fn verify(&self, page: PageRef, memory: &ArenaFrame) -> Result<(), PageError> {
@@ -210,10 +243,10 @@ impl PagePort {
                     Ok(()) => asked_since = Instant::now(),
                     Err(error) => break Err(error),
                 },
-                Request::Busy if asked_since.elapsed() > EXHAUSTED_AFTER => {
+                Request::Busy(_) if asked_since.elapsed() > EXHAUSTED_AFTER => {
                     break Err(PageError::Exhausted { page, frames: self.cache.frames() });
                 }
-                Request::Busy => {
+                Request::Busy(_) => {
                     self.poll(Some(Duration::from_micros(100)), &mut others);
                 }
             }
@@ -235,9 +268,14 @@ impl PagePort {
         }
     }
 
+    /// Devices that pages lie on.
+    pub fn devices(&self) -> usize {
+        self.store.devices()
+    }
+
     /// Reads of this port that the device has not finished.
     pub fn in_flight(&self) -> usize {
-        self.lane.in_flight()
+        self.lane.in_flight() + self.again.len()
     }
 
     /// Ends a waiting `poll` from another thread.
@@ -253,7 +291,7 @@ impl Drop for PagePort {
     /// Waits for the device: other ports may be waiting for reads that this one started.
     fn drop(&mut self) {
         let mut ignored = Vec::new();
-        while self.lane.in_flight() > 0 {
+        while self.in_flight() > 0 {
             self.poll(Some(Duration::from_millis(100)), &mut ignored);
             ignored.clear();
         }

@@ -3,9 +3,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use saki_base::{Arena, ArenaFrame, PageAddress, PageSize};
+use saki_base::{Arena, ArenaFrame, DeviceId, PageAddress, PageSize};
 
 /// Source of pages: opens one lane per thread.
 pub trait PageStore: Send + Sync {
@@ -14,6 +15,12 @@ pub trait PageStore: Send + Sync {
     fn open_lane(&self, arena: &Arc<Arena>) -> Result<Box<dyn PageLane>, StoreError>;
     /// The device a page lies on, for messages.
     fn describe(&self, address: PageAddress) -> String;
+    /// Devices that pages lie on.
+    fn devices(&self) -> usize {
+        1
+    }
+    /// What a page was read from was a copy, and not what it should be: it is read from its home from now on.
+    fn distrust_copy(&self, _address: PageAddress) {}
 }
 
 /// Interrupts a lane's `poll` from another thread.
@@ -24,7 +31,8 @@ pub trait PageWaker: Send + Sync {
 /// One thread's private way to the pages.
 pub trait PageLane: Send {
     /// Starts reading a page into `memory`. `Err` hands it back: the governor
-    /// of the page's device allows no further request now (`Busy`; it is allowed again after some completion), or the
+    /// of the page's device allows no further request now (`Busy`, which names the device; it is allowed again after
+    /// some completion), or the
     /// address is unmapped (`Unmapped`). `share` says on whose behalf, for fairness between queries.
     fn try_read(
         &mut self,
@@ -42,7 +50,8 @@ pub trait PageLane: Send {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    Busy,
+    /// The device takes no more now.
+    Busy(DeviceId),
     Unmapped,
 }
 
@@ -51,20 +60,70 @@ pub struct PageRead {
     pub token: u64,
     pub memory: ArenaFrame,
     pub result: Result<(), StoreError>,
+    /// It came from a copy: what it is worth is not what its home is worth.
+    pub from_copy: bool,
 }
+
+/// Devices that a store may have.
+const DEVICES: usize = 64;
 
 /// One query's share of every device's allowance. Requests are counted on it so that
 /// a governor can divide its allowance fairly between the queries that are active.
 pub struct IoShare {
-    /// Requests in flight on behalf of this share.
-    pub in_flight: std::sync::atomic::AtomicU32,
+    /// Requests in flight on behalf of this share, by device: a slow one with many does not use up what a fast one
+    /// allows.
+    on_device: [AtomicU32; DEVICES],
+    /// The highest device that has had any.
+    highest: AtomicU32,
+    /// Requests in flight at all devices together, counted where they are bounded.
+    bounded: AtomicU32,
     /// Upper bound asked for by the user (`saki.max_in_flight`); `u32::MAX` for none, 1 for in-order execution.
     pub max_in_flight: u32,
 }
 
 impl IoShare {
     pub fn new(max_in_flight: u32) -> Arc<Self> {
-        Arc::new(Self { in_flight: 0.into(), max_in_flight })
+        let (highest, bounded) = (AtomicU32::new(0), AtomicU32::new(0));
+        Arc::new(Self { on_device: [const { AtomicU32::new(0) }; DEVICES], highest, bounded, max_in_flight })
+    }
+
+    /// Requests in flight at a device, to be counted by whoever admits them.
+    #[inline]
+    pub fn on_device(&self, device: DeviceId) -> &AtomicU32 {
+        &self.on_device[usize::from(device.0)]
+    }
+
+    /// A device is going to be asked: to be said once before [`Self::on_device`] counts anything of it.
+    pub fn meet(&self, device: DeviceId) {
+        self.highest.fetch_max(u32::from(device.0), Ordering::Relaxed);
+    }
+
+    /// Counts one more request, unless the share has as many as it may. To be given back by [`Self::end`].
+    #[inline]
+    pub fn begin(&self) -> bool {
+        if self.max_in_flight == u32::MAX {
+            return true;
+        }
+        let is_allowed = self.bounded.fetch_add(1, Ordering::Relaxed) < self.max_in_flight;
+        if !is_allowed {
+            self.bounded.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_allowed
+    }
+
+    /// A request that was [begun](Self::begin) has ended.
+    #[inline]
+    pub fn end(&self) {
+        if self.max_in_flight != u32::MAX {
+            let before = self.bounded.fetch_sub(1, Ordering::Relaxed);
+            assert!(before > 0, "a request has ended that was not begun");
+        }
+    }
+
+    /// Requests in flight on behalf of this share, at all devices.
+    pub fn in_flight(&self) -> u32 {
+        let highest = self.highest.load(Ordering::Relaxed) as usize;
+        self.on_device[..=highest].iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 }
 

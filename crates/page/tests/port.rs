@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use saki_base::{Arena, ArenaFrame, PageAddress, PageRef, PageSize, checksum};
+use saki_base::{Arena, ArenaFrame, DeviceId, PageAddress, PageRef, PageSize, checksum};
 use saki_page::{
     Arrival, IoShare, PageCache, PageError, PageLane, PagePort, PageRead, PageStore, PageWaker, Refusal, Request,
     StoreError,
@@ -70,7 +70,7 @@ impl PageLane for Lane {
             return Err((memory, Refusal::Unmapped));
         }
         if self.queue.len() >= self.allowance {
-            return Err((memory, Refusal::Busy));
+            return Err((memory, Refusal::Busy(DeviceId(0))));
         }
         self.queue.push_back((address, memory, token));
         Ok(())
@@ -85,7 +85,7 @@ impl PageLane for Lane {
             fill(address, &mut memory);
             let failed = StoreError { device: "memory".into(), message: "on fire".into() };
             let result = if address.0 >= 900 { Err(failed) } else { Ok(()) };
-            finished.push(PageRead { token, memory, result });
+            finished.push(PageRead { token, memory, result, from_copy: false });
         }
         count
     }
@@ -155,7 +155,7 @@ fn an_allowance_of_one_still_serves_everything() {
     while served < 500 {
         while next < 500 {
             match port.request(&share, reference(next), next) {
-                Request::Busy => break,
+                Request::Busy(_) => break,
                 Request::Cached => served += 1,
                 Request::Queued | Request::Shared => {}
             }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use saki_base::{CHUNK_BYTES, PageAddress};
+use saki_base::CHUNK_BYTES;
 
 use crate::pg_catalog::{SystemView, SystemViews};
 use saki_catalog::Result;
@@ -13,33 +13,42 @@ use saki_store::Database;
 
 /// Makes the views known.
 pub fn register(views: &SystemViews, database: &Arc<Database>) {
-    for (name, numbers, rows) in [CHUNKS, DEVICES, LOGS] {
-        let fields = std::iter::once(Field::new("device", DataType::Utf8, false))
-            .chain(numbers.iter().map(|number| Field::new(*number, DataType::Int64, true)));
+    for (name, texts, numbers, rows) in [CHUNKS, DEVICES, LOGS] {
+        let text = |text: &&str| Field::new(*text, DataType::Utf8, false);
+        let number = |number: &&str| Field::new(*number, DataType::Int64, true);
+        let fields = texts.iter().map(text).chain(numbers.iter().map(number));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         views.register(Arc::new(View { name, schema, rows, database: Arc::downgrade(database) }));
     }
 }
 
-/// A device or file, and numbers.
-type Row = (String, Vec<Option<u64>>);
+/// A device or file and other texts, and numbers.
+type Row = (Vec<String>, Vec<Option<u64>>);
 
-/// Name, columns behind the device's name, and what has the rows.
-type Definition = (&'static str, &'static [&'static str], fn(&Database) -> Vec<Row>);
+/// Name, columns of text, columns of numbers, and what has the rows.
+type Definition = (&'static str, &'static [&'static str], &'static [&'static str], fn(&Database) -> Vec<Row>);
 
 /// Pieces of 1 MiB in which space is given out and moved.
-const CHUNKS: Definition = ("chunks", &["chunk", "slot", "live_pages", "live_bytes"], chunks);
+const CHUNKS: Definition = (
+    "chunks",
+    &["device"],
+    &["chunk", "slot", "live_pages", "live_bytes", "device_number", "copy_device", "copy_slot"],
+    chunks,
+);
 
 const DEVICES: Definition = (
     "devices",
+    &["device", "class", "role", "state"],
     &[
+        "number",
         "page_bytes",
         "total_bytes",
         "used_bytes",
         "free_bytes",
         "pending_bytes",
-        "scratch_bytes",
+        "journal_bytes",
         "chunks",
+        "copies",
         "live_pages",
         "generation",
         "reads_in_flight",
@@ -51,6 +60,7 @@ const DEVICES: Definition = (
 /// Counters since the logs were opened, and sizes as they are.
 const LOGS: Definition = (
     "logs",
+    &["device"],
     &[
         "log",
         "records",
@@ -72,33 +82,48 @@ const LOGS: Definition = (
 
 fn chunks(database: &Database) -> Vec<Row> {
     let (volume, page_size) = (database.volume(), database.page_size());
-    let row = |(chunk, live): (saki_base::ChunkId, u32)| {
-        let first = PageAddress(chunk.0 * page_size.pages_per_chunk());
-        let slot = volume.locate(first).map(|location| location.offset() / CHUNK_BYTES as u64);
-        let bytes = u64::from(live) * page_size.bytes() as u64;
-        (database.device_name(), vec![Some(chunk.0), slot, Some(u64::from(live)), Some(bytes)])
+    let row = |chunk: saki_store::PublishedChunk| {
+        let bytes = u64::from(chunk.live_pages) * page_size.bytes() as u64;
+        let numbers = vec![
+            Some(chunk.chunk.0),
+            Some(chunk.home.slot),
+            Some(u64::from(chunk.live_pages)),
+            Some(bytes),
+            Some(u64::from(chunk.home.device.0)),
+            chunk.copy.map(|copy| u64::from(copy.device.0)),
+            chunk.copy.map(|copy| copy.slot),
+        ];
+        (vec![volume.name_of(chunk.home.device)], numbers)
     };
-    volume.live_pages().into_iter().map(row).collect()
+    volume.published_chunks().into_iter().map(row).collect()
 }
 
 fn devices(database: &Database) -> Vec<Row> {
     let volume = database.volume();
-    let (stats, governor) = (volume.stats(), volume.governor());
-    let slots = |slots: u64| slots * CHUNK_BYTES as u64;
-    let numbers = [
-        database.page_size().bytes() as u64,
-        slots(stats.total_slots),
-        stats.used_bytes,
-        slots(stats.free_slots),
-        slots(stats.pending_slots),
-        slots(stats.scratch_slots),
-        stats.chunks,
-        stats.live_pages,
-        volume.generation().0,
-        u64::from(governor.in_flight()),
-        u64::from(governor.limit()),
-    ];
-    vec![(database.device_name(), numbers.map(Some).to_vec())]
+    let generation = volume.generation().0;
+    let bytes = |slots: u64| slots * CHUNK_BYTES as u64;
+    let row = |device: saki_store::DeviceStatus| {
+        let slots = device.slots;
+        let numbers = [
+            u64::from(device.entry.number.0),
+            database.page_size().bytes() as u64,
+            bytes(slots.total),
+            bytes(slots.total - slots.free),
+            bytes(slots.free),
+            bytes(slots.pending),
+            bytes(device.journal_slots),
+            slots.homes,
+            slots.copies,
+            slots.live_pages,
+            generation,
+            u64::from(device.reads_in_flight),
+            u64::from(device.reads_in_flight_max),
+        ];
+        let state = device.missing.map_or_else(|| "online".to_owned(), |reason| format!("missing: {reason}"));
+        let texts = vec![device.name, device.entry.class.to_string(), device.entry.role.to_string(), state];
+        (texts, numbers.map(Some).to_vec())
+    };
+    volume.devices().into_iter().map(row).collect()
 }
 
 fn logs(database: &Database) -> Vec<Row> {
@@ -122,7 +147,7 @@ fn logs(database: &Database) -> Vec<Row> {
             engine.database.durable(),
             merged_through,
         ];
-        (directory.clone(), numbers.map(Some).to_vec())
+        (vec![directory.clone()], numbers.map(Some).to_vec())
     };
     engine.database.log_statistics().into_iter().enumerate().map(row).collect()
 }
@@ -151,14 +176,18 @@ impl SystemView for View {
 
     fn rows(&self) -> Result<RecordBatch> {
         let rows = self.database.upgrade().map(|database| (self.rows)(&database)).unwrap_or_default();
-        let device: ArrayRef = Arc::new(StringArray::from_iter_values(rows.iter().map(|(device, _)| device)));
+        let is_text = |field: &&Arc<Field>| *field.data_type() == DataType::Utf8;
+        let texts = self.schema.fields().iter().filter(is_text).count();
+        let text = |place: usize| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|(texts, _)| &texts[place])))
+        };
         let number = |place: usize| -> ArrayRef {
             let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
             let of_row = |(_, numbers): &Row| numbers.get(place).copied().flatten().map(signed);
             Arc::new(Int64Array::from_iter(rows.iter().map(of_row)))
         };
-        let numbers = (0..self.schema.fields().len() - 1).map(number);
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), std::iter::once(device).chain(numbers).collect())?)
+        let numbers = (0..self.schema.fields().len() - texts).map(number);
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), (0..texts).map(text).chain(numbers).collect())?)
     }
 }
 
@@ -174,7 +203,10 @@ mod tests {
                  reads_in_flight, reads_in_flight_max > 0 from saki.devices",
                 "true|true|true|true|0|true",
             ),
-            ("select count(*) from saki.devices", "1"),
+            (
+                "select number, class, role, state, count(*) from saki.devices group by 1, 2, 3, 4",
+                "0|standard|metadata, homes|online|1",
+            ),
         ]);
     }
 

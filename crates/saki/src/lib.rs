@@ -50,6 +50,6 @@ pub mod usage;
 pub use saki_base::PageSize;
 pub use saki_io::Backend;
 pub use saki_sql::{
-    CheckFault, CheckProgress, CheckReport, CreateOptions, Database, ErrorKind, LoadProgress, OpenOptions, Position,
-    Session, Settings, SqlError, StatementResult,
+    CheckFault, CheckProgress, CheckReport, CreateOptions, Database, DeviceClass, DeviceSpec, DeviceStatus, ErrorKind,
+    LoadProgress, OpenOptions, Position, Session, Settings, SqlError, StatementResult,
 };

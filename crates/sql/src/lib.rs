@@ -50,7 +50,7 @@ pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Setti
 pub use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use saki_store::{
     CACHE_BYTES_DEFAULT, ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions,
-    CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter, KeyChange, LOAD_MEMORY_BYTES_DEFAULT, LoadProgress,
-    MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, Snapshot,
+    CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, KeyChange,
+    LOAD_MEMORY_BYTES_DEFAULT, LoadProgress, MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, Snapshot,
 };
 pub use session::Session;

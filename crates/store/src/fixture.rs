@@ -104,7 +104,7 @@ impl Bench {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("database");
         let db = match &device {
-            None => Database::create(path, CreateOptions { page_size, open: options() }),
+            None => Database::create(path, CreateOptions { page_size, open: options(), ..CreateOptions::default() }),
             Some(device) => {
                 let volume = Volume::create(Arc::clone(device), VolumeOptions::new(page_size)).expect("created");
                 Database::start(&path, Arc::clone(device), volume, Arc::new(LogDirectory::beside(&path)), options())

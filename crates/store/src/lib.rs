@@ -46,7 +46,7 @@ pub use check::{CheckFault, CheckProgress, CheckReport};
 pub use checkpoint::{Alone, CheckpointReport};
 pub use database::sequence;
 pub use database::{
-    CACHE_BYTES_DEFAULT, CreateOptions, Database, DeviceSpeed, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions,
+    CACHE_BYTES_DEFAULT, CreateOptions, Database, DeviceSpec, DeviceSpeed, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions,
     PAGE_BYTES_DEFAULT, Snapshot,
 };
 pub use delta::Delta;
@@ -56,4 +56,5 @@ pub use load::csv::{CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter};
 pub use locks::{Stop, StopOnDrop};
 pub use merge::{ChangeSource, KeyChange, MergeReport, OnDuplicate, Pace};
 pub use reader::{BaseReader, Entry, Eyes, IndexEntries, Point, ReadView, SegmentOverlay, Short, TableReader};
+pub use saki_volume::{Class as DeviceClass, DeviceStatus, PublishedChunk};
 pub use writer::{Trees, Writer, finish_tree};

@@ -99,7 +99,7 @@ impl Fetcher {
             }
             let room = flying.count < window;
             let token = flying.launch(page, what);
-            let request = if room { self.port.request(&self.share, page, token) } else { Request::Busy };
+            let request = if room { self.port.request(&self.share, page, token) } else { Request::Busy(None) };
             let landed = match request {
                 Request::Queued | Request::Shared => {
                     flying.refused_since = None;
@@ -110,7 +110,7 @@ impl Fetcher {
                     work.push((page, what));
                     Ok(())
                 }
-                Request::Busy => {
+                Request::Busy(_) => {
                     let (page, what) = flying.take(token).expect("just launched");
                     if flying.count == 0
                         && flying.refused_since.get_or_insert_with(Instant::now).elapsed() > REFUSED_MAX
@@ -277,7 +277,7 @@ impl<T: Clone> Ahead<T> {
         while self.asked < reach.min(self.queue.len()) {
             let next = &self.queue[self.asked];
             let request = fetcher.port.request(&fetcher.share, next.page, AHEAD_TOKEN);
-            if request == Request::Busy || next.level > 0 && request != Request::Cached {
+            if matches!(request, Request::Busy(_)) || next.level > 0 && request != Request::Cached {
                 break;
             }
             if next.level == 0 {

@@ -8,8 +8,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use saki_base::{AlignedBuffer, Buffer};
+use saki_base::{AlignedBuffer, Buffer, DeviceId};
 use saki_io::{Completion, Device, DeviceError, Lane, Operation, OperationKind, Wait};
+
+use crate::device::{DeviceLanes, Members};
 
 /// Bytes of a large write. With [`PIECES_IN_FLIGHT_MAX`] of them under way any device is busy.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
@@ -62,18 +64,18 @@ impl BlockingIo {
     }
 }
 
-/// Large writes with a bounded number in flight. After the first failure every call fails with it.
+/// Large writes to any device, with a bounded number in flight. After the first failure every call fails with it.
 pub(crate) struct PieceWriter {
-    device: Arc<dyn Device>,
-    lane: Option<Box<dyn Lane>>,
+    members: Arc<Members>,
+    lanes: Option<DeviceLanes>,
     spare: Vec<AlignedBuffer>,
     completions: Vec<Completion>,
     failure: Option<DeviceError>,
 }
 
 impl PieceWriter {
-    pub fn new(device: &Arc<dyn Device>) -> Self {
-        Self { device: Arc::clone(device), lane: None, spare: Vec::new(), completions: Vec::new(), failure: None }
+    pub fn new(members: &Arc<Members>) -> Self {
+        Self { members: Arc::clone(members), lanes: None, spare: Vec::new(), completions: Vec::new(), failure: None }
     }
 
     /// An empty piece of [`PIECE_BYTES`].
@@ -82,7 +84,13 @@ impl PieceWriter {
     }
 
     /// Starts writing the first `length` bytes of a piece. Waits while too many are in flight.
-    pub fn write(&mut self, offset: u64, piece: AlignedBuffer, length: usize) -> Result<(), DeviceError> {
+    pub fn write(
+        &mut self,
+        device: DeviceId,
+        offset: u64,
+        piece: AlignedBuffer,
+        length: usize,
+    ) -> Result<(), DeviceError> {
         assert!(length > 0 && length <= piece.len(), "{length} bytes of a piece of {}", piece.len());
         self.check()?;
         // An operation writes its whole buffer, so a part of a piece moves to a buffer of its own.
@@ -95,30 +103,31 @@ impl PieceWriter {
             part
         };
         self.wait_below(PIECES_IN_FLIGHT_MAX)?;
-        let lane = match &mut self.lane {
-            Some(lane) => lane,
-            none => none.insert(self.device.open_lane(None)?),
+        let lanes = match &mut self.lanes {
+            Some(lanes) => lanes,
+            none => none.insert(DeviceLanes::open(&self.members, None)?),
         };
         let buffer = Some(Buffer::Aligned(buffer));
-        lane.submit(Operation { kind: OperationKind::Write, token: 0, offset, buffer });
-        lane.flush_submissions();
-        lane.poll(Wait::No, &mut self.completions);
+        self.members.written(device);
+        lanes.submit(device, Operation { kind: OperationKind::Write, token: 0, offset, buffer });
+        lanes.flush_submissions();
+        lanes.poll(Wait::No, &mut self.completions);
         self.reap()
     }
 
     /// Waits until every write has finished. The next one may come from another thread: it opens a lane anew.
     pub fn settle(&mut self) -> Result<(), DeviceError> {
         let settled = self.wait_below(1);
-        self.lane = None;
+        self.lanes = None;
         settled?;
         self.check()
     }
 
     fn wait_below(&mut self, limit: usize) -> Result<(), DeviceError> {
-        while let Some(lane) = &mut self.lane
-            && lane.in_flight() >= limit
+        while let Some(lanes) = &mut self.lanes
+            && lanes.in_flight() >= limit
         {
-            lane.poll(PATIENCE, &mut self.completions);
+            lanes.poll(PATIENCE, &mut self.completions);
             self.reap()?;
         }
         Ok(())

@@ -33,6 +33,12 @@ pub enum VolumeError {
     ChunkMapFull { device: String, chunks: usize },
     /// An earlier superblock write failed, so it is unknown which generation is on the device: reopen the database.
     PublishOutcomeUnknown { device: String, reason: String },
+    /// A device is not the one of the database that it is taken for.
+    WrongDevice { device: String, what: String },
+    /// A device of the database is not there, and what was asked for needs it.
+    MissingDevice { device: String, reason: String },
+    /// What was asked for is not possible as things are.
+    Refused { what: String },
     /// The caller broke this crate's contract (a bug above).
     Misuse { what: String },
 }
@@ -96,6 +102,15 @@ impl fmt::Display for VolumeError {
                 "{device}: a publish failed while its superblock was written ({reason}), so nothing more is published; \
                  reading goes on; reopen the database to go on writing"
             ),
+            Self::WrongDevice { device, what } => write!(
+                f,
+                "{device}: {what}; attach the right one where it is looked for, or open the database by its own device"
+            ),
+            Self::MissingDevice { device, reason } => write!(
+                f,
+                "{device}: a device of the database is missing ({reason}); bring it back and open the database again"
+            ),
+            Self::Refused { what } => f.write_str(what),
             Self::Misuse { what } => write!(f, "internal error in the use of the volume: {what}"),
         }
     }

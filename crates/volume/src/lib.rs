@@ -1,5 +1,5 @@
-//! Pages of one address space on the slots of a device: what lies where, which generation counts, and how the
-//! next one takes its place.
+//! Pages of one address space on the slots of devices: what lies where, which generation counts, how the next one
+//! takes its place, and how chunks move while they are read.
 //!
 //! ```text
 //!   pages    0 1 2 … 127 │ 128 …  255 │ 256 …          address space of a database, 8 KiB pages
@@ -17,7 +17,11 @@
 //! # Words
 //!
 //! - **chunk**: 1 MiB of the address space; the unit of placement. **Slot**: 1 MiB of a device. **Chunk map**: from
-//!   one to the other. A [`Location`] names device and slot: later tiers add devices, nothing else.
+//!   one to the other. A [`Location`] names device and slot.
+//! - **home**: where a chunk lies for good; the journal names it. **Copy**: where it is read instead, on a device that
+//!   may be lost; nothing names it, and its bytes are verified as all others are.
+//! - **metadata**: superblocks and journal, on one device or the same on two. **Role** of a device: whether it holds
+//!   them, takes homes, takes copies, or is being drained. **Label**: what a device says of itself.
 //! - **generation**: one published state: an opaque *root* (at most [`ROOT_BYTES_MAX`] bytes) and every page reachable
 //!   from it.
 //! - **publication**: the next generation in the making; one at a time. Dropped, it leaves nothing behind.
@@ -37,13 +41,19 @@
 //!   So a torn superblock was never acknowledged, one rotten superblock costs nothing, and two are known to be rot
 //!   (`places`).
 //! - Opening flushes before it reads, and mends superblocks before anything is written that depends on them.
-//! - Every slot is exactly one of: slot 0, a chunk's, the journal's, scratch, pending, free.
+//! - Every slot is exactly one of: slot 0, a chunk's home, its copy, the journal's, scratch, pending, free.
+//! - A slot that a chunk has left is given out again only when no superblock names it and no lane reads it (`map`'s
+//!   epochs).
+//! - A generation that was acknowledged is on every device of the metadata; while one is missing nothing is published.
+//! - A device is never taken for another: number, database and generation of attachment are on each.
 //! - Reading takes no lock: a lane finds a chunk through its own view of the map (`map`).
 //! - Locks are taken in the order publication ledger or durable state, then space.
 //!
 //! # Failure model
 //!
 //! - A crash or power loss at any instant leaves the generation before or after a publish, whole.
+//! - A device that is missing when the volume is opened makes what is at home there unreadable, by name, and nothing
+//!   else. A copy that is missing, rotten or unreadable costs a read of the home.
 //! - A full or failing device fails the publication; the published generation stays readable, nothing is lost, the
 //!   slots taken are free again. The journal has slots in reserve, so that a full device can publish the DROP that
 //!   frees it.
@@ -60,13 +70,14 @@
 //! # Where the proofs are
 //!
 //! `tests/it`: every picture that a power loss may leave of short histories (`images`), pictures at random instants
-//! of long ones (`crash`), superblocks and journals that rot (`rot`), devices that fail or fill up (`faults`), and
-//! one test per promise (`stories`). The bytes are described in `docs/file-format.md`.
+//! of long ones (`crash`), of all devices at one instant while they come and go (`history`), superblocks and journals
+//! that rot (`rot`), devices that fail or fill up (`faults`), and one test per promise (`stories`, `devices`). The
+//! bytes are described in `docs/file-format.md`, the devices in `docs/tiers.md`.
 
 #![forbid(unsafe_code)]
 
-mod admission;
 mod blocking;
+mod device;
 mod durable;
 mod error;
 mod format;
@@ -74,12 +85,14 @@ mod lane;
 mod map;
 mod places;
 mod publication;
+mod relocation;
 mod scratch;
 mod space;
 mod volume;
 
 pub use error::VolumeError;
 pub use format::superblock::ROOT_BYTES_MAX;
+pub use format::table::{Class, DEVICES_MAX, DeviceEntry, LABEL_BYTES_MAX, Role};
 pub use lane::{BufferPool, RunLane, RunRead};
 pub use map::Location;
 pub use places::SuperblockDamage;
@@ -87,5 +100,8 @@ pub use publication::{PageRun, PageWriter, Publication};
 pub use scratch::{
     SCRATCH_BLOCK_BYTES, SCRATCH_BLOCKS_PER_RUN, ScratchReader, ScratchRun, ScratchSpace, ScratchWriter,
 };
-pub use space::HeldGeneration;
-pub use volume::{OpenOptions, PROFILE_BYTES_MAX, Volume, VolumeOptions, VolumeStats};
+pub use space::{DeviceSlots, HeldGeneration};
+pub use volume::{
+    DeviceStatus, FindDevice, NewDevice, OpenOptions, PROFILE_BYTES_MAX, PublishedChunk, Volume, VolumeOptions,
+    VolumeStats,
+};

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use saki_base::{AlignedBuffer, Buffer, CHUNK_BYTES, checksum};
-use saki_io::{Completion, Lane, Operation, OperationKind, Wait};
+use saki_io::{Completion, Operation, OperationKind, Wait};
 
 use crate::blocking::{PIECE_BYTES, PieceWriter};
+use crate::device::DeviceLanes;
 use crate::error::VolumeError;
+use crate::map::Location;
 use crate::space::SlotLease;
-use crate::space::slots::Purpose;
 use crate::volume::Volume;
 
 /// Bytes of a scratch run that are read, written and verified together.
@@ -39,7 +40,7 @@ impl ScratchSpace {
     /// Begins a run. Memory: 8 MiB in flight at most.
     pub fn writer(&self) -> ScratchWriter {
         ScratchWriter {
-            pieces: PieceWriter::new(&self.volume.device),
+            pieces: PieceWriter::new(&self.volume.members),
             volume: Arc::clone(&self.volume),
             block: None,
             run: ScratchRun { slots: Vec::new(), checksums: Vec::new(), length: 0 },
@@ -48,13 +49,13 @@ impl ScratchSpace {
 
     /// Reads runs side by side. Memory: [`SCRATCH_BLOCKS_PER_RUN`] blocks per run.
     pub fn reader(&self, runs: Vec<ScratchRun>) -> Result<ScratchReader, VolumeError> {
-        let lane = self.volume.device.open_lane(None)?;
+        let lane = DeviceLanes::open(&self.volume.members, None)?;
         let is_whole = |run: &ScratchRun| run.length.div_ceil(SCRATCH_BLOCK_BYTES as u64) == run.checksums.len() as u64;
         assert!(runs.iter().all(is_whole), "a run of other blocks than its length says");
         let cursor = |run| Cursor { run, current: None, next: Next::Nothing, asked: 0, length: 0 };
         let mut reader = ScratchReader {
             lane,
-            device: self.volume.device_name(),
+            volume: Arc::clone(&self.volume),
             cursors: runs.into_iter().map(cursor).collect(),
             completions: Vec::new(),
             spare: Vec::new(),
@@ -78,9 +79,10 @@ impl ScratchRun {
         self.length
     }
 
-    fn offset(&self, block: usize) -> u64 {
-        let slot = u64::from(self.slots[block / BLOCKS_PER_SLOT].slot);
-        slot * CHUNK_BYTES as u64 + (block % BLOCKS_PER_SLOT * SCRATCH_BLOCK_BYTES) as u64
+    /// The slot of a block, and its first byte on the device.
+    fn place(&self, block: usize) -> (Location, u64) {
+        let location = self.slots[block / BLOCKS_PER_SLOT].location;
+        (location, location.offset() + (block % BLOCKS_PER_SLOT * SCRATCH_BLOCK_BYTES) as u64)
     }
 }
 
@@ -120,15 +122,16 @@ impl ScratchWriter {
         assert!(filled > 0, "an empty block");
         let index = self.run.checksums.len();
         if index.is_multiple_of(BLOCKS_PER_SLOT) {
-            let slot = self.volume.allocate(|space| {
-                let slot = space.take_slot(Purpose::Data)?;
+            let location = self.volume.allocate(|space| {
+                let location = space.take_slot()?;
                 space.scratch_slots += 1;
-                Ok(slot)
+                Ok(location)
             })?;
-            self.run.slots.push(SlotLease { space: Arc::clone(&self.volume.space), slot });
+            self.run.slots.push(SlotLease { space: Arc::clone(&self.volume.space), location });
         }
         self.run.checksums.push(checksum(&block[..filled]));
-        Ok(self.pieces.write(self.run.offset(index), block, filled.next_multiple_of(4096))?)
+        let (location, offset) = self.run.place(index);
+        Ok(self.pieces.write(location.device, offset, block, filled.next_multiple_of(4096))?)
     }
 }
 
@@ -152,8 +155,8 @@ struct Cursor {
 /// Reads runs side by side, block by block.
 pub struct ScratchReader {
     /// First: it drains before the runs' slots are given back.
-    lane: Box<dyn Lane>,
-    device: String,
+    lane: DeviceLanes,
+    volume: Arc<Volume>,
     cursors: Vec<Cursor>,
     completions: Vec<Completion>,
     spare: Vec<AlignedBuffer>,
@@ -179,7 +182,8 @@ impl ScratchReader {
         cursor.length = (cursor.run.length - before).min(SCRATCH_BLOCK_BYTES as u64) as usize;
         if checksum(&block[..cursor.length]) != cursor.run.checksums[index] {
             let what = "temporary data is not what was written".to_owned();
-            return Err(VolumeError::Corrupt { device: self.device.clone(), offset: cursor.run.offset(index), what });
+            let (location, offset) = cursor.run.place(index);
+            return Err(VolumeError::Corrupt { device: self.volume.name_of(location.device), offset, what });
         }
         cursor.current = Some(block);
         self.ask(run);
@@ -197,7 +201,7 @@ impl ScratchReader {
         if cursor.asked == cursor.run.checksums.len() {
             return;
         }
-        let offset = cursor.run.offset(cursor.asked);
+        let (location, offset) = cursor.run.place(cursor.asked);
         let left = cursor.run.length - (cursor.asked * SCRATCH_BLOCK_BYTES) as u64;
         cursor.asked += 1;
         cursor.next = Next::Asked;
@@ -207,7 +211,7 @@ impl ScratchReader {
             AlignedBuffer::new((left as usize).next_multiple_of(4096))
         };
         let buffer = Some(Buffer::Aligned(buffer));
-        self.lane.submit(Operation { kind: OperationKind::Read, token: run as u64, offset, buffer });
+        self.lane.submit(location.device, Operation { kind: OperationKind::Read, token: run as u64, offset, buffer });
         self.lane.flush_submissions();
     }
 

@@ -1,4 +1,4 @@
-//! Volumes: superblocks and journal, by what `Volume::open` makes of a damaged device.
+//! Volumes: superblocks with their device table, labels and journal, by what `Volume::open` makes of a damaged device.
 //!
 //! The device is a valid small one with some generations published. The input is a list of
 //! edits, and whether checksums are put right afterwards: without them damage must
@@ -20,6 +20,10 @@ use crate::input::Input;
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Superblocks, two places a generation (docs/file-format.md).
 const SUPERBLOCKS: [u64; 4] = [0, 256 << 10, 512 << 10, 896 << 10];
+/// Where a superblock's device table follows.
+const TABLE_OFFSET: u64 = 4096;
+/// Labels, two places.
+const LABELS: [u64; 2] = [128 << 10, 640 << 10];
 const JOURNAL_MAGIC: &[u8; 4] = b"SKJB";
 /// Put checksums right after the edits.
 const FLAG_REPAIR: u8 = 1;
@@ -49,8 +53,11 @@ fn make_image() -> Image {
     }
     let root = volume.root();
     drop(volume);
-    // All blocks of superblocks and journal, found by their marks.
-    let is_kept = |offset: &u64, block: &[u8]| SUPERBLOCKS.contains(offset) || &block[8..12] == JOURNAL_MAGIC;
+    // All blocks of superblocks, tables, labels and journal, the last found by their marks.
+    let is_kept = |offset: &u64, block: &[u8]| {
+        let is_table = offset.checked_sub(TABLE_OFFSET).is_some_and(|before| SUPERBLOCKS.contains(&before));
+        SUPERBLOCKS.contains(offset) || is_table || LABELS.contains(offset) || &block[8..12] == JOURNAL_MAGIC
+    };
     let blocks: Vec<_> = (0..DEVICE_BYTES)
         .step_by(BLOCK_BYTES)
         .map(|offset| {
@@ -60,7 +67,7 @@ fn make_image() -> Image {
         })
         .filter(|(offset, block)| is_kept(offset, block))
         .collect();
-    assert!(blocks.len() > SUPERBLOCKS.len(), "no journal block was found: has the format changed?");
+    assert!(blocks.len() > 2 * SUPERBLOCKS.len() + LABELS.len(), "no journal block was found: has the format changed?");
     Image { blocks, root }
 }
 
@@ -72,6 +79,7 @@ pub fn volume(data: &[u8]) {
     let flags = input.byte();
     edit(&mut blocks, &mut input);
     if flags & FLAG_REPAIR != 0 {
+        repair_tables(&mut blocks);
         blocks.iter_mut().for_each(|(offset, block)| repair(*offset, block));
     }
     let damaged = (0..).zip(&blocks).zip(&image.blocks).any(|((_, now), before)| now != before);
@@ -91,12 +99,27 @@ pub fn volume(data: &[u8]) {
     }
 }
 
+/// Makes the checksums of device tables right, which their superblocks have.
+fn repair_tables(blocks: &mut [(u64, Vec<u8>)]) {
+    for place in SUPERBLOCKS {
+        let table = blocks.iter().find(|(offset, _)| *offset == place + TABLE_OFFSET).map(|(_, block)| block.clone());
+        let superblock = blocks.iter_mut().find(|(offset, _)| *offset == place);
+        let (Some(table), Some((_, superblock))) = (table, superblock) else { continue };
+        let length = u32::from_le_bytes(superblock[76..80].try_into().expect("four bytes")) as usize;
+        let sum = checksum(&table[..length.min(BLOCK_BYTES)]);
+        superblock[BLOCK_BYTES - 16..BLOCK_BYTES - 8].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
 /// Makes the block's checksum right, as someone who forges one would.
 fn repair(offset: u64, block: &mut [u8]) {
     if SUPERBLOCKS.contains(&offset) {
         let sum = checksum(&block[..BLOCK_BYTES - 8]);
         block[BLOCK_BYTES - 8..].copy_from_slice(&sum.to_le_bytes());
-    } else {
+    } else if LABELS.contains(&offset) {
+        let sum = checksum(&block[..40]);
+        block[40..48].copy_from_slice(&sum.to_le_bytes());
+    } else if block[8..12] == *JOURNAL_MAGIC {
         let count = u32::from_le_bytes(block[12..16].try_into().expect("four bytes")) as usize;
         let used = 32 + count.min((BLOCK_BYTES - 32) / 24) * 24;
         let sum = checksum(&block[8..used]);

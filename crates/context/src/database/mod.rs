@@ -59,7 +59,8 @@ impl Database {
     pub fn own_files(&self) -> Vec<PathBuf> {
         let path = &self.store.path;
         let logs = self.store.logs.directory().map(Path::to_owned);
-        [path.clone(), with_suffix(path, ".users")].into_iter().chain(logs).collect()
+        let devices = self.store.devices().into_iter().map(|device| PathBuf::from(device.entry.label));
+        [path.clone(), with_suffix(path, ".users")].into_iter().chain(logs).chain(devices).collect()
     }
 
     /// The views of schema `saki`, for whoever has rows for one.

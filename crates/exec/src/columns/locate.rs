@@ -132,6 +132,7 @@ fn ask(
                 load: Arc::downgrade(load),
                 first: run.first_page,
                 bytes: run.bytes as usize,
+                checksum: run.checksum,
                 share: Arc::clone(share),
             });
         }

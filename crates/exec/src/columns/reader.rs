@@ -13,7 +13,7 @@ use arrow_buffer::Buffer;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use saki_base::{AlignedBuffer, PageAddress};
+use saki_base::{AlignedBuffer, DeviceId, PageAddress};
 use saki_columns::{Codec, ColumnCache, ColumnsError, Load};
 use saki_page::{IoShare, PageWaker, Refusal};
 use saki_volume::{BufferPool, RunLane, RunRead, Volume};
@@ -43,6 +43,7 @@ pub(super) struct Request {
     pub load: Weak<Load>,
     pub first: PageAddress,
     pub bytes: usize,
+    pub checksum: u64,
     pub share: Arc<IoShare>,
 }
 
@@ -132,26 +133,31 @@ impl Loop {
         });
     }
 
-    /// Submits what is let in. A share that is refused does not hold up the others.
+    /// Submits what is let in. A share that a device refuses holds up neither others nor what it asks of other devices.
     fn submit(&mut self) {
-        let mut refused: Option<Arc<IoShare>> = None;
+        let mut refused: Vec<(Arc<IoShare>, DeviceId)> = Vec::new();
         let Self { queue, lane, reading, cache, next_token, .. } = self;
         queue.retain(|request| {
             if request.load.strong_count() == 0 {
                 cache.abandon(request.first);
                 return false;
             }
-            if refused.as_ref().is_some_and(|share| Arc::ptr_eq(share, &request.share)) {
-                return true;
+            if !refused.is_empty() {
+                let device = lane.device_of(request.first);
+                let is_again =
+                    |(share, by): &(Arc<IoShare>, DeviceId)| Arc::ptr_eq(share, &request.share) && Some(*by) == device;
+                if refused.iter().any(is_again) {
+                    return true;
+                }
             }
-            match lane.try_read(&request.share, request.first, request.bytes, *next_token) {
+            match lane.try_read(&request.share, request.first, request.bytes, request.checksum, *next_token) {
                 Ok(()) => {
                     reading.insert(*next_token, request.first);
                     *next_token += 1;
                     false
                 }
-                Err(Refusal::Busy) => {
-                    refused = Some(Arc::clone(&request.share));
+                Err(Refusal::Busy(device)) => {
+                    refused.push((Arc::clone(&request.share), device));
                     true
                 }
                 Err(Refusal::Unmapped) => {

@@ -93,6 +93,7 @@ impl ScanSegment {
                     load: Arc::downgrade(&load),
                     first: pages.first_page,
                     bytes: pages.bytes as usize,
+                    checksum: pages.checksum,
                     share: Arc::clone(&setup.share),
                 });
                 ColumnState::Loading(load)

@@ -19,10 +19,11 @@
 //! - output: a full queue stops everything until the consumer takes a batch.
 //!
 //! # Invariants
-//! - A visit is in exactly one of: `wanted`, in flight, `arrived`.
+//! - A visit is in exactly one of: `wanted`, held back, in flight, `arrived`.
 //! - A probe batch lives while `outstanding > 0`; each piece of work that waits for a page counts one.
 
 mod emit;
+mod held;
 mod large;
 mod overlaid;
 mod probes;
@@ -43,6 +44,7 @@ use crate::execution_state::{Expansion, Take};
 use crate::plan::{BatchFilter, Source, VisitOrder};
 use crate::rows::registers::RegisterBatch;
 use crate::stream::Popped;
+use held::Held;
 use probes::ProbeBatch;
 pub(crate) use state::Instance;
 use state::{Step, VISIT_BITS};
@@ -102,7 +104,7 @@ impl Instance {
 
     /// Adds up how long the reactor slept while this partition had something in flight.
     pub(crate) fn account(&mut self, waited: bool, elapsed: Duration) {
-        let depth = self.execution.share.in_flight.load(Ordering::Relaxed);
+        let depth = self.execution.share.in_flight();
         self.execution.metrics.spend(depth, elapsed);
         if waited && self.in_flight > 0 {
             self.execution.metrics.wait_nanos.fetch_add(elapsed.as_nanos() as u64, Ordering::Relaxed);
@@ -119,7 +121,7 @@ impl Instance {
             stage.add(&mut step.counts);
         }
         metrics.cpu_nanos.fetch_add(elapsed.as_nanos() as u64, Ordering::Relaxed);
-        metrics.spend(self.execution.share.in_flight.load(Ordering::Relaxed), elapsed);
+        metrics.spend(self.execution.share.in_flight(), elapsed);
         metrics.memory_bytes_max.fetch_max(self.live_bytes as u64, Ordering::Relaxed);
         turn
     }
@@ -133,6 +135,7 @@ impl Instance {
             return Ok(Turn::Done);
         }
         self.window = self.window_now(reader);
+        self.held.begin_turn();
         if !std::mem::replace(&mut self.started, true) {
             self.open_overlays()?;
             self.fetch_ahead();
@@ -156,6 +159,7 @@ impl Instance {
                 }
                 Attempt::Nothing if self.has_arrived() => return Ok(Turn::More),
                 Attempt::Nothing if self.is_finished() => return self.finish(),
+                Attempt::Nothing if self.in_flight == 0 && !self.held.is_empty() => return Ok(Turn::Refused),
                 Attempt::Nothing => return Ok(Turn::Waiting),
             }
         }
@@ -272,9 +276,15 @@ impl Instance {
         if self.in_flight >= self.window || (floor == 0 && self.in_flight + waiting >= 2 * self.window) {
             return Ok(Attempt::Full);
         }
+        if let Some(held) = self.held.next() {
+            return self.ask(held, true, port, reader);
+        }
+        if self.held.len() >= self.window {
+            return Ok(Attempt::Refused);
+        }
         for step in (floor..self.steps.len()).rev() {
             if let Some(visit) = self.steps[step].wanted.pop_front() {
-                return self.ask(step, visit, port, reader);
+                return self.ask((step, visit), false, port, reader);
             }
             if self.look_over(step)? || self.expand_probe(step) {
                 return Ok(Attempt::Worked);
@@ -290,11 +300,11 @@ impl Instance {
         self.feed()
     }
 
-    /// Asks for a page, or processes it at once if it is there.
+    /// Asks for a page, or processes it at once if it is there. `again`: it has been refused before.
     fn ask(
         &mut self,
-        step: usize,
-        visit: u32,
+        (step, visit): Held,
+        again: bool,
         port: &mut PagePort,
         reader: &CacheReader,
     ) -> Result<Attempt, ExecError> {
@@ -308,7 +318,12 @@ impl Instance {
                 self.process(step, visit, reader)?;
                 return Ok(Attempt::Worked);
             }
-            Request::Busy => {
+            // Other devices may take more.
+            Request::Busy(Some(device)) if port.devices() > 1 => {
+                self.held.refused(device, (step, visit), again);
+                return Ok(Attempt::Worked);
+            }
+            Request::Busy(_) => {
                 work.wanted.push_front(visit);
                 return Ok(Attempt::Refused);
             }

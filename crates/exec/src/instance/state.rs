@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use saki_base::PageRef;
 
+use super::held::HeldBack;
 use super::probes::{ProbeBatch, ProbeScratch};
 use super::under_way::{LargeRows, Overlaid, OverlaidBatch};
 use super::visits::{Visits, Work};
@@ -76,6 +77,7 @@ pub(crate) struct Instance {
     /// Inner pages of the source that this partition owes an expansion for.
     pub(super) inner_claims: usize,
     pub(super) in_flight: usize,
+    pub(super) held: HeldBack,
     pub(super) window: usize,
     /// Bytes of probe batches and large rows.
     pub(super) live_bytes: usize,
@@ -115,6 +117,7 @@ impl Instance {
             started: false,
             inner_claims: 0,
             in_flight: 0,
+            held: HeldBack::default(),
             window: 0,
             live_bytes: 0,
             failed: None,

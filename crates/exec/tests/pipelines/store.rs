@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use saki_base::{Arena, ArenaFrame, PageAddress, PageRef, PageSize, TreeId, checksum};
+use saki_base::{Arena, ArenaFrame, DeviceId, PageAddress, PageRef, PageSize, TreeId, checksum};
 use saki_page::{
     InnerBuilder, IoShare, LeafBuilder, LeafValue, OverflowIndexBuilder, OverflowLayout, OverflowRef, PageExpectation,
     PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError, inline_value_bytes_max, shortest_separator,
@@ -161,10 +161,10 @@ impl PageLane for Lane {
         token: u64,
     ) -> Result<(), (ArenaFrame, Refusal)> {
         use std::sync::atomic::Ordering::Relaxed;
-        if self.queue.len() >= self.allowance || share.in_flight.load(Relaxed) >= share.max_in_flight {
-            return Err((memory, Refusal::Busy));
+        if self.queue.len() >= self.allowance || !share.begin() {
+            return Err((memory, Refusal::Busy(DeviceId(0))));
         }
-        share.in_flight.fetch_add(1, Relaxed);
+        share.on_device(DeviceId(0)).fetch_add(1, Relaxed);
         self.queue.push((Arc::clone(share), address, memory, token));
         Ok(())
     }
@@ -182,11 +182,17 @@ impl PageLane for Lane {
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let index = (self.random >> 33) as usize % self.queue.len();
             let (share, address, mut memory, token) = self.queue.swap_remove(index);
-            share.in_flight.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+            share.on_device(DeviceId(0)).fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+            share.end();
             memory.copy_from_slice(&self.pages[address.0 as usize]);
             let fails = self.failing > 0 && (self.random >> 40).is_multiple_of(self.failing);
             let failure = || StoreError { device: "memory".into(), message: "injected failure".into() };
-            finished.push(PageRead { token, memory, result: if fails { Err(failure()) } else { Ok(()) } });
+            finished.push(PageRead {
+                token,
+                memory,
+                result: if fails { Err(failure()) } else { Ok(()) },
+                from_copy: false,
+            });
         }
         count
     }

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use saki_base::Arena;
 
 use crate::device::{Completion, Device, DeviceError, Lane, Operation, OperationKind, Wait, Waker};
-use crate::slab::Slab;
+use crate::in_flight::Slab;
 
 pub use model::{Model, ModelError, ModelOptions};
 

@@ -30,8 +30,7 @@ use parking_lot::Mutex;
 use saki_base::{Arena, Random};
 
 use crate::device::{Completion, Device, DeviceError, Lane, Limits, Operation, OperationKind, Wait, Waker};
-use crate::inbox::Inbox;
-use crate::slab::Slab;
+use crate::in_flight::{Inbox, Slab};
 use faults::WriteFate;
 pub use faults::{FaultRates, Faults};
 use image::{GRANULE_BYTES, Image};

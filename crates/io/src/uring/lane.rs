@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,17 +11,17 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use saki_base::{Arena, ArenaFrame, Buffer};
 
 use super::waker::EventWaker;
-use crate::device::{Completion, DeviceError, Lane, Operation, OperationKind, Wait, Waker};
+use crate::device::{Completion, DeviceError, Lane, Operation, OperationKind, Partner, Wait, Waker};
 use crate::file::DeviceFile;
-use crate::slab::Slab;
+use crate::in_flight::Slab;
 
 /// Completion entries kept free for the waker's, so that the ring cannot overflow.
 const COMPLETIONS_SPARE: u32 = 16;
 /// The kernel registers buffers of at most 1 GiB.
 const REGISTERED_BUFFER_BYTES_MAX: usize = 1 << 30;
 
-/// The one registered file.
-const FILE: Fixed = Fixed(0);
+/// Files that one ring serves, at most: a database's devices.
+pub(super) const FILES_MAX: usize = 64;
 /// `user_data` of the poll on the waker's event; others are slab indices, which are 32-bit.
 const WAKE_TOKEN: u64 = u64::MAX;
 
@@ -28,7 +29,8 @@ pub(super) struct UringLane {
     // First, so that it is closed before anything it refers to goes.
     ring: IoUring,
     registered: Option<RegisteredArena>,
-    file: Arc<DeviceFile>,
+    /// Registered with the ring, in this order; the first is the lane's own.
+    files: Vec<Arc<DeviceFile>>,
     slab: Slab<InFlight>,
     /// Slots not yet in the submission ring, oldest first.
     queued: VecDeque<u32>,
@@ -49,6 +51,8 @@ pub(super) struct UringLane {
 struct InFlight {
     operation: Operation,
     done_bytes: usize,
+    /// Its place among the lane's files.
+    file: u32,
 }
 
 impl UringLane {
@@ -57,7 +61,7 @@ impl UringLane {
             in_ring_max: ring.params().cq_entries() - COMPLETIONS_SPARE,
             ring,
             registered,
-            file,
+            files: vec![file],
             slab: Slab::new(),
             queued: VecDeque::new(),
             in_ring: 0,
@@ -144,7 +148,8 @@ impl UringLane {
             }
             let slot = entry.user_data() as u32;
             self.in_ring -= 1;
-            match self.slab.entry(slot).advance(entry.result(), &self.file) {
+            let in_flight = self.slab.entry(slot);
+            match in_flight.advance(entry.result(), &self.files[in_flight.file as usize]) {
                 Progress::Continue => self.queued.push_front(slot),
                 Progress::Ended(result) => {
                     completions.push(self.slab.remove(slot).operation.complete(result));
@@ -157,13 +162,37 @@ impl UringLane {
 
 impl Lane for UringLane {
     fn submit(&mut self, operation: Operation) {
-        match self.file.check(&operation) {
+        self.submit_to(0, operation);
+    }
+
+    fn submit_to(&mut self, file: u32, operation: Operation) {
+        match self.files[file as usize].check(&operation) {
             Ok(()) => {
-                let slot = self.slab.insert(InFlight { operation, done_bytes: 0 });
+                let slot = self.slab.insert(InFlight { operation, done_bytes: 0, file });
                 self.queued.push_back(slot);
             }
             Err(error) => self.refused.push(operation.complete(Err(error))),
         }
+    }
+
+    fn join(&mut self, partner: &Partner) -> Option<u32> {
+        let file = partner.0.downcast_ref::<Arc<DeviceFile>>()?;
+        if let Some(place) = self.files.iter().position(|joined| Arc::ptr_eq(joined, file)) {
+            return Some(place as u32);
+        }
+        let place = self.files.len();
+        if place == FILES_MAX {
+            return None;
+        }
+        // A ring that is not enabled yet takes no changes from the thread that it will belong to.
+        self.enable();
+        let registered = self.ring.submitter().register_files_update(place as u32, &[file.file().as_raw_fd()]);
+        if let Err(error) = registered {
+            tracing::debug!("{}: has a ring of its own: {error}", file.name());
+            return None;
+        }
+        self.files.push(Arc::clone(file));
+        Some(place as u32)
     }
 
     fn flush_submissions(&mut self) {
@@ -216,7 +245,7 @@ impl Drop for UringLane {
                 Err(error) if !is_passing(&error) => {
                     tracing::error!(
                         "{}: {} operations were abandoned with their lane ({error}); their buffers are leaked",
-                        self.file.name(),
+                        self.files[0].name(),
                         self.slab.len()
                     );
                     break;
@@ -272,9 +301,10 @@ impl InFlight {
 
 /// The kernel's form of what is left of an operation.
 fn prepare(in_flight: &mut InFlight, registered: Option<&RegisteredArena>) -> squeue::Entry {
-    let InFlight { operation, done_bytes } = in_flight;
+    let InFlight { operation, done_bytes, file } = in_flight;
+    let file = Fixed(*file);
     let Some(buffer) = &mut operation.buffer else {
-        return opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC).build();
+        return opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build();
     };
     let fixed = registered.and_then(|registered| registered.buffer_of(buffer));
     let offset = operation.offset + *done_bytes as u64;
@@ -284,13 +314,13 @@ fn prepare(in_flight: &mut InFlight, registered: Option<&RegisteredArena>) -> sq
     let length = rest.len().min(1 << 30) as u32;
     let start = rest.as_mut_ptr();
     match (operation.kind, fixed) {
-        (OperationKind::Read, Some(index)) => opcode::ReadFixed::new(FILE, start, length, index).offset(offset).build(),
-        (OperationKind::Read, None) => opcode::Read::new(FILE, start, length).offset(offset).build(),
+        (OperationKind::Read, Some(index)) => opcode::ReadFixed::new(file, start, length, index).offset(offset).build(),
+        (OperationKind::Read, None) => opcode::Read::new(file, start, length).offset(offset).build(),
         (OperationKind::Write, Some(index)) => {
-            opcode::WriteFixed::new(FILE, start, length, index).offset(offset).build()
+            opcode::WriteFixed::new(file, start, length, index).offset(offset).build()
         }
-        (OperationKind::Write, None) => opcode::Write::new(FILE, start, length).offset(offset).build(),
-        (OperationKind::Flush, _) => opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC).build(),
+        (OperationKind::Write, None) => opcode::Write::new(file, start, length).offset(offset).build(),
+        (OperationKind::Flush, _) => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
     }
 }
 

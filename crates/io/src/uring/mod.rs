@@ -35,9 +35,9 @@ use std::sync::Arc;
 use io_uring::IoUring;
 use saki_base::Arena;
 
-use crate::device::{Device, DeviceError, Lane};
+use crate::device::{Device, DeviceError, Lane, Partner};
 use crate::file::DeviceFile;
-use lane::{RegisteredArena, UringLane};
+use lane::{FILES_MAX, RegisteredArena, UringLane};
 
 /// Entries of a lane's submission ring (operations that one `enter` can hand
 /// over) and of its completion ring (operations in the kernel at once; more
@@ -116,7 +116,9 @@ impl Device for UringDevice {
     fn open_lane(&self, arena: Option<&Arc<Arena>>) -> Result<Box<dyn Lane>, DeviceError> {
         let failed = |error: io::Error| DeviceError::from_system(self.file.name(), "open a lane", 0, &error);
         let ring = build_for_lane().map_err(failed)?;
-        ring.submitter().register_files(&[self.file.file().as_raw_fd()]).map_err(failed)?;
+        let mut files = [-1; FILES_MAX];
+        files[0] = self.file.file().as_raw_fd();
+        ring.submitter().register_files(&files).map_err(failed)?;
         let registered = arena.and_then(|arena| match RegisteredArena::register(&ring, arena) {
             Ok(registered) => Some(registered),
             Err(error) => {
@@ -129,6 +131,10 @@ impl Device for UringDevice {
             }
         });
         Ok(Box::new(UringLane::new(ring, Arc::clone(&self.file), registered).map_err(failed)?))
+    }
+
+    fn partner(&self) -> Option<Partner> {
+        Some(Partner(Box::new(Arc::clone(&self.file))))
     }
 }
 

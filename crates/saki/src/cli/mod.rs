@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{calibrate, check, create, demo, load, recover, serve, sql, user};
+use commands::{calibrate, check, create, demo, device, load, recover, serve, sql, user};
 use runtime::runtime;
 
 /// A SQL database for storage that is larger than memory and far away.
@@ -49,6 +49,7 @@ enum Command {
     Check(check::Args),
     Recover(recover::Args),
     Calibrate(calibrate::Args),
+    Device(device::Args),
     Serve(serve::Args),
     User(user::Args),
 }
@@ -61,6 +62,7 @@ pub fn run() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Device(args) => device::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::User(args) => user::run(&args),
         Command::Load(args) => runtime().and_then(|runtime| runtime.block_on(load::run(&args))),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use saki::{CreateOptions, Database, OpenOptions, PageSize};
+use saki::{CreateOptions, Database, DeviceClass, DeviceSpec, OpenOptions, PageSize};
 
 use super::failure::{Failure, Outcome};
 use super::size;
@@ -52,6 +52,16 @@ pub fn open(path: &Path, options: OpenOptions) -> Outcome<Arc<Database>> {
 
 /// Makes an empty database at `path`, which must not hold anything.
 pub fn create(path: &Path, page_size: PageSize, options: OpenOptions) -> Outcome<Arc<Database>> {
+    create_on(path, page_size, Vec::new(), options)
+}
+
+/// The same on several devices.
+pub fn create_on(
+    path: &Path,
+    page_size: PageSize,
+    devices: Vec<DeviceSpec>,
+    options: OpenOptions,
+) -> Outcome<Arc<Database>> {
     let occupied = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     if occupied && !looks_like_database(path) {
         return Err(Failure::new(format!(
@@ -60,7 +70,7 @@ pub fn create(path: &Path, page_size: PageSize, options: OpenOptions) -> Outcome
         )));
     }
     let existed = path.exists();
-    Database::create(path, CreateOptions { page_size, open: options }).map_err(|error| {
+    Database::create(path, CreateOptions { page_size, devices, open: options }).map_err(|error| {
         // Leave no empty file behind that would be in the way of the next try.
         if !existed && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
             let _ = std::fs::remove_file(path);
@@ -78,9 +88,48 @@ fn looks_like_database(path: &Path) -> bool {
     .is_ok()
 }
 
+/// `PATH[:SIZE][:CLASS]` from the command line. What comes after a colon and is neither belongs to the path.
+pub fn parse_device(text: &str) -> Result<DeviceSpec, String> {
+    let mut spec = DeviceSpec { path: text.into(), bytes: None, class: DeviceClass::Standard };
+    let mut rest = text;
+    if let Some((path, class)) = rest.rsplit_once(':')
+        && let Ok(class) = class.parse()
+    {
+        (spec.class, rest) = (class, path);
+    }
+    if let Some((path, bytes)) = rest.rsplit_once(':')
+        && let Ok(bytes) = size::parse(bytes)
+    {
+        (spec.bytes, rest) = (Some(bytes), path);
+    }
+    match rest {
+        "" => Err(format!("{text:?} names no file or block device")),
+        path => Ok(DeviceSpec { path: path.into(), ..spec }),
+    }
+}
+
 /// A page size from the command line.
 pub fn parse_page_size(text: &str) -> Result<PageSize, String> {
     let bytes = size::parse(text)?;
     let bytes = u32::try_from(bytes).map_err(|_| format!("{text} is too large for a page"))?;
     PageSize::new(bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_written_with_size_and_class_or_without() {
+        let parsed = |text| {
+            let DeviceSpec { path, bytes, class } = parse_device(text).expect("a device");
+            (path.display().to_string(), bytes, class.to_string())
+        };
+        let spec = |path: &str, bytes, class: &str| (path.to_owned(), bytes, class.to_owned());
+        assert_eq!(parsed("/dev/sdb"), spec("/dev/sdb", None, "standard"));
+        assert_eq!(parsed("/dev/sdb:fast"), spec("/dev/sdb", None, "fast"));
+        assert_eq!(parsed("/a:b:10GB"), spec("/a:b", Some(10 << 30), "standard"));
+        assert_eq!(parsed("a:64MB:slow"), spec("a", Some(64 << 20), "slow"));
+        assert!(parse_device(":10GB:fast").is_err());
+    }
 }

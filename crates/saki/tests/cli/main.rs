@@ -4,11 +4,13 @@
 //! - `mistakes`: what users get wrong, and how they are told.
 //! - `damage`: files that are not what was written.
 //! - `crashes`: processes that die at a random moment.
+//! - `devices`: databases on several of them.
 //! - `full`: devices that fill up.
 
 mod answers;
 mod crashes;
 mod damage;
+mod devices;
 mod full;
 mod mistakes;
 mod support;

@@ -5,6 +5,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
 use super::{Session, settings};
+use crate::ddl::DeviceCall;
 use crate::prepared::Prepared;
 use crate::{copy, ddl, dml, prepared};
 use saki_base::stack::WithRoom;
@@ -99,6 +100,7 @@ impl Session {
             Sql::Call(call) if call.name.to_string().eq_ignore_ascii_case(statement::CHECKPOINT) => {
                 ddl::checkpoint(cx).await
             }
+            Sql::Call(call) if let Some(call) = DeviceCall::read(&call)? => ddl::change_devices(cx, call).await,
 
             Sql::Set(set) => settings::set(&self.settings, &set),
             Sql::Reset(reset) => settings::reset(&self.settings, &reset.reset),

@@ -28,7 +28,8 @@ impl Bench {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let open = OpenOptions { cache_bytes: 4 << 20, segment_rows: 7, reactors: Some(1), ..OpenOptions::default() };
-        let options = CreateOptions { page_size: PageSize::new(4096).expect("valid"), open };
+        let options =
+            CreateOptions { page_size: PageSize::new(4096).expect("valid"), open, ..CreateOptions::default() };
         let database = Database::create(directory.path().join("database"), options).expect("created");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("started");
         let session = Session::new(&database);

@@ -130,6 +130,7 @@ fn create(configuration: Configuration, directory: &Path) -> Arc<Database> {
             reactors: Some(2),
             ..OpenOptions::default()
         },
+        ..CreateOptions::default()
     };
     Database::create(directory.join("database"), options).unwrap()
 }

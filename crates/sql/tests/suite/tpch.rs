@@ -108,6 +108,7 @@ fn every_plan_of_every_query_gives_the_same_answer() {
             model: Some("latency=100us,iops=500000,bandwidth=4GB".into()),
             ..OpenOptions::default()
         },
+        ..CreateOptions::default()
     };
     let database = Database::create(directory.path().join("tpch"), options).unwrap();
     let show = std::env::var_os("SHOW_PLANS").is_some();

@@ -285,7 +285,7 @@ async fn answers_rest_on_durable_commits() {
 async fn a_key_that_no_page_takes_is_refused_when_it_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let page_size = saki_base::PageSize::new(4096).unwrap();
-    let options = CreateOptions { page_size, open: options() };
+    let options = CreateOptions { page_size, open: options(), ..CreateOptions::default() };
     let database = Database::create(directory.path().join("database"), options).unwrap();
     let session = Session::new(&database);
     run(&session, "CREATE TABLE t (id text PRIMARY KEY, name text)").await;

@@ -25,6 +25,12 @@ pub struct CheckFault {
     pub what: String,
 }
 
+impl CheckFault {
+    fn of_volume(what: String) -> Self {
+        Self { object: "volume".to_owned(), what }
+    }
+}
+
 impl fmt::Display for CheckFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.object, self.what)
@@ -87,8 +93,12 @@ impl Database {
         for staged in snapshot.catalog.staged() {
             staged.tables.iter().for_each(|table| check.staged(self, table));
         }
-        // Only then is every page that is referred to known. A publication meanwhile would make the books differ.
-        if self.volume.generation() == snapshot.generation() {
+        if let Err(error) = self.volume.check_devices(|what| check.report.faults.push(CheckFault::of_volume(what))) {
+            check.fault("volume", error.to_string());
+        }
+        // Only then is every page that is referred to known. A publication of another root meanwhile would make the
+        // books differ.
+        if self.volume.root() == snapshot.guard.root() {
             for difference in check.live.differences(&self.volume.live_pages()) {
                 let what = format!(
                     "{}: {} pages are in use, {} are on the books",

@@ -74,6 +74,11 @@ impl Database {
     /// # Errors
     /// Of storage: then the logs stay, and the next to open the database reads them.
     pub fn close(&self) -> Result<()> {
+        self.end_logs()?;
+        self.keep_hints()
+    }
+
+    fn end_logs(&self) -> Result<()> {
         let Some(engine) = self.engine.get() else { return Ok(()) };
         let report = self.checkpoint(&Pace::full())?;
         let is_all = engine.database.now() == report.through;

@@ -4,6 +4,7 @@
 
 mod background;
 mod catalog;
+pub mod devices;
 mod machine;
 mod options;
 mod release;
@@ -32,7 +33,7 @@ pub use self::background::Background;
 pub use self::catalog::{catalog_root, read_catalog};
 pub use self::machine::DeviceSpeed;
 pub use self::options::{
-    CACHE_BYTES_DEFAULT, CreateOptions, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
+    CACHE_BYTES_DEFAULT, CreateOptions, DeviceSpec, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
 };
 pub use self::release::Release;
 pub use self::segment_tables::SegmentTables;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use saki_base::PageSize;
 use saki_io::Backend;
+use saki_volume::Class;
 
 use super::machine;
 
@@ -88,16 +89,29 @@ impl OpenOptions {
     }
 }
 
+/// A device that a database is to have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceSpec {
+    /// A file, which is made if it is not there, or a block device.
+    pub path: PathBuf,
+    /// How much of it is used at most, and reserved at once.
+    pub bytes: Option<u64>,
+    /// A fast one holds copies of what lies on others.
+    pub class: Class,
+}
+
 /// How to make a database.
 #[derive(Clone, Debug)]
 pub struct CreateOptions {
     pub page_size: PageSize,
+    /// Devices besides the one at the database's path.
+    pub devices: Vec<DeviceSpec>,
     pub open: OpenOptions,
 }
 
 impl Default for CreateOptions {
     fn default() -> Self {
         let page_size = PageSize::new(PAGE_BYTES_DEFAULT).expect("the default is a page size");
-        Self { page_size, open: OpenOptions::default() }
+        Self { page_size, devices: Vec::new(), open: OpenOptions::default() }
     }
 }

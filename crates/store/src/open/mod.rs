@@ -12,44 +12,48 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use saki_columns::ColumnCache;
 use saki_exec::{Executor, ExecutorOptions, SegmentReader};
-use saki_io::{Device, DeviceError, DeviceOptions, ModeledDevice, open_device};
+use saki_io::Device;
 use saki_page::{PageCache, PageStore};
-use saki_volume::{Volume, VolumeOptions};
+use saki_volume::{Class, Volume, VolumeOptions};
 
-use self::speed::{parse_model, speed_of};
-use crate::database::{CreateOptions, Database, OpenOptions, SegmentTables, Snapshot, read_catalog};
+use self::speed::speed_of;
+use crate::database::devices::{adopt_hints, finder, label_of, new_device, open_member, parse_model};
+use crate::database::{CreateOptions, Database, DeviceSpec, OpenOptions, SegmentTables, Snapshot, read_catalog};
 use crate::delta::{Engine, LogDirectory, LogStore, PerTable};
 use saki_catalog::{Catalog, Result, SqlError};
 
-/// How long opening waits for a device in use. The kernel lets go of a ring's files only some moments after the
-/// ring was closed, so a database is still locked whose process was closed, or killed at work, just now.
-const IN_USE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long it waits before it says so.
-const IN_USE_SILENCE: Duration = Duration::from_millis(500);
-/// Between two tries.
-const IN_USE_PAUSE: Duration = Duration::from_millis(5);
-
 impl Database {
-    /// Makes an empty database at `path`, a file or a block device, and opens it.
+    /// Makes an empty database at `path`, a file or a block device, and on the other devices that the options name, and
+    /// opens it.
     pub fn create(path: impl AsRef<Path>, options: CreateOptions) -> Result<Arc<Self>> {
-        let device = open(path.as_ref(), &options.open, true)?;
-        let volume = Volume::create(Arc::clone(&device), VolumeOptions::new(options.page_size))?;
+        options.open.model.as_deref().map(parse_model).transpose()?;
+        let first = DeviceSpec { path: path.as_ref().to_owned(), bytes: None, class: Class::Standard };
+        let devices = std::iter::once(&first).chain(&options.devices).map(|spec| new_device(spec, &options.open));
+        let devices = devices.collect::<Result<Vec<_>>>()?;
+        let device = Arc::clone(&devices[0].device);
+        let volume = Volume::create_on(devices, VolumeOptions::new(options.page_size))?;
         let logs = logs_of(path.as_ref(), &options.open);
         Self::start(path.as_ref(), device, volume, logs, options.open)
     }
 
-    /// Opens the database at `path` at its newest published generation.
+    /// Opens the database at `path` at its newest published generation. Of several devices `path` is one that holds the
+    /// metadata; the others are found by it. What lies on one that is missing cannot be read:
+    /// [`Volume::missing_devices`].
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<Self>> {
-        let device = open(path.as_ref(), &options, false)?;
+        let device = open(path.as_ref(), &options)?;
         warn_of_readers(path.as_ref());
-        let volume_options =
-            saki_volume::OpenOptions { accept_loss: options.accept_loss, ..saki_volume::OpenOptions::default() };
+        let volume_options = saki_volume::OpenOptions {
+            accept_loss: options.accept_loss,
+            find: Some(finder(path.as_ref(), &options)),
+            label: Some(label_of(path.as_ref())),
+            ..saki_volume::OpenOptions::default()
+        };
         let volume = Volume::open_with(Arc::clone(&device), volume_options)?;
+        adopt_hints(path.as_ref(), &volume, &options);
         let logs = logs_of(path.as_ref(), &options);
         Self::start(path.as_ref(), device, volume, logs, options)
     }
@@ -134,27 +138,10 @@ fn warn_of_readers(path: &Path) {
     }
 }
 
-fn open(path: &Path, options: &OpenOptions, create: bool) -> Result<Arc<dyn Device>> {
-    let device_options =
-        DeviceOptions { backend: options.backend, read_only: options.read_only, direct: options.direct, create };
-    let began = Instant::now();
-    let mut is_told = false;
-    let device = loop {
-        match open_device(path, device_options.clone()) {
-            Err(error @ DeviceError::InUse { .. }) if began.elapsed() < IN_USE_PATIENCE => {
-                if !is_told && began.elapsed() > IN_USE_SILENCE {
-                    tracing::warn!("{error}; waiting for up to {} seconds", IN_USE_PATIENCE.as_secs());
-                    is_told = true;
-                }
-                std::thread::sleep(IN_USE_PAUSE);
-            }
-            opened => break opened.map_err(SqlError::storage)?,
-        }
-    };
-    Ok(match &options.model {
-        None => device,
-        Some(model) => ModeledDevice::new(device, parse_model(model)?),
-    })
+/// Opens the first device of a database.
+fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Device>> {
+    options.model.as_deref().map(parse_model).transpose()?;
+    open_member(path, options, false).map_err(SqlError::storage)
 }
 
 /// The logs of the database at `path`.

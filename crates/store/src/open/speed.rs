@@ -1,9 +1,10 @@
 //! What plans are priced by: how fast the device is.
 
 use saki_base::PageSize;
-use saki_io::{CalibrateOptions, CalibrateProgress, DeviceProfile, ModelError, ModelOptions, calibrate};
+use saki_io::{CalibrateOptions, CalibrateProgress, DeviceProfile, ModelOptions, calibrate};
 use saki_volume::Volume;
 
+use crate::database::devices::parse_model;
 use crate::database::{Database, DeviceSpeed, OpenOptions};
 use saki_catalog::{Result, SqlError};
 
@@ -53,9 +54,4 @@ fn model_speed(model: &ModelOptions, page_size: PageSize) -> DeviceSpeed {
         reads_per_second,
         bytes_per_second: model.bandwidth.unwrap_or(f64::INFINITY).min(by_requests),
     }
-}
-
-/// The device that `modeled:…` names.
-pub fn parse_model(text: &str) -> Result<ModelOptions> {
-    text.parse().map_err(|error: ModelError| SqlError::invalid(error.to_string()))
 }

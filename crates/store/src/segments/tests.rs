@@ -205,7 +205,7 @@ fn stored_floats(bench: &Bench) -> Vec<u64> {
     let run = &segments.segments[0].columns[table.column("float8").expect("a column")];
     let mut lane = bench.db().volume.open_run_lane().expect("a lane");
     let share = saki_page::IoShare::new(u32::MAX);
-    lane.try_read(&share, run.first_page, run.bytes as usize, 0).expect("mapped");
+    lane.try_read(&share, run.first_page, run.bytes as usize, run.checksum, 0).expect("mapped");
     let mut read = Vec::new();
     while read.is_empty() {
         lane.poll(Some(std::time::Duration::from_secs(1)), &mut read);

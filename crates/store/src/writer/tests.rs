@@ -129,7 +129,7 @@ struct Camera(Mutex<(Random, Vec<Arc<SimDevice>>)>);
 impl Observer for Camera {
     fn submitted(&self, device: &SimDevice) {
         let (random, pictures) = &mut *self.0.lock().expect("not poisoned");
-        if random.chance(0.1) {
+        if random.chance(0.2) {
             pictures.push(device.crash(random.next_u64()));
         }
     }
@@ -140,7 +140,8 @@ fn stored(device: Arc<dyn Device>, logs: &std::path::Path) -> Rows {
     let options = OpenOptions { read_only: true, base_only: true, ..options() };
     let db = open_on(&device, logs, options).expect("opens");
     let mut faults = db.check(&mut |_| {}).expect("checked").faults;
-    faults.retain(|fault| fault.object != "logs");
+    // A superblock that the power loss has torn is told, and costs nothing.
+    faults.retain(|fault| fault.object != "logs" && !fault.what.contains("its copy is whole"));
     assert_eq!(faults, []);
     let snapshot = db.snapshot();
     let Some(table) = snapshot.catalog.get("t") else { return Rows::new() };

@@ -42,12 +42,14 @@ pub(crate) enum Record {
     Live { chunk: ChunkId, chunks: u64, pages: u32 },
     /// The chunk has no live page; its slot is free.
     Free { chunk: ChunkId },
+    /// Chunks `chunk..chunk + count` lie in the slots from `location` on now; their old ones are free.
+    Move { chunk: ChunkId, count: u32, location: Location },
 }
 
 const KIND_ASSIGN: u8 = 1;
 const KIND_LIVE: u8 = 2;
 const KIND_FREE: u8 = 3;
-// Kind 4 is kept for `Move`: an assigned chunk now lies at another location.
+const KIND_MOVE: u8 = 4;
 
 impl Record {
     fn encode(self, bytes: &mut [u8]) {
@@ -55,6 +57,7 @@ impl Record {
             Self::Assign { chunk, count, location } => (KIND_ASSIGN, location.device, count, chunk, location.slot),
             Self::Live { chunk, chunks, pages } => (KIND_LIVE, DeviceId(0), pages, chunk, chunks),
             Self::Free { chunk } => (KIND_FREE, DeviceId(0), 0, chunk, 0),
+            Self::Move { chunk, count, location } => (KIND_MOVE, location.device, count, chunk, location.slot),
         };
         bytes[0] = kind;
         put_u16(bytes, 2, device.0);
@@ -70,6 +73,7 @@ impl Record {
             KIND_ASSIGN => Some(Self::Assign { chunk, count, location: Location { device, slot: place } }),
             KIND_LIVE => Some(Self::Live { chunk, chunks: place, pages: count }),
             KIND_FREE => Some(Self::Free { chunk }),
+            KIND_MOVE => Some(Self::Move { chunk, count, location: Location { device, slot: place } }),
             _ => None,
         }
     }
@@ -107,6 +111,19 @@ impl Records {
 
     pub fn free(&mut self, chunk: ChunkId) {
         self.0.push(Record::Free { chunk });
+    }
+
+    /// Ascending chunk order gives the longest runs.
+    pub fn moved(&mut self, chunk: ChunkId, location: Location) {
+        if let Some(Record::Move { chunk: first, count, location: start }) = self.0.last_mut()
+            && first.0 + u64::from(*count) == chunk.0
+            && start.device == location.device
+            && start.slot + u64::from(*count) == location.slot
+        {
+            *count += 1;
+            return;
+        }
+        self.0.push(Record::Move { chunk, count: 1, location });
     }
 
     /// Blocks for these records, the first with `sequence`; returns the next sequence number.
@@ -210,14 +227,15 @@ mod tests {
         records.assign(ChunkId(6), location(10));
         records.live(ChunkId(5), 128);
         records.free(ChunkId(1));
+        records.moved(ChunkId(5), location(12));
         let mut stream = Vec::new();
         assert_eq!(records.encode(Generation(3), 2, &mut stream), 3);
         let mut expected = Vec::new();
         expected.extend_from_slice(b"SKJB");
-        expected.extend_from_slice(&3u32.to_le_bytes());
+        expected.extend_from_slice(&4u32.to_le_bytes());
         expected.extend_from_slice(&2u64.to_le_bytes());
         expected.extend_from_slice(&3u64.to_le_bytes());
-        for (kind, count, chunk, place) in [(1u32, 2u32, 5u64, 9u64), (2, 128, 5, 1), (3, 0, 1, 0)] {
+        for (kind, count, chunk, place) in [(1u32, 2u32, 5u64, 9u64), (2, 128, 5, 1), (3, 0, 1, 0), (4, 1, 5, 12)] {
             expected.extend_from_slice(&kind.to_le_bytes());
             expected.extend_from_slice(&count.to_le_bytes());
             expected.extend_from_slice(&chunk.to_le_bytes());

@@ -12,28 +12,39 @@
 //!     64  journal slots, count    4
 //!     68  root length, bytes      4
 //!     72  open tails, count       4
-//!     76  zero                    4
+//!     76  device table, bytes     4
 //!     80  open tails              8 x (chunk 8, next page 4, zero 4)
 //!    208  root                 1024
-//!   1232  journal slots         714 x 4
+//!   1232  journal slots         712 x 4
+//!   4080  checksum of the table   8   xxh3-64
 //!   4088  checksum                8   xxh3-64 of bytes 0..4088
+//!   4096  device table              zeros up to a multiple of 4096
 //! ```
 //!
-//! All numbers are little-endian. Where superblocks lie, and which of them counts, is for `places`.
+//! All numbers are little-endian. The journal's slots are those of the device that the superblock lies on. Where
+//! superblocks lie, and which of them counts, is for `places`.
 
 use saki_base::bytes::{put_u32, put_u64, put_u128, u32_at, u64_at, u128_at};
 use saki_base::{ChunkId, Generation, PageSize, checksum};
 
-/// Bytes of one superblock, and of the device's smallest atomic-enough write.
+use super::table::{self, DeviceEntry, TABLE_BYTES_MAX};
+
+/// Bytes of a superblock before its device table.
 pub(crate) const SUPERBLOCK_BYTES: usize = 4096;
+/// Bytes that a superblock has at most, table and all: what is kept for it in each place.
+pub(crate) const SUPERBLOCK_BYTES_MAX: usize = SUPERBLOCK_BYTES + TABLE_BYTES_MAX;
 /// Version of everything this crate writes.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 3;
+/// One device, and so no table: read.
+pub(crate) const FORMAT_VERSION_ONE_DEVICE: u32 = 2;
 /// The same bytes, but with one copy of each superblock: read, and given its copies when it is opened for writing.
 pub(crate) const FORMAT_VERSION_ONE_COPY: u32 = 1;
 /// Largest opaque root, in bytes.
 pub const ROOT_BYTES_MAX: usize = 1024;
 /// Most slots the journal can occupy.
-pub(crate) const JOURNAL_SLOTS_MAX: usize = 714;
+pub(crate) const JOURNAL_SLOTS_MAX: usize = 712;
+/// The same before there was a device table.
+const JOURNAL_SLOTS_MAX_ONE_DEVICE: usize = 714;
 /// Most chunks that stay open for the next publish.
 pub(crate) const TAILS_MAX: usize = 8;
 
@@ -42,9 +53,12 @@ const OFFSET_TAILS: usize = 80;
 const TAIL_BYTES: usize = 16;
 const OFFSET_ROOT: usize = OFFSET_TAILS + TAILS_MAX * TAIL_BYTES;
 const OFFSET_JOURNAL_SLOTS: usize = OFFSET_ROOT + ROOT_BYTES_MAX;
+const OFFSET_TABLE_BYTES: usize = 76;
+const OFFSET_TABLE_CHECKSUM: usize = SUPERBLOCK_BYTES - 16;
 const OFFSET_CHECKSUM: usize = SUPERBLOCK_BYTES - 8;
 const _: () = assert!(OFFSET_ROOT == 208);
-const _: () = assert!(OFFSET_JOURNAL_SLOTS + JOURNAL_SLOTS_MAX * 4 == OFFSET_CHECKSUM);
+const _: () = assert!(OFFSET_JOURNAL_SLOTS + JOURNAL_SLOTS_MAX * 4 == OFFSET_TABLE_CHECKSUM);
+const _: () = assert!(OFFSET_JOURNAL_SLOTS + JOURNAL_SLOTS_MAX_ONE_DEVICE * 4 == OFFSET_CHECKSUM);
 
 /// A chunk whose pages from `next_page` on have never been written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +82,8 @@ pub(crate) struct Superblock {
     pub journal_slots: Vec<u32>,
     pub tails: Vec<Tail>,
     pub root: Vec<u8>,
+    /// The volume's devices; one without a label where the format had no table.
+    pub devices: Vec<DeviceEntry>,
 }
 
 /// Why bytes are no superblock, the least telling reason first.
@@ -95,11 +111,13 @@ impl Superblock {
         assert!(self.tails.iter().all(within), "an open tail lies beyond its chunk, or beyond all chunks");
     }
 
-    pub fn encode(&self) -> [u8; SUPERBLOCK_BYTES] {
+    pub fn encode(&self) -> Vec<u8> {
         assert!(self.root.len() <= ROOT_BYTES_MAX, "a root of {} bytes", self.root.len());
         assert!(self.tails.len() <= TAILS_MAX, "{} open tails", self.tails.len());
         assert!(self.journal_slots.len() <= JOURNAL_SLOTS_MAX, "a journal of {} slots", self.journal_slots.len());
-        let mut bytes = [0; SUPERBLOCK_BYTES];
+        let table = table::encode(&self.devices);
+        let mut bytes = vec![0; SUPERBLOCK_BYTES + table.len().next_multiple_of(4096)];
+        bytes[SUPERBLOCK_BYTES..SUPERBLOCK_BYTES + table.len()].copy_from_slice(&table);
         bytes[..8].copy_from_slice(MAGIC);
         put_u32(&mut bytes, 8, FORMAT_VERSION);
         put_u32(&mut bytes, 12, self.page_size.into());
@@ -111,6 +129,8 @@ impl Superblock {
         put_u32(&mut bytes, 64, self.journal_slots.len() as u32);
         put_u32(&mut bytes, 68, self.root.len() as u32);
         put_u32(&mut bytes, 72, self.tails.len() as u32);
+        put_u32(&mut bytes, OFFSET_TABLE_BYTES, table.len() as u32);
+        put_u64(&mut bytes, OFFSET_TABLE_CHECKSUM, checksum(&table));
         for (index, tail) in self.tails.iter().enumerate() {
             let at = OFFSET_TAILS + index * TAIL_BYTES;
             put_u64(&mut bytes, at, tail.chunk.0);
@@ -134,7 +154,7 @@ impl Superblock {
         let small = |at| u32_at(bytes, at).ok_or(SuperblockFault::Magic);
         let version = small(8)?;
         let whole = u64_at(bytes, OFFSET_CHECKSUM) == Some(checksum(&bytes[..OFFSET_CHECKSUM]));
-        if version != FORMAT_VERSION && version != FORMAT_VERSION_ONE_COPY {
+        if !(FORMAT_VERSION_ONE_COPY..=FORMAT_VERSION).contains(&version) {
             return Err(SuperblockFault::Version { found: version, whole });
         }
         if !whole {
@@ -146,7 +166,9 @@ impl Superblock {
             let count = small(at)? as usize;
             if count <= max { Ok(count) } else { Err(SuperblockFault::Field(what)) }
         };
-        let slot_count = counted(64, JOURNAL_SLOTS_MAX, "too many journal slots")?;
+        let has_table = version > FORMAT_VERSION_ONE_DEVICE;
+        let slots_max = if has_table { JOURNAL_SLOTS_MAX } else { JOURNAL_SLOTS_MAX_ONE_DEVICE };
+        let slot_count = counted(64, slots_max, "too many journal slots")?;
         let root_length = counted(68, ROOT_BYTES_MAX, "the root is too long")?;
         let tail_count = counted(72, TAILS_MAX, "too many open tails")?;
         let journal_length = large(48)?;
@@ -168,6 +190,7 @@ impl Superblock {
         if sorted.first() == Some(&0) || sorted.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(SuperblockFault::Field("a journal slot is used twice"));
         }
+        let devices = if has_table { decode_table(bytes)? } else { vec![DeviceEntry::only(String::new())] };
         Ok(Self {
             version,
             page_size,
@@ -179,8 +202,22 @@ impl Superblock {
             journal_slots,
             tails,
             root: bytes[OFFSET_ROOT..OFFSET_ROOT + root_length].to_vec(),
+            devices,
         })
     }
+}
+
+/// The device table of a superblock whose first part is whole. One that was torn off passes for a torn superblock.
+fn decode_table(bytes: &[u8]) -> Result<Vec<DeviceEntry>, SuperblockFault> {
+    let length = u32_at(bytes, OFFSET_TABLE_BYTES).ok_or(SuperblockFault::Magic)? as usize;
+    if length > TABLE_BYTES_MAX {
+        return Err(SuperblockFault::Field("the device table is too long"));
+    }
+    let table = bytes.get(SUPERBLOCK_BYTES..SUPERBLOCK_BYTES + length).ok_or(SuperblockFault::Checksum)?;
+    if u64_at(bytes, OFFSET_TABLE_CHECKSUM) != Some(checksum(table)) {
+        return Err(SuperblockFault::Checksum);
+    }
+    table::decode(table).map_err(SuperblockFault::Field)
 }
 
 #[cfg(test)]
@@ -201,6 +238,7 @@ mod tests {
             journal_slots: vec![4, 9],
             tails: vec![Tail { chunk: ChunkId(98), next_page: 17 }],
             root: b"the catalog".to_vec(),
+            devices: vec![DeviceEntry::only("/x".to_owned())],
         }
     }
 
@@ -213,14 +251,14 @@ mod tests {
     fn bytes_are_those_of_the_format() {
         let mut expected = Vec::new();
         expected.extend_from_slice(b"SAKIGAKE");
-        expected.extend_from_slice(&[2, 0, 0, 0, 0, 0x20, 0, 0]);
+        expected.extend_from_slice(&[3, 0, 0, 0, 0, 0x20, 0, 0]);
         expected.extend_from_slice(&[
             0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0, 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 1,
         ]);
         for number in [7u64, 99, 8192, 3] {
             expected.extend_from_slice(&number.to_le_bytes());
         }
-        for number in [2u32, 11, 1, 0] {
+        for number in [2u32, 11, 1, 32] {
             expected.extend_from_slice(&number.to_le_bytes());
         }
         expected.extend_from_slice(&[98, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0]);
@@ -228,10 +266,28 @@ mod tests {
         expected.extend_from_slice(b"the catalog");
         expected.resize(1232, 0);
         expected.extend_from_slice(&[4, 0, 0, 0, 9, 0, 0, 0]);
-        expected.resize(4088, 0);
+        expected.resize(4080, 0);
+        let table = table::encode(&example().devices);
+        expected.extend_from_slice(&checksum(&table).to_le_bytes());
         let sum = checksum(&expected);
         expected.extend_from_slice(&sum.to_le_bytes());
+        expected.extend_from_slice(&table);
+        expected.resize(8192, 0);
         assert_eq!(example().encode().as_slice(), expected);
+    }
+
+    #[test]
+    fn versions_without_a_table_have_one_device() {
+        for version in [FORMAT_VERSION_ONE_COPY, FORMAT_VERSION_ONE_DEVICE] {
+            let mut bytes = example().encode();
+            put_u32(&mut bytes, 8, version);
+            put_u32(&mut bytes, 76, 0);
+            put_u64(&mut bytes, OFFSET_TABLE_CHECKSUM, 0);
+            let sum = checksum(&bytes[..OFFSET_CHECKSUM]);
+            put_u64(&mut bytes, OFFSET_CHECKSUM, sum);
+            let expected = Superblock { version, devices: vec![DeviceEntry::only(String::new())], ..example() };
+            assert_eq!(Superblock::decode(&bytes[..SUPERBLOCK_BYTES]), Ok(expected));
+        }
     }
 
     #[test]
@@ -239,7 +295,7 @@ mod tests {
         let good = example().encode();
         assert_eq!(Superblock::decode(&good[..100]), Err(SuperblockFault::Magic));
         assert_eq!(Superblock::decode(&[0; SUPERBLOCK_BYTES]), Err(SuperblockFault::Magic));
-        let mut other_version = good;
+        let mut other_version = good.clone();
         other_version[8] = 9;
         assert_eq!(Superblock::decode(&other_version), Err(SuperblockFault::Version { found: 9, whole: false }));
         let mut page_size = good;
@@ -252,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_flipped_bit_is_never_accepted(bit in 0..SUPERBLOCK_BYTES * 8) {
+        fn a_flipped_bit_is_never_accepted(bit in 0..(SUPERBLOCK_BYTES + 26) * 8) {
             let mut bytes = example().encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(Superblock::decode(&bytes).is_err());

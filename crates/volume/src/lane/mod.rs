@@ -4,14 +4,16 @@ mod pool;
 mod run_lane;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use saki_base::{Arena, ArenaFrame, Buffer, PageAddress, PageSize};
-use saki_io::{Completion, Lane, Operation, OperationKind, Wait, Waker};
+use saki_io::{Completion, DeviceError, Operation, OperationKind, Wait, Waker};
 use saki_page::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};
 
-use crate::admission::Gate;
-use crate::map::MapReader;
+use crate::device::gates::Gates;
+use crate::device::{DeviceLanes, Members};
+use crate::map::{MapReader, Place};
 use crate::volume::Volume;
 
 pub use pool::BufferPool;
@@ -23,14 +25,13 @@ impl PageStore for Volume {
     }
 
     fn open_lane(&self, arena: &Arc<Arena>) -> Result<Box<dyn PageLane>, StoreError> {
-        let device = self.device.name();
-        let lane = self.device.open_lane(Some(arena)).map_err(|error| store_error(&device, error))?;
+        let lanes = DeviceLanes::open(&self.members, Some(arena));
         Ok(Box::new(VolumeLane {
             page_size: Volume::page_size(self),
-            device,
-            lane,
+            members: Arc::clone(&self.members),
+            lanes: lanes.map_err(|error| store_error(&self.device_name(), error))?,
             map: MapReader::new(&self.map),
-            gate: Gate::new(&self.admission),
+            gates: Gates::new(&self.members),
             reads: Vec::new(),
             vacant: Vec::new(),
             completions: Vec::new(),
@@ -38,14 +39,21 @@ impl PageStore for Volume {
     }
 
     fn describe(&self, address: PageAddress) -> String {
-        let device = self.device.name();
         match self.locate(address) {
             Some(location) => {
                 let offset = location.offset() + Volume::page_size(self).offset_in_chunk(address) as u64;
-                format!("{device} at byte {offset}")
+                format!("{} at byte {offset}", self.name_of(location.device))
             }
-            None => format!("{device} (not mapped)"),
+            None => format!("{} (not mapped)", self.device_name()),
         }
+    }
+
+    fn devices(&self) -> usize {
+        self.members.count()
+    }
+
+    fn distrust_copy(&self, address: PageAddress) {
+        self.space.lock().distrust_copy(Volume::page_size(self).chunk_of(address));
     }
 }
 
@@ -53,19 +61,27 @@ pub(crate) fn store_error(device: &str, error: impl std::fmt::Display) -> StoreE
     StoreError { device: device.to_owned(), message: error.to_string() }
 }
 
+pub(crate) fn failed_read(members: &Members, place: Place, error: DeviceError) -> StoreError {
+    let name = members.get(place.location.device).map_or_else(|| "a device".to_owned(), |member| member.name());
+    store_error(&name, error)
+}
+
 /// A read under way.
 struct Read {
     token: u64,
     share: Arc<IoShare>,
     started: Instant,
+    place: Place,
+    epoch: u64,
 }
 
 struct VolumeLane {
     page_size: PageSize,
-    device: String,
-    lane: Box<dyn Lane>,
+    members: Arc<Members>,
+    /// Before `map`: no read is under way when its epoch is left.
+    lanes: DeviceLanes,
     map: MapReader,
-    gate: Gate,
+    gates: Gates,
     /// By operation token; entries are reused through `vacant`, so that a read allocates nothing.
     reads: Vec<Option<Read>>,
     vacant: Vec<u32>,
@@ -84,11 +100,13 @@ impl VolumeLane {
     }
 
     /// Ends the count of a read on device and share.
-    fn release(&mut self, index: u64) -> u64 {
+    fn release(&mut self, index: u64) -> Read {
         let read = self.reads[index as usize].take().expect("a completion for each operation, once");
         self.vacant.push(index as u32);
-        self.gate.release(&read.share, read.started.elapsed(), self.page_size.bytes() as u64);
-        read.token
+        self.map.leave(read.epoch);
+        let gate = self.gates.of(read.place.location.device).expect("the read was let in there");
+        gate.release(&read.share, read.started.elapsed(), self.page_size.bytes() as u64);
+        read
     }
 }
 
@@ -101,43 +119,47 @@ impl PageLane for VolumeLane {
         token: u64,
     ) -> Result<(), (ArenaFrame, Refusal)> {
         assert_eq!(memory.len(), self.page_size.bytes(), "{address} would be read into memory of another size");
-        if !self.gate.try_acquire(share) {
-            return Err((memory, Refusal::Busy));
-        }
-        let read = Read { token, share: Arc::clone(share), started: Instant::now() };
-        let index = self.occupy(read);
-        let Some(location) = self.map.locate_for_read(self.page_size.chunk_of(address)) else {
-            self.release(index);
+        let epoch = self.map.enter();
+        let Some((place, reads)) = self.map.locate(self.page_size.chunk_of(address)) else {
+            self.map.leave(epoch);
             return Err((memory, Refusal::Unmapped));
         };
-        let offset = location.offset() + self.page_size.offset_in_chunk(address) as u64;
+        let device = place.location.device;
+        let gate = self.gates.of(device).expect("a device has nothing any more when it is removed");
+        if !gate.try_acquire(share) {
+            self.map.leave(epoch);
+            return Err((memory, Refusal::Busy(device)));
+        }
+        reads.fetch_add(1, Ordering::Relaxed);
+        let index = self.occupy(Read { token, share: Arc::clone(share), started: Instant::now(), place, epoch });
+        let offset = place.location.offset() + self.page_size.offset_in_chunk(address) as u64;
         let buffer = Some(Buffer::Frame(memory));
-        self.lane.submit(Operation { kind: OperationKind::Read, token: index, offset, buffer });
+        self.lanes.submit(device, Operation { kind: OperationKind::Read, token: index, offset, buffer });
         Ok(())
     }
 
     fn poll(&mut self, wait: Option<Duration>, finished: &mut Vec<PageRead>) -> usize {
         let mut completions = std::mem::take(&mut self.completions);
-        self.lane.poll(wait.map_or(Wait::No, Wait::AtMost), &mut completions);
+        self.lanes.poll(wait.map_or(Wait::No, Wait::AtMost), &mut completions);
         let count = completions.len();
         for completion in completions.drain(..) {
-            let token = self.release(completion.token);
+            let Read { token, place, .. } = self.release(completion.token);
             let Some(Buffer::Frame(memory)) = completion.buffer else {
                 unreachable!("a lane returns the buffer it was given");
             };
-            let result = completion.result.map_err(|error| store_error(&self.device, error));
-            finished.push(PageRead { token, memory, result });
+            let result = completion.result.map_err(|error| failed_read(&self.members, place, error));
+            finished.push(PageRead { token, memory, result, from_copy: place.is_copy });
         }
         self.completions = completions;
         count
     }
 
     fn in_flight(&self) -> usize {
-        self.lane.in_flight()
+        self.lanes.in_flight()
     }
 
     fn waker(&self) -> Arc<dyn PageWaker> {
-        Arc::new(LaneWaker(self.lane.waker()))
+        Arc::new(LaneWaker(self.lanes.waker()))
     }
 }
 

@@ -9,20 +9,25 @@
 //!
 //! The governor counts a request of a megabyte as one of a page: its depth is the number of requests that keep the
 //! device busy, whatever their size. In bytes that would be far more than keeps it busy, and readers of pages
-//! would wait behind all of it; so the bytes in flight are bounded too ([`RunLane::bytes_max`]).
+//! would wait behind all of it; so the bytes in flight are bounded too, on each device.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use saki_base::{AlignedBuffer, Buffer, CHUNK_BYTES, PageAddress, PageSize};
-use saki_io::{Completion, Lane, Operation, OperationKind, Wait};
+use parking_lot::Mutex;
+use saki_base::{AlignedBuffer, Buffer, CHUNK_BYTES, ChunkId, DeviceId, PageAddress, PageSize, checksum};
+use saki_io::{Completion, Operation, OperationKind, Wait};
 use saki_page::{IoShare, PageWaker, Refusal, StoreError};
 
-use crate::admission::Gate;
+use crate::device::admission::Gate;
+use crate::device::gates::Gates;
+use crate::device::{DeviceLanes, Members};
 use crate::lane::BufferPool;
-use crate::lane::{LaneWaker, store_error};
-use crate::map::MapReader;
+use crate::lane::{LaneWaker, failed_read, store_error};
+use crate::map::{MapReader, Place};
+use crate::space::Space;
 use crate::volume::Volume;
 
 /// Bytes in flight for each request that the governor allows: what a device transfers in about the time that it
@@ -36,20 +41,20 @@ const RETRY: Duration = Duration::from_micros(50);
 impl Volume {
     /// Opens a lane for runs of pages. It belongs to the thread that first polls it.
     pub fn open_run_lane(&self) -> Result<RunLane, StoreError> {
-        let device = self.device.name();
-        let lane = self.device.open_lane(None).map_err(|error| store_error(&device, error))?;
+        let lanes = DeviceLanes::open(&self.members, None);
         Ok(RunLane {
             page_size: self.page_size(),
-            device,
-            lane,
+            members: Arc::clone(&self.members),
+            space: Arc::clone(&self.space),
+            lanes: lanes.map_err(|error| store_error(&self.device_name(), error))?,
             map: MapReader::new(&self.map),
-            gate: Gate::new(&self.admission),
+            gates: Gates::new(&self.members),
             runs: Vec::new(),
             vacant: Vec::new(),
             waiting: VecDeque::new(),
             requests: Vec::new(),
             vacant_requests: Vec::new(),
-            bytes_in_flight: 0,
+            bytes_in_flight: Vec::new(),
             refused: false,
             buffers: BufferPool::new(),
             completions: Vec::new(),
@@ -60,17 +65,19 @@ impl Volume {
 /// A run that has been read, or not.
 pub struct RunRead {
     pub token: u64,
-    /// The pages, whole.
+    /// The pages, whole. What came from copies has its checksum; what came from homes is for others to verify.
     pub result: Result<AlignedBuffer, StoreError>,
 }
 
 /// One thread's private way to runs of pages.
 pub struct RunLane {
     page_size: PageSize,
-    device: String,
-    lane: Box<dyn Lane>,
+    members: Arc<Members>,
+    space: Arc<Mutex<Space>>,
+    /// Before `map`: no read is under way when its epoch is left.
+    lanes: DeviceLanes,
     map: MapReader,
-    gate: Gate,
+    gates: Gates,
     runs: Vec<Option<Run>>,
     vacant: Vec<usize>,
     /// Parts of runs begun that the governor has not let in yet.
@@ -78,7 +85,8 @@ pub struct RunLane {
     /// By operation token.
     requests: Vec<Option<Request>>,
     vacant_requests: Vec<usize>,
-    bytes_in_flight: usize,
+    /// By device number.
+    bytes_in_flight: Vec<usize>,
     /// A run was refused since the last poll.
     refused: bool,
     buffers: Arc<BufferPool>,
@@ -89,19 +97,40 @@ pub struct RunLane {
 struct Run {
     token: u64,
     share: Arc<IoShare>,
+    first: PageAddress,
+    /// Bytes of the run, without what fills up its last page, and their checksum.
+    bytes: usize,
+    checksum: u64,
     parts_left: usize,
     /// What the parts are put together in; a run of one part is its request's buffer.
     whole: Option<AlignedBuffer>,
     failure: Option<StoreError>,
+    from_copy: bool,
+    epoch: u64,
 }
 
-/// Bytes of a run that lie side by side on the device.
+impl Run {
+    /// Whether some of it came from a copy that was not what it should be.
+    fn is_deceived(&self) -> bool {
+        let is_right = || self.whole.as_ref().is_some_and(|whole| checksum(&whole[..self.bytes]) == self.checksum);
+        self.from_copy && (self.failure.is_some() || !is_right())
+    }
+}
+
+/// Bytes of a run that lie side by side on a device.
 #[derive(Clone, Copy)]
 struct Part {
     run: usize,
     offset_in_run: usize,
+    place: Place,
     offset: u64,
     bytes: usize,
+}
+
+impl Part {
+    fn device(&self) -> DeviceId {
+        self.place.location.device
+    }
 }
 
 struct Request {
@@ -110,62 +139,108 @@ struct Request {
 }
 
 impl RunLane {
-    /// Starts reading the pages that hold `bytes` bytes from page `first` on. `Busy`: the governor allows no further
-    /// request now; it is allowed again after some completion. `share` says on whose behalf.
+    /// Starts reading the pages that hold `bytes` bytes, of this checksum, from page `first` on. `Busy`: their device's
+    /// governor allows no further request now; it is allowed again after some completion. `share` says on whose
+    /// behalf.
     pub fn try_read(
         &mut self,
         share: &Arc<IoShare>,
         first: PageAddress,
         bytes: usize,
+        checksum: u64,
         token: u64,
     ) -> Result<(), Refusal> {
         self.admit_waiting();
-        if self.bytes_in_flight >= self.bytes_max() || !self.gate.try_acquire(share) {
-            self.refused = true;
-            return Err(Refusal::Busy);
-        }
+        let epoch = self.map.enter();
+        let device = match self.admit(share, first) {
+            Ok(device) => device,
+            Err(refusal) => {
+                self.map.leave(epoch);
+                self.refused |= refusal != Refusal::Unmapped;
+                return Err(refusal);
+            }
+        };
         let run = self.vacant.pop().unwrap_or_else(|| {
             self.runs.push(None);
             self.runs.len() - 1
         });
-        let parts = self.parts(run, first, bytes.max(1).next_multiple_of(self.page_size.bytes()));
-        let Some(parts) = parts else {
+        let Some(parts) = self.parts(run, first, bytes) else {
             self.vacant.push(run);
-            self.gate.release(share, Duration::ZERO, 0);
+            self.map.leave(epoch);
+            gate(&mut self.gates, device).release(share, Duration::ZERO, 0);
             return Err(Refusal::Unmapped);
         };
-        let whole = parts.iter().map(|part| part.bytes).sum();
         assert!(self.runs[run].is_none(), "run {run} is vacant, and under way");
         self.runs[run] = Some(Run {
             token,
             share: Arc::clone(share),
+            first,
+            bytes,
+            checksum,
             parts_left: parts.len(),
-            whole: (parts.len() > 1).then(|| self.buffers.take(whole)),
+            whole: self.whole_of(&parts),
             failure: None,
+            from_copy: parts.iter().any(|part| part.place.is_copy),
+            epoch,
         });
-        self.submit(parts[0]);
-        self.waiting.extend(&parts[1..]);
+        if parts[0].device() == device {
+            self.submit(parts[0]);
+            self.waiting.extend(&parts[1..]);
+        } else {
+            // It has moved just now.
+            gate(&mut self.gates, device).release(share, Duration::ZERO, 0);
+            self.waiting.extend(&parts);
+        }
         self.admit_waiting();
         Ok(())
     }
 
-    /// Bytes that may be in flight before another run is refused.
-    pub fn bytes_max(&self) -> usize {
-        (self.gate.depth() as usize * BYTES_PER_REQUEST).max(BYTES_ALLOWED_MIN)
+    /// Counts a request on the device of a run's first page, which is returned.
+    fn admit(&mut self, share: &Arc<IoShare>, first: PageAddress) -> Result<DeviceId, Refusal> {
+        let chunk = self.page_size.chunk_of(first);
+        let device = self.map.locate(chunk).ok_or(Refusal::Unmapped)?.0.location.device;
+        let in_flight = self.bytes_in_flight.get(usize::from(device.0)).copied().unwrap_or(0);
+        if in_flight >= self.bytes_max(device) || !gate(&mut self.gates, device).try_acquire(share) {
+            return Err(Refusal::Busy(device));
+        }
+        Ok(device)
+    }
+
+    /// Where a run that begins with a page is asked for; `None` if it lies nowhere.
+    pub fn device_of(&mut self, first: PageAddress) -> Option<DeviceId> {
+        Some(self.map.locate(self.page_size.chunk_of(first))?.0.location.device)
+    }
+
+    /// Bytes that may be in flight at a device before another run is refused.
+    pub fn bytes_max(&mut self, device: DeviceId) -> usize {
+        (gate(&mut self.gates, device).depth() as usize * BYTES_PER_REQUEST).max(BYTES_ALLOWED_MIN)
+    }
+
+    /// What a run of several parts is put together in.
+    fn whole_of(&self, parts: &[Part]) -> Option<AlignedBuffer> {
+        (parts.len() > 1).then(|| self.buffers.take(parts.iter().map(|part| part.bytes).sum()))
     }
 
     /// Where the pages lie; `None` if some lie nowhere.
     fn parts(&mut self, run: usize, first: PageAddress, bytes: usize) -> Option<Vec<Part>> {
+        let bytes = bytes.max(1).next_multiple_of(self.page_size.bytes());
         let mut parts: Vec<Part> = Vec::with_capacity(1);
         let mut done = 0;
         while done < bytes {
             let page = PageAddress(first.0 + (done / self.page_size.bytes()) as u64);
             let within = self.page_size.offset_in_chunk(page);
             let length = (CHUNK_BYTES - within).min(bytes - done);
-            let offset = self.map.locate_for_read(self.page_size.chunk_of(page))?.offset() + within as u64;
+            let (place, reads) = self.map.locate(self.page_size.chunk_of(page))?;
+            reads.fetch_add(1, Ordering::Relaxed);
+            let offset = place.location.offset() + within as u64;
+            let follows = |last: &Part| {
+                last.device() == place.location.device
+                    && last.offset + last.bytes as u64 == offset
+                    && last.place.is_copy == place.is_copy
+            };
             match parts.last_mut() {
-                Some(last) if last.offset + last.bytes as u64 == offset => last.bytes += length,
-                _ => parts.push(Part { run, offset_in_run: done, offset, bytes: length }),
+                Some(last) if follows(last) => last.bytes += length,
+                _ => parts.push(Part { run, offset_in_run: done, place, offset, bytes: length }),
             }
             done += length;
         }
@@ -177,7 +252,7 @@ impl RunLane {
         for _ in 0..self.waiting.len() {
             let Some(part) = self.waiting.pop_front() else { return };
             let run = self.runs[part.run].as_ref().expect("a run lives as long as its parts");
-            if self.gate.try_acquire(&run.share) {
+            if gate(&mut self.gates, part.device()).try_acquire(&run.share) {
                 self.submit(part);
             } else {
                 self.waiting.push_back(part);
@@ -197,10 +272,15 @@ impl RunLane {
                 self.requests.len() - 1
             }
         };
-        self.bytes_in_flight += part.bytes;
+        let device = usize::from(part.device().0);
+        if self.bytes_in_flight.len() <= device {
+            self.bytes_in_flight.resize(device + 1, 0);
+        }
+        self.bytes_in_flight[device] += part.bytes;
         let buffer = Buffer::Aligned(self.buffers.take(part.bytes));
         let kind = OperationKind::Read;
-        self.lane.submit(Operation { kind, token: token as u64, offset: part.offset, buffer: Some(buffer) });
+        self.lanes
+            .submit(part.device(), Operation { kind, token: token as u64, offset: part.offset, buffer: Some(buffer) });
     }
 
     /// Hands queued reads to the device and appends finished runs; waits at most `wait` (`None`: not at all) for the
@@ -208,9 +288,9 @@ impl RunLane {
     pub fn poll(&mut self, wait: Option<Duration>, finished: &mut Vec<RunRead>) {
         self.admit_waiting();
         let is_refused = std::mem::take(&mut self.refused) || !self.waiting.is_empty();
-        let wait = if is_refused && self.lane.in_flight() == 0 { wait.map(|wait| wait.min(RETRY)) } else { wait };
+        let wait = if is_refused && self.lanes.in_flight() == 0 { wait.map(|wait| wait.min(RETRY)) } else { wait };
         let mut completions = std::mem::take(&mut self.completions);
-        self.lane.poll(wait.map_or(Wait::No, Wait::AtMost), &mut completions);
+        self.lanes.poll(wait.map_or(Wait::No, Wait::AtMost), &mut completions);
         for completion in completions.drain(..) {
             self.complete(completion, finished);
         }
@@ -225,7 +305,7 @@ impl RunLane {
         };
         assert_eq!(buffer.len(), part.bytes, "a part came in another's buffer");
         match (completion.result, &mut run.whole) {
-            (Err(error), _) => run.failure = Some(store_error(&self.device, error)),
+            (Err(error), _) => run.failure = Some(failed_read(&self.members, part.place, error)),
             (Ok(()), Some(whole)) => {
                 whole[part.offset_in_run..][..part.bytes].copy_from_slice(&buffer);
                 self.buffers.give_back(buffer);
@@ -235,21 +315,48 @@ impl RunLane {
         assert!(run.parts_left > 0, "run {} has more parts than it was cut into", part.run);
         run.parts_left -= 1;
         if run.parts_left == 0 {
-            self.vacant.push(part.run);
             let run = self.runs[part.run].take().expect("just seen");
+            self.map.leave(run.epoch);
+            let run = if run.is_deceived() { self.read_again(part.run, run) } else { Some(run) };
+            let Some(run) = run else { return };
+            self.vacant.push(part.run);
             let result = run.failure.map_or_else(|| Ok(run.whole.expect("every part has come")), Err);
             finished.push(RunRead { token: run.token, result });
         }
+    }
+
+    /// Has a run read from its homes whose copies were not what they should be. It is given back if it is gone.
+    #[cold]
+    fn read_again(&mut self, index: usize, mut run: Run) -> Option<Run> {
+        let last = PageAddress(run.first.0 + (run.bytes.max(1) - 1) as u64 / self.page_size.bytes() as u64);
+        let (first, last) = (self.page_size.chunk_of(run.first), self.page_size.chunk_of(last));
+        (first.0..=last.0).for_each(|chunk| self.space.lock().distrust_copy(ChunkId(chunk)));
+        run.epoch = self.map.enter();
+        let Some(parts) = self.parts(index, run.first, run.bytes) else {
+            self.map.leave(run.epoch);
+            let gone = || store_error("volume", format!("{} is not mapped", run.first));
+            run.failure.get_or_insert_with(gone);
+            return Some(run);
+        };
+        run.failure = None;
+        run.whole.take().into_iter().for_each(|buffer| self.buffers.give_back(buffer));
+        run.whole = self.whole_of(&parts);
+        run.parts_left = parts.len();
+        run.from_copy = parts.iter().any(|part| part.place.is_copy);
+        self.waiting.extend(&parts);
+        self.runs[index] = Some(run);
+        None
     }
 
     /// Ends the count of a request on device and share.
     fn release(&mut self, token: usize) -> Part {
         let Request { part, started } = self.requests[token].take().expect("a completion for each operation, once");
         self.vacant_requests.push(token);
-        assert!(self.bytes_in_flight >= part.bytes, "{} bytes came that were not asked for", part.bytes);
-        self.bytes_in_flight -= part.bytes;
+        let in_flight = &mut self.bytes_in_flight[usize::from(part.device().0)];
+        assert!(*in_flight >= part.bytes, "{} bytes came that were not asked for", part.bytes);
+        *in_flight -= part.bytes;
         let run = self.runs[part.run].as_ref().expect("a run lives as long as its parts");
-        self.gate.release(&run.share, started.elapsed(), part.bytes as u64);
+        gate(&mut self.gates, part.device()).release(&run.share, started.elapsed(), part.bytes as u64);
         part
     }
 
@@ -260,12 +367,17 @@ impl RunLane {
 
     /// Requests at the device.
     pub fn in_flight(&self) -> usize {
-        self.lane.in_flight()
+        self.lanes.in_flight()
     }
 
     pub fn waker(&self) -> Arc<dyn PageWaker> {
-        Arc::new(LaneWaker(self.lane.waker()))
+        Arc::new(LaneWaker(self.lanes.waker()))
     }
+}
+
+/// The gate of a device that some chunk lies on.
+fn gate(gates: &mut Gates, device: DeviceId) -> &mut Gate {
+    gates.of(device).expect("a device has nothing any more when it is removed")
 }
 
 impl Drop for RunLane {

@@ -33,7 +33,12 @@ impl Volume {
         let tails = std::mem::take(&mut space.tails);
         let open = |tail: &Tail| {
             let location = space.chunks.get(&tail.chunk)?.location;
-            Some(OpenChunk { chunk: tail.chunk, location, next_page: tail.next_page })
+            // What a device is to be rid of moves away, which it can only when nothing more is written to it.
+            space.takes_homes(location.device).then_some(OpenChunk {
+                chunk: tail.chunk,
+                location,
+                next_page: tail.next_page,
+            })
         };
         let ledger = Ledger {
             open_before: tails.iter().map(|tail| tail.chunk).collect(),
@@ -170,7 +175,7 @@ impl Outcome {
         let mut space = volume.space.lock();
         for (chunk, live_pages) in self.assigned {
             let location = ledger.fresh[&chunk];
-            let before = space.chunks.insert(chunk, crate::space::ChunkState { location, live_pages });
+            let before = space.chunks.insert(chunk, crate::space::ChunkState { location, copy: None, live_pages });
             assert!(before.is_none(), "{chunk} was published twice");
         }
         for (chunk, live_pages) in self.changed {

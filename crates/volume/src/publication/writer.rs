@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use saki_base::{AlignedBuffer, CHUNK_BYTES, ChunkId, PageAddress, PageRef, checksum};
+use saki_base::{AlignedBuffer, CHUNK_BYTES, ChunkId, DeviceId, PageAddress, PageRef, checksum};
 
 use super::ledger::{OpenChunk, Shared};
 use crate::blocking::{PIECE_BYTES, PieceWriter};
@@ -41,7 +41,8 @@ pub struct PageWriter {
 
 struct Piece {
     buffer: AlignedBuffer,
-    /// Where the piece begins on the device.
+    /// Where the piece lies: its device, and where it begins there.
+    device: DeviceId,
     offset: u64,
     filled: usize,
     /// Where it is full: at the next multiple of [`PIECE_BYTES`] in the chunk.
@@ -53,7 +54,7 @@ impl PageWriter {
         shared.writer_opened();
         let page_size = shared.volume.page_size();
         Self {
-            pieces: PieceWriter::new(&shared.volume.device),
+            pieces: PieceWriter::new(&shared.volume.members),
             shared: Arc::clone(shared),
             page_bytes: page_size.bytes(),
             pages_per_chunk: page_size.pages_per_chunk() as u32,
@@ -142,7 +143,8 @@ impl PageWriter {
                 let start = chunk.next_page as usize * page_bytes;
                 let capacity = PIECE_BYTES - start % PIECE_BYTES;
                 let offset = chunk.location.offset() + start as u64;
-                none.insert(Piece { buffer: self.pieces.piece(), offset, filled: 0, capacity })
+                let device = chunk.location.device;
+                none.insert(Piece { buffer: self.pieces.piece(), device, offset, filled: 0, capacity })
             }
         };
         assert!(piece.filled + page_bytes <= piece.capacity, "a page would cross its piece's end");
@@ -174,7 +176,7 @@ impl PageWriter {
 
     fn submit_piece(&mut self) -> Result<(), VolumeError> {
         let Some(piece) = self.piece.take() else { return Ok(()) };
-        Ok(self.pieces.write(piece.offset, piece.buffer, piece.filled)?)
+        Ok(self.pieces.write(piece.device, piece.offset, piece.buffer, piece.filled)?)
     }
 
     fn close_chunk(&mut self) -> Result<(), VolumeError> {

@@ -7,44 +7,47 @@
 
 mod held;
 pub mod slots;
+mod table;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, Generation};
-use saki_io::Device;
+use saki_base::{ChunkId, DeviceId, Generation};
 
 use crate::error::VolumeError;
-use crate::format::journal::Record;
 use crate::format::superblock::{Superblock, Tail};
-use crate::map::{ChunkMap, Location, SLOTS_MAX};
+use crate::format::table::Role;
+use crate::map::{ChunkMap, Location, Place};
 use crate::space::slots::{Purpose, Slots};
 
 pub use held::HeldGeneration;
-
-/// A published chunk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ChunkState {
-    pub location: Location,
-    pub live_pages: u32,
-}
+pub(crate) use table::{ChunkState, ChunkTable};
 
 enum Waiting {
-    Chunk(ChunkId, Location),
-    JournalSlot(u32),
+    Chunk(ChunkId, ChunkState),
+    Slot(Location),
 }
 
 struct Pending {
     freed_at: Generation,
+    /// Lanes may read it until this epoch has passed.
+    epoch: Option<u64>,
     what: Waiting,
 }
 
-/// Everything the allocator knows; always behind one mutex, held for microseconds
-/// (longer only while the device grows).
-pub(crate) struct Space {
+/// A device's slots, and what they are for.
+struct Shelf {
     slots: Slots,
+    role: Role,
+}
+
+/// Everything the allocator knows; always behind one mutex, held for microseconds
+/// (longer only while a device grows).
+pub(crate) struct Space {
+    /// By device number; none of devices that are missing.
+    shelves: Vec<Option<Shelf>>,
     pub chunks: HashMap<ChunkId, ChunkState>,
     pending: Vec<Pending>,
     pub next_chunk: ChunkId,
@@ -56,95 +59,238 @@ pub(crate) struct Space {
     fallback: Generation,
     map: Arc<ChunkMap>,
     pub scratch_slots: u64,
+    /// Copies that were dropped because they were not what they should be.
+    pub copies_distrusted: u64,
+}
+
+/// How full a device is, in slots of 1 MiB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeviceSlots {
+    /// Slots it has room for now (a file grows beyond them).
+    pub total: u64,
+    /// Slots that can be given out without growing it.
+    pub free: u64,
+    /// Chunks at home there.
+    pub homes: u64,
+    /// Copies of chunks that are at home elsewhere.
+    pub copies: u64,
+    /// Slots that nobody may have yet, since older generations or reads under way need them.
+    pub pending: u64,
+    pub live_pages: u64,
 }
 
 impl Space {
-    /// The state a superblock and its journal describe. `older` is the superblock of the generation before, if it can
-    /// be read: its journal's slots stay taken as well.
+    /// The state a superblock and its journal describe. `retired`: slots of journals that the superblock does not name
+    /// and an older one does; they stay taken as well. `shelves`: the devices that are there, whose slots are still to
+    /// be told.
     pub fn recover(
-        device: &Arc<dyn Device>,
         superblock: &Superblock,
-        older: Option<&Superblock>,
         table: ChunkTable,
+        retired: Vec<Location>,
+        devices: Vec<(DeviceId, Role, Slots)>,
         map: Arc<ChunkMap>,
-    ) -> Result<Self, VolumeError> {
-        let slots_end = device.length_bytes()? / CHUNK_BYTES as u64;
-        let mut retired: Vec<u32> = older.map_or(Vec::new(), |older| older.journal_slots.clone());
-        retired.retain(|slot| !table.slots.contains(slot) && u64::from(*slot) < slots_end);
-        let mut used: Vec<u32> = table.slots.iter().chain(&retired).copied().collect();
-        used.sort_unstable();
-        let slots = Slots::new(device, &used)?;
-        let freed_at = superblock.generation;
-        let chunk = |(chunk, location)| Pending { freed_at, what: Waiting::Chunk(chunk, location) };
-        let journal = |slot| Pending { freed_at, what: Waiting::JournalSlot(slot) };
-        for (chunk, state) in &table.chunks {
-            map.map(*chunk, state.location);
-        }
-        Ok(Self {
-            slots,
+    ) -> Self {
+        let mut space = Self {
+            shelves: Vec::new(),
             chunks: table.chunks,
-            pending: table.freed_now.into_iter().map(chunk).chain(retired.into_iter().map(journal)).collect(),
+            pending: Vec::new(),
             next_chunk: superblock.next_chunk,
             tails: superblock.tails.clone(),
             held: BTreeSet::new(),
             fallback: Generation(superblock.generation.0.saturating_sub(1)),
             map,
             scratch_slots: 0,
-        })
+            copies_distrusted: 0,
+        };
+        let freed_at = superblock.generation;
+        for (number, role, mut slots) in devices {
+            let of_device = |location: &&Location| location.device == number;
+            let mut used: Vec<_> = table.slots.iter().chain(&retired).filter(of_device).collect();
+            used.sort_unstable();
+            used.dedup();
+            used.into_iter().for_each(|location| slots.mark_used(location.slot as u32));
+            space.put_shelf(number, role, slots);
+        }
+        for (chunk, state) in &space.chunks {
+            space.map.map(*chunk, state.location);
+        }
+        let waits = |what| Pending { freed_at, epoch: None, what };
+        let chunk = |(chunk, state)| waits(Waiting::Chunk(chunk, state));
+        let slot = |location| waits(Waiting::Slot(location));
+        let left = table.left_now.into_iter().chain(retired);
+        space.pending = table.freed_now.into_iter().map(chunk).chain(left.map(slot)).collect();
+        space
     }
 
-    pub fn take_slot(&mut self, purpose: Purpose) -> Result<u32, VolumeError> {
-        self.slots.take(purpose)
+    /// A device is there, with these slots.
+    pub fn put_shelf(&mut self, number: DeviceId, role: Role, slots: Slots) {
+        let place = usize::from(number.0);
+        if self.shelves.len() <= place {
+            self.shelves.resize_with(place + 1, || None);
+        }
+        self.shelves[place] = Some(Shelf { slots, role });
     }
 
-    pub fn give_back_slot(&mut self, slot: u32) {
-        self.slots.give_back(slot);
+    pub fn set_role(&mut self, number: DeviceId, role: Role) {
+        if let Some(shelf) = self.shelves.get_mut(usize::from(number.0)).and_then(Option::as_mut) {
+            shelf.role = role;
+        }
+    }
+
+    /// A device is gone; it has nothing any more.
+    pub fn drop_shelf(&mut self, number: DeviceId) {
+        if let Some(shelf) = self.shelves.get_mut(usize::from(number.0)) {
+            *shelf = None;
+        }
+    }
+
+    fn shelf(&mut self, number: DeviceId) -> Option<&mut Shelf> {
+        self.shelves.get_mut(usize::from(number.0))?.as_mut()
+    }
+
+    /// Whether new chunks may lie on a device, and open ones be written on.
+    pub fn takes_homes(&self, number: DeviceId) -> bool {
+        let shelf = self.shelves.get(usize::from(number.0)).and_then(Option::as_ref);
+        shelf.is_some_and(|shelf| shelf.role.homes && !shelf.role.draining)
+    }
+
+    /// Whether chunks may be copied to a device.
+    pub fn takes_copies(&self, number: DeviceId) -> bool {
+        let shelf = self.shelves.get(usize::from(number.0)).and_then(Option::as_ref);
+        shelf.is_some_and(|shelf| shelf.role.copies && !shelf.role.draining)
+    }
+
+    /// A slot for the journal on one of its devices.
+    pub fn take_journal_slot(&mut self, number: DeviceId) -> Result<u32, VolumeError> {
+        self.shelf(number).expect("the journal's devices are there").slots.take(Purpose::Journal)
+    }
+
+    /// A slot on a device that takes homes: the emptiest, and if that is full, another.
+    pub fn take_slot(&mut self) -> Result<Location, VolumeError> {
+        self.take_slots(1).map(|slots| slots[0])
+    }
+
+    /// Slots on devices that take homes, on one of them if it has room for all.
+    fn take_slots(&mut self, count: usize) -> Result<Vec<Location>, VolumeError> {
+        let mut order: Vec<_> = (0..self.shelves.len() as u16)
+            .map(DeviceId)
+            .filter_map(|number| {
+                let shelf = self.shelf(number)?;
+                (shelf.role.homes && !shelf.role.draining).then(|| (shelf.slots.used(), number))
+            })
+            .collect();
+        order.sort_unstable();
+        let mut taken = Vec::with_capacity(count);
+        let mut refusal = None;
+        for (_, number) in order {
+            while taken.len() < count {
+                match self.take_slot_on(number) {
+                    Ok(location) => taken.push(location),
+                    Err(error) => {
+                        refusal.get_or_insert(error);
+                        break;
+                    }
+                }
+            }
+        }
+        if taken.len() == count {
+            return Ok(taken);
+        }
+        taken.into_iter().for_each(|location| self.give_back(location));
+        let nowhere = || VolumeError::Refused { what: "no device of the database takes new data".to_owned() };
+        Err(refusal.unwrap_or_else(nowhere))
+    }
+
+    /// A slot of a device, whatever its role.
+    pub fn take_slot_on(&mut self, number: DeviceId) -> Result<Location, VolumeError> {
+        let gone = || VolumeError::Refused { what: format!("device {} is not there", number.0) };
+        let slot = self.shelf(number).ok_or_else(gone)?.slots.take(Purpose::Data)?;
+        Ok(Location { device: number, slot: u64::from(slot) })
+    }
+
+    /// Of a device that is missing nothing is given out, so there is nothing to give back to.
+    pub fn give_back(&mut self, location: Location) {
+        if let Some(shelf) = self.shelf(location.device) {
+            shelf.slots.give_back(location.slot as u32);
+        }
     }
 
     /// `count` new chunks with consecutive ids, mapped at once so that their pages can be read back before they are
     /// published.
     pub fn take_chunks(&mut self, count: usize) -> Result<Vec<(ChunkId, Location)>, VolumeError> {
         assert!(count > 0, "no chunks were asked for");
-        let mut slots = Vec::with_capacity(count);
-        for _ in 0..count {
-            match self.slots.take(Purpose::Data) {
-                Ok(slot) => slots.push(slot),
-                Err(error) => {
-                    slots.into_iter().for_each(|slot| self.slots.give_back(slot));
-                    return Err(error);
-                }
-            }
-        }
-        let place = |slot: u32| {
+        let locations = self.take_slots(count)?;
+        let place = |location: Location| {
             let chunk = self.next_chunk;
             assert!(!self.chunks.contains_key(&chunk), "{chunk} was allocated before");
             self.next_chunk.0 += 1;
-            let location = Location { device: DeviceId(0), slot: u64::from(slot) };
             self.map.map(chunk, location);
             (chunk, location)
         };
-        Ok(slots.into_iter().map(place).collect())
+        Ok(locations.into_iter().map(place).collect())
     }
 
     /// Takes back a chunk that no generation ever named.
     pub fn discard(&mut self, chunk: ChunkId, location: Location) {
         assert!(!self.chunks.contains_key(&chunk), "{chunk} is discarded while it is published");
         self.map.unmap(chunk, self.next_chunk);
-        self.slots.give_back(location.slot as u32);
+        self.give_back(location);
     }
 
     /// A published chunk has no live page from `freed_at` on.
     pub fn retire(&mut self, chunk: ChunkId, freed_at: Generation) {
         assert!(freed_at > self.fallback, "{chunk} is retired in a generation that is past");
         let state = self.chunks.remove(&chunk).expect("only published chunks are retired");
-        self.pending.push(Pending { freed_at, what: Waiting::Chunk(chunk, state.location) });
+        self.pending.push(Pending { freed_at, epoch: None, what: Waiting::Chunk(chunk, state) });
     }
 
     /// A journal slot is no longer named by the superblock from `freed_at` on.
-    pub fn retire_journal_slot(&mut self, slot: u32, freed_at: Generation) {
-        assert!(slot != 0, "the slot of the superblocks is not the journal's");
-        assert!(freed_at > self.fallback, "journal slot {slot} is retired in a generation that is past");
-        self.pending.push(Pending { freed_at, what: Waiting::JournalSlot(slot) });
+    pub fn retire_journal_slot(&mut self, location: Location, freed_at: Generation) {
+        assert!(location.slot != 0, "the slot of the superblocks is not the journal's");
+        assert!(freed_at > self.fallback, "journal slot {} is retired in a generation that is past", location.slot);
+        self.pending.push(Pending { freed_at, epoch: None, what: Waiting::Slot(location) });
+    }
+
+    /// A chunk's home is elsewhere from generation `moved_at` on, which is on the device.
+    pub fn move_home(&mut self, chunk: ChunkId, home: Location, moved_at: Generation) {
+        let state = self.chunks.get_mut(&chunk).expect("only published chunks are moved");
+        let before = std::mem::replace(&mut state.location, home);
+        // Read from a copy, it goes on to be; then nobody reads its old home but who came before the copy.
+        let epoch = match state.copy {
+            None => self.map.redirect(chunk, Place::home(home)),
+            Some(_) => self.map.epochs.end(),
+        };
+        self.pending.push(Pending { freed_at: moved_at, epoch: Some(epoch), what: Waiting::Slot(before) });
+    }
+
+    /// A chunk is read from its copy from now on.
+    pub fn put_copy(&mut self, chunk: ChunkId, copy: Location) {
+        let state = self.chunks.get_mut(&chunk).expect("only published chunks are copied");
+        assert!(state.copy.is_none(), "{chunk} is copied twice");
+        state.copy = Some(copy);
+        self.map.redirect(chunk, Place::copy(copy));
+    }
+
+    /// What was read of a chunk came from a copy, and was not what it should be: it is dropped.
+    pub fn distrust_copy(&mut self, chunk: ChunkId) {
+        if self.drop_copy(chunk) {
+            self.copies_distrusted += 1;
+            tracing::warn!("the copy of {chunk} is not what it should be, and dropped: it is read from its home");
+        }
+    }
+
+    /// A chunk is read from its home again. `false` if it has no copy.
+    pub fn drop_copy(&mut self, chunk: ChunkId) -> bool {
+        let published = self.chunks.get_mut(&chunk);
+        let retired = self.pending.iter_mut().find_map(|pending| match &mut pending.what {
+            Waiting::Chunk(waiting, state) if *waiting == chunk => Some(state),
+            _ => None,
+        });
+        let Some(state) = published.or(retired) else { return false };
+        let Some(copy) = state.copy.take() else { return false };
+        let epoch = Some(self.map.redirect(chunk, Place::home(state.location)));
+        self.pending.push(Pending { freed_at: Generation(0), epoch, what: Waiting::Slot(copy) });
+        true
     }
 
     /// A generation is on the device, and the one before it is the fallback.
@@ -167,13 +313,19 @@ impl Space {
         let reached = self.reached();
         let mut at = 0;
         while at < self.pending.len() {
-            if self.pending[at].freed_at > reached {
+            let Pending { freed_at, epoch, what } = &self.pending[at];
+            // Whoever holds a generation finds its chunks by the map, wherever they are: only chunks wait for it.
+            let reached = if matches!(what, Waiting::Slot(_)) { self.fallback } else { reached };
+            if *freed_at > reached || epoch.is_some_and(|epoch| !self.map.epochs.has_passed(epoch)) {
                 at += 1;
                 continue;
             }
             match self.pending.swap_remove(at).what {
-                Waiting::Chunk(chunk, location) => self.discard(chunk, location),
-                Waiting::JournalSlot(slot) => self.slots.give_back(slot),
+                Waiting::Chunk(chunk, state) => {
+                    self.discard(chunk, state.location);
+                    state.copy.into_iter().for_each(|copy| self.give_back(copy));
+                }
+                Waiting::Slot(location) => self.give_back(location),
             }
         }
     }
@@ -186,120 +338,88 @@ impl Space {
     /// Whether writing the superblock once more would free slots.
     pub fn awaits_superblock(&self) -> bool {
         let oldest = self.held.first().copied().unwrap_or(Generation(u64::MAX));
-        self.pending.iter().any(|pending| pending.freed_at > self.fallback && pending.freed_at <= oldest)
+        let is_held = |pending: &Pending| matches!(pending.what, Waiting::Chunk(..)) && pending.freed_at > oldest;
+        self.pending.iter().any(|pending| pending.freed_at > self.fallback && !is_held(pending))
     }
 
     pub fn available_slots(&self) -> u64 {
-        self.slots.available()
+        self.shelves.iter().flatten().map(|shelf| shelf.slots.available()).sum()
     }
 
     pub fn total_slots(&self) -> u64 {
-        self.slots.total()
+        self.shelves.iter().flatten().map(|shelf| shelf.slots.total()).sum()
     }
 
     pub fn pending_slots(&self) -> u64 {
-        self.pending.len() as u64
+        self.pending.iter().map(|pending| pending.slots().count() as u64).sum()
+    }
+
+    /// How full a device is; of one that is missing, what should be there.
+    pub fn device_slots(&self, number: DeviceId) -> DeviceSlots {
+        let is_there = |location: &Location| location.device == number;
+        let mut slots = DeviceSlots::default();
+        if let Some(Some(shelf)) = self.shelves.get(usize::from(number.0)) {
+            (slots.total, slots.free) = (shelf.slots.total(), shelf.slots.available());
+        }
+        for state in self.chunks.values() {
+            if is_there(&state.location) {
+                slots.homes += 1;
+                slots.live_pages += u64::from(state.live_pages);
+            }
+            slots.copies += u64::from(state.copy.as_ref().is_some_and(is_there));
+        }
+        slots.pending = self.pending.iter().flat_map(Pending::slots).filter(is_there).count() as u64;
+        slots
+    }
+
+    /// Copies of published chunks.
+    pub fn copies(&self) -> impl Iterator<Item = (ChunkId, Location)> {
+        self.chunks.iter().filter_map(|(chunk, state)| Some((*chunk, state.copy?)))
+    }
+
+    /// Chunks with a copy on a device, those that wait to be given back too.
+    pub fn copied_to(&self, number: DeviceId) -> Vec<ChunkId> {
+        let waiting = self.pending.iter().filter_map(|pending| match &pending.what {
+            Waiting::Chunk(chunk, state) => Some((*chunk, state.copy?)),
+            Waiting::Slot(_) => None,
+        });
+        self.copies().chain(waiting).filter(|(_, copy)| copy.device == number).map(|(chunk, _)| chunk).collect()
+    }
+
+    /// Slots of a device that are not free, slot 0 among them.
+    pub fn used_slots(&self, number: DeviceId) -> u64 {
+        let shelf = self.shelves.get(usize::from(number.0)).and_then(Option::as_ref);
+        shelf.map_or(0, |shelf| shelf.slots.used())
+    }
+
+    /// Takes the slot of a copy that was there before the volume was opened. `false` if it is not free.
+    pub fn claim_slot(&mut self, location: Location) -> bool {
+        let free = |shelf: &mut Shelf| u32::try_from(location.slot).is_ok_and(|slot| shelf.slots.claim(slot));
+        self.shelf(location.device).is_some_and(free)
     }
 }
 
-/// The published chunks, being read from a journal; refuses whatever contradicts itself.
-pub(crate) struct ChunkTable {
-    pages_per_chunk: u32,
-    next_chunk: ChunkId,
-    slots_end: u64,
-    pub chunks: HashMap<ChunkId, ChunkState>,
-    /// Slots of chunks and journal.
-    pub slots: hashbrown::HashSet<u32>,
-    /// Freed by the newest generation: the older superblock still names them.
-    pub freed_now: Vec<(ChunkId, Location)>,
-    /// Set when a chunk lies behind the device's end: the slots the device must have at least.
-    pub needed_slots: Option<u64>,
-}
-
-impl ChunkTable {
-    /// `slots_end`: slots the device has room for.
-    pub fn new(superblock: &Superblock, slots_end: u64) -> Self {
-        Self {
-            pages_per_chunk: superblock.page_size.pages_per_chunk() as u32,
-            next_chunk: superblock.next_chunk,
-            slots_end,
-            chunks: HashMap::new(),
-            slots: superblock.journal_slots.iter().copied().collect(),
-            freed_now: Vec::new(),
-            needed_slots: None,
-        }
-    }
-
-    /// `newest`: whether the record belongs to the newest generation.
-    pub fn apply(&mut self, record: Record, newest: bool) -> Result<(), String> {
-        match record {
-            Record::Assign { chunk, count, location } => (0..u64::from(count)).try_for_each(|index| {
-                let location = Location { slot: location.slot.saturating_add(index), ..location };
-                self.assign(ChunkId(chunk.0.saturating_add(index)), location)
-            }),
-            Record::Live { chunk, chunks, pages } => {
-                if pages > self.pages_per_chunk {
-                    return Err(format!("{chunk} has {pages} live pages of {}", self.pages_per_chunk));
-                }
-                for id in chunk.0..chunk.0.saturating_add(chunks) {
-                    self.state(ChunkId(id))?.live_pages = pages;
-                }
-                Ok(())
-            }
-            Record::Free { chunk } => {
-                let location = self.state(chunk)?.location;
-                self.chunks.remove(&chunk);
-                // A slot freed by the newest generation stays taken for the sake of the one before.
-                if newest {
-                    self.freed_now.push((chunk, location));
-                } else {
-                    self.slots.remove(&(location.slot as u32));
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn assign(&mut self, chunk: ChunkId, location: Location) -> Result<(), String> {
-        if location.device != DeviceId(0) {
-            return Err(format!("{chunk} lies on device {}, which is not attached", location.device.0));
-        }
-        if location.slot == 0 || location.slot >= self.slots_end {
-            self.needed_slots = (location.slot < SLOTS_MAX).then_some(location.slot + 1);
-            return Err(format!("{chunk} lies in slot {}, the device has {}", location.slot, self.slots_end));
-        }
-        if chunk >= self.next_chunk {
-            return Err(format!("{chunk} was never allocated"));
-        }
-        // Ids are never used again, so nothing is assigned once the newest generation has begun to free.
-        if !self.freed_now.is_empty() {
-            return Err(format!("{chunk} is assigned after chunks were freed"));
-        }
-        if !self.slots.insert(location.slot as u32) {
-            return Err(format!("slot {} of {chunk} is in use already", location.slot));
-        }
-        match self.chunks.insert(chunk, ChunkState { location, live_pages: 0 }) {
-            None => Ok(()),
-            Some(_) => Err(format!("{chunk} is assigned twice")),
-        }
-    }
-
-    fn state(&mut self, chunk: ChunkId) -> Result<&mut ChunkState, String> {
-        self.chunks.get_mut(&chunk).ok_or_else(|| format!("{chunk} is not assigned"))
+impl Pending {
+    fn slots(&self) -> impl Iterator<Item = Location> {
+        let (first, second) = match &self.what {
+            Waiting::Chunk(_, state) => (state.location, state.copy),
+            Waiting::Slot(location) => (*location, None),
+        };
+        std::iter::once(first).chain(second)
     }
 }
 
 /// A slot for temporary data: free again when dropped, and after a crash because nothing names it.
 pub(crate) struct SlotLease {
     pub space: Arc<Mutex<Space>>,
-    pub slot: u32,
+    pub location: Location,
 }
 
 impl Drop for SlotLease {
     fn drop(&mut self) {
         let mut space = self.space.lock();
-        assert!(space.scratch_slots > 0, "scratch slot {} was never counted", self.slot);
+        assert!(space.scratch_slots > 0, "a scratch slot of {:?} was never counted", self.location);
         space.scratch_slots -= 1;
-        space.give_back_slot(self.slot);
+        space.give_back(self.location);
     }
 }

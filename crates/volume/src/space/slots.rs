@@ -9,7 +9,8 @@ use saki_io::{Device, DeviceError};
 use crate::error::VolumeError;
 use crate::map::SLOTS_MAX;
 
-/// Slots that only the journal may take, so that a full device can still publish the DROP that frees it.
+/// Slots that only the journal may take where there is one, so that a full device can still publish the DROP that
+/// frees it.
 const RESERVED_SLOTS: u64 = 2;
 /// The device grows by as much as it has, within these bounds: extending a file is
 /// slow, so it happens rarely, and preallocation wastes at most 1 GiB.
@@ -31,20 +32,42 @@ pub(crate) struct Slots {
     fresh: u64,
     /// Slots the device has room for.
     end: u64,
+    /// It is not made longer than this.
+    end_max: u64,
+    /// Slots that only the journal may take.
+    reserved: u64,
 }
 
 impl Slots {
-    /// `used` must be sorted. Slot 0 is never given out.
-    pub fn new(device: &Arc<dyn Device>, used: &[u32]) -> Result<Self, VolumeError> {
-        debug_assert!(used.is_sorted_by(|a, b| a < b), "used slots are not sorted, or listed twice");
-        let end = (device.length_bytes()? / CHUNK_BYTES as u64).min(SLOTS_MAX);
-        let mut free = BTreeSet::new();
-        let mut fresh = 1;
-        for &slot in used {
-            free.extend(fresh as u32..slot);
-            fresh = u64::from(slot) + 1;
+    /// All of a device's, free. Slot 0 is never given out. `slots_max`: it has no more, however long it is.
+    /// `has_journal`: some are kept for the journal.
+    pub fn new(device: &Arc<dyn Device>, slots_max: Option<u64>, has_journal: bool) -> Result<Self, VolumeError> {
+        let end_max = slots_max.unwrap_or(SLOTS_MAX).min(SLOTS_MAX);
+        let end = (device.length_bytes()? / CHUNK_BYTES as u64).min(end_max).max(1);
+        let reserved = if has_journal { RESERVED_SLOTS } else { 0 };
+        Ok(Self { device: Arc::clone(device), free: BTreeSet::new(), fresh: 1, end, end_max, reserved })
+    }
+
+    /// A slot is in use; told of each in ascending order, before any is given out.
+    pub fn mark_used(&mut self, slot: u32) {
+        assert!(u64::from(slot) >= self.fresh, "used slots are not told in order");
+        self.free.extend(self.fresh as u32..slot);
+        self.fresh = u64::from(slot) + 1;
+        self.end = self.end.max(self.fresh);
+    }
+
+    /// Takes this very slot. `false` if it is not free.
+    pub fn claim(&mut self, slot: u32) -> bool {
+        if u64::from(slot) >= self.fresh && u64::from(slot) < self.end {
+            self.mark_used(slot);
+            return true;
         }
-        Ok(Self { device: Arc::clone(device), free, fresh, end: end.max(fresh) })
+        self.free.remove(&slot)
+    }
+
+    /// Slots that are not free, slot 0 among them.
+    pub fn used(&self) -> u64 {
+        self.end - self.available()
     }
 
     pub fn available(&self) -> u64 {
@@ -57,7 +80,7 @@ impl Slots {
     }
 
     pub fn take(&mut self, purpose: Purpose) -> Result<u32, VolumeError> {
-        let kept = if purpose == Purpose::Data { RESERVED_SLOTS } else { 0 };
+        let kept = if purpose == Purpose::Data { self.reserved } else { 0 };
         if self.available() <= kept {
             self.grow()?;
             if self.available() <= kept {
@@ -85,7 +108,7 @@ impl Slots {
 
     /// Lengthens the device, by less if there is not room for the usual step.
     fn grow(&mut self) -> Result<(), VolumeError> {
-        let mut step = self.end.clamp(GROWTH_SLOTS_MIN, GROWTH_SLOTS_MAX).min(SLOTS_MAX - self.end);
+        let mut step = self.end.clamp(GROWTH_SLOTS_MIN, GROWTH_SLOTS_MAX).min(self.end_max.saturating_sub(self.end));
         while step > 0 {
             match self.device.ensure_length((self.end + step) * CHUNK_BYTES as u64) {
                 Ok(()) => {

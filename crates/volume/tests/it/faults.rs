@@ -39,7 +39,7 @@ fn each_kind_of_wrong_file_has_its_own_answer() {
     let places = [0, 256 << 10, 512 << 10, 896 << 10];
     let other_version = made();
     places.iter().for_each(|place| other_version.flip_bit(place + 9, 0));
-    assert!(matches!(open(&other_version), Err(VolumeError::UnsupportedVersion { found: 258, supported: 2, .. })));
+    assert!(matches!(open(&other_version), Err(VolumeError::UnsupportedVersion { found: 259, supported: 3, .. })));
     let damaged = made();
     places.iter().for_each(|place| damaged.flip_bit(place + 2000, 0));
     assert!(matches!(open(&damaged), Err(VolumeError::Corrupt { .. })));
@@ -152,7 +152,9 @@ fn a_superblock_that_may_or_may_not_be_written_stops_publishing() {
     model.check_pages(&volume, &device);
     drop(volume);
     let volume = open(&device).expect("opens");
-    model.check(&volume, &device);
+    // Either generation may be there.
+    assert!([30, 60].contains(&volume.stats().live_pages));
+    model.check_pages(&volume, &device);
     publish(&volume, &model, &mut random, 30).expect("published");
 }
 

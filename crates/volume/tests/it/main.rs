@@ -1,7 +1,10 @@
 //! Stories about volumes, on simulated devices.
 
 mod crash;
+mod devices;
 mod faults;
+mod fleet;
+mod history;
 mod images;
 mod rot;
 mod runs;

@@ -280,7 +280,7 @@ fn superblocks_of_another_database_are_refused() {
     let other = crate::support::device(9);
     let options = saki_volume::VolumeOptions::new(saki_base::PageSize::new(4096).expect("valid"));
     drop(Volume::create(Arc::clone(&other) as Arc<dyn Device>, options).expect("created"));
-    let mut bytes = vec![0; BLOCK as usize];
+    let mut bytes = vec![0; 2 * BLOCK as usize];
     other.peek(256 << 10, &mut bytes);
     write(&device, 256 << 10, &bytes);
     let error = open(&device).err().expect("refused");

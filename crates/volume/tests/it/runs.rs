@@ -57,7 +57,8 @@ fn runs_come_back_whole_in_any_order() {
         while !pending.is_empty() || lane.in_flight() > 0 {
             pending.retain(|index| {
                 let (run, bytes) = &runs[*index];
-                lane.try_read(&share, run.first, bytes.len(), *index as u64) == Err(Refusal::Busy)
+                lane.try_read(&share, run.first, bytes.len(), run.checksum, *index as u64)
+                    == Err(Refusal::Busy(saki_base::DeviceId(0)))
             });
             lane.poll(Some(Duration::from_millis(10)), &mut finished);
         }
@@ -80,14 +81,17 @@ fn a_share_of_one_has_one_request_in_flight() {
     let runs = publish(&volume, &mut random, &[2 * CHUNK_BYTES + 77, 3 * CHUNK_BYTES, 10]);
     let mut lane = volume.open_run_lane().unwrap();
     let (in_order, other) = (IoShare::new(1), IoShare::new(u32::MAX));
-    assert_eq!(lane.try_read(&in_order, runs[1].0.first, runs[1].1.len(), 1), Ok(()));
+    assert_eq!(lane.try_read(&in_order, runs[1].0.first, runs[1].1.len(), 0, 1), Ok(()));
     assert_eq!(volume.governor().in_flight(), 1);
-    assert_eq!(lane.try_read(&in_order, runs[2].0.first, runs[2].1.len(), 2), Err(Refusal::Busy));
-    assert_eq!(lane.try_read(&other, runs[2].0.first, runs[2].1.len(), 2), Ok(()), "others are not held up");
+    assert_eq!(
+        lane.try_read(&in_order, runs[2].0.first, runs[2].1.len(), 0, 2),
+        Err(Refusal::Busy(saki_base::DeviceId(0)))
+    );
+    assert_eq!(lane.try_read(&other, runs[2].0.first, runs[2].1.len(), 0, 2), Ok(()), "others are not held up");
     let mut finished = Vec::new();
     while finished.len() < 2 {
         lane.poll(Some(Duration::from_millis(10)), &mut finished);
-        assert!(in_order.in_flight.load(std::sync::atomic::Ordering::Relaxed) <= 1);
+        assert!(in_order.in_flight() <= 1);
     }
     for read in finished {
         let bytes = &runs[read.token as usize].1;
@@ -102,9 +106,13 @@ fn bytes_in_flight_are_bounded() {
     let runs = publish(&volume, &mut random, &[CHUNK_BYTES; 40]);
     let mut lane = volume.open_run_lane().unwrap();
     let share = IoShare::new(u32::MAX);
-    let admitted = runs.iter().take_while(|(run, bytes)| lane.try_read(&share, run.first, bytes.len(), 0).is_ok());
+    let admitted =
+        runs.iter().take_while(|(run, bytes)| lane.try_read(&share, run.first, bytes.len(), run.checksum, 0).is_ok());
     let admitted = admitted.count();
-    assert!(admitted >= 4 && admitted * CHUNK_BYTES < lane.bytes_max() + CHUNK_BYTES, "{admitted} of a chunk each");
+    assert!(
+        admitted >= 4 && admitted * CHUNK_BYTES < lane.bytes_max(saki_base::DeviceId(0)) + CHUNK_BYTES,
+        "{admitted} of a chunk each"
+    );
     assert_eq!(drain(&mut lane).len(), admitted);
 }
 
@@ -115,13 +123,16 @@ fn who_is_refused_with_nothing_under_way_does_not_sleep_for_long() {
     let runs = publish(&volume, &mut random, &[5000, 6000]);
     let (mut busy, mut lane) = (volume.open_run_lane().unwrap(), volume.open_run_lane().unwrap());
     let share = IoShare::new(1);
-    assert_eq!(busy.try_read(&share, runs[0].0.first, runs[0].1.len(), 0), Ok(()));
-    assert_eq!(lane.try_read(&share, runs[1].0.first, runs[1].1.len(), 1), Err(Refusal::Busy));
+    assert_eq!(busy.try_read(&share, runs[0].0.first, runs[0].1.len(), 0, 0), Ok(()));
+    assert_eq!(
+        lane.try_read(&share, runs[1].0.first, runs[1].1.len(), 0, 1),
+        Err(Refusal::Busy(saki_base::DeviceId(0)))
+    );
     let began = std::time::Instant::now();
     lane.poll(Some(Duration::from_secs(60)), &mut Vec::new());
     assert!(began.elapsed() < Duration::from_secs(30), "no completion of its own was to come");
     assert_eq!(drain(&mut busy).len(), 1);
-    assert_eq!(lane.try_read(&share, runs[1].0.first, runs[1].1.len(), 1), Ok(()));
+    assert_eq!(lane.try_read(&share, runs[1].0.first, runs[1].1.len(), 0, 1), Ok(()));
     assert_eq!(drain(&mut lane).len(), 1);
 }
 
@@ -130,7 +141,7 @@ fn what_is_not_mapped_is_refused_and_counts_for_nothing() {
     let (_device, volume) = volume(7);
     let mut lane = volume.open_run_lane().unwrap();
     let share = IoShare::new(u32::MAX);
-    assert_eq!(lane.try_read(&share, PageAddress(1 << 40), 100, 0), Err(Refusal::Unmapped));
+    assert_eq!(lane.try_read(&share, PageAddress(1 << 40), 100, 0, 0), Err(Refusal::Unmapped));
     assert_eq!((lane.in_flight(), volume.governor().in_flight()), (0, 0));
 }
 
@@ -144,7 +155,7 @@ fn a_failing_part_fails_its_run_alone() {
     let mut lane = volume.open_run_lane().unwrap();
     let share = IoShare::new(u32::MAX);
     for (token, (run, bytes)) in runs.iter().enumerate() {
-        lane.try_read(&share, run.first, bytes.len(), token as u64).unwrap();
+        lane.try_read(&share, run.first, bytes.len(), run.checksum, token as u64).unwrap();
     }
     let mut finished = drain(&mut lane);
     finished.sort_by_key(|read| read.token);
@@ -152,7 +163,7 @@ fn a_failing_part_fails_its_run_alone() {
     assert!(error.to_string().contains("sim:8"), "{error}");
     assert!(finished[1].result.as_ref().unwrap()[..5000] == runs[1].1[..]);
     // A lane that goes while it reads leaves no count behind.
-    lane.try_read(&share, runs[1].0.first, 5000, 9).unwrap();
+    lane.try_read(&share, runs[1].0.first, 5000, 0, 9).unwrap();
     drop(lane);
     assert_eq!(volume.governor().in_flight(), 0);
 }

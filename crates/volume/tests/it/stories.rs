@@ -181,7 +181,7 @@ fn pages_are_read_through_lanes_within_the_governor() {
             match lane.try_read(&share, page.address, frames.pop().expect("enough"), expected.len() as u64) {
                 Ok(()) => expected.push(page.checksum),
                 Err((frame, refusal)) => {
-                    assert_eq!(refusal, Refusal::Busy);
+                    assert_eq!(refusal, Refusal::Busy(saki_base::DeviceId(0)));
                     assert!(lane.in_flight() == 7);
                     frames.push(frame);
                     pages.push(page);
@@ -200,7 +200,7 @@ fn pages_are_read_through_lanes_within_the_governor() {
     }
     let unmapped = lane.try_read(&share, PageAddress(1 << 40), frames.pop().expect("enough"), 0);
     assert!(matches!(unmapped, Err((_, Refusal::Unmapped))));
-    assert_eq!(share.in_flight.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(share.in_flight(), 0);
     assert_eq!(volume.take_chunk_reads().iter().map(|(_, reads)| reads).sum::<u32>(), 500);
     assert!(volume.take_chunk_reads().is_empty());
 }

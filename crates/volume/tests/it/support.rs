@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use saki_base::{CHUNK_BYTES, ChunkId, PageAddress, PageRef, PageSize, Random, checksum};
+use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, PageAddress, PageRef, PageSize, Random, checksum};
 use saki_io::{Device, SimDevice, SimOptions};
 use saki_volume::{PageWriter, Volume, VolumeOptions};
 
@@ -53,6 +53,12 @@ impl Model {
 
     /// As [`Self::check_pages`]; also, the volume's books are right.
     pub fn check(&self, volume: &Volume, device: &SimDevice) {
+        self.check_books(volume, 1);
+        self.check_pages(volume, device);
+    }
+
+    /// Live pages are right, and every slot of so many devices is accounted for.
+    pub fn check_books(&self, volume: &Volume, devices: u64) {
         let mut counts: BTreeMap<ChunkId, u32> = BTreeMap::new();
         for page in self.pages.keys() {
             *counts.entry(volume.page_size().chunk_of(*page)).or_default() += 1;
@@ -62,17 +68,23 @@ impl Model {
         let stats = volume.stats();
         assert_eq!(stats.live_pages, self.pages.len() as u64);
         let known = stats.chunks + stats.free_slots + stats.pending_slots + stats.scratch_slots + stats.journal_slots;
-        assert_eq!(stats.total_slots, known + 1, "every slot is accounted for: {stats:?}");
-        self.check_pages(volume, device);
+        let copies = volume.copies().len() as u64;
+        assert_eq!(stats.total_slots, known + copies + devices, "every slot is accounted for: {stats:?}");
     }
 
     /// Every page is where the volume says, with the bytes it had.
     pub fn check_pages(&self, volume: &Volume, device: &SimDevice) {
+        self.check_pages_on(volume, |_| device);
+    }
+
+    /// The same on several devices, by number.
+    pub fn check_pages_on<'d>(&self, volume: &Volume, device: impl Fn(DeviceId) -> &'d SimDevice) {
         let page_size = volume.page_size();
         let mut bytes = vec![0; page_size.bytes()];
         for page in self.pages.values() {
             let location = volume.locate(page.address).unwrap_or_else(|| panic!("{} is not mapped", page.address));
-            device.peek(location.offset() + page_size.offset_in_chunk(page.address) as u64, &mut bytes);
+            device(location.device)
+                .peek(location.offset() + page_size.offset_in_chunk(page.address) as u64, &mut bytes);
             assert_eq!(checksum(&bytes), page.checksum, "{} has other bytes", page.address);
         }
     }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use saki::{OpenOptions, PageSize};
+use saki::{DeviceSpec, OpenOptions, PageSize};
 use saki_io::DeviceOptions;
 
 use crate::cli::failure::{Failure, Outcome};
-use crate::cli::open::{create, parse_page_size};
+use crate::cli::open::{create_on, parse_device, parse_page_size};
 use crate::cli::size;
 
 /// Make an empty database in a file or on a block device
@@ -23,13 +23,18 @@ pub struct Args {
     /// Reserve so much of the disk now; without it the file grows as needed
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
+
+    /// One more file or block device for the database, as often as there are any. SIZE is reserved, and all that is
+    /// used of it. CLASS is standard (if not given), slow, or fast: a fast device holds copies of what lies on others
+    #[arg(long = "device", value_name = "PATH[:SIZE][:CLASS]", value_parser = parse_device)]
+    devices: Vec<DeviceSpec>,
 }
 
 pub fn run(args: &Args) -> Outcome {
     let page_size = args.page_size.unwrap_or(saki::CreateOptions::default().page_size);
     let options = OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() };
     let existed = args.path.exists();
-    drop(create(&args.path, page_size, options)?);
+    drop(create_on(&args.path, page_size, args.devices.clone(), options)?);
     if let Some(bytes) = args.size
         && let Err(failure) = reserve(&args.path, bytes)
     {

@@ -4,6 +4,7 @@ pub mod calibrate;
 pub mod check;
 pub mod create;
 pub mod demo;
+pub mod device;
 pub mod load;
 pub mod recover;
 pub mod serve;

@@ -1,9 +1,11 @@
-//! What keeps tables in order: VACUUM, REINDEX, ANALYZE and CHECKPOINT.
+//! What keeps a database in order: VACUUM, REINDEX, ANALYZE, CHECKPOINT and its devices.
 
 mod analyze;
+mod devices;
 mod vacuum;
 
 pub use self::analyze::analyze;
+pub use self::devices::{DeviceCall, change_devices};
 pub use self::vacuum::vacuum;
 use saki_catalog::Result;
 use saki_context::StatementContext;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arrow_buffer::Buffer;
 use saki_base::{AlignedBuffer, PageAddress, checksum};
-use saki_columns::{ColumnType, Segment, parallel};
+use saki_columns::{ColumnRun, ColumnType, Segment, parallel};
 use saki_page::{IoShare, Refusal, StoreError};
 use saki_vector::Column;
 use saki_volume::{RunLane, RunRead};
@@ -100,7 +100,8 @@ impl<'d> RunReader<'d> {
     fn begin(&mut self, segment: &Segment, columns: &[usize]) -> Fetch {
         let run = |column: &usize| {
             let run = &segment.columns[*column];
-            Run { column: *column, first: run.first_page, bytes: run.bytes as usize, come: None }
+            let ColumnRun { first_page, bytes, checksum, .. } = *run;
+            Run { column: *column, first: first_page, bytes: bytes as usize, checksum, come: None }
         };
         let runs: Vec<Run> = columns.iter().map(run).collect();
         let token = self.next_token;
@@ -122,6 +123,7 @@ struct Run {
     column: usize,
     first: PageAddress,
     bytes: usize,
+    checksum: u64,
     come: Option<Result<AlignedBuffer>>,
 }
 
@@ -138,9 +140,9 @@ impl Fetch {
     /// Asks for all that the device lets in.
     fn ask(&mut self, lane: &mut RunLane, share: &Arc<IoShare>, decoder: &RunDecoder<'_>) {
         while let Some(run) = self.runs.get_mut(self.asked) {
-            match lane.try_read(share, run.first, run.bytes, self.token + self.asked as u64) {
+            match lane.try_read(share, run.first, run.bytes, run.checksum, self.token + self.asked as u64) {
                 Ok(()) => {}
-                Err(Refusal::Busy) => return,
+                Err(Refusal::Busy(_)) => return,
                 Err(Refusal::Unmapped) => run.come = Some(Err(decoder.corrupt(run.column, "lies on no device"))),
             }
             self.asked += 1;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use saki_base::DeviceId;
 use saki_io::Governor;
 use saki_page::IoShare;
 
@@ -19,6 +20,7 @@ pub(crate) struct Admission {
 
 /// One lane's way to ask; remembers the shares it has met.
 pub(crate) struct Gate {
+    device: DeviceId,
     admission: Arc<Admission>,
     met: Vec<Weak<IoShare>>,
 }
@@ -53,8 +55,8 @@ fn is(known: &Weak<IoShare>, share: &Arc<IoShare>) -> bool {
 }
 
 impl Gate {
-    pub fn new(admission: &Arc<Admission>) -> Self {
-        Self { admission: Arc::clone(admission), met: Vec::new() }
+    pub fn new(device: DeviceId, admission: &Arc<Admission>) -> Self {
+        Self { device, admission: Arc::clone(admission), met: Vec::new() }
     }
 
     /// Requests that the device shall have in flight at present.
@@ -68,12 +70,20 @@ impl Gate {
         if !self.met.iter().any(|known| is(known, share)) {
             self.meet(share);
         }
-        self.admission.governor.try_acquire(&share.in_flight, share.max_in_flight)
+        if !share.begin() {
+            return false;
+        }
+        let is_let_in = self.admission.governor.try_acquire(share.on_device(self.device), u32::MAX);
+        if !is_let_in {
+            share.end();
+        }
+        is_let_in
     }
 
     #[cold]
     fn meet(&mut self, share: &Arc<IoShare>) {
         self.admission.register(share);
+        share.meet(self.device);
         if self.met.len() == MET_MAX {
             self.met.remove(0);
         }
@@ -83,7 +93,8 @@ impl Gate {
     /// A read of `bytes` that was let in has finished after `latency`.
     #[inline]
     pub fn release(&self, share: &IoShare, latency: Duration, bytes: u64) {
-        self.admission.governor.release(&share.in_flight, latency, bytes);
+        self.admission.governor.release(share.on_device(self.device), latency, bytes);
+        share.end();
     }
 }
 
@@ -97,7 +108,7 @@ mod tests {
     fn each_share_is_registered_while_it_lives() {
         let governor = Governor::with_clock(8, Arc::new(VirtualClock::default()));
         let admission = Admission::new(governor);
-        let (mut gate, mut other) = (Gate::new(&admission), Gate::new(&admission));
+        let (mut gate, mut other) = (Gate::new(DeviceId(0), &admission), Gate::new(DeviceId(0), &admission));
         let share = IoShare::new(u32::MAX);
         assert!(gate.try_acquire(&share) && other.try_acquire(&share) && gate.try_acquire(&share));
         assert_eq!(admission.shares.lock().len(), 1);
@@ -112,7 +123,7 @@ mod tests {
     #[test]
     fn a_share_keeps_its_own_bound() {
         let admission = Admission::new(Governor::with_clock(8, Arc::new(VirtualClock::default())));
-        let mut gate = Gate::new(&admission);
+        let mut gate = Gate::new(DeviceId(0), &admission);
         let in_order = IoShare::new(1);
         assert!(gate.try_acquire(&in_order));
         assert!(!gate.try_acquire(&in_order));

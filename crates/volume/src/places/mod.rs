@@ -18,6 +18,8 @@
 //! Opening for writing flushes before it reads, so that what it finds is on the device and not only in a cache, and
 //! [mends](Places::mend): each pair has two whole places before anything is written that could depend on it.
 
+pub mod label;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,12 +29,12 @@ use saki_io::Device;
 use crate::blocking::BlockingIo;
 use crate::error::VolumeError;
 use crate::format::superblock::{
-    FORMAT_VERSION, FORMAT_VERSION_ONE_COPY, SUPERBLOCK_BYTES, Superblock, SuperblockFault,
+    FORMAT_VERSION, FORMAT_VERSION_ONE_COPY, SUPERBLOCK_BYTES, SUPERBLOCK_BYTES_MAX, Superblock, SuperblockFault,
 };
 
 /// Byte offsets: of even generations, then of odd ones; each the first place and the second.
 const PLACES: [[u64; 2]; 2] = [[0, 256 << 10], [512 << 10, 896 << 10]];
-const _: () = assert!(PLACES[1][1] as usize + SUPERBLOCK_BYTES <= CHUNK_BYTES);
+const _: () = assert!(PLACES[1][1] as usize + SUPERBLOCK_BYTES_MAX <= CHUNK_BYTES);
 
 /// Both places of a generation, in bytes from the device's start, in the order of writing.
 pub(crate) const fn places_of(generation: Generation) -> [u64; 2] {
@@ -80,7 +82,7 @@ impl Places {
                 _ => VolumeError::Truncated { device: device.name(), needed_bytes, found_bytes },
             });
         }
-        let mut place = |offset| Ok::<_, VolumeError>(Superblock::decode(&io.read(offset, SUPERBLOCK_BYTES)?));
+        let mut place = |offset| Ok::<_, VolumeError>(Superblock::decode(&io.read(offset, SUPERBLOCK_BYTES_MAX)?));
         let [[a, b], [c, d]] = PLACES;
         let pairs = [[place(a)?, place(b)?], [place(c)?, place(d)?]];
         Self::judge(device, pairs)
@@ -113,10 +115,9 @@ impl Places {
         newest_of(&self.pairs[self.newest]).expect("the newest pair has a whole place")
     }
 
-    /// The generation before it, as far as it can be read.
-    pub fn older(&self) -> Option<&Superblock> {
-        let older = newest_of(&self.pairs[1 - self.newest])?;
-        (older.generation.0 + 1 == self.newest().generation.0).then_some(older)
+    /// All that are whole.
+    pub fn whole(&self) -> impl Iterator<Item = &Superblock> {
+        self.pairs.iter().flatten().flatten()
     }
 
     /// The places where a newer generation may have been that can not be read: both are bad, which no power loss
@@ -156,6 +157,24 @@ impl Places {
         Ok(io.flush()?)
     }
 
+    /// Whether a place holds anything like a superblock.
+    pub fn are_there(io: &mut BlockingIo) -> Result<bool, VolumeError> {
+        for offset in PLACES.into_iter().flatten() {
+            if Superblock::decode(&io.read(offset, SUPERBLOCK_BYTES_MAX)?) != Err(SuperblockFault::Magic) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes all superblocks of a device away.
+    pub fn erase(io: &mut BlockingIo) -> Result<(), VolumeError> {
+        for offset in PLACES.into_iter().flatten() {
+            io.write(offset, &[0; SUPERBLOCK_BYTES])?;
+        }
+        Ok(io.flush()?)
+    }
+
     /// Makes generations 0 and 1 of a new volume, one after the other: as soon as there is a generation 1, generation
     /// 0 is durable in both its places.
     ///
@@ -166,10 +185,8 @@ impl Places {
         io: &mut BlockingIo,
         mut superblock: Superblock,
     ) -> Result<(), VolumeError> {
-        for offset in PLACES.into_iter().flatten() {
-            if Superblock::decode(&io.read(offset, SUPERBLOCK_BYTES)?) != Err(SuperblockFault::Magic) {
-                return Err(VolumeError::AlreadyADatabase { device: device.name() });
-            }
+        if Self::are_there(io)? {
+            return Err(VolumeError::AlreadyADatabase { device: device.name() });
         }
         for generation in [Generation(0), Generation(1)] {
             superblock.generation = generation;

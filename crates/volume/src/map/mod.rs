@@ -7,12 +7,16 @@
 //! cells change in place, and a block whose chunks are all gone can only ever
 //! say "unmapped", which remains true.
 
+pub mod epoch;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use saki_base::{CHUNK_BYTES, ChunkId, DeviceId};
+
+use self::epoch::{EpochReader, Epochs};
 
 /// Where a chunk lies: a device and one of its 1 MiB slots. Slot 0 holds the superblocks, never a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -30,15 +34,38 @@ impl Location {
     pub fn offset(self) -> u64 {
         self.slot * CHUNK_BYTES as u64
     }
+}
+
+/// Where a chunk is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub location: Location,
+    /// It is a copy's, not the chunk's home.
+    pub is_copy: bool,
+}
+
+const COPY_BIT: u64 = 1 << 63;
+
+impl Place {
+    pub fn home(location: Location) -> Self {
+        Self { location, is_copy: false }
+    }
+
+    pub fn copy(location: Location) -> Self {
+        Self { location, is_copy: true }
+    }
 
     fn pack(self) -> u64 {
-        assert!(self.slot > 0 && self.slot < SLOTS_MAX, "slot {} holds no chunk", self.slot);
-        u64::from(self.device.0) << 48 | self.slot
+        let Location { device, slot } = self.location;
+        assert!(slot > 0 && slot < SLOTS_MAX, "slot {slot} holds no chunk");
+        assert!(device.0 < 1 << 15, "device {} is none", device.0);
+        u64::from(self.is_copy) << 63 | u64::from(device.0) << 48 | slot
     }
 
     fn unpack(packed: u64) -> Option<Self> {
         let slot = packed & ((1 << 48) - 1);
-        (slot != 0).then_some(Self { device: DeviceId((packed >> 48) as u16), slot })
+        let device = DeviceId((packed >> 48 & 0x7fff) as u16);
+        (slot != 0).then_some(Self { location: Location { device, slot }, is_copy: packed & COPY_BIT != 0 })
     }
 }
 
@@ -46,9 +73,10 @@ const BLOCK_CHUNKS: u64 = 1024;
 const _: () = assert!(SLOTS_MAX <= 1 << 48, "a packed location has 48 bits for the slot");
 
 struct Block {
-    /// Packed locations; zero is unmapped. Readers need no ordering with other
+    /// Packed places; zero is unmapped. Readers need no ordering with other
     /// memory: what a location leads to lies on a device, and a reader learns of
-    /// a chunk only through a lock or channel taken after it was mapped.
+    /// a chunk only through a lock or channel taken after it was mapped. A place that changes has the bytes before
+    /// the cell says so, and those that were read before keep theirs for an epoch.
     locations: Box<[AtomicU64]>,
     /// Reads per chunk since they were last taken.
     reads: Box<[AtomicU32]>,
@@ -71,9 +99,15 @@ fn place_of(chunk: ChunkId) -> (u64, usize) {
 }
 
 /// The map itself, shared by all threads.
-#[derive(Default)]
 pub(crate) struct ChunkMap {
     blocks: RwLock<HashMap<u64, Arc<Block>>>,
+    pub epochs: Arc<Epochs>,
+}
+
+impl Default for ChunkMap {
+    fn default() -> Self {
+        Self { blocks: RwLock::default(), epochs: Epochs::new() }
+    }
 }
 
 impl ChunkMap {
@@ -81,8 +115,19 @@ impl ChunkMap {
         let (block, index) = place_of(chunk);
         let mut blocks = self.blocks.write();
         let block = blocks.entry(block).or_insert_with(|| Arc::new(Block::new()));
-        let before = block.locations[index].swap(location.pack(), Ordering::Release);
+        let before = block.locations[index].swap(Place::home(location).pack(), Ordering::Release);
         assert_eq!(before, 0, "{chunk} mapped twice");
+    }
+
+    /// Has a chunk read elsewhere from now on. What it was read from before keeps its bytes until the epoch that is
+    /// returned has passed.
+    pub fn redirect(&self, chunk: ChunkId, place: Place) -> u64 {
+        let (block, index) = place_of(chunk);
+        let blocks = self.blocks.read();
+        let block = blocks.get(&block).expect("only mapped chunks are moved");
+        let before = block.locations[index].swap(place.pack(), Ordering::AcqRel);
+        assert_ne!(before, 0, "{chunk} is moved, and not mapped");
+        self.epochs.end()
     }
 
     /// `next_chunk`: ids from there on may still be mapped, so their blocks stay.
@@ -99,9 +144,9 @@ impl ChunkMap {
         }
     }
 
-    pub fn locate(&self, chunk: ChunkId) -> Option<Location> {
+    pub fn locate(&self, chunk: ChunkId) -> Option<Place> {
         let (block, index) = place_of(chunk);
-        Location::unpack(self.blocks.read().get(&block)?.locations[index].load(Ordering::Acquire))
+        Place::unpack(self.blocks.read().get(&block)?.locations[index].load(Ordering::Acquire))
     }
 
     /// Calls `each` with every chunk read since the last call, and its reads; counting starts again at zero.
@@ -120,6 +165,7 @@ impl ChunkMap {
 /// One thread's reader of the map.
 pub(crate) struct MapReader {
     map: Arc<ChunkMap>,
+    epochs: EpochReader,
     seen: HashMap<u64, Arc<Block>>,
     /// Retired blocks are let go of when this many have been met.
     prune_at: usize,
@@ -127,20 +173,31 @@ pub(crate) struct MapReader {
 
 impl MapReader {
     pub fn new(map: &Arc<ChunkMap>) -> Self {
-        Self { map: Arc::clone(map), seen: HashMap::new(), prune_at: 64 }
+        Self { map: Arc::clone(map), epochs: map.epochs.reader(), seen: HashMap::new(), prune_at: 64 }
     }
 
-    /// Where a chunk lies, counting a read of it.
+    /// Where a chunk is read, and its count of reads. Until the [epoch](Self::enter) that was entered before is left,
+    /// it has its bytes there.
     #[inline]
-    pub fn locate_for_read(&mut self, chunk: ChunkId) -> Option<Location> {
+    pub fn locate(&mut self, chunk: ChunkId) -> Option<(Place, &AtomicU32)> {
         let (number, index) = place_of(chunk);
         if !self.seen.contains_key(&number) {
             self.meet(number)?;
         }
         let block = self.seen.get(&number)?;
-        let location = Location::unpack(block.locations[index].load(Ordering::Acquire))?;
-        block.reads[index].fetch_add(1, Ordering::Relaxed);
-        Some(location)
+        let place = Place::unpack(block.locations[index].load(Ordering::Acquire))?;
+        Some((place, &block.reads[index]))
+    }
+
+    /// Enters the present epoch: see [`Epochs`].
+    #[inline]
+    pub fn enter(&mut self) -> u64 {
+        self.epochs.enter()
+    }
+
+    #[inline]
+    pub fn leave(&mut self, epoch: u64) {
+        self.epochs.leave(epoch);
     }
 
     fn meet(&mut self, number: u64) -> Option<()> {
@@ -162,21 +219,47 @@ mod tests {
         Location { device: DeviceId(3), slot }
     }
 
+    fn read(reader: &mut MapReader, chunk: ChunkId) -> Option<Place> {
+        let (place, reads) = reader.locate(chunk)?;
+        reads.fetch_add(1, Ordering::Relaxed);
+        Some(place)
+    }
+
     #[test]
     fn readers_follow_the_map() {
         let map = Arc::new(ChunkMap::default());
         let mut reader = MapReader::new(&map);
-        assert_eq!(reader.locate_for_read(ChunkId(5)), None);
+        assert_eq!(read(&mut reader, ChunkId(5)), None);
         map.map(ChunkId(5), at(7));
-        assert_eq!(reader.locate_for_read(ChunkId(5)), Some(at(7)));
-        assert_eq!(map.locate(ChunkId(5)), Some(at(7)));
+        assert_eq!(read(&mut reader, ChunkId(5)), Some(Place::home(at(7))));
+        assert_eq!(map.locate(ChunkId(5)), Some(Place::home(at(7))));
         map.unmap(ChunkId(5), ChunkId(6));
-        assert_eq!(reader.locate_for_read(ChunkId(5)), None);
+        assert_eq!(read(&mut reader, ChunkId(5)), None);
         map.map(ChunkId(6), at(8));
-        assert_eq!(reader.locate_for_read(ChunkId(6)), Some(at(8)), "the block stays while ids of it are to come");
+        assert_eq!(
+            read(&mut reader, ChunkId(6)),
+            Some(Place::home(at(8))),
+            "the block stays while ids of it are to come"
+        );
         let mut reads = Vec::new();
         map.take_reads(|chunk, count| reads.push((chunk.0, count)));
         assert_eq!(reads, [(5, 1), (6, 1)]);
+    }
+
+    #[test]
+    fn a_chunk_is_read_where_its_copy_is() {
+        let map = Arc::new(ChunkMap::default());
+        let mut reader = MapReader::new(&map);
+        map.map(ChunkId(5), at(7));
+        let epoch = reader.enter();
+        let copy = Place::copy(Location { device: DeviceId(63), slot: SLOTS_MAX - 1 });
+        let ended = map.redirect(ChunkId(5), copy);
+        assert!(!map.epochs.has_passed(ended));
+        reader.leave(epoch);
+        assert!(map.epochs.has_passed(ended));
+        assert_eq!(read(&mut reader, ChunkId(5)), Some(copy));
+        map.unmap(ChunkId(5), ChunkId(6));
+        assert_eq!(map.locate(ChunkId(5)), None);
     }
 
     #[test]
@@ -185,7 +268,7 @@ mod tests {
         let mut reader = MapReader::new(&map);
         for chunk in (0..300 * BLOCK_CHUNKS).step_by(BLOCK_CHUNKS as usize) {
             map.map(ChunkId(chunk), at(chunk + 1));
-            assert!(reader.locate_for_read(ChunkId(chunk)).is_some());
+            assert!(read(&mut reader, ChunkId(chunk)).is_some());
             map.unmap(ChunkId(chunk), ChunkId(chunk + BLOCK_CHUNKS));
         }
         assert!(map.blocks.read().is_empty());
