@@ -44,8 +44,9 @@ pub use saki_catalog::{
     Position, ReferentialAction, Result, Sequence, SqlError, Table, TableStatistics, View,
 };
 pub use saki_context::database::{Database, FileAccess};
-pub use saki_context::statement::{Command, CopyFormat, CopyKind, Parsed, StatementResult, parse};
+pub use saki_context::statement::{Command, CopyFormat, CopyKind, Parsed, StatementResult, TableName, parse};
 pub use saki_context::transaction::TransactionStatus;
+pub use saki_parameters::{Effective, Parameters, State, TimeStyle, duration};
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
 pub use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use saki_store::{

@@ -15,6 +15,7 @@ use crate::workspace::{Dependency, Package, Workspace};
 
 const CATALOG: &[&str] =
     &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns", "saki-exec", "saki-mvcc"];
+const PARAMETERS: &[&str] = &["saki-base", "saki-catalog"];
 const STORE: &[&str] = &[
     "saki-base",
     "saki-io",
@@ -29,10 +30,27 @@ const STORE: &[&str] = &[
 ];
 const PLAN: &[&str] =
     &["saki-unify", "saki-base", "saki-vector", "saki-columns", "saki-exec", "saki-catalog", "saki-store"];
-const POSTGRES: &[&str] =
-    &["saki-unify", "saki-base", "saki-tree", "saki-exec", "saki-mvcc", "saki-catalog", "saki-store"];
-const CONTEXT: &[&str] =
-    &["saki-unify", "saki-base", "saki-exec", "saki-mvcc", "saki-catalog", "saki-store", "saki-plan", "saki-postgres"];
+const POSTGRES: &[&str] = &[
+    "saki-unify",
+    "saki-base",
+    "saki-tree",
+    "saki-exec",
+    "saki-mvcc",
+    "saki-catalog",
+    "saki-parameters",
+    "saki-store",
+];
+const CONTEXT: &[&str] = &[
+    "saki-unify",
+    "saki-base",
+    "saki-exec",
+    "saki-mvcc",
+    "saki-catalog",
+    "saki-parameters",
+    "saki-store",
+    "saki-plan",
+    "saki-postgres",
+];
 const SQL: &[&str] = &[
     "saki-unify",
     "saki-base",
@@ -41,6 +59,7 @@ const SQL: &[&str] = &[
     "saki-exec",
     "saki-mvcc",
     "saki-catalog",
+    "saki-parameters",
     "saki-store",
     "saki-plan",
     "saki-postgres",
@@ -48,7 +67,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 28] = [
+const LAYERS: [(&str, &[&str]); 29] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -63,6 +82,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
     ("saki-columns", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector"]),
     ("saki-exec", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns"]),
     ("saki-catalog", CATALOG),
+    ("saki-parameters", PARAMETERS),
     ("saki-store", STORE),
     ("saki-plan", PLAN),
     ("saki-postgres", POSTGRES),

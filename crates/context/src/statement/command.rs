@@ -13,6 +13,14 @@ use saki_postgres::statement::{name_of, object_name, setting_text};
 use saki_postgres::types::storage_type;
 use saki_store::CsvOptions;
 
+/// A table as a statement names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableName {
+    /// As the catalog has it, if `public` stands for no schema.
+    pub name: String,
+    pub is_qualified: bool,
+}
+
 /// A statement as a front end sees it.
 pub enum Command {
     /// The session runs it.
@@ -20,15 +28,8 @@ pub enum Command {
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION and their like: the session runs it, and it takes no
     /// planning.
     Transaction,
-    /// `value` is `None` for DEFAULT; `local` ends with the transaction.
-    Set {
-        name: String,
-        value: Option<String>,
-        local: bool,
-    },
-    /// `None`: every parameter.
-    Reset(Option<String>),
-    Show(String),
+    /// SET, RESET and SHOW of parameters: the session carries them out, and they take no planning.
+    Parameter,
     Prepare {
         name: String,
         types: Vec<Arrow>,
@@ -57,7 +58,7 @@ pub enum Command {
     /// DISCARD; `true` for ALL.
     Discard(bool),
     CopyIn {
-        table: String,
+        table: TableName,
         columns: Vec<String>,
         format: CopyFormat,
     },
@@ -109,19 +110,8 @@ impl Parsed {
             | Sql::Rollback { .. }
             | Sql::Savepoint { .. }
             | Sql::ReleaseSavepoint { .. } => Command::Transaction,
-            Sql::Set(set) => set_command(set)?,
-            Sql::Reset(reset) => Command::Reset(match &reset.reset {
-                ast::Reset::ALL => None,
-                ast::Reset::ConfigurationParameter(name) => Some(name.to_string().to_lowercase()),
-            }),
-            Sql::ShowVariable { variable } => {
-                let words: Vec<String> = variable.iter().map(name_of).collect();
-                Command::Show(match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-                    ["transaction", "isolation", "level"] => "transaction_isolation".into(),
-                    ["time", "zone"] => "timezone".into(),
-                    _ => words.join("."),
-                })
-            }
+            Sql::Set(Set::SetTransaction { .. }) => Command::Transaction,
+            Sql::Set(_) | Sql::Reset(_) | Sql::ShowVariable { .. } => Command::Parameter,
             Sql::Prepare { name, data_types, statement } => Command::Prepare {
                 name: name_of(name),
                 types: data_types
@@ -153,7 +143,7 @@ impl Parsed {
                 match (to, source) {
                     (true, source) => Command::CopyOut { query: copied(source)?, format },
                     (false, CopySource::Table { table_name, columns }) => Command::CopyIn {
-                        table: object_name(table_name)?.0,
+                        table: TableName { name: object_name(table_name)?.0, is_qualified: table_name.0.len() > 1 },
                         columns: columns.iter().map(name_of).collect(),
                         format,
                     },
@@ -197,21 +187,52 @@ impl Parsed {
     }
 }
 
-fn set_command(set: &Set) -> Result<Command> {
-    let assigned = |name: &str, value: Option<String>, local| Command::Set { name: name.into(), value, local };
-    Ok(match set {
-        Set::SingleAssignment { scope, variable, values, .. } => {
-            let name = variable.to_string().to_lowercase();
-            let texts: Option<Vec<String>> = values.iter().map(setting_text).collect();
-            let local = matches!(scope, Some(ast::ContextModifier::Local));
-            Command::Set { name, value: texts.map(|texts| texts.join(", ")), local }
+/// A parameter and what SET makes it; `None` is DEFAULT.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Assignment {
+    pub name: String,
+    pub value: Option<String>,
+    /// Until the transaction ends.
+    pub local: bool,
+}
+
+impl Assignment {
+    /// What a SET says; `None`: it is about something else than a parameter.
+    pub fn read(set: &Set) -> Option<Self> {
+        let assigned = |name: &str, value: Option<String>, local| Some(Self { name: name.into(), value, local });
+        match set {
+            Set::SingleAssignment { scope, variable, values, .. } => {
+                let parts: Vec<String> = variable.0.iter().filter_map(|part| part.as_ident()).map(name_of).collect();
+                let name = parts.join(".");
+                let texts: Option<Vec<String>> = values.iter().map(setting_text).collect();
+                let local = matches!(scope, Some(ast::ContextModifier::Local));
+                let value = texts.map(|texts| match name.eq_ignore_ascii_case("search_path") {
+                    true => saki_parameters::identifiers(&texts),
+                    false => texts.join(", "),
+                });
+                assigned(&name, value, local)
+            }
+            Set::SetTimeZone { local, value } => {
+                let text = setting_text(value).filter(|text| !text.eq_ignore_ascii_case("local"));
+                assigned("timezone", text, *local)
+            }
+            Set::SetNames { charset_name, .. } => assigned("client_encoding", Some(charset_name.value.clone()), false),
+            Set::SetNamesDefault {} => assigned("client_encoding", None, false),
+            _ => None,
         }
-        Set::SetTimeZone { local, value } => assigned("timezone", setting_text(value), *local),
-        Set::SetNames { charset_name, .. } => assigned("client_encoding", Some(name_of(charset_name)), false),
-        Set::SetNamesDefault {} => assigned("client_encoding", None, false),
-        Set::SetTransaction { .. } => Command::Transaction,
-        _ => Command::Run,
-    })
+    }
+}
+
+/// The parameter that SHOW names, as the table of parameters spells it.
+pub fn shown_name(variable: &[ast::Ident]) -> String {
+    let words: Vec<String> = variable.iter().map(name_of).collect();
+    let name = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["transaction", "isolation", "level"] => "transaction_isolation".into(),
+        ["session", "authorization"] => "session_authorization".into(),
+        ["time", "zone"] => "timezone".into(),
+        _ => words.join("."),
+    };
+    saki_parameters::find(&name).map_or(name, |definition| definition.name.to_owned())
 }
 
 fn declared(cursors: &[ast::Declare]) -> Result<Command> {
@@ -376,13 +397,19 @@ mod tests {
             ("SET statement_timeout = 100", "statement_timeout", Some("100")),
             ("SET TIME ZONE 'UTC'", "timezone", Some("UTC")),
             ("SET NAMES 'utf8'", "client_encoding", Some("utf8")),
-            ("SET search_path TO public, other", "search_path", Some("public, other")),
+            ("SET search_path TO public, \"Other\", 'c d'", "search_path", Some("public, \"Other\", \"c d\"")),
+            ("SET client_encoding = 'utf-8'", "client_encoding", Some("utf-8")),
+            ("SET TIME ZONE INTERVAL '-08:00' HOUR TO MINUTE", "timezone", Some("INTERVAL '-08:00' HOUR TO MINUTE")),
+            ("SET TIME ZONE LOCAL", "timezone", None),
+            ("SET foo.bar = 1", "foo.bar", Some("1")),
             ("SET extra_float_digits TO DEFAULT", "extra_float_digits", None),
         ] {
-            match command(sql).unwrap() {
-                Command::Set { name: n, value: v, .. } => assert_eq!((&*n, v.as_deref()), (name, value), "{sql}"),
-                _ => panic!("{sql}"),
-            }
+            let Parsed(Statement::Statement(parsed)) = crate::statement::parse(sql).unwrap().remove(0) else {
+                panic!()
+            };
+            let ast::Statement::Set(set) = *parsed else { panic!("{sql}") };
+            let Assignment { name: n, value: v, .. } = Assignment::read(&set).unwrap();
+            assert_eq!((&*n, v.as_deref()), (name, value), "{sql}");
         }
     }
 

@@ -2,9 +2,11 @@
 
 mod command;
 mod parsed;
+mod resolve;
 mod result;
 
-pub use command::{Command, CopyFormat, CopyKind};
+pub use command::{Assignment, Command, CopyFormat, CopyKind, TableName, shown_name};
 pub use parsed::{Parsed, parse};
+pub use resolve::{Found, Scope, resolve};
 pub use result::StatementResult;
 pub use result::{rows, text_rows};

@@ -17,18 +17,28 @@ impl Transactions {
             Some(Open { scope: Scope::Block(_), .. }) => {}
             // The statements of one message that came before belong to it.
             Some(open) => open.scope = Scope::Block(Block::default()),
-            None => self.open = Some(Open::new(self.default_level, Scope::Block(Block::default()))),
+            None => self.open = Some(self.opened(Scope::Block(Block::default()))),
         }
-        self.set_modes(modes)
+        let set = self.set_modes(modes);
+        self.show_modes();
+        set
     }
 
     /// What SET TRANSACTION says.
     fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
         let Some(open) = self.open.as_mut() else { return Ok(()) };
+        let is_nested = open.block().is_some_and(|block| !block.savepoints.is_empty());
         for mode in modes {
             match mode {
                 TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => open.access = Access::ReadOnly,
-                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => open.access = Access::ReadWrite,
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                    let is_late = open.begun.is_some() || open.has_queried || is_nested;
+                    if open.access == Access::ReadOnly && is_late {
+                        let message = "transaction read-write mode must be set before any query";
+                        return Err(SqlError::invalid(message).code("25001"));
+                    }
+                    open.access = Access::ReadWrite;
+                }
                 TransactionMode::IsolationLevel(level) => {
                     let level = Level::of(*level);
                     if open.begun.is_some() && level != open.level {
@@ -41,16 +51,23 @@ impl Transactions {
                 }
             }
         }
+        self.show_modes();
         Ok(())
     }
 
     /// What SET SESSION CHARACTERISTICS says.
-    fn set_default_modes(&mut self, modes: &[TransactionMode]) {
+    fn set_default_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
         for mode in modes {
-            if let TransactionMode::IsolationLevel(level) = mode {
-                self.default_level = Level::of(*level);
-            }
+            let (name, value) = match mode {
+                TransactionMode::IsolationLevel(level) => ("default_transaction_isolation", Level::of(*level).name()),
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => ("default_transaction_read_only", "on"),
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                    ("default_transaction_read_only", "off")
+                }
+            };
+            self.parameters.set(name, Some(value), false)?;
         }
+        Ok(())
     }
 
     fn savepoint(&mut self, name: String) -> Result<()> {
@@ -60,7 +77,9 @@ impl Transactions {
             Some(_) => Place::At(self.within(|transaction| transaction.savepoint())?),
             None => Place::Start,
         };
-        let mark = Mark { place, draft: self.draft.mark(), locks: self.locks.owner.mark() };
+        let (locks, parameters) = (self.locks.owner.mark(), self.parameters.state());
+        let access = self.open.as_ref().map_or(Access::ReadWrite, |open| open.access);
+        let mark = Mark { place, draft: self.draft.mark(), access, parameters, locks };
         self.block("SAVEPOINT")?.savepoints.push((name, mark));
         Ok(())
     }
@@ -68,7 +87,7 @@ impl Transactions {
     fn rollback_to(&mut self, name: &str) -> Result<()> {
         let block = self.block("ROLLBACK TO SAVEPOINT")?;
         let found = block.find(name)?;
-        let Mark { place, draft, locks } = block.savepoints[found].1.clone();
+        let Mark { place, draft, access, parameters, locks } = block.savepoints[found].1.clone();
         if let Some(begun) = self.begun() {
             let savepoint = match place {
                 Place::Start => begun.start,
@@ -78,6 +97,11 @@ impl Transactions {
         }
         self.draft.go_back(draft);
         self.locks.owner.release_to(locks);
+        self.parameters.rollback_to(&parameters);
+        if let Some(open) = self.open.as_mut() {
+            open.access = access;
+        }
+        self.show_modes();
         let block = self.block("ROLLBACK TO SAVEPOINT")?;
         block.savepoints.truncate(found + 1);
         block.health = Health::Sound;
@@ -113,6 +137,35 @@ impl Block {
 }
 
 impl SessionTransactions {
+    /// Sets a parameter that is a mode of the open transaction, `transaction_isolation` and its like: the same as SET
+    /// TRANSACTION. Without a transaction nothing comes of it.
+    ///
+    /// # Errors
+    /// 22023 for a value that it does not take; as SET TRANSACTION.
+    pub async fn set_mode(&self, name: &str, value: &str) -> Result<()> {
+        use ast::TransactionIsolationLevel as Isolation;
+        let refused = || SqlError::invalid(format!("invalid value for parameter {name:?}: {value:?}")).code("22023");
+        let lower = value.to_lowercase();
+        let mode = match name {
+            "transaction_isolation" => TransactionMode::IsolationLevel(match &*lower {
+                "serializable" => Isolation::Serializable,
+                "repeatable read" => Isolation::RepeatableRead,
+                "read committed" => Isolation::ReadCommitted,
+                "read uncommitted" => Isolation::ReadUncommitted,
+                _ => return Err(refused()),
+            }),
+            "transaction_read_only" => {
+                TransactionMode::AccessMode(match saki_parameters::truth(value).ok_or_else(refused)? {
+                    true => TransactionAccessMode::ReadOnly,
+                    false => TransactionAccessMode::ReadWrite,
+                })
+            }
+            // Nothing waits for a snapshot that is safe: each is.
+            _ => return saki_parameters::truth(value).map(drop).ok_or_else(refused),
+        };
+        self.lock().await.set_modes(&[mode])
+    }
+
     /// Carries out a statement about the transaction; `None` if it is about something else, and may run.
     ///
     /// # Errors
@@ -151,7 +204,7 @@ impl SessionTransactions {
                 "RELEASE"
             }
             Sql::Set(ast::Set::SetTransaction { modes, session: true, .. }) => {
-                transactions.set_default_modes(modes);
+                transactions.set_default_modes(modes)?;
                 "SET"
             }
             Sql::Set(ast::Set::SetTransaction { modes, .. }) => {

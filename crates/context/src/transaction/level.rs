@@ -29,6 +29,12 @@ impl Level {
         }
     }
 
+    /// The level that SQL names so; the weakest for any other name.
+    pub fn named(name: &str) -> Self {
+        let levels = [Self::Serializable, Self::RepeatableRead];
+        levels.into_iter().find(|level| level.name() == name).unwrap_or_default()
+    }
+
     pub fn of(level: TransactionIsolationLevel) -> Self {
         match level {
             // Weaker than is asked for there is nothing.

@@ -5,9 +5,8 @@
 //! which lets go when the statement is dropped as well.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
+use saki_parameters::Parameters;
 use saki_store::locks::{LockMark, LockOwner, Locks};
 
 use saki_catalog::{Result, SqlError};
@@ -15,8 +14,7 @@ use saki_catalog::{Result, SqlError};
 /// A session's owner of locks, and its patience.
 pub struct SessionLocks {
     pub owner: Arc<LockOwner>,
-    /// `lock_timeout` in milliseconds; 0: as long as it takes.
-    timeout_millis: AtomicU64,
+    parameters: Arc<Parameters>,
 }
 
 /// Locks that a statement has taken. Those of a statement by itself go when this is dropped; of those in a transaction
@@ -29,8 +27,8 @@ pub struct Locked {
 }
 
 impl SessionLocks {
-    pub fn new(locks: &Arc<Locks>) -> Arc<Self> {
-        Arc::new(Self { owner: LockOwner::new(locks), timeout_millis: AtomicU64::new(0) })
+    pub fn new(locks: &Arc<Locks>, parameters: &Arc<Parameters>) -> Arc<Self> {
+        Arc::new(Self { owner: LockOwner::new(locks), parameters: Arc::clone(parameters) })
     }
 
     /// What is taken from now on goes with the statement if `is_alone`, else with its transaction.
@@ -38,23 +36,16 @@ impl SessionLocks {
         Locked { locks: Arc::clone(self), until: is_alone.then(|| self.owner.mark()) }
     }
 
-    /// `lock_timeout`: how long a lock, or a row that another transaction changes, is waited for. Zero: as long as it
-    /// takes.
-    pub fn set_timeout(&self, timeout: Duration) {
-        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        self.timeout_millis.store(millis, Ordering::Relaxed);
-    }
-
     /// Waits for something that another transaction has, as long as `lock_timeout` lets it.
     ///
     /// # Errors
     /// 55P03 after that.
     pub async fn patiently<T>(&self, work: impl Future<Output = T>) -> Result<T> {
-        let millis = self.timeout_millis.load(Ordering::Relaxed);
-        if millis == 0 {
+        let timeout = self.parameters.state().effective.lock_timeout;
+        if timeout.is_zero() {
             return Ok(work.await);
         }
-        let timed = tokio::time::timeout(Duration::from_millis(millis), work).await;
+        let timed = tokio::time::timeout(timeout, work).await;
         timed.map_err(|_| SqlError::invalid("canceling statement due to lock timeout").code("55P03"))
     }
 }

@@ -3,7 +3,7 @@
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
-use super::open::{Open, Scope};
+use super::open::Scope;
 use super::shared::SessionTransactions;
 use super::state::{TransactionStatus, Transactions};
 use crate::statement::Parsed;
@@ -12,7 +12,10 @@ use saki_catalog::{Result, SqlError};
 impl Transactions {
     /// Opens a transaction that ends with the message, if none is open.
     fn begin_message(&mut self) {
-        self.open.get_or_insert_with(|| Open::new(self.default_level, Scope::Message));
+        if self.open.is_none() {
+            self.open = Some(self.opened(Scope::Message));
+            self.show_modes();
+        }
     }
 
     fn is_message(&self) -> bool {
@@ -63,6 +66,15 @@ impl SessionTransactions {
         let warning = |text: &str, code| Some(SqlError::invalid(text).code(code));
         match statement.as_ref() {
             Sql::StartTransaction { .. } if is_open => warning("there is already a transaction in progress", "25001"),
+            Sql::Set(ast::Set::SingleAssignment { scope: Some(ast::ContextModifier::Local), .. })
+            | Sql::Set(ast::Set::SetTimeZone { local: true, .. })
+                if !is_open =>
+            {
+                warning("SET LOCAL can only be used in transaction blocks", "25P01")
+            }
+            Sql::Set(ast::Set::SetTransaction { session: false, .. }) if !is_open => {
+                warning("SET TRANSACTION can only be used in transaction blocks", "25P01")
+            }
             Sql::Commit { .. } | Sql::Rollback { savepoint: None, .. } if !is_open => {
                 warning("there is no transaction in progress", "25P01")
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use saki_mvcc::Savepoint;
+use saki_parameters::State;
 
 use super::level::Level;
 use saki_store::locks::LockMark;
@@ -13,6 +14,8 @@ pub struct Open {
     pub level: Level,
     pub access: Access,
     pub scope: Scope,
+    /// A query of it has run.
+    pub has_queried: bool,
     /// `None` before its first statement that reads or changes rows.
     pub begun: Option<Begun>,
 }
@@ -57,6 +60,8 @@ pub struct Mark {
     pub place: Place,
     /// What had been changed of the catalog; `None`: nothing.
     pub draft: Option<DraftMark>,
+    pub access: Access,
+    pub parameters: Arc<State>,
     /// Locks that were taken later go.
     pub locks: LockMark,
 }
@@ -87,8 +92,8 @@ pub enum Work {
 }
 
 impl Open {
-    pub fn new(level: Level, scope: Scope) -> Self {
-        Self { level, access: Access::ReadWrite, scope, begun: None }
+    pub fn new(level: Level, access: Access, scope: Scope) -> Self {
+        Self { level, access, scope, has_queried: false, begun: None }
     }
 
     /// The block that BEGIN has opened.

@@ -2,9 +2,9 @@
 //! tables.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use saki_mvcc::{Holder, Receipt};
+use saki_parameters::Parameters;
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard, TryLockError, oneshot};
 
 use super::level::Level;
@@ -24,11 +24,11 @@ pub struct SessionTransactions {
 }
 
 impl SessionTransactions {
-    /// `draft` is the session's.
-    pub fn new(db: Arc<Database>, draft: Arc<SessionDraft>) -> Self {
-        let locks = SessionLocks::new(db.locks());
-        let state = Arc::new(Mutex::new(Transactions::new(Arc::clone(&locks), Arc::clone(&draft))));
-        Self { db, state, locks, draft }
+    /// `draft` and `parameters` are the session's.
+    pub fn new(db: Arc<Database>, draft: Arc<SessionDraft>, parameters: &Arc<Parameters>) -> Self {
+        let locks = SessionLocks::new(db.locks(), parameters);
+        let state = Transactions::new(Arc::clone(&locks), Arc::clone(&draft), Arc::clone(parameters));
+        Self { db, state: Arc::new(Mutex::new(state)), locks, draft }
     }
 
     /// The newest snapshot, with what the open transaction has changed of the catalog.
@@ -73,11 +73,6 @@ impl SessionTransactions {
     pub fn status(&self) -> TransactionStatus {
         // Held by a statement: the one that runs decides what comes after it.
         self.try_lock().map_or(TransactionStatus::Open, |transactions| transactions.status())
-    }
-
-    /// The isolation level of the open transaction, or of the next, as SQL names it. `None` while a statement runs.
-    pub fn isolation(&self) -> Option<&'static str> {
-        self.try_lock().ok().map(|transactions| transactions.level().name())
     }
 
     /// Whether what a statement changes now can still be undone after it.
@@ -164,7 +159,7 @@ impl SessionTransactions {
     /// # Errors
     /// 25006 if the transaction is read only; of storage.
     pub async fn begin_change(&self) -> Result<Option<Arc<SessionDraft>>> {
-        self.lock().await.refuse_read_only()?;
+        self.lock().await.refuse_read_only("such a statement")?;
         if !self.outlives_statement() {
             return Ok(None);
         }
@@ -186,11 +181,6 @@ impl SessionTransactions {
         let locked = transactions.statement_locks();
         transactions.lock_name(name).await?;
         Ok(locked)
-    }
-
-    /// How long locks, and rows that others change, are waited for: `lock_timeout`. Zero: as long as it takes.
-    pub fn set_lock_timeout(&self, timeout: Duration) {
-        self.locks.set_timeout(timeout);
     }
 
     /// States the number by which `pg_locks` knows the session.

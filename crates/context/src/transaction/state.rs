@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use saki_mvcc::{Holder, Receipt, Savepoint, Transaction};
+use saki_parameters::{Parameters, TransactionModes, read_only};
 
 use super::level::Level;
 use super::locking::SessionLocks;
@@ -29,8 +30,7 @@ pub enum TransactionStatus {
 pub struct Transactions {
     pub(super) engine: Option<saki_mvcc::Runner>,
     pub(super) open: Option<Open>,
-    /// Of transactions that say nothing else.
-    pub(super) default_level: Level,
+    pub(super) parameters: Arc<Parameters>,
     /// What an error rests on that tells how the last transaction ended, if it ended in vain.
     pub(super) rests_on: Option<Receipt>,
     /// The last to go: what they protect has ended by then.
@@ -40,14 +40,30 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    pub fn new(locks: Arc<SessionLocks>, draft: Arc<SessionDraft>) -> Self {
-        Self { engine: None, open: None, default_level: Level::default(), rests_on: None, locks, draft }
+    pub fn new(locks: Arc<SessionLocks>, draft: Arc<SessionDraft>, parameters: Arc<Parameters>) -> Self {
+        Self { engine: None, open: None, parameters, rests_on: None, locks, draft }
     }
 
     /// Whether the open transaction has changed the catalog.
     #[inline]
     pub fn has_draft(&self) -> bool {
         self.draft.is_there()
+    }
+
+    /// A transaction as parameters say that it is, unless it says otherwise.
+    pub(super) fn opened(&self, scope: Scope) -> Open {
+        // What was set outside of transactions stays.
+        self.parameters.commit();
+        let state = self.parameters.state();
+        let access = if state.effective.read_only { Access::ReadOnly } else { Access::ReadWrite };
+        Open::new(Level::named(&state.effective.isolation), access, scope)
+    }
+
+    /// Tells the parameters what the open transaction is.
+    pub(super) fn show_modes(&self) {
+        let modes =
+            |open: &Open| TransactionModes { isolation: open.level.name(), read_only: open.access == Access::ReadOnly };
+        self.parameters.state_transaction(self.open.as_ref().map(modes));
     }
 
     pub fn status(&self) -> TransactionStatus {
@@ -73,6 +89,9 @@ impl Transactions {
 
     /// Takes back what a statement did that was dropped before its end.
     pub fn settle(&mut self) -> Result<()> {
+        if self.open.is_none() {
+            self.parameters.commit();
+        }
         let Some(Work::UnderWay(savepoint)) = self.begun_mut().map(|begun| begun.work) else {
             if !self.outlives_statement() {
                 // It was only for the statement.
@@ -136,7 +155,10 @@ impl Transactions {
     /// timestamp. `None` if there is no engine yet.
     pub fn begin_statement(&mut self, db: &Database) -> Result<Option<Arc<Snapshot>>> {
         let Some(engine) = db.engine.get() else { return Ok(None) };
-        let open = self.open.get_or_insert_with(|| Open::new(self.default_level, Scope::Statement));
+        if self.open.is_none() {
+            self.open = Some(self.opened(Scope::Statement));
+        }
+        let open = self.open.as_mut().ok_or_else(not_open)?;
         let runner = match &mut self.engine {
             Some(runner) => runner,
             None => self.engine.insert(engine.runner()?),
@@ -177,14 +199,19 @@ impl Transactions {
     }
 
     pub fn is_read_only(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.access == Access::ReadOnly)
+        match &self.open {
+            Some(open) => open.access == Access::ReadOnly,
+            None => self.parameters.is_read_only(),
+        }
     }
 
+    /// Refuses a command that changes something.
+    ///
     /// # Errors
     /// 25006 if the transaction is read only.
-    pub fn refuse_read_only(&self) -> Result<()> {
+    pub fn refuse_read_only(&self, command: &str) -> Result<()> {
         match self.is_read_only() {
-            true => Err(SqlError::invalid("a read-only transaction changes nothing").code("25006")),
+            true => Err(read_only(command)),
             false => Ok(()),
         }
     }
@@ -196,7 +223,8 @@ impl Transactions {
 
     /// The isolation level of the open transaction, or of the next.
     pub fn level(&self) -> Level {
-        self.open.as_ref().map_or(self.default_level, |open| open.level)
+        let default = || Level::named(&self.parameters.state().effective.isolation);
+        self.open.as_ref().map_or_else(default, |open| open.level)
     }
 
     pub(super) fn begun(&self) -> Option<&Begun> {
@@ -247,6 +275,7 @@ impl Transactions {
             self.ended_in_vain();
         }
         self.draft.discard();
+        self.end_parameters(committed.is_ok());
         self.locks.owner.release_all();
         committed
     }
@@ -257,9 +286,19 @@ impl Transactions {
         if committed.is_err() {
             self.ended_in_vain();
         }
+        self.end_parameters(committed.is_ok());
         // Only now: whoever waits for a lock is to see what was done while it was held.
         self.locks.owner.release_all();
         committed
+    }
+
+    /// What was set in the transaction stays or goes with it.
+    fn end_parameters(&self, is_committed: bool) {
+        match is_committed {
+            true => self.parameters.commit(),
+            false => self.parameters.rollback(),
+        }
+        self.parameters.state_transaction(None);
     }
 
     /// The engine's transaction, which is to end now; `None` if it has not begun.
@@ -274,6 +313,7 @@ impl Transactions {
             self.ended_in_vain();
         }
         self.draft.discard();
+        self.end_parameters(false);
         self.locks.owner.release_all();
     }
 }

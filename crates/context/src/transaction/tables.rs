@@ -102,6 +102,9 @@ impl Transactions {
         if !self.outlives_statement() {
             return Ok(false);
         }
+        if let Some(open) = self.open.as_mut() {
+            open.has_queried = true;
+        }
         let mut has_waited = false;
         for table in view.tables() {
             if self.try_lock_table(table, LockMode::AccessShare) {

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use bytes::{Buf, BytesMut};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use saki_sql::{CopyFormat, CopyKind, ErrorKind, SqlError};
+use saki_sql::{CopyFormat, CopyKind, ErrorKind, SqlError, TableName};
 use tokio::sync::mpsc;
 
 use super::Connection;
@@ -38,12 +38,13 @@ impl Connection {
     /// What the client is told; nothing was stored then.
     pub async fn copy_in(
         &mut self,
-        table: &str,
+        table: &TableName,
         columns: Vec<String>,
         format: CopyFormat,
         sql: &Arc<str>,
     ) -> Result<Outcome> {
         let told = |error| Failure::of_statement(error, sql);
+        let table = &*self.session.table_name(table).map_err(told)?;
         let target = self.session.copy_target(table, &columns).map_err(told)?;
         let values = if format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
         backend::copy_response(&mut self.writer.buffer, b'G', values, target.columns.len());

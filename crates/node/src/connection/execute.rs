@@ -2,7 +2,7 @@
 //! when the server ends.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -11,7 +11,6 @@ use super::wire::{Reader, Writer};
 use super::work::{self, Outcome, Remote, Shape, Work};
 use super::{Connection, STOP_PATIENCE, Stage, stopped};
 use crate::failure::{Failure, Result};
-use crate::parameters::Parameters;
 use crate::registry::Place;
 
 /// Chunks that wait between a query and the connection.
@@ -65,10 +64,11 @@ impl Connection {
         short: bool,
     ) -> Result<Outcome> {
         let (session, rows_sent) = (Arc::clone(&self.session), Arc::clone(&self.place.activity));
+        let timeout = session.parameters().state().effective.statement_timeout;
         if short {
             let Self { writer, .. } = self;
             let work = work::run(&session, work, &mut shape, limit, sql, (writer, &rows_sent));
-            return until_stopped(&self.place, &self.parameters, &mut self.reader, &mut self.stage, work).await?;
+            return until_stopped(&self.place, timeout, &mut self.reader, &mut self.stage, work).await?;
         }
         let (sender, mut chunks) = mpsc::channel(CHUNKS);
         let remote = work::run_remote(session, work, shape, limit, Arc::clone(sql), (Remote::new(sender), rows_sent));
@@ -78,7 +78,7 @@ impl Connection {
             pass_on(&mut chunks, writer).await?;
             task.join().await?
         };
-        match until_stopped(&self.place, &self.parameters, &mut self.reader, &mut self.stage, finished).await {
+        match until_stopped(&self.place, timeout, &mut self.reader, &mut self.stage, finished).await {
             Ok(outcome) => outcome,
             Err(why) => {
                 // A query that waits for room must not wait for ever.
@@ -97,8 +97,9 @@ impl Connection {
     /// # Errors
     /// Why it was stopped.
     pub async fn supervise<T: Send + 'static>(&mut self, mut task: Task<T>) -> Result<T> {
-        let Self { place, parameters, reader, stage, .. } = self;
-        match until_stopped(place, parameters, reader, stage, task.join()).await {
+        let timeout = self.session.parameters().state().effective.statement_timeout;
+        let Self { place, reader, stage, .. } = self;
+        match until_stopped(place, timeout, reader, stage, task.join()).await {
             Ok(made) => made,
             Err(why) => {
                 task.stop().await;
@@ -128,20 +129,19 @@ async fn pass_on(chunks: &mut mpsc::Receiver<bytes::BytesMut>, writer: &mut Writ
     Ok(())
 }
 
-/// Waits for `work`, unless something stops it before.
+/// Waits for `work`, unless something stops it before: `timeout` does too, if it is not zero.
 ///
 /// # Errors
 /// What stopped it.
 pub async fn until_stopped<T>(
     place: &Place,
-    parameters: &Parameters,
+    timeout: Duration,
     reader: &mut Reader,
     stage: &mut watch::Receiver<Stage>,
     work: impl Future<Output = T>,
 ) -> Result<T> {
     let requested = place.interrupt.requested();
     let _running = place.interrupt.running();
-    let timeout = parameters.statement_timeout;
     tokio::select! {
         biased;
         made = work => Ok(made),

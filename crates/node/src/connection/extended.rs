@@ -183,14 +183,15 @@ impl Connection {
         };
         let command = parsed.command().map_err(|error| Failure::of_statement(error, &statement.sql))?;
         match command {
-            Command::Run | Command::Transaction => {
+            Command::Run | Command::Transaction | Command::Parameter => {
                 if limit == 0
                     && let Some(fast) = &statement.prepared.fast
+                    && self.session.is_current(&statement.prepared)
                     && let Some(outcome) = self.execute_fast(fast, &values, &formats, &statement.sql).await?
                 {
                     return Ok(outcome);
                 }
-                let short = matches!(command, Command::Transaction);
+                let short = !matches!(command, Command::Run);
                 self.warn(parsed);
                 let work = Work::Prepared { prepared: Arc::clone(&statement.prepared), values, formats };
                 let shape = Shape::Rows { describe: false };

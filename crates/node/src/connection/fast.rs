@@ -11,12 +11,14 @@ use super::work::Outcome;
 use super::{Connection, formats};
 use crate::failure::{Failure, Result};
 use crate::message::backend;
+use crate::types::encode::Style;
 use crate::types::{Format, encode};
 
 /// Rows of an answer as messages.
 struct Rows<'r> {
     out: &'r mut BytesMut,
     formats: Vec<Format>,
+    style: Style,
     plan: &'r FastPlan,
 }
 
@@ -25,7 +27,9 @@ impl RowSink for Rows<'_> {
         let columns = values.iter().zip(&self.plan.output).zip(&self.formats);
         backend::message(self.out, b'D', |out| {
             out.put_u16(values.len() as u16);
-            columns.for_each(|((value, (_, data_type)), format)| encode::single(*value, *data_type, *format, out));
+            columns.for_each(|((value, (_, data_type)), format)| {
+                encode::single(*value, *data_type, *format, &self.style, out)
+            });
         });
     }
 }
@@ -45,9 +49,11 @@ impl Connection {
         let session = Arc::clone(&self.session);
         let begun = self.writer.buffer.len();
         let formats = formats::of_columns(given, plan.output.len())?;
-        let mut rows = Rows { out: &mut self.writer.buffer, formats, plan };
+        let state = session.parameters().state();
+        let timeout = state.effective.statement_timeout;
+        let mut rows = Rows { out: &mut self.writer.buffer, formats, style: encode::style_of(state), plan };
         let work = session.execute_fast(plan, values, &mut rows);
-        let answer = until_stopped(&self.place, &self.parameters, &mut self.reader, &mut self.stage, work).await;
+        let answer = until_stopped(&self.place, timeout, &mut self.reader, &mut self.stage, work).await;
         let answer = answer.and_then(|answer| answer.map_err(|error| Failure::of_statement(error, sql)));
         match answer {
             Ok(FastAnswer::Done(rows)) if plan.is_change() => {

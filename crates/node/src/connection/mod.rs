@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use saki_sql::{Database, FileAccess, Session, TransactionStatus};
+use saki_sql::{Database, FileAccess, Session, State, TransactionStatus};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -36,7 +36,6 @@ use crate::message::backend;
 use crate::message::frontend::Frontend;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
-use crate::parameters::Parameters;
 use crate::registry::{Place, Registry};
 
 use statement::{Portal, Statement};
@@ -90,7 +89,8 @@ pub struct Connection {
     session: Arc<Session>,
     reader: Reader,
     writer: Writer,
-    parameters: Parameters,
+    /// The parameters as the client was told of them.
+    told: Arc<State>,
     statements: HashMap<String, Arc<Statement>>,
     portals: HashMap<String, Portal>,
     /// After an error in the extended protocol: until Sync nothing is heard.
@@ -148,12 +148,10 @@ impl Connection {
     }
 
     fn idle_limit(&self) -> (Duration, &'static str, &'static str) {
+        let state = self.session.parameters().state();
         match self.session.transaction_status() {
-            TransactionStatus::Idle => (self.parameters.duration("idle_session_timeout"), "57P05", "idle-session"),
-            _ => {
-                let limit = self.parameters.duration("idle_in_transaction_session_timeout");
-                (limit, "25P03", "idle-in-transaction")
-            }
+            TransactionStatus::Idle => (state.effective.idle_session_timeout, "57P05", "idle-session"),
+            _ => (state.effective.idle_in_transaction_timeout, "25P03", "idle-in-transaction"),
         }
     }
 
@@ -227,8 +225,6 @@ impl Connection {
     fn end_with(&mut self, status: TransactionStatus) {
         if status == TransactionStatus::Idle {
             self.portals.retain(|_, portal| portal.hold);
-            self.parameters.end_transaction();
-            self.session.set_lock_timeout(self.parameters.lock_timeout);
         }
     }
 
@@ -241,8 +237,28 @@ impl Connection {
             TransactionStatus::Open => b'T',
             TransactionStatus::Failed => b'E',
         };
+        self.report();
         self.place.activity.rest(status);
         backend::ready(&mut self.writer.buffer, letter);
+    }
+}
+
+impl Connection {
+    /// Tells of parameters that have changed.
+    fn report(&mut self) {
+        let parameters = self.session.parameters();
+        let state = parameters.state();
+        if Arc::ptr_eq(&state, &self.told) {
+            return;
+        }
+        for (name, value) in parameters.reported() {
+            let own = name.to_lowercase();
+            if state.setting(&own) != self.told.setting(&own) {
+                backend::parameter_status(&mut self.writer.buffer, name, &value);
+            }
+        }
+        self.place.activity.rename(state.setting("application_name").unwrap_or_default());
+        self.told = state;
     }
 }
 

@@ -49,7 +49,8 @@ impl Connection {
 
     /// Tells of what PostgreSQL warns of before it does it.
     pub fn warn(&mut self, parsed: &Parsed) {
-        if let Some(warning) = self.session.warning(parsed) {
+        let are_told = self.session.parameters().state().effective.warnings;
+        if let Some(warning) = self.session.warning(parsed).filter(|_| are_told) {
             backend::failure(&mut self.writer.buffer, &Failure::warning(warning.sqlstate(), warning.message));
         }
     }
@@ -68,8 +69,8 @@ impl Connection {
     async fn simple_statement(&mut self, parsed: Parsed, sql: &Arc<str>) -> Result<Outcome> {
         let command = parsed.command().map_err(|error| Failure::of_statement(error, sql))?;
         match command {
-            Command::Run | Command::Transaction => {
-                let short = matches!(command, Command::Transaction);
+            Command::Run | Command::Transaction | Command::Parameter => {
+                let short = !matches!(command, Command::Run);
                 self.warn(&parsed);
                 let outcome =
                     self.execute(Work::Statement(parsed), Shape::Rows { describe: true }, 0, sql, short).await;

@@ -9,14 +9,13 @@ use tokio::sync::watch;
 use super::login::authenticate;
 use super::wire::{self, Reader, Writer};
 use super::{Connection, Shared, Stage};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, Severity};
 use crate::listener::Socket;
 use crate::message::backend;
 use crate::message::frontend::Opening;
-use crate::parameters::Parameters;
 use crate::registry::{Client, Door};
 use crate::stream::{Ends, Stream};
-use saki_sql::Session;
+use saki_sql::{Parameters, Session};
 
 /// Requests for encryption that are heard at most; one of each kind makes sense.
 const NEGOTIATIONS_MAX: usize = 2;
@@ -60,19 +59,18 @@ async fn log_in(
     };
     let (mut reader, mut writer) = wire::split(socket, BytesMut::new(), &shared.metrics);
     let made = admit(&packet, (ends, secure), shared, door, &mut reader, &mut writer).await;
-    let (place, parameters, database) = match made {
+    let (place, startup) = match made {
         Ok(made) => made,
         Err(failure) => return refuse(writer, shared, &failure).await,
     };
     let session = Session::new(&shared.database);
     session.confine_files(shared.file_access(), &shared.closed_files());
-    for (name, value) in &shared.options.settings {
-        if let Err(error) = session.set(name, value) {
-            return refuse(writer, shared, &error.into()).await;
-        }
+    if let Err(error) = begin(&session, &startup, shared) {
+        let failure = Failure { severity: Severity::Fatal, ..error.into() };
+        return refuse(writer, shared, &failure).await;
     }
-    greet(&mut writer.buffer, &parameters, place.process, &place.secret);
-    let user = parameters.show("session_authorization").unwrap_or_default().to_owned();
+    greet(&mut writer.buffer, session.parameters(), place.process, &place.secret);
+    let Startup { user, database, .. } = startup;
     let client = Client { user, database, ends, connected: saki_base::wall_micros() };
     session.state_facts(|facts| {
         facts.user.clone_from(&client.user);
@@ -85,21 +83,33 @@ async fn log_in(
     });
     let session = Arc::new(session);
     place.activity.log_in(client, &session);
-    let connection = Connection {
+    let told = session.parameters().state();
+    place.activity.rename(told.setting("application_name").unwrap_or_default());
+    Some(Connection {
         shared: Arc::clone(shared),
         place,
         session,
         reader,
         writer,
-        parameters,
+        told,
         statements: Default::default(),
         portals: Default::default(),
         skipping: false,
         pipelining: false,
         stage,
-    };
-    connection.state_parameters();
-    Some(connection)
+    })
+}
+
+/// Sets what the server and the client say that the session begins with.
+fn begin(session: &Session, startup: &Startup, shared: &Shared) -> saki_sql::Result<()> {
+    let (options, parameters) = (&shared.options, session.parameters());
+    for (name, value) in &options.settings {
+        parameters.begin_with(&format!("saki.{name}"), value)?;
+    }
+    parameters.state_value("session_authorization", &startup.user);
+    parameters.state_value("max_connections", &options.max_connections.to_string());
+    parameters.state_value("statement_timeout", &options.statement_timeout.as_millis().to_string());
+    startup.settings.iter().try_for_each(|(name, value)| parameters.begin_with(name, value))
 }
 
 async fn refuse(mut writer: Writer, shared: &Shared, failure: &Failure) -> Option<Connection> {
@@ -139,7 +149,7 @@ async fn negotiate(socket: &mut Stream, ends: Ends, shared: &Shared) -> Result<(
     Err(Failure::fatal("08P01", "too many requests for encryption"))
 }
 
-/// Lets a client in, or says why not: its place, parameters, and the name of the database.
+/// Lets a client in, or says why not: its place, and what it has said.
 async fn admit(
     packet: &[u8],
     (ends, secure): (Ends, bool),
@@ -147,7 +157,7 @@ async fn admit(
     door: &Door,
     reader: &mut Reader,
     writer: &mut Writer,
-) -> Result<(crate::registry::Place, Parameters, String)> {
+) -> Result<(crate::registry::Place, Startup)> {
     let Opening::Startup { minor, parameters } = Opening::read(packet)? else {
         return Err(Failure::fatal("08P01", "not a startup packet"));
     };
@@ -160,7 +170,7 @@ async fn admit(
     if minor > 0 || !unknown.is_empty() {
         backend::negotiate_version(&mut writer.buffer, &unknown);
     }
-    let authenticated = authenticate(startup.user, ends, shared, reader, writer).await;
+    let authenticated = authenticate(&startup.user, ends, shared, reader, writer).await;
     if authenticated.as_ref().is_err_and(|failure| failure.code == "28P01") {
         // Whoever guesses waits before the door, in a place that nobody else needs.
         door.fail();
@@ -169,14 +179,8 @@ async fn admit(
     authenticated?;
     let (max, reserved) = (shared.options.max_connections, shared.options.reserved_connections);
     let place = shared.registry.enter(max, reserved, true)?;
-    shared.expect_database(startup.database, startup.user)?;
-    let timeout = shared.options.statement_timeout.as_millis().to_string();
-    let defaults = [("statement_timeout", timeout.as_str())];
-    let given = startup.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let fatal = |failure: Failure| Failure { severity: crate::failure::Severity::Fatal, ..failure };
-    let mut parameters = Parameters::begin(defaults.into_iter().chain(given)).map_err(fatal)?;
-    parameters.state("session_authorization", startup.user);
-    Ok((place, parameters, startup.database.to_owned()))
+    shared.expect_database(&startup.database, &startup.user)?;
+    Ok((place, startup))
 }
 
 impl Shared {
@@ -192,15 +196,15 @@ impl Shared {
 }
 
 /// What a startup packet says.
-struct Startup<'a> {
-    user: &'a str,
+struct Startup {
+    user: String,
     /// The user's name if it says nothing of one.
-    database: &'a str,
+    database: String,
     settings: Vec<(String, String)>,
 }
 
-impl<'a> Startup<'a> {
-    fn read(parameters: &[(&'a str, &'a str)]) -> Result<Self> {
+impl Startup {
+    fn read(parameters: &[(&str, &str)]) -> Result<Self> {
         let (mut user, mut database, mut settings) = ("", "", Vec::new());
         for (name, value) in parameters {
             match *name {
@@ -217,7 +221,7 @@ impl<'a> Startup<'a> {
             return Err(Failure::fatal("28000", "no user name in the startup packet"));
         }
         let database = if database.is_empty() { user } else { database };
-        Ok(Self { user, database, settings })
+        Ok(Self { user: user.to_owned(), database: database.to_owned(), settings })
     }
 }
 
@@ -248,7 +252,7 @@ fn options(text: &str) -> Result<Vec<(String, String)>> {
 fn greet(out: &mut BytesMut, parameters: &Parameters, process: i32, secret: &[u8]) {
     backend::authentication_ok(out);
     for (name, value) in parameters.reported() {
-        backend::parameter_status(out, name, value);
+        backend::parameter_status(out, name, &value);
     }
     backend::backend_key(out, process, secret);
     backend::ready(out, b'I');

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::ArrayRef;
 use saki_sql::{Command, Parsed, ScalarValue, TransactionStatus};
 
 use super::Connection;
@@ -10,8 +10,6 @@ use super::statement::Statement;
 use super::work::{self, Outcome, Shape, Work};
 use crate::copy::RowWriter;
 use crate::failure::{Failure, Result};
-use crate::message::backend;
-use crate::parameters::Parameters;
 use crate::types::{Format, decode};
 
 fn done(tag: &str) -> Outcome {
@@ -36,24 +34,6 @@ impl Connection {
             return Err(Failure::new("25P02", message));
         }
         match command {
-            Command::Set { name, value, local } if self.is_own(&name) => {
-                let outcome = self.set(&name, value.as_deref(), local)?;
-                self.apply_isolation(&name, sql).await?;
-                self.state_parameters();
-                Ok(outcome)
-            }
-            Command::Reset(Some(name)) if self.is_own(&name) => {
-                self.set(&name, None, false)?;
-                self.state_parameters();
-                Ok(done("RESET"))
-            }
-            Command::Show(name) if name == "all" || self.is_own(&name) => self.show(&name, formats, describe),
-            Command::Reset(None) => {
-                self.parameters.reset_all();
-                self.report_all();
-                self.state_parameters();
-                self.execute(Work::Statement(parsed), Shape::Rows { describe }, 0, sql, true).await
-            }
             Command::Prepare { name, types, statement } => {
                 self.prepare(name, types, statement, sql).await?;
                 Ok(done("PREPARE"))
@@ -79,78 +59,10 @@ impl Connection {
                 let (Outcome::Rows { rows, .. } | Outcome::Done { rows, .. }) = outcome;
                 Ok(Outcome::Done { tag: "COPY".into(), rows })
             }
-            // The session's own settings.
-            Command::Set { .. } | Command::Reset(_) | Command::Show(_) | Command::Run | Command::Transaction => {
+            Command::Parameter | Command::Run | Command::Transaction => {
                 self.execute(Work::Statement(parsed), Shape::Rows { describe }, 0, sql, true).await
             }
         }
-    }
-
-    /// Whether a parameter is the connection's: all but the session's, which have a prefix.
-    fn is_own(&self, name: &str) -> bool {
-        Parameters::is_known(name) || !name.starts_with("saki")
-    }
-
-    fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<Outcome> {
-        if local && self.session.transaction_status() == TransactionStatus::Idle {
-            let warning = Failure::warning("25P01", "SET LOCAL can only be used in transaction blocks");
-            backend::failure(&mut self.writer.buffer, &warning);
-        }
-        if let Some(reported) = self.parameters.set(name, value, local)? {
-            backend::parameter_status(&mut self.writer.buffer, reported, self.parameters.show(reported)?);
-        }
-        Ok(done("SET"))
-    }
-
-    /// Tells the session what its parameters are: `current_setting()` and the system views answer with them.
-    pub fn state_parameters(&self) {
-        let stated = self.parameters.stated().map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
-        self.session.state_facts(|facts| facts.parameters = stated);
-        self.session.set_lock_timeout(self.parameters.lock_timeout);
-        self.place.activity.rename(self.parameters.show("application_name").unwrap_or_default());
-    }
-
-    /// Tells the session of an isolation level that was set as a parameter.
-    async fn apply_isolation(&mut self, name: &str, sql: &Arc<str>) -> Result<()> {
-        let scope = match name {
-            "transaction_isolation" => "TRANSACTION",
-            "default_transaction_isolation" => "SESSION CHARACTERISTICS AS TRANSACTION",
-            _ => return Ok(()),
-        };
-        let text = format!("SET {scope} ISOLATION LEVEL {}", self.parameters.show(name)?);
-        for parsed in saki_sql::parse(&text)? {
-            self.execute(Work::Statement(parsed), Shape::Rows { describe: false }, 0, sql, true).await?;
-        }
-        Ok(())
-    }
-
-    /// A parameter's value; the session knows the isolation level.
-    fn value_of(&self, name: &str) -> Result<String> {
-        let shown = self.parameters.show(name)?;
-        let isolation = matches!(name, "transaction_isolation" | "default_transaction_isolation");
-        Ok(self.session.isolation().filter(|_| isolation).unwrap_or(shown).to_owned())
-    }
-
-    fn report_all(&mut self) {
-        for (name, value) in self.parameters.reported() {
-            backend::parameter_status(&mut self.writer.buffer, name, value);
-        }
-    }
-
-    fn show(&mut self, name: &str, formats: &[Format], describe: bool) -> Result<Outcome> {
-        let (columns, names, values): (_, Vec<_>, Vec<_>) = if name == "all" {
-            let (names, values) =
-                self.parameters.all().map(|(name, value)| (name.to_owned(), value.to_owned())).unzip();
-            (["name", "setting"], names, values)
-        } else {
-            (["", name], Vec::new(), vec![self.value_of(name)?])
-        };
-        let column = |values: &Vec<String>| Arc::new(StringArray::from_iter_values(values)) as ArrayRef;
-        let all = columns.into_iter().zip([&names, &values]).filter(|(_, values)| !values.is_empty());
-        let batch = RecordBatch::try_from_iter(all.map(|(name, values)| (name, column(values))))
-            .map_err(|error| Failure::new("XX000", error.to_string()))?;
-        work::table(&mut self.writer.buffer, &batch, formats, describe)?;
-        Ok(done("SHOW"))
     }
 
     async fn prepare(
@@ -226,9 +138,8 @@ impl Connection {
         }
         self.statements.clear();
         self.portals.clear();
-        self.parameters.reset_all();
-        self.report_all();
-        self.state_parameters();
+        self.session.parameters().reset_all();
+        self.session.parameters().commit();
         Ok(done("DISCARD ALL"))
     }
 }

@@ -17,7 +17,7 @@ use crate::copy::RowWriter;
 use crate::failure::{Failure, Result};
 use crate::message::backend;
 use crate::registry::Activity;
-use crate::types::encode::{Column, columns};
+use crate::types::encode::{Column, Style, columns, style_of};
 use crate::types::{Format, field_type, wire_type};
 
 /// What to run.
@@ -60,6 +60,8 @@ pub struct Cursor {
     /// Columns as the client was told of them.
     described: SchemaRef,
     batch: Option<Page>,
+    /// How the session's values look.
+    style: Style,
 }
 
 /// A batch and the row that comes next.
@@ -132,7 +134,10 @@ pub async fn run(
 ) -> Result<Outcome> {
     let told = |error| Failure::of_statement(error, sql);
     let (result, formats, described) = match work {
-        Work::Rest(cursor) => return rows(cursor, shape, limit, sql, (sink, sent)).await,
+        Work::Rest(mut cursor) => {
+            cursor.write_in(style(session))?;
+            return rows(cursor, shape, limit, sql, (sink, sent)).await;
+        }
         Work::Statement(parsed) => (session.run(parsed).await.map_err(told)?, Vec::new(), None),
         Work::Prepared { prepared, values, formats } => {
             let result = session.execute_prepared(&prepared, &values).await.map_err(told)?;
@@ -147,7 +152,7 @@ pub async fn run(
                 Some(schema) => as_described(batch, schema)?,
                 None => batch,
             };
-            table(sink.buffer(), &batch, &formats, describe)?;
+            table(sink.buffer(), &batch, &formats, &style(session), describe)?;
             Ok(Outcome::Done { tag, rows })
         }
         StatementResult::Rows { schema, stream } => {
@@ -162,10 +167,14 @@ pub async fn run(
                 Shape::Copy(writer) => writer.begin(&schema, sink.buffer()),
             }
             let described = described.unwrap_or(schema);
-            let cursor = Box::new(Cursor { stream, formats, described, batch: None });
+            let cursor = Box::new(Cursor { stream, formats, described, batch: None, style: style(session) });
             rows(cursor, shape, limit, sql, (sink, sent)).await
         }
     }
+}
+
+fn style(session: &Session) -> Style {
+    style_of(session.parameters().state())
 }
 
 /// Begins a query whose rows are asked for later, as text.
@@ -178,7 +187,7 @@ pub async fn open(session: &Session, prepared: &Prepared, sql: &str) -> Result<B
         StatementResult::Rows { schema, stream } => {
             let formats = vec![Format::Text; schema.fields().len()];
             let described = prepared.schema.clone().unwrap_or(schema);
-            Ok(Box::new(Cursor { stream, formats, described, batch: None }))
+            Ok(Box::new(Cursor { stream, formats, described, batch: None, style: style(session) }))
         }
         _ => Err(Failure::new("42P11", "a cursor is for a query")),
     }
@@ -249,7 +258,7 @@ impl Cursor {
     /// A batch of the stream, in the types that the client was told of.
     fn page(&self, batch: RecordBatch) -> Result<Page> {
         let batch = as_described(batch, &self.described)?;
-        let columns = columns(&batch, self.described.fields(), &self.formats)?;
+        let columns = columns(&batch, self.described.fields(), &self.formats, &self.style)?;
         Ok(Page { columns, rows: batch.num_rows(), batch, next: 0 })
     }
 
@@ -260,9 +269,23 @@ impl Cursor {
     pub fn write_as(&mut self, formats: Vec<Format>) -> Result<()> {
         if self.formats != formats {
             self.formats = formats;
-            if let Some(page) = &mut self.batch {
-                page.columns = columns(&page.batch, self.described.fields(), &self.formats)?;
-            }
+            self.write_anew()?;
+        }
+        Ok(())
+    }
+
+    /// From now on values look so.
+    fn write_in(&mut self, style: Style) -> Result<()> {
+        if style.is_none() && self.style.is_none() {
+            return Ok(());
+        }
+        self.style = style;
+        self.write_anew()
+    }
+
+    fn write_anew(&mut self) -> Result<()> {
+        if let Some(page) = &mut self.batch {
+            page.columns = columns(&page.batch, self.described.fields(), &self.formats, &self.style)?;
         }
         Ok(())
     }
@@ -321,12 +344,12 @@ pub fn complete(out: &mut BytesMut, verb: &str, outcome: &Outcome) {
 }
 
 /// Appends a whole result that was made here.
-pub fn table(out: &mut BytesMut, batch: &RecordBatch, formats: &[Format], describe_it: bool) -> Result<()> {
+fn table(out: &mut BytesMut, batch: &RecordBatch, formats: &[Format], style: &Style, describe_it: bool) -> Result<()> {
     let formats = super::formats::of_columns(formats, batch.num_columns())?;
     if describe_it {
         describe(&batch.schema(), &formats, out);
     }
-    let columns = columns(batch, batch.schema_ref().fields(), &formats)?;
+    let columns = columns(batch, batch.schema_ref().fields(), &formats, style)?;
     (0..batch.num_rows()).for_each(|row| backend::data_row(&columns, row, out));
     Ok(())
 }

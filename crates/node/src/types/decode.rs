@@ -243,7 +243,7 @@ mod tests {
             let read = value(&data_type, Format::Text, Some(text.as_bytes())).unwrap();
             for format in [Format::Text, Format::Binary] {
                 let mut out = BytesMut::new();
-                Column::new(&read.to_array().unwrap(), format).unwrap().value(0, &mut out);
+                Column::new(&read.to_array().unwrap(), format, &None).unwrap().value(0, &mut out);
                 if format == Format::Text {
                     assert_eq!(std::str::from_utf8(&out).unwrap(), text);
                 }

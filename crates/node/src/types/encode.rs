@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use std::sync::Arc;
+
 use arrow::compute::cast;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -16,6 +18,7 @@ use arrow_schema::{DataType, Field, Fields};
 use bytes::{BufMut, BytesMut};
 use pgwire::api::Type;
 use saki_base::{DataType as Storage, ValueRef, display};
+use saki_sql::State;
 
 use super::sized::sized;
 use super::{EPOCH_DAYS, EPOCH_MICROS, Format, Known, canonical, numeric, text, wire_type};
@@ -26,6 +29,16 @@ pub struct Column {
     values: Values,
     nulls: Option<arrow_buffer::NullBuffer>,
     format: Format,
+    /// How texts look, unless as they do by default.
+    style: Style,
+}
+
+/// What a session has set, if that makes values look otherwise than they do by default.
+pub type Style = Option<Arc<State>>;
+
+/// How values look in a session.
+pub fn style_of(state: Arc<State>) -> Style {
+    (!state.effective.is_plain).then_some(state)
 }
 
 enum Values {
@@ -59,8 +72,8 @@ impl Column {
     ///
     /// # Errors
     /// If values cannot be converted to the type in which they are sent.
-    pub fn described(array: &ArrayRef, field: &Field, format: Format) -> Result<Self> {
-        let mut column = Self::new(array, format)?;
+    pub fn described(array: &ArrayRef, field: &Field, format: Format, style: &Style) -> Result<Self> {
+        let mut column = Self::new(array, format, style)?;
         column.values = match (Known::of(field), column.values) {
             (Known::Oid, Values::Int8(array)) => Values::Oid(array),
             (Known::Bpchar(length), Values::Text(array)) => Values::Padded(array, length),
@@ -78,10 +91,10 @@ impl Column {
 
     /// # Errors
     /// If values cannot be converted to the type in which they are sent.
-    pub fn new(array: &ArrayRef, format: Format) -> Result<Self> {
+    pub fn new(array: &ArrayRef, format: Format, style: &Style) -> Result<Self> {
         let target = canonical(array.data_type());
         let array = match &target {
-            same if same == array.data_type() => std::sync::Arc::clone(array),
+            same if same == array.data_type() => Arc::clone(array),
             DataType::Utf8 if !arrow::compute::can_cast_types(array.data_type(), &target) => formatted(array)?,
             _ => cast(array, &target).map_err(unsendable)?,
         };
@@ -103,13 +116,13 @@ impl Column {
             DataType::Interval(_) => Values::Interval(array.as_primitive().clone()),
             DataType::List(_) => {
                 let list = array.as_list::<i32>().clone();
-                let elements = Self::new(list.values(), format)?;
+                let elements = Self::new(list.values(), format, style)?;
                 let oid = wire_type(list.values().data_type()).oid;
                 Values::List(list, Box::new(elements), oid)
             }
             _ => Values::Text(array.as_string().clone()),
         };
-        Ok(Self { values, nulls: array.nulls().cloned(), format })
+        Ok(Self { values, nulls: array.nulls().cloned(), format, style: style.clone() })
     }
 
     pub fn is_null(&self, row: usize) -> bool {
@@ -179,7 +192,39 @@ impl Column {
         }
     }
 
+    /// A value that looks otherwise than it does by default; `false`: it does not.
+    fn styled(&self, state: &State, row: usize, out: &mut BytesMut) -> bool {
+        let (time, effective) = (&state.effective.time, &state.effective);
+        // Writing to a buffer in memory cannot fail.
+        let _ = match &self.values {
+            Values::Date(array) => time.write_date(array.value(row), out),
+            Values::Timestamp(array) => time.write_timestamp(array.value(row), out),
+            Values::Timestamptz(array) => time.write_timestamptz(array.value(row), out),
+            Values::Interval(array) => {
+                let value = array.value(row);
+                time.write_interval(value.months, value.days, value.nanoseconds / 1_000, out)
+            }
+            Values::Bytea(array) if effective.bytea_escape => {
+                escaped(array.value(row), out);
+                Ok(())
+            }
+            Values::Float4(array) if effective.extra_float_digits < 1 => {
+                effective.write_float(array.value(row).into(), 6, out)
+            }
+            Values::Float8(array) if effective.extra_float_digits < 1 => {
+                effective.write_float(array.value(row), 15, out)
+            }
+            _ => return false,
+        };
+        true
+    }
+
     fn text(&self, row: usize, out: &mut BytesMut) {
+        if let Some(state) = &self.style
+            && self.styled(state, row, out)
+        {
+            return;
+        }
         // Writing to a buffer in memory cannot fail.
         let _ = match &self.values {
             Values::Bool(array) => out.write_str(if array.value(row) { "t" } else { "f" }),
@@ -227,6 +272,18 @@ impl Column {
                 Ok(())
             }
         };
+    }
+}
+
+/// Bytes as `bytea_output = escape` shows them.
+fn escaped(bytes: &[u8], out: &mut BytesMut) {
+    for byte in bytes {
+        match byte {
+            b'\\' => out.put_slice(b"\\\\"),
+            b' '..=b'~' => out.put_u8(*byte),
+            // A buffer in memory takes all.
+            byte => drop(write!(out, "\\{byte:03o}")),
+        }
     }
 }
 
@@ -279,7 +336,7 @@ fn formatted(array: &ArrayRef) -> Result<ArrayRef> {
     let options = FormatOptions::default();
     let formatter = ArrayFormatter::try_new(array.as_ref(), &options).map_err(unsendable)?;
     let value = |row: usize| array.is_valid(row).then(|| formatter.value(row).to_string());
-    Ok(std::sync::Arc::new(StringArray::from_iter((0..array.len()).map(value))))
+    Ok(Arc::new(StringArray::from_iter((0..array.len()).map(value))))
 }
 
 fn unsendable(error: arrow_schema::ArrowError) -> Failure {
@@ -287,7 +344,7 @@ fn unsendable(error: arrow_schema::ArrowError) -> Failure {
 }
 
 /// Appends a value of a type that is sent as it is stored, with its length; -1 for NULL.
-pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, out: &mut BytesMut) {
+pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, style: &Style, out: &mut BytesMut) {
     if value == ValueRef::Null {
         out.put_i32(-1);
         return;
@@ -296,9 +353,29 @@ pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, out: &mut
         (_, ValueRef::Text(text)) if let Storage::Char(length) = data_type => padded(text, length as usize, out),
         (_, ValueRef::Text(text)) => out.put_slice(text.as_bytes()),
         (Format::Text, ValueRef::Bool(value)) => out.put_slice(if value { b"t" } else { b"f" }),
-        (Format::Text, value) => drop(write!(out, "{}", display(value, data_type))),
+        (Format::Text, value) => match style {
+            Some(state) => styled_single(value, data_type, state, out),
+            None => drop(write!(out, "{}", display(value, data_type))),
+        },
         (Format::Binary, value) => binary(value, out),
     });
+}
+
+fn styled_single(value: ValueRef<'_>, data_type: Storage, state: &State, out: &mut BytesMut) {
+    let (time, effective) = (&state.effective.time, &state.effective);
+    // Writing to a buffer in memory cannot fail.
+    let _ = match value {
+        ValueRef::Date(days) => time.write_date(days, out),
+        ValueRef::Timestamp(micros) => time.write_timestamp(micros, out),
+        ValueRef::Timestamptz(micros) => time.write_timestamptz(micros, out),
+        ValueRef::Bytea(bytes) if effective.bytea_escape => {
+            escaped(bytes, out);
+            Ok(())
+        }
+        ValueRef::Float4(value) if effective.extra_float_digits < 1 => effective.write_float(value.into(), 6, out),
+        ValueRef::Float8(value) if effective.extra_float_digits < 1 => effective.write_float(value, 15, out),
+        value => write!(out, "{}", display(value, data_type)),
+    };
 }
 
 fn binary(value: ValueRef<'_>, out: &mut BytesMut) {
@@ -337,7 +414,7 @@ fn since_epoch_micros(micros: i64) -> i64 {
 ///
 /// # Errors
 /// As [`Column::described`].
-pub fn columns(batch: &RecordBatch, fields: &Fields, formats: &[Format]) -> Result<Vec<Column>> {
+pub fn columns(batch: &RecordBatch, fields: &Fields, formats: &[Format], style: &Style) -> Result<Vec<Column>> {
     let described = batch.columns().iter().zip(fields).zip(formats);
-    described.map(|((array, field), format)| Column::described(array, field, *format)).collect()
+    described.map(|((array, field), format)| Column::described(array, field, *format, style)).collect()
 }

@@ -51,7 +51,7 @@ impl Relation {
 
     /// Whether the name alone means this relation.
     pub fn is_visible(&self) -> bool {
-        self.schema == "public" || self.schema == "pg_catalog"
+        self.visible
     }
 
     /// The name of a column, by its position from 1.

@@ -29,8 +29,13 @@ mod views;
 pub use self::definition::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, is_letter};
 pub use self::objects::relation_oid;
 pub use self::rewrite::{TypeNames, array_literal, rewrite};
-pub use self::schema::{NAMES as SYSTEM_SCHEMAS, SystemSchema};
+pub use self::schema::SystemSchema;
 pub use self::session::SessionFacts;
-pub use self::system::SystemCatalog;
+pub use self::system::{SYSTEM_SCHEMAS, SystemCatalog};
 pub use self::types::type_of;
 pub use self::views::{SystemView, SystemViews};
+
+/// Whether a name without a schema is that of a relation of `pg_catalog`.
+pub fn is_system_relation(name: &str) -> bool {
+    definition::find("pg_catalog", name).is_some()
+}

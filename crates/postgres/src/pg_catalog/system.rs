@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, RwLock};
-use saki_catalog::Sequence;
+use saki_catalog::{Catalog, Sequence};
+use saki_parameters::{Parameters, SearchPath};
 use saki_store::locks::Locks;
 use saki_store::{Database, Snapshot};
 
@@ -15,23 +16,36 @@ use super::views::SystemViews;
 /// Gives the newest snapshot as a session sees it; `None`: as everybody does.
 type OwnSnapshot = dyn Fn() -> Option<Arc<Snapshot>> + Send + Sync;
 
+/// Names of the schemas that are in every database.
+pub const SYSTEM_SCHEMAS: [&str; 2] = ["pg_catalog", "information_schema"];
+
+/// The objects of a snapshot, as a search path shows them.
+struct Known {
+    snapshot: Weak<Snapshot>,
+    path: Arc<SearchPath>,
+    user: String,
+    objects: Arc<Objects>,
+}
+
 /// What a session's system relations and functions answer from.
 pub struct SystemCatalog {
     database: Arc<Database>,
     views: Arc<SystemViews>,
     session: RwLock<SessionFacts>,
-    objects: Mutex<Option<(Weak<Snapshot>, Arc<Objects>)>>,
+    parameters: Arc<Parameters>,
+    objects: Mutex<Option<Known>>,
     /// Gives the newest snapshot as the session sees it, if that is another than everybody's.
     own: OnceLock<Box<OwnSnapshot>>,
     started_micros: i64,
 }
 
 impl SystemCatalog {
-    pub fn new(database: &Arc<Database>, views: &Arc<SystemViews>) -> Arc<Self> {
+    pub fn new(database: &Arc<Database>, views: &Arc<SystemViews>, parameters: &Arc<Parameters>) -> Arc<Self> {
         let session = SessionFacts::default();
         Arc::new(Self {
             database: Arc::clone(database),
             views: Arc::clone(views),
+            parameters: Arc::clone(parameters),
             started_micros: session.started_micros,
             session: RwLock::new(session),
             objects: Mutex::default(),
@@ -57,6 +71,18 @@ impl SystemCatalog {
     /// States who the session is.
     pub fn state_session<T>(&self, change: impl FnOnce(&mut SessionFacts) -> T) -> T {
         change(&mut self.session.write())
+    }
+
+    /// What the session has set.
+    pub fn parameters(&self) -> &Arc<Parameters> {
+        &self.parameters
+    }
+
+    /// The schemas in which names are looked for that say none; `None`: `public` alone.
+    pub fn search_path(&self, catalog: &Catalog) -> Option<Vec<String>> {
+        let (path, session) = (self.parameters.search_path(), self.session.read());
+        let exists = |name: &str| catalog.has_schema(name) || SYSTEM_SCHEMAS.contains(&name);
+        (!path.is_only(saki_catalog::PUBLIC, &session.user, exists)).then(|| path.schemas(&session.user, exists))
     }
 
     /// The views of schema `saki`.
@@ -93,18 +119,26 @@ impl SystemCatalog {
         position.is_called.then_some(position.last_value)
     }
 
-    /// The objects of the newest snapshot, made once for each.
+    /// The objects of the newest snapshot, made once for each, and each search path.
     pub(super) fn objects(&self) -> Arc<Objects> {
         let snapshot = self.newest();
-        let mut objects = self.objects.lock();
-        if let Some((of, objects)) = objects.as_ref()
-            && std::ptr::eq(of.as_ptr(), Arc::as_ptr(&snapshot))
+        let (path, user) = (self.parameters.search_path(), self.session.read().user.clone());
+        let mut known = self.objects.lock();
+        if let Some(known) = known.as_ref()
+            && std::ptr::eq(known.snapshot.as_ptr(), Arc::as_ptr(&snapshot))
+            && known.path == path
+            && known.user == user
         {
-            return Arc::clone(objects);
+            return Arc::clone(&known.objects);
         }
-        let made = Arc::new(Objects::new(&snapshot.catalog, self.database.page_size().bytes()));
-        *objects = Some((Arc::downgrade(&snapshot), Arc::clone(&made)));
-        made
+        let made = Objects::new(&snapshot.catalog, self.database.page_size().bytes());
+        let schemas = self.search_path(&snapshot.catalog);
+        let objects = Arc::new(match schemas {
+            Some(schemas) => made.seen_by(schemas),
+            None => made,
+        });
+        *known = Some(Known { snapshot: Arc::downgrade(&snapshot), path, user, objects: Arc::clone(&objects) });
+        objects
     }
 }
 

@@ -84,7 +84,6 @@ async fn attempt(
     concern: &Concern<'_>,
     statement: &dyn ChangeStatement,
 ) -> Result<Attempt> {
-    transactions.refuse_read_only()?;
     let Some(view) = locked_view(cx, &mut transactions, concern).await? else {
         return transactions.conflict(None).map(Attempt::Again);
     };

@@ -34,7 +34,7 @@ use crate::fast::FastPlan;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::planner::Described;
-use saki_context::statement::{Command, Parsed, parse};
+use saki_context::statement::{Found, Parsed, parse, shown_name};
 use saki_postgres::dialect;
 
 /// A statement that was read and analyzed, to be run with [`crate::Session::execute_prepared`].
@@ -48,6 +48,9 @@ pub struct Prepared {
     pub schema: Option<SchemaRef>,
     /// The statement compiled to operations on single rows, if it is about these.
     pub fast: Option<Arc<FastPlan>>,
+    /// The names that it was analyzed with, by a `search_path` that is not `public` alone; the statement is kept as it
+    /// was written.
+    pub names: Option<Vec<Found>>,
     /// The query for plans that serve many values.
     open: Option<Arc<OpenQuery>>,
 }
@@ -55,13 +58,12 @@ pub struct Prepared {
 impl Prepared {
     /// Of an empty text.
     pub fn empty() -> Self {
-        Self { statement: None, parameters: Vec::new(), schema: None, fast: None, open: None }
+        Self { statement: None, parameters: Vec::new(), schema: None, fast: None, names: None, open: None }
     }
 
     /// Of a statement that needs no query planner; `None` if it takes one.
-    pub fn compiled(sql: &str, declared: &[Option<DataType>], catalog: &Catalog) -> Option<Self> {
-        let parsed = single(sql).ok()??;
-        let Parsed(Statement::Statement(statement)) = &parsed else { return None };
+    pub fn compiled(parsed: &Parsed, declared: &[Option<DataType>], catalog: &Catalog) -> Option<Self> {
+        let Parsed(Statement::Statement(statement)) = parsed else { return None };
         let fast = FastPlan::compile(statement, catalog)?;
         let parameters: Vec<DataType> = fast.parameters.iter().map(|found| saki_exec::arrow_type(*found)).collect();
         let is_as_declared = declared.len() <= parameters.len()
@@ -70,7 +72,8 @@ impl Prepared {
             return None;
         }
         let schema = fast.schema();
-        Some(Self { statement: Some(parsed), parameters, schema, fast: Some(Arc::new(fast)), open: None })
+        let statement = Some(parsed.clone());
+        Some(Self { statement, parameters, schema, fast: Some(Arc::new(fast)), names: None, open: None })
     }
 
     /// # Errors
@@ -105,6 +108,10 @@ pub struct Opened<'p> {
 
 /// A prepared statement as such a query, if it is one.
 pub fn opened<'p>(prepared: &'p Prepared, values: &[ScalarValue]) -> Result<Option<Opened<'p>>> {
+    // What is kept of a statement with names to complete is not what was analyzed.
+    if prepared.names.is_some() {
+        return Ok(None);
+    }
     let (Some(open), Some(statement)) = (&prepared.open, &prepared.statement) else { return Ok(None) };
     let query = match open.bind(values)? {
         Cow::Borrowed(Parsed(Statement::Statement(query))) => Cow::Borrowed(query.as_ref()),
@@ -155,7 +162,7 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
         .collect();
     let schema = schema_of(cx, &parsed, &parameters).await?;
     let open = OpenQuery::of(&parsed, &parameters).map(Arc::new);
-    Ok(Prepared { statement: Some(parsed), parameters, schema, fast: None, open })
+    Ok(Prepared { statement: Some(parsed), parameters, schema, fast: None, names: None, open })
 }
 
 async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {
@@ -172,10 +179,9 @@ async fn schema_of(cx: &StatementContext<'_>, parsed: &Parsed, parameters: &[Dat
     let Parsed(Statement::Statement(statement)) = parsed else { return Ok(None) };
     let query = match statement.as_ref() {
         ast::Statement::Explain { .. } => return Ok(Some(text_columns(&["plan"]))),
-        ast::Statement::ShowVariable { .. } => {
-            let Command::Show(name) = parsed.command()? else { return Ok(None) };
-            return Ok(Some(match &*name {
-                "all" | "saki" => text_columns(&["name", "setting"]),
+        ast::Statement::ShowVariable { variable } => {
+            return Ok(Some(match &*shown_name(variable) {
+                "all" | "saki" => text_columns(&["name", "setting", "description"]),
                 name => text_columns(&[name]),
             }));
         }

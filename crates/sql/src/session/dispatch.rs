@@ -4,7 +4,7 @@ use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
-use super::{Session, settings};
+use super::{Session, parameters};
 use crate::ddl::DeviceCall;
 use crate::prepared::Prepared;
 use crate::{copy, ddl, dml, prepared};
@@ -17,17 +17,23 @@ use saki_postgres::statement::LockTable;
 
 impl Session {
     /// Runs one statement: at once if it is about the transaction, compiled if it can be, and else as its kind is.
-    pub(super) async fn execute_statement(&self, parsed: Statement) -> Result<StatementResult> {
+    pub(super) async fn execute_statement(&self, mut parsed: Statement) -> Result<StatementResult> {
         match &parsed {
             Statement::Statement(statement) => {
                 if let Some(done) = self.transactions.control(statement).await? {
                     return Ok(done);
                 }
-                if let Some(done) = self.runner().execute_statement(statement).await? {
-                    return Ok(done);
+                let ready = self.refuse_change(statement).await.and_then(|()| self.resolve(&mut parsed));
+                if let Err(error) = ready {
+                    return Err(self.transactions.failed(error).await);
                 }
             }
             _ => self.transactions.lock().await.make_ready()?,
+        }
+        if let Statement::Statement(statement) = &parsed
+            && let Some(done) = self.runner().execute_statement(statement).await?
+        {
+            return Ok(done);
         }
         let outcome = match parsed {
             Statement::Statement(parsed) => WithRoom::new(self.dispatch(*parsed)).await,
@@ -43,6 +49,9 @@ impl Session {
         prepared: &Prepared,
         values: &[ScalarValue],
     ) -> Result<Option<StatementResult>> {
+        if !self.is_current(prepared) || self.parameters.is_read_only() {
+            return Ok(None);
+        }
         let Some(open) = prepared::opened(prepared, values)? else { return Ok(None) };
         if let Some(done) = self.transactions.control(&open.query).await? {
             return Ok(Some(done));
@@ -52,6 +61,17 @@ impl Session {
         let run = query::run_open(&cx, &open.query, &values_of, || open.bound(values));
         let outcome = WithRoom::new(run).await;
         self.noted(outcome).await
+    }
+
+    /// Refuses what changes something in a transaction that is read only.
+    async fn refuse_change(&self, statement: &ast::Statement) -> Result<()> {
+        if !self.parameters.is_read_only() {
+            return Ok(());
+        }
+        match changing_command(statement) {
+            Some(command) => self.transactions.lock().await.refuse_read_only(&command),
+            None => Ok(()),
+        }
     }
 
     /// The transaction hears of an error, which is told once it may be.
@@ -102,14 +122,42 @@ impl Session {
             }
             Sql::Call(call) if let Some(call) = DeviceCall::read(&call)? => ddl::change_devices(cx, call).await,
 
-            Sql::Set(set) => settings::set(&self.settings, &set),
-            Sql::Reset(reset) => settings::reset(&self.settings, &reset.reset),
-            Sql::ShowVariable { variable } => settings::show(&cx.settings, &variable),
+            Sql::Set(set) => parameters::set(self, &set).await,
+            Sql::Reset(reset) => parameters::reset(self, &reset.reset),
+            Sql::ShowVariable { variable } => parameters::show(self, &variable),
 
             Sql::Merge(_) => Err(SqlError::unsupported("MERGE is not supported")
                 .hint("INSERT … ON CONFLICT DO UPDATE, UPDATE and DELETE are")),
             other => Err(unsupported(&other)),
         }
+    }
+}
+
+/// The command of a statement that changes something, as a message names it; `None`: it changes nothing.
+fn changing_command(statement: &ast::Statement) -> Option<String> {
+    use ast::Statement as Sql;
+    let words = |count: usize| {
+        let text = statement.to_string();
+        Some(text.split(' ').take(count).collect::<Vec<_>>().join(" "))
+    };
+    match statement {
+        Sql::Insert(_) | Sql::Update(_) | Sql::Delete(_) | Sql::Merge(_) | Sql::Comment { .. } => words(1),
+        Sql::Copy { to: false, .. } => Some("COPY FROM".to_owned()),
+        Sql::Truncate(_) => Some("TRUNCATE TABLE".to_owned()),
+        Sql::CreateTable(create) if create.query.is_some() => Some("CREATE TABLE AS".to_owned()),
+        Sql::CreateTable(_) => Some("CREATE TABLE".to_owned()),
+        Sql::CreateIndex(_) => Some("CREATE INDEX".to_owned()),
+        Sql::CreateView(_) => Some("CREATE VIEW".to_owned()),
+        Sql::CreateSequence { .. } | Sql::CreateSchema { .. } | Sql::AlterTable(_) | Sql::AlterIndex { .. } => words(2),
+        Sql::Drop { .. } => words(2),
+        Sql::Query(query) if !query.locks.is_empty() => Some(format!("SELECT {}", query.locks[0])),
+        Sql::Query(query) => match query.body.as_ref() {
+            ast::SetExpr::Insert(_) => Some("INSERT".to_owned()),
+            ast::SetExpr::Update(_) => Some("UPDATE".to_owned()),
+            ast::SetExpr::Delete(_) => Some("DELETE".to_owned()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! `execute` returns.
 
 mod dispatch;
+mod parameters;
 mod settings;
 
 use std::path::PathBuf;
@@ -28,15 +29,19 @@ use saki_context::StatementContext;
 use saki_context::database::{Database, FileAccess, Files, SessionDraft};
 use saki_context::planner::{Planner, SessionSequences};
 use saki_context::query;
-use saki_context::statement::{Parsed, StatementResult};
+use saki_context::statement::{self as statement_names, Found, Parsed, Scope, StatementResult, TableName};
 use saki_context::transaction::{SessionTransactions, TransactionStatus};
+use saki_parameters::{Parameters, State, read_only};
 use saki_plan::{Progress, QueryProgress, Settings};
 use saki_postgres::{SessionFacts, SystemCatalog, statement};
+use saki_store::Snapshot;
 
 /// One user's conversation with a database.
 pub struct Session {
     db: Arc<Database>,
-    settings: RwLock<Settings>,
+    parameters: Arc<Parameters>,
+    /// Our settings, and the state of the parameters that they were read from.
+    settings: RwLock<(Arc<State>, Settings)>,
     planner: Planner,
     transactions: SessionTransactions,
     sequences: Arc<SessionSequences>,
@@ -48,16 +53,18 @@ pub struct Session {
 impl Session {
     /// Begins a session with default settings.
     pub fn new(db: &Arc<Database>) -> Self {
-        let system = SystemCatalog::new(db.store(), db.system_views());
+        let parameters = Arc::new(Parameters::new(Some(Box::new(settings::OwnSettings))));
+        let system = SystemCatalog::new(db.store(), db.system_views(), &parameters);
         let draft = Arc::<SessionDraft>::default();
-        let sequences = SessionSequences::new(Arc::clone(db), Arc::clone(&draft));
+        let sequences = SessionSequences::new(Arc::clone(db), Arc::clone(&draft), &parameters);
         let (own, store) = (Arc::clone(&draft), Arc::downgrade(db));
         system.describe(move || own.is_there().then(|| own.newest(&*store.upgrade()?).ok()).flatten());
         Self {
             db: Arc::clone(db),
-            settings: RwLock::default(),
+            settings: RwLock::new((parameters.state(), Settings::default())),
             planner: Planner::new(db, &system, &sequences),
-            transactions: SessionTransactions::new(Arc::clone(db), draft),
+            transactions: SessionTransactions::new(Arc::clone(db), draft, &parameters),
+            parameters,
             sequences,
             system,
             progress: QueryProgress::default(),
@@ -69,8 +76,30 @@ impl Session {
         &self.db
     }
 
+    /// What it has set.
+    pub fn parameters(&self) -> &Arc<Parameters> {
+        &self.parameters
+    }
+
+    /// Our own settings of it.
     pub fn settings(&self) -> Settings {
-        self.settings.read().clone()
+        let state = self.parameters.state();
+        {
+            let known = self.settings.read();
+            if Arc::ptr_eq(&known.0, &state) {
+                return known.1.clone();
+            }
+        }
+        let settings = settings::settings_of(&state);
+        *self.settings.write() = (state, settings.clone());
+        settings
+    }
+
+    /// What was set stays, if no transaction is open that could take it back.
+    fn keep_parameters(&self) {
+        if !self.transactions.outlives_statement() {
+            self.parameters.commit();
+        }
     }
 
     /// States who the session is: what `current_user`, `current_setting()` and their like answer.
@@ -89,7 +118,7 @@ impl Session {
     /// How long the session's statements wait for locks, and for rows that others change: `lock_timeout`. Zero: as long
     /// as it takes.
     pub fn set_lock_timeout(&self, timeout: Duration) {
-        self.transactions.set_lock_timeout(timeout);
+        self.parameters.state_value("lock_timeout", &timeout.as_millis().to_string());
     }
 
     /// How far the session's last query has come.
@@ -97,9 +126,39 @@ impl Session {
         self.progress.now()
     }
 
-    /// Sets one setting, without the prefix `saki.`.
+    /// Sets one of our settings, named without the prefix `saki.`.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
-        self.settings.write().set(name, Some(value))
+        self.parameters.set(&format!("saki.{name}"), Some(value), false)?;
+        self.keep_parameters();
+        Ok(())
+    }
+
+    /// The newest snapshot, as the session's transaction sees it.
+    fn newest(&self) -> Arc<Snapshot> {
+        let own = self.transactions.has_draft().then(|| self.transactions.newest().ok()).flatten();
+        own.unwrap_or_else(|| self.db.snapshot())
+    }
+
+    /// Gives names that say no schema the one in which `search_path` finds them; `None`: it is `public` for all.
+    fn resolve(&self, parsed: &mut Statement) -> Result<Option<Vec<Found>>> {
+        let catalog = &self.newest().catalog;
+        let Some(path) = self.system.search_path(catalog) else { return Ok(None) };
+        let is_external = |name: &str| self.planner.names.is_external(name);
+        let scope = Scope { catalog, path: &path, is_external: &is_external };
+        statement_names::resolve(parsed, &scope).map(Some)
+    }
+
+    /// Whether the names of a statement mean what they meant when it was prepared.
+    pub fn is_current(&self, prepared: &Prepared) -> bool {
+        let snapshot = self.newest();
+        let path = self.system.search_path(&snapshot.catalog);
+        match (path, &prepared.names) {
+            (None, None) => true,
+            (Some(path), Some(names)) => {
+                Scope { catalog: &snapshot.catalog, path: &path, is_external: &|_| false }.agrees(names)
+            }
+            _ => false,
+        }
     }
 
     /// What a statement works with that begins now.
@@ -170,16 +229,31 @@ impl Session {
         parsed: Parsed,
         declared: &'a [Option<DataType>],
     ) -> BoxFuture<'a, Result<Prepared>> {
-        Box::pin(async move { WithRoom::new(prepared::prepare(&self.context(), parsed, declared)).await })
+        Box::pin(async move { WithRoom::new(self.prepare_resolved(parsed, declared)).await })
+    }
+
+    /// Analyzes a statement as its names are now; kept is what was written.
+    async fn prepare_resolved(&self, parsed: Parsed, declared: &[Option<DataType>]) -> Result<Prepared> {
+        let mut resolved = parsed.clone();
+        let names = self.resolve(&mut resolved.0)?;
+        let mut prepared = prepared::prepare(&self.context(), resolved, declared).await?;
+        (prepared.statement, prepared.names) = (Some(parsed), names);
+        Ok(prepared)
     }
 
     /// The same without a query planner, at once; `None` if it takes one.
     pub fn prepare_fast(&self, sql: &str, declared: &[Option<DataType>]) -> Option<Prepared> {
         // Compiled for tables as everybody sees them.
-        match self.transactions.has_draft() {
-            true => None,
-            false => Prepared::compiled(sql, declared, &self.db.snapshot().catalog),
+        if self.transactions.has_draft() {
+            return None;
         }
+        let snapshot = self.db.snapshot();
+        let parsed = prepared::single(sql).ok()??;
+        let mut resolved = parsed.clone();
+        let names = self.resolve(&mut resolved.0).ok()?;
+        let mut prepared = Prepared::compiled(&resolved, declared, &snapshot.catalog)?;
+        (prepared.statement, prepared.names) = (Some(parsed), names);
+        Some(prepared)
     }
 
     /// Runs a prepared statement with one value per parameter.
@@ -217,7 +291,24 @@ impl Session {
     /// # Errors
     /// If the table, or a column, is not there.
     pub fn copy_target(&self, table: &str, columns: &[String]) -> Result<CopyTarget> {
+        if self.parameters.is_read_only() {
+            return Err(read_only("COPY FROM"));
+        }
         CopyTarget::new(&self.context(), table, columns)
+    }
+
+    /// The catalog's name of a table that COPY names: found by `search_path` if it says no schema.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn table_name(&self, name: &TableName) -> Result<String> {
+        let catalog = &self.newest().catalog;
+        match self.system.search_path(catalog) {
+            Some(path) if !name.is_qualified => {
+                Scope { catalog, path: &path, is_external: &|_| false }.relation(&name.name)
+            }
+            _ => Ok(name.name.clone()),
+        }
     }
 
     /// Adds `batches`, of the schema of [`Self::copy_target`], to a table: all of them or, if the stream ends with an
@@ -228,7 +319,10 @@ impl Session {
         columns: &'a [String],
         batches: BoxStream<'static, Result<RecordBatch>>,
     ) -> BoxFuture<'a, Result<u64>> {
-        Box::pin(async move { copy::from_client(&self.context(), table, columns, batches).await })
+        Box::pin(async move {
+            self.transactions.lock().await.refuse_read_only("COPY FROM")?;
+            copy::from_client(&self.context(), table, columns, batches).await
+        })
     }
 
     /// From now on statements are one transaction, until [`Self::end_message`]; inside of BEGIN and COMMIT they are
@@ -261,11 +355,6 @@ impl Session {
     /// Where the session is between two statements.
     pub fn transaction_status(&self) -> TransactionStatus {
         self.transactions.status()
-    }
-
-    /// The isolation level of the open transaction, or of the next, as SQL names it. `None` while a statement runs.
-    pub fn isolation(&self) -> Option<&'static str> {
-        self.transactions.isolation()
     }
 }
 

@@ -1,53 +1,44 @@
-//! SET, RESET and SHOW of a session's own settings.
+//! The settings that are ours among the parameters.
 
-use datafusion::sql::sqlparser::ast::{Ident, Reset, Set};
-use parking_lot::RwLock;
-
-use saki_catalog::{Result, SqlError};
-use saki_context::statement::{StatementResult, rows};
+use saki_catalog::Result;
+use saki_parameters::{Extension, State};
 use saki_plan::Settings;
-use saki_postgres::statement::{name_of, setting_text};
 
-/// What names of settings begin with.
-const PREFIX: &str = "saki.";
+/// What names of our settings begin with.
+pub const PREFIX: &str = "saki.";
 
-pub fn set(settings: &RwLock<Settings>, set: &Set) -> Result<StatementResult> {
-    let Set::SingleAssignment { variable, values, .. } = set else {
-        return Err(SqlError::unsupported(format!("{set} is not supported")).hint("SET saki.<name> = <value>"));
-    };
-    let full = variable.to_string().to_lowercase();
-    let name = own(&full)?;
-    let [value] = &values[..] else {
-        return Err(SqlError::invalid(format!("{full} takes one value")));
-    };
-    settings.write().set(name, setting_text(value).as_deref())?;
-    Ok(StatementResult::done("SET", 0))
+/// Our settings, for the table of parameters.
+pub struct OwnSettings;
+
+impl Extension for OwnSettings {
+    fn prefix(&self) -> &'static str {
+        PREFIX
+    }
+
+    fn all(&self) -> Vec<(String, String, &'static str)> {
+        let defaults = Settings::default();
+        let line = |setting: &'static saki_plan::Setting| {
+            (format!("{PREFIX}{}", setting.name), setting.show(&defaults), setting.help)
+        };
+        Settings::all().iter().map(line).collect()
+    }
+
+    fn accept(&self, name: &str, value: Option<&str>) -> Result<String> {
+        let name = name.strip_prefix(PREFIX).ok_or_else(|| Settings::unknown(name))?;
+        let mut settings = Settings::default();
+        settings.set(name, value)?;
+        settings.show(name)
+    }
 }
 
-pub fn reset(settings: &RwLock<Settings>, reset: &Reset) -> Result<StatementResult> {
-    match reset {
-        Reset::ALL => *settings.write() = Settings::default(),
-        Reset::ConfigurationParameter(name) => {
-            settings.write().set(own(&name.to_string().to_lowercase())?, None)?;
+/// Our settings as a session has them.
+pub fn settings_of(state: &State) -> Settings {
+    let mut settings = Settings::default();
+    for name in Settings::names() {
+        if let Some(value) = state.setting(&format!("{PREFIX}{name}")) {
+            // It was accepted when it was set.
+            let _ = settings.set(name, Some(value));
         }
     }
-    Ok(StatementResult::done("RESET", 0))
-}
-
-pub fn show(settings: &Settings, variable: &[Ident]) -> Result<StatementResult> {
-    let name = variable.iter().map(name_of).collect::<Vec<_>>().join(".");
-    if name == "all" || name == "saki" {
-        let values = Settings::names().map(|name| settings.show(name)).collect::<Result<Vec<_>>>()?;
-        return rows(&[("name", names()), ("setting", values)]);
-    }
-    rows(&[(&name, vec![settings.show(own(&name)?)?])])
-}
-
-/// A setting's name without the prefix.
-fn own(name: &str) -> Result<&str> {
-    name.strip_prefix(PREFIX).ok_or_else(|| Settings::unknown(name))
-}
-
-fn names() -> Vec<String> {
-    Settings::names().map(|name| format!("{PREFIX}{name}")).collect()
+    settings
 }

@@ -12,7 +12,7 @@ const END: &str = "<!-- end of modules -->\n";
 
 /// Columns of a line, and of the crates' names.
 const WIDTH: usize = 120;
-const NAME_WIDTH: usize = 10;
+const NAME_WIDTH: usize = 12;
 
 /// For each crate its rooms in layers, the uppermost first; rooms on a line do not use each other.
 pub fn drawing(workspace: &Workspace) -> String {
@@ -96,6 +96,6 @@ mod tests {
         let rooms: Vec<String> = (0..30).map(|number| format!("room{number}")).collect();
         let lines = wrapped("name", &rooms);
         assert!(lines.len() > 1 && lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
-        assert!(lines[0].starts_with("name      room0  room1"));
+        assert!(lines[0].starts_with("name        room0  room1"));
     }
 }

@@ -10,6 +10,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::database::{Database, SessionDraft};
 use saki_catalog::{Result, Sequence, SequencePosition, SqlError};
+use saki_parameters::{Parameters, read_only};
 use saki_postgres::statement::parse_relation;
 use saki_store::sequence::{Block, Publisher, find};
 use saki_store::{Stop, Writer};
@@ -18,6 +19,7 @@ use saki_store::{Stop, Writer};
 pub struct SessionSequences {
     db: Arc<Database>,
     draft: Arc<SessionDraft>,
+    parameters: Arc<Parameters>,
     /// Queries of the session that feed a publication.
     publishing: AtomicUsize,
     known: Mutex<Known>,
@@ -45,9 +47,10 @@ impl Drop for Publishing<'_> {
 }
 
 impl SessionSequences {
-    /// `draft` is the session's.
-    pub fn new(db: Arc<Database>, draft: Arc<SessionDraft>) -> Arc<Self> {
-        Arc::new(Self { db, draft, publishing: AtomicUsize::new(0), known: Mutex::default() })
+    /// `draft` and `parameters` are the session's.
+    pub fn new(db: Arc<Database>, draft: Arc<SessionDraft>, parameters: &Arc<Parameters>) -> Arc<Self> {
+        let parameters = Arc::clone(parameters);
+        Arc::new(Self { db, draft, parameters, publishing: AtomicUsize::new(0), known: Mutex::default() })
     }
 
     /// Says that a query of this session feeds a publication from now on.
@@ -56,8 +59,13 @@ impl SessionSequences {
         Publishing(self)
     }
 
+    fn refuse_read_only(&self, command: &str) -> Result<()> {
+        if self.parameters.is_read_only() { Err(read_only(command)) } else { Ok(()) }
+    }
+
     /// The next value of the sequence that a text names.
     pub fn nextval(&self, text: &str) -> Result<i64> {
+        self.refuse_read_only("nextval()")?;
         let name = parse_relation(text)?.name;
         let (store, seen) = (&**self.db.store(), Seen(self));
         let (id, value) = if self.publishing.load(Ordering::Acquire) > 0 {
@@ -95,6 +103,7 @@ impl SessionSequences {
 
     /// Moves a sequence; `is_called`: the next value is the one behind `value`.
     pub fn setval(&self, text: &str, value: i64, is_called: bool) -> Result<i64> {
+        self.refuse_read_only("setval()")?;
         let name = parse_relation(text)?.name;
         if self.publishing.load(Ordering::Acquire) > 0 {
             return Err(SqlError::unsupported("setval in a query whose rows fill a table is not supported"));

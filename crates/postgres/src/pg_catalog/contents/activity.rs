@@ -75,7 +75,7 @@ fn own_session(source: &Source<'_>, rows: &mut Rows) {
         ("pid", session.backend_pid.into()),
         ("usesysid", OWNER.into()),
         ("usename", session.user.as_str().into()),
-        ("application_name", session.parameter("application_name").unwrap_or_default().into()),
+        ("application_name", source.system.parameters().setting("application_name").unwrap_or_default().into()),
         ("backend_start", session.started_micros.into()),
         ("state", "active".into()),
         ("backend_type", "client backend".into()),

@@ -3,7 +3,6 @@
 use super::super::objects::{OWNER, PG_CATALOG};
 use super::super::rows::Rows;
 use super::super::session::DATABASE_OID;
-use super::super::session::parameters;
 use super::super::types::{self, procedure_oid};
 use super::relations::{BTREE, DEFAULT_OPCLASS, HEAP};
 use super::source::Source;
@@ -170,21 +169,39 @@ fn role(source: &Source<'_>, relation: &str, rows: &mut Rows) {
 }
 
 fn settings(source: &Source<'_>, rows: &mut Rows) {
-    let session = source.system.session();
-    for parameter in parameters::ALL {
-        let value = session.parameter(parameter.name).unwrap_or_else(|| parameter.value.to_owned());
-        let changed = value != parameter.value;
+    let parameters = source.system.parameters();
+    let some = |text: &'static str| Some(text).filter(|text| !text.is_empty());
+    for definition in saki_parameters::all().iter().filter(|definition| !definition.hidden) {
+        let (origin, reset) = parameters.origin(definition);
         rows.push([
-            ("name", parameter.name.into()),
-            ("setting", value.into()),
-            ("unit", parameter.unit.into()),
-            ("category", parameter.category.into()),
-            ("short_desc", parameter.description.into()),
-            ("context", parameter.context.into()),
-            ("vartype", parameter.kind.into()),
-            ("source", if changed { "session" } else { "default" }.into()),
-            ("boot_val", parameter.value.into()),
-            ("reset_val", parameter.value.into()),
+            ("name", definition.name.into()),
+            ("setting", parameters.setting(definition.name).into()),
+            ("unit", some(definition.unit).into()),
+            ("category", definition.category.into()),
+            ("short_desc", definition.help.into()),
+            ("context", definition.context.name().into()),
+            ("vartype", definition.kind.name().into()),
+            ("source", origin.name().into()),
+            ("min_val", some(definition.least).into()),
+            ("max_val", some(definition.greatest).into()),
+            ("boot_val", definition.default.into()),
+            ("reset_val", reset.into()),
+            ("pending_restart", false.into()),
+        ]);
+    }
+    for (name, default, help) in parameters.extended() {
+        let setting = parameters.setting(&name).unwrap_or_default();
+        let source = if setting == default { "default" } else { "session" };
+        rows.push([
+            ("name", name.into()),
+            ("setting", setting.into()),
+            ("category", "Customized Options".into()),
+            ("short_desc", help.into()),
+            ("context", "user".into()),
+            ("vartype", "string".into()),
+            ("source", source.into()),
+            ("boot_val", default.clone().into()),
+            ("reset_val", default.into()),
             ("pending_restart", false.into()),
         ]);
     }

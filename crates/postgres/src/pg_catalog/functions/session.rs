@@ -3,7 +3,6 @@
 use datafusion::common::{Result, ScalarValue};
 use saki_base::wall_micros;
 
-use super::super::session::parameters::{self, SERVER_VERSION};
 use super::super::system::SystemCatalog;
 use super::function::{Arguments, Definition, Returns, lax, strict, text};
 use saki_catalog::SqlError;
@@ -15,7 +14,8 @@ pub const WORDS: &[&str] =
 pub const FUNCTIONS: &[Definition] = &[
     strict("version", Returns::Text, |_, _| {
         let own = env!("CARGO_PKG_VERSION");
-        Ok(text(Some(format!("PostgreSQL {SERVER_VERSION} (Sakigake {own}) on {}", std::env::consts::ARCH))))
+        let version = saki_parameters::find("server_version").map_or("", |definition| definition.default);
+        Ok(text(Some(format!("PostgreSQL {version} (Sakigake {own}) on {}", std::env::consts::ARCH))))
     }),
     strict("current_user", Returns::Text, user),
     strict("session_user", Returns::Text, user),
@@ -23,13 +23,12 @@ pub const FUNCTIONS: &[Definition] = &[
     strict("user", Returns::Text, user),
     strict("current_database", Returns::Text, database),
     strict("current_catalog", Returns::Text, database),
-    strict("current_schema", Returns::Text, |_, _| Ok(text(Some("public".to_owned())))),
-    strict("current_schemas", Returns::TextList, |_, args| {
-        let mut names = vec!["public".to_owned()];
-        if args.truth(0) {
-            names.insert(0, "pg_catalog".to_owned());
-        }
-        Ok(super::arrays::text_list(names))
+    strict("current_schema", Returns::Text, |system, _| {
+        Ok(text(system.objects().path(false).next().map(str::to_owned)))
+    }),
+    strict("current_schemas", Returns::TextList, |system, args| {
+        let objects = system.objects();
+        Ok(super::arrays::text_list(objects.path(args.truth(0)).map(str::to_owned).collect()))
     }),
     lax("current_setting", Returns::Text, current_setting),
     lax("set_config", Returns::Text, set_config),
@@ -85,25 +84,22 @@ fn transaction(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue>
 
 fn current_setting(system: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
     let Some(name) = args.text(0) else { return Ok(text(None)) };
-    match system.session().setting(name) {
-        Some(value) => Ok(text(Some(value))),
-        None if args.truth(1) => Ok(text(None)),
-        None => Err(SqlError::invalid(format!("unrecognized configuration parameter {name:?}")).code("42704").into()),
+    match system.parameters().shown(name) {
+        Err(_) if args.truth(1) => Ok(text(None)),
+        shown => Ok(text(Some(shown?))),
     }
 }
 
 fn set_config(system: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
-    let Some(name) = args.text(0) else { return Ok(text(None)) };
-    let known = parameters::find(name);
-    if known.is_none() && !name.contains('.') {
-        return Err(SqlError::invalid(format!("unrecognized configuration parameter {name:?}")).code("42704").into());
+    let Some(name) = args.text(0) else {
+        return Err(SqlError::invalid("SET requires parameter name").code("22004").into());
+    };
+    if name.to_lowercase().starts_with("transaction_") {
+        let message = format!("set_config of {name:?} is not supported");
+        return Err(SqlError::unsupported(message).hint("SET TRANSACTION sets it").into());
     }
-    if known.is_some_and(|parameter| parameter.context == "internal") {
-        return Err(SqlError::invalid(format!("parameter {name:?} cannot be changed")).code("55P02").into());
-    }
-    let value = args.text(1).unwrap_or_default().to_owned();
-    system.state_session(|session| session.parameters.insert(name.to_lowercase(), value.clone()));
-    Ok(text(Some(value)))
+    system.parameters().set(name, args.text(1), args.truth(2))?;
+    Ok(text(system.parameters().show(name)))
 }
 
 #[cfg(test)]

@@ -51,6 +51,8 @@ pub struct Relation {
     pub rows: u64,
     pub bytes: u64,
     pub comment: Option<String>,
+    /// Its name alone means it.
+    pub visible: bool,
     pub detail: Detail,
 }
 
@@ -116,6 +118,8 @@ pub struct Objects {
     pub namespaces: Vec<Namespace>,
     pub relations: Vec<Relation>,
     pub constraints: Vec<Constraint>,
+    /// Schemas in which names are looked for that say none, behind `pg_catalog`, if that is not among them.
+    path: Vec<String>,
     by_oid: HashMap<i64, usize>,
     by_name: HashMap<(String, String), usize>,
 }
@@ -147,7 +151,24 @@ impl Objects {
         for sequence in catalog.sequences() {
             objects.add_sequence(source::owned(catalog, sequence));
         }
-        objects
+        objects.seen_by(vec![saki_catalog::PUBLIC.to_owned()])
+    }
+
+    /// The same by another search path.
+    pub fn seen_by(mut self, path: Vec<String>) -> Self {
+        self.path = path;
+        for at in 0..self.relations.len() {
+            let relation = &self.relations[at];
+            let visible = self.find(None, &relation.name).is_some_and(|found| found.oid == relation.oid);
+            self.relations[at].visible = visible;
+        }
+        self
+    }
+
+    /// The schemas of names that say none, in their order; with `pg_catalog` where that is not among them.
+    pub fn path(&self, with_implicit: bool) -> impl Iterator<Item = &str> {
+        let implicit = with_implicit && !self.path.iter().any(|schema| schema == "pg_catalog");
+        implicit.then_some("pg_catalog").into_iter().chain(self.path.iter().map(String::as_str))
     }
 
     pub fn relation(&self, oid: i64) -> Option<&Relation> {
@@ -159,7 +180,7 @@ impl Objects {
         let within = |schema: &str| self.relations.get(*self.by_name.get(&(schema.to_owned(), name.to_owned()))?);
         match schema {
             Some(schema) => within(schema),
-            None => within("public").or_else(|| within("pg_catalog")),
+            None => self.path(true).find_map(within),
         }
     }
 
@@ -220,6 +241,7 @@ impl Objects {
             rows,
             bytes,
             comment: table.comment.clone(),
+            visible: false,
             detail: Detail::Table(Arc::clone(table)),
         });
         if !table.primary_key.is_empty() {
@@ -285,6 +307,7 @@ impl Objects {
             rows,
             bytes,
             comment,
+            visible: false,
             detail: Detail::Index(index),
         });
     }
@@ -344,6 +367,7 @@ impl Objects {
             rows: 0,
             bytes: 0,
             comment: view.comment.clone(),
+            visible: false,
             detail: Detail::View(Arc::clone(view)),
         });
     }
@@ -367,6 +391,7 @@ impl Objects {
             rows: 1,
             bytes: 0,
             comment: sequence.comment.clone(),
+            visible: false,
             detail: Detail::Sequence(owned),
         });
     }
@@ -411,6 +436,7 @@ fn system(definition: &'static Definition) -> Relation {
         rows: 0,
         bytes: 0,
         comment: None,
+        visible: false,
         detail: Detail::System,
     }
 }

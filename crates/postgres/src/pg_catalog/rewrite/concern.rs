@@ -8,8 +8,9 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArguments, ObjectName, Statement, TableFactor, Visit, Visitor,
 };
 
+use super::super::definition;
 use super::super::functions::{self, UNNESTED};
-use super::super::{definition, schema};
+use super::super::system::SYSTEM_SCHEMAS;
 use super::syntax::{function_name, system_name};
 use super::{references, words};
 use crate::statement::name_of;
@@ -43,7 +44,7 @@ impl Visitor for Signs {
         let parts: Vec<String> = relation.0.iter().filter_map(|part| part.as_ident()).map(name_of).collect();
         sign(match &parts[..] {
             [name] => definition::find("pg_catalog", name).is_some(),
-            [.., schema, _] => schema::NAMES.contains(&schema.as_str()),
+            [.., schema, _] => SYSTEM_SCHEMAS.contains(&schema.as_str()),
             [] => false,
         })
     }

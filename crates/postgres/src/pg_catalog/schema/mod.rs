@@ -11,7 +11,7 @@ use datafusion::common::Result;
 use self::saki::SakiSchema;
 use super::contents::{self, Source};
 use super::definition;
-use super::system::SystemCatalog;
+use super::system::{SYSTEM_SCHEMAS, SystemCatalog};
 
 /// `pg_catalog` or `information_schema`.
 #[derive(Debug)]
@@ -20,22 +20,19 @@ pub struct SystemSchema {
     system: Arc<SystemCatalog>,
 }
 
-/// Names of the schemas that [`SystemSchema`] provides.
-pub const NAMES: [&str; 2] = ["pg_catalog", "information_schema"];
-
 impl SystemSchema {
     /// The schema of a name, if it is one of these or `saki`.
     pub fn find(name: &str, system: &Arc<SystemCatalog>) -> Option<Arc<dyn SchemaProvider>> {
         if name == "saki" {
             return Some(Arc::new(SakiSchema::new(Arc::clone(system))));
         }
-        let name = NAMES.into_iter().find(|known| *known == name)?;
+        let name = SYSTEM_SCHEMAS.into_iter().find(|known| *known == name)?;
         Some(Arc::new(Self { name, system: Arc::clone(system) }))
     }
 
     /// All names that [`Self::find`] finds.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES.into_iter().chain(["saki"])
+        SYSTEM_SCHEMAS.into_iter().chain(["saki"])
     }
 }
 

@@ -91,7 +91,7 @@ fn help() {
     for (name, argument, meaning) in COMMANDS {
         say!("  {:26}{meaning}", format!("{name} {argument}"));
     }
-    say!("\nSettings: SHOW ALL; SET saki.execution = in_order; RESET saki.execution;");
+    say!("\nSettings: SHOW saki; SET saki.execution = in_order; RESET saki.execution;");
     say!("Plans:    EXPLAIN SELECT …; EXPLAIN ANALYZE SELECT …;");
     say!("Files:    COPY t FROM '/path/t.csv' WITH (FORMAT csv, HEADER); COPY (SELECT …) TO '/path/out.parquet';\n");
 }

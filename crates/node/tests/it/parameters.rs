@@ -1,0 +1,145 @@
+//! Parameters through the server: those of the startup packet, what clients are told, what values look like.
+
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::server::{TestServer, code, connect};
+
+/// All values of the rows that a text gives, divided by `|`.
+async fn shown(client: &Client, sql: &str) -> String {
+    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => {
+            let values = (0..row.len()).map(|at| row.get(at).unwrap_or("NULL").to_owned());
+            Some(values.collect::<Vec<_>>().join("|"))
+        }
+        _ => None,
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn a_search_path_of_the_startup_packet_governs_names() {
+    let server = TestServer::start();
+    let admin = server.client().await;
+    admin.batch_execute("CREATE SCHEMA ten_a").await.unwrap();
+    admin.batch_execute("CREATE TABLE acct (id int PRIMARY KEY, v int)").await.unwrap();
+    admin.batch_execute("INSERT INTO acct VALUES (1, 1)").await.unwrap();
+    let mut config = server.config();
+    config.options("-c search_path=ten_a -c statement_timeout=1min");
+    let tenant = connect(&config).await.unwrap();
+    assert_eq!(shown(&tenant, "SELECT current_schema(), current_setting('statement_timeout')").await, "ten_a|1min");
+    assert_eq!(code(tenant.simple_query("DROP TABLE acct").await), "42P01");
+    assert_eq!(code(tenant.query("SELECT v FROM acct WHERE id = $1", &[&1_i32]).await), "42P01");
+    tenant.batch_execute("CREATE TABLE acct (id int PRIMARY KEY, v int)").await.unwrap();
+    // Prepared once, compiled, planned, and for a COPY.
+    let insert = tenant.prepare("INSERT INTO acct VALUES ($1, $2)").await.unwrap();
+    for id in 1..4 {
+        tenant.execute(&insert, &[&id, &(id * 10)]).await.unwrap();
+    }
+    let point = tenant.prepare("SELECT v FROM acct WHERE id = $1").await.unwrap();
+    let sum = tenant.prepare("SELECT sum(v) FROM acct WHERE id > $1").await.unwrap();
+    for _ in 0..4 {
+        assert_eq!(tenant.query_one(&point, &[&2_i32]).await.unwrap().get::<_, i32>(0), 20);
+        assert_eq!(tenant.query_one(&sum, &[&0_i32]).await.unwrap().get::<_, i64>(0), 60);
+    }
+    // By another path the same statements mean other tables.
+    tenant.batch_execute("SET search_path = public").await.unwrap();
+    for _ in 0..4 {
+        assert!(tenant.query(&point, &[&2_i32]).await.unwrap().is_empty());
+        assert_eq!(tenant.query_one(&sum, &[&0_i32]).await.unwrap().get::<_, i64>(0), 1);
+    }
+    tenant.execute(&insert, &[&4_i32, &4_i32]).await.unwrap();
+    tenant.batch_execute("RESET search_path").await.unwrap();
+    assert_eq!(tenant.query_one(&sum, &[&0_i32]).await.unwrap().get::<_, i64>(0), 60);
+    assert_eq!(shown(&admin, "SELECT count(*) FROM acct").await, "2");
+    // A table that comes before in the path takes the name over.
+    tenant.batch_execute("CREATE SCHEMA first; SET search_path = first, ten_a").await.unwrap();
+    assert_eq!(tenant.query_one(&point, &[&2_i32]).await.unwrap().get::<_, i32>(0), 20);
+    tenant.batch_execute("CREATE TABLE first.acct (id int PRIMARY KEY, v int)").await.unwrap();
+    assert!(tenant.query(&point, &[&2_i32]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn sessions_that_are_read_only_write_nothing() {
+    let server = TestServer::start();
+    let admin = server.client().await;
+    admin.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v int)").await.unwrap();
+    let mut config = server.config();
+    config.options("-c default_transaction_read_only=on");
+    let reader = connect(&config).await.unwrap();
+    let insert = reader.prepare("INSERT INTO t VALUES ($1, 0)").await.unwrap();
+    assert_eq!(code(reader.execute(&insert, &[&1_i32]).await), "25006");
+    assert_eq!(code(reader.simple_query("INSERT INTO t SELECT 1, 1").await), "25006");
+    assert_eq!(code(reader.simple_query("COPY t FROM STDIN").await), "25006");
+    assert_eq!(code(reader.simple_query("SELECT * FROM t FOR UPDATE").await), "25006");
+    reader.batch_execute("BEGIN READ WRITE; INSERT INTO t VALUES (1, 1); COMMIT").await.unwrap();
+    reader.batch_execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE").await.unwrap();
+    reader.execute(&insert, &[&2_i32]).await.unwrap();
+    assert_eq!(shown(&admin, "SELECT count(*) FROM t").await, "2");
+}
+
+#[tokio::test]
+async fn values_look_as_parameters_say() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client
+        .batch_execute("CREATE TABLE t (id int PRIMARY KEY, at timestamptz, d date, b bytea, f float8)")
+        .await
+        .unwrap();
+    client
+        .batch_execute("INSERT INTO t VALUES (1, '2024-07-01 12:00:00.5+00', '2024-07-01', '\\x5c00ff41', 0.1)")
+        .await
+        .unwrap();
+    let all = "SELECT at, d, b, f FROM t WHERE id = 1";
+    assert_eq!(shown(&client, all).await, "2024-07-01 12:00:00.5+00|2024-07-01|\\x5c00ff41|0.1");
+    client.batch_execute("SET TIME ZONE 'america/new_york'; SET bytea_output = escape").await.unwrap();
+    client.batch_execute("SET extra_float_digits = -14").await.unwrap();
+    let styled = "2024-07-01 08:00:00.5-04|2024-07-01|\\\\\\000\\377A|0.1";
+    assert_eq!(shown(&client, all).await, styled);
+    assert_eq!(shown(&client, "SELECT max(at), max(d), max(b), max(f) FROM t").await, styled);
+    client.batch_execute("SET datestyle = 'german'; SET intervalstyle = 'iso_8601'").await.unwrap();
+    assert_eq!(
+        shown(&client, "SELECT at, d, interval '1 day 2 hours' FROM t").await,
+        "01.07.2024 08:00:00.5 EDT|01.07.2024|P1DT2H"
+    );
+    client.batch_execute("RESET ALL").await.unwrap();
+    assert_eq!(shown(&client, all).await, "2024-07-01 12:00:00.5+00|2024-07-01|\\x5c00ff41|0.1");
+    for zone in ["Asia/Tokyo", "Europe/London", "GMT", "Etc/UTC", "America/Argentina/Buenos_Aires", "+09", "UTC"] {
+        client.batch_execute(&format!("SET TIME ZONE '{zone}'")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn every_parameter_is_shown_and_takes_its_own_value_or_is_refused() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let names = shown(&client, "SELECT name || ' ' || context FROM pg_settings").await;
+    assert!(names.lines().count() > 340);
+    for line in names.lines() {
+        let (name, context) = line.split_once(' ').unwrap();
+        let value = shown(&client, &format!("SHOW {name}")).await;
+        let set = client.simple_query(&format!("SET {name} = '{}'", value.replace('\'', "''"))).await;
+        match context {
+            "user" | "superuser" if name.starts_with("transaction_") => drop(set),
+            "user" | "superuser" => drop(set.unwrap_or_else(|error| panic!("{name} = {value}: {error}"))),
+            _ => assert_eq!(code(set), "55P02", "{name}"),
+        }
+    }
+    assert_eq!(code(client.simple_query("SET no_such_parameter = 1").await), "42704");
+}
+
+#[tokio::test]
+async fn a_set_of_a_failed_text_is_undone() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    assert_eq!(code(client.simple_query("SET work_mem = '1GB'; SELECT 1 / 0").await), "22012");
+    assert_eq!(shown(&client, "SHOW work_mem").await, "4MB");
+    assert_eq!(shown(&client, "SELECT set_config('my.own', 'x', false)").await, "x");
+    assert_eq!(shown(&client, "SELECT current_setting('my.own')").await, "x");
+    assert_eq!(shown(&client, "SELECT set_config('work_mem', '1GB', true)").await, "1GB");
+    assert_eq!(shown(&client, "SHOW work_mem").await, "4MB");
+    client.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
+    client.batch_execute("CREATE TABLE big AS SELECT * FROM generate_series(1, 300) AS g (i)").await.unwrap();
+    let slow = "SELECT count(*) FROM big a, big b, big c, big d WHERE a.i + b.i + c.i + d.i = -1";
+    assert_eq!(code(client.simple_query(slow).await), "57014");
+}

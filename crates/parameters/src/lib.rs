@@ -1,0 +1,33 @@
+//! The parameters of a session: PostgreSQL's, those of extensions, and names such as `my.own` that programs make up.
+//!
+//! `parameters.tsv` is the one table of them, a line each; [`Definition`] is such a line. What a session has set is
+//! [`Parameters`]: SET lasts if its transaction commits, SET LOCAL until the transaction ends, and ROLLBACK, also to a
+//! savepoint, brings back what was before. [`Effective`] is what they come to for whoever goes by them: time limits,
+//! the [search path](SearchPath), how [times look](TimeStyle).
+//!
+//! # Invariants
+//! - A parameter has its effect (`done`), says how something is to be done and never what (`advice`: costs, memory of
+//!   an operator, what is logged), or takes no value but its default (`fixed`). What would be ignored is refused.
+//! - A [`State`] never changes: going back is having the old one again.
+//!
+//! # Failure model
+//! A value that is refused changes nothing.
+#![forbid(unsafe_code)]
+
+mod accept;
+mod definition;
+mod effective;
+mod path;
+mod style;
+mod units;
+mod values;
+mod zone;
+
+pub use accept::truth;
+pub use definition::{Context, Definition, Effect, Kind, all, find};
+pub use effective::Effective;
+pub use path::{SearchPath, list as identifiers};
+pub use style::{DateOrder, DateOutput, DateStyle, IntervalStyle, TimeStyle};
+pub use units::{duration, show_with_unit};
+pub use values::{Extension, Origin, Parameters, State, TransactionModes, read_only};
+pub use zone::TimeZone;
