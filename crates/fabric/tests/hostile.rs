@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use saki_fabric::contract::hostile;
-use saki_fabric::wire::{HEAD_BYTES, Kind, MESSAGE_BYTES_MAX, Open, encode_head};
+use saki_fabric::wire::{HEAD_BYTES, Kind, MESSAGE_BYTES_MAX, Open, Opened, encode_head};
 use saki_fabric::{ClusterKey, Event, FabricError, Port, PortOptions, Tcp};
 use saki_io::Wait;
 
@@ -114,5 +114,23 @@ fn a_frame_that_comes_twice_or_too_early_ends_the_link() {
         let events = hostile::hear(&frames.concat(), true);
         let Some(Event::Down { error, .. }) = events.last() else { panic!("{events:?}") };
         assert!(matches!(error, FabricError::Corrupt { .. }), "{error}");
+    }
+}
+
+/// Data carries no check. Bytes lost in the middle of it are made up for by those of the next frame, and what comes
+/// then is no head: the read has ended, with what came, and the link goes down.
+#[test]
+fn bytes_missing_from_data_end_the_link_at_the_next_frame() {
+    let opened = Opened { handle: 0, region_bytes: 4096, grant: &[] }.encode();
+    let opened = [&encode_head(Kind::Opened, 0, 0, opened.len(), &opened)[..], &opened].concat();
+    let beats: Vec<_> = (2..6).flat_map(|sequence| encode_head(Kind::Beat, sequence, 0, 0, &[])).collect();
+    let data = encode_head(Kind::Data, 1, 0, 512, &[]);
+    for missing in [0, 1, 20, 40] {
+        let events = hostile::hear(&[&opened[..], &data, &vec![7; 512 - missing], &beats].concat(), true);
+        let [.., Event::Completed(read), Event::Down { error, .. }] = &events[..] else { panic!("{events:?}") };
+        let bytes = read.buffer.as_ref().unwrap();
+        assert!(read.result.is_ok() && bytes[..512 - missing].iter().all(|byte| *byte == 7));
+        assert_eq!(bytes[512 - missing..], beats[..missing]);
+        assert_eq!(matches!(error, FabricError::Corrupt { .. }), missing > 0, "{error}");
     }
 }

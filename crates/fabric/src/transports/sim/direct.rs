@@ -72,7 +72,7 @@ impl Direct for SimDirect {
         let lent = arena.and_then(|arena| Lent::new(&arena, offset, buffer.len()));
         let lent = lent.ok_or_else(|| FabricError::disconnected(&self.peer, "the memory is not there any more"))?;
         lent.copy_to(0, buffer);
-        network.damage(buffer);
+        network.damage(self.end, buffer);
         match network.read_ends(self.end) {
             Some(at) => _ = self.reads.insert((at, slot), ()),
             None => self.lost += 1,

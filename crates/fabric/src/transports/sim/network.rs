@@ -83,6 +83,8 @@ pub(super) struct Network {
     /// Pairs of nodes between which nothing passes.
     apart: HashSet<(String, String)>,
     pub lent: HashMap<(End, u32), Arc<Arena>>,
+    /// See [`SimNetwork::mangled`]; by the names in order.
+    mangled: HashMap<[String; 2], u64>,
     next: u64,
 }
 
@@ -97,6 +99,7 @@ impl SimNetwork {
             calls: HashMap::new(),
             apart: HashSet::new(),
             lent: HashMap::new(),
+            mangled: HashMap::new(),
             next: 1,
         };
         Self { state: Arc::new(Mutex::new(network)), clock }
@@ -124,6 +127,13 @@ impl SimNetwork {
         }
     }
 
+    /// How often bytes between the two were lost, doubled, overtaken or damaged so far: of a wire any of these, of
+    /// one-sided reads damage. A read during which this has not gone up gives its region's bytes; of another nobody
+    /// can say, since the bytes of reads carry no check.
+    pub fn mangled(&self, one: &str, other: &str) -> u64 {
+        self.state.lock().mangled.get(&pair(one, other)).copied().unwrap_or(0)
+    }
+
     /// Ends all connections between the two; both are told.
     pub fn cut(&self, one: &str, other: &str) {
         let mut state = self.state.lock();
@@ -133,6 +143,11 @@ impl SimNetwork {
         };
         state.connections.values_mut().filter(|connection| between(connection)).for_each(Connection::end);
     }
+}
+
+/// Two nodes, whoever is named first.
+fn pair(one: &str, other: &str) -> [String; 2] {
+    [one.min(other).to_owned(), one.max(other).to_owned()]
 }
 
 impl Connection {
@@ -204,6 +219,13 @@ impl Network {
         apart || self.random.chance(self.rates.drop)
     }
 
+    /// Something happened to bytes of this connection.
+    fn mangle(&mut self, connection: u64) {
+        if let Some(Connection { nodes: [one, other], .. }) = self.connections.get(&connection) {
+            *self.mangled.entry(pair(one, other)).or_default() += 1;
+        }
+    }
+
     fn delay(&mut self) -> Duration {
         let (least, most) = (self.rates.delay.start().as_nanos() as u64, self.rates.delay.end().as_nanos() as u64);
         Duration::from_nanos(self.random.range(least..most + 1))
@@ -214,9 +236,13 @@ impl Network {
         let overtakes = self.random.chance(self.rates.reorder);
         let at = self.now() + self.delay();
         let Some((way, _)) = self.way(to) else { return at };
-        let at = if overtakes { at } else { at.max(way.last) };
-        way.last = way.last.max(at);
-        at
+        let (before, overtakes) = (way.last, overtakes && at < way.last);
+        way.last = before.max(at);
+        if overtakes {
+            self.mangle(to.connection);
+            return at;
+        }
+        at.max(before)
     }
 
     /// Sends a packet of a wire; gives how many bytes were taken: `Ok(0)` is that there is no room.
@@ -235,16 +261,24 @@ impl Network {
         // Writes are short at times, as those of sockets are.
         let length =
             if length > 1 && self.random.chance(0.1) { self.random.below(length as u64) as usize + 1 } else { length };
-        if length == 0 || self.is_lost(from) {
+        if length == 0 {
+            return Ok(0);
+        }
+        if self.is_lost(from) {
+            self.mangle(from.connection);
             return Ok(length);
         }
         let mut packet: VecDeque<u8> = bytes[..length].to_vec().into();
         if self.random.chance(self.rates.damage) {
             let bit = self.random.below(length as u64 * 8);
             packet[(bit / 8) as usize] ^= 1 << (bit % 8);
+            self.mangle(from.connection);
         }
         let copies = if self.random.chance(self.rates.duplicate) { 2 } else { 1 };
-        for _ in 0..copies {
+        for copy in 0..copies {
+            if copy > 0 {
+                self.mangle(from.connection);
+            }
             let (at, number) = (self.arrival(to), self.next);
             self.next += 1;
             if let Some((way, _)) = self.way(to) {
@@ -315,11 +349,12 @@ impl Network {
         Some(self.now() + self.delay() + self.delay())
     }
 
-    /// Turns one bit at times.
-    pub fn damage(&mut self, bytes: &mut [u8]) {
+    /// Turns one bit at times of what an end reads.
+    pub fn damage(&mut self, end: End, bytes: &mut [u8]) {
         if self.random.chance(self.rates.damage) {
             let bit = self.random.below(bytes.len() as u64 * 8);
             bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+            self.mangle(end.connection);
         }
     }
 
@@ -340,5 +375,69 @@ impl Way {
 
     fn last_message(&self) -> Duration {
         self.messages.last_key_value().map_or(Duration::ZERO, |((at, _), _)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes from a caller until the bytes between the two were mangled, and gives what the called side reads.
+    fn mangle_one(rates: SimRates, apart: bool) -> Vec<u8> {
+        let network = SimNetwork::new(1, rates);
+        network.part("a", "b", apart);
+        let mut state = network.state.lock();
+        state.listen("b");
+        let from = state.connect("a", "b").unwrap();
+        for byte in 0..2 {
+            assert_eq!(state.write(from, &[byte]), Ok(1));
+        }
+        drop(state);
+        assert!(network.mangled("a", "b") > 0 && network.mangled("b", "a") == network.mangled("a", "b"));
+        assert_eq!(network.mangled("a", "c"), 0);
+        network.clock().advance_to(Duration::from_secs(1));
+        let mut bytes = [0; 8];
+        let count = network.state.lock().read(from.other(), &mut bytes).unwrap();
+        bytes[..count].to_vec()
+    }
+
+    #[test]
+    fn whatever_befalls_bytes_of_a_wire_is_counted() {
+        let well = SimRates::default();
+        assert!(mangle_one(SimRates { drop: 1.0, ..well.clone() }, false).is_empty());
+        assert!(mangle_one(well.clone(), true).is_empty());
+        assert_eq!(mangle_one(SimRates { duplicate: 1.0, ..well.clone() }, false), [0, 0, 1, 1]);
+        let damaged = mangle_one(SimRates { damage: 1.0, ..well.clone() }, false);
+        assert!(damaged.len() == 2 && damaged != [0, 1], "{damaged:?}");
+    }
+
+    #[test]
+    fn packets_are_counted_as_overtaken_when_they_are() {
+        let network = SimNetwork::new(1, SimRates { reorder: 1.0, ..SimRates::default() });
+        let mut state = network.state.lock();
+        state.listen("b");
+        let from = state.connect("a", "b").unwrap();
+        let sent: Vec<u8> = (0..8).collect();
+        sent.iter().for_each(|byte| assert_eq!(state.write(from, &[*byte]), Ok(1)));
+        let keys = state.way(from.other()).unwrap().0.packets.keys().copied().collect::<Vec<_>>();
+        let in_order = keys.is_sorted_by_key(|(_, number)| *number);
+        drop(state);
+        assert_eq!(in_order, network.mangled("a", "b") == 0);
+        assert!(!in_order, "the seed reorders");
+    }
+
+    #[test]
+    fn what_passes_unharmed_is_not_counted() {
+        let network = SimNetwork::new(1, SimRates::default());
+        let mut state = network.state.lock();
+        state.listen("b");
+        let from = state.connect("a", "b").unwrap();
+        (0..100).for_each(|byte| assert_eq!(state.write(from, &[byte]), Ok(1)));
+        state.damage(from, &mut [0; 8]);
+        drop(state);
+        assert_eq!(network.mangled("a", "b"), 0);
+        network.set_rates(SimRates { damage: 1.0, ..SimRates::default() });
+        network.state.lock().damage(from, &mut [0; 8]);
+        assert_eq!(network.mangled("a", "b"), 1);
     }
 }
