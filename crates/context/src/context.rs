@@ -60,7 +60,23 @@ impl StatementContext<'_> {
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let draft = self.transactions.begin_change().await?;
-        self.db.blocking_in(draft, work).await
+        self.db.blocking_for(Some(self.transactions.lock_owner()), draft, work).await
+    }
+
+    /// The same for a statement that finds by names what it changes. `None` if it has found more than it has locked,
+    /// and is to look again.
+    ///
+    /// # Errors
+    /// As [`Self::change_catalog`].
+    pub async fn try_change_catalog<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<Option<T>> {
+        self.change_catalog(move |db| match work(db) {
+            Err(_) if db.has_met_unlocked() => Ok(None),
+            done => done.map(Some),
+        })
+        .await
     }
 
     /// What a query that begins now works with.

@@ -3,6 +3,7 @@
 mod draft;
 mod files;
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +11,10 @@ use std::sync::Arc;
 pub use self::draft::SessionDraft;
 use self::files::with_suffix;
 pub use self::files::{FileAccess, Files};
-use saki_catalog::{Result, SqlError};
+use saki_catalog::{Catalog, Result, SqlError};
 use saki_plan::PlanCache;
 use saki_postgres::{SystemViews, storage_views};
+use saki_store::locks::LockOwner;
 use saki_store::{CreateOptions, OpenOptions, Stop, Writer};
 
 /// An open database. Sessions hold it open. What it stores is its [`saki_store::Database`], to which it gives way.
@@ -74,18 +76,21 @@ impl Database {
         self: &Arc<Self>,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.blocking_in(None, work).await
+        self.blocking_for(None, None, work).await
     }
 
-    /// The same on behalf of a transaction that changes its own catalog.
-    pub async fn blocking_in<T: Send + 'static>(
+    /// The same on behalf of who holds locks of what it changes, and of the transaction, if there is one, whose catalog
+    /// is to change.
+    pub(crate) async fn blocking_for<T: Send + 'static>(
         self: &Arc<Self>,
+        owner: Option<Arc<LockOwner>>,
         draft: Option<Arc<SessionDraft>>,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (db, stop) = (Arc::clone(self), Stop::default());
         let _stop_on_drop = stop.on_drop();
-        let joined = tokio::task::spawn_blocking(move || work(&Stoppable { db: &db, stop, draft })).await;
+        let run = move || work(&Stoppable { db: &db, stop, draft, owner, met_unlocked: Cell::new(false) });
+        let joined = tokio::task::spawn_blocking(run).await;
         joined.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?
     }
 
@@ -114,21 +119,54 @@ pub struct Stoppable<'d> {
     db: &'d Database,
     stop: Stop,
     draft: Option<Arc<SessionDraft>>,
+    /// Who has to hold locks of the tables whose trees it replaces.
+    owner: Option<Arc<LockOwner>>,
+    met_unlocked: Cell<bool>,
 }
 
 impl<'d> Stoppable<'d> {
     /// For work that is waited for, whatever happens.
     pub fn never(db: &'d Database) -> Self {
-        Self { db, stop: Stop::default(), draft: None }
+        Self { db, stop: Stop::default(), draft: None, owner: None, met_unlocked: Cell::new(false) }
     }
 
     /// Runs `work` as the only writer and publishes what it did, unless it is told to stop before. Within a transaction
     /// it changes that one's own catalog.
+    ///
+    /// # Errors
+    /// Those of the work; 40001 if it would replace the trees of a table whose rows others may be changing, since a
+    /// name came to mean it after names were locked. Nothing has changed then.
     pub fn write<T>(&self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
+        let work = |writer: &mut Writer<'_>| {
+            let before = writer.catalog.clone();
+            let result = work(writer)?;
+            self.refuse_unlocked(&before, &writer.catalog)?;
+            Ok(result)
+        };
         match &self.draft {
             Some(draft) => draft.write(&self.db.store, &self.stop, work),
             None => self.db.write_unless(&self.stop, work),
         }
+    }
+
+    /// Rows that came into a delta after it was brought to its base would be lost with it.
+    fn refuse_unlocked(&self, before: &Catalog, after: &Catalog) -> Result<()> {
+        let Some(owner) = &self.owner else { return Ok(()) };
+        for changed in after.difference(before).tables {
+            let Some(before) = &changed.before else { continue };
+            let is_stored_alike = changed.after.as_ref().is_some_and(|after| before.is_stored_as(after));
+            if !is_stored_alike && !owner.keeps_changes_out(before.id) {
+                self.met_unlocked.set(true);
+                let message = format!("could not serialize access: table {:?} has changed meanwhile", before.name);
+                return Err(SqlError::invalid(message).code("40001").hint("repeat the statement"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether [`Self::write`] has refused for want of a lock.
+    pub(crate) fn has_met_unlocked(&self) -> bool {
+        self.met_unlocked.get()
     }
 
     pub fn stop(&self) -> &Stop {

@@ -95,6 +95,11 @@ impl Transactions {
         Ok(self.end()?)
     }
 
+    /// What the open transaction has been shown so far: what has to be durable before a client is told of it.
+    pub fn seen(&self) -> Option<Receipt> {
+        self.engine.as_ref().map(saki_mvcc::Runner::receipt)
+    }
+
     /// What to do about a refusal: whom to wait for before the statement runs again.
     pub fn refused(&mut self, refusal: Refusal) -> Result<Option<Holder>> {
         match refusal {

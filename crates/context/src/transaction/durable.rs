@@ -2,8 +2,9 @@
 //!
 //! The engine lets everybody see a commit before it is on disk, and says of whatever was seen what has to be durable
 //! first (`saki_mvcc::Receipt`). Here that is waited for; for what is old it is one look at the durable horizon.
-//! Inside of BEGIN and COMMIT rows and counts are provisional: COMMIT waits for all that was seen. An error ends
-//! that, so it waits.
+//! Inside of BEGIN and COMMIT too: rows are shown once they are durable, since their reader may never commit. Only what
+//! a change answers there is provisional until COMMIT, which waits for all that was seen; it means nothing without. An
+//! error ends that, so it waits.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use super::state::{TransactionStatus, Transactions};
 use crate::database::{Database, SessionDraft};
 use saki_catalog::{Result, SqlError, Table};
 use saki_store::Snapshot;
-use saki_store::locks::{LockMode, Policy};
+use saki_store::locks::{LockMode, LockOwner, Policy};
 
 /// The transactions of one session. A statement holds them while it changes rows.
 pub struct SessionTransactions {
@@ -181,6 +181,11 @@ impl SessionTransactions {
         let locked = transactions.statement_locks();
         transactions.lock_name(name).await?;
         Ok(locked)
+    }
+
+    /// Who holds the session's locks.
+    pub(crate) fn lock_owner(&self) -> Arc<LockOwner> {
+        Arc::clone(&self.locks.owner)
     }
 
     /// States the number by which `pg_locks` knows the session.

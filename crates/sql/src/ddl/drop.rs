@@ -5,6 +5,7 @@
 //! statement.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use datafusion::catalog::SchemaProvider;
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectType};
@@ -58,19 +59,24 @@ pub async fn drop_objects(
         }
     }
     if !stored.is_empty() {
-        let statement = Drop { kind, if_exists, cascade, names: stored };
-        let tables = statement.tables(&cx.snapshot()?.catalog);
-        let _alone = match cx.transactions.outlives_statement() && kind != ObjectType::Index {
-            // Nobody looks at their rows any more.
-            true => {
-                let wanted: Vec<_> = tables.into_iter().map(|name| (name, LockMode::AccessExclusive)).collect();
-                cx.transactions.lock_tables(&wanted, Policy::Wait).await?
-            }
-            false => cx.transactions.alone(tables).await?,
-        };
-        cx.change_catalog(move |db| publish(db, &statement)).await?;
+        drop_stored(cx, Arc::new(Drop { kind, if_exists, cascade, names: stored })).await?;
     }
     Ok(StatementResult::done(tag, 0))
+}
+
+async fn drop_stored(cx: &StatementContext<'_>, statement: Arc<Drop>) -> Result<()> {
+    loop {
+        let catalog = cx.snapshot()?.catalog.clone();
+        let dropping = statement.find(&catalog)?;
+        // Nobody looks at rows of tables that go; those of tables that lose an index have to be in their bases.
+        let wanted: Vec<_> = dropping.tables().map(|name| (name, LockMode::AccessExclusive)).collect();
+        let _locked = cx.transactions.lock_tables(&wanted, Policy::Wait).await?;
+        let _settled = cx.transactions.alone(dropping.tables_of_indexes(&catalog)).await?;
+        let statement = Arc::clone(&statement);
+        if cx.try_change_catalog(move |db| publish(db, &statement)).await?.is_some() {
+            return Ok(());
+        }
+    }
 }
 
 fn publish(db: &Stoppable<'_>, statement: &Drop) -> Result<()> {
@@ -81,15 +87,6 @@ fn publish(db: &Stoppable<'_>, statement: &Drop) -> Result<()> {
 }
 
 impl Drop {
-    /// Tables that go, or lose an index.
-    fn tables(&self, catalog: &Catalog) -> Vec<String> {
-        let of = |(name, _): &(String, Option<Position>)| match self.kind {
-            ObjectType::Index => catalog.index(name).map(|(table, _)| table.name.clone()),
-            _ => catalog.get(name).map(|table| table.name.clone()),
-        };
-        self.names.iter().filter_map(of).collect()
-    }
-
     /// What goes.
     fn find(&self, catalog: &Catalog) -> Result<Dropping> {
         let mut dropping = Dropping::default();
@@ -284,6 +281,23 @@ impl Dropping {
     fn add_dependent(&mut self, catalog: &Catalog, dependent: Subject, of: &Subject) {
         self.found.push((Some(dependent.clone()), format!("{} depends on {}", dependent.shown(), of.shown())));
         self.add(catalog, dependent);
+    }
+
+    /// Tables that go.
+    fn tables(&self) -> impl Iterator<Item = String> {
+        self.subjects.iter().filter_map(|subject| match subject {
+            Subject::Table(name) => Some(name.clone()),
+            _ => None,
+        })
+    }
+
+    /// Tables that stay and lose an index.
+    fn tables_of_indexes(&self, catalog: &Catalog) -> Vec<String> {
+        let of = |subject: &Subject| match subject {
+            Subject::Index(name) => catalog.index(name).map(|(table, _)| table.name.clone()),
+            _ => None,
+        };
+        self.subjects.iter().filter_map(of).collect()
     }
 
     /// Leaves out what the statement itself names, and what belongs to a table that goes.

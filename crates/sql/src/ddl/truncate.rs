@@ -1,6 +1,7 @@
 //! TRUNCATE: tables get new, empty trees.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, CascadeOption, TruncateIdentityOption};
 
@@ -30,17 +31,22 @@ pub async fn truncate(cx: &StatementContext<'_>, truncate: &ast::Truncate) -> Re
         restart: truncate.identity == Some(TruncateIdentityOption::Restart),
         cascade: truncate.cascade == Some(CascadeOption::Cascade),
     };
-    let tables: Vec<String> = truncation.tables(&cx.snapshot()?.catalog)?.into_iter().collect();
-    // Their rows are not looked at: within a transaction they need not be in their bases.
-    let _locked = match cx.transactions.outlives_statement() {
-        true => {
-            let wanted: Vec<_> = tables.into_iter().map(|name| (name, LockMode::AccessExclusive)).collect();
-            cx.transactions.lock_tables(&wanted, Policy::Wait).await?
+    let truncation = Arc::new(truncation);
+    loop {
+        let tables: Vec<String> = truncation.tables(&cx.snapshot()?.catalog)?.into_iter().collect();
+        // Their rows are not looked at: within a transaction they need not be in their bases.
+        let _locked = match cx.transactions.outlives_statement() {
+            true => {
+                let wanted: Vec<_> = tables.into_iter().map(|name| (name, LockMode::AccessExclusive)).collect();
+                cx.transactions.lock_tables(&wanted, Policy::Wait).await?
+            }
+            false => cx.transactions.alone(tables).await?,
+        };
+        let truncation = Arc::clone(&truncation);
+        if cx.try_change_catalog(move |db| publish(db, &truncation)).await?.is_some() {
+            return Ok(StatementResult::done("TRUNCATE TABLE", 0));
         }
-        false => cx.transactions.alone(tables).await?,
-    };
-    cx.change_catalog(move |db| publish(db, &truncation)).await?;
-    Ok(StatementResult::done("TRUNCATE TABLE", 0))
+    }
 }
 
 fn publish(db: &Stoppable<'_>, truncation: &Truncation) -> Result<()> {

@@ -133,6 +133,7 @@ impl Runner<'_> {
         })?;
         match worked {
             Ok(Step::Done(rows)) => match transactions.end_statement() {
+                Ok(None) if !plan.is_change() => Ok(Attempt::Done(rows, transactions.seen())),
                 Ok(receipt) => Ok(Attempt::Done(rows, receipt)),
                 Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
             },

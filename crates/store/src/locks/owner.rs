@@ -107,6 +107,12 @@ impl LockOwner {
         self.account.held.lock().taken.iter().any(|taken| taken.table == table && taken.mode == mode)
     }
 
+    /// Whether it keeps others from changing rows of a table.
+    pub fn keeps_changes_out(&self, table: TableId) -> bool {
+        let keeps_out = |taken: &Taken| taken.table == table && taken.mode.conflicts_with(LockMode::RowExclusive);
+        self.account.held.lock().taken.iter().any(keeps_out)
+    }
+
     /// What it holds now.
     pub fn mark(&self) -> LockMark {
         LockMark(self.account.held.lock().taken.len())

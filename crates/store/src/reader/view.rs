@@ -44,10 +44,9 @@ impl ReadView {
         self.moment.as_ref()
     }
 
-    /// What has to be durable before a client is told of what has been read so far; `None` if that is nothing, or if
-    /// the end of a transaction answers for it.
+    /// What has to be durable before a client is told of what has been read so far; `None` if that is nothing.
     pub fn receipt(&self) -> Option<saki_mvcc::Receipt> {
-        self.moment.as_ref().filter(|_| !self.is_private).map(saki_mvcc::Moment::receipt)
+        self.moment.as_ref().map(saki_mvcc::Moment::receipt)
     }
 
     /// A reader of deltas as this view sees them.
