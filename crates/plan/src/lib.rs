@@ -39,7 +39,6 @@ pub mod plan_cache;
 mod provider;
 mod settings;
 
-pub use access::push_filters::PushFilters;
 pub use cost::text::seconds;
 pub use cost::{CostModel, Estimate};
 pub use execution::progress::QueryProgress;
@@ -49,6 +48,7 @@ pub use join::implied::ImpliedConditions;
 pub use join::index_join::IndexJoinRule;
 pub use join::merge_filters::MergeFilters;
 pub use join::order::OrderedPlanner;
+pub use join::push_filters::PushFilters;
 pub use native::NativeRule;
 pub use node::{Progress, QueryEnv, StandIns};
 pub use plan_cache::{PlanCache, Sighting};

@@ -3,7 +3,6 @@
 pub mod chain;
 pub mod conditions;
 pub mod path;
-pub mod push_filters;
 pub mod scalar;
 pub mod scan;
 #[cfg(test)]

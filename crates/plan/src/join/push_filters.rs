@@ -1,7 +1,7 @@
 //! Conditions into the scans below them, where the planner's own rule may be trusted.
 //!
-//! DataFusion pushes a condition through a projection by the names of its columns. Of a join whose sides have columns of
-//! the same name it then asks the wrong one. So its rule runs on plans without projections only, which is where
+//! DataFusion pushes a condition through a projection by the names of its columns. Of a join whose sides have columns
+//! of the same name it then asks the wrong one. So its rule runs on plans without projections only, which is where
 //! conditions that no test of storage says end up: right above a scan, or a join of scans.
 
 use datafusion::common::Result;
