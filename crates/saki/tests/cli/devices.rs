@@ -69,7 +69,7 @@ fn a_missing_device_is_told_and_the_rest_goes_on() {
     std::fs::rename(&second, &away).unwrap();
     let told = device(&path, &["list"]).answer();
     assert!(told.contains("missing"), "{told}");
-    // The rows lie in two forms, and one of them at least not on the first device alone.
+    // The catalogue lies with the superblocks. The rows lie in two forms, and one of them at least not there alone.
     let asked = ["rows", "columns"].map(|way| sql(&path, &format!("SET saki.access_path = {way}; {SUM}")));
     let failed: Vec<_> = asked.into_iter().filter(|said| !said.success).map(|said| said.failure()).collect();
     assert!(!failed.is_empty() && failed.iter().all(|told| told.contains("second")), "{failed:?}");

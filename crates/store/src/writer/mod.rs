@@ -146,7 +146,7 @@ impl<'d> Writer<'d> {
         }
         documents.sort();
         let changes: Vec<_> = documents.iter().map(|(key, row)| Change { key, value: row.as_deref() }).collect();
-        let mut pages = self.publication.writer();
+        let mut pages = self.publication.metadata_writer();
         let applied = saki_tree::apply(self.reader.fetcher(), &mut pages, &root, &changes)?;
         pages.finish()?;
         self.publication.free(&applied.freed);

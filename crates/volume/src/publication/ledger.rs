@@ -9,6 +9,7 @@ use saki_base::ChunkId;
 use crate::error::VolumeError;
 use crate::format::superblock::Tail;
 use crate::map::Location;
+use crate::space::Content;
 use crate::volume::Volume;
 
 /// A chunk being filled.
@@ -43,17 +44,25 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// A chunk with room for one page: a left-over tail if there is one.
-    pub fn open_chunk(&self) -> Result<OpenChunk, VolumeError> {
-        if let Some(open) = self.ledger.lock().open.pop() {
+    pub fn open_chunk(&self, content: Content) -> Result<OpenChunk, VolumeError> {
+        if let Some(open) = self.take_tail(content) {
             assert!(open.next_page < volume_pages(&self.volume), "{} is open and full", open.chunk);
             return Ok(open);
         }
-        Ok(self.fresh_chunks(1)?[0])
+        Ok(self.fresh_chunks(1, content)?[0])
+    }
+
+    /// The last tail that lies where the content is to lie.
+    fn take_tail(&self, content: Content) -> Option<OpenChunk> {
+        let mut ledger = self.ledger.lock();
+        let space = self.volume.space.lock();
+        let at = ledger.open.iter().rposition(|open| space.suits(open.location.device, content))?;
+        Some(ledger.open.remove(at))
     }
 
     /// `count` empty chunks with consecutive ids.
-    pub fn fresh_chunks(&self, count: usize) -> Result<Vec<OpenChunk>, VolumeError> {
-        let taken = self.volume.allocate(|space| space.take_chunks(count))?;
+    pub fn fresh_chunks(&self, count: usize, content: Content) -> Result<Vec<OpenChunk>, VolumeError> {
+        let taken = self.volume.allocate(|space| space.take_chunks(count, content))?;
         let mut ledger = self.ledger.lock();
         let open = |(chunk, location)| {
             let before = ledger.fresh.insert(chunk, location);

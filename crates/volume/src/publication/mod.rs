@@ -14,6 +14,7 @@ use crate::durable::Change;
 use crate::error::VolumeError;
 use crate::format::journal::Records;
 use crate::format::superblock::{ROOT_BYTES_MAX, TAILS_MAX, Tail};
+use crate::space::Content;
 use crate::volume::Volume;
 
 use ledger::{Ledger, OpenChunk, Shared, volume_pages};
@@ -53,7 +54,13 @@ impl Volume {
 impl Publication {
     /// A writer of this publication; several may write at once, each on its own thread.
     pub fn writer(&self) -> PageWriter {
-        PageWriter::new(&self.shared)
+        PageWriter::new(&self.shared, Content::Data)
+    }
+
+    /// A writer of what is needed to find everything else: it lies on the first device that has the superblocks and
+    /// the journal, as long as that takes pages, so that a database whose other devices are missing opens.
+    pub fn metadata_writer(&self) -> PageWriter {
+        PageWriter::new(&self.shared, Content::Metadata)
     }
 
     pub fn volume(&self) -> &Arc<Volume> {

@@ -8,6 +8,7 @@ use saki_base::{AlignedBuffer, CHUNK_BYTES, ChunkId, DeviceId, PageAddress, Page
 use super::ledger::{OpenChunk, Shared};
 use crate::blocking::{PIECE_BYTES, PieceWriter};
 use crate::error::VolumeError;
+use crate::space::Content;
 
 /// Pages with consecutive addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,7 @@ pub struct PageWriter {
     piece: Option<Piece>,
     /// Pages per chunk, in the order of writing.
     written: Vec<(ChunkId, u32)>,
+    content: Content,
     closed: bool,
 }
 
@@ -50,7 +52,7 @@ struct Piece {
 }
 
 impl PageWriter {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, content: Content) -> Self {
         shared.writer_opened();
         let page_size = shared.volume.page_size();
         Self {
@@ -62,6 +64,7 @@ impl PageWriter {
             upcoming: VecDeque::new(),
             piece: None,
             written: Vec::new(),
+            content,
             closed: false,
         }
     }
@@ -97,7 +100,7 @@ impl PageWriter {
             self.close_chunk()?;
             let chunks = pages.div_ceil(self.pages_per_chunk as usize);
             assert!(self.upcoming.is_empty(), "chunks are waiting that nobody gave back");
-            self.upcoming = self.shared.fresh_chunks(chunks)?.into();
+            self.upcoming = self.shared.fresh_chunks(chunks, self.content)?.into();
         }
         let (mut first, mut last) = (None, PageAddress::default());
         for page in bytes.chunks(self.page_bytes) {
@@ -170,7 +173,7 @@ impl PageWriter {
         self.chunk = None;
         match self.upcoming.pop_front() {
             Some(chunk) => Ok(chunk),
-            None => self.shared.open_chunk(),
+            None => self.shared.open_chunk(self.content),
         }
     }
 

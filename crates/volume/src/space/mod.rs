@@ -43,6 +43,14 @@ struct Shelf {
     role: Role,
 }
 
+/// What chunks are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Content {
+    Data,
+    /// What finds the rest: on the device that the database cannot do without anyway, if it takes homes.
+    Metadata,
+}
+
 /// Everything the allocator knows; always behind one mutex, held for microseconds
 /// (longer only while a device grows).
 pub(crate) struct Space {
@@ -154,6 +162,18 @@ impl Space {
         shelf.is_some_and(|shelf| shelf.role.homes && !shelf.role.draining)
     }
 
+    /// Whether a content may lie on a device: anything anywhere, if the device where it belongs takes nothing.
+    pub fn suits(&self, number: DeviceId, content: Content) -> bool {
+        content == Content::Data || self.metadata_home().is_none_or(|home| home == number)
+    }
+
+    /// The first device with superblocks and journal that takes homes. By its path the database is opened.
+    fn metadata_home(&self) -> Option<DeviceId> {
+        let takes = |shelf: &Shelf| shelf.role.metadata && shelf.role.homes && !shelf.role.draining;
+        let found = self.shelves.iter().position(|shelf| shelf.as_ref().is_some_and(takes));
+        found.map(|place| DeviceId(place as u16))
+    }
+
     /// Whether chunks may be copied to a device.
     pub fn takes_copies(&self, number: DeviceId) -> bool {
         let shelf = self.shelves.get(usize::from(number.0)).and_then(Option::as_ref);
@@ -167,22 +187,24 @@ impl Space {
 
     /// A slot on a device that takes homes: the emptiest, and if that is full, another.
     pub fn take_slot(&mut self) -> Result<Location, VolumeError> {
-        self.take_slots(1).map(|slots| slots[0])
+        self.take_slots(1, Content::Data).map(|slots| slots[0])
     }
 
     /// Slots on devices that take homes, on one of them if it has room for all.
-    fn take_slots(&mut self, count: usize) -> Result<Vec<Location>, VolumeError> {
+    fn take_slots(&mut self, count: usize, content: Content) -> Result<Vec<Location>, VolumeError> {
         let mut order: Vec<_> = (0..self.shelves.len() as u16)
             .map(DeviceId)
             .filter_map(|number| {
+                let is_second_choice = !self.suits(number, content);
                 let shelf = self.shelf(number)?;
-                (shelf.role.homes && !shelf.role.draining).then(|| (shelf.slots.used(), number))
+                let takes = shelf.role.homes && !shelf.role.draining;
+                takes.then(|| (is_second_choice, shelf.slots.used(), number))
             })
             .collect();
         order.sort_unstable();
         let mut taken = Vec::with_capacity(count);
         let mut refusal = None;
-        for (_, number) in order {
+        for (.., number) in order {
             while taken.len() < count {
                 match self.take_slot_on(number) {
                     Ok(location) => taken.push(location),
@@ -217,9 +239,9 @@ impl Space {
 
     /// `count` new chunks with consecutive ids, mapped at once so that their pages can be read back before they are
     /// published.
-    pub fn take_chunks(&mut self, count: usize) -> Result<Vec<(ChunkId, Location)>, VolumeError> {
+    pub fn take_chunks(&mut self, count: usize, content: Content) -> Result<Vec<(ChunkId, Location)>, VolumeError> {
         assert!(count > 0, "no chunks were asked for");
-        let locations = self.take_slots(count)?;
+        let locations = self.take_slots(count, content)?;
         let place = |location: Location| {
             let chunk = self.next_chunk;
             assert!(!self.chunks.contains_key(&chunk), "{chunk} was allocated before");
