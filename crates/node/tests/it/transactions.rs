@@ -148,8 +148,9 @@ async fn locks_are_waited_for_as_long_as_lock_timeout_says() {
     holder.batch_execute("BEGIN; LOCK TABLE t IN SHARE MODE").await.unwrap();
     waiter.batch_execute("SET lock_timeout = '50ms'").await.unwrap();
     assert_eq!(code(waiter.simple_query("INSERT INTO t VALUES (1)").await), "55P03");
-    // Local to a transaction, and over with it.
-    waiter.batch_execute("SET lock_timeout = 0; BEGIN; SET LOCAL lock_timeout = 50").await.unwrap();
+    // Local to a transaction, and over with it. Apart as well, or ROLLBACK would take both back.
+    waiter.batch_execute("SET lock_timeout = 0").await.unwrap();
+    waiter.batch_execute("BEGIN; SET LOCAL lock_timeout = 50").await.unwrap();
     assert_eq!(code(waiter.simple_query("INSERT INTO t VALUES (1)").await), "55P03");
     waiter.batch_execute("ROLLBACK; SET statement_timeout = '300ms'").await.unwrap();
     assert_eq!(code(waiter.simple_query("INSERT INTO t VALUES (1)").await), "57014");
