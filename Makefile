@@ -1,6 +1,7 @@
 # make test    everything that has to hold, in the development profile; installs what it needs (tools/setup)
 # make sim     ten thousand seeds of the whole database, simulated; SEEDS, FIRST and JOBS say otherwise
 # make faults  a hundred crashes, and a full disk
+# make attack  statements and messages that are made to end the server
 # make test-rdma  the fabric over RDMA, in virtual machines with soft-RoCE; installs QEMU
 # make bench   every measurement of docs/performance.md, in full, of the profile that is published
 # make demo    the three-table join, in order and out of order, in two minutes
@@ -20,7 +21,7 @@ FIRST ?= 1
 JOBS ?= $(shell nproc)
 SAKI_SIM = target/debug/saki-sim
 
-.PHONY: test setup lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults differ bench demo clean-data test-rdma
+.PHONY: test setup lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults attack differ bench demo clean-data test-rdma
 
 # One after the other, the tests last, so that their result lines end the output.
 .NOTPARALLEL:
@@ -91,6 +92,12 @@ clients: setup build-all
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
 	tools/clients/crash --small --checkpoints --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
+	python3 tools/clients/attack --only '^300 |CTEs$$|of many|repeat|large LIMIT' --saki $(SAKI) --data $(DATA)/clients
+
+# Statements and messages that are made to end the server, all of them: about ten minutes.
+attack: setup
+	$(CARGO) build --release -p saki
+	python3 tools/clients/attack --saki target/release/saki --data $(DATA)/clients
 
 # The server under crashes and on a full disk, at length. Needs root, or the right to mount in a name space of its own.
 faults: setup

@@ -61,7 +61,7 @@ pub use ids::{
     PageSize, TableId, TreeId,
 };
 pub use key::{KeyColumn, KeyError, KeyLayout};
-pub use limits::stack;
+pub use limits::{memory, stack};
 pub use parse::{ParseError, ParseReason};
 pub use random::Random;
 pub use row::{RowColumn, RowError, RowLayout, RowRef};

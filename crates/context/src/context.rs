@@ -152,7 +152,9 @@ impl StatementContext<'_> {
         let schema = stream.schema();
         let mut batches = Vec::new();
         while let Some(batch) = stream.next().await {
-            batches.push(batch?);
+            let batch = batch?;
+            env.hold(&batch)?;
+            batches.push(batch);
         }
         Ok(concat_batches(&schema, &batches)?)
     }

@@ -46,6 +46,12 @@ impl Failure {
         Self { severity: Severity::Error, code, message, detail: None, hint: None, objects: None, position: None }
     }
 
+    /// A statement that has panicked; what with, the log says.
+    pub fn internal() -> Self {
+        Self::new("XX000", "internal error: the statement failed in a way that it should not")
+            .hint("please report it; the server's log says where")
+    }
+
     pub fn fatal(code: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Fatal, ..Self::new(code, message) }
     }

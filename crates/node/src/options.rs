@@ -46,6 +46,8 @@ pub struct ServerOptions {
     pub database_name: Option<String>,
     /// Where statements may read and write files of this machine; `None`: nowhere.
     pub file_directory: Option<PathBuf>,
+    /// Bytes that statements may take together; `None`: half of what the machine, or the process's group, has.
+    pub memory_bytes: Option<usize>,
     /// Bytes of a message at most, after logging in.
     pub message_bytes_max: usize,
     /// Settings that every session begins with, without their prefix: name and value.
@@ -81,6 +83,7 @@ impl ServerOptions {
             reserved_connections: 2,
             database_name: None,
             file_directory: None,
+            memory_bytes: None,
             message_bytes_max: MESSAGE_BYTES_DEFAULT,
             settings: Vec::new(),
             grace: Duration::from_secs(10),

@@ -42,6 +42,7 @@ mod settings;
 pub use cost::text::seconds;
 pub use cost::{CostModel, Estimate};
 pub use execution::progress::QueryProgress;
+pub use execution::tops::ModestTops;
 pub use execution::tracked::{Reads, TrackReads, Tracked, TrackedView, Untracked};
 pub use execution::yielding::YieldingJoins;
 pub use join::implied::ImpliedConditions;

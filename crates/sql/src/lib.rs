@@ -53,5 +53,6 @@ pub use saki_store::{
     CACHE_BYTES_DEFAULT, ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions,
     CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, KeyChange,
     LOAD_MEMORY_BYTES_DEFAULT, LoadProgress, MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, Snapshot,
+    memory_bytes,
 };
 pub use session::Session;

@@ -47,7 +47,7 @@ pub use checkpoint::{Alone, CheckpointReport};
 pub use database::sequence;
 pub use database::{
     CACHE_BYTES_DEFAULT, CreateOptions, Database, DeviceSpec, DeviceSpeed, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions,
-    PAGE_BYTES_DEFAULT, Snapshot,
+    PAGE_BYTES_DEFAULT, Snapshot, memory_bytes,
 };
 pub use delta::Delta;
 pub use draft::{Draft, DraftMark};

@@ -1,6 +1,7 @@
 //! Why an operator could not go on.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// What went wrong with a statement's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,9 +12,23 @@ pub enum VectorError {
     DivisionByZero,
     /// A value that cannot become one of another type: SQLSTATE 22P02.
     Invalid(String),
+    /// What an expression of somebody else's failed with.
+    Foreign(ForeignError),
     /// An operator was given what it was not made for: ours, not the user's.
     Internal(String),
 }
+
+/// An error that only who evaluates the expression can read.
+#[derive(Clone, Debug)]
+pub struct ForeignError(pub Arc<dyn std::error::Error + Send + Sync>);
+
+impl PartialEq for ForeignError {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ForeignError {}
 
 impl VectorError {
     pub(crate) fn internal(what: impl Into<String>) -> Self {
@@ -27,6 +42,7 @@ impl fmt::Display for VectorError {
             Self::OutOfRange(what) => write!(f, "{what} out of range"),
             Self::DivisionByZero => f.write_str("division by zero"),
             Self::Invalid(what) => f.write_str(what),
+            Self::Foreign(error) => error.0.fmt(f),
             Self::Internal(what) => write!(f, "internal error: {what}"),
         }
     }

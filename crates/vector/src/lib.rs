@@ -38,7 +38,7 @@ mod view;
 
 pub use batch::Batch;
 pub use column::{Bounds, Column};
-pub use error::VectorError;
+pub use error::{ForeignError, VectorError};
 pub use expr::Expr;
 pub use key_filter::KeyFilter;
 

@@ -1,3 +1,4 @@
-//! What keeps one statement from ending the process: room on the stack.
+//! What keeps one statement from ending the process: room on the stack, and memory that is counted.
 
+pub mod memory;
 pub mod stack;

@@ -2,6 +2,7 @@
 
 use std::{fmt, io};
 
+use saki_base::memory::Exhausted;
 use saki_base::{KeyError, ParseError, ParseReason, RowError};
 use saki_columns::ColumnsError;
 use saki_exec::ExecError;
@@ -15,6 +16,14 @@ use super::{SqlError, data_error};
 impl From<KeyError> for SqlError {
     fn from(error: KeyError) -> Self {
         Self::data(format!("key: {error}"))
+    }
+}
+
+impl From<Exhausted> for SqlError {
+    fn from(error: Exhausted) -> Self {
+        Self::invalid(format!("out of memory: {error}"))
+            .code("53200")
+            .hint("let the statement make or change less, or give saki serve more --memory")
     }
 }
 
@@ -88,6 +97,10 @@ impl From<VectorError> for SqlError {
     fn from(error: VectorError) -> Self {
         match error {
             VectorError::Internal(_) => Self::internal(error),
+            VectorError::Foreign(foreign) => match foreign.0.downcast_ref::<Self>() {
+                Some(ours) => ours.clone(),
+                None => data_error(foreign.0.to_string()),
+            },
             value => data_error(value.to_string()),
         }
     }
@@ -100,7 +113,7 @@ impl From<ExecError> for SqlError {
             ExecError::Malformed { .. } => Self::corrupt(error),
             ExecError::Filter(reason) => data_error(reason.clone()),
             ExecError::Vector(VectorError::Internal(_)) => Self::internal(error),
-            ExecError::Vector(value) => data_error(value.to_string()),
+            ExecError::Vector(value) => value.clone().into(),
             ExecError::Segment { error: column, .. } => match **column {
                 ColumnsError::Corrupt(_) => Self::corrupt(error),
                 ColumnsError::Internal(_) => Self::internal(error),

@@ -73,6 +73,11 @@ impl From<DataFusionError> for SqlError {
             return ours.clone().at(position);
         }
         if let DataFusionError::ResourcesExhausted(reason) = root {
+            if reason.contains(saki_base::memory::OF_THE_SERVER) {
+                return Self::invalid(format!("out of memory: {}", clean(reason)))
+                    .code("53200")
+                    .hint("let the statement make or change less, or give saki serve more --memory");
+            }
             return Self::invalid(format!("the query needs more memory than saki.query_memory: {}", clean(reason)))
                 .code("53200")
                 .hint("SET saki.query_memory to more, or let fewer rows be joined or grouped");

@@ -2,6 +2,7 @@
 
 mod draft;
 mod files;
+mod memory_view;
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 pub use self::draft::SessionDraft;
 use self::files::with_suffix;
 pub use self::files::{FileAccess, Files};
+use self::memory_view::MemoryView;
+use saki_base::memory::Pool;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_plan::PlanCache;
 use saki_postgres::{SystemViews, storage_views};
@@ -23,6 +26,8 @@ pub struct Database {
     system_views: Arc<SystemViews>,
     /// Of the newest snapshot.
     pub plans: Arc<PlanCache>,
+    /// What its statements may take together: without a limit until a server gives it one.
+    pub memory: Arc<Pool>,
 }
 
 impl Database {
@@ -49,7 +54,9 @@ impl Database {
         // A plan that is kept holds its snapshot open.
         store.when_succeeded(move || kept.clear());
         storage_views::register(&system_views, &store);
-        Arc::new(Self { store, system_views, plans })
+        let memory = Arc::<Pool>::default();
+        system_views.register(Arc::new(MemoryView::new(Arc::clone(&memory))));
+        Arc::new(Self { store, system_views, plans, memory })
     }
 
     /// What it stores.

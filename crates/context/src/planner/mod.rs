@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of transactions: whoever asks says what is read ([`QueryEnv`]), and answers for it.
 
+mod bounded;
 mod described;
 mod names;
 mod sequence;
@@ -22,6 +23,7 @@ pub use self::names::PublicSchema;
 use self::names::SakiCatalog;
 pub use self::sequence::SessionSequences;
 use crate::database::Database;
+use saki_base::memory::Pool;
 use saki_catalog::{Result, SqlError};
 use saki_plan::execution::memory;
 use saki_plan::nested_loops::{nested_loops, physical_plan};
@@ -62,6 +64,7 @@ pub struct Planner {
     /// Functions, and files that the session gave names to.
     pub context: SessionContext,
     plans: Arc<PlanCache>,
+    memory: Arc<Pool>,
     /// What plans are made with, and the settings it belongs to. Held while a statement is planned: names mean the
     /// tables of its snapshot then.
     planning: tokio::sync::Mutex<Option<(Settings, SessionState)>>,
@@ -72,14 +75,14 @@ pub struct Planner {
 impl Planner {
     pub fn new(db: &Database, system: &Arc<SystemCatalog>, sequences: &Arc<SessionSequences>) -> Self {
         let names = Arc::new(PublicSchema::default());
-        let context = SessionContext::new_with_state(state::new_state());
+        let context = SessionContext::new_with_state(state::new_state(&db.memory));
         system.register(&context);
         let catalog = SakiCatalog { public: Arc::clone(&names), system: Arc::clone(system) };
         context.register_catalog("saki", Arc::new(catalog));
         sequence::register(&context, sequences);
         names.plan_views_by(context.state_weak_ref());
-        let plans = Arc::clone(&db.plans);
-        Self { names, context, plans, planning: tokio::sync::Mutex::default(), context_of: Mutex::default() }
+        let (plans, memory) = (Arc::clone(&db.plans), Arc::clone(&db.memory));
+        Self { names, context, plans, memory, planning: tokio::sync::Mutex::default(), context_of: Mutex::default() }
     }
 
     /// What expressions are planned with.
@@ -93,7 +96,7 @@ impl Planner {
         match &*known {
             Some((of, context)) if of == settings => Ok(Arc::clone(context)),
             _ => {
-                let runtime = memory::runtime(settings.query_memory)?;
+                let runtime = memory::runtime(settings.query_memory, &self.memory)?;
                 let state = state::with_settings(self.state(), settings);
                 let context = Arc::new(TaskContext::from(&state).with_runtime(runtime));
                 *known = Some((settings.clone(), Arc::clone(&context)));

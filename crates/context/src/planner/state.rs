@@ -10,8 +10,11 @@ use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerRule};
 use datafusion::prelude::SessionConfig;
 
+use super::bounded;
+use saki_base::memory::Pool;
 use saki_plan::{
-    ImpliedConditions, IndexJoinRule, MergeFilters, NativeRule, OrderedPlanner, PushFilters, Settings, YieldingJoins,
+    ImpliedConditions, IndexJoinRule, MergeFilters, ModestTops, NativeRule, OrderedPlanner, PushFilters, Settings,
+    YieldingJoins,
 };
 use saki_postgres::{Operators, dialect, pg_catalog};
 
@@ -19,7 +22,7 @@ use saki_postgres::{Operators, dialect, pg_catalog};
 const SORT_RESERVATION_BYTES: usize = 10 << 20;
 
 /// The state of a session that has set nothing.
-pub fn new_state() -> SessionState {
+pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     let mut config = SessionConfig::new()
         .with_default_catalog_and_schema("saki", "public")
         .with_create_default_catalog_and_schema(false)
@@ -48,6 +51,7 @@ pub fn new_state() -> SessionState {
     let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
     rules.insert(before, Arc::new(NativeRule));
     rules.push(Arc::new(MergeFilters));
+    rules.push(Arc::new(ModestTops));
     rules.push(Arc::new(YieldingJoins));
     let mut planners = SessionStateDefaults::default_expr_planners();
     planners.insert(0, Arc::new(Operators));
@@ -61,6 +65,7 @@ pub fn new_state() -> SessionState {
         .with_query_planner(Arc::new(OrderedPlanner))
         .build();
     dialect::register(&mut state);
+    bounded::register(&mut state, memory);
     state
 }
 

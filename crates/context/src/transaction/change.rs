@@ -4,11 +4,14 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use parking_lot::Mutex;
 use saki_mvcc::{Holder, Receipt, Transaction};
 
 use super::level::Level;
 use super::state::Transactions;
 use crate::database::Database;
+use saki_base::memory::{Pool, Reservation};
 use saki_catalog::{Result, SqlError, Table};
 use saki_plan::{QueryEnv, Reads, StandIns, Tracked, TrackedView, Untracked};
 use saki_store::ReadView;
@@ -32,11 +35,54 @@ impl<'c, 't> Change<'c, 't> {
 pub struct ChangeEnv<'r> {
     env: Arc<QueryEnv>,
     reads: &'r Reads,
+    waiting: &'r Waiting,
+}
+
+/// Memory of rows that wait to be written: from when they are found until the transaction has ended that writes them.
+pub struct Waiting(Mutex<Reservation>);
+
+impl Waiting {
+    /// How often a row is held while it is changed: as it was found, with its new values, as it is written, and in the
+    /// log's record.
+    const COPIES: usize = 4;
+
+    /// Of nothing yet.
+    ///
+    /// # Errors
+    /// 53200 if more is in use than there is.
+    pub fn new(memory: &Arc<Pool>) -> Result<Self> {
+        Ok(Self(Mutex::new(memory.reserve(0)?)))
+    }
+
+    /// Rows that are going to be written.
+    ///
+    /// # Errors
+    /// 53200 if there is not enough for them.
+    pub fn add(&self, rows: &RecordBatch) -> Result<()> {
+        // Of a slice, what it shows: batches may share what they lie in.
+        let bytes = |array: &ArrayRef| {
+            array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
+        };
+        let bytes: usize = rows.columns().iter().map(bytes).sum();
+        Ok(self.0.lock().grow(bytes.saturating_mul(Self::COPIES))?)
+    }
+
+    fn into_inner(self) -> Reservation {
+        self.0.into_inner()
+    }
 }
 
 impl<'r> ChangeEnv<'r> {
-    pub fn new(env: Arc<QueryEnv>, reads: &'r Reads) -> Self {
-        Self { env, reads }
+    pub fn new(env: Arc<QueryEnv>, reads: &'r Reads, waiting: &'r Waiting) -> Self {
+        Self { env, reads, waiting }
+    }
+
+    /// Takes note of rows that were found to be changed.
+    ///
+    /// # Errors
+    /// As [`Waiting::add`].
+    pub fn hold(&self, rows: &RecordBatch) -> Result<()> {
+        self.waiting.add(rows)
     }
 
     /// A plan over the statement's view, ready to run.
@@ -87,6 +133,16 @@ impl From<saki_mvcc::Error> for Refusal {
 }
 
 impl Transactions {
+    /// What a statement has changed waits for the end of its transaction.
+    pub fn keep_waiting(&mut self, waiting: Waiting) {
+        let Some(open) = &mut self.open else { return };
+        let more = waiting.into_inner();
+        match &mut open.waiting {
+            Some(waiting) => waiting.join(more),
+            none => *none = Some(more),
+        }
+    }
+
     /// Commits what is a transaction by itself.
     pub fn end_statement(&mut self) -> Result<Option<Receipt>, Refusal> {
         if self.outlives_statement() {

@@ -40,7 +40,7 @@ mod shared;
 mod state;
 mod tables;
 
-pub use change::{Change, ChangeEnv, Refusal};
+pub use change::{Change, ChangeEnv, Refusal, Waiting};
 pub use shared::SessionTransactions;
 pub use state::{TransactionStatus, Transactions};
 pub use tables::is_unchanged;

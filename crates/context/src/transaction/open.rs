@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use saki_base::memory::Reservation;
 use saki_mvcc::Savepoint;
 use saki_parameters::State;
 
@@ -18,6 +19,8 @@ pub struct Open {
     pub has_queried: bool,
     /// `None` before its first statement that reads or changes rows.
     pub begun: Option<Begun>,
+    /// Memory of what it has changed.
+    pub waiting: Option<Reservation>,
 }
 
 /// What a transaction may do.
@@ -93,7 +96,7 @@ pub enum Work {
 
 impl Open {
     pub fn new(level: Level, access: Access, scope: Scope) -> Self {
-        Self { level, access, scope, has_queried: false, begun: None }
+        Self { level, access, scope, has_queried: false, begun: None, waiting: None }
     }
 
     /// The block that BEGIN has opened.

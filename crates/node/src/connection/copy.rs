@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use bytes::{Buf, BytesMut};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
+use saki_base::memory::Reservation;
 use saki_sql::{CopyFormat, CopyKind, ErrorKind, SqlError, TableName};
 use tokio::sync::mpsc;
 
@@ -50,7 +51,8 @@ impl Connection {
         backend::copy_response(&mut self.writer.buffer, b'G', values, target.columns.len());
         self.writer.flush().await?;
         let (sender, incoming) = mpsc::channel(QUEUE);
-        let rows = batches(incoming, RowReader::new(&target, &format));
+        let pending = self.shared.database.memory.reserve(0).map_err(SqlError::from)?;
+        let rows = batches(incoming, RowReader::new(&target, &format), pending);
         let (session, table) = (Arc::clone(&self.session), table.to_owned());
         let mut task = self.spawn(async move { session.copy_in(&table, &columns, rows).await });
         let rows = self.feed(sender, &mut task).await?.map_err(told)?;
@@ -107,16 +109,21 @@ impl Connection {
 }
 
 /// What the client sends as batches; an error if it does not come to its end.
-fn batches(incoming: mpsc::Receiver<Incoming>, reader: RowReader) -> BoxStream<'static, Result<RecordBatch, SqlError>> {
-    let state = Some((incoming, reader));
+fn batches(
+    incoming: mpsc::Receiver<Incoming>,
+    reader: RowReader,
+    pending: Reservation,
+) -> BoxStream<'static, Result<RecordBatch, SqlError>> {
+    let state = Some((incoming, reader, pending));
     stream::try_unfold(state, async |state| {
-        let Some((mut incoming, mut reader)) = state else { return Ok(None) };
+        let Some((mut incoming, mut reader, mut pending)) = state else { return Ok(None) };
         loop {
             match incoming.recv().await {
                 Some(Incoming::Data(data)) => {
                     if let Some(batch) = reader.push(&data).map_err(error)? {
-                        return Ok(Some((batch, Some((incoming, reader)))));
+                        return Ok(Some((batch, Some((incoming, reader, pending)))));
                     }
+                    hold(&mut pending, reader.pending_bytes())?;
                 }
                 Some(Incoming::End) => return Ok(reader.finish().map_err(error)?.map(|batch| (batch, None))),
                 Some(Incoming::Failed(why)) => {
@@ -127,6 +134,17 @@ fn batches(incoming: mpsc::Receiver<Incoming>, reader: RowReader) -> BoxStream<'
         }
     })
     .boxed()
+}
+
+/// Reserves what a row takes whose end has not come, if that is much: its bytes, and room to grow.
+fn hold(pending: &mut Reservation, bytes: usize) -> Result<(), SqlError> {
+    const MUCH: usize = 1 << 20;
+    let wanted = if bytes < MUCH { 0 } else { 2 * bytes };
+    match wanted.checked_sub(pending.bytes()) {
+        Some(more) => pending.grow(more)?,
+        None => pending.clear(),
+    }
+    Ok(())
 }
 
 fn error(failure: Failure) -> SqlError {

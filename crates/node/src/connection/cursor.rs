@@ -31,7 +31,7 @@ impl Connection {
             Ok::<_, Failure>((prepared, cursor))
         });
         let (prepared, cursor) = self.supervise(opened).await??;
-        let statement = Arc::new(Statement::new(sql, prepared, &[]));
+        let statement = Arc::new(Statement::new(sql, prepared, &[], &self.shared.database.memory)?);
         let state = PortalState::Suspended(cursor);
         self.portals.insert(name, Portal { statement, values: Vec::new(), formats: Vec::new(), state, hold });
         Ok(Outcome::Done { tag: "DECLARE CURSOR".into(), rows: 0 })

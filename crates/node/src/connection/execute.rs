@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -26,7 +27,7 @@ impl<T: Send + 'static> Task<T> {
     /// If it panicked.
     pub async fn join(&mut self) -> Result<T> {
         (&mut self.0).await.map_err(|error| match error.is_panic() {
-            true => Failure::new("XX000", "internal error: the statement's thread failed; please report it"),
+            true => Failure::internal(),
             false => Failure::new("57014", "the statement was cancelled"),
         })
     }
@@ -142,9 +143,11 @@ pub async fn until_stopped<T>(
 ) -> Result<T> {
     let requested = place.interrupt.requested();
     let _running = place.interrupt.running();
+    // What fails here fails for this statement alone.
+    let work = std::panic::AssertUnwindSafe(work).catch_unwind();
     tokio::select! {
         biased;
-        made = work => Ok(made),
+        made = work => made.map_err(|_| Failure::internal()),
         () = requested => Err(Failure::new("57014", "canceling statement due to user request")),
         () = tokio::time::sleep(timeout), if !timeout.is_zero() => {
             Err(Failure::new("57014", "canceling statement due to statement timeout"))

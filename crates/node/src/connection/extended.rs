@@ -50,15 +50,17 @@ impl Connection {
             return Err(Failure::new("42P05", format!("prepared statement {name:?} already exists")));
         }
         let declared: Vec<_> = stated.iter().map(|oid| arrow_type(*oid)).collect();
+        let memory = Arc::clone(&self.shared.database.memory);
         if let Some(prepared) = self.session.prepare_fast(sql, &declared) {
-            self.statements.insert(name.to_owned(), Arc::new(Statement::new(sql, prepared, stated)));
+            self.statements.insert(name.to_owned(), Arc::new(Statement::new(sql, prepared, stated, &memory)?));
             return Ok(());
         }
+        let _room = self.session.room_for(sql)?;
         let (session, text) = (Arc::clone(&self.session), sql.to_owned());
         let prepared = self.spawn(async move { session.prepare(&text, &declared).await });
         let mut prepared = self.supervise(prepared).await?.map_err(|error| Failure::of_statement(error, sql))?;
         self.describe_fetch(&mut prepared)?;
-        self.statements.insert(name.to_owned(), Arc::new(Statement::new(sql, prepared, stated)));
+        self.statements.insert(name.to_owned(), Arc::new(Statement::new(sql, prepared, stated, &memory)?));
         Ok(())
     }
 

@@ -22,6 +22,7 @@ impl Connection {
         // A portal or statement without a name does not outlive this.
         self.portals.remove("");
         self.statements.remove("");
+        let _room = self.session.room_for(sql)?;
         let sql: Arc<str> = sql.into();
         let statements = self.read_text(&sql).await?;
         if statements.is_empty() {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use saki_sql::{Prepared, ScalarValue};
+use saki_base::memory::{Pool, Reservation};
+use saki_sql::{Prepared, ScalarValue, SqlError};
 
 use super::work::Cursor;
+use crate::failure::Result;
 use crate::types::{Format, wire_type};
 
 /// A prepared statement.
@@ -14,17 +16,27 @@ pub struct Statement {
     /// Types of parameters, as the client stated or is told them.
     pub oids: Vec<u32>,
     pub verb: &'static str,
+    /// Given back with it.
+    _held: Reservation,
 }
 
 impl Statement {
-    pub fn new(sql: &str, prepared: Prepared, stated: &[u32]) -> Self {
+    /// What a prepared statement takes, however short it is.
+    const BYTES: usize = 8 << 10;
+    /// And for each byte of its text: the text, and the tree that is made of it.
+    const COPIES: usize = 16;
+
+    /// # Errors
+    /// 53200 if the server has no memory for it.
+    pub fn new(sql: &str, prepared: Prepared, stated: &[u32], memory: &Arc<Pool>) -> Result<Self> {
+        let held = memory.reserve(Self::BYTES + sql.len() * Self::COPIES).map_err(SqlError::from)?;
         let oid = |(index, found): (usize, &arrow_schema::DataType)| match stated.get(index) {
             Some(oid) if crate::types::arrow_type(*oid).is_some() => *oid,
             _ => wire_type(found).oid,
         };
         let oids = prepared.parameters.iter().enumerate().map(oid).collect();
         let verb = prepared.statement.as_ref().map_or("", saki_sql::Parsed::verb);
-        Self { sql: sql.into(), prepared: Arc::new(prepared), oids, verb }
+        Ok(Self { sql: sql.into(), prepared: Arc::new(prepared), oids, verb, _held: held })
     }
 
     /// Whether it is about the transaction itself.

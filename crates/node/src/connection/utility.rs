@@ -79,7 +79,7 @@ impl Connection {
         let session = Arc::clone(&self.session);
         let prepared = self.spawn(async move { session.prepare_parsed(statement, &declared).await });
         let prepared = self.supervise(prepared).await?.map_err(|error| Failure::of_statement(error, sql))?;
-        self.statements.insert(name, Arc::new(Statement::new(sql, prepared, &[])));
+        self.statements.insert(name, Arc::new(Statement::new(sql, prepared, &[], &self.shared.database.memory)?));
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 use bytes::BytesMut;
 use futures::StreamExt;
+use saki_base::memory::{Pool, Reservation};
 use saki_sql::{Parsed, Prepared, ScalarValue, SendableRecordBatchStream, Session, StatementResult};
 use tokio::sync::mpsc;
 
@@ -60,6 +61,7 @@ pub struct Cursor {
     /// Columns as the client was told of them.
     described: SchemaRef,
     batch: Option<Page>,
+    memory: Arc<Pool>,
     /// How the session's values look.
     style: Style,
 }
@@ -70,7 +72,12 @@ struct Page {
     columns: Vec<Column>,
     rows: usize,
     next: usize,
+    /// Of a large batch, for as long as it is here.
+    _held: Option<Reservation>,
 }
+
+/// Batches that are not worth a reservation.
+const SMALL_BYTES: usize = 4 << 20;
 
 /// Where written rows go.
 pub trait Sink {
@@ -167,7 +174,9 @@ pub async fn run(
                 Shape::Copy(writer) => writer.begin(&schema, sink.buffer()),
             }
             let described = described.unwrap_or(schema);
-            let cursor = Box::new(Cursor { stream, formats, described, batch: None, style: style(session) });
+            let memory = Arc::clone(&session.database().memory);
+            let style = style(session);
+            let cursor = Box::new(Cursor { stream, formats, described, batch: None, memory, style });
             rows(cursor, shape, limit, sql, (sink, sent)).await
         }
     }
@@ -187,7 +196,8 @@ pub async fn open(session: &Session, prepared: &Prepared, sql: &str) -> Result<B
         StatementResult::Rows { schema, stream } => {
             let formats = vec![Format::Text; schema.fields().len()];
             let described = prepared.schema.clone().unwrap_or(schema);
-            Ok(Box::new(Cursor { stream, formats, described, batch: None, style: style(session) }))
+            let memory = Arc::clone(&session.database().memory);
+            Ok(Box::new(Cursor { stream, formats, described, batch: None, memory, style: style(session) }))
         }
         _ => Err(Failure::new("42P11", "a cursor is for a query")),
     }
@@ -259,7 +269,13 @@ impl Cursor {
     fn page(&self, batch: RecordBatch) -> Result<Page> {
         let batch = as_described(batch, &self.described)?;
         let columns = columns(&batch, self.described.fields(), &self.formats, &self.style)?;
-        Ok(Page { columns, rows: batch.num_rows(), batch, next: 0 })
+        let bytes = |array: &arrow_array::ArrayRef| array.to_data().get_slice_memory_size().unwrap_or(0);
+        // The batch, and its rows as they are sent.
+        let held = match 2 * batch.columns().iter().map(bytes).sum::<usize>() {
+            ..=SMALL_BYTES => None,
+            much => Some(self.memory.reserve(much).map_err(saki_sql::SqlError::from)?),
+        };
+        Ok(Page { columns, rows: batch.num_rows(), batch, next: 0, _held: held })
     }
 
     /// From now on values are written so.

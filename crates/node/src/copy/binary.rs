@@ -57,6 +57,10 @@ impl BinaryReader {
         if rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES { self.take() } else { Ok(None) }
     }
 
+    pub fn pending_bytes(&self) -> usize {
+        self.pending.len()
+    }
+
     pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
         let complete = self.ended || (self.begun && self.pending.is_empty());
         if !complete {

@@ -27,6 +27,10 @@ impl CsvRows {
         if self.rows.is_enough() { self.rows.take() } else { Ok(None) }
     }
 
+    pub fn pending_bytes(&self) -> usize {
+        self.reader.pending_bytes()
+    }
+
     pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
         if self.reader.finish().map_err(|error| self.failure(error))? {
             self.row()?;

@@ -41,6 +41,15 @@ impl RowReader {
         }
     }
 
+    /// Bytes of a row whose end has not come.
+    pub fn pending_bytes(&self) -> usize {
+        match self {
+            Self::Text(reader) => reader.pending_bytes(),
+            Self::Csv(reader) => reader.pending_bytes(),
+            Self::Binary(reader) => reader.pending_bytes(),
+        }
+    }
+
     /// There is no more; what is left.
     ///
     /// # Errors

@@ -132,6 +132,10 @@ impl TextReader {
         if self.rows.is_enough() { self.rows.take() } else { Ok(None) }
     }
 
+    pub fn pending_bytes(&self) -> usize {
+        self.pending.len()
+    }
+
     pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
         let last = std::mem::take(&mut self.pending);
         if !last.is_empty() {

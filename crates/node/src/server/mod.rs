@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use saki_base::stack::STACK_BYTES;
-use saki_sql::Database;
+use saki_sql::{Database, memory_bytes};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -50,6 +50,8 @@ impl Server {
             return Err(Failure::fatal("F0000", "TLS is required, but there is no certificate")
                 .hint("give --tls-cert and --tls-key"));
         }
+        let memory = options.memory_bytes.unwrap_or_else(|| usize::try_from(memory_bytes() / 2).unwrap_or(usize::MAX));
+        database.memory.set_limit(memory);
         let tls = options.tls.as_ref().map(tls::acceptor).transpose()?;
         let network = Network::start(options.network_threads)?;
         let queries = query_runtime(options.query_threads)?;

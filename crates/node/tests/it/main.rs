@@ -6,6 +6,7 @@ mod departures;
 mod doors;
 mod hostile;
 mod isolation;
+mod limits;
 mod parameters;
 mod queries;
 mod server;

@@ -5,26 +5,85 @@
 //! take in all of their input before the first row leaves. What they spill goes to the system's directory for temporary
 //! files (`TMPDIR`) and is gone with the query.
 
+use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{
+    FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, UnboundedMemoryPool,
+};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 
 use super::tracked::Tracked;
 use crate::node::{Plan, find};
+use saki_base::memory::Pool;
 use saki_catalog::Result;
 
-/// Where operators with this limit register what they hold; `None` is no limit.
-pub fn runtime(limit: Option<usize>) -> Result<Arc<RuntimeEnv>> {
-    let builder = RuntimeEnvBuilder::new();
-    Ok(match limit {
-        None => builder.build_arc()?,
-        Some(bytes) => builder.with_memory_pool(Arc::new(FairSpillPool::new(bytes))).build_arc()?,
-    })
+/// Where operators with this limit register what they hold, which is part of what the `server` has; `None` is no limit
+/// of their own.
+pub fn runtime(limit: Option<usize>, server: &Arc<Pool>) -> Result<Arc<RuntimeEnv>> {
+    let own: Arc<dyn MemoryPool> = match limit {
+        None => Arc::new(UnboundedMemoryPool::default()),
+        Some(bytes) => Arc::new(FairSpillPool::new(bytes)),
+    };
+    let share = Share { own, server: Arc::clone(server) };
+    Ok(RuntimeEnvBuilder::new().with_memory_pool(Arc::new(share)).build_arc()?)
+}
+
+/// A session's part of the server's memory.
+#[derive(Debug)]
+struct Share {
+    own: Arc<dyn MemoryPool>,
+    server: Arc<Pool>,
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of the server's memory", self.own)
+    }
+}
+
+impl MemoryPool for Share {
+    fn name(&self) -> &str {
+        "share"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.own.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.own.unregister(consumer);
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.own.grow(reservation, additional);
+        self.server.take_anyway(additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.own.shrink(reservation, shrink);
+        self.server.give_back(shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> datafusion::common::Result<()> {
+        self.own.try_grow(reservation, additional)?;
+        self.server.take(additional).map_err(|exhausted| {
+            self.own.shrink(reservation, additional);
+            DataFusionError::ResourcesExhausted(exhausted.to_string())
+        })
+    }
+
+    fn reserved(&self) -> usize {
+        self.own.reserved()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        self.own.memory_limit()
+    }
 }
 
 /// Whether a plan has nodes that hold rows and do not spill them.
@@ -53,7 +112,6 @@ pub async fn begun(mut stream: SendableRecordBatchStream) -> Option<SendableReco
 mod tests {
     use arrow_schema::Schema;
     use datafusion::common::Result as PlannerResult;
-    use datafusion::execution::memory_pool::MemoryConsumer;
 
     use super::*;
     use crate::fixture::{block_on, small_batch, small_schema, sorted_rows};
@@ -97,11 +155,30 @@ mod tests {
     #[test]
     fn operators_register_what_they_hold_against_the_limit() {
         let reserve = |limit, bytes| {
-            let runtime = runtime(limit).unwrap();
+            let runtime = runtime(limit, &Arc::default()).unwrap();
             MemoryConsumer::new("test").with_can_spill(false).register(&runtime.memory_pool).try_grow(bytes).is_ok()
         };
         assert!(reserve(Some(1 << 20), 1 << 19));
         assert!(!reserve(Some(1 << 20), 1 << 21));
         assert!(reserve(None, 1 << 40));
+    }
+
+    #[test]
+    fn sessions_share_what_the_server_has() {
+        let server = Arc::new(Pool::new(100));
+        let consumer = |limit| {
+            let runtime = runtime(limit, &server).unwrap();
+            MemoryConsumer::new("test").with_can_spill(false).register(&runtime.memory_pool)
+        };
+        let (one, other) = (consumer(Some(80)), consumer(None));
+        one.try_grow(60).unwrap();
+        assert!(one.try_grow(30).is_err(), "more than the session may have");
+        let error = other.try_grow(50).unwrap_err();
+        assert_eq!(saki_catalog::SqlError::from(error).sqlstate(), "53200");
+        assert_eq!(server.used(), 60);
+        drop(one);
+        other.try_grow(50).unwrap();
+        drop(other);
+        assert_eq!(server.used(), 0);
     }
 }

@@ -3,5 +3,6 @@
 
 pub mod memory;
 pub mod progress;
+pub mod tops;
 pub mod tracked;
 pub mod yielding;

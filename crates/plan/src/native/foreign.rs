@@ -7,7 +7,7 @@ use arrow_schema::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use saki_vector::expr::Foreign;
-use saki_vector::{Expr, VectorError};
+use saki_vector::{Expr, ForeignError, VectorError};
 
 use super::columns::ColumnSet;
 
@@ -32,6 +32,6 @@ impl Foreign for PhysicalCall {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arguments.to_vec(), &options)?;
         let evaluated = self.expr.evaluate(&batch).and_then(|value| value.into_array(rows));
-        evaluated.map_err(|error| VectorError::Invalid(saki_catalog::SqlError::from(error).message))
+        evaluated.map_err(|error| VectorError::Foreign(ForeignError(Arc::new(saki_catalog::SqlError::from(error)))))
     }
 }

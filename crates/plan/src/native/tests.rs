@@ -246,7 +246,7 @@ fn operators_that_hold_too_much_say_that_memory_is_short() {
     let many = vec![vec![small_batch(&rows)]];
     let context = context(true, 8192, &[("l", &many), ("r", &many)]);
     for sql in ["SELECT k, s, count(*) FROM l GROUP BY k, s", "SELECT l.s, r.s FROM l JOIN r ON l.k = r.k"] {
-        let runtime = crate::execution::memory::runtime(Some(64 << 10)).unwrap();
+        let runtime = crate::execution::memory::runtime(Some(64 << 10), &Arc::default()).unwrap();
         let task = datafusion::execution::TaskContext::from(&context.state()).with_runtime(runtime);
         let error = block_on(collect(plan(&context, sql), Arc::new(task))).unwrap_err();
         assert_eq!(saki_catalog::SqlError::from(error).sqlstate(), "53200", "{sql}");

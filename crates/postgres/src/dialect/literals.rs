@@ -96,7 +96,7 @@ fn is_polymorphic(function: &ast::Function) -> bool {
 }
 
 /// A whole number becomes one of type integer, if that holds it.
-fn narrow(expr: &mut Expr) {
+pub fn narrow(expr: &mut Expr) {
     match expr {
         Expr::Nested(inner) => narrow(inner),
         literal if is_integer(literal) => {

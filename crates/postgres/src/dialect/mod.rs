@@ -10,11 +10,13 @@
 
 mod casts;
 mod condition;
+mod folds;
 mod functions;
 mod literals;
 mod meaning;
 mod operators;
 mod query;
+mod size;
 mod spellings;
 #[cfg(test)]
 mod tests;
@@ -53,7 +55,7 @@ pub fn register(state: &mut SessionState) {
     }
     for function in domains::all()
         .chain(arithmetic::whole_functions())
-        .chain([sign, random_uuid, to_char::function(), twins::apart()])
+        .chain([sign, random_uuid, to_char::function(), twins::apart(), folds::function()])
         .chain(bytes::functions())
     {
         let _ = state.register_udf(Arc::new(function));
@@ -63,13 +65,16 @@ pub fn register(state: &mut SessionState) {
 /// The logical plan of a statement.
 ///
 /// # Errors
-/// What the planner says, and of literals that cannot be read.
+/// What the planner says, and of literals that cannot be read. 54001 for a plan that is too large.
 pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
     if let Statement::Statement(statement) = &mut statement {
+        size::refuse_doubled(statement)?;
         pg_catalog::rewrite(statement)?;
         rewrite(statement)?;
     }
-    Ok(emptiness::settled(state.statement_to_plan(statement).await?)?)
+    let plan = state.statement_to_plan(statement).await?;
+    size::refuse_large(&plan)?;
+    Ok(emptiness::settled(plan)?)
 }
 
 /// The columns that a plan gives, as clients see them: their types are known once its expressions' have been brought
@@ -95,7 +100,8 @@ fn rewrite(statement: &mut ast::Statement) -> Result<()> {
     pass(statement, &mut values::Values)?;
     pass(statement, &mut rows::Rows)?;
     pass(statement, &mut literals::Literals)?;
-    pass(statement, &mut casts::Casts)
+    pass(statement, &mut casts::Casts)?;
+    pass(statement, &mut folds::Folds)
 }
 
 fn pass(statement: &mut ast::Statement, visitor: &mut impl VisitorMut<Break = SqlError>) -> Result<()> {

@@ -29,6 +29,7 @@ use saki_base::stack::with_room;
 use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualified};
 
 use self::syntax::Syntax;
+pub use self::text::weight::weight;
 use self::text::{chains, depth, identity};
 pub use self::utility::LockTable;
 pub use expression::{call, column_name, columns_named, quoted, take};

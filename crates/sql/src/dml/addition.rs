@@ -19,7 +19,7 @@ use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::constraint::{Defaults, RowChecks};
 use saki_context::statement::StatementResult;
-use saki_context::transaction::{Change, ChangeEnv};
+use saki_context::transaction::{Change, ChangeEnv, Waiting};
 use saki_plan::StandIns;
 
 /// Rows from which on building base pages is worth keeping transactions out.
@@ -89,6 +89,8 @@ pub async fn write_stream(
     columns: Vec<usize>,
 ) -> Result<u64> {
     let is_whole = !is_filled_by(&table, &columns) || cx.transactions.outlives_statement();
+    // Until they are written or, of many, until they are on their way to the base.
+    let held = Waiting::new(&cx.db.memory)?;
     let mut batches = Vec::new();
     let mut count = 0;
     let mut is_over = false;
@@ -96,6 +98,7 @@ pub async fn write_stream(
         match rows.next().await {
             Some(batch) => {
                 let batch = batch?;
+                held.add(&batch)?;
                 count += batch.num_rows();
                 batches.push(batch);
             }

@@ -12,7 +12,7 @@ use super::references::related;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::statement::StatementResult;
-use saki_context::transaction::{Change, ChangeEnv, Refusal, Transactions, is_unchanged};
+use saki_context::transaction::{Change, ChangeEnv, Refusal, Transactions, Waiting, is_unchanged};
 use saki_plan::Reads;
 use saki_store::ReadView;
 use saki_store::locks::{LockMode, Policy};
@@ -90,7 +90,8 @@ async fn attempt(
     let savepoint = transactions.within(|transaction| transaction.savepoint())?;
     let env = Arc::new(cx.env_of(view));
     let reads = Reads::of(&env);
-    let work = match statement.plan(cx, &ChangeEnv::new(env, &reads)).await {
+    let waiting = Waiting::new(&cx.db.memory)?;
+    let work = match statement.plan(cx, &ChangeEnv::new(env, &reads, &waiting)).await {
         Ok(work) => work,
         Err(error) => {
             transactions.fail();
@@ -112,6 +113,7 @@ async fn attempt(
     match worked? {
         Ok(result) => {
             transactions.end_work();
+            transactions.keep_waiting(waiting);
             match transactions.end_statement() {
                 Ok(receipt) => Ok(Attempt::Done(result, receipt)),
                 Err(refusal) => transactions.refused(refusal).map(Attempt::Again),

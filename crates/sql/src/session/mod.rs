@@ -23,6 +23,7 @@ use parking_lot::RwLock;
 use crate::copy::{self, CopyTarget};
 use crate::fast::{FastAnswer, FastPlan, RowSink, Runner};
 use crate::prepared::{self, Prepared};
+use saki_base::memory::Reservation;
 use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
@@ -177,6 +178,17 @@ impl Session {
     /// What a compiled statement works with.
     fn runner(&self) -> Runner<'_> {
         Runner { db: &self.db, transactions: &self.transactions }
+    }
+
+    /// Memory for reading and planning a text, and what it holds then; nothing is counted of a short one.
+    ///
+    /// # Errors
+    /// 53200 if the server has not so much.
+    pub fn room_for(&self, sql: &str) -> Result<Option<Reservation>> {
+        Ok(match statement::weight(sql) {
+            0 => None,
+            bytes => Some(self.db.memory.reserve(bytes)?),
+        })
     }
 
     /// Runs the statements of `sql` one after another. The first error ends it; what the statements

@@ -31,7 +31,7 @@ use saki_catalog::{Result, SqlError};
 
 pub use self::background::Background;
 pub use self::catalog::{catalog_root, read_catalog};
-pub use self::machine::DeviceSpeed;
+pub use self::machine::{DeviceSpeed, memory_bytes};
 pub use self::options::{
     CACHE_BYTES_DEFAULT, CreateOptions, DeviceSpec, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
 };

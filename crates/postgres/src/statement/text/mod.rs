@@ -1,5 +1,6 @@
-//! On the way from a text to trees: tokens in the parser's order, how deep they lead, and long chains.
+//! On the way from a text to trees: tokens in the parser's order, how deep they lead, what they weigh, and long chains.
 
 pub mod chains;
 pub mod depth;
 pub mod identity;
+pub mod weight;

@@ -78,9 +78,13 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     file_dir: Option<PathBuf>,
 
-    /// Memory of a query's rows in flight, from 1MB
+    /// Memory that statements may take together; half of what there is if not given
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    memory: Option<u64>,
+
+    /// Memory of a pipeline's rows in flight, from 1MB
     #[arg(long, value_name = "SIZE")]
-    memory: Option<String>,
+    pipeline_memory: Option<String>,
 
     /// Threads that talk to clients
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -95,6 +99,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Outcome {
+    log_panics();
     let options = args.open.options(false);
     let database = match args.db.exists() {
         true => open(&args.db, options)?,
@@ -141,11 +146,21 @@ fn server_options(args: &Args) -> ServerOptions {
         database_name: args.database_name.clone(),
         file_directory: args.file_dir.clone(),
         message_bytes_max: usize::try_from(args.max_message).unwrap_or(usize::MAX),
-        settings: args.memory.iter().map(|memory| ("memory".to_owned(), memory.clone())).collect(),
+        memory_bytes: args.memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        settings: args.pipeline_memory.iter().map(|memory| ("memory".to_owned(), memory.clone())).collect(),
         network_threads: args.network_threads.into(),
         query_threads: args.query_threads.map(usize::from),
         ..ServerOptions::new(args.listen, Users::of(&args.db))
     }
+}
+
+/// Panics go to the log, with where they come from: the statement is told that there was one, and others go on.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+        let backtrace = std::backtrace::Backtrace::force_capture();
+        tracing::error!(thread, "{panic}\n{backtrace}");
+    }));
 }
 
 /// What asks a server to stop.

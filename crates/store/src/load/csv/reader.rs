@@ -86,6 +86,11 @@ pub struct CsvReader {
 }
 
 impl CsvReader {
+    /// Bytes of the record that is being read.
+    pub fn pending_bytes(&self) -> usize {
+        self.text.len()
+    }
+
     pub fn new(options: CsvOptions) -> Self {
         Self {
             skips_header: options.header,

@@ -1,0 +1,89 @@
+//! One statement does not end the server: long lists, plans that double, more memory than there is.
+
+use saki_node::ServerOptions;
+
+use crate::server::{TestServer, code};
+
+fn small() -> TestServer {
+    TestServer::with(|options: &mut ServerOptions, _| options.memory_bytes = Some(64 << 20))
+}
+
+const NUMBERS: &str = "CREATE TABLE numbers (id bigint PRIMARY KEY, v bigint, t text); \
+    INSERT INTO numbers SELECT value, value % 7, 'x' FROM generate_series(1, 2000) s(value)";
+
+async fn one(client: &tokio_postgres::Client, sql: &str) -> String {
+    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{:.60}: {error:?}", sql));
+    let row = messages.iter().find_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    });
+    row.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn long_flat_lists_are_answered() {
+    let server = small();
+    let client = server.client().await;
+    client.simple_query(NUMBERS).await.unwrap();
+    let list = |term: &str, by: &str, count: usize| vec![term; count].join(by);
+    assert_eq!(one(&client, &format!("SELECT {}", list("1", " + ", 2000))).await, "2000");
+    let sum = format!("SELECT {} FROM numbers WHERE id = 3", list("v", " + ", 2000));
+    assert_eq!(one(&client, &sum).await, "6000");
+    assert_eq!(one(&client, &format!("SELECT length({})", list("'ab'", " || ", 2000))).await, "4000");
+    let any = (0..1000).map(|n| format!("id = {n}")).collect::<Vec<_>>().join(" OR ");
+    assert_eq!(one(&client, &format!("SELECT count(*) FROM numbers WHERE {any}")).await, "999");
+    let union = format!("SELECT count(*) FROM ({}) q", list("SELECT 1", " UNION ALL ", 300));
+    assert_eq!(one(&client, &union).await, "300");
+    assert_eq!(one(&client, &format!("SELECT 1{}", "::int".repeat(300))).await, "1");
+    assert_eq!(code(client.simple_query(&format!("SELECT 1{}", " + 1".repeat(15_000))).await), "54001");
+}
+
+#[tokio::test]
+async fn a_plan_that_doubles_is_refused() {
+    let server = small();
+    let client = server.client().await;
+    let doubled: String = (1..60).map(|n| format!(", a{n} AS (SELECT x.n FROM a{} x, a{} y)", n - 1, n - 1)).collect();
+    let sql = format!("WITH a0 AS (SELECT 1 AS n){doubled} SELECT count(*) FROM a59");
+    assert_eq!(code(client.simple_query(&sql).await), "54001");
+    assert_eq!(one(&client, "SELECT 1").await, "1");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_fails_alone() {
+    let server = small();
+    let client = server.client().await;
+    client.simple_query(NUMBERS).await.unwrap();
+    assert_eq!(one(&client, "SELECT limit_bytes FROM saki.memory").await, (64 << 20).to_string());
+    for sql in [
+        "SELECT length(repeat('y', 900000000))",
+        "SELECT sum(length(repeat(t, 100000))) FROM numbers",
+        "SELECT max(lpad(t, 100000, 'x')) FROM numbers",
+        "SELECT length(replace(repeat('a', 1000000), 'a', repeat('b', 1000)))",
+        "UPDATE numbers SET t = repeat('y', 100000)",
+        "UPDATE numbers SET t = repeat('y', 20000)",
+        "INSERT INTO numbers SELECT value, 1, repeat('y', 20000) FROM generate_series(3000, 5000) s(value)",
+        "SELECT array_agg(value) FROM generate_series(1, 100000000) s(value)",
+    ] {
+        assert_eq!(code(client.simple_query(sql).await), "53200", "{sql}");
+    }
+    assert_eq!(code(client.simple_query("SELECT repeat('y', 2000000000)").await), "54000");
+    let limited = "SELECT v, max(id) FROM numbers GROUP BY v ORDER BY max(id) DESC LIMIT 2147483647";
+    assert_eq!(client.simple_query(limited).await.unwrap().len(), 9);
+    assert_eq!(one(&client, "SELECT count(*) FROM numbers WHERE t = 'x'").await, "2000");
+    client.simple_query("BEGIN").await.unwrap();
+    let mut outcome = String::new();
+    for number in 0..200 {
+        let change = format!("UPDATE numbers SET t = repeat('z', 1000) WHERE id > {number} AND id <= {number} + 1000");
+        match client.simple_query(&change).await {
+            Ok(_) => {}
+            failed => {
+                outcome = code(failed);
+                break;
+            }
+        }
+    }
+    assert_eq!(outcome, "53200", "changes of a transaction wait together");
+    client.simple_query("ROLLBACK").await.unwrap();
+    let held: usize = one(&client, "SELECT used_bytes FROM saki.memory").await.parse().unwrap();
+    assert!(held < 1 << 20, "{held} bytes are still held");
+}
