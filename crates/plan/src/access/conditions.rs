@@ -1,5 +1,6 @@
 //! Conditions of a plan as tests of columns, as far as storage understands them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, ScalarValue};
@@ -8,8 +9,8 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
 };
-use saki_base::DataType;
 use saki_base::value::Value;
+use saki_base::{DataType, KeyColumn, KeyLayout};
 use saki_catalog::{ColumnTest, Table, Test};
 use saki_exec::predicate::CompareOp;
 
@@ -81,7 +82,7 @@ pub fn split(
 fn convert(filter: &Arc<dyn PhysicalExpr>, type_of: &dyn Fn(usize) -> Option<DataType>) -> Option<ColumnTest> {
     if let Some(binary) = filter.downcast_ref::<BinaryExpr>() {
         if *binary.op() == Operator::Or {
-            return either(convert(binary.left(), type_of)?, convert(binary.right(), type_of)?);
+            return either(convert(binary.left(), type_of)?, convert(binary.right(), type_of)?, type_of);
         }
         let op = compare_op(*binary.op())?;
         if let Some(literal) = binary.right().downcast_ref::<Literal>() {
@@ -119,17 +120,25 @@ fn plain_column(
     Some((column, type_of(column)?))
 }
 
+/// Each value once, in the order in which they came; lists have a hundred thousand.
+fn distinct(data_type: DataType, mut values: Vec<Value>) -> Vec<Value> {
+    let layout = KeyLayout::new([KeyColumn { data_type, nullable: true, descending: false }]);
+    let mut seen = HashSet::with_capacity(values.len());
+    values.retain(|value| {
+        let mut key = Vec::new();
+        // One that has no key stays; it is not equal to any.
+        layout.encode(&[value.as_ref()], &mut key).is_err() || seen.insert(key)
+    });
+    values
+}
+
 /// `a = 1 OR a = 2` and chains of it.
-fn either(left: ColumnTest, right: ColumnTest) -> Option<ColumnTest> {
+fn either(left: ColumnTest, right: ColumnTest, type_of: &dyn Fn(usize) -> Option<DataType>) -> Option<ColumnTest> {
     if left.column != right.column {
         return None;
     }
-    let mut values = left.points()?.to_vec();
-    for value in right.points()? {
-        if !values.contains(value) {
-            values.push(value.clone());
-        }
-    }
+    let values = [left.points()?, right.points()?].concat();
+    let values = distinct(type_of(left.column)?, values);
     Some(ColumnTest::new(left.column, Test::OneOf { values, negated: false }))
 }
 
@@ -149,16 +158,13 @@ fn in_list(list: &InListExpr, type_of: &dyn Fn(usize) -> Option<DataType>) -> Op
         }
         let test = compare(list.expr(), CompareOp::Equal, literal, type_of)?;
         column = Some(test.column);
-        for value in test.points()? {
-            if !values.contains(value) {
-                values.push(value.clone());
-            }
-        }
+        values.extend_from_slice(test.points()?);
     }
     let column = match column {
         Some(column) => column,
         None => source_column(list.expr(), type_of)?.0,
     };
+    let values = distinct(type_of(column)?, values);
     Some(ColumnTest::new(column, Test::OneOf { values, negated }))
 }
 
