@@ -46,6 +46,7 @@ pub mod ids;
 pub mod key;
 mod limits;
 mod parse;
+pub mod planted;
 pub mod random;
 pub mod row;
 mod time;

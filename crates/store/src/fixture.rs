@@ -120,6 +120,11 @@ impl Bench {
         Self { directory, device, db: Some(db) }
     }
 
+    /// One that is open already. It cannot be reopened.
+    pub fn around(db: Arc<Database>) -> Self {
+        Self { directory: tempfile::tempdir().expect("a directory"), device: None, db: Some(db) }
+    }
+
     pub fn db(&self) -> &Arc<Database> {
         self.db.as_ref().expect("open")
     }
@@ -247,7 +252,7 @@ impl Bench {
     }
 }
 
-fn table(catalog: &mut Catalog, shape: Shape) -> Table {
+pub fn table(catalog: &mut Catalog, shape: Shape) -> Table {
     let column = |name: &str| Column { name: name.to_owned(), data_type: DataType::Int8, nullable: false };
     let index = Index {
         name: "t_v".to_owned(),

@@ -1,8 +1,11 @@
 //! Seeds in processes of their own: many beside each other, and a failing one again and again with less of its script.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use saki_base::planted::Fault;
 
 use crate::script::{Choices, Script};
 
@@ -55,6 +58,42 @@ impl Seeds {
     }
 }
 
+/// Runs seeds with one fault after the other until each has been found; whether all have.
+///
+/// # Errors
+/// If processes cannot be started.
+pub fn prove(faults: &[Fault], seeds: Range<u64>, jobs: usize) -> Result<bool, String> {
+    let mut all_are_found = true;
+    for fault in faults {
+        let choices = Choices { fault: *fault, ..Choices::default() };
+        let (next, found) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
+        let work = || -> Result<(), String> {
+            while found.load(Ordering::Relaxed) == u64::MAX {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    break;
+                }
+                if !child(seed, &choices)?.status.success() {
+                    found.fetch_min(seed, Ordering::Relaxed);
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+        })?;
+        match found.into_inner() {
+            u64::MAX => {
+                all_are_found = false;
+                println!("{}: not found by seeds {seeds:?}", fault.name());
+            }
+            seed => println!("{}: found by seed {seed}", fault.name()),
+        }
+    }
+    Ok(all_are_found)
+}
+
 /// Runs a seed in another process.
 fn child(seed: u64, choices: &Choices) -> Result<Output, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
@@ -92,6 +131,9 @@ fn arguments(seed: u64, choices: &Choices) -> Vec<String> {
     }
     if choices.is_calm {
         arguments.push("--calm".to_owned());
+    }
+    if choices.fault != Fault::None {
+        arguments.extend(["--fault".to_owned(), choices.fault.name().to_owned()]);
     }
     arguments
 }

@@ -34,6 +34,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use saki_base::planted::{self, Fault};
 
 use crate::children::{Seeds, shrink};
 use crate::run::Run;
@@ -82,6 +83,18 @@ enum Command {
         #[arg(long, default_value_t = 2)]
         jobs: usize,
     },
+    /// Plant one fault after the other into the engine: each has to be found within so many seeds.
+    Prove {
+        #[arg(long, default_value_t = 1)]
+        first: u64,
+        #[arg(long, default_value_t = 200)]
+        count: u64,
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+        /// Only these faults.
+        #[arg(long, value_delimiter = ',')]
+        faults: Vec<String>,
+    },
     /// Find a small part of a failing seed's script that fails as well.
     Shrink {
         seed: u64,
@@ -108,6 +121,9 @@ struct ChoiceArguments {
     /// No power cuts, and no trouble with devices.
     #[arg(long)]
     calm: bool,
+    /// A fault that is planted into the engine (`saki_base::planted`).
+    #[arg(long)]
+    fault: Option<String>,
 }
 
 impl ChoiceArguments {
@@ -121,7 +137,11 @@ impl ChoiceArguments {
         let kind = |name: &String| Kind::named(name).ok_or_else(|| format!("{name:?} is no kind of step"));
         let only = self.only.iter().map(kind).collect::<Result<_, _>>()?;
         let never = self.never.iter().map(kind).collect::<Result<_, _>>()?;
-        Ok(Choices { without, only, never, steps: self.steps, is_calm: self.calm })
+        let fault = match &self.fault {
+            Some(name) => Fault::named(name).ok_or_else(|| format!("{name:?} is no fault"))?,
+            None => Fault::None,
+        };
+        Ok(Choices { without, only, never, steps: self.steps, is_calm: self.calm, fault })
     }
 }
 
@@ -162,6 +182,14 @@ fn start(command: Command) -> Result<bool, String> {
             }
             Seeds { seeds, jobs, is_twice: false }.run()
         }
+        Command::Prove { first, count, jobs, faults } => {
+            let known = faults.iter().map(|name| Fault::named(name).ok_or_else(|| format!("{name:?} is no fault")));
+            let faults = match faults.is_empty() {
+                true => Fault::ALL.iter().map(|(fault, _)| *fault).collect(),
+                false => known.collect::<Result<Vec<_>, _>>()?,
+            };
+            children::prove(&faults, first..first + count, jobs)
+        }
         Command::Shrink { seed, choices } => shrink(seed, &choices.choices()?),
     }
 }
@@ -169,6 +197,7 @@ fn start(command: Command) -> Result<bool, String> {
 fn run_here(seed: u64, choices: &Choices, trace: bool) -> bool {
     threads::hold_still();
     threads::prepare();
+    planted::plant(choices.fault);
     let run = Run::new(seed, choices, trace);
     let outcome = simulation::simulate(&run);
     match outcome.failure {

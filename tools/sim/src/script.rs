@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use saki_base::Random;
+use saki_base::planted::Fault;
 
 /// Restarts by power cuts, at most.
 const CUTS_MAX: u64 = 4;
@@ -141,6 +142,8 @@ pub struct Choices {
     pub steps: Option<u64>,
     /// Nothing goes wrong.
     pub is_calm: bool,
+    /// What is wrong with the engine.
+    pub fault: Fault,
 }
 
 impl Script {

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use saki_base::planted::{self, Fault};
 use saki_base::{AlignedBuffer, Buffer};
 use saki_io::{Completion, Device, DeviceError, Lane, Operation, Wait};
 
@@ -289,9 +290,10 @@ impl Writer {
         let extent_bytes = self.log().extent_bytes;
         // The cut first: it follows the horizon, which may move between the two, and what is cut is durable.
         let cut = self.shared.cut.load(Ordering::Relaxed);
+        let ahead = if planted::is(Fault::HeaderAhead) { piece.newest } else { 0 };
         let header = FrameHeader {
             payload_bytes: piece.payload_bytes() as u32,
-            proven: self.shared.horizon.durable().max(cut),
+            proven: self.shared.horizon.durable().max(cut).max(ahead),
             cut,
             continued_bytes: piece.continued_bytes,
         };

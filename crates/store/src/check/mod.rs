@@ -5,6 +5,8 @@
 //! without sorting: each side is reduced to a count and a sum of entry checksums, in any order.
 
 #[cfg(test)]
+mod flips;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;

@@ -19,6 +19,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
+use saki_base::planted::{self, Fault};
 use saki_mvcc::{Reader, Receipt};
 
 use crate::database::{Database, Release};
@@ -56,6 +57,9 @@ impl Database {
         let moment = engine.database.moment()?;
         wait_durable(engine, moment.timestamp())?;
         let mut report = CheckpointReport { through, ..CheckpointReport::default() };
+        if planted::is(Fault::LogsCutEarly) {
+            engine.database.finish_cut(through);
+        }
         self.write(|writer| {
             // Tables that came with rows, after the moment was taken or before, are in this one.
             let before = Arc::clone(writer.before());

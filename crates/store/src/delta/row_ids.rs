@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use saki_base::TableId;
+use saki_base::planted::{self, Fault};
 
 use saki_catalog::{Catalog, Difference, Table};
 
@@ -39,6 +40,9 @@ pub struct AllRowIds(Mutex<HashMap<TableId, Arc<RowIds>>>);
 impl AllRowIds {
     /// Those of a table. Begins where the catalog says.
     pub fn of(&self, table: &Table) -> Arc<RowIds> {
+        if planted::is(Fault::RowIdsRestart) {
+            return Arc::new(RowIds(AtomicI64::new(table.next_row_id)));
+        }
         let mut all = self.0.lock();
         let ids = all.entry(table.id).or_insert_with(|| Arc::new(RowIds(AtomicI64::new(table.next_row_id))));
         ids.raise(table.next_row_id);
