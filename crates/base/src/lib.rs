@@ -41,7 +41,6 @@
 pub mod buffer;
 pub mod bytes;
 mod compare_op;
-mod display;
 pub mod ids;
 pub mod key;
 mod limits;
@@ -56,7 +55,6 @@ pub mod value;
 pub use buffer::{AlignedBuffer, Arena, ArenaFrame, BUFFER_ALIGNMENT, Buffer};
 pub use bytes::checksum;
 pub use compare_op::CompareOp;
-pub use display::display;
 pub use ids::{
     CHUNK_BYTES, ChunkId, DeviceId, Generation, InvalidPageSize, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PageAddress, PageRef,
     PageSize, TableId, TreeId,
@@ -69,4 +67,5 @@ pub use row::{RowColumn, RowError, RowLayout, RowRef};
 pub use time::clock::{Clock, SystemClock, VirtualClock, wall_micros};
 pub use time::{civil, clock};
 pub use types::{Column, DataType, ValueRef};
+pub use value::display::display;
 pub use value::{Value, compare};

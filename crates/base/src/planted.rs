@@ -1,7 +1,7 @@
 //! Faults that a tester plants into the engine, to prove that it would find them.
 //!
-//! Each is a mistake that is easy to make, and most have been made. Only programs built with debug assertions have them;
-//! elsewhere none is ever planted, and asking costs nothing.
+//! Each is a mistake that is easy to make, and most have been made. Only programs built with debug assertions have
+//! them; elsewhere none is ever planted, and asking costs nothing.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -2,7 +2,7 @@
 
 use super::error::{ParseReason, syntax};
 use crate::civil::{MICROS_PER_DAY, MICROS_PER_SECOND, days_from_civil, days_in_month};
-use crate::display::{DATE_INFINITY, DATE_MINUS_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY};
+use crate::value::display::{DATE_INFINITY, DATE_MINUS_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY};
 
 const DATE_EXPECTED: &str = "YYYY-MM-DD";
 const TIMESTAMP_EXPECTED: &str = "YYYY-MM-DD HH:MM:SS[.ffffff][+HH[:MM]]";

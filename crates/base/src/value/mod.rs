@@ -2,6 +2,8 @@
 //!
 //! Text to value is in `parse.rs`, value to text in `display.rs`.
 
+pub mod display;
+
 use std::cmp::Ordering;
 
 use crate::types::ValueRef;
