@@ -37,6 +37,8 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     // LIMIT, array_agg and row_number over a subquery see its rows in its order.
     options.sql_parser.enable_subquery_sort_elimination = false;
     options.execution.parquet.schema_force_view_types = false;
+    // Of `x IS TRUE` the planner knows that it is never NULL, and its operator does not: to group by it is right.
+    options.execution.skip_physical_aggregate_schema_check = true;
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new().rules;
     for rule in rules.iter_mut().filter(|rule| rule.name() == "FilterPushdown") {
         *rule = Arc::new(PushFilters);

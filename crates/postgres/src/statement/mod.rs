@@ -30,7 +30,7 @@ use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualifie
 
 use self::syntax::Syntax;
 pub use self::text::weight::weight;
-use self::text::{chains, depth, identity};
+use self::text::{chains, depth, identity, isnull};
 pub use self::utility::LockTable;
 pub use expression::{call, column_name, columns_named, quoted, take};
 
@@ -140,6 +140,9 @@ fn retold(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let has = |word: &[u8]| sql.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
     if has(b"copy") {
         spell_booleans_of_copy(&mut tokens);
+    }
+    if has(b"isnull") {
+        tokens = isnull::written_out(tokens);
     }
     if has(b"identity") { identity::in_order(tokens) } else { tokens }
 }

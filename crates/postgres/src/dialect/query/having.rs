@@ -27,7 +27,8 @@ impl VisitorMut for Having {
             select.having = Some(condition);
             return ControlFlow::Continue(());
         }
-        match parse_expression(&format!("({condition}) AND count(*) >= 0")) {
+        // Unknown is not true: said so, it is false, which the planner knows to be of the group and not of its rows.
+        match parse_expression(&format!("({condition}) IS TRUE AND count(*) >= 0")) {
             Ok(condition) => {
                 select.having = Some(condition);
                 ControlFlow::Continue(())
@@ -54,6 +55,8 @@ mod tests {
                 ("SELECT 1 FROM (VALUES (1), (2)) AS t(a) HAVING false", ""),
                 ("SELECT 1 FROM (VALUES (1)) AS t(a) WHERE false HAVING 1 = 1", "1"),
                 ("SELECT 1 HAVING true", "1"),
+                ("SELECT 1 HAVING NULL", ""),
+                ("SELECT 1 HAVING NULL AND true", ""),
                 ("SELECT count(*) FROM (VALUES (1), (2)) AS t(a) HAVING true", "2"),
                 ("SELECT a FROM (VALUES (1), (2)) AS t(a) HAVING true", "42803"),
             ],

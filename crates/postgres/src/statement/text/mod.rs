@@ -3,4 +3,5 @@
 pub mod chains;
 pub mod depth;
 pub mod identity;
+pub mod isnull;
 pub mod weight;
