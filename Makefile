@@ -93,7 +93,7 @@ clients: setup build-all
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
 	tools/clients/crash --small --checkpoints --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
-	python3 tools/clients/attack --only '^300 |CTEs$$|of many|repeat|large LIMIT' --saki $(SAKI) --data $(DATA)/clients
+	python3 tools/clients/attack --only '^300 |^60 doubling|^repeat' --saki $(SAKI) --data $(DATA)/clients
 
 # Statements and messages that are made to end the server, all of them: about ten minutes.
 attack: setup
