@@ -44,6 +44,7 @@ pub use saki_catalog::{
     Position, ReferentialAction, Result, Sequence, SqlError, Table, TableStatistics, View,
 };
 pub use saki_context::database::{Database, FileAccess};
+pub use saki_context::shown_bytes;
 pub use saki_context::statement::{Command, CopyFormat, CopyKind, Parsed, StatementResult, TableName, parse};
 pub use saki_context::transaction::TransactionStatus;
 pub use saki_parameters::{Effective, Parameters, State, TimeStyle, duration};
