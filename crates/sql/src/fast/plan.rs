@@ -1,15 +1,19 @@
 //! What a fast statement is compiled to.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use arrow_schema::SchemaRef;
 use saki_base::{DataType, TableId};
 
+use super::condition::Alternatives;
 use super::expr::Expr;
 use super::range::Range;
 use saki_catalog::{EntryLayout, Table};
 use saki_store::Snapshot;
+
+/// How often a statement that took too much goes the ordinary way before it is tried again.
+const RUNS_LEFT_OUT: u32 = 15;
 
 /// A compiled statement.
 #[derive(Debug)]
@@ -19,11 +23,13 @@ pub struct FastPlan {
     pub(super) delta: TableId,
     /// The generation in which the table was last seen to be free of rules that changes of rows have to follow.
     pub(super) free_in: AtomicU64,
+    /// How often it is still left out, since it has taken too much.
+    pub(super) left_out: AtomicU32,
     /// Of the table's primary entries.
     pub(super) layout: Arc<EntryLayout>,
     pub(super) operation: Operation,
     /// Types of the parameters, by number.
-    pub parameters: Vec<DataType>,
+    pub parameters: Vec<arrow_schema::DataType>,
     /// Columns of the answer, in order: name and type; none for changes.
     pub output: Vec<(String, DataType)>,
     pub(super) schema: Option<SchemaRef>,
@@ -32,37 +38,96 @@ pub struct FastPlan {
 /// What it does.
 #[derive(Debug)]
 pub enum Operation {
-    /// Table columns of the answer.
-    Select {
-        key: Vec<Expr>,
-        columns: Vec<usize>,
-    },
-    /// The same of several rows.
-    Range {
-        range: Range,
-        columns: Vec<usize>,
-    },
+    Query(Query),
     Update {
-        key: Vec<Expr>,
+        source: Source,
         assigned: Vec<(usize, Expr)>,
     },
-    Delete {
-        key: Vec<Expr>,
-    },
+    Delete(Source),
     /// A value for each column of the table.
-    Insert {
-        values: Vec<Expr>,
+    Insert(Vec<Expr>),
+}
+
+#[derive(Debug)]
+pub struct Query {
+    pub source: Source,
+    pub shape: Shape,
+    /// Rows of the answer at most.
+    pub limit: Option<Expr>,
+    /// Whether its rows are held until the transaction ends: FOR UPDATE.
+    pub holds: bool,
+}
+
+/// Where rows are found.
+#[derive(Debug)]
+pub struct Source {
+    pub tree: Tree,
+    pub ranges: Vec<Range>,
+    pub is_reverse: bool,
+    /// What the ranges leave open.
+    pub filter: Option<Alternatives>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tree {
+    /// The primary one; the ranges are whole keys.
+    Keys,
+    Primary,
+    Index(usize),
+}
+
+/// What becomes of the rows.
+#[derive(Debug)]
+pub enum Shape {
+    /// These columns, in the order in which rows are found.
+    Rows(Vec<usize>),
+    Sorted {
+        columns: Vec<usize>,
+        /// Columns, and whether they descend.
+        order: Vec<(usize, bool)>,
+        /// Equal rows are one.
+        is_distinct: bool,
     },
+    /// One row of these.
+    Aggregates(Vec<Aggregate>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Aggregate {
+    /// Of rows.
+    Count,
+    /// Of rows in which a column is not NULL.
+    CountOf(usize),
+    Sum(usize),
+    Min(usize),
+    Max(usize),
+}
+
+impl Shape {
+    /// The columns that the answer's are, if they are such.
+    pub fn columns(&self) -> Option<&[usize]> {
+        match self {
+            Self::Rows(columns) | Self::Sorted { columns, .. } => Some(columns),
+            Self::Aggregates(_) => None,
+        }
+    }
+}
+
+impl Source {
+    /// Whether it is about one row at most.
+    pub fn is_single(&self) -> bool {
+        matches!((&self.tree, &self.ranges[..]), (Tree::Keys, [range]) if range.is_single())
+    }
 }
 
 impl FastPlan {
     /// Its command.
     pub fn verb(&self) -> &'static str {
         match self.operation {
-            Operation::Select { .. } | Operation::Range { .. } => "SELECT",
+            Operation::Query(_) => "SELECT",
             Operation::Update { .. } => "UPDATE",
-            Operation::Delete { .. } => "DELETE",
-            Operation::Insert { .. } => "INSERT",
+            Operation::Delete(_) => "DELETE",
+            Operation::Insert(_) => "INSERT",
         }
     }
 
@@ -73,7 +138,12 @@ impl FastPlan {
 
     /// Whether it changes rows.
     pub fn is_change(&self) -> bool {
-        !matches!(self.operation, Operation::Select { .. } | Operation::Range { .. })
+        !matches!(self.operation, Operation::Query(_))
+    }
+
+    /// Whether it holds rows that it gives.
+    pub(super) fn holds_rows(&self) -> bool {
+        matches!(&self.operation, Operation::Query(query) if query.holds)
     }
 
     /// Whether its table, which is in this snapshot, still has no constraint that a change would have to look at. They
@@ -88,5 +158,17 @@ impl FastPlan {
             self.free_in.store(generation, Ordering::Relaxed);
         }
         is_free
+    }
+
+    /// It has taken more than is looked at here: next time it is not tried.
+    pub(super) fn leave_out(&self) {
+        self.left_out.store(RUNS_LEFT_OUT, Ordering::Relaxed);
+    }
+
+    /// Whether it is to be left out now.
+    pub(super) fn is_left_out(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        self.left_out.load(Ordering::Relaxed) > 0
+            && self.left_out.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 }
