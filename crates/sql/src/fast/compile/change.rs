@@ -6,7 +6,7 @@ use saki_base::Value;
 
 use super::super::expr::Expr;
 use super::super::plan::{FastPlan, Operation};
-use super::Compiler;
+use super::compiler::Compiler;
 use saki_catalog::{Catalog, Table};
 use saki_postgres::statement::object_name;
 

@@ -7,7 +7,7 @@ use super::super::condition::{Alternatives, Condition, Test, Values};
 use super::super::expr::Expr;
 use super::super::plan::{Source, Tree};
 use super::super::range::Range;
-use super::Compiler;
+use super::compiler::Compiler;
 use saki_catalog::EntryLayout;
 use saki_catalog::key_range::exact_in_keys;
 
@@ -191,7 +191,7 @@ fn fit(layout: &EntryLayout, conditions: &[Condition]) -> Option<Fit> {
         }
         break;
     }
-    (used > 0).then(|| Fit { range, is_whole: used == conditions.len(), fixed })
+    (used > 0).then_some(Fit { range, is_whole: used == conditions.len(), fixed })
 }
 
 /// The bound that a test sets on one side, and whether it is within the range itself.

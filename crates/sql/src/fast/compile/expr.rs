@@ -6,7 +6,7 @@ use saki_base::{DataType, Value};
 
 use super::super::condition::Values;
 use super::super::expr::{Expr, Operator, scale_of};
-use super::Compiler;
+use super::compiler::Compiler;
 
 /// Parameters of a statement at most.
 const PARAMETERS_MAX: usize = 1000;

@@ -1,23 +1,17 @@
 //! Recognises fast statements.
 
 mod change;
+mod compiler;
 mod condition;
 mod expr;
 mod select;
 
-pub use change::has_unique_index_on;
+use arrow_schema::DataType as Arrow;
+use datafusion::sql::sqlparser::ast;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
-
-use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
-use datafusion::sql::sqlparser::ast::{self, TableFactor, TableWithJoins};
-use saki_base::DataType;
-
-use super::plan::{FastPlan, Operation};
-use saki_catalog::{Catalog, Table};
-use saki_context::planner::Described;
-use saki_postgres::statement::{name_of, object_name};
+pub use self::change::has_unique_index_on;
+use super::plan::FastPlan;
+use saki_catalog::Catalog;
 
 impl FastPlan {
     /// Compiles a statement whose parameters have these types, as far as the client says; `None` if it has to go the
@@ -30,82 +24,5 @@ impl FastPlan {
             ast::Statement::Insert(insert) => change::compile_insert(insert, catalog, stated),
             _ => None,
         }
-    }
-}
-
-/// A statement being compiled: its table, and the types of the parameters met so far.
-struct Compiler<'t> {
-    table: &'t Table,
-    /// What columns may be qualified by.
-    alias: String,
-    stated: &'t [Option<Arrow>],
-    parameters: Vec<Option<Arrow>>,
-}
-
-impl<'t> Compiler<'t> {
-    fn new(catalog: &'t Catalog, relation: &TableWithJoins, stated: &'t [Option<Arrow>]) -> Option<Self> {
-        let TableFactor::Table { name, alias, args: None, with_hints, version: None, partitions, sample: None, .. } =
-            &relation.relation
-        else {
-            return None;
-        };
-        if !relation.joins.is_empty() || !with_hints.is_empty() || !partitions.is_empty() {
-            return None;
-        }
-        if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
-            return None;
-        }
-        let (name, _) = object_name(name).ok()?;
-        let table = catalog.get(&name)?;
-        let alias = alias.as_ref().map_or(name, |alias| name_of(&alias.name));
-        Some(Self { table, alias, stated, parameters: Vec::new() })
-    }
-
-    fn finish(self, operation: Operation, output: Vec<(String, DataType)>) -> Option<FastPlan> {
-        // A parameter that is nowhere has no type, or one that nobody looks at.
-        let parameters = self.parameters.into_iter().collect::<Option<Vec<_>>>()?;
-        if self.stated.len() > parameters.len() {
-            return None;
-        }
-        let schema = match &operation {
-            Operation::Query(query) => Some(answer(self.table, query.shape.columns(), &output)),
-            _ => None,
-        };
-        Some(FastPlan {
-            table: self.table.name.clone(),
-            delta: self.table.delta,
-            free_in: AtomicU64::new(0),
-            left_out: AtomicU32::new(0),
-            layout: Arc::new(self.table.primary_layout()),
-            operation,
-            parameters,
-            output,
-            schema,
-        })
-    }
-
-    fn column(&self, expr: &ast::Expr) -> Option<usize> {
-        match expr {
-            ast::Expr::Identifier(ident) => self.table.column(&name_of(ident)),
-            ast::Expr::CompoundIdentifier(parts) => match &parts[..] {
-                [relation, column] if name_of(relation) == self.alias => self.table.column(&name_of(column)),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    fn type_of(&self, column: usize) -> DataType {
-        self.table.columns[column].data_type
-    }
-}
-
-/// The answer's columns as clients are told of them.
-fn answer(table: &Table, columns: Option<&[usize]>, output: &[(String, DataType)]) -> SchemaRef {
-    let field = |(name, data_type): &(String, DataType)| Field::new(name, saki_exec::arrow_type(*data_type), true);
-    let schema = SchemaRef::new(Schema::new(output.iter().map(field).collect::<Vec<_>>()));
-    match columns {
-        Some(columns) => Described::of_table(table, columns).apply(&schema),
-        None => schema,
     }
 }

@@ -8,7 +8,7 @@ use saki_base::DataType;
 
 use super::super::expr::Expr;
 use super::super::plan::{Aggregate, FastPlan, Operation, Query, Shape};
-use super::Compiler;
+use super::compiler::Compiler;
 use saki_catalog::Catalog;
 use saki_postgres::statement::name_of;
 

@@ -8,8 +8,8 @@ use saki_mvcc::Transaction;
 
 use super::super::expr::Scaled;
 use super::super::plan::{Aggregate, Query, Shape};
-use super::RowSink;
 use super::rows::{Entry, Running, Stopped};
+use super::sink::RowSink;
 use saki_catalog::{EntryDecoder, Result, SqlError};
 
 impl Running<'_> {

@@ -8,8 +8,8 @@ use saki_mvcc::Transaction;
 use super::super::compile::has_unique_index_on;
 use super::super::expr::{Expr, Inputs};
 use super::super::plan::{Operation, Source};
-use super::RowSink;
 use super::rows::{Entry, Running, Stopped};
+use super::sink::RowSink;
 use crate::dml::RowWriter;
 use saki_catalog::{EntryDecoder, EntryEncoder};
 

@@ -3,31 +3,25 @@
 mod answer;
 mod change;
 mod rows;
+mod sink;
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast;
-use saki_base::{DataType, Value, ValueRef, wall_micros};
+use saki_base::wall_micros;
 use saki_mvcc::{Holder, Receipt};
 
 use self::rows::{Running, Stopped};
+use self::sink::Kept;
+pub use self::sink::RowSink;
 use super::plan::FastPlan;
-use saki_catalog::convert::array_of;
 use saki_catalog::{Result, Table};
 use saki_context::database::{Database, Stoppable};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{SessionTransactions, Transactions, is_unchanged};
 use saki_store::Snapshot;
 use saki_store::locks::LockMode;
-
-/// Takes the rows of an answer.
-pub trait RowSink {
-    /// A row: the values of `FastPlan::output`, in order.
-    fn row(&mut self, values: &[ValueRef<'_>]);
-}
 
 /// What became of a fast statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,16 +174,6 @@ impl Runner<'_> {
     }
 }
 
-/// Rows kept as values.
-#[derive(Default)]
-struct Kept(Vec<Vec<Value>>);
-
-impl RowSink for Kept {
-    fn row(&mut self, values: &[ValueRef<'_>]) {
-        self.0.push(values.iter().map(|value| Value::from(*value)).collect());
-    }
-}
-
 impl Runner<'_> {
     /// Runs a statement that was read just now, if it can be compiled.
     pub async fn execute_statement(&self, statement: &ast::Statement) -> Result<Option<StatementResult>> {
@@ -208,16 +192,5 @@ impl Runner<'_> {
                 Some(schema) => kept.result(&plan, schema)?,
             })),
         }
-    }
-}
-
-impl Kept {
-    fn result(self, plan: &FastPlan, schema: SchemaRef) -> Result<StatementResult> {
-        let column = |(place, (_, data_type)): (usize, &(String, DataType))| {
-            array_of(*data_type, &self.0.iter().map(|row| row[place].clone()).collect::<Vec<_>>())
-        };
-        let arrays = plan.output.iter().enumerate().map(column).collect();
-        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
-        Ok(StatementResult::of_batch(schema, batch))
     }
 }
