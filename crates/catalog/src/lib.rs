@@ -37,9 +37,11 @@ pub mod statistics;
 
 pub use access::TableAccess;
 pub use catalog::{
-    CATALOG_TREE, Catalog, Check, ColumnDetail, EntryLayout, ForeignKey, Identity, Index, IndexColumn, LogState,
-    PUBLIC, ROW_ID, ReferentialAction, RelationKind, SchemaEntry, Sequence, SequenceOwner, SequencePosition, Table,
-    View, ViewColumn, bare, nextval, qualified, same_layout, undefined, undefined_column,
+    Access, Acl, AclItem, CATALOG_TREE, Catalog, Check, ColumnDetail, DefaultAcl, Demand, Demanded, Dependents,
+    EntryLayout, ForeignKey, Identity, Index, IndexColumn, LogState, Membership, ObjectId, ObjectKind, PUBLIC,
+    Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind, Role, RoleId, SchemaEntry, Sequence, SequenceOwner,
+    SequencePosition, Table, View, ViewColumn, bare, denied, nextval, qualified, same_layout, undefined,
+    undefined_column,
 };
 pub use column_test::{ColumnTest, PlacedTest, Test};
 pub use columns::ColumnReader;

@@ -12,12 +12,12 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 
-use crate::database::{Database, Files};
+use crate::database::{Database, Files, Stoppable};
 use crate::planner::{Planned, Planner, SessionSequences};
 use crate::transaction::{ChangeEnv, SessionTransactions};
-use saki_catalog::{Result, SqlError, Table};
+use saki_catalog::{Result, RoleId, SqlError, Table};
 use saki_plan::{QueryEnv, QueryProgress, Settings, TrackReads, Tracked};
-use saki_postgres::dialect;
+use saki_postgres::{SystemCatalog, dialect};
 use saki_store::ReadView;
 
 /// Nobody answers for what is read: whoever reads keeps it from being changed.
@@ -36,6 +36,8 @@ pub struct StatementContext<'s> {
     pub planner: &'s Planner,
     pub transactions: &'s SessionTransactions,
     pub sequences: &'s Arc<SessionSequences>,
+    /// Who the session is.
+    pub system: &'s Arc<SystemCatalog>,
     pub progress: &'s QueryProgress,
     /// Which files it may name.
     pub files: Arc<Files>,
@@ -48,9 +50,22 @@ impl StatementContext<'_> {
         Ok(self.env_of(view))
     }
 
-    /// What a query works with that reads `view`.
+    /// What a query works with that reads `view`, on behalf of the session's role.
     pub fn env_of(&self, view: Arc<ReadView>) -> QueryEnv {
-        QueryEnv::new(self.db.store(), view, self.settings.clone())
+        self.own_env_of(view).read_by(self.system.roles().current)
+    }
+
+    /// The same for what a statement reads for itself: whether it may was asked of the statement as a whole.
+    pub fn own_env_of(&self, view: Arc<ReadView>) -> QueryEnv {
+        QueryEnv::new(self.db.store(), view, self.settings.clone()).read_by(RoleId::OWNER)
+    }
+
+    /// Runs work that waits for storage; what it makes belongs to the session's role.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.db.blocking_as(self.system.roles().current, work).await
     }
 
     /// The plan of a query over what it sees now, and how to run it.
@@ -71,7 +86,7 @@ impl StatementContext<'_> {
     pub async fn plan_newest(&self, query: &ast::Statement) -> Result<Planned> {
         let snapshot = self.db.snapshot();
         let moment = self.db.engine.get().map(|engine| engine.database.moment()).transpose()?;
-        let env = Arc::new(self.env_of(ReadView::new(snapshot, moment)));
+        let env = Arc::new(self.own_env_of(ReadView::new(snapshot, moment)));
         self.planner.plan(query, &env).await?.track(&mut Unanswered)
     }
 

@@ -41,8 +41,8 @@ mod server;
 mod stream;
 pub mod types;
 
-pub use auth::users::Users;
 pub use failure::{Failure, Severity};
 pub use options::{MESSAGE_BYTES_DEFAULT, MESSAGE_BYTES_MAX, ServerOptions, TlsFiles};
 pub use parameters::duration;
+pub use saki_sql::Users;
 pub use server::Server;

@@ -18,7 +18,8 @@ impl Catalog {
         (KeyLayout::new([key]), RowLayout::new([row]))
     }
 
-    /// Named documents to store: one for the counters, one for each table, view, sequence and schema.
+    /// Named documents to store: one for the counters, one for each table, view, sequence, schema and
+    /// role, and for what was said of who may use them.
     pub fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let mut documents = vec![(String::new(), encode(&(self.next_table, self.next_tree))?)];
         documents.push((LOGS.to_owned(), encode(&self.logs)?));
@@ -33,6 +34,12 @@ impl Catalog {
         }
         for (name, schema) in &self.schemas {
             documents.push((format!("schema {name}"), encode(schema)?));
+        }
+        for role in self.stored_roles() {
+            documents.push((format!("role {}", role.id.0), encode(role.as_ref())?));
+        }
+        for access in self.accesses() {
+            documents.push((format!("access {}", access.object.0), encode(access.as_ref())?));
         }
         documents.sort();
         Ok(documents)
@@ -49,6 +56,8 @@ impl Catalog {
                 "view" => catalog.put_view(decode(&name, &bytes)?),
                 "sequence" => catalog.put_sequence(decode(&name, &bytes)?),
                 "schema" => catalog.put_schema(decode(&name, &bytes)?),
+                "role" => catalog.put_role(decode(&name, &bytes)?),
+                "access" => catalog.put_access(decode(&name, &bytes)?),
                 _ => {
                     return Err(SqlError::corrupt(format!("catalog entry {name:?} is of an unknown kind"))
                         .hint("the file was written by another version"));
@@ -83,8 +92,9 @@ mod tests {
 
     use super::*;
     use crate::catalog::{
-        Check, ForeignKey, Identity, Index, LogState, ReferentialAction, RelationKind, SchemaEntry, Sequence,
-        SequenceOwner, SequencePosition, View, ViewColumn, nextval, same_layout, undefined_column,
+        Access, Acl, Check, DefaultAcl, ForeignKey, Identity, Index, LogState, ObjectKind, ReferentialAction,
+        RelationKind, Role, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, nextval,
+        same_layout, undefined_column,
     };
     use crate::error::ErrorKind;
     use crate::fixture::{column, index, table};
@@ -166,6 +176,12 @@ mod tests {
         };
         let id = catalog.new_table_id();
         catalog.put_schema(SchemaEntry { id, name: "s".to_owned(), comment: None });
+        let role = Role::new(catalog.new_role_id(), "ada");
+        let mut access = Access::new(child.id.into(), role.id);
+        access.columns.insert(1, Acl::of_new(ObjectKind::Table, role.id));
+        let defaults = vec![DefaultAcl { kind: ObjectKind::Table, schema: Some(id), acl: Acl::default() }];
+        catalog.put_role(Role { verifier: Some("v".to_owned()), valid_until: Some(7), defaults, ..role });
+        catalog.put_access(access);
         catalog.put(parent);
         catalog.put(child);
         catalog.put_sequence(sequence);
@@ -317,7 +333,9 @@ mod tests {
         /// Whatever a document holds, it is read or refused as rotten.
         #[test]
         fn bytes_that_are_no_document_are_refused(
-            kind in proptest::sample::select(vec!["", "logs", "table t", "view v", "sequence s", "schema s"]),
+            kind in proptest::sample::select(vec![
+                "", "logs", "table t", "view v", "sequence s", "schema s", "role 1", "access 1",
+            ]),
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
         ) {
             if let Err(error) = Catalog::from_documents([(kind.to_owned(), bytes)]) {

@@ -10,6 +10,10 @@ mod documents;
 mod errors;
 mod integrity;
 mod objects;
+mod owners;
+mod privileges;
+mod question;
+mod roles;
 pub(crate) mod statistics;
 
 use std::collections::BTreeMap;
@@ -25,6 +29,10 @@ pub use self::constraint::{Check, ColumnDetail, ForeignKey, Identity, Referentia
 pub use self::integrity::nextval;
 pub use self::objects::{
     PUBLIC, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified,
+};
+pub use self::privileges::{
+    Access, Acl, AclItem, DefaultAcl, Demand, Demanded, Dependents, Membership, ObjectId, ObjectKind, Privilege,
+    Privileges, Role, RoleId, denied,
 };
 use self::statistics::TableStatistics;
 use crate::error::{Result, SqlError};
@@ -263,6 +271,9 @@ pub struct Catalog {
     sequences: BTreeMap<String, Arc<Sequence>>,
     /// All but `public`.
     schemas: BTreeMap<String, SchemaEntry>,
+    /// Those that differ from what every database has.
+    roles: BTreeMap<RoleId, Arc<Role>>,
+    access: BTreeMap<ObjectId, Arc<Access>>,
     next_table: u32,
     next_tree: u32,
     pub logs: LogState,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use self::files::with_suffix;
 pub use self::files::{FileAccess, Files};
-use saki_catalog::{Result, SqlError};
+use saki_catalog::{Result, RoleId, SqlError};
 use saki_plan::PlanCache;
 use saki_postgres::{SystemViews, storage_views};
 use saki_store::{CreateOptions, OpenOptions, Stop, Writer};
@@ -71,9 +71,18 @@ impl Database {
         self: &Arc<Self>,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        self.blocking_as(RoleId::OWNER, work).await
+    }
+
+    /// The same; what the work makes belongs to `role`.
+    pub async fn blocking_as<T: Send + 'static>(
+        self: &Arc<Self>,
+        role: RoleId,
+        work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (db, stop) = (Arc::clone(self), Stop::default());
         let _stop_on_drop = stop.on_drop();
-        let joined = tokio::task::spawn_blocking(move || work(&Stoppable { db: &db, stop })).await;
+        let joined = tokio::task::spawn_blocking(move || work(&Stoppable { db: &db, stop, role })).await;
         joined.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?
     }
 
@@ -101,17 +110,23 @@ impl std::fmt::Debug for Database {
 pub struct Stoppable<'d> {
     db: &'d Database,
     stop: Stop,
+    /// Whose is what it makes.
+    role: RoleId,
 }
 
 impl<'d> Stoppable<'d> {
     /// For work that is waited for, whatever happens.
     pub fn never(db: &'d Database) -> Self {
-        Self { db, stop: Stop::default() }
+        Self { db, stop: Stop::default(), role: RoleId::OWNER }
     }
 
     /// Runs `work` as the only writer and publishes what it did, unless it is told to stop before.
     pub fn write<T>(&self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
-        self.db.write_unless(&self.stop, work)
+        self.db.write_unless(&self.stop, |writer| {
+            let made = work(writer)?;
+            writer.own_new(self.role);
+            Ok(made)
+        })
     }
 
     /// As [`saki_store::Database::bring_to_base`].

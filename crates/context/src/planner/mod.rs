@@ -15,13 +15,16 @@ use datafusion::execution::context::{SessionContext, SessionState};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
+use saki_base::Generation;
 
 pub use self::described::Described;
 pub use self::names::PublicSchema;
 use self::names::SakiCatalog;
 pub use self::sequence::SessionSequences;
 use crate::database::Database;
+use crate::demands::Demands;
 use saki_catalog::{Result, SqlError};
 use saki_plan::execution::memory;
 use saki_plan::nested_loops::{nested_loops, physical_plan};
@@ -50,6 +53,9 @@ impl Planned<Untracked> {
     }
 }
 
+/// Statements whose demands a session remembers at most.
+const DEMANDS_MAX: usize = 256;
+
 /// What there is for a query before it is planned.
 enum Known {
     Plan(Planned<Untracked>),
@@ -65,6 +71,9 @@ pub struct Planner {
     /// What plans are made with, and the settings it belongs to. Held while a statement is planned: names mean the
     /// tables of its snapshot then.
     planning: tokio::sync::Mutex<Option<(Settings, SessionState)>>,
+    /// What statements with kept plans ask for, each with the generation that it was found out in: for roles that are
+    /// not allowed everything.
+    demands: Mutex<HashMap<ast::Statement, (Generation, Arc<Demands>)>>,
     /// How plans run that are not made anew, and the settings it belongs to.
     context_of: Mutex<Option<(Settings, Arc<TaskContext>)>>,
 }
@@ -79,7 +88,14 @@ impl Planner {
         sequence::register(&context, sequences);
         names.plan_views_by(context.state_weak_ref());
         let plans = Arc::clone(&db.plans);
-        Self { names, context, plans, planning: tokio::sync::Mutex::default(), context_of: Mutex::default() }
+        Self {
+            names,
+            context,
+            plans,
+            planning: tokio::sync::Mutex::default(),
+            demands: Mutex::default(),
+            context_of: Mutex::default(),
+        }
     }
 
     /// What expressions are planned with.
@@ -131,6 +147,14 @@ impl Planner {
         if !env.settings.plan_cache {
             return Ok(Known::Sighted(Sighting::First));
         }
+        let catalog = &env.snapshot.catalog;
+        if !catalog.is_superuser(env.reader) {
+            let demands = self.demands.lock().get(query).cloned();
+            match demands.filter(|(generation, _)| *generation == env.snapshot.generation()) {
+                Some((_, demands)) => demands.check(catalog, env.reader)?,
+                None => return Ok(Known::Sighted(self.plans.sight(query))),
+            }
+        }
         Ok(match self.plans.find(query, env)? {
             Some((plan, schema)) => {
                 let (context, view) = (self.task_context(&env.settings)?, Arc::clone(&env.view));
@@ -151,6 +175,7 @@ impl Planner {
         let mut known = None;
         let planned = self.plan_in(env, async |state| {
             let logical = dialect::plan(state, statement).await?;
+            self.note(query, &logical, env);
             known = Some((plan_cache::is_repeatable(&logical), Described::of(&logical)));
             Ok(logical)
         });
@@ -167,6 +192,20 @@ impl Planner {
         Ok((Planned { plan, context, view: Arc::clone(&env.view), schema }, is_kept))
     }
 
+    /// Notes what a statement asks for, for when its plan is kept.
+    fn note(&self, query: &ast::Statement, logical: &LogicalPlan, env: &QueryEnv) {
+        let catalog = &env.snapshot.catalog;
+        if catalog.is_superuser(env.reader) {
+            return;
+        }
+        let mut noted = self.demands.lock();
+        if noted.len() >= DEMANDS_MAX {
+            noted.clear();
+        }
+        let demands = Arc::new(Demands::of(logical, catalog, None));
+        noted.insert(query.clone(), (env.snapshot.generation(), demands));
+    }
+
     /// Plans what `logical` makes of names as they are in `env`.
     pub async fn plan_in(
         &self,
@@ -174,7 +213,12 @@ impl Planner {
         logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
     ) -> Result<(Untracked, Arc<TaskContext>)> {
         self.analyze_in(env, async |state| {
-            let logical = nested_loops(logical(state).await?, state, &pg_catalog::SYSTEM_SCHEMAS)?;
+            let logical = logical(state).await?;
+            let catalog = &env.snapshot.catalog;
+            if !catalog.is_superuser(env.reader) {
+                Demands::of(&logical, catalog, None).check(catalog, env.reader)?;
+            }
+            let logical = nested_loops(logical, state, &pg_catalog::SYSTEM_SCHEMAS)?;
             refuse_changes(&logical)?;
             Ok((physical_plan(state, &logical, env).await?, self.task_context(&env.settings)?))
         })

@@ -64,6 +64,8 @@ pub struct Shared {
     pub registry: Arc<Registry>,
     pub metrics: Arc<Metrics>,
     pub tls: Option<TlsAcceptor>,
+    /// By what encrypted channels are known: the digest of the server's certificate.
+    pub certificate: Option<Vec<u8>>,
     /// Where queries run.
     pub queries: Handle,
     /// For users who are not there.
@@ -228,6 +230,7 @@ impl Connection {
         if status == TransactionStatus::Idle {
             self.portals.retain(|_, portal| portal.hold);
             self.parameters.end_transaction();
+            self.session.end_local_role();
             self.session.set_lock_timeout(self.parameters.lock_timeout);
         }
     }

@@ -16,7 +16,7 @@ use crate::message::frontend::Opening;
 use crate::parameters::Parameters;
 use crate::registry::{Client, Door};
 use crate::stream::{Ends, Stream};
-use saki_sql::Session;
+use saki_sql::{Role, Session, SessionRoles};
 
 /// Requests for encryption that are heard at most; one of each kind makes sense.
 const NEGOTIATIONS_MAX: usize = 2;
@@ -60,7 +60,7 @@ async fn log_in(
     };
     let (mut reader, mut writer) = wire::split(socket, BytesMut::new(), &shared.metrics);
     let made = admit(&packet, (ends, secure), shared, door, &mut reader, &mut writer).await;
-    let (place, parameters, database) = match made {
+    let (place, parameters, database, role) = match made {
         Ok(made) => made,
         Err(failure) => return refuse(writer, shared, &failure).await,
     };
@@ -72,10 +72,9 @@ async fn log_in(
         }
     }
     greet(&mut writer.buffer, &parameters, place.process, &place.secret);
-    let user = parameters.show("session_authorization").unwrap_or_default().to_owned();
-    let client = Client { user, database, ends, connected: saki_base::wall_micros() };
+    let client = Client { user: role.name.clone(), database, ends, connected: saki_base::wall_micros() };
     session.state_facts(|facts| {
-        facts.user.clone_from(&client.user);
+        facts.roles = SessionRoles::of(role.id);
         facts.database.clone_from(&client.database);
         facts.backend_pid = place.process.into();
         let named = |(address, port): (std::net::IpAddr, u16)| (address.to_string(), port);
@@ -139,7 +138,7 @@ async fn negotiate(socket: &mut Stream, ends: Ends, shared: &Shared) -> Result<(
     Err(Failure::fatal("08P01", "too many requests for encryption"))
 }
 
-/// Lets a client in, or says why not: its place, parameters, and the name of the database.
+/// Lets a client in, or says why not: its place, parameters, the name of the database, and the role.
 async fn admit(
     packet: &[u8],
     (ends, secure): (Ends, bool),
@@ -147,7 +146,7 @@ async fn admit(
     door: &Door,
     reader: &mut Reader,
     writer: &mut Writer,
-) -> Result<(crate::registry::Place, Parameters, String)> {
+) -> Result<(crate::registry::Place, Parameters, String, Arc<Role>)> {
     let Opening::Startup { minor, parameters } = Opening::read(packet)? else {
         return Err(Failure::fatal("08P01", "not a startup packet"));
     };
@@ -160,23 +159,27 @@ async fn admit(
     if minor > 0 || !unknown.is_empty() {
         backend::negotiate_version(&mut writer.buffer, &unknown);
     }
-    let authenticated = authenticate(startup.user, ends, shared, reader, writer).await;
+    let certificate = shared.certificate.as_deref().filter(|_| secure && !matches!(ends, Ends::Local));
+    let authenticated = authenticate(startup.user, ends, certificate, shared, (reader, writer)).await;
     if authenticated.as_ref().is_err_and(|failure| failure.code == "28P01") {
         // Whoever guesses waits before the door, in a place that nobody else needs.
         door.fail();
         tokio::time::sleep(shared.options.password_delay).await;
     }
-    authenticated?;
+    let role = authenticated?;
     let (max, reserved) = (shared.options.max_connections, shared.options.reserved_connections);
-    let place = shared.registry.enter(max, reserved, true)?;
+    let place = shared.registry.enter(max, reserved, role.superuser)?;
+    shared.registry.refuse_beyond(&role)?;
     shared.expect_database(startup.database, startup.user)?;
     let timeout = shared.options.statement_timeout.as_millis().to_string();
-    let defaults = [("statement_timeout", timeout.as_str())];
+    let of_role = role.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let defaults = [("statement_timeout", timeout.as_str())].into_iter().chain(of_role);
     let given = startup.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let fatal = |failure: Failure| Failure { severity: crate::failure::Severity::Fatal, ..failure };
-    let mut parameters = Parameters::begin(defaults.into_iter().chain(given)).map_err(fatal)?;
-    parameters.state("session_authorization", startup.user);
-    Ok((place, parameters, startup.database.to_owned()))
+    let mut parameters = Parameters::begin(defaults.chain(given)).map_err(fatal)?;
+    parameters.state("session_authorization", &role.name);
+    parameters.state("is_superuser", if role.superuser { "on" } else { "off" });
+    Ok((place, parameters, startup.database.to_owned(), role))
 }
 
 impl Shared {

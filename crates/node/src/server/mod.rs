@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use saki_sql::Database;
+use saki_sql::{Database, Users};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -49,7 +49,10 @@ impl Server {
             return Err(Failure::fatal("F0000", "TLS is required, but there is no certificate")
                 .hint("give --tls-cert and --tls-key"));
         }
+        // Users of an earlier version's file become roles.
+        Users::of(&database)?;
         let tls = options.tls.as_ref().map(tls::acceptor).transpose()?;
+        let (tls, certificate) = tls.map_or((None, None), |(acceptor, digest)| (Some(acceptor), digest));
         let network = Network::start(options.network_threads)?;
         let queries = query_runtime(options.query_threads)?;
         let entered = network.first().enter();
@@ -71,6 +74,7 @@ impl Server {
             registry,
             metrics: Arc::new(Metrics::default()),
             tls,
+            certificate,
             queries: queries.handle().clone(),
             secret: random(32)?,
         });

@@ -30,7 +30,7 @@ pub use self::definition::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, is_letter}
 pub use self::objects::relation_oid;
 pub use self::rewrite::{TypeNames, array_literal, rewrite};
 pub use self::schema::{NAMES as SYSTEM_SCHEMAS, SystemSchema};
-pub use self::session::SessionFacts;
+pub use self::session::{SessionFacts, SessionRoles};
 pub use self::system::SystemCatalog;
 pub use self::types::type_of;
 pub use self::views::{SystemView, SystemViews};

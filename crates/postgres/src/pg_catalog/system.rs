@@ -3,14 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::{RecordBatch, StringArray};
+use datafusion::common::Result;
 use parking_lot::{Mutex, RwLock};
 use saki_base::Generation;
-use saki_catalog::Sequence;
+use saki_catalog::{Catalog, RoleId, Sequence};
 use saki_store::Database;
 use saki_store::locks::Locks;
 
 use super::objects::{Detail, Objects, Relation, source};
-use super::session::SessionFacts;
+use super::session::{SessionFacts, SessionRoles};
 use super::views::SystemViews;
 
 /// What a session's system relations and functions answer from.
@@ -37,6 +40,51 @@ impl SystemCatalog {
     /// Who the session is.
     pub fn session(&self) -> SessionFacts {
         self.session.read().clone()
+    }
+
+    /// Whom the session acts for.
+    pub fn roles(&self) -> SessionRoles {
+        self.session.read().roles
+    }
+
+    /// Who may do what, as it is now.
+    pub(super) fn with_catalog<T>(&self, ask: impl FnOnce(&Catalog) -> T) -> T {
+        ask(&self.database.snapshot().catalog)
+    }
+
+    /// `current_user`.
+    pub(super) fn user(&self) -> String {
+        self.with_catalog(|catalog| catalog.role_name(self.roles().current))
+    }
+
+    /// Whether the session may see what others are doing.
+    pub(super) fn sees_all(&self) -> bool {
+        self.with_catalog(|catalog| catalog.inherits(self.roles().current, RoleId::READ_ALL_STATS))
+    }
+
+    /// What sessions do, without the statements of other roles, unless the session may see them.
+    ///
+    /// # Errors
+    /// If a column is of another type than it should be.
+    pub(super) fn as_seen(&self, sessions: &RecordBatch) -> Result<RecordBatch> {
+        let column = |name: &str| sessions.schema().index_of(name).ok();
+        let (Some(user), Some(statement)) = (column("user_name"), column("statement")) else {
+            return Ok(sessions.clone());
+        };
+        if self.sees_all() {
+            return Ok(sessions.clone());
+        }
+        let own = self.with_catalog(|catalog| {
+            catalog.roles_of(self.roles().current, true).into_iter().map(|id| catalog.role_name(id)).collect::<Vec<_>>()
+        });
+        let texts = |at: usize| sessions.column(at).as_string::<i32>().iter();
+        let shown = texts(user).zip(texts(statement)).map(|(user, statement)| {
+            let is_own = user.is_some_and(|user| own.iter().any(|own| own == user));
+            if is_own { statement } else { Some("<insufficient privilege>") }
+        });
+        let mut columns = sessions.columns().to_vec();
+        columns[statement] = Arc::new(shown.collect::<StringArray>());
+        Ok(RecordBatch::try_new(sessions.schema(), columns)?)
     }
 
     /// States who the session is.

@@ -28,7 +28,9 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualified};
 
 use self::syntax::Syntax;
-pub use self::utility::LockTable;
+pub use self::utility::{
+    AccessStatement, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec, without_passwords,
+};
 pub use expression::{call, column_name, columns_named, quoted, take};
 
 /// The statement, and the procedure as which it is read.

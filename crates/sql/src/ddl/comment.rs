@@ -18,7 +18,7 @@ pub async fn comment(
 ) -> Result<StatementResult> {
     // An empty comment is none, as in PostgreSQL.
     let comment = comment.filter(|text| !text.is_empty());
-    cx.db.blocking(move |db| publish(db, kind, &name, comment)).await?;
+    cx.blocking(move |db| publish(db, kind, &name, comment)).await?;
     Ok(StatementResult::done("COMMENT", 0))
 }
 

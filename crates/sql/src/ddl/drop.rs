@@ -60,7 +60,7 @@ pub async fn drop_objects(
         let statement = Drop { kind, if_exists, cascade, names: stored };
         let tables = statement.tables(&cx.db.snapshot().catalog);
         let _alone = cx.transactions.alone(tables).await?;
-        cx.db.blocking(move |db| publish(db, &statement)).await?;
+        cx.blocking(move |db| publish(db, &statement)).await?;
     }
     Ok(StatementResult::done(tag, 0))
 }

@@ -20,7 +20,7 @@ pub async fn create_schema(
         SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => schema_name(name)?,
         SchemaName::UnnamedAuthorization(user) => (name_of(user), position_of(user)),
     };
-    cx.db.blocking(move |db| publish(db, name, position, if_not_exists)).await?;
+    cx.blocking(move |db| publish(db, name, position, if_not_exists)).await?;
     Ok(StatementResult::done("CREATE SCHEMA", 0))
 }
 

@@ -40,7 +40,7 @@ pub async fn truncate(cx: &StatementContext<'_>, truncate: &ast::Truncate) -> Re
         return truncate_by_rows(cx, &snapshot.catalog, tables, truncation.restart).await;
     }
     let _alone = cx.transactions.alone(tables.into_iter().collect()).await?;
-    cx.db.blocking(move |db| publish(db, &truncation)).await?;
+    cx.blocking(move |db| publish(db, &truncation)).await?;
     Ok(StatementResult::done("TRUNCATE TABLE", 0))
 }
 

@@ -89,7 +89,7 @@ async fn attempt(
         return transactions.conflict(None).map(Attempt::Again);
     };
     let savepoint = transactions.within(|transaction| transaction.savepoint())?;
-    let env = Arc::new(cx.env_of(view));
+    let env = Arc::new(cx.own_env_of(view));
     let reads = Reads::of(&env);
     let work = match statement.plan(cx, &ChangeEnv::new(env, &reads)).await {
         Ok(work) => work,

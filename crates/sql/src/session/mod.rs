@@ -30,7 +30,7 @@ use saki_context::query;
 use saki_context::statement::{Parsed, StatementResult};
 use saki_context::transaction::{SessionTransactions, TransactionStatus};
 use saki_plan::{Progress, QueryProgress, Settings};
-use saki_postgres::{SessionFacts, SystemCatalog, statement};
+use saki_postgres::{SessionFacts, SessionRoles, SystemCatalog, statement};
 
 /// One user's conversation with a database.
 pub struct Session {
@@ -48,7 +48,7 @@ impl Session {
     /// Begins a session with default settings.
     pub fn new(db: &Arc<Database>) -> Self {
         let system = SystemCatalog::new(db.store(), db.system_views());
-        let sequences = SessionSequences::new(Arc::clone(db));
+        let sequences = SessionSequences::new(Arc::clone(db), &system);
         Self {
             db: Arc::clone(db),
             settings: RwLock::default(),
@@ -82,6 +82,23 @@ impl Session {
         *self.files.write() = Arc::new(Files::new(access, closed));
     }
 
+    /// Whom the session acts for.
+    pub fn roles(&self) -> SessionRoles {
+        self.system.roles()
+    }
+
+    /// Ends what SET LOCAL ROLE has said, if no transaction is open.
+    pub fn end_local_role(&self) {
+        if self.system.roles().until_end.is_none() || self.transaction_status() != TransactionStatus::Idle {
+            return;
+        }
+        self.system.state_session(|facts| {
+            if let Some((session, current)) = facts.roles.until_end.take() {
+                (facts.roles.session, facts.roles.current) = (session, current);
+            }
+        });
+    }
+
     /// How long the session's statements wait for locks, and for rows that others change: `lock_timeout`. Zero: as long
     /// as it takes.
     pub fn set_lock_timeout(&self, timeout: Duration) {
@@ -106,6 +123,7 @@ impl Session {
             planner: &self.planner,
             transactions: &self.transactions,
             sequences: &self.sequences,
+            system: &self.system,
             progress: &self.progress,
             files: Arc::clone(&self.files.read()),
         }
@@ -113,7 +131,7 @@ impl Session {
 
     /// What a compiled statement works with.
     fn runner(&self) -> Runner<'_> {
-        Runner { db: &self.db, transactions: &self.transactions }
+        Runner { db: &self.db, transactions: &self.transactions, role: self.system.roles().current }
     }
 
     /// Runs the statements of `sql` one after another. The first error ends it; what the statements

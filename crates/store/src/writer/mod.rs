@@ -17,7 +17,7 @@ use crate::database::sequence::{Publisher, find};
 use crate::database::{Database, Snapshot, catalog_root};
 use crate::delta::Engine;
 use crate::stop::Stop;
-use saki_catalog::{CATALOG_TREE, Catalog, Result, Sequence};
+use saki_catalog::{CATALOG_TREE, Catalog, Result, RoleId, Sequence};
 
 /// The change under way.
 pub struct Writer<'d> {
@@ -117,6 +117,12 @@ impl Writer<'_> {
     pub fn renew_deltas(&mut self) {
         let before = Arc::clone(&self.before);
         self.catalog.renew_deltas(&before.catalog);
+    }
+
+    /// What the change has made belongs to `role`.
+    pub fn own_new(&mut self, role: RoleId) {
+        let before = Arc::clone(&self.before);
+        self.catalog.own_new(&before.catalog, role);
     }
 
     /// For threads that build trees side by side.

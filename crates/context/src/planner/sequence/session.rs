@@ -9,13 +9,15 @@ use saki_base::TableId;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::database::Database;
-use saki_catalog::{Result, Sequence, SequencePosition, SqlError};
+use saki_catalog::{Demand, Demanded, ObjectKind, Privilege, Result, RoleId, Sequence, SequencePosition, SqlError};
+use saki_postgres::SystemCatalog;
 use saki_postgres::statement::parse_relation;
 use saki_store::sequence::{Block, find};
 
 /// `nextval`, `currval`, `lastval` and `setval` of one session.
 pub struct SessionSequences {
     db: Arc<Database>,
+    system: Arc<SystemCatalog>,
     /// Queries of the session that feed a publication.
     publishing: AtomicUsize,
     known: Mutex<Known>,
@@ -43,8 +45,9 @@ impl Drop for Publishing<'_> {
 }
 
 impl SessionSequences {
-    pub fn new(db: Arc<Database>) -> Arc<Self> {
-        Arc::new(Self { db, publishing: AtomicUsize::new(0), known: Mutex::default() })
+    pub fn new(db: Arc<Database>, system: &Arc<SystemCatalog>) -> Arc<Self> {
+        let system = Arc::clone(system);
+        Arc::new(Self { db, system, publishing: AtomicUsize::new(0), known: Mutex::default() })
     }
 
     /// Says that a query of this session feeds a publication from now on.
@@ -53,9 +56,35 @@ impl SessionSequences {
         Publishing(self)
     }
 
+    /// The catalog's name of the sequence that a text names.
+    ///
+    /// # Errors
+    /// 42501 if the session's role has none of these rights. Whoever may add rows may draw from an identity's.
+    fn allowed(&self, text: &str, any: &[Privilege]) -> Result<String> {
+        let name = parse_relation(text)?;
+        let role = self.system.roles().current;
+        if role == RoleId::OWNER {
+            return Ok(name.name);
+        }
+        let snapshot = self.db.snapshot();
+        let catalog = &snapshot.catalog;
+        let Some(sequence) = catalog.sequence(&name.name) else { return Ok(name.name) };
+        let is_identity = sequence.owner.is_some_and(|owner| {
+            let table = catalog.table_of(owner.table);
+            let detail = table.and_then(|table| table.details.iter().find(|detail| detail.id == owner.column));
+            detail.is_some_and(|detail| detail.identity.is_some())
+        });
+        if !is_identity {
+            let of = Demanded::Any(any.iter().copied().collect());
+            let (object, kind) = (sequence.id.into(), ObjectKind::Sequence);
+            catalog.demand(role, &Demand { object, kind, name: sequence.bare_name().to_owned(), of })?;
+        }
+        Ok(name.name)
+    }
+
     /// The next value of the sequence that a text names.
     pub fn nextval(&self, text: &str) -> Result<i64> {
-        let name = parse_relation(text)?.name;
+        let name = self.allowed(text, &[Privilege::Usage, Privilege::Update])?;
         let store = &**self.db.store();
         let (id, value) = if self.publishing.load(Ordering::Acquire) > 0 {
             let mut known = self.known.lock();
@@ -72,7 +101,7 @@ impl SessionSequences {
 
     /// What [`Self::nextval`] gave last for a sequence.
     pub fn currval(&self, text: &str) -> Result<i64> {
-        let name = parse_relation(text)?.name;
+        let name = self.allowed(text, &[Privilege::Usage, Privilege::Select])?;
         let sequence = find(&self.db.snapshot().catalog, &name)?;
         self.known.lock().values.get(&sequence.id).copied().ok_or_else(|| {
             SqlError::invalid(format!(
@@ -92,7 +121,7 @@ impl SessionSequences {
 
     /// Moves a sequence; `is_called`: the next value is the one behind `value`.
     pub fn setval(&self, text: &str, value: i64, is_called: bool) -> Result<i64> {
-        let name = parse_relation(text)?.name;
+        let name = self.allowed(text, &[Privilege::Update])?;
         if self.publishing.load(Ordering::Acquire) > 0 {
             return Err(SqlError::unsupported("setval in a query whose rows fill a table is not supported"));
         }

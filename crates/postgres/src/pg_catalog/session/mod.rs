@@ -5,14 +5,41 @@ pub mod parameters;
 use std::collections::BTreeMap;
 
 use saki_base::wall_micros;
+use saki_catalog::RoleId;
 
 /// The database's oid, as in `pg_database`.
 pub const DATABASE_OID: i64 = 16383;
 
+/// Whom a session acts for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionRoles {
+    /// Who has logged in.
+    pub authenticated: RoleId,
+    /// `session_user`: that one, unless SET SESSION AUTHORIZATION says otherwise.
+    pub session: RoleId,
+    /// `current_user`: that one, unless SET ROLE says otherwise.
+    pub current: RoleId,
+    /// Session and current role to go back to when the transaction ends.
+    pub until_end: Option<(RoleId, RoleId)>,
+}
+
+impl SessionRoles {
+    /// Those of a session that a role has begun.
+    pub fn of(role: RoleId) -> Self {
+        Self { authenticated: role, session: role, current: role, until_end: None }
+    }
+}
+
+impl Default for SessionRoles {
+    fn default() -> Self {
+        Self::of(RoleId::OWNER)
+    }
+}
+
 /// A session's user, database and settings. Whoever accepts connections states them; otherwise they are defaults.
 #[derive(Clone, Debug)]
 pub struct SessionFacts {
-    pub user: String,
+    pub roles: SessionRoles,
     pub database: String,
     pub backend_pid: i64,
     /// Address and port of the server's end of the connection; `None`: no connection.
@@ -28,7 +55,7 @@ pub struct SessionFacts {
 impl Default for SessionFacts {
     fn default() -> Self {
         Self {
-            user: "saki".to_owned(),
+            roles: SessionRoles::default(),
             database: "saki".to_owned(),
             backend_pid: i64::from(std::process::id()),
             server: None,

@@ -54,11 +54,11 @@ pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> 
             "ALTER SEQUENCE"
         }
         Some(RelationKind::View) => {
-            cx.db.blocking(move |db| alter_view(db, &alter)).await?;
+            cx.blocking(move |db| alter_view(db, &alter)).await?;
             "ALTER VIEW"
         }
         Some(RelationKind::Index) => {
-            cx.db.blocking(move |db| rename_index(db, &alter)).await?;
+            cx.blocking(move |db| rename_index(db, &alter)).await?;
             "ALTER INDEX"
         }
     };
@@ -85,7 +85,7 @@ async fn alter_stored_table(
     check_expressions(cx, &catalog, &alteration.after)?;
     validate(cx, &catalog, &alteration).await?;
     if !alteration.rewrites() || before.root.is_empty() {
-        cx.db.blocking(move |db| publish(db, &before, &alter.actions, None)).await?;
+        cx.blocking(move |db| publish(db, &before, &alter.actions, None)).await?;
         return Ok(StatementResult::done("ALTER TABLE", 0));
     }
     let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
@@ -106,7 +106,7 @@ pub async fn alter_index(
     let name = RelationName::read(from)?;
     let to = new_name(index_name, &name)?;
     let alter = AlterTable { name, if_exists: false, actions: vec![Action::Rename(to)] };
-    cx.db.blocking(move |db| rename_index(db, &alter)).await?;
+    cx.blocking(move |db| rename_index(db, &alter)).await?;
     Ok(StatementResult::done("ALTER INDEX", 0))
 }
 

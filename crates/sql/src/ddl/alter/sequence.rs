@@ -9,7 +9,7 @@ use saki_postgres::statement::sequence::check;
 use saki_postgres::{Action, AlterTable};
 
 pub async fn alter_sequence(cx: &StatementContext<'_>, alter: AlterTable) -> Result<()> {
-    cx.db.blocking(move |db| publish(db, &alter)).await
+    cx.blocking(move |db| publish(db, &alter)).await
 }
 
 fn publish(db: &Stoppable<'_>, alter: &AlterTable) -> Result<()> {

@@ -20,7 +20,7 @@ pub async fn create_index(cx: &StatementContext<'_>, create: ast::CreateIndex) -
     }
     let (table, _) = table_name(&create)?;
     let _locked = cx.transactions.settled(vec![table], LockMode::Share).await?;
-    cx.db.blocking(move |db| publish(db, &create)).await?;
+    cx.blocking(move |db| publish(db, &create)).await?;
     Ok(StatementResult::done("CREATE INDEX", 0))
 }
 

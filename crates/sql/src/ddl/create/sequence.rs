@@ -27,7 +27,7 @@ pub async fn create_sequence(cx: &StatementContext<'_>, statement: ast::Statemen
     let mut options = SequenceOptions::read(&sequence_options)?;
     options.data_type = data_type.as_ref().map(storage_type).transpose()?;
     options.owned_by = owned_by.map(|column| column.to_string());
-    cx.db.blocking(move |db| publish(db, &name, &options, if_not_exists)).await?;
+    cx.blocking(move |db| publish(db, &name, &options, if_not_exists)).await?;
     Ok(StatementResult::done("CREATE SEQUENCE", 0))
 }
 

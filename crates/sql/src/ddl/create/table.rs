@@ -28,7 +28,7 @@ pub async fn create_table(cx: &StatementContext<'_>, create: &ast::CreateTable) 
     }
     let constraints = new.columns.iter().flat_map(|column| &column.constraints).chain(&new.constraints);
     let _referred = cx.transactions.lock_tables(&tables_referred_to(constraints), Policy::Wait).await?;
-    cx.db.blocking(move |db| publish(db, &new)).await?;
+    cx.blocking(move |db| publish(db, &new)).await?;
     Ok(StatementResult::done("CREATE TABLE", 0))
 }
 

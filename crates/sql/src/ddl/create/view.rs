@@ -61,7 +61,7 @@ pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) ->
         relations,
         uses,
     };
-    cx.db.blocking(move |db| publish(db, new)).await?;
+    cx.blocking(move |db| publish(db, new)).await?;
     Ok(StatementResult::done("CREATE VIEW", 0))
 }
 

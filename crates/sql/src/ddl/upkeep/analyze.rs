@@ -37,7 +37,7 @@ pub async fn analyze(cx: &StatementContext<'_>, analyze: &ast::Analyze) -> Resul
             collector.add(&ColumnReader::of_batch(&batch, &table, 0)?, batch.num_rows());
         }
         let statistics = collector.finish();
-        cx.db.blocking(move |db| store(db, &table, statistics)).await?;
+        cx.blocking(move |db| store(db, &table, statistics)).await?;
     }
     Ok(StatementResult::done("ANALYZE", 0))
 }

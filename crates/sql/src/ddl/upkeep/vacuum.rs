@@ -28,7 +28,7 @@ pub async fn vacuum(cx: &StatementContext<'_>, vacuum: &VacuumStatement) -> Resu
         Some((name, _)) => vec![catalog.index(name).map_or_else(|| name.clone(), |(table, _)| table.name.clone())],
     };
     let _locked = cx.transactions.settled(tables, LockMode::Share).await?;
-    cx.db.blocking(move |db| reindex(db, name)).await?;
+    cx.blocking(move |db| reindex(db, name)).await?;
     Ok(StatementResult::done("REINDEX", 0))
 }
 

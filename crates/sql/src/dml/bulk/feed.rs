@@ -27,7 +27,7 @@ pub async fn feed<T: Send + 'static>(
 ) -> Result<T> {
     let (sender, mut receiver) = mpsc::channel(QUEUE);
     let _publishing = cx.sequences.publishing();
-    let written = cx.db.blocking(move |db| {
+    let written = cx.blocking(move |db| {
         let mut ended = false;
         let mut batches = std::iter::from_fn(|| match receiver.blocking_recv() {
             _ if ended => None,
