@@ -74,8 +74,8 @@ impl<'t> Compiler<'t> {
         };
         let (table, delta) = (self.table.name.clone(), self.table.delta);
         let layout = Arc::new(self.table.primary_layout());
-        let free_in = AtomicU64::new(0);
-        Some(FastPlan { table, delta, free_in, layout, operation, parameters, output, schema })
+        let (free_in, allowed_in) = (AtomicU64::new(0), AtomicU64::new(0));
+        Some(FastPlan { table, delta, free_in, allowed_in, layout, operation, parameters, output, schema })
     }
 
     pub fn column(&self, expr: &ast::Expr) -> Option<usize> {

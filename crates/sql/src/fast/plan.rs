@@ -8,7 +8,7 @@ use saki_base::{DataType, TableId};
 
 use super::expr::Expr;
 use super::range::Range;
-use saki_catalog::{EntryLayout, Table};
+use saki_catalog::{EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
 use saki_store::Snapshot;
 
 /// A compiled statement.
@@ -19,6 +19,8 @@ pub struct FastPlan {
     pub(super) delta: TableId,
     /// The generation in which the table was last seen to be free of rules that changes of rows have to follow.
     pub(super) free_in: AtomicU64,
+    /// The generation in which a role was last found to be allowed this, and the role.
+    pub(super) allowed_in: AtomicU64,
     /// Of the table's primary entries.
     pub(super) layout: Arc<EntryLayout>,
     pub(super) operation: Operation,
@@ -74,6 +76,35 @@ impl FastPlan {
     /// Whether it changes rows.
     pub fn is_change(&self) -> bool {
         !matches!(self.operation, Operation::Select { .. } | Operation::Range { .. })
+    }
+
+    /// Whether a role may run it, as far as that can be told without a look at columns.
+    #[inline]
+    pub(super) fn is_allowed(&self, snapshot: &Snapshot, table: &Table, role: RoleId) -> bool {
+        role == RoleId::OWNER || self.is_allowed_to(snapshot, table, role)
+    }
+
+    fn is_allowed_to(&self, snapshot: &Snapshot, table: &Table, role: RoleId) -> bool {
+        let known = snapshot.generation().0 << 32 | u64::from(role.0);
+        if self.allowed_in.load(Ordering::Relaxed) == known {
+            return true;
+        }
+        let needed = match self.operation {
+            Operation::Select { .. } | Operation::Range { .. } => Privileges::from(Privilege::Select),
+            Operation::Update { .. } => Privileges::from_iter([Privilege::Select, Privilege::Update]),
+            Operation::Delete { .. } => Privileges::from_iter([Privilege::Select, Privilege::Delete]),
+            Operation::Insert { .. } => Privilege::Insert.into(),
+        };
+        let catalog = &snapshot.catalog;
+        let schema = catalog.schema_object(&table.schema);
+        let is_allowed = catalog.privileges_on(role, table.id.into(), ObjectKind::Table).covers(needed)
+            && schema.is_some_and(|schema| {
+                catalog.privileges_on(role, schema, ObjectKind::Schema).contains(Privilege::Usage)
+            });
+        if is_allowed {
+            self.allowed_in.store(known, Ordering::Relaxed);
+        }
+        is_allowed
     }
 
     /// Whether its table, which is in this snapshot, still has no constraint that a change would have to look at. They

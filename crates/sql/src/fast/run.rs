@@ -15,7 +15,7 @@ use super::plan::{FastPlan, Operation};
 use super::range::{Bounds, Range};
 use crate::dml::RowWriter;
 use saki_catalog::convert::array_of;
-use saki_catalog::{EntryDecoder, EntryEncoder, EntryLayout, Result, SqlError, Table};
+use saki_catalog::{EntryDecoder, EntryEncoder, EntryLayout, Result, RoleId, SqlError, Table};
 use saki_context::database::{Database, Stoppable};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Refusal, SessionTransactions, Transactions, is_unchanged};
@@ -54,6 +54,8 @@ enum Attempt {
 pub struct Runner<'s> {
     pub db: &'s Arc<Database>,
     pub transactions: &'s SessionTransactions,
+    /// Who asks.
+    pub role: RoleId,
 }
 
 impl Runner<'_> {
@@ -118,7 +120,8 @@ impl Runner<'_> {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         };
-        if !self.may_use(transactions, &snapshot, table, plan) {
+        // What it may not is said where the statement is looked at more closely.
+        if !plan.is_allowed(&snapshot, table, self.role) || !self.may_use(transactions, &snapshot, table, plan) {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         }

@@ -10,10 +10,10 @@ use crate::prepared::Prepared;
 use crate::{copy, ddl, dml, prepared};
 use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
-use saki_context::query;
 use saki_context::statement::StatementResult;
+use saki_context::{access, query};
 use saki_postgres::statement;
-use saki_postgres::statement::LockTable;
+use saki_postgres::statement::{AccessStatement, LockTable};
 
 impl Session {
     /// Runs one statement: at once if it is about the transaction, compiled if it can be, and else as its kind is.
@@ -85,6 +85,7 @@ impl Session {
     async fn dispatch(&self, parsed: ast::Statement) -> Result<StatementResult> {
         use ast::Statement as Sql;
         let cx = &self.context();
+        access::authorize(cx, &parsed).await?;
         match parsed {
             Sql::Query(mut query) => {
                 dml::hold_rows(cx, &mut query).await?;
@@ -116,6 +117,12 @@ impl Session {
             }
             Sql::Vacuum(vacuum) => ddl::vacuum(cx, &vacuum).await,
             Sql::Analyze(analyze) => ddl::analyze(cx, &analyze).await,
+            Sql::Call(call) if let Some(statement) = AccessStatement::of(&call)? => {
+                match statement.is_of_session() {
+                    true => parameters::set_role(self, statement),
+                    false => access::run(cx, statement).await,
+                }
+            }
             Sql::Call(call) if let Some(lock) = LockTable::read(&call)? => ddl::lock_table(cx, &lock).await,
             Sql::Call(call) if call.name.to_string().eq_ignore_ascii_case(statement::CHECKPOINT) => {
                 ddl::checkpoint(cx).await

@@ -60,6 +60,13 @@ impl Session {
         let sequences = SessionSequences::new(Arc::clone(db), Arc::clone(&draft), &parameters);
         let (own, store) = (Arc::clone(&draft), Arc::downgrade(db));
         system.describe(move || own.is_there().then(|| own.newest(&*store.upgrade()?).ok()).flatten());
+        let (own, store) = (Arc::clone(&draft), Arc::downgrade(db));
+        parameters.look_up_in(move |ask| {
+            if let Some(db) = store.upgrade() {
+                let newest = own.newest(&db).unwrap_or_else(|_| db.snapshot());
+                ask(&newest.catalog);
+            }
+        });
         Self {
             db: Arc::clone(db),
             settings: RwLock::new((parameters.state(), Settings::default())),
@@ -170,6 +177,7 @@ impl Session {
             planner: &self.planner,
             transactions: &self.transactions,
             sequences: &self.sequences,
+            parameters: &self.parameters,
             progress: &self.progress,
             files: Arc::clone(&self.files.read()),
         }
@@ -177,7 +185,7 @@ impl Session {
 
     /// What a compiled statement works with.
     fn runner(&self) -> Runner<'_> {
-        Runner { db: &self.db, transactions: &self.transactions }
+        Runner { db: &self.db, transactions: &self.transactions, role: self.parameters.roles().current }
     }
 
     /// Memory for reading and planning a text, and what it holds then; nothing is counted of a short one.

@@ -17,10 +17,15 @@ fn yes_or_no(yes: bool) -> Cell {
 pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     let objects = source.objects;
     let session = source.system.session();
-    let view = View { source, catalog: session.database.as_str(), user: session.user.as_str() };
+    let user = source.system.user();
+    let view = View { source, catalog: session.database.as_str(), user: &user };
     match name {
         "information_schema_catalog_name" => rows.push([("catalog_name", view.catalog.into())]),
-        "enabled_roles" => rows.push([("role_name", view.user.into())]),
+        "enabled_roles" => source.system.with_catalog(|catalog| {
+            for role in catalog.roles_of(source.system.roles().current, false) {
+                rows.push([("role_name", catalog.role_name(role).into())]);
+            }
+        }),
         "schemata" => {
             for namespace in &objects.namespaces {
                 rows.push([
@@ -156,16 +161,18 @@ impl<'s> View<'s> {
     }
 
     fn privileges(&self, rows: &mut Rows) {
+        let own = self.source.system.roles().current;
         for relation in self.tables() {
-            for privilege in ["INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"] {
+            let Some((object, kind)) = super::roles::object_of(self.source, relation) else { continue };
+            for (grantor, grantee, privilege, grantable) in super::roles::granted(self.source, own, object, kind) {
                 rows.push([
-                    ("grantor", self.user.into()),
-                    ("grantee", self.user.into()),
+                    ("grantor", grantor.into()),
+                    ("grantee", grantee.into()),
                     ("table_catalog", self.catalog.into()),
                     ("table_schema", relation.schema.as_str().into()),
                     ("table_name", relation.name.as_str().into()),
                     ("privilege_type", privilege.into()),
-                    ("is_grantable", "YES".into()),
+                    ("is_grantable", yes_or_no(grantable)),
                     ("with_hierarchy", yes_or_no(privilege == "SELECT")),
                 ]);
             }
