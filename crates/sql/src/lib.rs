@@ -48,7 +48,7 @@ pub use saki_context::access::{Users, verifier};
 pub use saki_context::database::{Database, FileAccess};
 pub use saki_context::statement::{Command, CopyFormat, CopyKind, Parsed, StatementResult, TableName, parse};
 pub use saki_context::transaction::TransactionStatus;
-pub use saki_parameters::{Effective, Parameters, State, TimeStyle, duration};
+pub use saki_parameters::{Effective, Parameters, ROLE, SESSION, SessionRoles, State, TimeStyle, duration};
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
 pub use saki_postgres::statement::without_passwords;
 pub use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};

@@ -129,6 +129,7 @@ impl Planner {
             Known::Sighted(Sighting::First | Sighting::Refused) => Ok(None),
             Known::Sighted(again) => match self.plan_anew(query, env, again).await {
                 Ok((planned, true)) => Ok(Some(planned)),
+                Err(error) if error.sqlstate() == "42501" => Err(error),
                 // What is wrong with the statement, if anything is, its planning with the values will say.
                 Ok((_, false)) | Err(_) => {
                     self.plans.refuse(query);

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     self, AssignmentTarget, BinaryOperator, FromTable, GroupByExpr, SelectItem, SetExpr, TableFactor, TableObject,
     TableWithJoins, UnaryOperator,
 };
+use parking_lot::Mutex;
 use saki_base::{DataType, Value};
 
 use super::expr::{Expr, Operator, is_simple};
@@ -74,7 +75,7 @@ impl<'t> Compiler<'t> {
         };
         let (table, delta) = (self.table.name.clone(), self.table.delta);
         let layout = Arc::new(self.table.primary_layout());
-        let (free_in, allowed_in) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (free_in, allowed_in) = (AtomicU64::new(0), Mutex::default());
         Some(FastPlan { table, delta, free_in, allowed_in, layout, operation, parameters, output, schema })
     }
 

@@ -1,14 +1,16 @@
 //! What a fast statement is compiled to.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_schema::SchemaRef;
+use parking_lot::Mutex;
 use saki_base::{DataType, TableId};
 
 use super::expr::Expr;
 use super::range::Range;
 use saki_catalog::{EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
+use saki_context::database::Database;
 use saki_store::Snapshot;
 
 /// A compiled statement.
@@ -19,8 +21,8 @@ pub struct FastPlan {
     pub(super) delta: TableId,
     /// The generation in which the table was last seen to be free of rules that changes of rows have to follow.
     pub(super) free_in: AtomicU64,
-    /// The generation in which a role was last found to be allowed this, and the role.
-    pub(super) allowed_in: AtomicU64,
+    /// The newest snapshot when a role was last found to be allowed this, and the role.
+    pub(super) allowed_in: Mutex<(Weak<Snapshot>, Option<RoleId>)>,
     /// Of the table's primary entries.
     pub(super) layout: Arc<EntryLayout>,
     pub(super) operation: Operation,
@@ -78,15 +80,15 @@ impl FastPlan {
         !matches!(self.operation, Operation::Select { .. } | Operation::Range { .. })
     }
 
-    /// Whether a role may run it, as far as that can be told without a look at columns.
+    /// Whether a role may run it now, as far as that can be told without a look at columns.
     #[inline]
-    pub(super) fn is_allowed(&self, snapshot: &Snapshot, table: &Table, role: RoleId) -> bool {
-        role == RoleId::OWNER || self.is_allowed_to(snapshot, table, role)
+    pub(super) fn is_allowed(&self, db: &Database, table: &Table, role: RoleId) -> bool {
+        role == RoleId::OWNER || self.is_allowed_to(&db.snapshot(), table, role)
     }
 
-    fn is_allowed_to(&self, snapshot: &Snapshot, table: &Table, role: RoleId) -> bool {
-        let known = snapshot.generation().0 << 32 | u64::from(role.0);
-        if self.allowed_in.load(Ordering::Relaxed) == known {
+    fn is_allowed_to(&self, newest: &Arc<Snapshot>, table: &Table, role: RoleId) -> bool {
+        let mut allowed_in = self.allowed_in.lock();
+        if std::ptr::eq(allowed_in.0.as_ptr(), Arc::as_ptr(newest)) && allowed_in.1 == Some(role) {
             return true;
         }
         let needed = match self.operation {
@@ -95,14 +97,14 @@ impl FastPlan {
             Operation::Delete { .. } => Privileges::from_iter([Privilege::Select, Privilege::Delete]),
             Operation::Insert { .. } => Privilege::Insert.into(),
         };
-        let catalog = &snapshot.catalog;
+        let catalog = &newest.catalog;
         let schema = catalog.schema_object(&table.schema);
         let is_allowed = catalog.privileges_on(role, table.id.into(), ObjectKind::Table).covers(needed)
             && schema.is_some_and(|schema| {
                 catalog.privileges_on(role, schema, ObjectKind::Schema).contains(Privilege::Usage)
             });
         if is_allowed {
-            self.allowed_in.store(known, Ordering::Relaxed);
+            *allowed_in = (Arc::downgrade(newest), Some(role));
         }
         is_allowed
     }

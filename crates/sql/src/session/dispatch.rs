@@ -117,7 +117,8 @@ impl Session {
             }
             Sql::Vacuum(vacuum) => ddl::vacuum(cx, &vacuum).await,
             Sql::Analyze(analyze) => ddl::analyze(cx, &analyze).await,
-            Sql::Call(call) if let Some(statement) = AccessStatement::of(&call)? => {
+            Sql::Call(call) if let Some(mut statement) = AccessStatement::of(&call)? => {
+                self.resolve_access(&mut statement)?;
                 match statement.is_of_session() {
                     true => parameters::set_role(self, statement),
                     false => access::run(cx, statement).await,
@@ -157,6 +158,10 @@ fn changing_command(statement: &ast::Statement) -> Option<String> {
         Sql::CreateView(_) => Some("CREATE VIEW".to_owned()),
         Sql::CreateSequence { .. } | Sql::CreateSchema { .. } | Sql::AlterTable(_) | Sql::AlterIndex { .. } => words(2),
         Sql::Drop { .. } => words(2),
+        Sql::Call(call) => match AccessStatement::of(call) {
+            Ok(Some(statement)) if !statement.is_of_session() => Some(statement.tag().to_owned()),
+            _ => None,
+        },
         Sql::Query(query) if !query.locks.is_empty() => Some(format!("SELECT {}", query.locks[0])),
         Sql::Query(query) => match query.body.as_ref() {
             ast::SetExpr::Insert(_) => Some("INSERT".to_owned()),

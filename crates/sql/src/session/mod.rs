@@ -34,6 +34,7 @@ use saki_context::statement::{self as statement_names, Found, Parsed, Scope, Sta
 use saki_context::transaction::{SessionTransactions, TransactionStatus};
 use saki_parameters::{Parameters, State, read_only};
 use saki_plan::{Progress, QueryProgress, Settings};
+use saki_postgres::statement::AccessStatement;
 use saki_postgres::{SessionFacts, SystemCatalog, statement};
 use saki_store::Snapshot;
 
@@ -154,6 +155,15 @@ impl Session {
         let is_external = |name: &str| self.planner.names.is_external(name);
         let scope = Scope { catalog, path: &path, is_external: &is_external };
         statement_names::resolve(parsed, &scope).map(Some)
+    }
+
+    /// The same for a statement about privileges, whose names are in its text.
+    fn resolve_access(&self, statement: &mut AccessStatement) -> Result<()> {
+        let catalog = &self.newest().catalog;
+        let Some(path) = self.system.search_path(catalog) else { return Ok(()) };
+        let scope = Scope { catalog, path: &path, is_external: &|_| false };
+        let (names, is_optional) = statement.relations_mut();
+        names.iter_mut().try_for_each(|name| statement_names::resolve_relation(name, &scope, is_optional))
     }
 
     /// Whether the names of a statement mean what they meant when it was prepared.

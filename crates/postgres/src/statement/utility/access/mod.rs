@@ -55,6 +55,22 @@ impl AccessStatement {
         }
     }
 
+    /// Names of relations in it, and whether it is content if there are none of the name.
+    pub fn relations_mut(&mut self) -> (&mut [ObjectName], bool) {
+        use ObjectKind as K;
+        match self {
+            Self::Grant(Grant { granted: Granted::On { objects: Objects::Named(kind, names), .. }, .. })
+                if matches!(kind, K::Table | K::View | K::Sequence) =>
+            {
+                (names, false)
+            }
+            Self::Owner { kind: K::Table | K::View | K::Sequence, name, if_exists, .. } => {
+                (std::slice::from_mut(name), *if_exists)
+            }
+            _ => (&mut [], false),
+        }
+    }
+
     /// Whether it changes only what the session is.
     pub fn is_of_session(&self) -> bool {
         matches!(self, Self::SetRole { .. } | Self::SetSession { .. })

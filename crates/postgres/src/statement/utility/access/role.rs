@@ -194,12 +194,12 @@ pub fn set_session(parser: &mut Parser<'_>, reset: bool, local: bool) -> Read<Ac
 
 fn chosen(parser: &mut Parser<'_>) -> Read<Option<String>> {
     let _to = take_word(parser, "to") || parser.consume_token(&Token::Eq);
-    if take_word(parser, "none") || take_word(parser, "default") {
+    if take_word(parser, "default") {
         return Ok(None);
     }
     if let Token::SingleQuotedString(text) = parser.peek_token().token {
         parser.next_token();
-        return Ok(Some(text).filter(|text| text != "none"));
+        return Ok(Some(text));
     }
     name(parser).map(Some)
 }

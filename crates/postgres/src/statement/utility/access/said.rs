@@ -62,7 +62,7 @@ pub enum AccessStatement {
         roles: Vec<RoleSpec>,
         cascade: bool,
     },
-    /// `None`: NONE, DEFAULT or RESET.
+    /// `None`: DEFAULT or RESET.
     SetRole {
         local: bool,
         role: Option<String>,
