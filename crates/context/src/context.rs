@@ -89,6 +89,15 @@ impl StatementContext<'_> {
         self.env_of(view)
     }
 
+    /// The same for what a statement reads for itself.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub async fn own_env(&self) -> Result<QueryEnv> {
+        let view = self.transactions.lock().await.read_view(self.db)?;
+        Ok(self.own_env_of(view))
+    }
+
     /// What a query works with that reads `view`, on behalf of the session's role.
     ///
     /// # Errors

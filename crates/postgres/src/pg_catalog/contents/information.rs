@@ -7,7 +7,7 @@ use super::super::rows::{Cell, Rows};
 use super::super::types;
 use super::listings::definition;
 use super::source::Source;
-use saki_catalog::Sequence;
+use saki_catalog::{Catalog, RoleId, Sequence};
 
 /// The word of the standard for a truth.
 fn yes_or_no(yes: bool) -> Cell {
@@ -17,21 +17,26 @@ fn yes_or_no(yes: bool) -> Cell {
 pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     let objects = source.objects;
     let session = source.system.session();
-    let user = source.system.user();
-    let view = View { source, catalog: session.database.as_str(), user: &user };
+    let view = View { source, catalog: session.database.as_str() };
     match name {
         "information_schema_catalog_name" => rows.push([("catalog_name", view.catalog.into())]),
         "enabled_roles" => source.system.with_catalog(|catalog| {
-            for role in catalog.roles_of(source.system.roles().current, false) {
-                rows.push([("role_name", catalog.role_name(role).into())]);
+            let own = source.system.roles().current;
+            for role in catalog.roles().filter(|role| catalog.inherits(own, role.id)) {
+                rows.push([("role_name", role.name.as_str().into())]);
             }
         }),
         "schemata" => {
+            let owner = |catalog: &Catalog, schema: &str| {
+                let object = catalog.schema_object(schema);
+                catalog.role_name(object.map_or(RoleId::OWNER, |object| catalog.owner(object)))
+            };
             for namespace in &objects.namespaces {
+                let owner = source.system.with_catalog(|catalog| owner(catalog, &namespace.name));
                 rows.push([
                     ("catalog_name", view.catalog.into()),
                     ("schema_name", namespace.name.as_str().into()),
-                    ("schema_owner", view.user.into()),
+                    ("schema_owner", owner.into()),
                 ]);
             }
         }
@@ -68,7 +73,6 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
 struct View<'s> {
     source: &'s Source<'s>,
     catalog: &'s str,
-    user: &'s str,
 }
 
 impl<'s> View<'s> {
@@ -499,7 +503,12 @@ mod tests {
                  table_schema = 'shop' or table_name = 'author' order by table_name, ordinal_position",
                 "a||integer\nb||integer\nc d||text\nid||integer\nname|40|character varying\nborn||date",
             ),
-            ("select role_name from information_schema.enabled_roles", "saki"),
+            ("select count(*), min(role_name) from information_schema.enabled_roles", "13|pg_checkpoint"),
+            (
+                "select schema_name, schema_owner from information_schema.schemata where schema_name in ('public', 'shop') \
+                 order by 1",
+                "public|pg_database_owner\nshop|saki",
+            ),
         ]);
     }
 }
