@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 
 use crate::database::{Behalf, Database, Files, Stoppable};
-use crate::planner::{Planned, Planner, SessionSequences};
+use crate::planner::{Planned, Planner, SessionSequences, logical_plan};
 use crate::transaction::{ChangeEnv, SessionTransactions};
 use saki_catalog::{Result, RoleId, SqlError, Table};
 use saki_parameters::Parameters;
@@ -181,13 +181,13 @@ impl StatementContext<'_> {
 
     /// The logical plan of a statement over what it sees now.
     pub async fn logical_plan(&self, statement: Statement) -> Result<LogicalPlan> {
-        self.analyze(async |state| dialect::plan(state, statement).await).await
+        self.analyze(async |state| logical_plan(state, statement).await).await
     }
 
     /// Runs a query of a statement that changes rows to its end; its rows in one batch.
     pub async fn rows_of(&self, env: &ChangeEnv<'_>, query: ast::Query) -> Result<RecordBatch> {
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
-        let (plan, context) = self.planner.plan_in(env, async |state| dialect::plan(state, statement).await).await?;
+        let (plan, context) = self.planner.plan_in(env, async |state| logical_plan(state, statement).await).await?;
         let mut stream = dialect::with_shown_names(env.join(plan).stream(context)?);
         let schema = stream.schema();
         let mut batches = Vec::new();

@@ -35,5 +35,7 @@ pub mod planner;
 pub mod query;
 pub mod statement;
 pub mod transaction;
+mod weight;
 
 pub use context::StatementContext;
+pub use weight::shown_bytes;

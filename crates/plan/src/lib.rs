@@ -41,6 +41,7 @@ mod settings;
 
 pub use cost::text::seconds;
 pub use cost::{CostModel, Estimate};
+pub use execution::narrow::NarrowBatches;
 pub use execution::progress::QueryProgress;
 pub use execution::tops::ModestTops;
 pub use execution::tracked::{Reads, TrackReads, Tracked, TrackedView, Untracked};

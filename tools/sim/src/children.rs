@@ -25,18 +25,14 @@ impl Seeds {
     /// If processes cannot be started.
     pub fn run(&self) -> Result<bool, String> {
         let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            let work = || -> Result<(), String> {
-                while let Some((seed, choices)) = self.seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Some(what) = self.one(*seed, choices)? {
-                        failed.fetch_add(1, Ordering::Relaxed);
-                        println!("{what}\nrepeat it: saki-sim run {}\n", arguments(*seed, choices).join(" "));
-                    }
+        on_threads(self.jobs, || {
+            while let Some((seed, choices)) = self.seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Some(what) = self.one(*seed, choices)? {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    println!("{what}\nrepeat it: saki-sim run {}\n", arguments(*seed, choices).join(" "));
                 }
-                Ok(())
-            };
-            let threads: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+            }
+            Ok(())
         })?;
         let failed = failed.into_inner();
         println!("{} seeds, {failed} of them failed", self.seeds.len());
@@ -67,7 +63,7 @@ pub fn prove(faults: &[Fault], seeds: Range<u64>, jobs: usize) -> Result<bool, S
     for fault in faults {
         let choices = Choices { fault: *fault, ..Choices::default() };
         let (next, found) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
-        let work = || -> Result<(), String> {
+        on_threads(jobs, || {
             while found.load(Ordering::Relaxed) == u64::MAX {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
                 if seed >= seeds.end {
@@ -78,10 +74,6 @@ pub fn prove(faults: &[Fault], seeds: Range<u64>, jobs: usize) -> Result<bool, S
                 }
             }
             Ok(())
-        };
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
         })?;
         match found.into_inner() {
             u64::MAX => {
@@ -92,6 +84,14 @@ pub fn prove(faults: &[Fault], seeds: Range<u64>, jobs: usize) -> Result<bool, S
         }
     }
     Ok(all_are_found)
+}
+
+/// Does work on so many threads at once, at least on one.
+fn on_threads(jobs: usize, work: impl Fn() -> Result<(), String> + Sync) -> Result<(), String> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(&work)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })
 }
 
 /// Runs a seed in another process.

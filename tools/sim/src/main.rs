@@ -31,6 +31,7 @@ mod verify;
 mod world;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -39,6 +40,9 @@ use saki_base::planted::{self, Fault};
 use crate::children::{Seeds, shrink};
 use crate::run::Run;
 use crate::script::{Choices, Kind};
+
+/// How many seeds are run where nothing else is said.
+const SEEDS: u64 = 200;
 
 #[derive(Parser)]
 #[command(about = "The whole database from one seed", version)]
@@ -60,13 +64,8 @@ enum Command {
     },
     /// Run many seeds, each in a process of its own.
     Seeds {
-        #[arg(long, default_value_t = 1)]
-        first: u64,
-        #[arg(long, default_value_t = 200)]
-        count: u64,
-        /// Processes at once.
-        #[arg(long, default_value_t = 2)]
-        jobs: usize,
+        #[command(flatten)]
+        range: RangeArguments,
         /// Run each twice: both runs have to be the same.
         #[arg(long)]
         twice: bool,
@@ -75,25 +74,17 @@ enum Command {
     },
     /// Run every pair of kinds of steps beside each other.
     Pairs {
-        #[arg(long, default_value_t = 1)]
-        first: u64,
-        /// Seeds for each pair.
-        #[arg(long, default_value_t = 1)]
-        count: u64,
-        #[arg(long, default_value_t = 2)]
-        jobs: usize,
+        /// For each pair.
+        #[command(flatten)]
+        range: RangeArguments,
     },
     /// Plant one fault after the other into the engine: each has to be found within so many seeds.
     Prove {
-        #[arg(long, default_value_t = 1)]
-        first: u64,
-        #[arg(long, default_value_t = 200)]
-        count: u64,
-        #[arg(long, default_value_t = 2)]
-        jobs: usize,
+        #[command(flatten)]
+        range: RangeArguments,
         /// Only these faults.
-        #[arg(long, value_delimiter = ',')]
-        faults: Vec<String>,
+        #[arg(long, value_delimiter = ',', value_parser = fault)]
+        faults: Vec<Fault>,
     },
     /// Find a small part of a failing seed's script that fails as well.
     Shrink {
@@ -101,6 +92,25 @@ enum Command {
         #[command(flatten)]
         choices: ChoiceArguments,
     },
+}
+
+/// Which seeds are run.
+#[derive(Args, Clone, Copy, Debug)]
+struct RangeArguments {
+    #[arg(long, default_value_t = 1)]
+    first: u64,
+    /// How many [default: 200; of pairs, 1 each]
+    #[arg(long)]
+    count: Option<u64>,
+    /// Processes at once.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+}
+
+impl RangeArguments {
+    fn seeds(&self, count: u64) -> Range<u64> {
+        self.first..self.first.saturating_add(self.count.unwrap_or(count))
+    }
 }
 
 /// What is left out of a script, or put in.
@@ -122,8 +132,8 @@ struct ChoiceArguments {
     #[arg(long)]
     calm: bool,
     /// A fault that is planted into the engine (`saki_base::planted`).
-    #[arg(long)]
-    fault: Option<String>,
+    #[arg(long, value_parser = fault)]
+    fault: Option<Fault>,
 }
 
 impl ChoiceArguments {
@@ -137,12 +147,16 @@ impl ChoiceArguments {
         let kind = |name: &String| Kind::named(name).ok_or_else(|| format!("{name:?} is no kind of step"));
         let only = self.only.iter().map(kind).collect::<Result<_, _>>()?;
         let never = self.never.iter().map(kind).collect::<Result<_, _>>()?;
-        let fault = match &self.fault {
-            Some(name) => Fault::named(name).ok_or_else(|| format!("{name:?} is no fault"))?,
-            None => Fault::None,
-        };
+        let fault = self.fault.unwrap_or(Fault::None);
         Ok(Choices { without, only, never, steps: self.steps, is_calm: self.calm, fault })
     }
+}
+
+fn fault(name: &str) -> Result<Fault, String> {
+    Fault::named(name).ok_or_else(|| {
+        let known: Vec<_> = Fault::ALL.iter().map(|(_, name)| *name).collect();
+        format!("no such fault; there are {}", known.join(", "))
+    })
 }
 
 fn main() -> ExitCode {
@@ -164,34 +178,33 @@ fn main() -> ExitCode {
 fn start(command: Command) -> Result<bool, String> {
     match command {
         Command::Run { seed, choices, trace } => Ok(run_here(seed, &choices.choices()?, trace)),
-        Command::Seeds { first, count, jobs, twice, choices } => {
-            let seeds = (first..first + count).map(|seed| (seed, choices.choices()));
-            let seeds =
-                seeds.map(|(seed, choices)| choices.map(|choices| (seed, choices))).collect::<Result<_, _>>()?;
-            Seeds { seeds, jobs, is_twice: twice }.run()
+        Command::Seeds { range, twice, choices } => {
+            let choices = choices.choices()?;
+            let seeds = range.seeds(SEEDS).map(|seed| (seed, choices.clone())).collect();
+            Seeds { seeds, jobs: range.jobs, is_twice: twice }.run()
         }
-        Command::Pairs { first, count, jobs } => {
-            let kinds: Vec<Kind> = Kind::ALL.iter().map(|(kind, ..)| *kind).collect();
-            let mut seeds = Vec::new();
-            for (index, one) in kinds.iter().enumerate() {
-                for other in &kinds[index..] {
-                    let only = vec![*one, *other, Kind::Insert];
-                    let choices = Choices { only, steps: Some(6), is_calm: true, ..Choices::default() };
-                    seeds.extend((0..count).map(|seed| (first + seed, choices.clone())));
-                }
-            }
-            Seeds { seeds, jobs, is_twice: false }.run()
-        }
-        Command::Prove { first, count, jobs, faults } => {
-            let known = faults.iter().map(|name| Fault::named(name).ok_or_else(|| format!("{name:?} is no fault")));
-            let faults = match faults.is_empty() {
-                true => Fault::ALL.iter().map(|(fault, _)| *fault).collect(),
-                false => known.collect::<Result<Vec<_>, _>>()?,
-            };
-            children::prove(&faults, first..first + count, jobs)
+        Command::Pairs { range } => Seeds { seeds: pairs(range.seeds(1)), jobs: range.jobs, is_twice: false }.run(),
+        Command::Prove { range, faults } => {
+            let all = || Fault::ALL.iter().map(|(fault, _)| *fault).collect();
+            let faults = if faults.is_empty() { all() } else { faults };
+            children::prove(&faults, range.seeds(SEEDS), range.jobs)
         }
         Command::Shrink { seed, choices } => shrink(seed, &choices.choices()?),
     }
+}
+
+/// Seeds for every pair of kinds, short and calm, with rows that they meet at.
+fn pairs(seeds: Range<u64>) -> Vec<(u64, Choices)> {
+    let kinds: Vec<Kind> = Kind::ALL.iter().map(|(kind, ..)| *kind).collect();
+    let mut all = Vec::new();
+    for (index, one) in kinds.iter().enumerate() {
+        for other in &kinds[index..] {
+            let only = vec![*one, *other, Kind::Insert];
+            let choices = Choices { only, steps: Some(6), is_calm: true, ..Choices::default() };
+            all.extend(seeds.clone().map(|seed| (seed, choices.clone())));
+        }
+    }
+    all
 }
 
 fn run_here(seed: u64, choices: &Choices, trace: bool) -> bool {

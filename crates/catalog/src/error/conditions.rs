@@ -1,5 +1,7 @@
 //! The PostgreSQL conditions of what kernels report: they say it in words only.
 
+use std::fmt;
+
 use arrow_schema::ArrowError;
 
 use super::SqlError;
@@ -46,6 +48,13 @@ pub(super) fn of_arrow(error: &ArrowError) -> Option<&'static str> {
 pub fn data_error(message: String) -> SqlError {
     let code = first(&message, VALUES);
     SqlError { code, ..SqlError::data(message) }
+}
+
+/// The server's memory is in use.
+pub(super) fn out_of_memory(reason: impl fmt::Display) -> SqlError {
+    SqlError::invalid(format!("out of memory: {reason}"))
+        .code("53200")
+        .hint("let the statement make or change less, or give saki serve more --memory")
 }
 
 /// Digits that cannot be read are too many.

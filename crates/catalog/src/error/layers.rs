@@ -11,6 +11,7 @@ use saki_tree::TreeError;
 use saki_vector::VectorError;
 use saki_volume::VolumeError;
 
+use super::conditions::out_of_memory;
 use super::{SqlError, data_error};
 
 impl From<KeyError> for SqlError {
@@ -21,9 +22,7 @@ impl From<KeyError> for SqlError {
 
 impl From<Exhausted> for SqlError {
     fn from(error: Exhausted) -> Self {
-        Self::invalid(format!("out of memory: {error}"))
-            .code("53200")
-            .hint("let the statement make or change less, or give saki serve more --memory")
+        out_of_memory(error)
     }
 }
 

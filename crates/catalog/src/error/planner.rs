@@ -3,7 +3,7 @@
 use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
 
-use super::conditions::{Signs, VALUES, clean, first, of_arrow};
+use super::conditions::{Signs, VALUES, clean, first, of_arrow, out_of_memory};
 use super::{ErrorKind, Position, SqlError};
 
 const PLANNING: Signs = &[
@@ -74,9 +74,7 @@ impl From<DataFusionError> for SqlError {
         }
         if let DataFusionError::ResourcesExhausted(reason) = root {
             if reason.contains(saki_base::memory::OF_THE_SERVER) {
-                return Self::invalid(format!("out of memory: {}", clean(reason)))
-                    .code("53200")
-                    .hint("let the statement make or change less, or give saki serve more --memory");
+                return out_of_memory(clean(reason));
             }
             return Self::invalid(format!("the query needs more memory than saki.query_memory: {}", clean(reason)))
                 .code("53200")

@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::ast::{self, Expr, visit_expressions};
 
 use crate::context::StatementContext;
 use crate::demands::Demands;
+use crate::planner::logical_plan;
 use saki_catalog::{Catalog, ObjectId, Result, SqlError, Table};
-use saki_postgres::dialect;
 use saki_postgres::statement::{has_subquery, name_of, parse};
 
 /// Refuses what a query of this text would read and the role may not; of the target, what it does not name is not
@@ -20,7 +20,7 @@ pub async fn expect_readable(cx: &StatementContext<'_>, target: Option<ObjectId>
     let statement = parse(sql)?.pop().ok_or_else(|| SqlError::internal("a probe of nothing"))?;
     let env = Arc::new(cx.env().await?);
     let Some(asking) = &env.asking else { return Ok(()) };
-    let plan = cx.planner.analyze_in(&env, async |state| dialect::plan(state, statement).await).await?;
+    let plan = cx.planner.analyze_in(&env, async |state| logical_plan(state, statement).await).await?;
     Demands::of(&plan, &env.snapshot.catalog, target).check(asking)
 }
 

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -96,9 +96,8 @@ impl ScalarUDFImpl for Bounded {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let are_scalars = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if are_scalars { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let arrays = args.args.iter().map(weighable).collect::<Result<Vec<_>>>()?;
         let (largest, all) = (self.weigh)(&arrays, rows);
-        drop(arrays);
         if largest > VALUE_BYTES_MAX {
             let message = format!("requested length too large: {largest} bytes of a value");
             return Err(SqlError::data(message).code("54000").into());
@@ -112,22 +111,39 @@ impl ScalarUDFImpl for Bounded {
     }
 }
 
-/// Length of a row's text in bytes.
-fn length(texts: &ArrayRef, row: usize) -> usize {
-    match texts.data_type() {
-        _ if texts.is_null(row) => 0,
-        DataType::Utf8 => texts.as_string::<i32>().value_length(row) as usize,
-        DataType::LargeUtf8 => texts.as_string::<i64>().value_length(row) as usize,
-        DataType::Utf8View => texts.as_string_view().value(row).len(),
-        _ => 0,
+/// An argument's values; of a constant only one, which stands for every row: spread over them it may be larger than
+/// there is memory.
+fn weighable(argument: &ColumnarValue) -> Result<ArrayRef> {
+    match argument {
+        ColumnarValue::Array(values) => Ok(Arc::clone(values)),
+        ColumnarValue::Scalar(value) => value.to_array(),
     }
 }
 
-fn count(counts: &ArrayRef, row: usize) -> usize {
-    match counts.as_primitive_opt::<Int64Type>() {
-        Some(counts) if !counts.is_null(row) => usize::try_from(counts.value(row)).unwrap_or(0),
-        _ => 0,
+/// Where a row's value lies, if it has one.
+fn place(values: &ArrayRef, row: usize) -> Option<usize> {
+    let place = row.min(values.len().checked_sub(1)?);
+    (!values.is_null(place)).then_some(place)
+}
+
+fn text(texts: &ArrayRef, row: usize) -> Option<&str> {
+    let place = place(texts, row)?;
+    match texts.data_type() {
+        DataType::Utf8 => Some(texts.as_string::<i32>().value(place)),
+        DataType::LargeUtf8 => Some(texts.as_string::<i64>().value(place)),
+        DataType::Utf8View => Some(texts.as_string_view().value(place)),
+        _ => None,
     }
+}
+
+/// Length of a row's text in bytes.
+fn length(texts: &ArrayRef, row: usize) -> usize {
+    text(texts, row).map_or(0, str::len)
+}
+
+fn count(counts: &ArrayRef, row: usize) -> usize {
+    let count = counts.as_primitive_opt::<Int64Type>().zip(place(counts, row));
+    count.map_or(0, |(counts, place)| usize::try_from(counts.value(place)).unwrap_or(0))
 }
 
 fn sums(rows: usize, of_row: impl Fn(usize) -> usize) -> (usize, usize) {
@@ -144,22 +160,61 @@ fn of_pad(args: &[ArrayRef], rows: usize) -> (usize, usize) {
     sums(rows, |row| count(counts, row))
 }
 
-/// As if the text were nothing but what is replaced.
+/// Weighed as if the text were nothing but what is replaced; only if that is much, what is replaced is counted.
 fn of_replace(args: &[ArrayRef], rows: usize) -> (usize, usize) {
     let [texts, from, to, ..] = args else { return (0, 0) };
-    let bytes = |row| {
+    let at_most = |row| {
         let (text, from, to) = (length(texts, row), length(from, row), length(to, row));
         if from == 0 || to <= from { text } else { (text / from).saturating_mul(to).saturating_add(text) }
     };
-    let (largest, all) = sums(rows, bytes);
-    if all <= SMALL_BYTES { (largest, all) } else { sums(rows, |row| exact(args, row).unwrap_or_else(|| bytes(row))) }
+    let exactly = |row| match (text(texts, row), text(from, row), text(to, row)) {
+        (Some(text), Some(from), Some(to)) => {
+            text.len() + text.matches(from).count().saturating_mul(to.len().saturating_sub(from.len()))
+        }
+        _ => 0,
+    };
+    let (largest, all) = sums(rows, at_most);
+    if all <= SMALL_BYTES { (largest, all) } else { sums(rows, exactly) }
 }
 
-fn exact(args: &[ArrayRef], row: usize) -> Option<usize> {
-    let text = |index: usize| match ScalarValue::try_from_array(&args[index], row) {
-        Ok(ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text)) => text,
-        _ => None,
-    };
-    let (text, from, to) = (text(0)?, text(1)?, text(2)?);
-    Some(text.len() + text.matches(&from).count().saturating_mul(to.len().saturating_sub(from.len())))
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int64Array, StringArray, StringViewArray};
+    use datafusion::common::ScalarValue;
+
+    use super::*;
+
+    fn constant(value: ScalarValue) -> ArrayRef {
+        weighable(&ColumnarValue::Scalar(value)).unwrap()
+    }
+
+    fn texts(values: &[Option<&str>]) -> ArrayRef {
+        Arc::new(StringArray::from(values.to_vec()))
+    }
+
+    #[test]
+    fn a_constant_weighs_as_much_as_its_value_in_every_row_and_is_held_once() {
+        let once = constant(ScalarValue::Utf8(Some("abc".into())));
+        let spread = texts(&[Some("abc"); 4]);
+        let counts: ArrayRef = Arc::new(Int64Array::from(vec![Some(2), None, Some(-1), Some(5)]));
+        assert_eq!(once.len(), 1);
+        assert_eq!(of_repeat(&[once, Arc::clone(&counts)], 4), (15, 21));
+        assert_eq!(of_repeat(&[spread, counts], 4), (15, 21));
+    }
+
+    #[test]
+    fn what_is_replaced_is_counted_where_it_may_be_much() {
+        let long = "ab".repeat(SMALL_BYTES);
+        let rows = texts(&[Some(&long), Some("b"), None]);
+        let [from, to] = ["b", "xyz"].map(|text| constant(ScalarValue::Utf8(Some(text.into()))));
+        assert_eq!(of_replace(&[rows, from, to], 3), (4 * SMALL_BYTES, 4 * SMALL_BYTES + 3));
+    }
+
+    #[test]
+    fn texts_are_read_in_each_of_their_forms_and_no_rows_are_nothing() {
+        let views: ArrayRef = Arc::new(StringViewArray::from(vec![Some("four"), None]));
+        assert_eq!((length(&views, 0), length(&views, 1)), (4, 0));
+        assert_eq!(length(&constant(ScalarValue::LargeUtf8(Some("xy".into()))), 7), 2);
+        assert_eq!(length(&texts(&[]), 0), 0);
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of transactions: whoever asks says what is read ([`QueryEnv`]), and answers for it.
 
+mod apart;
 mod bounded;
 mod described;
 mod names;
@@ -19,6 +20,7 @@ use datafusion::sql::sqlparser::ast;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
+use self::apart::apart;
 pub use self::described::Described;
 pub use self::names::PublicSchema;
 use self::names::SakiCatalog;
@@ -170,7 +172,7 @@ impl Planner {
         let statement = Statement::Statement(Box::new(query.clone()));
         let mut known = None;
         let planned = self.plan_in(env, async |state| {
-            let logical = dialect::plan(state, statement).await?;
+            let logical = logical_plan(state, statement).await?;
             self.note(query, &logical, env);
             known = Some((plan_cache::is_repeatable(&logical), Described::of(&logical)));
             Ok(logical)
@@ -209,12 +211,15 @@ impl Planner {
     ) -> Result<(Untracked, Arc<TaskContext>)> {
         self.analyze_in(env, async |state| {
             let logical = logical(state).await?;
-            if let Some(asking) = &env.asking {
-                Demands::of(&logical, &env.snapshot.catalog, None).check(asking)?;
-            }
-            let logical = nested_loops(logical, state, &pg_catalog::SYSTEM_SCHEMAS)?;
-            refuse_changes(&logical)?;
-            Ok((physical_plan(state, &logical, env).await?, self.task_context(&env.settings)?))
+            let plan = apart(dialect::is_large(&logical), async {
+                if let Some(asking) = &env.asking {
+                    Demands::of(&logical, &env.snapshot.catalog, None).check(asking)?;
+                }
+                let logical = nested_loops(logical, state, &pg_catalog::SYSTEM_SCHEMAS)?;
+                refuse_changes(&logical)?;
+                physical_plan(state, &logical, env).await
+            });
+            Ok((plan.await?, self.task_context(&env.settings)?))
         })
         .await
     }
@@ -236,6 +241,14 @@ impl Planner {
         self.names.leave();
         made
     }
+}
+
+/// The logical plan of a statement with names as `state` has them.
+///
+/// # Errors
+/// As [`dialect::plan`].
+pub async fn logical_plan(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
+    apart(dialect::is_long(&statement), dialect::plan(state, statement)).await
 }
 
 /// Changes never go through the query planner.

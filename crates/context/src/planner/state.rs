@@ -13,8 +13,8 @@ use datafusion::prelude::SessionConfig;
 use super::bounded;
 use saki_base::memory::Pool;
 use saki_plan::{
-    ImpliedConditions, IndexJoinRule, MergeFilters, ModestTops, NativeRule, OrderedPlanner, PushFilters, Settings,
-    YieldingJoins,
+    ImpliedConditions, IndexJoinRule, MergeFilters, ModestTops, NarrowBatches, NativeRule, OrderedPlanner, PushFilters,
+    Settings, YieldingJoins,
 };
 use saki_postgres::{Operators, dialect, pg_catalog};
 
@@ -52,6 +52,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     // Before rows are distributed over partitions for operators that need it.
     let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
     rules.insert(before, Arc::new(NativeRule));
+    rules.insert(before, Arc::new(NarrowBatches));
     rules.push(Arc::new(MergeFilters));
     rules.push(Arc::new(ModestTops));
     rules.push(Arc::new(YieldingJoins));

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast;
 
 pub use self::explain::{explain, explained};
 use crate::context::StatementContext;
-use crate::planner::Planned;
+use crate::planner::{Planned, logical_plan};
 use crate::statement::StatementResult;
 use saki_catalog::Result;
 use saki_plan::execution::memory;
@@ -67,6 +67,6 @@ async fn start(
 async fn spilling(cx: &StatementContext<'_>, query: ast::Statement) -> Result<SendableRecordBatchStream> {
     let statement = Statement::Statement(Box::new(query));
     let env = cx.env().await?.with_operators(saki_plan::Operators::Spilling)?;
-    let (plan, context) = cx.plan_with(&env, async |state| dialect::plan(state, statement).await).await?;
+    let (plan, context) = cx.plan_with(&env, async |state| logical_plan(state, statement).await).await?;
     Ok(cx.transactions.once_durable(plan.stream(context)?, Arc::clone(&env.view)))
 }

@@ -4,13 +4,14 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use parking_lot::Mutex;
 use saki_mvcc::{Holder, Receipt, Transaction};
 
 use super::level::Level;
 use super::state::Transactions;
 use crate::database::Database;
+use crate::weight::shown_bytes;
 use saki_base::memory::{Pool, Reservation};
 use saki_catalog::{Result, SqlError, Table};
 use saki_plan::{QueryEnv, Reads, StandIns, Tracked, TrackedView, Untracked};
@@ -59,12 +60,7 @@ impl Waiting {
     /// # Errors
     /// 53200 if there is not enough for them.
     pub fn add(&self, rows: &RecordBatch) -> Result<()> {
-        // Of a slice, what it shows: batches may share what they lie in.
-        let bytes = |array: &ArrayRef| {
-            array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
-        };
-        let bytes: usize = rows.columns().iter().map(bytes).sum();
-        Ok(self.0.lock().grow(bytes.saturating_mul(Self::COPIES))?)
+        Ok(self.0.lock().grow(shown_bytes(rows).saturating_mul(Self::COPIES))?)
     }
 
     fn into_inner(self) -> Reservation {

@@ -269,9 +269,8 @@ impl Cursor {
     fn page(&self, batch: RecordBatch) -> Result<Page> {
         let batch = as_described(batch, &self.described)?;
         let columns = columns(&batch, self.described.fields(), &self.formats, &self.style)?;
-        let bytes = |array: &arrow_array::ArrayRef| array.to_data().get_slice_memory_size().unwrap_or(0);
         // The batch, and its rows as they are sent.
-        let held = match 2 * batch.columns().iter().map(bytes).sum::<usize>() {
+        let held = match 2 * saki_sql::shown_bytes(&batch) {
             ..=SMALL_BYTES => None,
             much => Some(self.memory.reserve(much).map_err(saki_sql::SqlError::from)?),
         };

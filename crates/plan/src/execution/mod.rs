@@ -2,6 +2,7 @@
 //! when it lets go of its thread.
 
 pub mod memory;
+pub mod narrow;
 pub mod progress;
 pub mod tops;
 pub mod tracked;

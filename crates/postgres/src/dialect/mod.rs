@@ -37,6 +37,7 @@ pub use self::condition::condition;
 use self::functions::{arithmetic, bytes, domains, to_char};
 pub use self::operators::Operators;
 use self::query::{emptiness, having, joins, order, quantified, rows, sets, twins, values, windows};
+pub use self::size::{is_large, is_long};
 use crate::column_names::Columns;
 pub use crate::column_names::{called, shown, unmarked, with_shown_names};
 use crate::pg_catalog;

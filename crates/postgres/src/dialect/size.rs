@@ -5,15 +5,19 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, Select, Statement, Visit, Visitor};
+use datafusion::sql::parser;
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Select, Statement, Visit, Visitor, visit_expressions};
 
 use crate::statement::name_of;
 use saki_catalog::{Result, SqlError};
 
 /// Nodes of a plan at most, each counted as often as it runs.
 const NODES_MAX: u64 = 50_000;
+
+/// Nodes of a statement or a plan that is planned in a moment: some milliseconds.
+const MOMENT_NODES: u64 = 500;
 
 /// Nodes that a SELECT makes beside its relations, at least: its values, and what brings it together with others.
 const NODES_OF_SELECT: u64 = 2;
@@ -24,7 +28,7 @@ const NODES_OF_SELECT: u64 = 2;
 /// # Errors
 /// 54001 if a statement's queries make too many nodes.
 pub fn refuse_doubled(statement: &Statement) -> Result<()> {
-    match statement.visit(&mut Repeated::default()) {
+    match statement.visit(&mut Repeated::up_to(NODES_MAX)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(too_large()),
     }
@@ -36,6 +40,31 @@ pub fn refuse_large(plan: &LogicalPlan) -> Result<()> {
     if nodes(plan, &mut HashMap::new()) <= NODES_MAX { Ok(()) } else { Err(too_large()) }
 }
 
+/// Whether a statement takes more than a moment to plan.
+pub fn is_long(statement: &parser::Statement) -> bool {
+    let parser::Statement::Statement(statement) = statement else { return false };
+    let mut left = MOMENT_NODES;
+    let visited = visit_expressions(statement.as_ref(), |_| {
+        left -= 1;
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    visited.is_break() || statement.visit(&mut Repeated::up_to(MOMENT_NODES)).is_break()
+}
+
+/// Whether a plan takes more than a moment to optimise.
+pub fn is_large(plan: &LogicalPlan) -> bool {
+    let mut left = MOMENT_NODES;
+    let mut count = |nodes| {
+        left = left.saturating_sub(nodes);
+        if left == 0 { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue }
+    };
+    let walked = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| expr.apply(|_| Ok(count(1))))?;
+        Ok(count(1))
+    });
+    left == 0 || walked.is_err()
+}
+
 fn too_large() -> SqlError {
     SqlError::invalid(format!("the statement's plan has more than {NODES_MAX} nodes"))
         .code("54001")
@@ -43,8 +72,8 @@ fn too_large() -> SqlError {
 }
 
 /// Counts queries and relations; a name of WITH as often as it is used.
-#[derive(Default)]
 struct Repeated {
+    nodes_max: u64,
     open: Vec<OpenQuery>,
     /// Which names the queries of WITH give, by where they lie.
     names: HashMap<*const Query, String>,
@@ -59,10 +88,14 @@ struct OpenQuery {
 }
 
 impl Repeated {
+    fn up_to(nodes_max: u64) -> Self {
+        Self { nodes_max, open: Vec::new(), names: HashMap::new() }
+    }
+
     fn add(&mut self, nodes: u64) -> ControlFlow<()> {
         let Some(query) = self.open.last_mut() else { return ControlFlow::Continue(()) };
         query.nodes = query.nodes.saturating_add(nodes);
-        if query.nodes <= NODES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if query.nodes <= self.nodes_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 }
 
@@ -161,8 +194,18 @@ mod tests {
         let used = format!("WITH a AS (SELECT 1 AS n) {many}");
         assert!(refuse_doubled(&crate::fixture::parsed(&used)).is_ok(), "it is only long");
         let inner = "WITH a AS (SELECT 1 AS n) SELECT * FROM (WITH a AS (SELECT * FROM a, a b) SELECT n FROM a) q, a";
-        let mut counted = Repeated::default();
+        let mut counted = Repeated::up_to(NODES_MAX);
         assert!(crate::fixture::parsed(inner).visit(&mut counted).is_continue());
+    }
+
+    #[test]
+    fn what_takes_more_than_a_moment_is_known_before_it_is_planned() {
+        let long = |sql: &str| is_long(&parser::Statement::Statement(Box::new(crate::fixture::parsed(sql))));
+        assert!(!long("SELECT a + 1 FROM t WHERE b IN (1, 2, 3)"));
+        let terms = (0..600).map(|n| n.to_string()).collect::<Vec<_>>().join(" + ");
+        assert!(long(&format!("SELECT {terms}")));
+        assert!(is_long(&parser::Statement::Statement(Box::new(doubled_text(10)))));
+        assert!(!is_large(&doubled(2)) && is_large(&doubled(10)));
     }
 
     #[test]

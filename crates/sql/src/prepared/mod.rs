@@ -33,7 +33,7 @@ use self::stated_types::stated_types;
 use crate::fast::FastPlan;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::StatementContext;
-use saki_context::planner::Described;
+use saki_context::planner::{Described, logical_plan};
 use saki_context::statement::{Found, Parsed, parse, shown_name};
 use saki_postgres::dialect;
 
@@ -168,7 +168,7 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
 async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {
     let Parsed(statement) = query;
     cx.analyze(async |state| {
-        let plan = dialect::plan(state, statement).await?;
+        let plan = logical_plan(state, statement).await?;
         Ok(plan.get_parameter_types()?)
     })
     .await
@@ -200,7 +200,7 @@ async fn schema_of(cx: &StatementContext<'_>, parsed: &Parsed, parameters: &[Dat
     let nulls = parameters.iter().map(ScalarValue::try_from).collect::<Result<Vec<_>, _>>()?;
     let Parsed(statement) = bind_typed(&query, &nulls)?;
     let schema = cx.analyze(async |state| {
-        let plan = dialect::plan(state, statement).await?;
+        let plan = logical_plan(state, statement).await?;
         let described = Described::of(&plan);
         Ok(described.apply(&dialect::result_schema(state, plan)))
     });

@@ -82,6 +82,31 @@ async fn others_see_a_change_when_it_is_committed() {
     check(&database);
 }
 
+/// Outside of a block as well: rows that were never merged go with their table, and do not come into its successor.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_dropped_takes_its_rows_along() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = create(directory.path());
+    {
+        let one = Session::new(&database);
+        for round in 0..3 {
+            run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int); CREATE INDEX t_v ON t (v)").await;
+            let rows = "INSERT INTO t SELECT i, i FROM generate_series(1, 50) AS s (i)";
+            run(&one, &format!("{rows}; UPDATE t SET v = {round} WHERE id < 10")).await;
+            run(&one, "DROP TABLE t").await;
+            check(&database);
+        }
+        run(&one, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (100)").await;
+    }
+    drop(database);
+    database = Database::open(directory.path().join("database"), options()).unwrap();
+    assert_eq!(number(&Session::new(&database), "SELECT sum(id) FROM t").await, 100);
+    check(&database);
+    Session::new(&database).execute("CHECKPOINT").await.unwrap();
+    assert_eq!(number(&Session::new(&database), "SELECT sum(id) FROM t").await, 100);
+    check(&database);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_goes_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();

@@ -93,6 +93,72 @@ async fn lock_table_is_held_until_the_end_of_the_block_or_a_savepoint() {
     assert_eq!(number(&one, "SELECT count(*) FROM t").await, 3);
 }
 
+/// Holds the database's only writer, from when it gets it until it is let go.
+struct HeldWriter {
+    letting_go: std::sync::mpsc::Sender<()>,
+    holds: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl HeldWriter {
+    fn queue(database: &Arc<Database>) -> Self {
+        let (letting_go, told) = std::sync::mpsc::channel();
+        let (database, holds) = (Arc::clone(database), Arc::new(AtomicBool::new(false)));
+        let has = Arc::clone(&holds);
+        let hold = move || {
+            let wait = |_: &mut saki_store::Writer<'_>| {
+                has.store(true, Ordering::SeqCst);
+                Ok(told.recv().unwrap())
+            };
+            database.store().write(wait).unwrap();
+        };
+        Self { letting_go, holds, thread: std::thread::spawn(hold) }
+    }
+
+    async fn holds(&self) {
+        while !self.holds.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn let_go(self) {
+        self.letting_go.send(()).unwrap();
+        self.thread.join().unwrap();
+    }
+}
+
+/// A name that comes to mean something between the locks of a statement and its turn to write: DROP INDEX IF EXISTS
+/// finds no index, and so no table to lock; when it may write, there is one, and rows have come into its table.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_does_not_replace_a_table_that_it_found_only_after_its_locks() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = create(directory.path());
+    {
+        let [maker, dropper, writer] = [(); 3].map(|()| Session::new(&database));
+        run(&maker, "CREATE TABLE t (id int PRIMARY KEY, v int); CREATE TABLE o (id int PRIMARY KEY)").await;
+        run(&maker, "INSERT INTO o VALUES (1)").await;
+        let first = HeldWriter::queue(&database);
+        first.holds().await;
+        let mut making = maker.execute("CREATE INDEX t_v ON t (v)");
+        assert!(waits(&mut making).await);
+        let second = HeldWriter::queue(&database);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let mut dropping = dropper.execute("DROP INDEX IF EXISTS t_v");
+        assert!(waits(&mut dropping).await);
+        first.let_go();
+        making.await.unwrap();
+        second.holds().await;
+        run(&writer, "INSERT INTO t VALUES (1, 7)").await;
+        second.let_go();
+        dropping.await.unwrap();
+        assert_eq!(number(&writer, "SELECT count(*) FROM t WHERE v = 7").await, 1);
+        assert_eq!(number(&writer, "SELECT count(*) FROM pg_class WHERE relname = 't_v'").await, 0);
+    }
+    drop(database);
+    database = Database::open(directory.path().join("database"), options()).unwrap();
+    assert_eq!(number(&Session::new(&database), "SELECT count(*) FROM t WHERE v = 7").await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn circles_of_rows_and_tables_end_with_an_error_of_one() {
     let directory = tempfile::tempdir().unwrap();

@@ -43,6 +43,13 @@ struct Shelf {
     role: Role,
 }
 
+impl Shelf {
+    /// Whether new chunks may lie here.
+    fn takes_homes(&self) -> bool {
+        self.role.homes && !self.role.draining
+    }
+}
+
 /// What chunks are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content {
@@ -158,8 +165,7 @@ impl Space {
 
     /// Whether new chunks may lie on a device, and open ones be written on.
     pub fn takes_homes(&self, number: DeviceId) -> bool {
-        let shelf = self.shelves.get(usize::from(number.0)).and_then(Option::as_ref);
-        shelf.is_some_and(|shelf| shelf.role.homes && !shelf.role.draining)
+        self.shelves.get(usize::from(number.0)).and_then(Option::as_ref).is_some_and(Shelf::takes_homes)
     }
 
     /// Whether a content may lie on a device: anything anywhere, if the device where it belongs takes nothing.
@@ -169,7 +175,7 @@ impl Space {
 
     /// The first device with superblocks and journal that takes homes. By its path the database is opened.
     fn metadata_home(&self) -> Option<DeviceId> {
-        let takes = |shelf: &Shelf| shelf.role.metadata && shelf.role.homes && !shelf.role.draining;
+        let takes = |shelf: &Shelf| shelf.role.metadata && shelf.takes_homes();
         let found = self.shelves.iter().position(|shelf| shelf.as_ref().is_some_and(takes));
         found.map(|place| DeviceId(place as u16))
     }
@@ -197,8 +203,7 @@ impl Space {
             .filter_map(|number| {
                 let is_second_choice = !self.suits(number, content);
                 let shelf = self.shelf(number)?;
-                let takes = shelf.role.homes && !shelf.role.draining;
-                takes.then(|| (is_second_choice, shelf.slots.used(), number))
+                shelf.takes_homes().then(|| (is_second_choice, shelf.slots.used(), number))
             })
             .collect();
         order.sort_unstable();

@@ -1,5 +1,6 @@
 //! One promise each: devices that are missing, wrong, doubled, foreign or too small; draining and removing; copies.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,26 @@ fn chunks_are_spread_over_the_devices_and_found_again() {
         fleet.check(&model, &volume);
     }
     assert!(matches!(fleet.open_without(2, &[]), Err(VolumeError::NotADatabase { .. })));
+}
+
+#[test]
+fn what_finds_the_rest_lies_on_the_first_device_until_that_is_drained() {
+    let (fleet, volume, mut model) = filled(16, 3);
+    let homes = |volume: &Arc<Volume>, model: &mut Model, seed: u64| {
+        let before: Vec<_> = model.pages.keys().copied().collect();
+        let publication = volume.begin();
+        let mut writer = publication.metadata_writer();
+        model.append(&mut writer, &mut Random::new(seed), volume.page_size(), 128 * 4);
+        writer.finish().expect("finished");
+        publication.commit(b"root").expect("committed");
+        let added = model.pages.iter().filter(|(key, _)| !before.contains(key));
+        added.map(|(_, page)| volume.locate(page.address).expect("mapped").device).collect::<BTreeSet<_>>()
+    };
+    assert!(volume.devices()[0].slots.homes > 0);
+    assert_eq!(homes(&volume, &mut model, 1), BTreeSet::from([DeviceId(0)]), "though others are emptier");
+    volume.drain_device(DeviceId(0)).expect("drained");
+    assert_eq!(homes(&volume, &mut model, 2), BTreeSet::from([DeviceId(1)]), "the other with superblocks");
+    fleet.check(&model, &volume);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use futures::StreamExt;
 use saki_catalog::{Collector, ColumnReader, Result, Table, TableStatistics};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
+use saki_context::planner::logical_plan;
 use saki_context::statement::StatementResult;
-use saki_postgres::dialect;
 use saki_postgres::statement::{object_name, parse_query, quoted};
 use saki_store::locks::{LockMode, Policy};
 
@@ -29,7 +29,7 @@ pub async fn analyze(cx: &StatementContext<'_>, analyze: &ast::Analyze) -> Resul
             quoted(&name)
         ))?)));
         let env = Arc::new(cx.own_env().await?);
-        let planned = cx.plan_with(&env, async |state| dialect::plan(state, statement).await).await?;
+        let planned = cx.plan_with(&env, async |state| logical_plan(state, statement).await).await?;
         let mut stream = planned.0.stream(planned.1)?;
         let mut collector = Collector::new(&table);
         while let Some(batch) = stream.next().await {

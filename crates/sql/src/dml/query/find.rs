@@ -14,8 +14,8 @@ use datafusion::sql::sqlparser::ast::{
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
+use saki_context::planner::logical_plan;
 use saki_plan::QueryEnv;
-use saki_postgres::dialect;
 use saki_postgres::statement::{name_of, object_name, parse_query};
 
 /// The target of an UPDATE or DELETE.
@@ -131,7 +131,7 @@ pub fn stand_in(batch: RecordBatch) -> Result<Arc<dyn TableProvider>> {
 /// How many columns a query gives.
 pub async fn width_of(cx: &StatementContext<'_>, env: &Arc<QueryEnv>, query: &Query) -> Result<usize> {
     let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query.clone()))));
-    let (plan, _) = cx.planner.plan_in(env, async |state| dialect::plan(state, statement).await).await?;
+    let (plan, _) = cx.planner.plan_in(env, async |state| logical_plan(state, statement).await).await?;
     Ok(plan.schema().fields().len())
 }
 
