@@ -1,17 +1,17 @@
 //! What a session has set: for good, until its transaction ends, or until it is taken back.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use saki_catalog::{Catalog, Result, Role, SqlError};
 
 use crate::accept::{accept, check_context};
 use crate::definition::{Definition, Kind, all, find};
-use crate::effective::Effective;
 use crate::path::SearchPath;
 use crate::roles::{self, Acting, SessionRoles};
+use crate::state::State;
 use crate::units;
 
 /// Parameters that somebody else knows: all names that begin as [`Self::prefix`] says.
@@ -48,20 +48,6 @@ impl Origin {
     }
 }
 
-type Values = BTreeMap<String, String>;
-
-/// All values of a session at some time, by lower-case names, where they differ from the defaults.
-#[derive(Clone, Default, Debug)]
-pub struct State {
-    /// What the session began with and goes back to.
-    initial: Values,
-    session: Values,
-    /// Until the transaction ends.
-    local: Values,
-    acting: Acting,
-    pub effective: Effective,
-}
-
 /// How the open transaction differs from what the next would be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TransactionModes {
@@ -84,34 +70,6 @@ pub struct Parameters {
     extension: Option<Box<dyn Extension>>,
     /// Who the roles are; without it there are those that every database has.
     catalog: OnceLock<Box<ShowCatalog>>,
-}
-
-impl State {
-    fn value(&self, name: &str) -> Option<&str> {
-        if let Some(told) = self.acting.value(name) {
-            return Some(told);
-        }
-        let found = [&self.local, &self.session, &self.initial].into_iter().find_map(|values| values.get(name));
-        found.map(String::as_str)
-    }
-
-    /// A value as it is kept; the default if nothing is set.
-    pub fn setting(&self, name: &str) -> Option<&str> {
-        self.value(&name.to_lowercase()).or_else(|| find(name).map(|definition| definition.default))
-    }
-
-    /// Whom the session acts for.
-    pub fn roles(&self) -> SessionRoles {
-        self.acting.roles()
-    }
-
-    fn of(&self, name: &'static str) -> &str {
-        self.value(name).or_else(|| find(name).map(|definition| definition.default)).unwrap_or_default()
-    }
-
-    fn derive(&mut self) {
-        self.effective = Effective::of(|name| self.of(name).to_owned());
-    }
 }
 
 impl Parameters {

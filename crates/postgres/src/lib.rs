@@ -33,8 +33,7 @@ pub mod view;
 
 pub use dialect::Operators;
 pub use pg_catalog::{
-    PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemCatalog, SystemSchema, SystemView,
-    SystemViews,
+    PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemCatalog, SystemSchema, SystemView, SystemViews,
 };
 pub use statement::RelationName;
 pub use statement::alter_table::{Action, AlterTable};

@@ -121,7 +121,8 @@ impl Catalog {
         match named.find(|id| *id != RoleId::PUBLIC && self.role(*id).is_none()) {
             None => Ok(()),
             Some(id) if older.role(id).is_some() => {
-                let message = format!("role {:?} cannot be dropped because some objects depend on it", older.role_name(id));
+                let message =
+                    format!("role {:?} cannot be dropped because some objects depend on it", older.role_name(id));
                 Err(SqlError::invalid(message).code("2BP01").detail("Another transaction has given them to it."))
             }
             Some(id) => Err(dropped(id)),

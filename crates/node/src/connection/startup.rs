@@ -111,7 +111,12 @@ fn begin(session: &Session, startup: &Startup, role: &Role, shared: &Shared) -> 
     for (name, value) in &role.settings {
         // Nobody is kept out by what was once said of the role.
         if let Err(error) = parameters.begin_with_allowed(name, value) {
-            tracing::warn!(role = role.name, parameter = name, message = error.message, "a setting of a role is refused");
+            tracing::warn!(
+                role = role.name,
+                parameter = name,
+                message = error.message,
+                "a setting of a role is refused"
+            );
         }
     }
     startup.settings.iter().try_for_each(|(name, value)| parameters.begin_with(name, value))

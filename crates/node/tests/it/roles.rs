@@ -40,7 +40,8 @@ async fn a_session_begins_as_its_role_and_its_client_say() {
     told.batch_execute("SET ROLE NONE").await.unwrap();
     told.batch_execute("DISCARD ALL").await.unwrap();
     assert_eq!(shown(&told, "SELECT current_user || ' ' || session_user").await, "readers bob");
-    for (options, expected) in [("-c role=outside", "42501"), ("-c role=nobody", "22023"), ("-c log_statement=all", "42501")]
+    for (options, expected) in
+        [("-c role=outside", "42501"), ("-c role=nobody", "22023"), ("-c log_statement=all", "42501")]
     {
         assert_eq!(code(connect(bob(&server).options(options)).await), expected, "{options}");
     }
@@ -48,7 +49,10 @@ async fn a_session_begins_as_its_role_and_its_client_say() {
     assert_eq!(code(connect(bob(&server).user("nobody")).await), "28P01");
     first.batch_execute("ALTER ROLE bob CONNECTION LIMIT 2").await.unwrap();
     assert_eq!(code(connect(&bob(&server)).await), "53300");
-    first.batch_execute("REVOKE CONNECT ON DATABASE test FROM PUBLIC; ALTER ROLE bob CONNECTION LIMIT -1").await.unwrap();
+    first
+        .batch_execute("REVOKE CONNECT ON DATABASE test FROM PUBLIC; ALTER ROLE bob CONNECTION LIMIT -1")
+        .await
+        .unwrap();
     assert_eq!(code(connect(&bob(&server)).await), "42501");
 }
 

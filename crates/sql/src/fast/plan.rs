@@ -1,7 +1,7 @@
 //! What a fast statement is compiled to.
 
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use arrow_schema::SchemaRef;
 use parking_lot::Mutex;

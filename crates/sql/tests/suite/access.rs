@@ -201,7 +201,10 @@ async fn a_sessions_role_is_part_of_its_transaction() {
     run(&ada, "RESET ROLE; SET LOCAL ROLE readers").await;
     assert_eq!(shown(&ada).await, "ada ada none");
     run(&one, "SET SESSION AUTHORIZATION ada; SET ROLE readers").await;
-    assert_eq!((shown(&one).await, text(&one, "SHOW is_superuser").await), ("readers ada readers".into(), "off".into()));
+    assert_eq!(
+        (shown(&one).await, text(&one, "SHOW is_superuser").await),
+        ("readers ada readers".into(), "off".into())
+    );
     run(&one, "RESET SESSION AUTHORIZATION").await;
     assert_eq!((shown(&one).await, text(&one, "SHOW is_superuser").await), ("saki saki none".into(), "on".into()));
     let begun = session_of(&database, "ada");

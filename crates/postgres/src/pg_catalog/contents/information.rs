@@ -6,13 +6,9 @@ use super::super::objects::{Attribute, Constraint, Detail, Relation, relation_oi
 use super::super::rows::{Cell, Rows};
 use super::super::types;
 use super::listings::definition;
+use super::roles::yes_or_no;
 use super::source::Source;
-use saki_catalog::{Catalog, RoleId, Sequence};
-
-/// The word of the standard for a truth.
-fn yes_or_no(yes: bool) -> Cell {
-    if yes { "YES" } else { "NO" }.into()
-}
+use saki_catalog::Sequence;
 
 pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     let objects = source.objects;
@@ -26,20 +22,11 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
                 rows.push([("role_name", role.name.as_str().into())]);
             }
         }),
-        "schemata" => {
-            let owner = |catalog: &Catalog, schema: &str| {
-                let object = catalog.schema_object(schema);
-                catalog.role_name(object.map_or(RoleId::OWNER, |object| catalog.owner(object)))
-            };
-            for namespace in &objects.namespaces {
-                let owner = source.system.with_catalog(|catalog| owner(catalog, &namespace.name));
-                rows.push([
-                    ("catalog_name", view.catalog.into()),
-                    ("schema_name", namespace.name.as_str().into()),
-                    ("schema_owner", owner.into()),
-                ]);
-            }
-        }
+        "schemata" => objects.namespaces.iter().for_each(|namespace| {
+            let of = ("catalog_name", view.catalog.into());
+            let owner = ("schema_owner", super::roles::schema_owner(source, &namespace.name).into());
+            rows.push([of, ("schema_name", namespace.name.as_str().into()), owner]);
+        }),
         "tables" => view.tables().for_each(|relation| view.table(relation, rows)),
         "columns" => view.tables().for_each(|relation| view.columns(relation, rows)),
         "views" => {
@@ -59,7 +46,7 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
             }
         }
         "sequences" => view.sequences(rows),
-        "table_privileges" => view.privileges(rows),
+        "table_privileges" => super::roles::table_privileges(source, view.catalog, view.tables(), rows),
         _ => {
             for constraint in &objects.constraints {
                 let Some(table) = objects.relation(constraint.table) else { continue };
@@ -162,25 +149,6 @@ impl<'s> View<'s> {
     fn is_identity(&self, table: u32, column: usize) -> bool {
         let table = self.source.objects.relation(relation_oid(table));
         table.and_then(|table| table.columns.get(column)).is_some_and(|column| column.extras.identity.is_some())
-    }
-
-    fn privileges(&self, rows: &mut Rows) {
-        let own = self.source.system.roles().current;
-        for relation in self.tables() {
-            let Some((object, kind)) = super::roles::object_of(self.source, relation) else { continue };
-            for (grantor, grantee, privilege, grantable) in super::roles::granted(self.source, own, object, kind) {
-                rows.push([
-                    ("grantor", grantor.into()),
-                    ("grantee", grantee.into()),
-                    ("table_catalog", self.catalog.into()),
-                    ("table_schema", relation.schema.as_str().into()),
-                    ("table_name", relation.name.as_str().into()),
-                    ("privilege_type", privilege.into()),
-                    ("is_grantable", yes_or_no(grantable)),
-                    ("with_hierarchy", yes_or_no(privilege == "SELECT")),
-                ]);
-            }
-        }
     }
 
     /// Adds what one of the views about constraints says of one.

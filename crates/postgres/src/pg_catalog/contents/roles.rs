@@ -21,6 +21,44 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     });
 }
 
+/// Whom a schema belongs to.
+pub fn schema_owner(source: &Source<'_>, schema: &str) -> String {
+    source.system.with_catalog(|catalog| {
+        let object = catalog.schema_object(schema);
+        catalog.role_name(object.map_or(RoleId::OWNER, |object| catalog.owner(object)))
+    })
+}
+
+/// What was granted on relations, as `information_schema` lists it.
+pub fn table_privileges<'r>(
+    source: &Source<'_>,
+    database: &str,
+    relations: impl Iterator<Item = &'r Relation>,
+    rows: &mut Rows,
+) {
+    let own = source.system.roles().current;
+    for relation in relations {
+        let Some((object, kind)) = object_of(source, relation) else { continue };
+        for (grantor, grantee, privilege, grantable) in granted(source, own, object, kind) {
+            rows.push([
+                ("grantor", grantor.into()),
+                ("grantee", grantee.into()),
+                ("table_catalog", database.into()),
+                ("table_schema", relation.schema.as_str().into()),
+                ("table_name", relation.name.as_str().into()),
+                ("privilege_type", privilege.into()),
+                ("is_grantable", yes_or_no(grantable)),
+                ("with_hierarchy", yes_or_no(privilege == "SELECT")),
+            ]);
+        }
+    }
+}
+
+/// The word of the standard for a truth.
+pub fn yes_or_no(yes: bool) -> Cell {
+    if yes { "YES" } else { "NO" }.into()
+}
+
 fn oid(role: RoleId) -> Cell {
     i64::from(role.0).into()
 }
