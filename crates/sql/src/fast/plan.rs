@@ -82,8 +82,12 @@ impl FastPlan {
 
     /// Whether a role may run it now, as far as that can be told without a look at columns.
     #[inline]
-    pub(super) fn is_allowed(&self, db: &Database, table: &Table, role: RoleId) -> bool {
-        role == RoleId::OWNER || self.is_allowed_to(&db.snapshot(), table, role)
+    pub(super) fn is_allowed(&self, db: &Database, seen: &Arc<Snapshot>, table: &Table, role: RoleId) -> bool {
+        let is_allowed = || match db.is_newest(seen) {
+            true => self.is_allowed_to(seen, table, role),
+            false => self.is_allowed_to(&db.snapshot(), table, role),
+        };
+        role == RoleId::OWNER || is_allowed()
     }
 
     fn is_allowed_to(&self, newest: &Arc<Snapshot>, table: &Table, role: RoleId) -> bool {

@@ -121,7 +121,8 @@ impl Runner<'_> {
             return Ok(Attempt::Ordinary);
         };
         // What it may not is said where the statement is looked at more closely.
-        if !plan.is_allowed(self.db, table, self.role) || !self.may_use(transactions, &snapshot, table, plan) {
+        if !plan.is_allowed(self.db, &snapshot, table, self.role) || !self.may_use(transactions, &snapshot, table, plan)
+        {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         }
