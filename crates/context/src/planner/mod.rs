@@ -59,6 +59,8 @@ impl Planned<Untracked> {
 /// Statements whose demands a session remembers at most.
 const DEMANDS_MAX: usize = 256;
 
+type KnownDemands = HashMap<ast::Statement, (Weak<Snapshot>, Arc<Demands>)>;
+
 /// What there is for a query before it is planned.
 enum Known {
     Plan(Planned<Untracked>),
@@ -77,7 +79,7 @@ pub struct Planner {
     planning: tokio::sync::Mutex<Option<(Settings, SessionState)>>,
     /// What statements with kept plans ask for, each with the snapshot whose names it was found out with: for roles
     /// that are not allowed everything.
-    demands: Mutex<HashMap<ast::Statement, (Weak<Snapshot>, Arc<Demands>)>>,
+    demands: Mutex<KnownDemands>,
     /// How plans run that are not made anew, and the settings it belongs to.
     context_of: Mutex<Option<(Settings, Arc<TaskContext>)>>,
 }

@@ -108,7 +108,8 @@ impl HeldWriter {
         let hold = move || {
             let wait = |_: &mut saki_store::Writer<'_>| {
                 has.store(true, Ordering::SeqCst);
-                Ok(told.recv().unwrap())
+                told.recv().unwrap();
+                Ok(())
             };
             database.store().write(wait).unwrap();
         };

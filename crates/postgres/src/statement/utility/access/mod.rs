@@ -57,18 +57,15 @@ impl AccessStatement {
 
     /// Names of relations in it, and whether it is content if there are none of the name.
     pub fn relations_mut(&mut self) -> (&mut [ObjectName], bool) {
-        use ObjectKind as K;
-        match self {
-            Self::Grant(Grant { granted: Granted::On { objects: Objects::Named(kind, names), .. }, .. })
-                if matches!(kind, K::Table | K::View | K::Sequence) =>
-            {
-                (names, false)
+        let is_relation = |kind| matches!(kind, ObjectKind::Table | ObjectKind::View | ObjectKind::Sequence);
+        let named = match self {
+            Self::Grant(Grant { granted: Granted::On { objects: Objects::Named(kind, names), .. }, .. }) => {
+                Some((*kind, &mut names[..], false))
             }
-            Self::Owner { kind: K::Table | K::View | K::Sequence, name, if_exists, .. } => {
-                (std::slice::from_mut(name), *if_exists)
-            }
-            _ => (&mut [], false),
-        }
+            Self::Owner { kind, name, if_exists, .. } => Some((*kind, std::slice::from_mut(name), *if_exists)),
+            _ => None,
+        };
+        named.filter(|(kind, ..)| is_relation(*kind)).map_or((&mut [], false), |(_, names, optional)| (names, optional))
     }
 
     /// Whether it changes only what the session is.
