@@ -37,10 +37,11 @@ pub mod statistics;
 
 pub use access::TableAccess;
 pub use catalog::{
-    CATALOG_TREE, Catalog, Changed, Check, ColumnDetail, Difference, EntryLayout, ForeignKey, Identity, Index,
-    IndexColumn, LogState, PUBLIC, Prepared, ROW_ID, ReferentialAction, RelationKind, SchemaEntry, Sequence,
-    SequenceOwner, SequencePosition, Staged, Table, View, ViewColumn, bare, nextval, qualified, same_layout, undefined,
-    undefined_column,
+    Access, Acl, AclItem, CATALOG_TREE, Catalog, Changed, Check, ColumnDetail, DefaultAcl, Demand, Demanded,
+    Dependents, Difference, EntryLayout, ForeignKey, Identity, Index, IndexColumn, LogState, Membership, ObjectId,
+    ObjectKind, PUBLIC, Prepared, Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind, Role, RoleId,
+    SchemaEntry, Sequence, SequenceOwner, SequencePosition, Staged, Table, View, ViewColumn, bare, denied, nextval,
+    qualified, same_layout, undefined, undefined_column,
 };
 pub use column_test::{ColumnTest, PlacedTest, Test};
 pub use columns::ColumnReader;

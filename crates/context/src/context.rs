@@ -12,11 +12,12 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 
-use crate::database::{Database, Files, Stoppable};
+use crate::database::{Behalf, Database, Files, Stoppable};
 use crate::planner::{Planned, Planner, SessionSequences, logical_plan};
 use crate::transaction::{ChangeEnv, SessionTransactions};
-use saki_catalog::{Result, SqlError, Table};
-use saki_plan::{QueryEnv, QueryProgress, Settings, TrackReads, Tracked};
+use saki_catalog::{Result, RoleId, SqlError, Table};
+use saki_parameters::Parameters;
+use saki_plan::{Asking, QueryEnv, QueryProgress, Settings, TrackReads, Tracked};
 use saki_postgres::dialect;
 use saki_store::{ReadView, Snapshot};
 
@@ -36,6 +37,8 @@ pub struct StatementContext<'s> {
     pub planner: &'s Planner,
     pub transactions: &'s SessionTransactions,
     pub sequences: &'s Arc<SessionSequences>,
+    /// What the session has set; whom it acts for.
+    pub parameters: &'s Parameters,
     pub progress: &'s QueryProgress,
     /// Which files it may name.
     pub files: Arc<Files>,
@@ -60,7 +63,8 @@ impl StatementContext<'_> {
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let draft = self.transactions.begin_change().await?;
-        self.db.blocking_for(Some(self.transactions.lock_owner()), draft, work).await
+        let behalf = Behalf { owner: Some(self.transactions.lock_owner()), draft, role: self.role() };
+        self.db.blocking_for(behalf, work).await
     }
 
     /// The same for a statement that finds by names what it changes. `None` if it has found more than it has locked,
@@ -82,12 +86,48 @@ impl StatementContext<'_> {
     /// What a query that begins now works with.
     pub async fn env(&self) -> Result<QueryEnv> {
         let view = self.transactions.lock().await.read_view(self.db)?;
-        Ok(self.env_of(view))
+        self.env_of(view)
     }
 
-    /// What a query works with that reads `view`.
-    pub fn env_of(&self, view: Arc<ReadView>) -> QueryEnv {
+    /// The same for what a statement reads for itself.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub async fn own_env(&self) -> Result<QueryEnv> {
+        let view = self.transactions.lock().await.read_view(self.db)?;
+        Ok(self.own_env_of(view))
+    }
+
+    /// What a query works with that reads `view`, on behalf of the session's role.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn env_of(&self, view: Arc<ReadView>) -> Result<QueryEnv> {
+        Ok(self.own_env_of(view).asked_by(self.asking()?))
+    }
+
+    /// The same for what a statement reads for itself: whether it may was asked of the statement as a whole.
+    pub fn own_env_of(&self, view: Arc<ReadView>) -> QueryEnv {
         QueryEnv::new(self.db.store(), view, self.settings.clone())
+    }
+
+    /// Whom the statement acts for.
+    pub fn role(&self) -> RoleId {
+        self.parameters.roles().current
+    }
+
+    /// The session's role and the newest catalog, which says what it may; `None` if it may do everything.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn asking(&self) -> Result<Option<Asking>> {
+        let role = self.role();
+        if role == RoleId::OWNER {
+            return Ok(None);
+        }
+        let rights = self.snapshot()?;
+        let is_superuser = rights.catalog.is_superuser(role);
+        Ok((!is_superuser).then_some(Asking { role, rights }))
     }
 
     /// The plan of a query over what it sees now, and how to run it.
@@ -108,12 +148,12 @@ impl StatementContext<'_> {
     pub async fn plan_newest(&self, query: &ast::Statement) -> Result<Planned> {
         if self.transactions.outlives_statement() {
             let mut transactions = self.transactions.lock().await;
-            let env = Arc::new(self.env_of(transactions.statement_view(self.db)?));
+            let env = Arc::new(self.own_env_of(transactions.statement_view(self.db)?));
             return self.planner.plan(query, &env).await?.track(&mut *transactions);
         }
         let snapshot = self.db.snapshot();
         let moment = self.db.engine.get().map(|engine| engine.database.moment()).transpose()?;
-        let env = Arc::new(self.env_of(ReadView::new(snapshot, moment)));
+        let env = Arc::new(self.own_env_of(ReadView::new(snapshot, moment)));
         self.planner.plan(query, &env).await?.track(&mut Unanswered)
     }
 

@@ -15,6 +15,8 @@
 //! - *change*: the part of a statement that writes rows: all of it stays, or none.
 //!
 //! # Invariants
+//! - Whoever is no superuser is asked before a statement runs ([`access`]) and where a query is planned (`demands`);
+//!   what a statement reads for itself afterwards is not asked again.
 //! - A transaction's locks go after its commit is visible.
 //! - What a client is told, rows, counts or errors, rests on durable commits ([`SessionTransactions::once_durable`]).
 //! - A plan that reads for a serializable transaction is tracked before it runs; otherwise it does not compile.
@@ -24,9 +26,11 @@
 //! ROLLBACK or an earlier savepoint.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod constraint;
 mod context;
 pub mod database;
+mod demands;
 pub mod planner;
 pub mod query;
 pub mod statement;

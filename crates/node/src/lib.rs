@@ -40,8 +40,7 @@ mod server;
 mod stream;
 pub mod types;
 
-pub use auth::users::Users;
 pub use failure::{Failure, Severity};
 pub use options::{MESSAGE_BYTES_DEFAULT, MESSAGE_BYTES_MAX, ServerOptions, TlsFiles};
-pub use saki_sql::duration;
+pub use saki_sql::{Users, duration};
 pub use server::Server;

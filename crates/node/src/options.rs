@@ -4,8 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::auth::users::Users;
-
 /// Bytes of a message at most unless told otherwise.
 pub const MESSAGE_BYTES_DEFAULT: usize = 256 << 20;
 /// And at most at all.
@@ -26,7 +24,6 @@ pub struct ServerOptions {
     pub socket_directory: Option<PathBuf>,
     /// Metrics and health over HTTP.
     pub admin: Option<SocketAddr>,
-    pub users: Users,
     pub tls: Option<TlsFiles>,
     /// Refuse connections without TLS.
     pub tls_required: bool,
@@ -67,12 +64,11 @@ impl ServerOptions {
         self.half_open_max.unwrap_or(self.max_connections.max(AT_LEAST))
     }
 
-    pub fn new(listen: SocketAddr, users: Users) -> Self {
+    pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
             socket_directory: None,
             admin: None,
-            users,
             tls: None,
             tls_required: false,
             max_connections: 100,

@@ -11,13 +11,17 @@ use crate::zone::TimeZone;
 /// Refuses to change a parameter that is not the session's.
 ///
 /// # Errors
-/// 55P02; `is_startup`: the client has not been let in yet.
-pub fn check_context(definition: &Definition, is_startup: bool) -> Result<()> {
+/// 55P02; 42501 if it takes a superuser. `is_startup`: the client has not been let in yet.
+pub fn check_context(definition: &Definition, is_startup: bool, is_superuser: bool) -> Result<()> {
     let why = match definition.context {
         Context::Internal => "cannot be changed",
         Context::Postmaster => "cannot be changed without restarting the server",
         Context::Sighup => "cannot be changed now",
         Context::Backend | Context::SuperuserBackend if !is_startup => "cannot be set after connection start",
+        Context::Superuser | Context::SuperuserBackend if !is_superuser => {
+            let message = format!("permission denied to set parameter {:?}", definition.name);
+            return Err(SqlError::invalid(message).code("42501"));
+        }
         _ => return Ok(()),
     };
     Err(SqlError::invalid(format!("parameter {:?} {why}", definition.name)).code("55P02"))

@@ -3,7 +3,8 @@
 //! `parameters.tsv` is the one table of them, a line each; [`Definition`] is such a line. What a session has set is
 //! [`Parameters`]: SET lasts if its transaction commits, SET LOCAL until the transaction ends, and ROLLBACK, also to a
 //! savepoint, brings back what was before. [`Effective`] is what they come to for whoever goes by them: time limits,
-//! the [search path](SearchPath), how [times look](TimeStyle).
+//! the [search path](SearchPath), how [times look](TimeStyle). Whom the session acts for
+//! ([`SessionRoles`]) is a parameter like others.
 //!
 //! # Invariants
 //! - A parameter has its effect (`done`), says how something is to be done and never what (`advice`: costs, memory of
@@ -18,6 +19,8 @@ mod accept;
 mod definition;
 mod effective;
 mod path;
+mod roles;
+mod state;
 mod style;
 mod units;
 mod values;
@@ -27,7 +30,9 @@ pub use accept::truth;
 pub use definition::{Context, Definition, Effect, Kind, all, find};
 pub use effective::Effective;
 pub use path::{SearchPath, list as identifiers};
+pub use roles::{ROLE, SESSION, SessionRoles};
+pub use state::State;
 pub use style::{DateOrder, DateOutput, DateStyle, IntervalStyle, TimeStyle};
 pub use units::{duration, show_with_unit};
-pub use values::{Extension, Origin, Parameters, State, TransactionModes, read_only};
+pub use values::{Extension, Origin, Parameters, TransactionModes, read_only};
 pub use zone::TimeZone;

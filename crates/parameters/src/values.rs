@@ -1,16 +1,17 @@
 //! What a session has set: for good, until its transaction ends, or until it is taken back.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
-use saki_catalog::{Result, SqlError};
+use saki_catalog::{Catalog, Result, Role, SqlError};
 
 use crate::accept::{accept, check_context};
 use crate::definition::{Definition, Kind, all, find};
-use crate::effective::Effective;
 use crate::path::SearchPath;
+use crate::roles::{self, Acting, SessionRoles};
+use crate::state::State;
 use crate::units;
 
 /// Parameters that somebody else knows: all names that begin as [`Self::prefix`] says.
@@ -47,25 +48,15 @@ impl Origin {
     }
 }
 
-type Values = BTreeMap<String, String>;
-
-/// All values of a session at some time, by lower-case names, where they differ from the defaults.
-#[derive(Clone, Default, Debug)]
-pub struct State {
-    /// What the session began with and goes back to.
-    initial: Values,
-    session: Values,
-    /// Until the transaction ends.
-    local: Values,
-    pub effective: Effective,
-}
-
 /// How the open transaction differs from what the next would be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TransactionModes {
     pub isolation: &'static str,
     pub read_only: bool,
 }
+
+/// Shows the newest catalog, as a session sees it, to whoever asks.
+type ShowCatalog = dyn Fn(&mut dyn FnMut(&Catalog)) + Send + Sync;
 
 /// The parameters of one session.
 pub struct Parameters {
@@ -77,26 +68,8 @@ pub struct Parameters {
     made_up: Mutex<BTreeSet<String>>,
     transaction: RwLock<Option<TransactionModes>>,
     extension: Option<Box<dyn Extension>>,
-}
-
-impl State {
-    fn value(&self, name: &str) -> Option<&str> {
-        let found = [&self.local, &self.session, &self.initial].into_iter().find_map(|values| values.get(name));
-        found.map(String::as_str)
-    }
-
-    /// A value as it is kept; the default if nothing is set.
-    pub fn setting(&self, name: &str) -> Option<&str> {
-        self.value(&name.to_lowercase()).or_else(|| find(name).map(|definition| definition.default))
-    }
-
-    fn of(&self, name: &'static str) -> &str {
-        self.value(name).or_else(|| find(name).map(|definition| definition.default)).unwrap_or_default()
-    }
-
-    fn derive(&mut self) {
-        self.effective = Effective::of(|name| self.of(name).to_owned());
-    }
+    /// Who the roles are; without it there are those that every database has.
+    catalog: OnceLock<Box<ShowCatalog>>,
 }
 
 impl Parameters {
@@ -111,7 +84,44 @@ impl Parameters {
             made_up: Mutex::default(),
             transaction: RwLock::new(None),
             extension,
+            catalog: OnceLock::new(),
         }
+    }
+
+    /// From now on roles are those of the catalog that is shown.
+    pub fn look_up_in(&self, show: impl Fn(&mut dyn FnMut(&Catalog)) + Send + Sync + 'static) {
+        let _ = self.catalog.set(Box::new(show));
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(&Catalog) -> T) -> T {
+        let (mut question, mut answer) = (Some(question), None);
+        if let Some(show) = self.catalog.get() {
+            show(&mut |catalog| answer = question.take().map(|question| question(catalog)));
+        }
+        // A database that has been closed shows nothing.
+        match (answer, question) {
+            (Some(answer), _) => answer,
+            (None, Some(question)) => question(&Catalog::default()),
+            (None, None) => unreachable!("a question that was put has an answer"),
+        }
+    }
+
+    /// Whom the session acts for.
+    #[inline]
+    pub fn roles(&self) -> SessionRoles {
+        self.state.read().acting.roles()
+    }
+
+    fn is_superuser(&self) -> bool {
+        let role = self.roles().current;
+        self.ask(|catalog| catalog.is_superuser(role))
+    }
+
+    /// States who has logged in.
+    pub fn log_in(&self, role: &Role) {
+        let mut state = State::clone(&self.state());
+        state.acting = Acting::of(role);
+        *self.state.write() = Arc::new(state);
     }
 
     /// The values as they are.
@@ -135,9 +145,36 @@ impl Parameters {
     /// # Errors
     /// As [`Self::set`].
     pub fn begin_with(&self, name: &str, value: &str) -> Result<()> {
-        let (name, value) = self.accepted(name, Some(value), true)?;
-        self.state_value(&name, value.as_deref().unwrap_or_default());
+        self.begin(name, value, self.is_superuser())
+    }
+
+    /// The same of what a superuser has said.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub fn begin_with_allowed(&self, name: &str, value: &str) -> Result<()> {
+        self.begin(name, value, true)
+    }
+
+    fn begin(&self, name: &str, value: &str, is_superuser: bool) -> Result<()> {
+        let (name, value) = self.accepted(name, Some(value), (true, is_superuser))?;
+        if !roles::is_taken(&name) {
+            self.state_value(&name, value.as_deref().unwrap_or_default());
+            return Ok(());
+        }
+        let mut state = State::clone(&self.state());
+        self.ask(|catalog| state.acting.take(catalog, &name, value.as_deref(), false))?;
+        state.acting.begin();
+        *self.state.write() = Arc::new(state);
         Ok(())
+    }
+
+    /// Refuses what sessions of a role could not begin with.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub fn check(&self, name: &str, value: &str) -> Result<()> {
+        self.accepted(name, Some(value), (true, self.is_superuser())).map(drop)
     }
 
     /// States what only the server sets.
@@ -152,9 +189,15 @@ impl Parameters {
     ///
     /// # Errors
     /// 42704 for a name that is not known, 42602 for one that cannot be made up, 55P02 for one that the session cannot
-    /// change, 22023 for a value that it does not take.
+    /// change, 42501 for one that only superusers can, 22023 for a value that it does not take.
     pub fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
-        let (name, value) = self.accepted(name, value, false)?;
+        let (name, value) = self.accepted(name, value, (false, self.is_superuser()))?;
+        if roles::is_taken(&name) {
+            let mut acting = self.state().acting.clone();
+            self.ask(|catalog| acting.take(catalog, &name, value.as_deref(), local))?;
+            self.change(|state| state.acting = acting);
+            return Ok(());
+        }
         self.change(|state| {
             state.local.remove(&name);
             match value {
@@ -176,7 +219,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Goes back to what the session began with.
+    /// Goes back to what the session began with, but for its roles.
     pub fn reset_all(&self) {
         self.change(|state| {
             state.session.clear();
@@ -194,11 +237,16 @@ impl Parameters {
         *self.state.write() = Arc::new(state);
     }
 
-    /// A name and a value as they are kept.
-    fn accepted(&self, name: &str, value: Option<&str>, is_startup: bool) -> Result<(String, Option<String>)> {
+    /// A name and a value as they are kept; whether the client has not been let in yet, and is a superuser.
+    fn accepted(
+        &self,
+        name: &str,
+        value: Option<&str>,
+        (is_startup, is_superuser): (bool, bool),
+    ) -> Result<(String, Option<String>)> {
         let lower = name.to_lowercase();
         if let Some(definition) = find(&lower) {
-            check_context(definition, is_startup)?;
+            check_context(definition, is_startup, is_superuser)?;
             let now = self.state();
             let value = value.map(|value| accept(definition, value, &now.effective.time)).transpose()?;
             return Ok((lower, value));
@@ -328,9 +376,10 @@ impl Parameters {
         let current = self.state();
         if back {
             *self.state.write() = before;
-        } else if !current.local.is_empty() {
+        } else if !current.local.is_empty() || current.acting.has_local() {
             let mut state = State::clone(&current);
             state.local.clear();
+            state.acting.end_local();
             state.derive();
             *self.state.write() = Arc::new(state);
         }

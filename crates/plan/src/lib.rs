@@ -52,7 +52,7 @@ pub use join::merge_filters::MergeFilters;
 pub use join::order::OrderedPlanner;
 pub use join::push_filters::PushFilters;
 pub use native::NativeRule;
-pub use node::{Progress, QueryEnv, StandIns};
+pub use node::{Asking, Progress, QueryEnv, StandIns};
 pub use plan_cache::{PlanCache, Sighting};
 pub use provider::SnapshotTable;
 pub use settings::{AccessPath, IndexJoin, JoinOrder, NativeOptions, Operators, Setting, Settings, parse_size};

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use datafusion::catalog::view::ViewTable;
-use datafusion::common::{Column, DataFusionError, Result};
+use datafusion::common::{Column, DataFusionError, Result, TableReference};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::sql::parser::Statement;
@@ -12,10 +12,26 @@ use parking_lot::RwLock;
 
 use crate::dialect;
 use crate::statement::parse_query;
-use saki_catalog::View;
+use saki_catalog::{ObjectId, View};
 
 /// What plans the queries of views: the state of the session that asks.
 pub type PlannerState = Weak<RwLock<SessionState>>;
+
+/// No database is called so: a statement cannot spell the name.
+const BOUNDARY: &str = "where a view begins";
+
+/// What the plan of a view's query is called.
+fn boundary(view: &View) -> TableReference {
+    TableReference::full(BOUNDARY, view.id.0.to_string(), view.bare_name())
+}
+
+/// The view whose query a plan of this name is.
+pub fn boundary_of(name: &TableReference) -> Option<ObjectId> {
+    match name {
+        TableReference::Full { catalog, schema, .. } if &**catalog == BOUNDARY => schema.parse().ok().map(ObjectId),
+        _ => None,
+    }
+}
 
 /// Plans a view's query. Names in it mean what they mean to the statement that is being planned.
 ///
@@ -39,7 +55,7 @@ pub async fn plan(view: &View, planner: &PlannerState) -> Result<ViewTable> {
         };
         columns.push(Expr::Column(Column::from(plan.schema().qualified_field(position))).alias(&column.name));
     }
-    let plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
+    let plan = LogicalPlanBuilder::from(plan).project(columns)?.alias(boundary(view))?.build()?;
     Ok(ViewTable::new(plan, Some(view.sql.clone())))
 }
 

@@ -40,15 +40,18 @@ pub use fast::{FastAnswer, FastPlan, RowSink};
 pub use prepared::Prepared;
 pub use saki_base::ValueRef;
 pub use saki_catalog::{
-    Catalog, Check, ColumnDetail, ColumnStatistics, ErrorKind, ForeignKey, Identity, Index, IndexColumn, Objects,
-    Position, ReferentialAction, Result, Sequence, SqlError, Table, TableStatistics, View,
+    Catalog, Check, ColumnDetail, ColumnStatistics, ErrorKind, ForeignKey, Identity, Index, IndexColumn, ObjectId,
+    ObjectKind, Objects, Position, Privilege, ReferentialAction, Result, Role, RoleId, Sequence, SqlError, Table,
+    TableStatistics, View,
 };
+pub use saki_context::access::{Users, verifier};
 pub use saki_context::database::{Database, FileAccess};
 pub use saki_context::shown_bytes;
 pub use saki_context::statement::{Command, CopyFormat, CopyKind, Parsed, StatementResult, TableName, parse};
 pub use saki_context::transaction::TransactionStatus;
-pub use saki_parameters::{Effective, Parameters, State, TimeStyle, duration};
+pub use saki_parameters::{Effective, Parameters, ROLE, SESSION, SessionRoles, State, TimeStyle, duration};
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
+pub use saki_postgres::statement::without_passwords;
 pub use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use saki_store::{
     CACHE_BYTES_DEFAULT, ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions,

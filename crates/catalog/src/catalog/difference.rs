@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Catalog, SchemaEntry, Sequence, Staged, Table, View, no_delta};
+use super::{Access, Catalog, Role, SchemaEntry, Sequence, Staged, Table, View, no_delta};
 
 /// A definition under one name, in the older catalog and in the newer one; at least one of the two is there.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Difference {
     pub views: Vec<Changed<View>>,
     pub sequences: Vec<Changed<Sequence>>,
     pub schemas: Vec<Changed<SchemaEntry>>,
+    pub roles: Vec<Changed<Role>>,
+    pub access: Vec<Changed<Access>>,
     pub(super) staged: Vec<Changed<Staged>>,
 }
 
@@ -32,6 +34,8 @@ impl Catalog {
             views: differing(&older.views, &self.views),
             sequences: differing(&older.sequences, &self.sequences),
             schemas: differing(&older.schemas, &self.schemas),
+            roles: differing(&older.roles, &self.roles),
+            access: differing(&older.access, &self.access),
             staged: differing(&older.staged, &self.staged),
         }
     }
@@ -60,20 +64,26 @@ impl Catalog {
     pub fn change_by(&mut self, difference: &Difference) {
         let now: Vec<Option<Arc<Table>>> =
             difference.tables.iter().map(|table| self.rebased(difference, table)).collect();
-        let Difference { tables, views, sequences, schemas, staged: _ } = difference;
+        let Difference { tables, views, sequences, schemas, roles, access, staged: _ } = difference;
         let here: Vec<_> = sequences.iter().map(|sequence| self.moved_on(sequence, sequences)).collect();
         remove_old(&mut self.tables, tables, |table| &table.name);
         remove_old(&mut self.views, views, |view| &view.name);
         remove_old(&mut self.sequences, sequences, |sequence| &sequence.name);
         remove_old(&mut self.schemas, schemas, |schema| &schema.name);
+        remove_old(&mut self.roles, roles, |role| &role.id);
+        remove_old(&mut self.access, access, |access| &access.object);
         for table in now.into_iter().flatten() {
             self.tables.insert(table.name.clone(), table);
         }
         add_new(&mut self.views, views, |view| &view.name);
         add_new(&mut self.schemas, schemas, |schema| &schema.name);
+        add_new(&mut self.roles, roles, |role| &role.id);
+        add_new(&mut self.access, access, |access| &access.object);
         for sequence in here.into_iter().flatten() {
             self.sequences.insert(sequence.name.clone(), sequence);
         }
+        // Of what one transaction has dropped, another may have said something meanwhile.
+        self.forget_gone();
     }
 
     /// What becomes of a sequence here: values that have been given out stay so.
@@ -106,7 +116,12 @@ impl Catalog {
 
 impl Difference {
     pub fn is_empty(&self) -> bool {
-        self.tables.is_empty() && self.views.is_empty() && self.sequences.is_empty() && self.schemas.is_empty()
+        self.tables.is_empty()
+            && self.views.is_empty()
+            && self.sequences.is_empty()
+            && self.schemas.is_empty()
+            && self.roles.is_empty()
+            && self.access.is_empty()
     }
 }
 
@@ -169,14 +184,14 @@ fn differing<K: Ord, T>(older: &BTreeMap<K, Arc<T>>, newer: &BTreeMap<K, Arc<T>>
     }
 }
 
-fn remove_old<T>(map: &mut BTreeMap<String, Arc<T>>, changes: &[Changed<T>], name: impl Fn(&T) -> &String) {
+fn remove_old<K: Ord, T>(map: &mut BTreeMap<K, Arc<T>>, changes: &[Changed<T>], key: impl Fn(&T) -> &K) {
     for before in changes.iter().filter_map(|changed| changed.before.as_ref()) {
-        map.remove(name(before));
+        map.remove(key(before));
     }
 }
 
-fn add_new<T>(map: &mut BTreeMap<String, Arc<T>>, changes: &[Changed<T>], name: impl Fn(&T) -> &String) {
+fn add_new<K: Ord + Clone, T>(map: &mut BTreeMap<K, Arc<T>>, changes: &[Changed<T>], key: impl Fn(&T) -> &K) {
     for after in changes.iter().filter_map(|changed| changed.after.as_ref()) {
-        map.insert(name(after).clone(), Arc::clone(after));
+        map.insert(key(after).clone(), Arc::clone(after));
     }
 }

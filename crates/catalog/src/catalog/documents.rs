@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use std::sync::atomic::Ordering;
 
 use super::difference::{Changed, Difference};
-use super::{Catalog, ColumnDetail, Prepared, Table};
+use super::{Catalog, ColumnDetail, ObjectId, Prepared, RoleId, Table};
 use crate::error::{Result, SqlError};
 
 /// The document about the logs.
@@ -21,8 +21,8 @@ impl Catalog {
         (KeyLayout::new([key]), RowLayout::new([row]))
     }
 
-    /// Named documents to store: one for the counters, one for the logs, one for each table, view, sequence and schema,
-    /// and one for what each open transaction has staged.
+    /// Named documents to store: one for the counters, one for the logs, one for each table, view, sequence, schema and
+    /// role, for who may use what, and for what each open transaction has staged.
     pub fn documents(&self) -> Result<Vec<Document>> {
         let all = self.difference(&Self::default());
         let mut documents = Vec::new();
@@ -84,6 +84,8 @@ impl Catalog {
             "view" => self.put_view(decode(name, bytes)?),
             "sequence" => self.put_sequence(decode(name, bytes)?),
             "schema" => self.put_schema(decode(name, bytes)?),
+            "role" => self.put_role(decode(name, bytes)?),
+            "access" => self.put_access(decode(name, bytes)?),
             "staged" => self.put_staged(decode(name, bytes)?),
             _ => {
                 return Err(SqlError::corrupt(format!("catalog entry {name:?} is of an unknown kind"))
@@ -100,6 +102,8 @@ impl Catalog {
             "view" => drop(self.remove_view(name)),
             "sequence" => drop(self.remove_sequence(name)),
             "schema" => drop(self.remove_schema(name)),
+            "role" => drop(name.parse().map(|id| self.remove_role(RoleId(id)))),
+            "access" => drop(name.parse().map(|id| self.remove_access(ObjectId(id)))),
             _ => {}
         }
     }
@@ -112,13 +116,15 @@ pub type Document = (String, Vec<u8>);
 pub type ChangedDocument = (String, Option<Vec<u8>>);
 
 impl Difference {
-    /// The documents of tables, views, sequences and schemas that come, change or go.
+    /// The documents of all definitions that come, change or go.
     pub fn documents(&self) -> Result<Vec<ChangedDocument>> {
         let mut documents = Vec::new();
         add(&mut documents, "table", &self.tables, |table| table.name.clone())?;
         add(&mut documents, "view", &self.views, |view| view.name.clone())?;
         add(&mut documents, "sequence", &self.sequences, |sequence| sequence.name.clone())?;
         add(&mut documents, "schema", &self.schemas, |schema| schema.name.clone())?;
+        add(&mut documents, "role", &self.roles, |role| role.id.0.to_string())?;
+        add(&mut documents, "access", &self.access, |access| access.object.0.to_string())?;
         Ok(documents)
     }
 }
@@ -161,8 +167,9 @@ mod tests {
 
     use super::*;
     use crate::catalog::{
-        Check, ForeignKey, Identity, Index, LogState, ReferentialAction, RelationKind, SchemaEntry, Sequence,
-        SequenceOwner, SequencePosition, View, ViewColumn, nextval, same_layout, undefined_column,
+        Access, Acl, Check, DefaultAcl, ForeignKey, Identity, Index, LogState, ObjectKind, ReferentialAction,
+        RelationKind, Role, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, nextval,
+        same_layout, undefined_column,
     };
     use crate::error::ErrorKind;
     use crate::fixture::{column, index, table};
@@ -244,6 +251,12 @@ mod tests {
         };
         let id = catalog.new_table_id();
         catalog.put_schema(SchemaEntry { id, name: "s".to_owned(), comment: None });
+        let role = Role::new(catalog.new_role_id(), "ada");
+        let mut access = Access::new(child.id.into(), role.id);
+        access.columns.insert(1, Acl::of_new(ObjectKind::Table, role.id));
+        let defaults = vec![DefaultAcl { kind: ObjectKind::Table, schema: Some(id), acl: Acl::default() }];
+        catalog.put_role(Role { verifier: Some("v".to_owned()), valid_until: Some(7), defaults, ..role });
+        catalog.put_access(access);
         catalog.put(parent);
         catalog.put(child);
         catalog.put_sequence(sequence);
@@ -261,6 +274,20 @@ mod tests {
         assert_eq!(again.sequence("child_a_seq"), catalog.sequence("child_a_seq"));
         assert_eq!(again.view("v"), catalog.view("v"));
         assert_eq!(again.logs, catalog.logs);
+    }
+
+    #[test]
+    fn what_a_transaction_has_prepared_is_made_of_its_documents() {
+        let (after, before) = (full(), Catalog::default());
+        for (from, to) in [(&before, &after), (&after, &before)] {
+            let documents = to.difference(from).documents().unwrap().into_iter();
+            let text = |json: Vec<u8>| String::from_utf8(json).unwrap();
+            let documents = documents.map(|(name, json)| (name, json.map(text))).collect();
+            let made = from.with_prepared(0, &Prepared { documents }).unwrap();
+            assert!(made.difference(from).is_empty() == to.difference(from).is_empty());
+            let of = |catalog: &Catalog| catalog.difference(&before).documents().unwrap();
+            assert_eq!(of(&made), of(to));
+        }
     }
 
     #[test]
@@ -395,7 +422,9 @@ mod tests {
         /// Whatever a document holds, it is read or refused as rotten.
         #[test]
         fn bytes_that_are_no_document_are_refused(
-            kind in proptest::sample::select(vec!["", "logs", "table t", "view v", "sequence s", "schema s"]),
+            kind in proptest::sample::select(vec![
+                "", "logs", "table t", "view v", "sequence s", "schema s", "role 1", "access 1",
+            ]),
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
         ) {
             if let Err(error) = Catalog::from_documents([(kind.to_owned(), bytes)]) {

@@ -11,6 +11,10 @@ mod documents;
 mod errors;
 mod integrity;
 mod objects;
+mod owners;
+mod privileges;
+mod question;
+mod roles;
 mod staged;
 pub(crate) mod statistics;
 
@@ -29,6 +33,10 @@ pub use self::difference::{Changed, Difference, same_layout};
 pub use self::integrity::nextval;
 pub use self::objects::{
     PUBLIC, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified,
+};
+pub use self::privileges::{
+    Access, Acl, AclItem, DefaultAcl, Demand, Demanded, Dependents, Membership, ObjectId, ObjectKind, Privilege,
+    Privileges, Role, RoleId, denied,
 };
 use self::statistics::TableStatistics;
 use crate::error::{Result, SqlError};
@@ -286,6 +294,9 @@ pub struct Catalog {
     sequences: BTreeMap<String, Arc<Sequence>>,
     /// All but `public`.
     schemas: BTreeMap<String, Arc<SchemaEntry>>,
+    /// Those that differ from what every database has.
+    roles: BTreeMap<RoleId, Arc<Role>>,
+    access: BTreeMap<ObjectId, Arc<Access>>,
     staged: BTreeMap<u32, Arc<Staged>>,
     ids: Arc<Ids>,
     pub logs: LogState,

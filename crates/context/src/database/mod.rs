@@ -14,7 +14,7 @@ use self::files::with_suffix;
 pub use self::files::{FileAccess, Files};
 use self::memory_view::MemoryView;
 use saki_base::memory::Pool;
-use saki_catalog::{Catalog, Result, SqlError};
+use saki_catalog::{Catalog, Result, RoleId, SqlError};
 use saki_plan::PlanCache;
 use saki_postgres::{SystemViews, storage_views};
 use saki_store::locks::LockOwner;
@@ -83,20 +83,18 @@ impl Database {
         self: &Arc<Self>,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.blocking_for(None, None, work).await
+        self.blocking_for(Behalf::default(), work).await
     }
 
-    /// The same on behalf of who holds locks of what it changes, and of the transaction, if there is one, whose catalog
-    /// is to change.
+    /// The same on behalf of a statement.
     pub(crate) async fn blocking_for<T: Send + 'static>(
         self: &Arc<Self>,
-        owner: Option<Arc<LockOwner>>,
-        draft: Option<Arc<SessionDraft>>,
+        behalf: Behalf,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (db, stop) = (Arc::clone(self), Stop::default());
         let _stop_on_drop = stop.on_drop();
-        let run = move || work(&Stoppable { db: &db, stop, draft, owner, met_unlocked: Cell::new(false) });
+        let run = move || work(&Stoppable { db: &db, stop, behalf, met_unlocked: Cell::new(false) });
         let joined = tokio::task::spawn_blocking(run).await;
         joined.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?
     }
@@ -121,20 +119,34 @@ impl std::fmt::Debug for Database {
     }
 }
 
+/// For whom work is done.
+pub(crate) struct Behalf {
+    /// Who has to hold locks of the tables whose trees it replaces.
+    pub owner: Option<Arc<LockOwner>>,
+    /// The transaction, if there is one, whose catalog is to change.
+    pub draft: Option<Arc<SessionDraft>>,
+    /// Whose is what it makes.
+    pub role: RoleId,
+}
+
+impl Default for Behalf {
+    fn default() -> Self {
+        Self { owner: None, draft: None, role: RoleId::OWNER }
+    }
+}
+
 /// A database as work on behalf of a statement has it: that may be told to stop.
 pub struct Stoppable<'d> {
     db: &'d Database,
     stop: Stop,
-    draft: Option<Arc<SessionDraft>>,
-    /// Who has to hold locks of the tables whose trees it replaces.
-    owner: Option<Arc<LockOwner>>,
+    behalf: Behalf,
     met_unlocked: Cell<bool>,
 }
 
 impl<'d> Stoppable<'d> {
     /// For work that is waited for, whatever happens.
     pub fn never(db: &'d Database) -> Self {
-        Self { db, stop: Stop::default(), draft: None, owner: None, met_unlocked: Cell::new(false) }
+        Self { db, stop: Stop::default(), behalf: Behalf::default(), met_unlocked: Cell::new(false) }
     }
 
     /// Runs `work` as the only writer and publishes what it did, unless it is told to stop before. Within a transaction
@@ -144,13 +156,15 @@ impl<'d> Stoppable<'d> {
     /// Those of the work; 40001 if it would replace the trees of a table whose rows others may be changing, since a
     /// name came to mean it after names were locked. Nothing has changed then.
     pub fn write<T>(&self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
+        let role = self.behalf.role;
         let work = |writer: &mut Writer<'_>| {
             let before = writer.catalog.clone();
             let result = work(writer)?;
+            writer.own_new(role)?;
             self.refuse_unlocked(&before, &writer.catalog)?;
             Ok(result)
         };
-        match &self.draft {
+        match &self.behalf.draft {
             Some(draft) => draft.write(&self.db.store, &self.stop, work),
             None => self.db.write_unless(&self.stop, work),
         }
@@ -158,7 +172,7 @@ impl<'d> Stoppable<'d> {
 
     /// Rows that came into a delta after it was brought to its base would be lost with it.
     fn refuse_unlocked(&self, before: &Catalog, after: &Catalog) -> Result<()> {
-        let Some(owner) = &self.owner else { return Ok(()) };
+        let Some(owner) = &self.behalf.owner else { return Ok(()) };
         for changed in after.difference(before).tables {
             let Some(before) = &changed.before else { continue };
             let is_stored_alike = changed.after.as_ref().is_some_and(|after| before.is_stored_as(after));

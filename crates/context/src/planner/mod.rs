@@ -9,7 +9,7 @@ mod names;
 mod sequence;
 mod state;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arrow_schema::SchemaRef;
 use datafusion::execution::TaskContext;
@@ -17,6 +17,7 @@ use datafusion::execution::context::{SessionContext, SessionState};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use self::apart::apart;
@@ -25,13 +26,14 @@ pub use self::names::PublicSchema;
 use self::names::SakiCatalog;
 pub use self::sequence::SessionSequences;
 use crate::database::Database;
+use crate::demands::Demands;
 use saki_base::memory::Pool;
 use saki_catalog::{Result, SqlError};
 use saki_plan::execution::memory;
 use saki_plan::nested_loops::{nested_loops, physical_plan};
 use saki_plan::{PlanCache, QueryEnv, Settings, Sighting, TrackReads, Tracked, Untracked, plan_cache};
 use saki_postgres::{SystemCatalog, dialect, pg_catalog};
-use saki_store::ReadView;
+use saki_store::{ReadView, Snapshot};
 
 /// A query that can run, once its reads are tracked.
 pub struct Planned<P = Tracked> {
@@ -54,6 +56,11 @@ impl Planned<Untracked> {
     }
 }
 
+/// Statements whose demands a session remembers at most.
+const DEMANDS_MAX: usize = 256;
+
+type KnownDemands = HashMap<ast::Statement, (Weak<Snapshot>, Arc<Demands>)>;
+
 /// What there is for a query before it is planned.
 enum Known {
     Plan(Planned<Untracked>),
@@ -70,6 +77,9 @@ pub struct Planner {
     /// What plans are made with, and the settings it belongs to. Held while a statement is planned: names mean the
     /// tables of its snapshot then.
     planning: tokio::sync::Mutex<Option<(Settings, SessionState)>>,
+    /// What statements with kept plans ask for, each with the snapshot whose names it was found out with: for roles
+    /// that are not allowed everything.
+    demands: Mutex<KnownDemands>,
     /// How plans run that are not made anew, and the settings it belongs to.
     context_of: Mutex<Option<(Settings, Arc<TaskContext>)>>,
 }
@@ -84,7 +94,8 @@ impl Planner {
         sequence::register(&context, sequences);
         names.plan_views_by(context.state_weak_ref());
         let (plans, memory) = (Arc::clone(&db.plans), Arc::clone(&db.memory));
-        Self { names, context, plans, memory, planning: tokio::sync::Mutex::default(), context_of: Mutex::default() }
+        let (planning, demands, context_of) = Default::default();
+        Self { names, context, plans, memory, planning, demands, context_of }
     }
 
     /// What expressions are planned with.
@@ -122,6 +133,7 @@ impl Planner {
             Known::Sighted(Sighting::First | Sighting::Refused) => Ok(None),
             Known::Sighted(again) => match self.plan_anew(query, env, again).await {
                 Ok((planned, true)) => Ok(Some(planned)),
+                Err(error) if error.sqlstate() == "42501" => Err(error),
                 // What is wrong with the statement, if anything is, its planning with the values will say.
                 Ok((_, false)) | Err(_) => {
                     self.plans.refuse(query);
@@ -135,6 +147,13 @@ impl Planner {
     fn known(&self, query: &ast::Statement, env: &Arc<QueryEnv>) -> Result<Known> {
         if !env.settings.plan_cache {
             return Ok(Known::Sighted(Sighting::First));
+        }
+        if let Some(asking) = &env.asking {
+            let demands = self.demands.lock().get(query).cloned();
+            match demands.filter(|(of, _)| std::ptr::eq(of.as_ptr(), Arc::as_ptr(&env.snapshot))) {
+                Some((_, demands)) => demands.check(asking)?,
+                None => return Ok(Known::Sighted(self.plans.sight(query))),
+            }
         }
         Ok(match self.plans.find(query, env)? {
             Some((plan, schema)) => {
@@ -156,6 +175,7 @@ impl Planner {
         let mut known = None;
         let planned = self.plan_in(env, async |state| {
             let logical = logical_plan(state, statement).await?;
+            self.note(query, &logical, env);
             known = Some((plan_cache::is_repeatable(&logical), Described::of(&logical)));
             Ok(logical)
         });
@@ -172,6 +192,19 @@ impl Planner {
         Ok((Planned { plan, context, view: Arc::clone(&env.view), schema }, is_kept))
     }
 
+    /// Notes what a statement asks for, for when its plan is kept.
+    fn note(&self, query: &ast::Statement, logical: &LogicalPlan, env: &QueryEnv) {
+        if env.asking.is_none() {
+            return;
+        }
+        let mut noted = self.demands.lock();
+        if noted.len() >= DEMANDS_MAX {
+            noted.clear();
+        }
+        let demands = Arc::new(Demands::of(logical, &env.snapshot.catalog, None));
+        noted.insert(query.clone(), (Arc::downgrade(&env.snapshot), demands));
+    }
+
     /// Plans what `logical` makes of names as they are in `env`.
     pub async fn plan_in(
         &self,
@@ -181,6 +214,9 @@ impl Planner {
         self.analyze_in(env, async |state| {
             let logical = logical(state).await?;
             let plan = apart(dialect::is_large(&logical), async {
+                if let Some(asking) = &env.asking {
+                    Demands::of(&logical, &env.snapshot.catalog, None).check(asking)?;
+                }
                 let logical = nested_loops(logical, state, &pg_catalog::SYSTEM_SCHEMAS)?;
                 refuse_changes(&logical)?;
                 physical_plan(state, &logical, env).await

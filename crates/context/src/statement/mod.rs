@@ -7,6 +7,6 @@ mod result;
 
 pub use command::{Assignment, Command, CopyFormat, CopyKind, TableName, shown_name};
 pub use parsed::{Parsed, parse};
-pub use resolve::{Found, Scope, resolve};
+pub use resolve::{Found, Scope, resolve, resolve_relation};
 pub use result::StatementResult;
 pub use result::{rows, text_rows};

@@ -42,6 +42,19 @@ pub fn resolve(statement: &mut Statement, scope: &Scope<'_>) -> Result<Vec<Found
     }
 }
 
+/// Completes the name of one relation; `is_optional`: it may be missing.
+///
+/// # Errors
+/// 42P01.
+pub fn resolve_relation(name: &mut ObjectName, scope: &Scope<'_>, is_optional: bool) -> Result<()> {
+    let mut names = Names { scope, defined: Vec::new(), withs: Vec::new(), found: Vec::new(), new: None };
+    if is_optional {
+        names.maybe(name);
+        return Ok(());
+    }
+    names.existing(name)
+}
+
 impl Scope<'_> {
     /// The schema in which a name is found.
     pub fn find(&self, name: &str) -> Option<&str> {

@@ -1,4 +1,3 @@
-//! Who a client is: users with their passwords, and how a client proves to know one.
+//! How a client proves to know a password.
 
 pub mod scram;
-pub mod users;

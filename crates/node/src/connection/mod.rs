@@ -63,6 +63,8 @@ pub struct Shared {
     pub registry: Arc<Registry>,
     pub metrics: Arc<Metrics>,
     pub tls: Option<TlsAcceptor>,
+    /// By what encrypted channels are known: the digest of the server's certificate.
+    pub certificate: Option<Vec<u8>>,
     /// Where queries run.
     pub queries: Handle,
     /// For users who are not there.

@@ -15,7 +15,7 @@ use crate::message::backend;
 use crate::message::frontend::Opening;
 use crate::registry::{Client, Door};
 use crate::stream::{Ends, Stream};
-use saki_sql::{Parameters, Session};
+use saki_sql::{Parameters, Role, Session};
 
 /// Requests for encryption that are heard at most; one of each kind makes sense.
 const NEGOTIATIONS_MAX: usize = 2;
@@ -59,21 +59,20 @@ async fn log_in(
     };
     let (mut reader, mut writer) = wire::split(socket, BytesMut::new(), &shared.metrics);
     let made = admit(&packet, (ends, secure), shared, door, &mut reader, &mut writer).await;
-    let (place, startup) = match made {
+    let (place, startup, role) = match made {
         Ok(made) => made,
         Err(failure) => return refuse(writer, shared, &failure).await,
     };
     let session = Session::new(&shared.database);
     session.confine_files(shared.file_access(), &shared.closed_files());
-    if let Err(error) = begin(&session, &startup, shared) {
+    if let Err(error) = begin(&session, &startup, &role, shared) {
         let failure = Failure { severity: Severity::Fatal, ..error.into() };
         return refuse(writer, shared, &failure).await;
     }
     greet(&mut writer.buffer, session.parameters(), place.process, &place.secret);
-    let Startup { user, database, .. } = startup;
+    let (user, database) = (role.name.clone(), startup.database);
     let client = Client { user, database, ends, connected: saki_base::wall_micros() };
     session.state_facts(|facts| {
-        facts.user.clone_from(&client.user);
         facts.database.clone_from(&client.database);
         facts.backend_pid = place.process.into();
         let named = |(address, port): (std::net::IpAddr, u16)| (address.to_string(), port);
@@ -100,15 +99,26 @@ async fn log_in(
     })
 }
 
-/// Sets what the server and the client say that the session begins with.
-fn begin(session: &Session, startup: &Startup, shared: &Shared) -> saki_sql::Result<()> {
+/// Sets what the server, the role and the client say that the session begins with.
+fn begin(session: &Session, startup: &Startup, role: &Role, shared: &Shared) -> saki_sql::Result<()> {
     let (options, parameters) = (&shared.options, session.parameters());
     for (name, value) in &options.settings {
         parameters.begin_with(&format!("saki.{name}"), value)?;
     }
-    parameters.state_value("session_authorization", &startup.user);
+    parameters.log_in(role);
     parameters.state_value("max_connections", &options.max_connections.to_string());
     parameters.state_value("statement_timeout", &options.statement_timeout.as_millis().to_string());
+    for (name, value) in &role.settings {
+        // Nobody is kept out by what was once said of the role.
+        if let Err(error) = parameters.begin_with_allowed(name, value) {
+            tracing::warn!(
+                role = role.name,
+                parameter = name,
+                message = error.message,
+                "a setting of a role is refused"
+            );
+        }
+    }
     startup.settings.iter().try_for_each(|(name, value)| parameters.begin_with(name, value))
 }
 
@@ -149,7 +159,7 @@ async fn negotiate(socket: &mut Stream, ends: Ends, shared: &Shared) -> Result<(
     Err(Failure::fatal("08P01", "too many requests for encryption"))
 }
 
-/// Lets a client in, or says why not: its place, and what it has said.
+/// Lets a client in, or says why not: its place, what it has said, and the role that it is.
 async fn admit(
     packet: &[u8],
     (ends, secure): (Ends, bool),
@@ -157,7 +167,7 @@ async fn admit(
     door: &Door,
     reader: &mut Reader,
     writer: &mut Writer,
-) -> Result<(crate::registry::Place, Startup)> {
+) -> Result<(crate::registry::Place, Startup, Arc<Role>)> {
     let Opening::Startup { minor, parameters } = Opening::read(packet)? else {
         return Err(Failure::fatal("08P01", "not a startup packet"));
     };
@@ -170,17 +180,19 @@ async fn admit(
     if minor > 0 || !unknown.is_empty() {
         backend::negotiate_version(&mut writer.buffer, &unknown);
     }
-    let authenticated = authenticate(&startup.user, ends, shared, reader, writer).await;
+    let certificate = shared.certificate.as_deref().filter(|_| secure && !matches!(ends, Ends::Local));
+    let authenticated = authenticate(&startup.user, ends, certificate, shared, (reader, writer)).await;
     if authenticated.as_ref().is_err_and(|failure| failure.code == "28P01") {
         // Whoever guesses waits before the door, in a place that nobody else needs.
         door.fail();
         tokio::time::sleep(shared.options.password_delay).await;
     }
-    authenticated?;
+    let role = authenticated?;
     let (max, reserved) = (shared.options.max_connections, shared.options.reserved_connections);
-    let place = shared.registry.enter(max, reserved, true)?;
+    let place = shared.registry.enter(max, reserved, role.superuser)?;
+    shared.registry.refuse_beyond(&role)?;
     shared.expect_database(&startup.database, &startup.user)?;
-    Ok((place, startup))
+    Ok((place, startup, role))
 }
 
 impl Shared {

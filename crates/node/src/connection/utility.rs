@@ -138,8 +138,11 @@ impl Connection {
         }
         self.statements.clear();
         self.portals.clear();
-        self.session.parameters().reset_all();
-        self.session.parameters().commit();
+        let parameters = self.session.parameters();
+        parameters.set(saki_sql::SESSION, None, false)?;
+        parameters.set(saki_sql::ROLE, None, false)?;
+        parameters.reset_all();
+        parameters.commit();
         Ok(done("DISCARD ALL"))
     }
 }

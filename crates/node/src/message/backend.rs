@@ -24,10 +24,10 @@ pub fn authentication_ok(out: &mut BytesMut) {
     message(out, b'R', |out| out.put_i32(0));
 }
 
-pub fn authentication_sasl(out: &mut BytesMut, mechanism: &str) {
+pub fn authentication_sasl(out: &mut BytesMut, mechanisms: &[&str]) {
     message(out, b'R', |out| {
         out.put_i32(10);
-        text(out, mechanism);
+        mechanisms.iter().for_each(|mechanism| text(out, mechanism));
         out.put_u8(0);
     });
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use saki_base::wall_micros;
-use saki_sql::{Session, TransactionStatus};
+use saki_sql::{Session, TransactionStatus, without_passwords};
 
 use crate::stream::Ends;
 
@@ -81,6 +81,10 @@ impl Activity {
         self.now.lock().client.is_some()
     }
 
+    pub(super) fn is_of(&self, user: &str) -> bool {
+        self.now.lock().client.as_ref().is_some_and(|client| client.user == user)
+    }
+
     /// The application calls itself so.
     pub fn rename(&self, application: &str) {
         application.clone_into(&mut self.now.lock().application);
@@ -95,7 +99,7 @@ impl Activity {
             now.state = State::Active;
             now.since = micros;
         }
-        now.statement = Some(Arc::clone(statement));
+        now.statement = Some(without_passwords(statement).map_or_else(|| Arc::clone(statement), Arc::from));
         now.began = micros;
     }
 

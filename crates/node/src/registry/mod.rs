@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use saki_sql::Role;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -127,6 +128,19 @@ impl Registry {
             Entry { secret: secret.clone(), interrupt: Arc::clone(&interrupt), activity: Arc::clone(&activity) };
         entries.by_process.insert(process, entry);
         Ok(Place { registry: Arc::clone(self), process, secret, interrupt, activity })
+    }
+
+    /// Refuses one connection more of a role than it may have.
+    ///
+    /// # Errors
+    /// 53300.
+    pub fn refuse_beyond(&self, role: &Role) -> Result<()> {
+        let Ok(most) = usize::try_from(role.connection_limit) else { return Ok(()) };
+        let others = self.activities().into_iter().filter(|(_, activity)| activity.is_of(&role.name)).count();
+        match others >= most && !role.superuser {
+            true => Err(Failure::fatal("53300", format!("too many connections for role {:?}", role.name))),
+            false => Ok(()),
+        }
     }
 
     /// Stops the statement of a connection, if the secret is its own.

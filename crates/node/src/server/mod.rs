@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use saki_base::stack::STACK_BYTES;
-use saki_sql::{Database, memory_bytes};
+use saki_sql::{Database, Users, memory_bytes};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -52,7 +52,10 @@ impl Server {
         }
         let memory = options.memory_bytes.unwrap_or_else(|| usize::try_from(memory_bytes() / 2).unwrap_or(usize::MAX));
         database.memory.set_limit(memory);
+        // Users of an earlier version's file become roles.
+        Users::of(&database)?;
         let tls = options.tls.as_ref().map(tls::acceptor).transpose()?;
+        let (tls, certificate) = tls.map_or((None, None), |(acceptor, digest)| (Some(acceptor), digest));
         let network = Network::start(options.network_threads)?;
         let queries = query_runtime(options.query_threads)?;
         let entered = network.first().enter();
@@ -74,6 +77,7 @@ impl Server {
             registry,
             metrics: Arc::new(Metrics::default()),
             tls,
+            certificate,
             queries: queries.handle().clone(),
             secret: random(32)?,
         });

@@ -9,6 +9,7 @@ mod isolation;
 mod limits;
 mod parameters;
 mod queries;
+mod roles;
 mod server;
 mod transactions;
 mod values;

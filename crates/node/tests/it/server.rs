@@ -46,8 +46,8 @@ impl TestServer {
         directory: TempDir,
         change: impl FnOnce(&mut ServerOptions, &std::path::Path),
     ) -> Self {
-        let users = Users::of(&directory.path().join(DATABASE));
-        let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap(), users.clone());
+        let users = Users::of(&database).unwrap();
+        let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap());
         change(&mut options, directory.path());
         let server = Server::start(database, options).unwrap();
         Self { server: Some(server), users, directory }

@@ -11,7 +11,7 @@ async fn sessions_and_their_statements_are_seen() {
     let pid: i32 = other.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let own = "SELECT current_user, current_database(), inet_client_addr()";
     let own = watching.query_one(own, &[]).await.unwrap();
-    assert_eq!((own.get::<_, &str>(0), own.get::<_, &str>(1), own.get::<_, &str>(2)), ("ada", "test", "127.0.0.1"));
+    assert_eq!((own.get::<_, &str>(0), own.get::<_, &str>(1), own.get::<_, &str>(2)), ("saki", "test", "127.0.0.1"));
     let sessions = "SELECT pid, state, statement FROM saki.sessions WHERE application_name = 'other'";
     let row = watching.query_one(sessions, &[]).await.unwrap();
     assert_eq!(row.get::<_, i64>(0), i64::from(pid));
@@ -20,7 +20,7 @@ async fn sessions_and_their_statements_are_seen() {
     let row = watching.query_one(activity, &[]).await.unwrap();
     assert_eq!(
         (row.get::<_, &str>(0), row.get::<_, &str>(1), row.get::<_, &str>(2)),
-        ("idle in transaction", "SELECT pg_backend_pid()", "ada")
+        ("idle in transaction", "SELECT pg_backend_pid()", "saki")
     );
     let queries = "SELECT statement, rows_sent, visits_done <= visits_estimated FROM saki.queries";
     let row = watching.query_one(queries, &[]).await.unwrap();

@@ -10,7 +10,7 @@ use saki_exec::{Executor, SegmentReader};
 
 use crate::cost::CostModel;
 use crate::settings::{Operators, Settings};
-use saki_catalog::{Result, SqlError, Table};
+use saki_catalog::{Result, RoleId, SqlError, Table};
 use saki_store::{Database, ReadView, Snapshot};
 
 /// Tables by the names under which a query finds them.
@@ -33,6 +33,15 @@ pub struct QueryEnv {
     pub row_id_of: Option<String>,
     /// Tables that stand in for those of the same name.
     pub stand_ins: StandIns,
+    /// Who asks: what that one may not read is refused where the query is planned. `None`: whoever may read all.
+    pub asking: Option<Asking>,
+}
+
+/// A role that is not allowed everything, and what says what it is allowed: the newest catalog, whatever is read.
+#[derive(Clone)]
+pub struct Asking {
+    pub role: RoleId,
+    pub rights: Arc<Snapshot>,
 }
 
 impl QueryEnv {
@@ -46,6 +55,7 @@ impl QueryEnv {
             parameters: Arc::default(),
             row_id_of: None,
             stand_ins: StandIns::default(),
+            asking: None,
             settings,
             costs,
             executor: Arc::clone(&db.executor),
@@ -62,6 +72,12 @@ impl QueryEnv {
     #[must_use]
     pub fn with_parameters(self, parameters: Arc<[ScalarValue]>) -> Self {
         Self { parameters, ..self }
+    }
+
+    /// The same on behalf of a role.
+    #[must_use]
+    pub fn asked_by(self, asking: Option<Asking>) -> Self {
+        Self { asking, ..self }
     }
 
     /// The same with the row ids of a table to be seen, if it has any. Segments do not have them.
@@ -81,12 +97,12 @@ impl QueryEnv {
     /// The same with other operators.
     pub fn with_operators(&self, operators: Operators) -> Result<Arc<Self>> {
         let settings = Settings { operators, ..self.settings.clone() };
-        Ok(Arc::new(Self::new(self.database()?, Arc::clone(&self.view), settings)))
+        Ok(Arc::new(Self::new(self.database()?, Arc::clone(&self.view), settings).asked_by(self.asking.clone())))
     }
 
     /// The same over nothing but the base, for a plan that is kept.
     pub fn over_base(&self) -> Arc<Self> {
-        Arc::new(Self { db: None, view: ReadView::new(Arc::clone(&self.snapshot), None), ..self.copy() })
+        Arc::new(Self { db: None, view: ReadView::new(Arc::clone(&self.snapshot), None), asking: None, ..self.copy() })
     }
 
     fn copy(&self) -> Self {
@@ -101,6 +117,7 @@ impl QueryEnv {
             parameters: Arc::clone(&self.parameters),
             row_id_of: self.row_id_of.clone(),
             stand_ins: self.stand_ins.clone(),
+            asking: self.asking.clone(),
         }
     }
 }

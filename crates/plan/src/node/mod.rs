@@ -21,7 +21,7 @@ mod saki_node;
 mod stream;
 
 pub use self::base::NodeBase;
-pub use self::env::{QueryEnv, StandIns};
+pub use self::env::{Asking, QueryEnv, StandIns};
 pub use self::keys::DynamicKeys;
 pub use self::plan::{Plan, column_index, partitions_of, statistics_of};
 pub use self::renewal::Renewal;

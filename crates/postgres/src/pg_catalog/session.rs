@@ -1,14 +1,13 @@
-//! Who a session is: what `current_user`, `current_database()` and their like answer.
+//! Where a session is: what `current_database()` and its like answer.
 
 use saki_base::wall_micros;
 
 /// The database's oid, as in `pg_database`.
 pub const DATABASE_OID: i64 = 16383;
 
-/// A session's user and database. Whoever accepts connections states them; otherwise they are defaults.
+/// A session's database and connection. Whoever accepts connections states them; otherwise they are defaults.
 #[derive(Clone, Debug)]
 pub struct SessionFacts {
-    pub user: String,
     pub database: String,
     pub backend_pid: i64,
     /// Address and port of the server's end of the connection; `None`: no connection.
@@ -22,7 +21,6 @@ pub struct SessionFacts {
 impl Default for SessionFacts {
     fn default() -> Self {
         Self {
-            user: "saki".to_owned(),
             database: "saki".to_owned(),
             backend_pid: i64::from(std::process::id()),
             server: None,

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
+use arrow_array::cast::AsArray;
+use arrow_array::{RecordBatch, StringArray};
+use datafusion::common::Result;
 use parking_lot::{Mutex, RwLock};
-use saki_catalog::{Catalog, Sequence};
-use saki_parameters::{Parameters, SearchPath};
+use saki_catalog::{Catalog, RoleId, Sequence};
+use saki_parameters::{Parameters, SearchPath, SessionRoles};
 use saki_store::locks::Locks;
 use saki_store::{Database, Snapshot};
 
@@ -68,6 +71,51 @@ impl SystemCatalog {
         self.session.read().clone()
     }
 
+    /// Whom the session acts for.
+    pub fn roles(&self) -> SessionRoles {
+        self.parameters.roles()
+    }
+
+    /// Who may do what, as it is now.
+    pub(super) fn with_catalog<T>(&self, ask: impl FnOnce(&Catalog) -> T) -> T {
+        ask(&self.newest().catalog)
+    }
+
+    /// `current_user`.
+    pub(super) fn user(&self) -> String {
+        self.with_catalog(|catalog| catalog.role_name(self.roles().current))
+    }
+
+    /// Whether the session may see what others are doing.
+    pub(super) fn sees_all(&self) -> bool {
+        self.with_catalog(|catalog| catalog.inherits(self.roles().current, RoleId::READ_ALL_STATS))
+    }
+
+    /// What sessions do, without the statements of other roles, unless the session may see them.
+    ///
+    /// # Errors
+    /// If a column is of another type than it should be.
+    pub(super) fn as_seen(&self, sessions: &RecordBatch) -> Result<RecordBatch> {
+        let column = |name: &str| sessions.schema().index_of(name).ok();
+        let (Some(user), Some(statement)) = (column("user_name"), column("statement")) else {
+            return Ok(sessions.clone());
+        };
+        if self.sees_all() {
+            return Ok(sessions.clone());
+        }
+        let own = self.with_catalog(|catalog| {
+            catalog.roles_of(self.roles().current, true).into_iter().map(|id| catalog.role_name(id)).collect::<Vec<_>>()
+        });
+        let texts = |at: usize| sessions.column(at).as_string::<i32>().iter();
+        let shown = texts(user).zip(texts(statement)).map(|(user, statement)| {
+            let is_own = user.is_some_and(|user| own.iter().any(|own| own == user));
+            if is_own { statement } else { Some("<insufficient privilege>") }
+        });
+        let mut columns = sessions.columns().to_vec();
+        columns[statement] = Arc::new(shown.collect::<StringArray>());
+        Ok(RecordBatch::try_new(sessions.schema(), columns)?)
+    }
+
     /// States who the session is.
     pub fn state_session<T>(&self, change: impl FnOnce(&mut SessionFacts) -> T) -> T {
         change(&mut self.session.write())
@@ -80,9 +128,10 @@ impl SystemCatalog {
 
     /// The schemas in which names are looked for that say none; `None`: `public` alone.
     pub fn search_path(&self, catalog: &Catalog) -> Option<Vec<String>> {
-        let (path, session) = (self.parameters.search_path(), self.session.read());
+        let (path, user) = (self.parameters.search_path(), catalog.role(self.roles().current));
+        let user = user.map_or("", |role| &role.name);
         let exists = |name: &str| catalog.has_schema(name) || SYSTEM_SCHEMAS.contains(&name);
-        (!path.is_only(saki_catalog::PUBLIC, &session.user, exists)).then(|| path.schemas(&session.user, exists))
+        (!path.is_only(saki_catalog::PUBLIC, user, exists)).then(|| path.schemas(user, exists))
     }
 
     /// The views of schema `saki`.
@@ -122,7 +171,7 @@ impl SystemCatalog {
     /// The objects of the newest snapshot, made once for each, and each search path.
     pub(super) fn objects(&self) -> Arc<Objects> {
         let snapshot = self.newest();
-        let (path, user) = (self.parameters.search_path(), self.session.read().user.clone());
+        let (path, user) = (self.parameters.search_path(), snapshot.catalog.role_name(self.roles().current));
         let mut known = self.objects.lock();
         if let Some(known) = known.as_ref()
             && std::ptr::eq(known.snapshot.as_ptr(), Arc::as_ptr(&snapshot))

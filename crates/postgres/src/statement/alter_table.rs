@@ -61,7 +61,7 @@ pub enum Action {
     SetOptions(TableOptions),
     /// ALTER SEQUENCE.
     SetSequence(SequenceOptions),
-    /// What has no meaning here, such as OWNER TO: there is one owner of everything.
+    /// What has no meaning here.
     Nothing,
 }
 
@@ -295,12 +295,10 @@ mod tests {
                 ("ALTER TABLE t DROP CONSTRAINT c", "t: drop constraint c"),
                 ("ALTER TABLE t DROP CONSTRAINT IF EXISTS c CASCADE", "t: drop constraint c if there cascade"),
                 ("ALTER TABLE t VALIDATE CONSTRAINT c", "t: nothing"),
-                ("ALTER TABLE t OWNER TO somebody", "t: nothing"),
                 ("ALTER TABLE t SET (columns = on)", "t: options columns Some(true)"),
                 ("ALTER TABLE t SET (fillfactor = 70)", "t: options columns None"),
                 ("ALTER SEQUENCE s RESTART", "s: sequence restart Some(None)"),
                 ("ALTER SEQUENCE IF EXISTS s RESTART WITH 7", "s if there: sequence restart Some(Some(7))"),
-                ("ALTER SEQUENCE s OWNER TO somebody", "s: nothing"),
             ],
             shown,
         );

@@ -31,7 +31,9 @@ use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualifie
 use self::syntax::Syntax;
 pub use self::text::weight::weight;
 use self::text::{chains, depth, identity, isnull};
-pub use self::utility::LockTable;
+pub use self::utility::{
+    AccessStatement, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec, without_passwords,
+};
 pub use expression::{call, column_name, columns_named, quoted, take};
 
 /// The statement, and the procedure as which it is read.

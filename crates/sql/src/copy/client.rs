@@ -13,6 +13,7 @@ use saki_base::Column;
 use crate::dml::write_stream;
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
+use saki_context::access::expect_insert;
 
 /// What a COPY fills, in the order in which a row has them.
 #[derive(Clone, Debug)]
@@ -30,6 +31,7 @@ impl CopyTarget {
     /// If the table, or a column, is not there.
     pub fn new(cx: &StatementContext<'_>, table: &str, columns: &[String]) -> Result<Self> {
         let definition = cx.stored_table(table)?;
+        expect_insert(cx, table, columns)?;
         Ok(Self::of(table, &definition, &places(&definition, table, columns)?))
     }
 
@@ -50,6 +52,7 @@ pub async fn from_client(
     batches: BoxStream<'static, Result<RecordBatch>>,
 ) -> Result<u64> {
     let definition = cx.stored_table(table)?;
+    expect_insert(cx, table, columns)?;
     let places = places(&definition, table, columns)?;
     let schema = CopyTarget::of(table, &definition, &places).schema;
     let batches = batches.map_err(DataFusionError::from).boxed();

@@ -88,7 +88,7 @@ async fn attempt(
         return transactions.conflict(None).map(Attempt::Again);
     };
     let savepoint = transactions.within(|transaction| transaction.savepoint())?;
-    let env = Arc::new(cx.env_of(view));
+    let env = Arc::new(cx.own_env_of(view));
     let reads = Reads::of(&env);
     let waiting = Waiting::new(&cx.db.memory)?;
     let work = match statement.plan(cx, &ChangeEnv::new(env, &reads, &waiting)).await {

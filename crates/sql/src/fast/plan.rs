@@ -1,15 +1,17 @@
 //! What a fast statement is compiled to.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use arrow_schema::SchemaRef;
+use parking_lot::Mutex;
 use saki_base::{DataType, TableId};
 
 use super::condition::Alternatives;
 use super::expr::Expr;
 use super::range::Range;
-use saki_catalog::{EntryLayout, Table};
+use saki_catalog::{EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
+use saki_context::database::Database;
 use saki_store::Snapshot;
 
 /// How often a statement that took too much goes the ordinary way before it is tried again.
@@ -25,6 +27,8 @@ pub struct FastPlan {
     pub(super) free_in: AtomicU64,
     /// How often it is still left out, since it has taken too much.
     pub(super) left_out: AtomicU32,
+    /// The newest snapshot when a role was last found to be allowed this, and the role.
+    pub(super) allowed_in: Mutex<(Weak<Snapshot>, Option<RoleId>)>,
     /// Of the table's primary entries.
     pub(super) layout: Arc<EntryLayout>,
     pub(super) operation: Operation,
@@ -144,6 +148,42 @@ impl FastPlan {
     /// Whether it holds rows that it gives.
     pub(super) fn holds_rows(&self) -> bool {
         matches!(&self.operation, Operation::Query(query) if query.holds)
+    }
+
+    /// Whether a role may run it now, as far as that can be told without a look at columns.
+    #[inline]
+    pub(super) fn is_allowed(&self, db: &Database, seen: &Arc<Snapshot>, table: &Table, role: RoleId) -> bool {
+        let is_allowed = || match db.is_newest(seen) {
+            true => self.is_allowed_to(seen, table, role),
+            false => self.is_allowed_to(&db.snapshot(), table, role),
+        };
+        role == RoleId::OWNER || is_allowed()
+    }
+
+    fn is_allowed_to(&self, newest: &Arc<Snapshot>, table: &Table, role: RoleId) -> bool {
+        let mut allowed_in = self.allowed_in.lock();
+        if std::ptr::eq(allowed_in.0.as_ptr(), Arc::as_ptr(newest)) && allowed_in.1 == Some(role) {
+            return true;
+        }
+        let needed = match self.operation {
+            Operation::Query(Query { holds: true, .. }) => {
+                Privileges::from_iter([Privilege::Select, Privilege::Update])
+            }
+            Operation::Query(_) => Privilege::Select.into(),
+            Operation::Update { .. } => Privileges::from_iter([Privilege::Select, Privilege::Update]),
+            Operation::Delete(_) => Privileges::from_iter([Privilege::Select, Privilege::Delete]),
+            Operation::Insert(_) => Privilege::Insert.into(),
+        };
+        let catalog = &newest.catalog;
+        let schema = catalog.schema_object(&table.schema);
+        let is_allowed = catalog.privileges_on(role, table.id.into(), ObjectKind::Table).covers(needed)
+            && schema.is_some_and(|schema| {
+                catalog.privileges_on(role, schema, ObjectKind::Schema).contains(Privilege::Usage)
+            });
+        if is_allowed {
+            *allowed_in = (Arc::downgrade(newest), Some(role));
+        }
+        is_allowed
     }
 
     /// Whether its table, which is in this snapshot, still has no constraint that a change would have to look at. They

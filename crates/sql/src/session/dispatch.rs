@@ -10,10 +10,10 @@ use crate::prepared::Prepared;
 use crate::{copy, ddl, dml, prepared};
 use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
-use saki_context::query;
 use saki_context::statement::StatementResult;
+use saki_context::{access, query};
 use saki_postgres::statement;
-use saki_postgres::statement::LockTable;
+use saki_postgres::statement::{AccessStatement, LockTable};
 
 impl Session {
     /// Runs one statement: at once if it is about the transaction, compiled if it can be, and else as its kind is.
@@ -85,6 +85,7 @@ impl Session {
     async fn dispatch(&self, parsed: ast::Statement) -> Result<StatementResult> {
         use ast::Statement as Sql;
         let cx = &self.context();
+        access::authorize(cx, &parsed).await?;
         match parsed {
             Sql::Query(mut query) => {
                 dml::hold_rows(cx, &mut query).await?;
@@ -116,6 +117,13 @@ impl Session {
             }
             Sql::Vacuum(vacuum) => ddl::vacuum(cx, &vacuum).await,
             Sql::Analyze(analyze) => ddl::analyze(cx, &analyze).await,
+            Sql::Call(call) if let Some(mut statement) = AccessStatement::of(&call)? => {
+                self.resolve_access(&mut statement)?;
+                match statement.is_of_session() {
+                    true => parameters::set_role(self, statement),
+                    false => access::run(cx, statement).await,
+                }
+            }
             Sql::Call(call) if let Some(lock) = LockTable::read(&call)? => ddl::lock_table(cx, &lock).await,
             Sql::Call(call) if call.name.to_string().eq_ignore_ascii_case(statement::CHECKPOINT) => {
                 ddl::checkpoint(cx).await
@@ -150,6 +158,10 @@ fn changing_command(statement: &ast::Statement) -> Option<String> {
         Sql::CreateView(_) => Some("CREATE VIEW".to_owned()),
         Sql::CreateSequence { .. } | Sql::CreateSchema { .. } | Sql::AlterTable(_) | Sql::AlterIndex { .. } => words(2),
         Sql::Drop { .. } => words(2),
+        Sql::Call(call) => match AccessStatement::of(call) {
+            Ok(Some(statement)) if !statement.is_of_session() => Some(statement.tag().to_owned()),
+            _ => None,
+        },
         Sql::Query(query) if !query.locks.is_empty() => Some(format!("SELECT {}", query.locks[0])),
         Sql::Query(query) => match query.body.as_ref() {
             ast::SetExpr::Insert(_) => Some("INSERT".to_owned()),

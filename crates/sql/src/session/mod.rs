@@ -34,6 +34,7 @@ use saki_context::statement::{self as statement_names, Found, Parsed, Scope, Sta
 use saki_context::transaction::{SessionTransactions, TransactionStatus};
 use saki_parameters::{Parameters, State, read_only};
 use saki_plan::{Progress, QueryProgress, Settings};
+use saki_postgres::statement::AccessStatement;
 use saki_postgres::{SessionFacts, SystemCatalog, statement};
 use saki_store::Snapshot;
 
@@ -60,6 +61,13 @@ impl Session {
         let sequences = SessionSequences::new(Arc::clone(db), Arc::clone(&draft), &parameters);
         let (own, store) = (Arc::clone(&draft), Arc::downgrade(db));
         system.describe(move || own.is_there().then(|| own.newest(&*store.upgrade()?).ok()).flatten());
+        let (own, store) = (Arc::clone(&draft), Arc::downgrade(db));
+        parameters.look_up_in(move |ask| {
+            if let Some(db) = store.upgrade() {
+                let newest = own.newest(&db).unwrap_or_else(|_| db.snapshot());
+                ask(&newest.catalog);
+            }
+        });
         Self {
             db: Arc::clone(db),
             settings: RwLock::new((parameters.state(), Settings::default())),
@@ -149,6 +157,15 @@ impl Session {
         statement_names::resolve(parsed, &scope).map(Some)
     }
 
+    /// The same for a statement about privileges, whose names are in its text.
+    fn resolve_access(&self, statement: &mut AccessStatement) -> Result<()> {
+        let catalog = &self.newest().catalog;
+        let Some(path) = self.system.search_path(catalog) else { return Ok(()) };
+        let scope = Scope { catalog, path: &path, is_external: &|_| false };
+        let (names, is_optional) = statement.relations_mut();
+        names.iter_mut().try_for_each(|name| statement_names::resolve_relation(name, &scope, is_optional))
+    }
+
     /// Whether the names of a statement mean what they meant when it was prepared.
     pub fn is_current(&self, prepared: &Prepared) -> bool {
         let snapshot = self.newest();
@@ -170,6 +187,7 @@ impl Session {
             planner: &self.planner,
             transactions: &self.transactions,
             sequences: &self.sequences,
+            parameters: &self.parameters,
             progress: &self.progress,
             files: Arc::clone(&self.files.read()),
         }
@@ -177,7 +195,7 @@ impl Session {
 
     /// What a compiled statement works with.
     fn runner(&self) -> Runner<'_> {
-        Runner { db: &self.db, transactions: &self.transactions }
+        Runner { db: &self.db, transactions: &self.transactions, role: self.parameters.roles().current }
     }
 
     /// Memory for reading and planning a text, and what it holds then; nothing is counted of a short one.

@@ -6,6 +6,8 @@ use super::Session;
 use super::settings::PREFIX;
 use saki_catalog::{Result, SqlError};
 use saki_context::statement::{Assignment, StatementResult, rows, shown_name};
+use saki_parameters::{ROLE, SESSION};
+use saki_postgres::statement::AccessStatement;
 
 pub async fn set(session: &Session, set: &Set) -> Result<StatementResult> {
     let Some(Assignment { name, value, local }) = Assignment::read(set) else {
@@ -20,6 +22,18 @@ pub async fn set(session: &Session, set: &Set) -> Result<StatementResult> {
         }
         _ => session.parameters.set(&name, value.as_deref(), local)?,
     }
+    session.keep_parameters();
+    Ok(StatementResult::done("SET", 0))
+}
+
+/// SET ROLE and SET SESSION AUTHORIZATION.
+pub fn set_role(session: &Session, statement: AccessStatement) -> Result<StatementResult> {
+    let (name, role, local) = match statement {
+        AccessStatement::SetRole { local, role } => (ROLE, role, local),
+        AccessStatement::SetSession { local, role } => (SESSION, role, local),
+        other => return Err(SqlError::internal(format!("{} is not about the session", other.tag()))),
+    };
+    session.parameters.set(name, role.as_deref(), local)?;
     session.keep_parameters();
     Ok(StatementResult::done("SET", 0))
 }

@@ -151,7 +151,7 @@ fn the_engine_shows_itself_and_who_is_asking() {
         session.execute(TABLES).await.unwrap();
         session.execute("INSERT INTO note VALUES ('a'), ('b')").await.unwrap();
         session.execute("CHECKPOINT").await.unwrap();
-        session.state_facts(|facts| facts.user = "ann".to_owned());
+        session.execute("CREATE ROLE ann SUPERUSER; SET ROLE ann").await.unwrap();
         for (sql, expected) in [
             (
                 "SELECT name, base_rows, indexes FROM saki.tables ORDER BY name",

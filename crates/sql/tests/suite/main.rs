@@ -1,5 +1,6 @@
 //! Everything that is tested through SQL, in one binary.
 
+mod access;
 mod clients;
 mod column_scans;
 mod drafts;

@@ -46,13 +46,16 @@ const DEFAULT: Configuration = Configuration {
 /// A session as the test runner wants it.
 struct Connection {
     session: Session,
+    /// Merges, whatever role the session has taken.
+    merging: Session,
     merge: Merge,
     changes: usize,
 }
 
 impl Connection {
     fn new(session: Session, merge: Merge) -> Self {
-        Self { session, merge, changes: 0 }
+        let merging = Session::new(session.database());
+        Self { session, merging, merge, changes: 0 }
     }
 
     /// Merges what a statement has changed, if it is time.
@@ -61,7 +64,7 @@ impl Connection {
         match self.merge {
             Merge::Sometimes if self.changes.is_multiple_of(2) => {}
             Merge::Never => {}
-            Merge::Always | Merge::Sometimes => drop(self.session.execute("CHECKPOINT").await?),
+            Merge::Always | Merge::Sometimes => drop(self.merging.execute("CHECKPOINT").await?),
         }
         Ok(())
     }

@@ -41,6 +41,9 @@ impl Draft {
         }
         db.writable()?;
         refuse_conflicts(&self.base.catalog, &own.catalog, &difference)?;
+        if !difference.roles.is_empty() || !difference.access.is_empty() {
+            own.catalog.refuse_missing_roles(&self.base.catalog)?;
+        }
         if !transaction.has_written() {
             let receipt = transaction.commit_early()?;
             self.publish(&db)?;

@@ -18,7 +18,7 @@ use crate::database::sequence::{Publisher, find};
 use crate::database::{Database, Snapshot, catalog_root};
 use crate::delta::Engine;
 use crate::locks::Stop;
-use saki_catalog::{CATALOG_TREE, Catalog, Difference, Result, Sequence, Table};
+use saki_catalog::{CATALOG_TREE, Catalog, Difference, Result, RoleId, Sequence, Table};
 
 /// The change under way.
 pub struct Writer<'d> {
@@ -189,6 +189,15 @@ impl<'d> Writer<'d> {
     pub fn renew_deltas(&mut self) {
         let before = Arc::clone(&self.before);
         self.catalog.renew_deltas(&before.catalog);
+    }
+
+    /// What the change has made belongs to `role`.
+    ///
+    /// # Errors
+    /// 42704 if there is no such role any more.
+    pub fn own_new(&mut self, role: RoleId) -> Result<()> {
+        let before = Arc::clone(&self.before);
+        self.catalog.own_new(&before.catalog, role)
     }
 
     /// For threads that build trees side by side.

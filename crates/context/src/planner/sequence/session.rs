@@ -9,7 +9,7 @@ use saki_base::TableId;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::database::{Database, SessionDraft};
-use saki_catalog::{Result, Sequence, SequencePosition, SqlError};
+use saki_catalog::{Demand, Demanded, ObjectKind, Privilege, Result, RoleId, Sequence, SequencePosition, SqlError};
 use saki_parameters::{Parameters, read_only};
 use saki_postgres::statement::parse_relation;
 use saki_store::sequence::{Block, Publisher, find};
@@ -63,10 +63,36 @@ impl SessionSequences {
         if self.parameters.is_read_only() { Err(read_only(command)) } else { Ok(()) }
     }
 
+    /// The catalog's name of the sequence that a text names.
+    ///
+    /// # Errors
+    /// 42501 if the session's role has none of these rights. Whoever may add rows may draw from an identity's.
+    fn allowed(&self, text: &str, any: &[Privilege]) -> Result<String> {
+        let name = parse_relation(text)?;
+        let role = self.parameters.roles().current;
+        if role == RoleId::OWNER {
+            return Ok(name.name);
+        }
+        let snapshot = self.draft.newest(&self.db)?;
+        let catalog = &snapshot.catalog;
+        let Some(sequence) = catalog.sequence(&name.name) else { return Ok(name.name) };
+        let is_identity = sequence.owner.is_some_and(|owner| {
+            let table = catalog.table_of(owner.table);
+            let detail = table.and_then(|table| table.details.iter().find(|detail| detail.id == owner.column));
+            detail.is_some_and(|detail| detail.identity.is_some())
+        });
+        if !is_identity {
+            let of = Demanded::Any(any.iter().copied().collect());
+            let (object, kind) = (sequence.id.into(), ObjectKind::Sequence);
+            catalog.demand(role, &Demand { object, kind, name: sequence.bare_name().to_owned(), of })?;
+        }
+        Ok(name.name)
+    }
+
     /// The next value of the sequence that a text names.
     pub fn nextval(&self, text: &str) -> Result<i64> {
         self.refuse_read_only("nextval()")?;
-        let name = parse_relation(text)?.name;
+        let name = self.allowed(text, &[Privilege::Usage, Privilege::Update])?;
         let (store, seen) = (&**self.db.store(), Seen(self));
         let (id, value) = if self.publishing.load(Ordering::Acquire) > 0 {
             let mut known = self.known.lock();
@@ -83,7 +109,7 @@ impl SessionSequences {
 
     /// What [`Self::nextval`] gave last for a sequence.
     pub fn currval(&self, text: &str) -> Result<i64> {
-        let name = parse_relation(text)?.name;
+        let name = self.allowed(text, &[Privilege::Usage, Privilege::Select])?;
         let sequence = find(&self.draft.newest(&self.db)?.catalog, &name)?;
         self.known.lock().values.get(&sequence.id).copied().ok_or_else(|| {
             SqlError::invalid(format!(
@@ -104,7 +130,7 @@ impl SessionSequences {
     /// Moves a sequence; `is_called`: the next value is the one behind `value`.
     pub fn setval(&self, text: &str, value: i64, is_called: bool) -> Result<i64> {
         self.refuse_read_only("setval()")?;
-        let name = parse_relation(text)?.name;
+        let name = self.allowed(text, &[Privilege::Update])?;
         if self.publishing.load(Ordering::Acquire) > 0 {
             return Err(SqlError::unsupported("setval in a query whose rows fill a table is not supported"));
         }

@@ -6,6 +6,7 @@ use super::super::session::DATABASE_OID;
 use super::super::types::{self, procedure_oid};
 use super::relations::{BTREE, DEFAULT_OPCLASS, HEAP};
 use super::source::Source;
+use saki_catalog::{ObjectId, ObjectKind};
 
 /// Encoding number of UTF8.
 pub const UTF8: i64 = 6;
@@ -16,7 +17,6 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
         "pg_type" => type_rows(rows),
         "pg_proc" => procedure_rows(rows),
         "pg_database" => database(source, rows),
-        "pg_roles" | "pg_authid" | "pg_user" | "pg_shadow" => role(source, name, rows),
         "pg_settings" => settings(source, rows),
         "pg_am" => {
             for (oid, name, handler, kind) in
@@ -127,10 +127,12 @@ fn procedure_rows(rows: &mut Rows) {
 }
 
 fn database(source: &Source<'_>, rows: &mut Rows) {
+    let (owner, acl) = super::roles::of_object(source, ObjectId::DATABASE, ObjectKind::Database);
     rows.push([
         ("oid", DATABASE_OID.into()),
         ("datname", source.system.session().database.into()),
-        ("datdba", OWNER.into()),
+        ("datdba", i64::from(owner.0).into()),
+        ("datacl", acl),
         ("encoding", UTF8.into()),
         ("datlocprovider", "c".into()),
         ("datallowconn", true.into()),
@@ -138,33 +140,6 @@ fn database(source: &Source<'_>, rows: &mut Rows) {
         ("dattablespace", 1663_i64.into()),
         ("datcollate", "C".into()),
         ("datctype", "C".into()),
-    ]);
-}
-
-fn role(source: &Source<'_>, relation: &str, rows: &mut Rows) {
-    let user = source.system.session().user;
-    if matches!(relation, "pg_user" | "pg_shadow") {
-        rows.push([
-            ("usename", user.into()),
-            ("usesysid", OWNER.into()),
-            ("usecreatedb", true.into()),
-            ("usesuper", true.into()),
-            ("userepl", true.into()),
-            ("usebypassrls", true.into()),
-        ]);
-        return;
-    }
-    rows.push([
-        ("oid", OWNER.into()),
-        ("rolname", user.into()),
-        ("rolsuper", true.into()),
-        ("rolinherit", true.into()),
-        ("rolcreaterole", true.into()),
-        ("rolcreatedb", true.into()),
-        ("rolcanlogin", true.into()),
-        ("rolreplication", true.into()),
-        ("rolbypassrls", true.into()),
-        ("rolconnlimit", (-1_i64).into()),
     ]);
 }
 

@@ -6,30 +6,27 @@ use super::super::objects::{Attribute, Constraint, Detail, Relation, relation_oi
 use super::super::rows::{Cell, Rows};
 use super::super::types;
 use super::listings::definition;
+use super::roles::yes_or_no;
 use super::source::Source;
 use saki_catalog::Sequence;
-
-/// The word of the standard for a truth.
-fn yes_or_no(yes: bool) -> Cell {
-    if yes { "YES" } else { "NO" }.into()
-}
 
 pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     let objects = source.objects;
     let session = source.system.session();
-    let view = View { source, catalog: session.database.as_str(), user: session.user.as_str() };
+    let view = View { source, catalog: session.database.as_str() };
     match name {
         "information_schema_catalog_name" => rows.push([("catalog_name", view.catalog.into())]),
-        "enabled_roles" => rows.push([("role_name", view.user.into())]),
-        "schemata" => {
-            for namespace in &objects.namespaces {
-                rows.push([
-                    ("catalog_name", view.catalog.into()),
-                    ("schema_name", namespace.name.as_str().into()),
-                    ("schema_owner", view.user.into()),
-                ]);
+        "enabled_roles" => source.system.with_catalog(|catalog| {
+            let own = source.system.roles().current;
+            for role in catalog.roles().filter(|role| catalog.inherits(own, role.id)) {
+                rows.push([("role_name", role.name.as_str().into())]);
             }
-        }
+        }),
+        "schemata" => objects.namespaces.iter().for_each(|namespace| {
+            let of = ("catalog_name", view.catalog.into());
+            let owner = ("schema_owner", super::roles::schema_owner(source, &namespace.name).into());
+            rows.push([of, ("schema_name", namespace.name.as_str().into()), owner]);
+        }),
         "tables" => view.tables().for_each(|relation| view.table(relation, rows)),
         "columns" => view.tables().for_each(|relation| view.columns(relation, rows)),
         "views" => {
@@ -49,7 +46,7 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
             }
         }
         "sequences" => view.sequences(rows),
-        "table_privileges" => view.privileges(rows),
+        "table_privileges" => super::roles::table_privileges(source, view.catalog, view.tables(), rows),
         _ => {
             for constraint in &objects.constraints {
                 let Some(table) = objects.relation(constraint.table) else { continue };
@@ -63,7 +60,6 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
 struct View<'s> {
     source: &'s Source<'s>,
     catalog: &'s str,
-    user: &'s str,
 }
 
 impl<'s> View<'s> {
@@ -153,23 +149,6 @@ impl<'s> View<'s> {
     fn is_identity(&self, table: u32, column: usize) -> bool {
         let table = self.source.objects.relation(relation_oid(table));
         table.and_then(|table| table.columns.get(column)).is_some_and(|column| column.extras.identity.is_some())
-    }
-
-    fn privileges(&self, rows: &mut Rows) {
-        for relation in self.tables() {
-            for privilege in ["INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"] {
-                rows.push([
-                    ("grantor", self.user.into()),
-                    ("grantee", self.user.into()),
-                    ("table_catalog", self.catalog.into()),
-                    ("table_schema", relation.schema.as_str().into()),
-                    ("table_name", relation.name.as_str().into()),
-                    ("privilege_type", privilege.into()),
-                    ("is_grantable", "YES".into()),
-                    ("with_hierarchy", yes_or_no(privilege == "SELECT")),
-                ]);
-            }
-        }
     }
 
     /// Adds what one of the views about constraints says of one.
@@ -492,7 +471,12 @@ mod tests {
                  table_schema = 'shop' or table_name = 'author' order by table_name, ordinal_position",
                 "a||integer\nb||integer\nc d||text\nid||integer\nname|40|character varying\nborn||date",
             ),
-            ("select role_name from information_schema.enabled_roles", "saki"),
+            ("select count(*), min(role_name) from information_schema.enabled_roles", "13|pg_checkpoint"),
+            (
+                "select schema_name, schema_owner from information_schema.schemata where schema_name in ('public', 'shop') \
+                 order by 1",
+                "public|pg_database_owner\nshop|saki",
+            ),
         ]);
     }
 }

@@ -23,13 +23,13 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
             ("pg_views", _) if relation.kind == 'v' => rows.push([
                 ("schemaname", relation.schema.as_str().into()),
                 ("viewname", relation.name.as_str().into()),
-                ("viewowner", owner(source).into()),
+                ("viewowner", owner(source, relation).into()),
                 ("definition", definition(relation).into()),
             ]),
             ("pg_sequences", Detail::Sequence(OwnedSequence { sequence, .. })) => rows.push([
                 ("schemaname", relation.schema.as_str().into()),
                 ("sequencename", relation.name.as_str().into()),
-                ("sequenceowner", owner(source).into()),
+                ("sequenceowner", owner(source, relation).into()),
                 ("data_type", types::oid_of(sequence.data_type).0.into()),
                 ("start_value", sequence.start.into()),
                 ("min_value", sequence.min.into()),
@@ -58,8 +58,9 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     }
 }
 
-fn owner(source: &Source<'_>) -> String {
-    source.system.session().user
+fn owner(source: &Source<'_>, relation: &Relation) -> String {
+    let owner = super::roles::owner_of(source, relation);
+    source.system.with_catalog(|catalog| catalog.role_name(owner))
 }
 
 /// The query of a view.
@@ -79,7 +80,7 @@ fn table(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
     rows.push([
         ("schemaname", relation.schema.as_str().into()),
         ("tablename", relation.name.as_str().into()),
-        ("tableowner", owner(source).into()),
+        ("tableowner", owner(source, relation).into()),
         ("hasindexes", indexed.into()),
         ("hasrules", false.into()),
         ("hastriggers", source.objects.has_triggers(relation.oid).into()),

@@ -6,6 +6,7 @@ mod information;
 mod listings;
 mod locks;
 mod relations;
+mod roles;
 mod source;
 
 use arrow_array::RecordBatch;
@@ -23,6 +24,7 @@ pub fn rows(source: &Source<'_>, definition: &'static Definition) -> Result<Reco
         _ => {
             relations::fill(source, definition.name, &mut rows);
             cluster::fill(source, definition.name, &mut rows);
+            roles::fill(source, definition.name, &mut rows);
             listings::fill(source, definition.name, &mut rows);
             locks::fill(source, definition.name, &mut rows);
             activity::fill(source, definition.name, &mut rows)?;

@@ -1,10 +1,12 @@
 //! What describes tables: `pg_class`, `pg_attribute`, `pg_index`, `pg_constraint` and what belongs to them.
 
 use super::super::objects::source::OwnedSequence;
-use super::super::objects::{Constraint, Detail, OWNER, Objects, Relation, default_oid, relation_oid};
+use super::super::objects::{Constraint, Detail, Objects, Relation, default_oid, relation_oid};
 use super::super::rows::{Cell, Rows};
 use super::super::types;
+use super::roles;
 use super::source::Source;
+use saki_catalog::{ObjectKind, RoleId};
 
 /// Access methods: of indexes, and of tables.
 pub const BTREE: i64 = 403;
@@ -20,7 +22,7 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     let objects = source.objects;
     match name {
         "pg_class" => objects.relations.iter().for_each(|relation| class(source, relation, rows)),
-        "pg_attribute" => objects.relations.iter().for_each(|relation| attributes(relation, rows)),
+        "pg_attribute" => objects.relations.iter().for_each(|relation| attributes(source, relation, rows)),
         "pg_index" => objects.relations.iter().for_each(|relation| index(relation, rows)),
         "pg_constraint" => objects.constraints.iter().for_each(|con| constraint(objects, con, rows)),
         "pg_attrdef" => defaults(objects).for_each(|default| {
@@ -33,10 +35,14 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
         }),
         "pg_namespace" => {
             for namespace in &objects.namespaces {
+                let object = source.system.with_catalog(|catalog| catalog.schema_object(&namespace.name));
+                let of = |object| roles::of_object(source, object, ObjectKind::Schema);
+                let (owner, acl) = object.map_or((RoleId::OWNER, Cell::Null), of);
                 rows.push([
                     ("oid", namespace.oid.into()),
                     ("nspname", namespace.name.as_str().into()),
-                    ("nspowner", OWNER.into()),
+                    ("nspowner", i64::from(owner.0).into()),
+                    ("nspacl", acl),
                 ]);
             }
         }
@@ -64,7 +70,8 @@ fn class(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
         ("oid", relation.oid.into()),
         ("relname", relation.name.as_str().into()),
         ("relnamespace", relation.namespace.into()),
-        ("relowner", OWNER.into()),
+        ("relowner", i64::from(roles::owner_of(source, relation).0).into()),
+        ("relacl", roles::acl_of(source, relation)),
         ("relam", method.into()),
         ("relfilenode", relation.oid.into()),
         ("relpages", ((bytes / 8192).min(i32::MAX as u64) as i64).into()),
@@ -81,7 +88,7 @@ fn class(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
     ]);
 }
 
-fn attributes(relation: &Relation, rows: &mut Rows) {
+fn attributes(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
     for (position, column) in relation.columns.iter().enumerate() {
         let row = types::by_oid(column.type_oid);
         rows.push([
@@ -101,6 +108,7 @@ fn attributes(relation: &Relation, rows: &mut Rows) {
             ("atthasdef", column.extras.default.is_some().into()),
             ("attidentity", column.extras.identity.map(String::from).unwrap_or_default().into()),
             ("attislocal", true.into()),
+            ("attacl", roles::column_acl_of(source, relation, position)),
             ("attcollation", row.map_or(0, |row| row.collation).into()),
         ]);
     }

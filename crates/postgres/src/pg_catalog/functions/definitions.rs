@@ -6,7 +6,7 @@ use super::super::objects::Detail;
 use super::super::system::SystemCatalog;
 use super::super::{describe, types};
 use super::function::{Arguments, Definition, Returns, lax, strict, text};
-use saki_catalog::SqlError;
+use saki_catalog::{RoleId, SqlError};
 
 pub const FUNCTIONS: &[Definition] = &[
     lax("format_type", Returns::Text, format_type),
@@ -32,7 +32,11 @@ pub const FUNCTIONS: &[Definition] = &[
     // Expressions are stored as their text.
     strict("pg_get_expr", Returns::Text, |_, args| Ok(text(args.text(0).map(str::to_owned)))),
     strict("pg_get_serial_sequence", Returns::Text, serial_sequence),
-    strict("pg_get_userbyid", Returns::Text, |system, _| Ok(text(Some(system.session().user)))),
+    strict("pg_get_userbyid", Returns::Text, |system, args| {
+        let id = args.integer(0).unwrap_or_default();
+        let name = system.with_catalog(|catalog| catalog.role(RoleId(id as u32)).map(|role| role.name.clone()));
+        Ok(text(Some(name.unwrap_or_else(|| format!("unknown (OID={id})")))))
+    }),
     strict("pg_get_function_result", Returns::Text, |_, args| {
         Ok(text(procedure(args).map(|procedure| types::format_type(procedure.result, None))))
     }),

@@ -3,7 +3,7 @@
 
 use datafusion::common::{Result, ScalarValue};
 
-use super::super::objects::{OWNER, Objects};
+use super::super::objects::Objects;
 use super::super::system::SystemCatalog;
 use super::super::{describe, types};
 use super::function::{Arguments, Definition, Returns, integer, lax, strict, text};
@@ -119,7 +119,7 @@ fn lookup(system: &SystemCatalog, objects: &Objects, kind: &str, name: &str) -> 
         }
         "regtype" => types::named(name).map(|row| row.oid),
         "regnamespace" => objects.namespace(last).map(|namespace| namespace.oid),
-        "regrole" => (*last == system.session().user).then_some(OWNER),
+        "regrole" => system.with_catalog(|catalog| catalog.role_named(last).map(|role| role.id.0.into())),
         "regproc" | "regprocedure" => {
             let bare = last.split('(').next().unwrap_or(last);
             Some(types::procedure_oid(bare)).filter(|oid| *oid != 0)
@@ -136,7 +136,9 @@ fn name_of(system: &SystemCatalog, objects: &Objects, kind: &str, oid: i64) -> O
         "regnamespace" => {
             objects.namespaces.iter().find(|namespace| namespace.oid == oid).map(|n| describe::quote_ident(&n.name))
         }
-        "regrole" => (oid == OWNER).then(|| system.session().user),
+        "regrole" => system.with_catalog(|catalog| {
+            catalog.role(saki_catalog::RoleId(u32::try_from(oid).ok()?)).map(|role| role.name.clone())
+        }),
         "regproc" | "regprocedure" => types::procedures().iter().find(|p| p.oid == oid).map(|p| p.name.to_owned()),
         _ => None,
     }

@@ -18,7 +18,9 @@ pub const FUNCTIONS: &[Definition] = &[
         Ok(text(Some(format!("PostgreSQL {version} (Sakigake {own}) on {}", std::env::consts::ARCH))))
     }),
     strict("current_user", Returns::Text, user),
-    strict("session_user", Returns::Text, user),
+    strict("session_user", Returns::Text, |system, _| {
+        Ok(text(Some(system.with_catalog(|catalog| catalog.role_name(system.roles().session)))))
+    }),
     strict("current_role", Returns::Text, user),
     strict("user", Returns::Text, user),
     strict("current_database", Returns::Text, database),
@@ -62,7 +64,7 @@ pub const FUNCTIONS: &[Definition] = &[
 ];
 
 fn user(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
-    Ok(text(Some(system.session().user)))
+    Ok(text(Some(system.user())))
 }
 
 fn database(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {

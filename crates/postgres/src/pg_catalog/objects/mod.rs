@@ -26,7 +26,7 @@ pub const PG_CATALOG: i64 = 11;
 pub const PUBLIC: i64 = 2200;
 pub const INFORMATION_SCHEMA: i64 = 13183;
 pub const SAKI: i64 = 13184;
-/// The one role: everything belongs to it.
+/// The role that what every database has belongs to.
 pub const OWNER: i64 = 10;
 
 /// A name space.

@@ -102,7 +102,7 @@ impl SchemaProvider for SakiSchema {
         let rows = match self.own(name)? {
             Some(rows) => rows,
             None => match self.system.views().find(name) {
-                Some(view) => view.rows()?,
+                Some(view) => self.system.as_seen(&view.rows()?)?,
                 None => return Ok(None),
             },
         };

@@ -10,7 +10,9 @@
 //! | `VACUUM [(options)] [t]` | `Vacuum`, with `ANALYZE` `Analyze` |
 //! | `REINDEX kind name` | `VACUUM REINDEX name` |
 //! | `LOCK TABLE t IN mode MODE` | a call of a procedure ([`LockTable`]) |
+//! | `CREATE ROLE`, `GRANT`, `SET ROLE` and what else is about roles | the same ([`AccessStatement`]) |
 
+mod access;
 mod lock_table;
 
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
@@ -21,12 +23,18 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+pub use self::access::{
+    AccessStatement, Grant, Granted, MoreMembers, Objects, RoleOptions, RoleSpec, without_passwords,
+};
 pub use self::lock_table::LockTable;
 
 type Parsed<T> = Result<T, ParserError>;
 
 /// Reads one of these statements, if it is one.
 pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
+    if let Some(statement) = access::parse(parser)? {
+        return Ok(Some(statement));
+    }
     let keyword = |offset: usize| match parser.peek_nth_token(offset).token {
         Token::Word(word) => word.keyword,
         _ => Keyword::NoKeyword,
@@ -348,7 +356,6 @@ mod tests {
                 ("ALTER SEQUENCE s RESTART WITH -4", "ALTER TABLE s SET TBLPROPERTIES(restart = -4)"),
                 ("ALTER SEQUENCE IF EXISTS s RENAME TO r", "ALTER TABLE IF EXISTS s RENAME TO r"),
                 ("ALTER VIEW v RENAME TO w", "ALTER TABLE v RENAME TO w"),
-                ("ALTER VIEW v OWNER TO x", "ALTER TABLE v OWNER TO x"),
                 ("ALTER VIEW v AS SELECT 1", "ALTER VIEW v AS SELECT 1"),
                 (" ALTER VIEW v AS SELECT 1", "ALTER VIEW v AS SELECT 1"),
                 ("SELECT 1;\n ALTER VIEW v AS SELECT 1", "SELECT 1; ALTER VIEW v AS SELECT 1"),

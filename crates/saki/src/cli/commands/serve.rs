@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use saki_node::{Server, ServerOptions, TlsFiles, Users};
+use saki_node::{Server, ServerOptions, TlsFiles};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::failure::{Failure, Outcome, told};
@@ -150,7 +150,7 @@ fn server_options(args: &Args) -> ServerOptions {
         settings: args.pipeline_memory.iter().map(|memory| ("memory".to_owned(), memory.clone())).collect(),
         network_threads: args.network_threads.into(),
         query_threads: args.query_threads.map(usize::from),
-        ..ServerOptions::new(args.listen, Users::of(&args.db))
+        ..ServerOptions::new(args.listen)
     }
 }
 

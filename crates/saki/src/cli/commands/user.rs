@@ -9,10 +9,14 @@ use rustyline::config::Configurer;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::history::DefaultHistory;
 use rustyline::{ColorMode, Completer, Editor, Helper, Hinter, Validator};
+use saki::{Database, OpenOptions};
 use saki_node::Users;
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::failure::{Failure, Outcome, told};
+use crate::cli::failure::{Failure, Outcome};
+
+/// Memory for pages of the catalog.
+const CACHE_BYTES: usize = 8 << 20;
 
 /// Say who may connect to a database that is served
 #[derive(clap::Args, Debug)]
@@ -23,7 +27,7 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Add a user, or give one another password
+    /// Add a superuser, or give a user another password
     Add {
         #[command(flatten)]
         user: User,
@@ -64,17 +68,17 @@ pub fn run(args: &Args) -> Outcome {
                 Some(path) => first_line(path)?,
                 None => asked()?,
             };
-            users.set(&user.name, &password).map_err(told)?;
+            users.set(&user.name, &password)?;
             say!("user {} may connect", user.name);
         }
         What::Remove { user } => {
-            if !users(&user.db)?.remove(&user.name).map_err(told)? {
+            if !users(&user.db)?.remove(&user.name)? {
                 return Err(Failure::new(format!("there is no user {}", user.name)));
             }
             say!("user {} is removed", user.name);
         }
         What::List { db } => {
-            for name in users(db)?.names().map_err(told)? {
+            for name in users(db)?.names() {
                 say!("{name}");
             }
         }
@@ -82,12 +86,17 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// Users of a database, which need not be open, but must be there.
+/// Users of a database, which is opened for them: while it is served, roles are made by statements.
 fn users(database: &Path) -> Outcome<Users> {
-    match database.exists() {
-        true => Ok(Users::of(database)),
-        false => Err(Failure::new(format!("{}: no such database", database.display()))),
+    if !database.exists() {
+        return Err(Failure::new(format!("{}: no such database", database.display())));
     }
+    let options = OpenOptions { cache_bytes: CACHE_BYTES, ..OpenOptions::default() };
+    let served =
+        "while a database is served, CREATE ROLE, ALTER ROLE and DROP ROLE through the server say who connects";
+    let opened = Database::open(database, options);
+    let opened = opened.map_err(|error| Failure::at(database, &error).with_remark(served))?;
+    Users::of(&opened).map_err(|error| Failure::at(database, &error))
 }
 
 fn first_line(path: &Path) -> Outcome<String> {

@@ -7,14 +7,16 @@ use datafusion::prelude::{CsvReadOptions, ParquetReadOptions};
 use datafusion::sql::parser::CreateExternalTable;
 
 use crate::ddl::names::taken;
-use saki_catalog::{Result, SqlError};
+use saki_catalog::{Result, RoleId, SqlError};
 use saki_context::StatementContext;
+use saki_context::access::expect_role;
 use saki_context::statement::StatementResult;
 use saki_postgres::FileFormat;
 use saki_postgres::statement::object_name;
 use saki_store::CsvOptions;
 
 pub async fn create_external_table(cx: &StatementContext<'_>, create: CreateExternalTable) -> Result<StatementResult> {
+    expect_role(cx, RoleId::READ_SERVER_FILES)?;
     let (name, position) = object_name(&create.name)?;
     if cx.planner.names.is_external(&name) || cx.snapshot()?.catalog.kind_of(&name).is_some() {
         if create.if_not_exists {

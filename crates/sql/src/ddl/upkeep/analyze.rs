@@ -28,7 +28,7 @@ pub async fn analyze(cx: &StatementContext<'_>, analyze: &ast::Analyze) -> Resul
             "SELECT * FROM {}",
             quoted(&name)
         ))?)));
-        let env = Arc::new(cx.env().await?);
+        let env = Arc::new(cx.own_env().await?);
         let planned = cx.plan_with(&env, async |state| logical_plan(state, statement).await).await?;
         let mut stream = planned.0.stream(planned.1)?;
         let mut collector = Collector::new(&table);

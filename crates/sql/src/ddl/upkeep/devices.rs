@@ -4,6 +4,7 @@
 use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value};
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
+use saki_context::access::expect_superuser;
 use saki_context::statement::StatementResult;
 use saki_plan::parse_size;
 use saki_store::{DeviceClass, DeviceSpec};
@@ -76,6 +77,7 @@ fn texts(call: &Function) -> Option<Vec<String>> {
 
 /// Carries a call out. Waits for as long as chunks move; others go on reading and writing.
 pub async fn change_devices(cx: &StatementContext<'_>, call: DeviceCall) -> Result<StatementResult> {
+    expect_superuser(cx, "change the devices of the database")?;
     cx.transactions.outside_of_block("a change of the database's devices")?;
     if let DeviceCall::Add(spec) = &call {
         // A session that may not write a file does not make it a device either.

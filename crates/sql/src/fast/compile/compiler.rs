@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{self, TableFactor, TableWithJoins};
+use parking_lot::Mutex;
 use saki_base::DataType;
 
 use super::super::plan::{FastPlan, Operation};
@@ -54,6 +55,7 @@ impl<'t> Compiler<'t> {
             table: self.table.name.clone(),
             delta: self.table.delta,
             free_in: AtomicU64::new(0),
+            allowed_in: Mutex::default(),
             left_out: AtomicU32::new(0),
             layout: Arc::new(self.table.primary_layout()),
             operation,

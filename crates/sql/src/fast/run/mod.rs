@@ -16,7 +16,7 @@ use self::rows::{Running, Stopped};
 use self::sink::Kept;
 pub use self::sink::RowSink;
 use super::plan::FastPlan;
-use saki_catalog::{Result, Table};
+use saki_catalog::{Result, RoleId, Table};
 use saki_context::database::{Database, Stoppable};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{SessionTransactions, Transactions, is_unchanged};
@@ -46,6 +46,8 @@ enum Attempt {
 pub struct Runner<'s> {
     pub db: &'s Arc<Database>,
     pub transactions: &'s SessionTransactions,
+    /// Who asks.
+    pub role: RoleId,
 }
 
 impl Runner<'_> {
@@ -113,7 +115,9 @@ impl Runner<'_> {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         };
-        if !self.may_use(transactions, &snapshot, table, plan, writes) {
+        // What it may not is said where the statement is looked at more closely.
+        let is_allowed = plan.is_allowed(self.db, &snapshot, table, self.role);
+        if !is_allowed || !self.may_use(transactions, &snapshot, table, plan, writes) {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         }
