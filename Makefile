@@ -90,6 +90,7 @@ peers: setup build-all
 clients: setup build-all
 	tools/clients/run --quiet --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/pgbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/pgbench.json
+	tools/clients/sysbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/sysbench.json
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
 	tools/clients/crash --small --checkpoints --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients

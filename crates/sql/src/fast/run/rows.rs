@@ -16,7 +16,7 @@ use saki_context::transaction::Refusal;
 use saki_store::{Delta, IndexEntries, Point, Short, Shortly, Snapshot, TableReader};
 
 /// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.
-const ENTRIES_MAX: usize = 1000;
+const ENTRIES_MAX: usize = 4000;
 
 /// A key and its row.
 pub type Entry = (Vec<u8>, Vec<u8>);
