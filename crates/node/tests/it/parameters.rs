@@ -138,8 +138,8 @@ async fn a_set_of_a_failed_text_is_undone() {
     assert_eq!(shown(&client, "SELECT current_setting('my.own')").await, "x");
     assert_eq!(shown(&client, "SELECT set_config('work_mem', '1GB', true)").await, "1GB");
     assert_eq!(shown(&client, "SHOW work_mem").await, "4MB");
-    client.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
     client.batch_execute("CREATE TABLE big AS SELECT * FROM generate_series(1, 300) AS g (i)").await.unwrap();
+    client.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
     let slow = "SELECT count(*) FROM big a, big b, big c, big d WHERE a.i + b.i + c.i + d.i = -1";
     assert_eq!(code(client.simple_query(slow).await), "57014");
 }
