@@ -19,7 +19,7 @@ use saki_volume::{Volume, VolumeOptions};
 use tempfile::TempDir;
 
 use crate::delta::LogDirectory;
-use crate::reader::{Entry, IndexEntries, Point, ReadView, Short, TableReader, TreeOverlay};
+use crate::reader::{Entry, IndexEntries, Point, ReadView, Short, Shortly, TableReader, TreeOverlay};
 use crate::{BaseReader, CreateOptions, Database, Delta, OpenOptions, Pace};
 use saki_catalog::{Catalog, ColumnDetail, EntryDecoder, EntryEncoder, Index, IndexColumn, PUBLIC, Result, Table};
 
@@ -366,7 +366,10 @@ impl Moment {
             false => reader.range_cached(base, ALL, short),
             true => reader.index_range_cached(base, &IndexEntries::new(self.table(), 0), ALL, short),
         });
-        entries.expect("readable").map(|entries| self.rows(&entries))
+        match entries.expect("readable") {
+            Shortly::Rows(entries) => Some(self.rows(&entries)),
+            Shortly::Long | Shortly::Away => None,
+        }
     }
 
     /// Points, waiting and from memory, which agree.

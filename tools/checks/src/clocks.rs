@@ -13,7 +13,7 @@ const ALLOWED: [(&str, &str); 5] = [
     ("crates/base/src/lib.rs", "names it"),
     ("crates/postgres/src/pg_catalog", "when a session began, for those who ask"),
     ("crates/store/src/locks/waits.rs", "since when a lock is waited for, for those who ask"),
-    ("crates/sql/src/fast/run.rs", "CURRENT_TIMESTAMP"),
+    ("crates/sql/src/fast/run/mod.rs", "CURRENT_TIMESTAMP"),
     ("crates/node/src", "when clients connected and statements began, for those who ask"),
 ];
 

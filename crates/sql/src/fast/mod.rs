@@ -1,20 +1,24 @@
-//! Statements about single rows and short ranges, by key: compiled once to operations of the engine, without a query
-//! plan.
+//! Small statements: compiled once to operations of the engine, without a query plan.
 //!
-//! | statement | becomes |
-//! |---|---|
-//! | `SELECT columns FROM t WHERE key = …` | a look into the delta, and into the base where that knows nothing |
-//! | `SELECT columns FROM t WHERE` a key, or that of an index, begins so, `ORDER BY` it, `LIMIT n` | a range of both |
-//! | `UPDATE t SET column = expression, … WHERE key = …` | that, and a write |
-//! | `DELETE FROM t WHERE key = …` | that, and a write |
-//! | `INSERT INTO t … VALUES (…)` | checks of key and unique indexes, and a write |
+//! ```text
+//!   WHERE ─► source: keys, or ranges of the primary tree or an index ─► filter: what they leave open
+//!                                                                         │ rows, at most a thousand
+//!              ┌──────────────────────────┬────────────────────┬──────────┴──────────┐
+//!   SELECT columns, ORDER BY,   SELECT count, sum,   SELECT … FOR UPDATE    UPDATE, DELETE: a write
+//!   DISTINCT, LIMIT             min, max                                     for each row
+//! ```
 //!
-//! Values are parameters, literals, `CURRENT_TIMESTAMP`, and sums, differences and products of them and of the row's
-//! columns. Whatever is not recognised goes the ordinary way, and means the same there. A statement is compiled against
-//! a layout of its table; when that has changed, or a page has to be read first, the caller is told so.
+//! Conditions are comparisons of columns with values, `BETWEEN`, `IN` and `= ANY`, under AND and OR: alternatives, of
+//! which each has to begin a key of the same tree. Values are parameters of any type that PostgreSQL would compare or
+//! assign there, literals, `CURRENT_TIMESTAMP`, and sums, differences and products of them and of the row's columns,
+//! with the types that PostgreSQL gives them. `INSERT INTO t … VALUES (…)` of one row looks its key up and writes.
+//!
+//! Whatever is not recognised goes the ordinary way, and means the same there; so does what turns out to take more rows
+//! or pages than are in memory, before anything of it is seen. A statement is compiled against a layout of its table;
+//! when that has changed, or a page has to be read first, the caller is told so.
 
 mod compile;
-mod compile_range;
+mod condition;
 mod expr;
 mod plan;
 mod range;

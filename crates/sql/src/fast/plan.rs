@@ -1,17 +1,21 @@
 //! What a fast statement is compiled to.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use arrow_schema::SchemaRef;
 use parking_lot::Mutex;
 use saki_base::{DataType, TableId};
 
+use super::condition::Alternatives;
 use super::expr::Expr;
 use super::range::Range;
 use saki_catalog::{EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
 use saki_context::database::Database;
 use saki_store::Snapshot;
+
+/// How often a statement that took too much goes the ordinary way before it is tried again.
+const RUNS_LEFT_OUT: u32 = 15;
 
 /// A compiled statement.
 #[derive(Debug)]
@@ -23,11 +27,13 @@ pub struct FastPlan {
     pub(super) free_in: AtomicU64,
     /// The newest snapshot when a role was last found to be allowed this, and the role.
     pub(super) allowed_in: Mutex<(Weak<Snapshot>, Option<RoleId>)>,
+    /// How often it is still left out, since it has taken too much.
+    pub(super) left_out: AtomicU32,
     /// Of the table's primary entries.
     pub(super) layout: Arc<EntryLayout>,
     pub(super) operation: Operation,
     /// Types of the parameters, by number.
-    pub parameters: Vec<DataType>,
+    pub parameters: Vec<arrow_schema::DataType>,
     /// Columns of the answer, in order: name and type; none for changes.
     pub output: Vec<(String, DataType)>,
     pub(super) schema: Option<SchemaRef>,
@@ -36,37 +42,96 @@ pub struct FastPlan {
 /// What it does.
 #[derive(Debug)]
 pub enum Operation {
-    /// Table columns of the answer.
-    Select {
-        key: Vec<Expr>,
-        columns: Vec<usize>,
-    },
-    /// The same of several rows.
-    Range {
-        range: Range,
-        columns: Vec<usize>,
-    },
+    Query(Query),
     Update {
-        key: Vec<Expr>,
+        source: Source,
         assigned: Vec<(usize, Expr)>,
     },
-    Delete {
-        key: Vec<Expr>,
-    },
+    Delete(Source),
     /// A value for each column of the table.
-    Insert {
-        values: Vec<Expr>,
+    Insert(Vec<Expr>),
+}
+
+#[derive(Debug)]
+pub struct Query {
+    pub source: Source,
+    pub shape: Shape,
+    /// Rows of the answer at most.
+    pub limit: Option<Expr>,
+    /// Whether its rows are held until the transaction ends: FOR UPDATE.
+    pub holds: bool,
+}
+
+/// Where rows are found.
+#[derive(Debug)]
+pub struct Source {
+    pub tree: Tree,
+    pub ranges: Vec<Range>,
+    pub is_reverse: bool,
+    /// What the ranges leave open.
+    pub filter: Option<Alternatives>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tree {
+    /// The primary one; the ranges are whole keys.
+    Keys,
+    Primary,
+    Index(usize),
+}
+
+/// What becomes of the rows.
+#[derive(Debug)]
+pub enum Shape {
+    /// These columns, in the order in which rows are found.
+    Rows(Vec<usize>),
+    Sorted {
+        columns: Vec<usize>,
+        /// Columns, and whether they descend.
+        order: Vec<(usize, bool)>,
+        /// Equal rows are one.
+        is_distinct: bool,
     },
+    /// One row of these.
+    Aggregates(Vec<Aggregate>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Aggregate {
+    /// Of rows.
+    Count,
+    /// Of rows in which a column is not NULL.
+    CountOf(usize),
+    Sum(usize),
+    Min(usize),
+    Max(usize),
+}
+
+impl Shape {
+    /// The columns that the answer's are, if they are such.
+    pub fn columns(&self) -> Option<&[usize]> {
+        match self {
+            Self::Rows(columns) | Self::Sorted { columns, .. } => Some(columns),
+            Self::Aggregates(_) => None,
+        }
+    }
+}
+
+impl Source {
+    /// Whether it is about one row at most.
+    pub fn is_single(&self) -> bool {
+        matches!((&self.tree, &self.ranges[..]), (Tree::Keys, [range]) if range.is_single())
+    }
 }
 
 impl FastPlan {
     /// Its command.
     pub fn verb(&self) -> &'static str {
         match self.operation {
-            Operation::Select { .. } | Operation::Range { .. } => "SELECT",
+            Operation::Query(_) => "SELECT",
             Operation::Update { .. } => "UPDATE",
-            Operation::Delete { .. } => "DELETE",
-            Operation::Insert { .. } => "INSERT",
+            Operation::Delete(_) => "DELETE",
+            Operation::Insert(_) => "INSERT",
         }
     }
 
@@ -77,7 +142,12 @@ impl FastPlan {
 
     /// Whether it changes rows.
     pub fn is_change(&self) -> bool {
-        !matches!(self.operation, Operation::Select { .. } | Operation::Range { .. })
+        !matches!(self.operation, Operation::Query(_))
+    }
+
+    /// Whether it holds rows that it gives.
+    pub(super) fn holds_rows(&self) -> bool {
+        matches!(&self.operation, Operation::Query(query) if query.holds)
     }
 
     /// Whether a role may run it now, as far as that can be told without a look at columns.
@@ -95,11 +165,12 @@ impl FastPlan {
         if std::ptr::eq(allowed_in.0.as_ptr(), Arc::as_ptr(newest)) && allowed_in.1 == Some(role) {
             return true;
         }
-        let needed = match self.operation {
-            Operation::Select { .. } | Operation::Range { .. } => Privileges::from(Privilege::Select),
+        let needed = match &self.operation {
+            Operation::Query(query) if query.holds => Privileges::from_iter([Privilege::Select, Privilege::Update]),
+            Operation::Query(_) => Privilege::Select.into(),
             Operation::Update { .. } => Privileges::from_iter([Privilege::Select, Privilege::Update]),
-            Operation::Delete { .. } => Privileges::from_iter([Privilege::Select, Privilege::Delete]),
-            Operation::Insert { .. } => Privilege::Insert.into(),
+            Operation::Delete(_) => Privileges::from_iter([Privilege::Select, Privilege::Delete]),
+            Operation::Insert(_) => Privilege::Insert.into(),
         };
         let catalog = &newest.catalog;
         let schema = catalog.schema_object(&table.schema);
@@ -125,5 +196,17 @@ impl FastPlan {
             self.free_in.store(generation, Ordering::Relaxed);
         }
         is_free
+    }
+
+    /// It has taken more than is looked at here: next time it is not tried.
+    pub(super) fn leave_out(&self) {
+        self.left_out.store(RUNS_LEFT_OUT, Ordering::Relaxed);
+    }
+
+    /// Whether it is to be left out now.
+    pub(super) fn is_left_out(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        self.left_out.load(Ordering::Relaxed) > 0
+            && self.left_out.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 }

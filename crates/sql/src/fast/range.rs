@@ -1,81 +1,193 @@
-//! Short ranges: the rows whose keys in the primary tree or in an index begin with given values, in the order of the
-//! keys.
+//! Which keys of a tree a statement is about.
 
 use std::ops::Bound;
 
 use saki_base::key::{encode_column, prefix_successor};
 use saki_base::{KeyColumn, ValueRef};
 
-use super::expr::{Expr, Inputs};
-use saki_catalog::{Result, SqlError};
+use super::condition::Values;
+use super::expr::{Expr, Inputs, Misfit};
+use saki_catalog::SqlError;
 
-/// Which keys of a tree.
+/// Ranges of a statement at most.
+const RANGES_MAX: usize = 1000;
+
+/// Keys that begin with given values.
 #[derive(Debug)]
 pub struct Range {
-    /// `None`: the primary tree.
-    pub index: Option<usize>,
-    /// Values of the leading key columns.
-    pub prefix: Vec<Expr>,
+    /// Values of the leading key columns: every combination of them.
+    pub prefix: Vec<Values>,
     /// Of the key column behind the prefix, which has no NULLs; `true`: the value itself is in the range.
     pub low: Option<(Expr, bool)>,
     pub high: Option<(Expr, bool)>,
-    pub is_reverse: bool,
-    pub limit: Option<Expr>,
 }
 
-/// Encoded bounds.
-pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+/// Encoded bounds: from the first key on to before the second; `None`: to the end.
+pub type Bounds = (Vec<u8>, Option<Vec<u8>>);
+
+/// Bounds as trees and deltas take them.
+pub fn borrowed((low, high): &Bounds) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (Bound::Included(low), high.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
+}
 
 /// A key that a range ends at, and whether it is in it; `None`: the range is open there.
 type End = Option<(Vec<u8>, bool)>;
 
+/// The bounds of all ranges of a tree whose key has these `columns`: in order, apart from each other.
+pub fn bounds(ranges: &[Range], columns: &[KeyColumn], inputs: &Inputs<'_>) -> Result<Vec<Bounds>, Misfit> {
+    let mut all = Vec::new();
+    for range in ranges {
+        range.bounds(columns, inputs, &mut all)?;
+    }
+    Ok(if all.len() > 1 { merged(all) } else { all })
+}
+
+/// The keys that begin with the prefixes of all ranges; of whole keys, the keys. In order, each once.
+pub fn keys(ranges: &[Range], columns: &[KeyColumn], inputs: &Inputs<'_>) -> Result<Vec<Vec<u8>>, Misfit> {
+    let mut all = Vec::new();
+    for range in ranges {
+        all.append(&mut range.prefixes(columns, inputs)?);
+    }
+    if all.len() > 1 {
+        all.sort_unstable();
+        all.dedup();
+    }
+    Ok(all)
+}
+
+/// In order; what overlaps becomes one.
+fn merged(mut all: Vec<Bounds>) -> Vec<Bounds> {
+    all.sort_unstable();
+    let mut merged: Vec<Bounds> = Vec::with_capacity(all.len());
+    for (low, high) in all {
+        match merged.last_mut() {
+            Some((_, None)) => break,
+            Some((_, Some(last))) if low <= *last => match high {
+                Some(high) => *last = high.max(std::mem::take(last)),
+                None => merged.last_mut().expect("there is one").1 = None,
+            },
+            _ => merged.push((low, high)),
+        }
+    }
+    merged
+}
+
 impl Range {
-    /// The bounds of its keys, whose `columns` are those of its tree; `None` if a value is NULL, which equals nothing
-    /// and is on no side of anything.
-    pub fn bounds(&self, columns: &[KeyColumn], inputs: &Inputs<'_>) -> Result<Option<Bounds>> {
-        let mut prefix = Vec::with_capacity(16);
-        for (expr, column) in self.prefix.iter().zip(columns) {
-            if !append(expr, *column, inputs, &mut prefix)? {
-                return Ok(None);
+    /// How much it says: key columns with values twice, bounds once each.
+    pub fn width(&self) -> usize {
+        2 * self.prefix.len() + usize::from(self.low.is_some()) + usize::from(self.high.is_some())
+    }
+
+    /// Whether its prefix is one.
+    pub fn is_single(&self) -> bool {
+        self.prefix.iter().all(Values::is_single)
+    }
+
+    fn bounds(&self, columns: &[KeyColumn], inputs: &Inputs<'_>, all: &mut Vec<Bounds>) -> Result<(), Misfit> {
+        let behind = columns.get(self.prefix.len());
+        for prefix in self.prefixes(columns, inputs)? {
+            let end = |bound: &Option<(Expr, bool)>| end(bound, behind, &prefix, inputs);
+            let (Some(mut low), Some(mut high)) = (end(&self.low)?, end(&self.high)?) else { return Ok(()) };
+            if behind.is_some_and(|column| column.descending) {
+                std::mem::swap(&mut low, &mut high);
+            }
+            let low = match low {
+                None => Some(prefix.clone()),
+                Some((key, true)) => Some(key),
+                Some((key, false)) => after(key),
+            };
+            let high = match high {
+                None => after(prefix),
+                Some((key, false)) => Some(key),
+                Some((key, true)) => after(key),
+            };
+            // Nothing is behind the last key, and nothing between bounds that cross.
+            if let Some(low) = low
+                && high.as_ref().is_none_or(|high| low < *high)
+            {
+                all.push((low, high));
             }
         }
-        let end = |bound: &Option<(Expr, bool)>| -> Result<Option<End>> {
-            let (Some((expr, is_inclusive)), Some(column)) = (bound, columns.get(self.prefix.len())) else {
-                return Ok(Some(None));
-            };
-            let mut key = prefix.clone();
-            Ok(append(expr, *column, inputs, &mut key)?.then_some(Some((key, *is_inclusive))))
-        };
-        let (Some(mut low), Some(mut high)) = (end(&self.low)?, end(&self.high)?) else { return Ok(None) };
-        if columns.get(self.prefix.len()).is_some_and(|column| column.descending) {
-            std::mem::swap(&mut low, &mut high);
+        if all.len() <= RANGES_MAX { Ok(()) } else { Err(Misfit::Ordinary) }
+    }
+
+    /// Every combination of the prefix's values, encoded; NULL equals nothing.
+    fn prefixes(&self, columns: &[KeyColumn], inputs: &Inputs<'_>) -> Result<Vec<Vec<u8>>, Misfit> {
+        let mut prefixes = vec![Vec::with_capacity(16)];
+        for (values, column) in self.prefix.iter().zip(columns) {
+            if values.is_single() && prefixes.len() == 1 {
+                let mut is_null = false;
+                values.visit(inputs, |value| {
+                    match value.exactly(column.data_type) {
+                        None | Some(ValueRef::Null) => is_null = true,
+                        Some(value) => encode(*column, value, &mut prefixes[0])?,
+                    }
+                    Ok(())
+                })?;
+                if is_null {
+                    return Ok(Vec::new());
+                }
+                continue;
+            }
+            let mut longer = Vec::new();
+            for prefix in &prefixes {
+                values.visit(inputs, |value| {
+                    if let Some(value) = value.exactly(column.data_type).filter(|value| *value != ValueRef::Null) {
+                        let mut key = prefix.clone();
+                        encode(*column, value, &mut key)?;
+                        longer.push(key);
+                    }
+                    if longer.len() <= RANGES_MAX { Ok(()) } else { Err(Misfit::Ordinary) }
+                })?;
+            }
+            prefixes = longer;
         }
-        let low = match low {
-            None => Bound::Included(prefix.clone()),
-            Some((key, true)) => Bound::Included(key),
-            Some((key, false)) => match after(key) {
-                Some(key) => Bound::Included(key),
-                None => return Ok(None),
-            },
-        };
-        let high = match high {
-            None => after(prefix).map_or(Bound::Unbounded, Bound::Excluded),
-            Some((key, false)) => Bound::Excluded(key),
-            Some((key, true)) => after(key).map_or(Bound::Unbounded, Bound::Excluded),
-        };
-        Ok(Some((low, high)))
+        Ok(prefixes)
     }
 }
 
-/// Appends a value of a key column; `false` if it is NULL.
-fn append(expr: &Expr, column: KeyColumn, inputs: &Inputs<'_>, key: &mut Vec<u8>) -> Result<bool> {
-    match expr.value(column.data_type, inputs)? {
-        ValueRef::Null => Ok(false),
-        value => encode_column(column, value, key).map(|()| true).map_err(SqlError::from),
+/// Where a range ends on one side; `None` if that is NULL, which is on no side of anything.
+fn end(
+    bound: &Option<(Expr, bool)>,
+    column: Option<&KeyColumn>,
+    prefix: &[u8],
+    inputs: &Inputs<'_>,
+) -> Result<Option<End>, Misfit> {
+    let (Some((expr, is_inclusive)), Some(column)) = (bound, column) else { return Ok(Some(None)) };
+    match expr.value(inputs)?.exactly(column.data_type) {
+        // Between two values of the type, or beyond all of them.
+        None => Err(Misfit::Ordinary),
+        Some(ValueRef::Null) => Ok(None),
+        Some(value) => {
+            let mut key = prefix.to_vec();
+            encode(*column, value, &mut key)?;
+            Ok(Some(Some((key, *is_inclusive))))
+        }
     }
+}
+
+fn encode(column: KeyColumn, value: ValueRef<'_>, key: &mut Vec<u8>) -> Result<(), Misfit> {
+    encode_column(column, value, key).map_err(|error| SqlError::from(error).into())
 }
 
 /// The first key behind all that begin with `key`; `None` if there is none.
 fn after(mut key: Vec<u8>) -> Option<Vec<u8>> {
     prefix_successor(&mut key).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(low: &str, high: &str) -> Bounds {
+        (low.into(), (!high.is_empty()).then(|| high.into()))
+    }
+
+    #[test]
+    fn ranges_that_overlap_or_touch_become_one() {
+        let all = vec![bounds("m", "n"), bounds("a", "c"), bounds("b", "d"), bounds("d", "e"), bounds("b", "bb")];
+        assert_eq!(merged(all), [bounds("a", "e"), bounds("m", "n")]);
+        let open = vec![bounds("c", ""), bounds("a", "b"), bounds("d", "e"), bounds("c", "d")];
+        assert_eq!(merged(open), [bounds("a", "b"), bounds("c", "")]);
+    }
 }

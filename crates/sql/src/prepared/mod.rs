@@ -64,13 +64,8 @@ impl Prepared {
     /// Of a statement that needs no query planner; `None` if it takes one.
     pub fn compiled(parsed: &Parsed, declared: &[Option<DataType>], catalog: &Catalog) -> Option<Self> {
         let Parsed(Statement::Statement(statement)) = parsed else { return None };
-        let fast = FastPlan::compile(statement, catalog)?;
-        let parameters: Vec<DataType> = fast.parameters.iter().map(|found| saki_exec::arrow_type(*found)).collect();
-        let is_as_declared = declared.len() <= parameters.len()
-            && declared.iter().zip(&parameters).all(|(stated, found)| stated.as_ref().is_none_or(|s| s == found));
-        if !is_as_declared {
-            return None;
-        }
+        let fast = FastPlan::compile(statement, catalog, declared)?;
+        let parameters = fast.parameters.clone();
         let schema = fast.schema();
         let statement = Some(parsed.clone());
         Some(Self { statement, parameters, schema, fast: Some(Arc::new(fast)), names: None, open: None })

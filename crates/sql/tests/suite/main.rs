@@ -5,6 +5,7 @@ mod clients;
 mod column_scans;
 mod drafts;
 mod fast_ranges;
+mod fast_statements;
 mod locks;
 mod merges;
 mod operators;

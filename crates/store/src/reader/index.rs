@@ -6,7 +6,7 @@ use saki_base::{KeyLayout, RowLayout, ValueRef};
 use saki_mvcc::{Direction, IndexId, KeyRange};
 
 use super::range::Met;
-use super::{BaseReader, Entry, Eyes, Short, TableReader};
+use super::{BaseReader, Entry, Eyes, Short, Shortly, TableReader};
 use saki_catalog::{EntryLayout, Result, SqlError, Table};
 
 /// How entries of an index and of the primary tree are made of each other.
@@ -73,8 +73,7 @@ impl IndexEntries {
 }
 
 impl<E: Eyes> TableReader<'_, E> {
-    /// The rows whose entries in an index are in a short range, in the order of reading; `None` if that takes more
-    /// entries than it may, or a page that is not in memory.
+    /// The rows whose entries in an index are in a short range, in the order of reading.
     ///
     /// # Errors
     /// Those of the base's pages, and of entries that are none.
@@ -84,12 +83,16 @@ impl<E: Eyes> TableReader<'_, E> {
         entries: &IndexEntries,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         short: Short,
-    ) -> Result<Option<Vec<Entry>>> {
-        let Some(mut rows) = self.base_entries_cached(base, entries, bounds, short)? else { return Ok(None) };
+    ) -> Result<Shortly<Vec<Entry>>> {
+        let mut rows = match self.base_entries_cached(base, entries, bounds, short)? {
+            Shortly::Rows(rows) => rows,
+            Shortly::Long => return Ok(Shortly::Long),
+            Shortly::Away => return Ok(Shortly::Away),
+        };
         for met in &mut rows {
             let (key, row) = &mut met.entry;
             if base.get_cached(&self.table.root, key, row)? != Some(true) {
-                return Ok(None);
+                return Ok(Shortly::Away);
             }
         }
         let (of_base, mut read) = (rows.len(), 0);
@@ -100,10 +103,10 @@ impl<E: Eyes> TableReader<'_, E> {
             short.go_on(rows.len() - of_base, read)
         });
         if read > short.entries {
-            return Ok(None);
+            return Ok(Shortly::Long);
         }
         short.order(&mut rows, |met| &met.place);
-        Ok(Some(rows.into_iter().map(|met| met.entry).collect()))
+        Ok(Shortly::Rows(rows.into_iter().map(|met| met.entry).collect()))
     }
 
     /// Entries of the base that are not hidden, with keys and no rows yet.
@@ -113,7 +116,7 @@ impl<E: Eyes> TableReader<'_, E> {
         entries: &IndexEntries,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         short: Short,
-    ) -> Result<Option<Vec<Met>>> {
+    ) -> Result<Shortly<Vec<Met>>> {
         let mut read = 0;
         let mut rows: Vec<Met> = Vec::new();
         let mut outcome = Ok(());
@@ -131,7 +134,11 @@ impl<E: Eyes> TableReader<'_, E> {
             short.go_on(rows.len(), read)
         })?;
         outcome?;
-        Ok((is_there && read <= short.entries).then_some(rows))
+        Ok(match is_there {
+            false => Shortly::Away,
+            true if read > short.entries => Shortly::Long,
+            true => Shortly::Rows(rows),
+        })
     }
 
     /// Visits the rows whose entries in an index begin with `prefix`, in no order. Waits for storage.

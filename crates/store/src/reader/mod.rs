@@ -44,7 +44,7 @@ pub use eyes::Eyes;
 pub use index::IndexEntries;
 pub use newer::NewerRows;
 pub use overlay::TreeOverlay;
-pub use range::{Entry, Short};
+pub use range::{Entry, Short, Shortly};
 pub use segments::SegmentOverlay;
 pub use view::ReadView;
 

@@ -21,6 +21,16 @@ pub struct Short {
     pub direction: Direction,
 }
 
+/// What a short range comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Shortly<T> {
+    Rows(T),
+    /// It takes more entries than it may.
+    Long,
+    /// It takes a page that is not in memory.
+    Away,
+}
+
 /// A row on its way out: where it is in the order of reading, and itself.
 pub(super) struct Met {
     pub place: Vec<u8>,
@@ -28,8 +38,7 @@ pub(super) struct Met {
 }
 
 impl<E: Eyes> TableReader<'_, E> {
-    /// The rows of a short range of keys, in the order of reading; `None` if that takes more entries than it may, or a
-    /// page that is not in memory.
+    /// The rows of a short range of keys, in the order of reading.
     ///
     /// # Errors
     /// Those of the base's pages.
@@ -38,7 +47,7 @@ impl<E: Eyes> TableReader<'_, E> {
         base: &BaseReader<'_>,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         short: Short,
-    ) -> Result<Option<Vec<Entry>>> {
+    ) -> Result<Shortly<Vec<Entry>>> {
         let mut read = 0;
         let mut rows: Vec<Entry> = Vec::new();
         let is_there = base.range_cached(&self.table.root, bounds, short.is_reverse(), |key, row| {
@@ -48,8 +57,11 @@ impl<E: Eyes> TableReader<'_, E> {
             }
             short.go_on(rows.len(), read)
         })?;
-        if !is_there || read > short.entries {
-            return Ok(None);
+        if !is_there {
+            return Ok(Shortly::Away);
+        }
+        if read > short.entries {
+            return Ok(Shortly::Long);
         }
         let (of_base, mut read) = (rows.len(), 0);
         self.eyes.scan(self.newer, &KeyRange::between(bounds.0, bounds.1), short.direction, |key, body| {
@@ -58,10 +70,10 @@ impl<E: Eyes> TableReader<'_, E> {
             short.go_on(rows.len() - of_base, read)
         });
         if read > short.entries {
-            return Ok(None);
+            return Ok(Shortly::Long);
         }
         short.order(&mut rows, |(key, _)| key);
-        Ok(Some(rows))
+        Ok(Shortly::Rows(rows))
     }
 
     /// Visits the rows of a range of keys in their order until `visit` breaks. Waits for storage.

@@ -1,0 +1,91 @@
+//! What statements are compiled with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast::{self, TableFactor, TableWithJoins};
+use saki_base::DataType;
+
+use super::super::plan::{FastPlan, Operation};
+use saki_catalog::{Catalog, Table};
+use saki_context::planner::Described;
+use saki_postgres::statement::{name_of, object_name};
+
+/// A statement being compiled: its table, and the types of the parameters met so far.
+pub struct Compiler<'t> {
+    pub table: &'t Table,
+    /// What columns may be qualified by.
+    pub alias: String,
+    pub stated: &'t [Option<Arrow>],
+    pub parameters: Vec<Option<Arrow>>,
+}
+
+impl<'t> Compiler<'t> {
+    pub fn new(catalog: &'t Catalog, relation: &TableWithJoins, stated: &'t [Option<Arrow>]) -> Option<Self> {
+        let TableFactor::Table { name, alias, args: None, with_hints, version: None, partitions, sample: None, .. } =
+            &relation.relation
+        else {
+            return None;
+        };
+        if !relation.joins.is_empty() || !with_hints.is_empty() || !partitions.is_empty() {
+            return None;
+        }
+        if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
+            return None;
+        }
+        let (name, _) = object_name(name).ok()?;
+        let table = catalog.get(&name)?;
+        let alias = alias.as_ref().map_or(name, |alias| name_of(&alias.name));
+        Some(Self { table, alias, stated, parameters: Vec::new() })
+    }
+
+    pub fn finish(self, operation: Operation, output: Vec<(String, DataType)>) -> Option<FastPlan> {
+        // A parameter that is nowhere has no type, or one that nobody looks at.
+        let parameters = self.parameters.into_iter().collect::<Option<Vec<_>>>()?;
+        if self.stated.len() > parameters.len() {
+            return None;
+        }
+        let schema = match &operation {
+            Operation::Query(query) => Some(answer(self.table, query.shape.columns(), &output)),
+            _ => None,
+        };
+        Some(FastPlan {
+            table: self.table.name.clone(),
+            delta: self.table.delta,
+            free_in: AtomicU64::new(0),
+            allowed_in: Default::default(),
+            left_out: AtomicU32::new(0),
+            layout: Arc::new(self.table.primary_layout()),
+            operation,
+            parameters,
+            output,
+            schema,
+        })
+    }
+
+    pub fn column(&self, expr: &ast::Expr) -> Option<usize> {
+        match expr {
+            ast::Expr::Identifier(ident) => self.table.column(&name_of(ident)),
+            ast::Expr::CompoundIdentifier(parts) => match &parts[..] {
+                [relation, column] if name_of(relation) == self.alias => self.table.column(&name_of(column)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub fn type_of(&self, column: usize) -> DataType {
+        self.table.columns[column].data_type
+    }
+}
+
+/// The answer's columns as clients are told of them.
+fn answer(table: &Table, columns: Option<&[usize]>, output: &[(String, DataType)]) -> SchemaRef {
+    let field = |(name, data_type): &(String, DataType)| Field::new(name, saki_exec::arrow_type(*data_type), true);
+    let schema = SchemaRef::new(Schema::new(output.iter().map(field).collect::<Vec<_>>()));
+    match columns {
+        Some(columns) => Described::of_table(table, columns).apply(&schema),
+        None => schema,
+    }
+}

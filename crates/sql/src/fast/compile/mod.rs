@@ -1,0 +1,28 @@
+//! Recognises fast statements.
+
+mod change;
+mod compiler;
+mod condition;
+mod expr;
+mod select;
+
+use arrow_schema::DataType as Arrow;
+use datafusion::sql::sqlparser::ast;
+
+pub use self::change::has_unique_index_on;
+use super::plan::FastPlan;
+use saki_catalog::Catalog;
+
+impl FastPlan {
+    /// Compiles a statement whose parameters have these types, as far as the client says; `None` if it has to go the
+    /// ordinary way, where errors are found as well.
+    pub fn compile(statement: &ast::Statement, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<Self> {
+        match statement {
+            ast::Statement::Query(query) => select::compile(query, catalog, stated),
+            ast::Statement::Update(update) => change::compile_update(update, catalog, stated),
+            ast::Statement::Delete(delete) => change::compile_delete(delete, catalog, stated),
+            ast::Statement::Insert(insert) => change::compile_insert(insert, catalog, stated),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Queries.
+
+use arrow_schema::DataType as Arrow;
+use datafusion::sql::sqlparser::ast::{
+    self, Distinct, FunctionArg, FunctionArgExpr, GroupByExpr, LimitClause, OrderByKind, SelectItem, SetExpr,
+};
+use saki_base::DataType;
+
+use super::super::expr::Expr;
+use super::super::plan::{Aggregate, FastPlan, Operation, Query, Shape};
+use super::compiler::Compiler;
+use saki_catalog::Catalog;
+use saki_postgres::statement::name_of;
+
+/// Columns of an answer, and which of the table they are.
+type Columns = Vec<(String, usize)>;
+
+pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let [relation] = &select.from[..] else { return None };
+    if !is_plain(query) || !is_plain_select(select) {
+        return None;
+    }
+    let is_distinct = match &select.distinct {
+        None => false,
+        Some(Distinct::Distinct) => true,
+        Some(_) => return None,
+    };
+    let mut compiler = Compiler::new(catalog, relation, stated)?;
+    let selection = select.selection.as_ref()?;
+    let holds = !query.locks.is_empty();
+    let Some(columns) = compiler.columns(&select.projection) else {
+        let is_one_row = !is_distinct && !holds && query.order_by.is_none() && query.limit_clause.is_none();
+        return if is_one_row { compiler.aggregates(&select.projection, selection) } else { None };
+    };
+    let order = compiler.order(query.order_by.as_ref(), &columns)?;
+    let limit = compiler.limit(query.limit_clause.as_ref())?;
+    // All rows that the condition meets are held, whatever LIMIT says.
+    if holds && (limit.is_some() || is_distinct) {
+        return None;
+    }
+    let (source, is_ordered) = compiler.source(selection, &order)?;
+    let output = columns.iter().map(|(name, column)| (name.clone(), compiler.type_of(*column))).collect();
+    let columns: Vec<usize> = columns.into_iter().map(|(_, column)| column).collect();
+    let is_shown = |(column, _): &(usize, bool)| columns.contains(column);
+    let shape = match is_distinct || !(is_ordered || source.is_single()) {
+        false => Shape::Rows(columns),
+        // The planner says what is wrong.
+        true if is_distinct && !order.iter().all(is_shown) => return None,
+        true => Shape::Sorted { columns, order, is_distinct },
+    };
+    compiler.finish(Operation::Query(Query { source, shape, limit, holds }), output)
+}
+
+fn is_plain(query: &ast::Query) -> bool {
+    let is_plain_lock = |lock: &ast::LockClause| lock.of.is_none() && lock.nonblock.is_none();
+    query.with.is_none()
+        && query.fetch.is_none()
+        && query.locks.iter().all(is_plain_lock)
+        && query.for_clause.is_none()
+        && query.pipe_operators.is_empty()
+}
+
+fn is_plain_select(select: &ast::Select) -> bool {
+    select.top.is_none()
+        && select.into.is_none()
+        && select.having.is_none()
+        && select.qualify.is_none()
+        && select.prewhere.is_none()
+        && select.named_window.is_empty()
+        && select.lateral_views.is_empty()
+        && is_ungrouped(&select.group_by)
+}
+
+fn is_ungrouped(group_by: &GroupByExpr) -> bool {
+    matches!(group_by, GroupByExpr::Expressions(list, modifiers) if list.is_empty() && modifiers.is_empty())
+}
+
+impl Compiler<'_> {
+    /// What a query gives, if that is columns of its table.
+    fn columns(&self, projection: &[SelectItem]) -> Option<Columns> {
+        let mut columns = Vec::new();
+        for item in projection {
+            match item {
+                SelectItem::Wildcard(options) if options.to_string().is_empty() => {
+                    let all = self.table.columns.iter().enumerate();
+                    columns.extend(all.map(|(place, column)| (column.name.clone(), place)));
+                }
+                SelectItem::UnnamedExpr(expr) => {
+                    let column = self.column(expr)?;
+                    columns.push((self.table.columns[column].name.clone(), column));
+                }
+                SelectItem::ExprWithAlias { expr, alias } => columns.push((name_of(alias), self.column(expr)?)),
+                _ => return None,
+            }
+        }
+        Some(columns)
+    }
+
+    /// A query of aggregates of all its rows.
+    fn aggregates(mut self, projection: &[SelectItem], selection: &ast::Expr) -> Option<FastPlan> {
+        let (mut aggregates, mut output) = (Vec::new(), Vec::new());
+        for item in projection {
+            let (expr, alias) = match item {
+                SelectItem::UnnamedExpr(expr) => (expr, None),
+                SelectItem::ExprWithAlias { expr, alias } => (expr, Some(name_of(alias))),
+                _ => return None,
+            };
+            let ast::Expr::Function(function) = expr else { return None };
+            let (name, aggregate, data_type) = self.aggregate(function)?;
+            aggregates.push(aggregate);
+            output.push((alias.unwrap_or(name), data_type));
+        }
+        let (source, _) = self.source(selection, &[])?;
+        let query = Query { source, shape: Shape::Aggregates(aggregates), limit: None, holds: false };
+        self.finish(Operation::Query(query), output)
+    }
+
+    /// An aggregate, what its column is called, and its type.
+    fn aggregate(&self, function: &ast::Function) -> Option<(String, Aggregate, DataType)> {
+        let ast::FunctionArguments::List(list) = &function.args else { return None };
+        let is_plain = list.duplicate_treatment.is_none()
+            && list.clauses.is_empty()
+            && function.filter.is_none()
+            && function.over.is_none()
+            && function.within_group.is_empty()
+            && function.null_treatment.is_none();
+        let [FunctionArg::Unnamed(argument)] = &list.args[..] else { return None };
+        if !is_plain {
+            return None;
+        }
+        let name = function.name.to_string().to_lowercase();
+        let column = match argument {
+            FunctionArgExpr::Wildcard if name == "count" => return Some((name, Aggregate::Count, DataType::Int8)),
+            FunctionArgExpr::Expr(expr) => self.column(expr)?,
+            _ => return None,
+        };
+        let data_type = self.type_of(column);
+        let (aggregate, data_type) = match name.as_str() {
+            "count" => (Aggregate::CountOf(column), DataType::Int8),
+            "sum" => (Aggregate::Sum(column), sum_of(data_type)?),
+            "min" if has_extremes(data_type) => (Aggregate::Min(column), data_type),
+            "max" if has_extremes(data_type) => (Aggregate::Max(column), data_type),
+            _ => return None,
+        };
+        Some((name, aggregate, data_type))
+    }
+
+    /// `Some(None)`: all rows.
+    fn limit(&mut self, clause: Option<&LimitClause>) -> Option<Option<Expr>> {
+        match clause {
+            None => Some(None),
+            Some(LimitClause::LimitOffset { limit: None, offset: None, limit_by }) if limit_by.is_empty() => Some(None),
+            Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by }) if limit_by.is_empty() => {
+                let (rows, data_type) = self.expr(rows, DataType::Int8, false)?;
+                matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8).then_some(Some(rows))
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Columns, and whether they descend.
+    fn order(&self, order: Option<&ast::OrderBy>, shown: &Columns) -> Option<Vec<(usize, bool)>> {
+        let Some(order) = order else { return Some(Vec::new()) };
+        let (OrderByKind::Expressions(list), None) = (&order.kind, &order.interpolate) else { return None };
+        let column = |item: &ast::OrderByExpr| {
+            let column = self.column(&item.expr)?;
+            // A name of the answer goes before one of the table.
+            if let ast::Expr::Identifier(ident) = &item.expr
+                && shown.iter().any(|(name, other)| *name == name_of(ident) && *other != column)
+            {
+                return None;
+            }
+            let is_plain = item.with_fill.is_none() && item.options.nulls_first.is_none();
+            is_plain.then_some((column, item.options.asc == Some(false)))
+        };
+        list.iter().map(column).collect()
+    }
+}
+
+/// The type of sums, where all paths agree on it.
+fn sum_of(data_type: DataType) -> Option<DataType> {
+    match data_type {
+        DataType::Int2 | DataType::Int4 => Some(DataType::Int8),
+        DataType::Decimal { precision, scale } => {
+            Some(DataType::Decimal { precision: precision.saturating_add(10).min(38), scale })
+        }
+        _ => None,
+    }
+}
+
+fn has_extremes(data_type: DataType) -> bool {
+    use DataType::{Date, Decimal, Int2, Int4, Int8, Timestamp, Timestamptz};
+    matches!(data_type, Int2 | Int4 | Int8 | Decimal { .. } | Date | Timestamp | Timestamptz)
+}

@@ -1,0 +1,207 @@
+//! What queries make of the rows they find.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use saki_base::{DataType, Value, ValueRef};
+use saki_mvcc::Transaction;
+
+use super::super::expr::Scaled;
+use super::super::plan::{Aggregate, Query, Shape};
+use super::rows::{Entry, Running, Stopped};
+use super::sink::RowSink;
+use saki_catalog::{EntryDecoder, Result, SqlError};
+
+impl Running<'_> {
+    /// Gives the rows of a query to `sink`; how many there are.
+    pub fn query(
+        &self,
+        query: &Query,
+        transaction: &mut Transaction<'_>,
+        holds: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64, Stopped> {
+        let limit = self.limit(query)?;
+        if let (Shape::Rows(columns), false, Some(key)) = (&query.shape, holds, self.single_key(&query.source)?) {
+            let Some(key) = key.filter(|_| limit > 0) else { return Ok(0) };
+            let show = |row: &[u8]| self.decode(&key, row, |values| show(columns, values, sink));
+            return Ok(self.find(transaction, &key, show)?.transpose()?.map_or(0, |()| 1));
+        }
+        let is_cut = matches!(query.shape, Shape::Rows(_));
+        let rows = self.rows(&query.source, if is_cut { limit } else { usize::MAX }, transaction)?;
+        if holds {
+            for (key, row) in &rows {
+                self.delta.write(transaction, key, Some(row))?;
+            }
+        }
+        match &query.shape {
+            Shape::Rows(columns) => {
+                self.each(&rows, |values| show(columns, values, sink))?;
+                Ok(rows.len() as u64)
+            }
+            Shape::Sorted { columns, order, is_distinct } => {
+                let mut sorted = self.sorted(&rows, columns, order, *is_distinct)?;
+                sorted.truncate(limit);
+                sorted.iter().for_each(|row| {
+                    let out: Vec<ValueRef<'_>> = row[..columns.len()].iter().map(Value::as_ref).collect();
+                    sink.row(&out);
+                });
+                Ok(sorted.len() as u64)
+            }
+            Shape::Aggregates(aggregates) => {
+                let values = self.aggregated(&rows, aggregates)?;
+                sink.row(&values.iter().map(Value::as_ref).collect::<Vec<_>>());
+                Ok(1)
+            }
+        }
+    }
+
+    fn limit(&self, query: &Query) -> Result<usize, Stopped> {
+        let Some(limit) = &query.limit else { return Ok(usize::MAX) };
+        match limit.value(&self.inputs())?.exactly(DataType::Int8) {
+            Some(ValueRef::Int8(rows)) if rows >= 0 => Ok(usize::try_from(rows).unwrap_or(usize::MAX)),
+            Some(ValueRef::Null) => Ok(usize::MAX),
+            _ => Err(Stopped::Ordinary),
+        }
+    }
+
+    fn each(&self, rows: &[Entry], mut show: impl FnMut(&[ValueRef<'_>])) -> Result<()> {
+        let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
+        rows.iter().try_for_each(|(key, row)| decoder.decode(self.table, key, row, &mut show))
+    }
+
+    /// The columns of all rows and what they are ordered by, in order.
+    fn sorted(
+        &self,
+        rows: &[Entry],
+        columns: &[usize],
+        order: &[(usize, bool)],
+        is_distinct: bool,
+    ) -> Result<Vec<Vec<Value>>, Stopped> {
+        let mut all = Vec::with_capacity(rows.len());
+        let wanted = || columns.iter().chain(order.iter().map(|(column, _)| column));
+        self.each(rows, |values| all.push(wanted().map(|column| Value::from(values[*column])).collect::<Vec<_>>()))?;
+        let by_order = |left: &Vec<Value>, right: &Vec<Value>| {
+            let places = columns.len()..;
+            let compared = order.iter().zip(places).map(|((_, descends), at)| placed(&left[at], &right[at], *descends));
+            compared.fold(Ordering::Equal, Ordering::then)
+        };
+        let as_a_whole = |left: &Vec<Value>, right: &Vec<Value>| {
+            let pairs = left.iter().zip(right).take(columns.len());
+            pairs.map(|(left, right)| placed(left, right, false)).fold(Ordering::Equal, Ordering::then)
+        };
+        if is_distinct {
+            all.sort_by(|left, right| by_order(left, right).then_with(|| as_a_whole(left, right)));
+            all.dedup_by(|left, right| as_a_whole(left, right).is_eq());
+        } else {
+            all.sort_by(by_order);
+        }
+        Ok(all)
+    }
+
+    fn aggregated(&self, rows: &[Entry], aggregates: &[Aggregate]) -> Result<Vec<Value>, Stopped> {
+        let mut totals: Vec<Total> = aggregates.iter().map(|_| Total::default()).collect();
+        self.each(rows, |values| {
+            for (aggregate, total) in aggregates.iter().zip(&mut totals) {
+                total.add(*aggregate, values);
+            }
+        })?;
+        let totals = aggregates.iter().zip(totals);
+        totals
+            .map(|(aggregate, total)| total.value(*aggregate, |column| self.table.columns[column].data_type))
+            .collect()
+    }
+}
+
+/// Gives columns of a row to `sink`.
+fn show(columns: &[usize], values: &[ValueRef<'_>], sink: &mut dyn RowSink) {
+    let out: Vec<ValueRef<'_>> = columns.iter().map(|column| values[*column]).collect();
+    sink.row(&out);
+}
+
+/// How two values of a column lie to each other; NULLs are the greatest.
+fn placed(left: &Value, right: &Value, descends: bool) -> Ordering {
+    let ordering = match (left, right) {
+        (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Null, _) => Ordering::Greater,
+        (_, Value::Null) => Ordering::Less,
+        (left, right) => compared(left.as_ref(), right.as_ref()),
+    };
+    if descends { ordering.reverse() } else { ordering }
+}
+
+/// Two values of one column, neither NULL.
+fn compared(left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
+    let compared = Scaled::from(left).compared(right.into());
+    compared.ok().flatten().expect("values of one column compare")
+}
+
+/// An aggregate of the rows so far.
+#[derive(Default)]
+struct Total {
+    rows: u64,
+    /// `None` once it takes more digits than there are.
+    sum: Option<i128>,
+    extreme: Value,
+}
+
+impl Total {
+    fn add(&mut self, aggregate: Aggregate, values: &[ValueRef<'_>]) {
+        let column = match aggregate {
+            Aggregate::Count => {
+                self.rows += 1;
+                return;
+            }
+            Aggregate::CountOf(column) | Aggregate::Sum(column) | Aggregate::Min(column) | Aggregate::Max(column) => {
+                column
+            }
+        };
+        let value = values[column];
+        if value == ValueRef::Null {
+            return;
+        }
+        let is_first = self.rows == 0;
+        self.rows += 1;
+        match aggregate {
+            Aggregate::Count | Aggregate::CountOf(_) => {}
+            Aggregate::Sum(_) => {
+                let before = if is_first { Some(0) } else { self.sum };
+                self.sum = before.zip(whole(value)).and_then(|(sum, value)| sum.checked_add(value));
+            }
+            Aggregate::Min(_) | Aggregate::Max(_) => {
+                let wanted = if matches!(aggregate, Aggregate::Min(_)) { Ordering::Less } else { Ordering::Greater };
+                if is_first || compared(value, self.extreme.as_ref()) == wanted {
+                    self.extreme = Value::from(value);
+                }
+            }
+        }
+    }
+
+    fn value(self, aggregate: Aggregate, type_of: impl Fn(usize) -> DataType) -> Result<Value, Stopped> {
+        match aggregate {
+            Aggregate::Count | Aggregate::CountOf(_) => Ok(Value::Int8(self.rows as i64)),
+            Aggregate::Min(_) | Aggregate::Max(_) => Ok(self.extreme),
+            Aggregate::Sum(_) if self.rows == 0 => Ok(Value::Null),
+            Aggregate::Sum(column) => match (self.sum, type_of(column)) {
+                (Some(sum), DataType::Decimal { .. }) if sum.unsigned_abs() < 10_u128.pow(38) => {
+                    Ok(Value::Decimal(sum))
+                }
+                (Some(sum), DataType::Int2 | DataType::Int4) => {
+                    let out_of_range = || SqlError::data("bigint out of range").code("22003");
+                    Ok(Value::Int8(i64::try_from(sum).map_err(|_| out_of_range())?))
+                }
+                _ => Err(Stopped::Ordinary),
+            },
+        }
+    }
+}
+
+/// An integer, or the digits of a decimal.
+fn whole(value: ValueRef<'_>) -> Option<i128> {
+    match value {
+        ValueRef::Int2(value) => Some(value.into()),
+        ValueRef::Int4(value) => Some(value.into()),
+        ValueRef::Decimal(value) => Some(value),
+        _ => None,
+    }
+}

@@ -1,0 +1,208 @@
+//! Finding the rows of a statement.
+
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+use saki_base::ValueRef;
+use saki_mvcc::{Direction, Transaction};
+
+use super::super::condition::holds;
+use super::super::expr::{Inputs, Misfit};
+use super::super::plan::{Source, Tree};
+use super::super::range::{Bounds, borrowed, bounds, keys};
+use saki_catalog::{EntryDecoder, EntryLayout, Result, SqlError, Table};
+use saki_context::database::Database;
+use saki_context::transaction::Refusal;
+use saki_store::{Delta, IndexEntries, Point, Short, Shortly, Snapshot, TableReader};
+
+/// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.
+const ENTRIES_MAX: usize = 1000;
+
+/// A key and its row.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
+/// Why a statement does not come to its end here.
+pub enum Stopped {
+    /// It has to go the ordinary way.
+    Ordinary,
+    /// The same, since it takes too many entries.
+    Long,
+    /// The same, since pages are not in memory.
+    Away,
+    /// The page of this key is not in memory.
+    Read(Vec<u8>),
+    Refused(Refusal),
+}
+
+impl From<Misfit> for Stopped {
+    fn from(misfit: Misfit) -> Self {
+        match misfit {
+            Misfit::Ordinary => Self::Ordinary,
+            Misfit::Error(error) => error.into(),
+        }
+    }
+}
+
+impl From<Refusal> for Stopped {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<SqlError> for Stopped {
+    fn from(error: SqlError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<saki_mvcc::Error> for Stopped {
+    fn from(error: saki_mvcc::Error) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+/// A statement that runs.
+pub struct Running<'r> {
+    pub db: &'r Database,
+    pub snapshot: &'r Snapshot,
+    pub table: &'r Arc<Table>,
+    pub delta: &'r Arc<Delta>,
+    pub layout: &'r Arc<EntryLayout>,
+    pub parameters: &'r [ScalarValue],
+    /// Microseconds since 1970.
+    pub now: i64,
+}
+
+impl Running<'_> {
+    /// What expressions that name no column are worked out with.
+    pub fn inputs(&self) -> Inputs<'_> {
+        Inputs { row: &[], parameters: self.parameters, now: self.now }
+    }
+
+    /// The key of a source that is about one row, if it has no filter; `Some(None)`: a part of it is NULL or beyond its
+    /// type, which equals nothing.
+    pub fn single_key(&self, source: &Source) -> Result<Option<Option<Vec<u8>>>, Stopped> {
+        if source.filter.is_some() || !source.is_single() {
+            return Ok(None);
+        }
+        Ok(Some(keys(&source.ranges, self.layout.key.columns(), &self.inputs())?.pop()))
+    }
+
+    /// The first rows of a source, in its order.
+    pub fn rows(&self, source: &Source, limit: usize, transaction: &Transaction<'_>) -> Result<Vec<Entry>, Stopped> {
+        // What the filter leaves is not known before.
+        let wanted = if source.filter.is_some() { usize::MAX } else { limit };
+        let mut rows = match source.tree {
+            Tree::Keys => self.rows_of_keys(source, wanted, transaction)?,
+            Tree::Primary | Tree::Index(_) => self.rows_of_ranges(source, wanted, transaction)?,
+        };
+        if source.filter.is_some() {
+            rows = self.filtered(source, rows)?;
+            rows.truncate(limit);
+        }
+        Ok(rows)
+    }
+
+    /// Shows the row of a key.
+    pub fn find<T>(
+        &self,
+        transaction: &Transaction<'_>,
+        key: &[u8],
+        show: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Stopped> {
+        let reader = TableReader::new(self.table, self.delta, transaction);
+        match reader.get_cached(&self.db.base_reader(), key, show)? {
+            Point::Nowhere => Ok(None),
+            Point::Row(shown) => Ok(Some(shown)),
+            Point::Away => Err(Stopped::Read(key.to_vec())),
+        }
+    }
+
+    /// Shows the values of a row, by table column.
+    pub fn decode<T>(&self, key: &[u8], row: &[u8], show: impl FnOnce(&[ValueRef<'_>]) -> T) -> Result<T> {
+        EntryDecoder::new(Arc::clone(self.layout)).decode(self.table, key, row, show)
+    }
+
+    fn rows_of_keys(
+        &self,
+        source: &Source,
+        wanted: usize,
+        transaction: &Transaction<'_>,
+    ) -> Result<Vec<Entry>, Stopped> {
+        let mut keys = keys(&source.ranges, self.layout.key.columns(), &self.inputs())?;
+        if source.is_reverse {
+            keys.reverse();
+        }
+        let mut rows = Vec::with_capacity(keys.len().min(wanted));
+        for key in keys {
+            if rows.len() == wanted {
+                break;
+            }
+            if let Some(row) = self.find(transaction, &key, <[u8]>::to_vec)? {
+                rows.push((key, row));
+            }
+        }
+        Ok(rows)
+    }
+
+    fn rows_of_ranges(
+        &self,
+        source: &Source,
+        wanted: usize,
+        transaction: &Transaction<'_>,
+    ) -> Result<Vec<Entry>, Stopped> {
+        let index = match source.tree {
+            Tree::Index(index) => Some((IndexEntries::new(self.table, index), self.index_layout(index))),
+            Tree::Keys | Tree::Primary => None,
+        };
+        let layout = index.as_ref().map_or(self.layout, |(_, layout)| layout);
+        let mut all = bounds(&source.ranges, layout.key.columns(), &self.inputs())?;
+        if source.is_reverse {
+            all.reverse();
+        }
+        let direction = if source.is_reverse { Direction::Reverse } else { Direction::Forward };
+        let (reader, base) = (TableReader::new(self.table, self.delta, transaction), self.db.base_reader());
+        let read = |bounds: &Bounds, rows: usize| {
+            let short = Short { rows, entries: ENTRIES_MAX, direction };
+            match &index {
+                None => reader.range_cached(&base, borrowed(bounds), short),
+                Some((entries, _)) => reader.index_range_cached(&base, entries, borrowed(bounds), short),
+            }
+        };
+        let mut rows: Vec<Entry> = Vec::new();
+        for bounds in &all {
+            let left = wanted - rows.len();
+            if left == 0 {
+                break;
+            }
+            match read(bounds, left)? {
+                Shortly::Rows(mut more) => rows.append(&mut more),
+                Shortly::Away => return Err(Stopped::Away),
+                Shortly::Long => return Err(Stopped::Long),
+            }
+            if rows.len() > ENTRIES_MAX {
+                return Err(Stopped::Long);
+            }
+        }
+        Ok(rows)
+    }
+
+    fn index_layout(&self, index: usize) -> Arc<EntryLayout> {
+        Arc::new(self.table.index_layout(&self.table.indexes[index]))
+    }
+
+    fn filtered(&self, source: &Source, rows: Vec<Entry>) -> Result<Vec<Entry>, Stopped> {
+        let Some(filter) = &source.filter else { return Ok(rows) };
+        let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
+        let mut kept = Vec::with_capacity(rows.len());
+        for (key, row) in rows {
+            let is_met = decoder.decode(self.table, &key, &row, |row| {
+                holds(filter, &Inputs { row, parameters: self.parameters, now: self.now })
+            })??;
+            if is_met {
+                kept.push((key, row));
+            }
+        }
+        Ok(kept)
+    }
+}
