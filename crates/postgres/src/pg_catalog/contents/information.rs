@@ -473,7 +473,8 @@ mod tests {
             ),
             ("select count(*), min(role_name) from information_schema.enabled_roles", "13|pg_checkpoint"),
             (
-                "select schema_name, schema_owner from information_schema.schemata where schema_name in ('public', 'shop') \
+                "select schema_name, schema_owner from information_schema.schemata \
+                 where schema_name in ('public', 'shop') \
                  order by 1",
                 "public|pg_database_owner\nshop|saki",
             ),
