@@ -2,7 +2,7 @@
 //! and the system relations through which its clients see a database. It knows nothing of how queries are planned.
 //!
 //! ```text
-//!   text ─► statement (ALTER TABLE, COPY, CREATE INDEX …: what the parser reads, as we carry it out)
+//!   text ─► `saki-statement` (ALTER TABLE, COPY, CREATE INDEX …: what the parser reads, as we carry it out)
 //!     └───► dialect (names, literals, casts, operators, functions) ─► the planner
 //!   catalogue ─► pg_catalog, information_schema, saki.* ─► relations and functions that clients ask
 //! ```
@@ -26,15 +26,17 @@ pub mod dialect;
 #[cfg(test)]
 mod fixture;
 pub mod pg_catalog;
-pub mod statement;
+#[cfg(test)]
+mod statements;
 pub mod storage_views;
-pub mod types;
 pub mod view;
 
 pub use dialect::Operators;
 pub use pg_catalog::{
     PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemCatalog, SystemSchema, SystemView, SystemViews,
 };
+pub use saki_statement as statement;
+pub use saki_statement::types;
 pub use statement::RelationName;
 pub use statement::alter_table::{Action, AlterTable};
 pub use statement::column::{Generated, NewColumn};

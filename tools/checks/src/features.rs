@@ -10,12 +10,13 @@ use std::process::Command;
 use crate::workspace::{Package, Workspace};
 
 /// Crates whose tests are built with the dependencies of the workspace's.
-const UNIFIED: [&str; 9] = [
+const UNIFIED: [&str; 10] = [
     "saki-columns",
     "saki-exec",
     "saki-catalog",
     "saki-store",
     "saki-plan",
+    "saki-statement",
     "saki-postgres",
     "saki-context",
     "saki-sql",

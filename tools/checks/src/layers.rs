@@ -39,6 +39,7 @@ const POSTGRES: &[&str] = &[
     "saki-catalog",
     "saki-parameters",
     "saki-store",
+    "saki-statement",
 ];
 const CONTEXT: &[&str] = &[
     "saki-unify",
@@ -67,7 +68,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 29] = [
+const LAYERS: [(&str, &[&str]); 30] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -85,6 +86,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
     ("saki-parameters", PARAMETERS),
     ("saki-store", STORE),
     ("saki-plan", PLAN),
+    ("saki-statement", &["saki-unify", "saki-base", "saki-catalog", "saki-store"]),
     ("saki-postgres", POSTGRES),
     ("saki-context", CONTEXT),
     ("saki-sql", SQL),
@@ -152,6 +154,7 @@ const COLUMNAR: &[&str] = &[
     "saki-catalog",
     "saki-store",
     "saki-plan",
+    "saki-statement",
     "saki-postgres",
     "saki-context",
     "saki-sql",
@@ -161,13 +164,26 @@ const COLUMNAR: &[&str] = &[
     "saki-sim",
 ];
 /// Crates that plan and run queries through DataFusion.
-const PLANNING: &[&str] = &["saki-plan", "saki-postgres", "saki-context", "saki-sql", "saki", "saki-bench", "saki-sim"];
+const PLANNING: &[&str] =
+    &["saki-plan", "saki-statement", "saki-postgres", "saki-context", "saki-sql", "saki", "saki-bench", "saki-sim"];
 
 /// Dependencies that only some crates may name: the planner stays above `store`, Arrow's small crates reach down to
 /// where columns are, the encodings have one home, and so has each way to the kernel.
 const CONFINED: [(&str, &[&str]); 16] = [
     // Of `catalog` only by its feature `planner`, for the errors of those above: see [`planner`].
-    ("datafusion", &["saki-catalog", "saki-plan", "saki-postgres", "saki-context", "saki-sql", "saki", "saki-bench"]),
+    (
+        "datafusion",
+        &[
+            "saki-catalog",
+            "saki-plan",
+            "saki-statement",
+            "saki-postgres",
+            "saki-context",
+            "saki-sql",
+            "saki",
+            "saki-bench",
+        ],
+    ),
     (
         "arrow",
         &[

@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use self::said::Read;
 pub use self::said::{AccessStatement, Grant, Granted, MoreMembers, Objects, RoleOptions, RoleSpec};
 use self::words::take_word;
-use crate::statement::syntax::Syntax;
+use crate::syntax::Syntax;
 use saki_catalog::{ObjectKind, Result};
 
 /// The procedure's name, which no other has.
@@ -247,7 +247,7 @@ mod tests {
     use crate::fixture::{check, code};
 
     fn statement(sql: &str) -> Result<Option<AccessStatement>> {
-        match crate::statement::parse(sql)?.pop() {
+        match crate::parse(sql)?.pop() {
             Some(Parsed::Statement(statement)) => match *statement {
                 Statement::Call(call) => AccessStatement::of(&call),
                 _ => Ok(None),

@@ -122,7 +122,7 @@ mod tests {
     use crate::fixture::{check, code};
 
     fn read(sql: &str) -> String {
-        let lock = crate::statement::parse(sql).and_then(|mut statements| match statements.pop() {
+        let lock = crate::parse(sql).and_then(|mut statements| match statements.pop() {
             Some(Read::Statement(statement)) => match *statement {
                 Statement::Call(function) => LockTable::read(&function),
                 _ => Ok(None),

@@ -67,8 +67,8 @@ pub fn columns_named(table: &Table, expression: &Expr) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{check, library};
-    use crate::statement::parse_expression;
+    use crate::fixture::check;
+    use crate::parse_expression;
 
     #[test]
     fn a_column_is_named_with_and_without_its_table() {
@@ -98,25 +98,6 @@ mod tests {
                 assert_eq!(column_name(&parse_expression(&text).unwrap()).as_deref(), Some(name));
             }
         }
-    }
-
-    #[test]
-    fn columns_in_an_expression_are_named_once_in_the_order_they_stand() {
-        let planner = library();
-        let snapshot = planner.database.snapshot();
-        let book = snapshot.catalog.table("book").unwrap();
-        let named = |text: &str| format!("{:?}", columns_named(book, &parse_expression(text).unwrap()));
-        check(
-            &[
-                ("price > 0", "[3]"),
-                ("price > id AND book.price < 5", "[3, 0]"),
-                ("coalesce(title, code) = 'id'", "[2, 4]"),
-                ("nosuch = \"PRICE\"", "[]"),
-                ("CASE WHEN sold THEN score END IS NULL", "[11, 10]"),
-                ("1 + 1 = 2", "[]"),
-            ],
-            named,
-        );
     }
 
     #[test]

@@ -1,4 +1,13 @@
-//! Statements that are ours: what they say is read here, one file per statement; the session carries them out.
+//! Statements as PostgreSQL spells them. Those that are ours are read here, one file per statement, into plain structs;
+//! the session carries them out.
+//!
+//! # Invariants
+//! - What is read and written again, as a text, says the same.
+//!
+//! # Failure model
+//! What cannot be read or is not supported is refused with PostgreSQL's condition, its place in the text, and what to
+//! do instead.
+#![forbid(unsafe_code)]
 
 pub mod alter_table;
 pub mod column;
@@ -7,12 +16,15 @@ pub mod copy;
 pub mod create_index;
 pub mod create_table;
 mod expression;
+#[cfg(test)]
+mod fixture;
 pub mod sequence;
 mod syntax;
 pub mod table_options;
 #[cfg(test)]
 mod tests;
 mod text;
+pub mod types;
 mod utility;
 
 use std::ops::ControlFlow;

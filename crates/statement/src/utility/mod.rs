@@ -291,7 +291,7 @@ fn plain_vacuum(table_name: Option<ObjectName>, reindex: bool) -> VacuumStatemen
 #[cfg(test)]
 mod tests {
     use crate::fixture::{check, code};
-    use crate::statement::parse;
+    use crate::parse;
 
     /// The trees of a text as text, or its error's condition and place.
     fn read(sql: &str) -> String {

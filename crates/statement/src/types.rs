@@ -100,7 +100,7 @@ mod tests {
     use datafusion::sql::sqlparser::ast::Expr;
 
     fn stored(spelled: &str) -> String {
-        let Ok(Expr::Cast { data_type, .. }) = crate::statement::parse_expression(&format!("a::{spelled}")) else {
+        let Ok(Expr::Cast { data_type, .. }) = crate::parse_expression(&format!("a::{spelled}")) else {
             return "no type".to_owned();
         };
         match storage_type(&data_type) {

@@ -150,7 +150,7 @@ mod tests {
     use datafusion::sql::parser::Statement;
     use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Statement as Sql};
 
-    use crate::statement::parse;
+    use crate::parse;
 
     fn body(sql: &str) -> SetExpr {
         let Some(Statement::Statement(statement)) = parse(sql).unwrap().pop() else { panic!("{sql}") };

@@ -28,22 +28,3 @@ pub fn written_out(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     written
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::fixture::{check, shown};
-
-    #[test]
-    fn isnull_asks_and_is_a_name_where_it_can_only_be_one() {
-        check(
-            &[
-                ("SELECT 5 ISNULL", "false"),
-                ("SELECT NULL ISNULL, (1 isnull) = false", "true|true"),
-                ("SELECT count(*) FROM (VALUES (1), (NULL)) AS t(a) WHERE a ISNULL", "1"),
-                ("SELECT 5 AS isnull", "5"),
-                ("SELECT t.\"isnull\" FROM (VALUES (5)) AS t(\"isnull\")", "5"),
-            ],
-            shown,
-        );
-    }
-}
