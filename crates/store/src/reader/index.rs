@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 use saki_base::{KeyLayout, RowLayout, ValueRef};
 use saki_mvcc::{Direction, IndexId, KeyRange};
 
-use super::range::Met;
+use super::range::{Met, weight};
 use super::{BaseReader, Entry, Eyes, Short, Shortly, TableReader};
 use saki_catalog::{EntryLayout, Result, SqlError, Table};
 
@@ -89,16 +89,21 @@ impl<E: Eyes> TableReader<'_, E> {
             Shortly::Long => return Ok(Shortly::Long),
             Shortly::Away => return Ok(Shortly::Away),
         };
+        let mut read = 0;
         for met in &mut rows {
             let (key, row) = &mut met.entry;
             if base.get_cached(&self.table.root, key, row)? != Some(true) {
                 return Ok(Shortly::Away);
             }
+            read += weight(row);
+            if read > short.entries {
+                return Ok(Shortly::Long);
+            }
         }
         let (of_base, mut read) = (rows.len(), 0);
         let range = KeyRange::between(bounds.0, bounds.1);
         self.eyes.scan_index(self.newer, entries.index, &range, short.direction, |entry, key, body| {
-            read += 1;
+            read += weight(body);
             rows.push(Met { place: entry.to_vec(), entry: (key.to_vec(), body.to_vec()) });
             short.go_on(rows.len() - of_base, read)
         });

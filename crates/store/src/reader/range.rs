@@ -16,7 +16,7 @@ pub type Entry = (Vec<u8>, Vec<u8>);
 pub struct Short {
     /// Rows that are wanted, the first ones in the order of reading.
     pub rows: usize,
-    /// Entries that are read on either side at most.
+    /// Entries that are read on either side at most. A long row counts as one more for each KiB: what is read is kept.
     pub entries: usize,
     pub direction: Direction,
 }
@@ -37,6 +37,11 @@ pub(super) struct Met {
     pub entry: Entry,
 }
 
+/// How many entries a row counts as.
+pub(super) fn weight(row: &[u8]) -> usize {
+    1 + row.len() / 1024
+}
+
 impl<E: Eyes> TableReader<'_, E> {
     /// The rows of a short range of keys, in the order of reading.
     ///
@@ -51,7 +56,7 @@ impl<E: Eyes> TableReader<'_, E> {
         let mut read = 0;
         let mut rows: Vec<Entry> = Vec::new();
         let is_there = base.range_cached(&self.table.root, bounds, short.is_reverse(), |key, row| {
-            read += 1;
+            read += weight(row);
             if !self.hides(key) {
                 rows.push((key.to_vec(), row.to_vec()));
             }
@@ -65,7 +70,7 @@ impl<E: Eyes> TableReader<'_, E> {
         }
         let (of_base, mut read) = (rows.len(), 0);
         self.eyes.scan(self.newer, &KeyRange::between(bounds.0, bounds.1), short.direction, |key, body| {
-            read += 1;
+            read += body.map_or(1, weight);
             rows.extend(body.map(|body| (key.to_vec(), body.to_vec())));
             short.go_on(rows.len() - of_base, read)
         });

@@ -137,7 +137,8 @@ impl Runner<'_> {
         })?;
         match worked {
             Ok(Ok(rows)) => match transactions.end_statement() {
-                Ok(None) if !writes => Ok(Attempt::Done(rows, transactions.seen())),
+                // What a query gives may be told once what it rests on is durable, held or not.
+                Ok(None) if !plan.is_change() => Ok(Attempt::Done(rows, transactions.seen())),
                 Ok(receipt) => Ok(Attempt::Done(rows, receipt)),
                 Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
             },

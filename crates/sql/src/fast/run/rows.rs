@@ -17,6 +17,8 @@ use saki_store::{Delta, IndexEntries, Point, Short, Shortly, Snapshot, TableRead
 
 /// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.
 const ENTRIES_MAX: usize = 4000;
+/// Bytes of the rows that are kept at most.
+const BYTES_MAX: usize = 16 << 20;
 
 /// A key and its row.
 pub type Entry = (Vec<u8>, Vec<u8>);
@@ -134,12 +136,17 @@ impl Running<'_> {
             keys.reverse();
         }
         let mut rows = Vec::with_capacity(keys.len().min(wanted));
+        let mut bytes = 0;
         for key in keys {
             if rows.len() == wanted {
                 break;
             }
             if let Some(row) = self.find(transaction, &key, <[u8]>::to_vec)? {
+                bytes += row.len();
                 rows.push((key, row));
+            }
+            if bytes > BYTES_MAX {
+                return Err(Stopped::Long);
             }
         }
         Ok(rows)
@@ -170,17 +177,21 @@ impl Running<'_> {
             }
         };
         let mut rows: Vec<Entry> = Vec::new();
+        let mut bytes = 0;
         for bounds in &all {
             let left = wanted - rows.len();
             if left == 0 {
                 break;
             }
             match read(bounds, left)? {
-                Shortly::Rows(mut more) => rows.append(&mut more),
+                Shortly::Rows(mut more) => {
+                    bytes += more.iter().map(|(_, row)| row.len()).sum::<usize>();
+                    rows.append(&mut more);
+                }
                 Shortly::Away => return Err(Stopped::Away),
                 Shortly::Long => return Err(Stopped::Long),
             }
-            if rows.len() > ENTRIES_MAX {
+            if rows.len() > ENTRIES_MAX || bytes > BYTES_MAX {
                 return Err(Stopped::Long);
             }
         }
