@@ -9,18 +9,14 @@
 //! do instead.
 #![forbid(unsafe_code)]
 
-pub mod alter_table;
-pub mod column;
-pub mod constraint;
 pub mod copy;
 pub mod create_index;
-pub mod create_table;
 mod expression;
 #[cfg(test)]
 mod fixture;
 pub mod sequence;
 mod syntax;
-pub mod table_options;
+mod table;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -41,6 +37,7 @@ use saki_base::stack::with_room;
 use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualified};
 
 use self::syntax::Syntax;
+pub use self::table::{alter_table, column, constraint, create_table, table_options};
 pub use self::text::weight::weight;
 use self::text::{chains, depth, identity, isnull};
 pub use self::utility::{

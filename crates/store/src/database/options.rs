@@ -85,7 +85,8 @@ impl OpenOptions {
     /// What of it concerns the logs.
     pub(crate) fn of_logs(&self) -> saki_mvcc::LogOptions {
         let (accept_loss, extent_bytes) = (self.accept_loss, self.log_extent_bytes);
-        saki_mvcc::LogOptions { accept_loss, extent_bytes, ..saki_mvcc::LogOptions::new(0) }
+        // Whoever commits waits for it: it gives way to nobody, or clients would wait for whatever else computes.
+        saki_mvcc::LogOptions { accept_loss, extent_bytes, niceness: 0, ..saki_mvcc::LogOptions::new(0) }
     }
 }
 

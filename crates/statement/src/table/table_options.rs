@@ -4,7 +4,7 @@
 use datafusion::sql::sqlparser::ast::{Expr, SqlOption};
 use saki_base::{Column, DataType};
 
-use super::{name_of, position_of, setting_text};
+use crate::{name_of, position_of, setting_text};
 use saki_catalog::{Position, Result, SqlError};
 
 /// What was said of a table's options; `None`: nothing.

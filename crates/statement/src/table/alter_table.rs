@@ -7,10 +7,10 @@ use saki_base::DataType;
 
 use super::column::{Generated, NewColumn};
 use super::constraint::{ColumnName, NewConstraint};
-use super::sequence::SequenceOptions;
 use super::table_options::TableOptions;
-use super::{RelationName, name_of};
+use crate::sequence::SequenceOptions;
 use crate::types::storage_type;
+use crate::{RelationName, name_of};
 use saki_catalog::{Identity, Result, SqlError};
 
 /// A relation's change.
@@ -152,7 +152,7 @@ fn cascades(behavior: Option<&DropBehavior>) -> bool {
 pub fn new_name(name: &ObjectName, relation: &RelationName) -> Result<ColumnName> {
     match &name.0[..] {
         [part] if part.as_ident().is_some() => {
-            let ident = part.as_ident().map(|ident| (name_of(ident), super::position_of(ident)));
+            let ident = part.as_ident().map(|ident| (name_of(ident), crate::position_of(ident)));
             let (name, position) = ident.unwrap_or_default();
             Ok(ColumnName { name, position })
         }

@@ -4,9 +4,9 @@ use datafusion::sql::sqlparser::ast::{ColumnDef, ColumnOption, DataType as SqlTy
 use saki_base::{Column, DataType};
 
 use super::constraint::NewConstraint;
-use super::sequence::SequenceOptions;
-use super::{name_of, position_of};
+use crate::sequence::SequenceOptions;
 use crate::types::storage_type;
+use crate::{name_of, position_of};
 use saki_catalog::{Identity, Position, Result, SqlError};
 
 /// A column to be made.

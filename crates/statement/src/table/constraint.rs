@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     ReferentialAction as Action, TableConstraint, UniqueConstraint,
 };
 
-use super::{RelationName, name_of, position_of};
+use crate::{RelationName, name_of, position_of};
 use saki_catalog::{Position, ReferentialAction, Result, SqlError};
 
 /// A constraint to be made; its columns are names still.

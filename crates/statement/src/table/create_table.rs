@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{CreateTable, CreateTableOptions, DataType 
 use super::column::NewColumn;
 use super::constraint::NewConstraint;
 use super::table_options::TableOptions;
-use super::{RelationName, beyond, name_of, position_of};
+use crate::{RelationName, beyond, name_of, position_of};
 use saki_catalog::{Result, SqlError};
 
 /// Columns of a table at most.
