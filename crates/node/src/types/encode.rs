@@ -357,7 +357,7 @@ pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, style: &S
             Some(state) => styled_single(value, data_type, state, out),
             None => drop(write!(out, "{}", display(value, data_type))),
         },
-        (Format::Binary, value) => binary(value, out),
+        (Format::Binary, value) => binary(value, data_type, out),
     });
 }
 
@@ -378,7 +378,7 @@ fn styled_single(value: ValueRef<'_>, data_type: Storage, state: &State, out: &m
     };
 }
 
-fn binary(value: ValueRef<'_>, out: &mut BytesMut) {
+fn binary(value: ValueRef<'_>, data_type: Storage, out: &mut BytesMut) {
     match value {
         ValueRef::Null => {}
         ValueRef::Bool(value) => out.put_u8(value.into()),
@@ -387,7 +387,7 @@ fn binary(value: ValueRef<'_>, out: &mut BytesMut) {
         ValueRef::Int8(value) => out.put_i64(value),
         ValueRef::Float4(value) => out.put_f32(value),
         ValueRef::Float8(value) => out.put_f64(value),
-        ValueRef::Decimal(value) => numeric::encode(&value.to_string(), out),
+        ValueRef::Decimal(_) => numeric::encode(&display(value, data_type).to_string(), out),
         ValueRef::Text(value) => out.put_slice(value.as_bytes()),
         ValueRef::Bytea(value) => out.put_slice(value),
         ValueRef::Uuid(value) => out.put_slice(&value),
@@ -417,4 +417,17 @@ fn since_epoch_micros(micros: i64) -> i64 {
 pub fn columns(batch: &RecordBatch, fields: &Fields, formats: &[Format], style: &Style) -> Result<Vec<Column>> {
     let described = batch.columns().iter().zip(fields).zip(formats);
     described.map(|((array, field), format)| Column::described(array, field, *format, style)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decimal_by_itself_keeps_its_point_in_binary() {
+        let mut out = BytesMut::new();
+        let money = Storage::Decimal { precision: 8, scale: 2 };
+        single(ValueRef::Decimal(-1250), money, Format::Binary, &None, &mut out);
+        assert_eq!(numeric::decode(&out[4..]).as_deref(), Some("-12.50"));
+    }
 }
