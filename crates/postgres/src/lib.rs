@@ -38,11 +38,11 @@ pub use pg_catalog::{
 pub use saki_statement as statement;
 pub use saki_statement::types;
 pub use statement::RelationName;
-pub use statement::alter_table::{Action, AlterTable};
-pub use statement::column::{Generated, NewColumn};
-pub use statement::constraint::{ColumnName, NewConstraint, NewConstraintKind, NewForeignKey};
 pub use statement::copy::{Copy, FileFormat, Source};
 pub use statement::create_index::NewIndex;
-pub use statement::create_table::{COLUMNS_MAX, NewTable, NewTableAs};
 pub use statement::sequence::SequenceOptions;
-pub use statement::table_options::TableOptions;
+pub use statement::table::alter_table::{Action, AlterTable};
+pub use statement::table::column::{Generated, NewColumn};
+pub use statement::table::constraint::{ColumnName, NewConstraint, NewConstraintKind, NewForeignKey};
+pub use statement::table::create_table::{COLUMNS_MAX, NewTable, NewTableAs};
+pub use statement::table::table_options::TableOptions;

@@ -16,7 +16,7 @@ mod expression;
 mod fixture;
 pub mod sequence;
 mod syntax;
-mod table;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -37,7 +37,6 @@ use saki_base::stack::with_room;
 use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualified};
 
 use self::syntax::Syntax;
-pub use self::table::{alter_table, column, constraint, create_table, table_options};
 pub use self::text::weight::weight;
 use self::text::{chains, depth, identity, isnull};
 pub use self::utility::{

@@ -214,8 +214,8 @@ fn number(expression: &Expr) -> Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alter_table::{Action, AlterTable};
     use crate::fixture::{check, code, parsed};
+    use crate::table::alter_table::{Action, AlterTable};
 
     fn created(options: &str) -> Result<Sequence> {
         let ast::Statement::CreateSequence { sequence_options, data_type, .. } =

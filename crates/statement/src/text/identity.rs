@@ -62,9 +62,9 @@ mod tests {
     use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
     use super::*;
-    use crate::column::NewColumn;
     use crate::fixture::{check, code, parsed};
     use crate::parse;
+    use crate::table::column::NewColumn;
 
     fn options(text: &str) -> String {
         let sql = format!("CREATE TABLE t (a bigint GENERATED ALWAYS AS IDENTITY ({text}), b int)");

@@ -27,8 +27,8 @@ use saki_catalog::{Catalog, ColumnReader, RelationKind, Result, Sequence, Sequen
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
-use saki_postgres::statement::alter_table::new_name;
 use saki_postgres::statement::parse_query;
+use saki_postgres::statement::table::alter_table::new_name;
 use saki_postgres::{Action, AlterTable, RelationName};
 use saki_store::load::load;
 use saki_store::locks::{LockMode, Policy};
