@@ -4,6 +4,7 @@
 pub mod memory;
 pub mod narrow;
 pub mod progress;
+mod slices;
 pub mod tops;
 pub mod tracked;
 pub mod yielding;

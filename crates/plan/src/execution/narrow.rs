@@ -1,33 +1,26 @@
 //! Long constants stand in every row: a batch of 8 192 rows beside a text of 1 MB would take 8 GB before anybody could
 //! count it. Expressions with such constants get their rows in small batches.
 
-use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use arrow_array::RecordBatch;
+use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, Statistics};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
-use futures::{Stream, StreamExt};
 
-use crate::node::{Plan, Renewal, SakiNode, statistics_of};
+use super::slices::{Pace, SlicesExec};
+use crate::node::{Plan, SakiNode};
 
 /// What the constants of an expression may come to in a batch.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Puts [`NarrowExec`] below projections and filters with long constants.
+/// Puts [`SlicesExec`] below projections and filters with long constants.
 #[derive(Debug)]
 pub struct NarrowBatches;
 
@@ -40,7 +33,7 @@ impl PhysicalOptimizerRule for NarrowBatches {
             if rows >= batch_rows {
                 return Ok(Transformed::no(plan));
             }
-            let input = NarrowExec::new(Arc::clone(input), rows.max(1)).into_plan();
+            let input = SlicesExec::new(Arc::clone(input), Pace::Rows(rows.max(1))).into_plan();
             replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
         });
         transformed.map(|transformed| transformed.data)
@@ -72,104 +65,13 @@ fn bytes_within(expr: &Arc<dyn PhysicalExpr>) -> usize {
     walked.map_or(0, |_| bytes)
 }
 
-/// Its input in batches of few rows.
-#[derive(Debug)]
-struct NarrowExec {
-    input: Plan,
-    rows: usize,
-    properties: Arc<PlanProperties>,
-}
-
-impl NarrowExec {
-    fn new(input: Plan, rows: usize) -> Self {
-        let properties = PlanProperties::new(
-            input.equivalence_properties().clone(),
-            input.output_partitioning().clone(),
-            input.pipeline_behavior(),
-            input.boundedness(),
-        );
-        Self { input, rows, properties: Arc::new(properties) }
-    }
-}
-
-impl SakiNode for NarrowExec {
-    fn name(&self) -> &'static str {
-        "NarrowExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
-
-    fn with_children(&self, children: Vec<Plan>) -> Result<Plan> {
-        let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
-        Ok(Self::new(input, self.rows).into_plan())
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: batch_rows={}", self.name(), self.rows)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
-        let narrowed = Narrowed { input, rest: None, rows: self.rows };
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), narrowed)))
-    }
-
-    /// As many rows as its input has.
-    fn statistics(&self, _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        statistics_of(self.input.as_ref())
-    }
-
-    fn benefits_from_input_partitioning(&self) -> bool {
-        true
-    }
-
-    fn maintains_input_order(&self) -> bool {
-        true
-    }
-
-    fn renewed(&self, children: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
-        self.with_children(children)
-    }
-}
-
-struct Narrowed {
-    input: SendableRecordBatchStream,
-    /// What is left of the last batch.
-    rest: Option<RecordBatch>,
-    rows: usize,
-}
-
-impl Stream for Narrowed {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let batch = match self.rest.take() {
-            Some(batch) => batch,
-            None => match ready!(self.input.poll_next_unpin(context)) {
-                Some(Ok(batch)) => batch,
-                end => return Poll::Ready(end),
-            },
-        };
-        let rows = self.rows;
-        if batch.num_rows() <= rows {
-            return Poll::Ready(Some(Ok(batch)));
-        }
-        self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
-        Poll::Ready(Some(Ok(batch.slice(0, rows))))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use arrow_array::RecordBatch;
     use datafusion::common::ScalarValue;
     use datafusion::physical_expr::expressions::lit;
     use datafusion::physical_plan::projection::ProjectionExpr;
+    use futures::StreamExt;
 
     use super::*;
     use crate::fixture::{block_on, memory_plan, run, small_batch, small_schema, task_context};
@@ -211,13 +113,5 @@ mod tests {
     fn plans_with_short_constants_stay_as_they_are() {
         let plan = beside(100, 40);
         assert_eq!(optimized(plan).children()[0].name(), "DataSourceExec");
-    }
-
-    #[test]
-    fn an_error_of_the_input_comes_through() {
-        let failing = futures::stream::iter([Err(datafusion::common::DataFusionError::Execution("broken".into()))]);
-        let input = Box::pin(RecordBatchStreamAdapter::new(small_schema(), failing));
-        let mut narrowed = Narrowed { input, rest: None, rows: 1 };
-        assert!(block_on(narrowed.next()).unwrap().unwrap_err().to_string().contains("broken"));
     }
 }
