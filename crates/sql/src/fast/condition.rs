@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use arrow_array::Array;
 use datafusion::common::ScalarValue;
-use saki_base::{CompareOp, DataType, ValueRef};
+use saki_base::{CompareOp, DataType};
 
 use super::expr::{Expr, Inputs, Misfit, Scaled, scalar};
 
@@ -87,25 +87,17 @@ impl Condition {
         let value = Scaled::of(inputs.row[self.column], self.data_type);
         match &self.test {
             Test::Compare(operator, expr) => {
-                let ordering = value.compared(self.comparable(expr.value(inputs)?))?;
+                let ordering = value.compared(expr.value(inputs)?.trimmed(self.data_type))?;
                 Ok(ordering.is_some_and(|ordering| operator.holds(ordering)))
             }
             Test::OneOf(values) => {
                 let mut found = false;
                 values.visit(inputs, |other| {
-                    found |= value.compared(self.comparable(other))? == Some(Ordering::Equal);
+                    found |= value.compared(other.trimmed(self.data_type))? == Some(Ordering::Equal);
                     Ok(())
                 })?;
                 Ok(found)
             }
-        }
-    }
-
-    /// Blanks at the end of `character(n)` mean nothing.
-    fn comparable<'v>(&self, value: Scaled<'v>) -> Scaled<'v> {
-        match (value.value, self.data_type) {
-            (ValueRef::Text(text), DataType::Char(_)) => ValueRef::Text(text.trim_end_matches(' ')).into(),
-            _ => value,
         }
     }
 }

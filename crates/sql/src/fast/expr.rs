@@ -3,12 +3,10 @@
 use std::cmp::Ordering;
 
 use datafusion::common::ScalarValue;
-use saki_base::{DataType, Value, ValueRef};
+use saki_base::types::{DECIMAL_PRECISION_MAX, decimal_limit};
+use saki_base::{DataType, Value, ValueRef, compare};
 
 use saki_catalog::SqlError;
-
-/// Digits of a number in storage at most.
-const DIGITS_MAX: u32 = 38;
 
 /// A value to be.
 #[derive(Clone, Debug)]
@@ -89,7 +87,7 @@ impl Operator {
     fn apply(self, left: Scaled<'_>, right: Scaled<'_>, data_type: DataType) -> Result<Scaled<'static>, Misfit> {
         let (Some(left), Some(right)) = (left.number(), right.number()) else { return Ok(ValueRef::Null.into()) };
         if self == Self::Multiply {
-            let scale = left.1.checked_add(right.1).filter(|scale| u32::from(*scale) <= DIGITS_MAX);
+            let scale = left.1.checked_add(right.1).filter(|scale| *scale <= DECIMAL_PRECISION_MAX);
             let product = left.0.checked_mul(right.0).zip(scale).ok_or(Misfit::Ordinary)?;
             return of_number(product, data_type);
         }
@@ -102,7 +100,7 @@ impl Operator {
 /// A result of arithmetic.
 fn of_number((number, scale): (i128, u8), data_type: DataType) -> Result<Scaled<'static>, Misfit> {
     match data_type {
-        DataType::Decimal { .. } if number.unsigned_abs() < 10_u128.pow(DIGITS_MAX) => {
+        DataType::Decimal { .. } if has_digits(number, DECIMAL_PRECISION_MAX) => {
             Ok(Scaled { value: ValueRef::Decimal(number), scale })
         }
         DataType::Decimal { .. } => Err(Misfit::Ordinary),
@@ -140,7 +138,7 @@ impl<'v> Scaled<'v> {
     /// 22003 where the type's range ends.
     pub fn assigned(self, data_type: DataType) -> Result<ValueRef<'v>, Misfit> {
         match (self.value, data_type) {
-            (ValueRef::Text(text), DataType::Char(_)) => Ok(ValueRef::Text(text.trim_end_matches(' '))),
+            (ValueRef::Text(_), DataType::Char(_)) => Ok(self.trimmed(data_type).value),
             (ValueRef::Decimal(_), DataType::Decimal { precision, scale }) if self.scale == scale => {
                 within_precision(self.value, precision)
             }
@@ -184,31 +182,20 @@ impl<'v> Scaled<'v> {
             let (left, right, _) = aligned(left, right).ok_or(Misfit::Ordinary)?;
             return Ok(Some(left.cmp(&right)));
         }
-        let float = |value: ValueRef<'_>| match value {
-            ValueRef::Float4(value) => Some(f64::from(value)),
-            ValueRef::Float8(value) => Some(value),
-            _ => None,
-        };
-        Ok(match (self.value, other.value) {
-            (ValueRef::Null, _) | (_, ValueRef::Null) => None,
-            (ValueRef::Bool(left), ValueRef::Bool(right)) => Some(left.cmp(&right)),
-            (ValueRef::Text(left), ValueRef::Text(right)) => Some(left.cmp(right)),
-            (ValueRef::Bytea(left), ValueRef::Bytea(right)) => Some(left.cmp(right)),
-            (ValueRef::Date(left), ValueRef::Date(right)) => Some(left.cmp(&right)),
-            (ValueRef::Timestamp(left), ValueRef::Timestamp(right))
-            | (ValueRef::Timestamptz(left), ValueRef::Timestamptz(right)) => Some(left.cmp(&right)),
-            (ValueRef::Uuid(left), ValueRef::Uuid(right)) => Some(left.cmp(&right)),
-            (left, right) => match float(left).zip(float(right)) {
-                Some((left, right)) => Some(floats(left, right)),
-                None => return Err(Misfit::Ordinary),
-            },
-        })
+        match (self.value, other.value) {
+            (ValueRef::Null, _) | (_, ValueRef::Null) => Ok(None),
+            (left, right) if left.kind() == right.kind() => Ok(Some(compare(left, right))),
+            _ => Err(Misfit::Ordinary),
+        }
     }
-}
 
-/// NaN equals itself and is greater than all others; the zeros are one.
-fn floats(left: f64, right: f64) -> Ordering {
-    left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
+    /// Without the blanks at its end, where they mean nothing.
+    pub fn trimmed(self, data_type: DataType) -> Self {
+        match (self.value, data_type) {
+            (ValueRef::Text(text), DataType::Char(_)) => ValueRef::Text(text.trim_end_matches(' ')).into(),
+            _ => self,
+        }
+    }
 }
 
 /// Digits behind the point.
@@ -219,8 +206,9 @@ pub fn scale_of(data_type: DataType) -> u8 {
     }
 }
 
-fn has_digits(number: i128, precision: u8) -> bool {
-    number.unsigned_abs() < 10_u128.pow(u32::from(precision).min(DIGITS_MAX))
+/// Whether a number has no more digits.
+pub fn has_digits(number: i128, precision: u8) -> bool {
+    number.unsigned_abs() < decimal_limit(precision).unsigned_abs()
 }
 
 fn within_precision(value: ValueRef<'_>, precision: u8) -> Result<ValueRef<'_>, Misfit> {

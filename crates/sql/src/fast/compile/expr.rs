@@ -2,6 +2,7 @@
 
 use arrow_schema::{DataType as Arrow, Field, TimeUnit};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{DataType, Value};
 
 use super::super::condition::Values;
@@ -10,10 +11,8 @@ use super::compiler::Compiler;
 
 /// Parameters of a statement at most.
 const PARAMETERS_MAX: usize = 1000;
-/// Digits of a number in storage at most.
-const DIGITS_MAX: usize = 38;
 /// A number with digits behind its point, however many.
-const NUMERIC: DataType = DataType::Decimal { precision: 38, scale: 10 };
+const NUMERIC: DataType = DataType::Decimal { precision: DECIMAL_PRECISION_MAX, scale: 10 };
 
 /// An expression, and its type.
 type Typed = (Expr, DataType);
@@ -261,7 +260,9 @@ fn number(value: &ast::Value) -> Option<Typed> {
 fn digits(text: &str) -> Option<(i128, u8)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let all = format!("{whole}{fraction}");
-    let is_plain = !all.is_empty() && all.len() <= DIGITS_MAX && all.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = !all.is_empty()
+        && all.len() <= usize::from(DECIMAL_PRECISION_MAX)
+        && all.bytes().all(|byte| byte.is_ascii_digit());
     is_plain.then(|| Some((all.parse().ok()?, fraction.len() as u8)))?
 }
 

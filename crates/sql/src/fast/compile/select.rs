@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     self, Distinct, FunctionArg, FunctionArgExpr, GroupByExpr, LimitClause, OrderByKind, SelectItem, SetExpr,
 };
 use saki_base::DataType;
+use saki_base::types::DECIMAL_PRECISION_MAX;
 
 use super::super::expr::Expr;
 use super::super::plan::{Aggregate, FastPlan, Operation, Query, Shape};
@@ -183,7 +184,7 @@ fn sum_of(data_type: DataType) -> Option<DataType> {
     match data_type {
         DataType::Int2 | DataType::Int4 => Some(DataType::Int8),
         DataType::Decimal { precision, scale } => {
-            Some(DataType::Decimal { precision: precision.saturating_add(10).min(38), scale })
+            Some(DataType::Decimal { precision: precision.saturating_add(10).min(DECIMAL_PRECISION_MAX), scale })
         }
         _ => None,
     }

@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use saki_base::{DataType, Value, ValueRef};
+use saki_base::types::DECIMAL_PRECISION_MAX;
+use saki_base::{DataType, Value, ValueRef, compare};
 use saki_mvcc::Transaction;
 
-use super::super::expr::Scaled;
+use super::super::expr::has_digits;
 use super::super::plan::{Aggregate, Query, Shape};
 use super::rows::{Entry, Running, Stopped};
 use super::sink::RowSink;
@@ -121,19 +122,8 @@ fn show(columns: &[usize], values: &[ValueRef<'_>], sink: &mut dyn RowSink) {
 
 /// How two values of a column lie to each other; NULLs are the greatest.
 fn placed(left: &Value, right: &Value, descends: bool) -> Ordering {
-    let ordering = match (left, right) {
-        (Value::Null, Value::Null) => Ordering::Equal,
-        (Value::Null, _) => Ordering::Greater,
-        (_, Value::Null) => Ordering::Less,
-        (left, right) => compared(left.as_ref(), right.as_ref()),
-    };
+    let ordering = compare(left.as_ref(), right.as_ref());
     if descends { ordering.reverse() } else { ordering }
-}
-
-/// Two values of one column, neither NULL.
-fn compared(left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
-    let compared = Scaled::from(left).compared(right.into());
-    compared.ok().flatten().expect("values of one column compare")
 }
 
 /// An aggregate of the rows so far.
@@ -170,7 +160,7 @@ impl Total {
             }
             Aggregate::Min(_) | Aggregate::Max(_) => {
                 let wanted = if matches!(aggregate, Aggregate::Min(_)) { Ordering::Less } else { Ordering::Greater };
-                if is_first || compared(value, self.extreme.as_ref()) == wanted {
+                if is_first || compare(value, self.extreme.as_ref()) == wanted {
                     self.extreme = Value::from(value);
                 }
             }
@@ -183,7 +173,7 @@ impl Total {
             Aggregate::Min(_) | Aggregate::Max(_) => Ok(self.extreme),
             Aggregate::Sum(_) if self.rows == 0 => Ok(Value::Null),
             Aggregate::Sum(column) => match (self.sum, type_of(column)) {
-                (Some(sum), DataType::Decimal { .. }) if sum.unsigned_abs() < 10_u128.pow(38) => {
+                (Some(sum), DataType::Decimal { .. }) if has_digits(sum, DECIMAL_PRECISION_MAX) => {
                     Ok(Value::Decimal(sum))
                 }
                 (Some(sum), DataType::Int2 | DataType::Int4) => {

@@ -29,8 +29,6 @@ pub enum Stopped {
     Ordinary,
     /// The same, since it takes too many entries.
     Long,
-    /// The same, since pages are not in memory.
-    Away,
     /// The page of this key is not in memory.
     Read(Vec<u8>),
     Refused(Refusal),
@@ -188,7 +186,7 @@ impl Running<'_> {
                     bytes += more.iter().map(|(_, row)| row.len()).sum::<usize>();
                     rows.append(&mut more);
                 }
-                Shortly::Away => return Err(Stopped::Away),
+                Shortly::Away => return Err(Stopped::Ordinary),
                 Shortly::Long => return Err(Stopped::Long),
             }
             if rows.len() > ENTRIES_MAX || bytes > BYTES_MAX {
