@@ -2,12 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Value,
-    visit_expressions,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Value, visit_expressions};
 use saki_catalog::Table;
 
+use super::function::function;
 use super::name_of;
 
 /// Takes an expression out of its place.
@@ -17,17 +15,7 @@ pub fn take(expr: &mut Expr) -> Expr {
 
 /// A call of a function.
 pub fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    Expr::Function(function(Ident::new(name), arguments))
 }
 
 /// The name of the column that an expression is, without its table's.

@@ -14,6 +14,7 @@ pub mod create_index;
 mod expression;
 #[cfg(test)]
 mod fixture;
+mod function;
 pub mod sequence;
 mod syntax;
 pub mod table;

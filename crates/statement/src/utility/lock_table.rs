@@ -1,13 +1,14 @@
 //! LOCK [TABLE] [ONLY] name [*] [, …] [IN mode MODE] [NOWAIT]: read as the call of a procedure.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, Statement, Value,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement,
+    Value,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use crate::function::function;
 use saki_catalog::{Result, SqlError};
 use saki_store::locks::{LockMode, Policy};
 
@@ -78,18 +79,7 @@ pub fn parse(parser: &mut Parser<'_>) -> Parsed<Statement> {
         parser.next_token();
         arguments.push(Expr::Value(Value::Boolean(true).into()));
     }
-    let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
-    let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
-    Ok(Statement::Call(Function {
-        name: ObjectName::from(vec![Ident::with_quote('"', PROCEDURE)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    }))
+    Ok(Statement::Call(function(Ident::with_quote('"', PROCEDURE), arguments)))
 }
 
 /// The words of a mode, up to MODE.

@@ -7,8 +7,8 @@ mod said;
 mod words;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, Statement, Value,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement,
+    Value,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use self::said::Read;
 pub use self::said::{AccessStatement, Grant, Granted, MoreMembers, Objects, RoleOptions, RoleSpec};
 use self::words::take_word;
+use crate::function::function;
 use crate::syntax::Syntax;
 use saki_catalog::{ObjectKind, Result};
 
@@ -128,18 +129,8 @@ pub fn parse(parser: &mut Parser<'_>) -> Read<Option<Statement>> {
         return Ok(None);
     }
     let text: String = (begun..parser.index()).map(|at| parser.token_at(at).to_string()).collect();
-    let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(Value::SingleQuotedString(text).into())));
-    let list = FunctionArgumentList { duplicate_treatment: None, args: vec![argument], clauses: Vec::new() };
-    Ok(Some(Statement::Call(Function {
-        name: ObjectName::from(vec![Ident::with_quote('"', PROCEDURE)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })))
+    let text = Expr::Value(Value::SingleQuotedString(text).into());
+    Ok(Some(Statement::Call(function(Ident::with_quote('"', PROCEDURE), vec![text]))))
 }
 
 /// Words ahead, in lower case; none where there is something else.
