@@ -24,6 +24,7 @@ impl<'c> Asked<'c> {
     fn of(asking: &'c Asking) -> Self {
         Self { catalog: &asking.rights.catalog, role: asking.role }
     }
+
     fn demand(&self, object: ObjectId, kind: ObjectKind, name: &str, of: Demanded) -> Result<()> {
         self.catalog.demand(self.role, &Demand { object, kind, name: name.to_owned(), of })
     }
@@ -41,14 +42,13 @@ impl<'c> Asked<'c> {
     }
 
     fn named(&self, name: &str, of: Demanded) -> Result<()> {
-        if let Some((table, index)) = self.catalog.index(name)
-            && self.catalog.relation_object(name).is_none()
-        {
-            let _ = index;
-            return self.demand(table.id.into(), ObjectKind::Table, table.bare_name(), of);
+        if let Some((object, kind)) = self.catalog.relation_object(name) {
+            return self.demand(object, kind, bare_name(name), of);
         }
-        let Some((object, kind)) = self.catalog.relation_object(name) else { return Ok(()) };
-        self.demand(object, kind, bare_name(name), of)
+        match self.catalog.index(name) {
+            Some((table, _)) => self.demand(table.id.into(), ObjectKind::Table, table.bare_name(), of),
+            None => Ok(()),
+        }
     }
 
     /// What whoever makes something in a schema needs.

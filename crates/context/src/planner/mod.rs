@@ -173,13 +173,12 @@ impl Planner {
     ) -> Result<(Planned<Untracked>, bool)> {
         let statement = Statement::Statement(Box::new(query.clone()));
         let mut known = None;
-        let planned = self.plan_in(env, async |state| {
+        let logical = async |state: &SessionState| {
             let logical = logical_plan(state, statement).await?;
-            self.note(query, &logical, env);
             known = Some((plan_cache::is_repeatable(&logical), Described::of(&logical)));
             Ok(logical)
-        });
-        let (plan, context) = planned.await?;
+        };
+        let (plan, context) = self.plan_noting(env, logical, |demands| self.note(query, env, demands)).await?;
         let shown = dialect::shown(&plan.schema());
         let (is_repeatable, schema) = match known {
             Some((is_repeatable, described)) => (is_repeatable, described.apply(&shown)),
@@ -193,15 +192,11 @@ impl Planner {
     }
 
     /// Notes what a statement asks for, for when its plan is kept.
-    fn note(&self, query: &ast::Statement, logical: &LogicalPlan, env: &QueryEnv) {
-        if env.asking.is_none() {
-            return;
-        }
+    fn note(&self, query: &ast::Statement, env: &QueryEnv, demands: Arc<Demands>) {
         let mut noted = self.demands.lock();
         if noted.len() >= DEMANDS_MAX {
             noted.clear();
         }
-        let demands = Arc::new(Demands::of(logical, &env.snapshot.catalog, None));
         noted.insert(query.clone(), (Arc::downgrade(&env.snapshot), demands));
     }
 
@@ -211,11 +206,23 @@ impl Planner {
         env: &Arc<QueryEnv>,
         logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
     ) -> Result<(Untracked, Arc<TaskContext>)> {
+        self.plan_noting(env, logical, |_| ()).await
+    }
+
+    /// The same; `note` is shown what the query asks for, if its role is not allowed everything.
+    async fn plan_noting(
+        &self,
+        env: &Arc<QueryEnv>,
+        logical: impl AsyncFnOnce(&SessionState) -> Result<LogicalPlan>,
+        note: impl FnOnce(Arc<Demands>),
+    ) -> Result<(Untracked, Arc<TaskContext>)> {
         self.analyze_in(env, async |state| {
             let logical = logical(state).await?;
             let plan = apart(dialect::is_large(&logical), async {
                 if let Some(asking) = &env.asking {
-                    Demands::of(&logical, &env.snapshot.catalog, None).check(asking)?;
+                    let demands = Arc::new(Demands::of(&logical, &env.snapshot.catalog, None));
+                    note(Arc::clone(&demands));
+                    demands.check(asking)?;
                 }
                 let logical = nested_loops(logical, state, &pg_catalog::SYSTEM_SCHEMAS)?;
                 refuse_changes(&logical)?;
