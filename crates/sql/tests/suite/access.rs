@@ -1,23 +1,10 @@
 //! Privileges between sessions: what is granted and revoked beside open transactions, and roles that go meanwhile.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use saki_sql::{CreateOptions, Database, OpenOptions, Role, Session};
+use saki_sql::{Database, FastAnswer, Role, RowSink, Session, ValueRef};
 
-fn options() -> OpenOptions {
-    OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() }
-}
-
-fn create(directory: &Path) -> Arc<Database> {
-    let options = CreateOptions { open: options(), ..CreateOptions::default() };
-    Database::create(directory.join("database"), options).unwrap()
-}
-
-async fn run(session: &Session, sql: &str) {
-    session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-}
+use crate::support::{create, run, waits};
 
 /// The condition of the error that a statement ends with; empty if it was done.
 async fn outcome(session: &Session, sql: &str) -> String {
@@ -35,10 +22,6 @@ async fn text(session: &Session, sql: &str) -> String {
     let batches = session.execute(sql).await.unwrap().pop().unwrap().collect().await.unwrap();
     let column = arrow::compute::cast(batches[0].column(0), &arrow_schema::DataType::Utf8).unwrap();
     arrow_array::cast::AsArray::as_string::<i32>(&column).value(0).to_owned()
-}
-
-async fn waits(statement: &mut (impl Future + Unpin)) -> bool {
-    tokio::time::timeout(Duration::from_millis(100), statement).await.is_err()
 }
 
 /// A session that somebody has logged in to.
@@ -167,6 +150,51 @@ async fn prepared_statements_ask_again_each_time() {
         assert_eq!(said, ["", "", "42501", "", "", ""], "{sql}");
         run(&one, "ALTER ROLE ada NOSUPERUSER").await;
     }
+}
+
+struct Nowhere;
+
+impl RowSink for Nowhere {
+    fn row(&mut self, _: &[ValueRef<'_>]) {}
+}
+
+/// Compiled statements leave to the others what is not allowed, and these refuse it: whoever is asked, and whatever was
+/// allowed to whom before.
+#[tokio::test(flavor = "multi_thread")]
+async fn compiled_statements_ask_again_when_privileges_or_the_role_have_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let one = Session::new(&database);
+    run(&one, BEGUN).await;
+    run(&one, "GRANT readers TO ada; ALTER ROLE ada NOINHERIT; GRANT ALL ON t TO ada").await;
+    let ada = session_of(&database, "ada");
+    for sql in [
+        "SELECT v FROM t WHERE id IN (1, 2) ORDER BY v",
+        "SELECT sum(v) FROM t WHERE id > 0",
+        "SELECT v FROM t WHERE id = 1 FOR UPDATE",
+        "UPDATE t SET v = v + 1 WHERE id >= 1",
+        "DELETE FROM t WHERE id = 9",
+    ] {
+        let plan = ada.prepare_fast(sql, &[]).and_then(|prepared| prepared.fast).expect("compiled");
+        let mut answers = Vec::new();
+        for change in ["", "REVOKE ALL ON t FROM ada", "GRANT ALL ON t TO ada"] {
+            run(&one, change).await;
+            let answer = ada.execute_fast(&plan, &[], &mut Nowhere).await.unwrap();
+            let is_left = answer == FastAnswer::Ordinary;
+            assert_eq!(is_left, outcome(&ada, sql).await == "42501", "{sql} after {change:?}");
+            answers.push(is_left);
+        }
+        run(&ada, "SET ROLE readers").await;
+        answers.push(ada.execute_fast(&plan, &[], &mut Nowhere).await.unwrap() == FastAnswer::Ordinary);
+        run(&ada, "RESET ROLE").await;
+        assert_eq!(answers, [false, true, false, true], "{sql}");
+    }
+    // What holds rows for others needs more than what reads them.
+    let hold = "SELECT v FROM t WHERE id = 1 FOR UPDATE";
+    let plan = ada.prepare_fast(hold, &[]).and_then(|prepared| prepared.fast).expect("compiled");
+    run(&one, "REVOKE ALL ON t FROM ada; GRANT SELECT ON t TO ada").await;
+    assert_eq!(ada.execute_fast(&plan, &[], &mut Nowhere).await.unwrap(), FastAnswer::Ordinary);
+    assert_eq!(outcome(&ada, hold).await, "42501");
 }
 
 #[tokio::test(flavor = "multi_thread")]

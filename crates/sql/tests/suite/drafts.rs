@@ -1,24 +1,9 @@
 //! Changes of the catalog within transactions: what others see before and after the commit, who waits, and what is
 //! there after reopening.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use saki_sql::{Database, Session};
 
-use saki_sql::{CreateOptions, Database, OpenOptions, Session};
-
-fn options() -> OpenOptions {
-    OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() }
-}
-
-fn create(directory: &Path) -> Arc<Database> {
-    let options = CreateOptions { open: options(), ..CreateOptions::default() };
-    Database::create(directory.join("database"), options).unwrap()
-}
-
-async fn run(session: &Session, sql: &str) {
-    session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-}
+use crate::support::{create, number, reopen, run, waits};
 
 /// The condition of the error that a statement ends with.
 async fn refused(session: &Session, sql: &str) -> String {
@@ -26,17 +11,6 @@ async fn refused(session: &Session, sql: &str) -> String {
         Ok(_) => panic!("{sql} was done"),
         Err(error) => error.sqlstate().to_owned(),
     }
-}
-
-async fn number(session: &Session, sql: &str) -> i64 {
-    let batches = session.execute(sql).await.unwrap().pop().unwrap().collect().await.unwrap();
-    let column = arrow::compute::cast(batches[0].column(0), &arrow_schema::DataType::Int64).unwrap();
-    arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(&column).value(0)
-}
-
-/// Whether a statement is still under way after a while.
-async fn waits(statement: &mut (impl Future + Unpin)) -> bool {
-    tokio::time::timeout(Duration::from_millis(100), statement).await.is_err()
 }
 
 /// Nothing is wrong with what is stored, and nothing is left of transactions.
@@ -75,7 +49,7 @@ async fn others_see_a_change_when_it_is_committed() {
     check(&database);
     drop((one, two, other));
     drop(database);
-    database = Database::open(directory.path().join("database"), options()).unwrap();
+    database = reopen(directory.path());
     let one = Session::new(&database);
     assert_eq!(number(&one, "SELECT count(*) FROM u").await, 1);
     assert_eq!(number(&one, "SELECT count(*) FROM t WHERE v = 6").await, 2);
@@ -99,7 +73,7 @@ async fn a_table_that_is_dropped_takes_its_rows_along() {
         run(&one, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (100)").await;
     }
     drop(database);
-    database = Database::open(directory.path().join("database"), options()).unwrap();
+    database = reopen(directory.path());
     assert_eq!(number(&Session::new(&database), "SELECT sum(id) FROM t").await, 100);
     check(&database);
     Session::new(&database).execute("CHECKPOINT").await.unwrap();
@@ -152,7 +126,7 @@ async fn merges_beside_an_open_change_take_nothing_from_it() {
     }
     drop((one, two));
     drop(database);
-    let database = Database::open(directory.path().join("database"), options()).unwrap();
+    let database = reopen(directory.path());
     let one = Session::new(&database);
     assert_eq!(number(&one, "SELECT sum(c0 + c2 + c4) FROM t").await, 6 * 504);
     assert_eq!(number(&one, "SELECT count(*) FROM n4").await, 2);

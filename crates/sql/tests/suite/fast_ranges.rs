@@ -1,27 +1,10 @@
 //! Ranges that go without a query plan give what the same conditions give by one, whatever lies in the delta.
 
-use std::sync::Arc;
-
 use arrow::util::pretty::pretty_format_batches;
-use saki_sql::{CreateOptions, Database, OpenOptions, Pace, Session};
+use saki_base::Random;
+use saki_sql::{Pace, Session};
 
-/// Numbers from a seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
-    }
-}
-
-fn create(directory: &std::path::Path) -> Arc<Database> {
-    let open = OpenOptions { cache_bytes: 16 << 20, reactors: Some(1), ..OpenOptions::default() };
-    Database::create(directory.join("database"), CreateOptions { open, ..CreateOptions::default() }).unwrap()
-}
+use crate::support::create;
 
 async fn rows(session: &Session, sql: &str) -> Vec<String> {
     let batches = session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -81,7 +64,7 @@ fn pairs(random: &mut Random) -> Vec<(String, String)> {
 async fn ranges_are_those_of_a_plan() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (session, mut random) = (Session::new(&database), Random(7));
+    let (session, mut random) = (Session::new(&database), Random::new(7));
     session.execute("CREATE TABLE t (a int, b int, c text, d int NOT NULL, PRIMARY KEY (a, b))").await.unwrap();
     session.execute("CREATE INDEX t_c_d ON t (c, d DESC)").await.unwrap();
     for round in 0..8 {

@@ -5,32 +5,13 @@ use std::sync::Arc;
 
 use arrow::util::pretty::pretty_format_batches;
 use arrow_schema::DataType;
-use saki_sql::{CreateOptions, Database, FastAnswer, OpenOptions, Pace, RowSink, ScalarValue, Session, ValueRef};
+use saki_base::Random;
+use saki_sql::{Database, FastAnswer, Pace, RowSink, ScalarValue, Session, ValueRef};
 
-/// Numbers from a seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
-    }
-
-    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        all[self.below(all.len() as u64) as usize]
-    }
-}
+use crate::support::{create, reopen, run, waits};
 
 const COLUMNS: &str = "w int2 NOT NULL, d int4 NOT NULL, o int8 NOT NULL, c char(6), v varchar(8), n numeric(8,2), \
                        u uuid, f float8, t timestamp, e date, b boolean, k int NOT NULL, PRIMARY KEY (w, d, o)";
-
-fn create(directory: &std::path::Path) -> Arc<Database> {
-    let open = OpenOptions { cache_bytes: 16 << 20, reactors: Some(1), ..OpenOptions::default() };
-    Database::create(directory.join("database"), CreateOptions { open, ..CreateOptions::default() }).unwrap()
-}
 
 /// A session with two tables that are to stay the same: `m` is changed without plans, `s` with them.
 async fn with_tables(database: &Arc<Database>) -> Session {
@@ -57,6 +38,12 @@ async fn outcome(session: &Session, sql: &str) -> Result<Vec<String>, String> {
     let drawn = pretty_format_batches(&batches).unwrap().to_string();
     // Without what the columns are called: an empty result may have no batch.
     Ok(drawn.lines().filter(|line| line.starts_with('|')).skip(1).map(str::to_owned).collect())
+}
+
+/// The values of the only row that a query gives.
+async fn values(session: &Session, sql: &str) -> Vec<String> {
+    let line = outcome(session, sql).await.unwrap().pop().expect("a row");
+    line.trim_matches('|').split('|').map(|value| value.trim().to_owned()).collect()
 }
 
 /// The lines of rows that come in no order.
@@ -87,9 +74,13 @@ const VALUES: [(&str, &[&str]); 12] = [
     ("k", &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
 ];
 
+fn one_of<'a>(random: &mut Random, all: &[&'a str]) -> &'a str {
+    all[random.below(all.len() as u64) as usize]
+}
+
 fn value(random: &mut Random, column: &str) -> &'static str {
     let (_, values) = VALUES.iter().find(|(name, _)| *name == column).expect("a column");
-    random.one_of(values)
+    one_of(random, values)
 }
 
 fn test(random: &mut Random, column: &str) -> String {
@@ -109,13 +100,13 @@ fn test(random: &mut Random, column: &str) -> String {
 
 /// A condition that begins a key, and perhaps says more; and the same with something that is only planned.
 fn condition(random: &mut Random) -> (String, String) {
-    let leading = random.one_of(&["w", "w", "wd", "wdo", "wdo", "c", "n", "u", "k", "k"]);
+    let leading = one_of(random, &["w", "w", "wd", "wdo", "wdo", "c", "n", "u", "k", "k"]);
     let mut all: Vec<String> = Vec::new();
     for column in leading.split("").filter(|column| !column.is_empty()) {
         all.push(test(random, column));
     }
     for _ in 0..random.below(3) {
-        let column = random.one_of(&["w", "d", "o", "c", "v", "n", "u", "t", "e", "b", "k"]);
+        let column = one_of(random, &["w", "d", "o", "c", "v", "n", "u", "t", "e", "b", "k"]);
         all.push(test(random, column));
     }
     let mut fast = all.join(" AND ");
@@ -133,7 +124,7 @@ fn assignment(random: &mut Random) -> String {
         2 => "k = k * 2 - 3".to_owned(),
         3 => "k = o".to_owned(),
         _ => {
-            let column = random.one_of(&["c", "v", "n", "u", "t", "e", "b", "k"]);
+            let column = one_of(random, &["c", "v", "n", "u", "t", "e", "b", "k"]);
             format!("{column} = {}", value(random, column))
         }
     }
@@ -217,7 +208,7 @@ async fn whole(session: &Session, table: &str) -> Vec<String> {
 async fn small_statements_do_what_planned_ones_do() {
     let directory = tempfile::tempdir().unwrap();
     let database = create(directory.path());
-    let (session, mut random) = (with_tables(&database).await, Random(11));
+    let (session, mut random) = (with_tables(&database).await, Random::new(11));
     session.execute("INSERT INTO m VALUES (9, 9, 9, 'x', 'x', 1, NULL, 0, NULL, NULL, true, 0)").await.unwrap();
     session.execute("INSERT INTO s SELECT * FROM m").await.unwrap();
     let mut fast = 0;
@@ -244,6 +235,52 @@ async fn small_statements_do_what_planned_ones_do() {
         session.execute(if round % 2 == 0 { "ROLLBACK" } else { "COMMIT" }).await.unwrap();
     }
     assert!(fast > 12 * 60 / 3, "{fast} of {} queries were compiled", 12 * 60);
+    let before = whole(&session, "m").await;
+    drop((session, database));
+    let session = Session::new(&reopen(directory.path()));
+    assert_eq!((whole(&session, "m").await, whole(&session, "s").await), (before.clone(), before));
+}
+
+/// Each change is of all rows: whoever reads sees as many of them in one row as in another.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_many_rows_beside_each_other_and_beside_merges_lose_nothing() {
+    const CLIENTS: usize = 3;
+    const ROUNDS: usize = 21;
+    const CHANGE: &str = "UPDATE m SET k = k + 1 WHERE w = 1 AND d BETWEEN 0 AND 5";
+    const READ: &str = "SELECT count(*), min(k), max(k) FROM m WHERE w = 1";
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = create(directory.path());
+    {
+        let session = with_tables(&database).await;
+        run(&session, "INSERT INTO m (w, d, o, k) SELECT 1, i / 10, i, 0 FROM generate_series(0, 59) AS s (i)").await;
+        assert!(is_fast(&session, CHANGE) && is_fast(&session, READ));
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let session = Session::new(&database);
+                tokio::spawn(async move {
+                    for _ in 0..ROUNDS {
+                        run(&session, CHANGE).await;
+                    }
+                })
+            })
+            .collect();
+        while !clients.iter().all(tokio::task::JoinHandle::is_finished) {
+            let merged = Arc::clone(&database);
+            tokio::task::spawn_blocking(move || merged.checkpoint(&Pace::full()).unwrap()).await.unwrap();
+            for read in [READ, &format!("{READ} AND coalesce(k, k) >= 0")] {
+                let found = values(&session, read).await;
+                assert!(found[0] == "60" && found[1] == found[2], "{read}: {found:?}");
+            }
+        }
+        for client in clients {
+            client.await.unwrap();
+        }
+    }
+    let expected = ["60".to_owned(), (CLIENTS * ROUNDS).to_string(), (CLIENTS * ROUNDS).to_string()];
+    assert_eq!(values(&Session::new(&database), READ).await, expected);
+    drop(database);
+    database = reopen(directory.path());
+    assert_eq!(values(&Session::new(&database), READ).await, expected);
 }
 
 #[derive(Default)]
@@ -322,8 +359,7 @@ async fn held_rows_wait_for_the_end_of_the_transaction() {
     let other = Session::new(&database);
     other.execute(hold).await.expect("outside of a block there is nothing to hold it for");
     let mut waiting = other.execute("UPDATE m SET k = k + 1 WHERE w = 1 AND d = 2 AND o = 3");
-    let early = tokio::time::timeout(std::time::Duration::from_millis(100), &mut waiting).await;
-    assert!(early.is_err(), "the row is held");
+    assert!(waits(&mut waiting).await, "the row is held");
     session.execute("UPDATE m SET k = 10 WHERE w = 1 AND d = 2 AND o = 3").await.unwrap();
     session.execute("COMMIT").await.unwrap();
     waiting.await.unwrap();

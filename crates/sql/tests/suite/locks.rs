@@ -1,25 +1,13 @@
 //! Locks of tables: who waits for whom, what is found after a wait, and that no acknowledged row is lost beside
 //! statements that change what tables are.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use saki_sql::{CreateOptions, Database, OpenOptions, Session};
+use saki_sql::Session;
 
-fn options() -> OpenOptions {
-    OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() }
-}
-
-fn create(directory: &Path) -> Arc<Database> {
-    let options = CreateOptions { open: options(), ..CreateOptions::default() };
-    Database::create(directory.join("database"), options).unwrap()
-}
-
-async fn run(session: &Session, sql: &str) {
-    session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-}
+use crate::support::{HeldWriter, create, number, reopen, run, waits};
 
 /// The condition of the error that a statement ends with, and what it says.
 async fn refused(session: &Session, sql: &str) -> (String, String) {
@@ -27,17 +15,6 @@ async fn refused(session: &Session, sql: &str) -> (String, String) {
         Ok(_) => panic!("{sql} was done"),
         Err(error) => (error.sqlstate().to_owned(), error.to_string()),
     }
-}
-
-async fn number(session: &Session, sql: &str) -> i64 {
-    let batches = session.execute(sql).await.unwrap().pop().unwrap().collect().await.unwrap();
-    let column = arrow::compute::cast(batches[0].column(0), &arrow_schema::DataType::Int64).unwrap();
-    arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(&column).value(0)
-}
-
-/// Whether a statement is still under way after a while.
-async fn waits(statement: &mut (impl Future + Unpin)) -> bool {
-    tokio::time::timeout(Duration::from_millis(100), statement).await.is_err()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,41 +70,6 @@ async fn lock_table_is_held_until_the_end_of_the_block_or_a_savepoint() {
     assert_eq!(number(&one, "SELECT count(*) FROM t").await, 3);
 }
 
-/// Holds the database's only writer, from when it gets it until it is let go.
-struct HeldWriter {
-    letting_go: std::sync::mpsc::Sender<()>,
-    holds: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl HeldWriter {
-    fn queue(database: &Arc<Database>) -> Self {
-        let (letting_go, told) = std::sync::mpsc::channel();
-        let (database, holds) = (Arc::clone(database), Arc::new(AtomicBool::new(false)));
-        let has = Arc::clone(&holds);
-        let hold = move || {
-            let wait = |_: &mut saki_store::Writer<'_>| {
-                has.store(true, Ordering::SeqCst);
-                told.recv().unwrap();
-                Ok(())
-            };
-            database.store().write(wait).unwrap();
-        };
-        Self { letting_go, holds, thread: std::thread::spawn(hold) }
-    }
-
-    async fn holds(&self) {
-        while !self.holds.load(Ordering::SeqCst) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    fn let_go(self) {
-        self.letting_go.send(()).unwrap();
-        self.thread.join().unwrap();
-    }
-}
-
 /// A name that comes to mean something between the locks of a statement and its turn to write: DROP INDEX IF EXISTS
 /// finds no index, and so no table to lock; when it may write, there is one, and rows have come into its table.
 #[tokio::test(flavor = "multi_thread")]
@@ -156,7 +98,7 @@ async fn a_statement_does_not_replace_a_table_that_it_found_only_after_its_locks
         assert_eq!(number(&writer, "SELECT count(*) FROM pg_class WHERE relname = 't_v'").await, 0);
     }
     drop(database);
-    database = Database::open(directory.path().join("database"), options()).unwrap();
+    database = reopen(directory.path());
     assert_eq!(number(&Session::new(&database), "SELECT count(*) FROM t WHERE v = 7").await, 1);
 }
 
@@ -302,7 +244,7 @@ async fn acknowledged_rows_are_there_beside_changes_of_their_table() {
     run(&ddl, "CREATE INDEX t_v ON t (v)").await;
     assert_there(&ddl, acknowledged).await;
     drop((ddl, database));
-    let database = Database::open(directory.path().join("database"), options()).unwrap();
+    let database = reopen(directory.path());
     assert_there(&Session::new(&database), acknowledged).await;
 }
 

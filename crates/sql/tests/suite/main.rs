@@ -16,6 +16,7 @@ mod released_rows;
 mod segments;
 mod sequences;
 mod sql_logic;
+mod support;
 mod tpch;
 mod transactions;
 mod waits;

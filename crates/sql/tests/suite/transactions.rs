@@ -1,19 +1,9 @@
 //! Transactions through SQL: what they see, what they leave, and what survives the end of the process.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use arrow::util::pretty::pretty_format_batches;
-use saki_sql::{CreateOptions, Database, OpenOptions, Session, TransactionStatus};
+use saki_sql::{CreateOptions, Database, Session, TransactionStatus};
 
-fn options() -> OpenOptions {
-    OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() }
-}
-
-fn create(directory: &Path) -> Arc<Database> {
-    let options = CreateOptions { open: options(), ..CreateOptions::default() };
-    Database::create(directory.join("database"), options).unwrap()
-}
+use crate::support::{create, options, reopen};
 
 async fn run(session: &Session, sql: &str) -> String {
     match session.execute(sql).await {
@@ -73,7 +63,7 @@ async fn rows_are_changed_in_delta_and_in_base() {
     let faults = database.check(&mut |_| {}).unwrap().faults;
     assert!(faults.is_empty(), "{faults:?}");
     drop((session, database));
-    let database = Database::open(directory.path().join("database"), options()).unwrap();
+    let database = reopen(directory.path());
     let session = Session::new(&database);
     assert_eq!(run(&session, all).await, "2,q,15;3,x,22;4,d,40;5,e,50;6,f,60;7,g,70");
     run(&session, "CREATE UNIQUE INDEX t_n ON t (n)").await;
@@ -84,7 +74,7 @@ async fn rows_are_changed_in_delta_and_in_base() {
     database.close().unwrap();
     drop((session, database));
     assert!(!directory.path().join("database.log").exists());
-    let database = Database::open(directory.path().join("database"), options()).unwrap();
+    let database = reopen(directory.path());
     assert_eq!(run(&Session::new(&database), "SELECT sum(n), count(*) FROM t").await, "251,6");
 }
 

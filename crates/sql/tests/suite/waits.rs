@@ -1,46 +1,14 @@
 //! Statements that wait for others: what they find when their turn comes, and what becomes of them if they are told to
 //! stop before.
 
-use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use futures::StreamExt;
-use saki_sql::{CreateOptions, Database, OpenOptions, Session};
+use saki_sql::{Database, OpenOptions, Session};
 
-fn create(directory: &Path) -> Arc<Database> {
-    let open = OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() };
-    Database::create(directory.join("database"), CreateOptions { open, ..CreateOptions::default() }).unwrap()
-}
-
-async fn run(session: &Session, sql: &str) {
-    session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-}
-
-/// One number that a query gives.
-async fn number(session: &Session, sql: &str) -> i64 {
-    let batches = session.execute(sql).await.unwrap().pop().unwrap().collect().await.unwrap();
-    let column = arrow::compute::cast(batches[0].column(0), &arrow_schema::DataType::Int64).unwrap();
-    arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(&column).value(0)
-}
-
-/// Keeps all others from publishing until the sender is dropped.
-fn hold_writes(database: &Arc<Database>) -> mpsc::Sender<()> {
-    let (release, released) = mpsc::channel::<()>();
-    let (begun, began) = mpsc::channel();
-    let database = Arc::clone(database);
-    std::thread::spawn(move || {
-        let held = database.store().write(|_| {
-            begun.send(()).unwrap();
-            let _ = released.recv();
-            Ok(())
-        });
-        held.unwrap();
-    });
-    began.recv().unwrap();
-    release
-}
+use crate::support::{HeldWriter, create, number, run};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ddl_that_is_told_to_stop_while_it_waits_does_not_happen_later() {
@@ -52,11 +20,12 @@ async fn ddl_that_is_told_to_stop_while_it_waits_does_not_happen_later() {
     for statement in
         ["ALTER TABLE t DROP COLUMN b", "CREATE TABLE u (a int)", "DROP TABLE t", "CREATE INDEX t_b ON t (b)"]
     {
-        let release = hold_writes(&database);
+        let writer = HeldWriter::queue(&database);
+        writer.holds().await;
         let outcome = tokio::time::timeout(Duration::from_millis(50), session.execute(statement)).await;
         assert!(outcome.is_err(), "{statement} did not wait");
         session.fail().await;
-        drop(release);
+        writer.let_go();
         // What is still on its way has its turn now.
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(number(&session, "SELECT b FROM t").await, 2, "{statement}");
