@@ -34,6 +34,8 @@ impl Transaction<'_> {
         let participant = join(shared)?;
         participant.take_over(self.snapshot);
         let latest = Arc::clone(self.seen_at_moments.get_or_init(Arc::default));
+        // Its own writes are shown, and what they say was made of what it had seen.
+        latest.fetch_max(self.latest.get(), Ordering::AcqRel);
         Ok(Moment::new(shared, participant, self.snapshot, self.writer, latest))
     }
 }
@@ -78,7 +80,8 @@ impl Moment {
     }
 
     /// What has to be durable before anybody is told of what its readers have shown so far. Of a transaction's moment,
-    /// that is what all moments of the transaction have shown; the receipt of its commit covers it.
+    /// that is what all moments of the transaction have shown, and what it had seen itself before the last of them was
+    /// made; the receipt of its commit covers it.
     pub fn receipt(&self) -> Receipt {
         Receipt { timestamp: None, through: self.0.latest.load(Ordering::Acquire) }
     }

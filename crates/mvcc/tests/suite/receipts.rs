@@ -126,6 +126,19 @@ fn a_transaction_answers_for_its_moments() {
 }
 
 #[test]
+fn a_transactions_own_rows_rest_on_what_it_had_seen() {
+    with_runner(Isolation::Snapshot, |logs, database, table, runner, isolation| {
+        let _ = commit(database, |t| update(t, table, &account(1, "ann", 11)));
+        let mut transaction = runner.begin(isolation);
+        let seen = get(&transaction, table, 1).expect("committed").balance;
+        update(&mut transaction, table, &account(1, "ann", seen)).unwrap();
+        let moment = transaction.moment().unwrap();
+        moment.reader().unwrap().look(table, &key(table, 1), |seen| assert!(seen.row().is_some()));
+        must_wait(logs, database, moment.receipt());
+    });
+}
+
+#[test]
 fn errors_that_speak_of_rows_wait_for_them() {
     with_runner(Isolation::Snapshot, |logs, database, table, runner, isolation| {
         let _ = commit(database, |t| insert(t, table, &with_email(3, "cat")).map(drop));

@@ -245,7 +245,7 @@ async fn answers_rest_on_durable_commits() {
     });
     let engine = &database.store().engine().unwrap().database;
     // Statements of which the last one's answer may be told, and whether it is an error.
-    let told: [(&[&str], bool); 8] = [
+    let told: [(&[&str], bool); 11] = [
         (&["SELECT sum(n) FROM t"], false),
         (&["SELECT n FROM t WHERE id = 1", "SELECT n FROM t WHERE id = 2"], false),
         (&["DELETE FROM t WHERE n < 0"], false),
@@ -255,6 +255,10 @@ async fn answers_rest_on_durable_commits() {
         // Whoever reads in a block may roll back, or never end it.
         (&["BEGIN", "SELECT sum(n) FROM t"], false),
         (&["BEGIN", "SELECT n FROM t WHERE id = 1", "SELECT n FROM t WHERE id = 2"], false),
+        // Rows of its own are made of others' rows.
+        (&["BEGIN", "SELECT n FROM t FOR UPDATE"], false),
+        (&["BEGIN", "SELECT n FROM t WHERE id = 2 FOR UPDATE", "SELECT n FROM t WHERE id = 1 FOR UPDATE"], false),
+        (&["BEGIN", "UPDATE t SET n = n + 0", "SELECT sum(n) FROM t"], false),
     ];
     for _ in 0..ROUNDS {
         for (statements, is_error) in told {
