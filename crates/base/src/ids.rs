@@ -35,7 +35,7 @@ pub struct TableId(pub u32);
 
 /// One published set of roots. Grows by one with every publish.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct Generation(pub u64);
+pub struct GenerationNumber(pub u64);
 
 /// A device of a volume.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]

@@ -19,13 +19,13 @@ use saki_catalog::{Result, RoleId, SqlError, Table};
 use saki_parameters::Parameters;
 use saki_plan::{Asking, QueryEnv, QueryProgress, Settings, TrackReads, Tracked};
 use saki_postgres::dialect;
-use saki_store::{ReadView, Snapshot};
+use saki_store::{Generation, Snapshot};
 
 /// Nobody answers for what is read: whoever reads keeps it from being changed.
 struct Unanswered;
 
 impl TrackReads for Unanswered {
-    fn track(&mut self, _: &ReadView) -> Result<()> {
+    fn track(&mut self, _: &Snapshot) -> Result<()> {
         Ok(())
     }
 }
@@ -45,11 +45,11 @@ pub struct StatementContext<'s> {
 }
 
 impl StatementContext<'_> {
-    /// The newest snapshot, with what the open transaction has changed of the catalog.
+    /// The newest generation, with what the open transaction has changed of the catalog.
     ///
     /// # Errors
     /// Of the engine.
-    pub fn snapshot(&self) -> Result<Arc<Snapshot>> {
+    pub fn generation(&self) -> Result<Arc<Generation>> {
         self.transactions.newest()
     }
 
@@ -85,8 +85,8 @@ impl StatementContext<'_> {
 
     /// What a query that begins now works with.
     pub async fn env(&self) -> Result<QueryEnv> {
-        let view = self.transactions.lock().await.read_view(self.db)?;
-        self.env_of(view)
+        let snapshot = self.transactions.lock().await.snapshot(self.db)?;
+        self.env_of(snapshot)
     }
 
     /// The same for what a statement reads for itself.
@@ -94,21 +94,21 @@ impl StatementContext<'_> {
     /// # Errors
     /// Of the engine.
     pub async fn own_env(&self) -> Result<QueryEnv> {
-        let view = self.transactions.lock().await.read_view(self.db)?;
-        Ok(self.own_env_of(view))
+        let snapshot = self.transactions.lock().await.snapshot(self.db)?;
+        Ok(self.own_env_of(snapshot))
     }
 
-    /// What a query works with that reads `view`, on behalf of the session's role.
+    /// What a query works with that reads `snapshot`, on behalf of the session's role.
     ///
     /// # Errors
     /// Of the engine.
-    pub fn env_of(&self, view: Arc<ReadView>) -> Result<QueryEnv> {
-        Ok(self.own_env_of(view).asked_by(self.asking()?))
+    pub fn env_of(&self, snapshot: Arc<Snapshot>) -> Result<QueryEnv> {
+        Ok(self.own_env_of(snapshot).asked_by(self.asking()?))
     }
 
     /// The same for what a statement reads for itself: whether it may was asked of the statement as a whole.
-    pub fn own_env_of(&self, view: Arc<ReadView>) -> QueryEnv {
-        QueryEnv::new(self.db.store(), view, self.settings.clone())
+    pub fn own_env_of(&self, snapshot: Arc<Snapshot>) -> QueryEnv {
+        QueryEnv::new(self.db.store(), snapshot, self.settings.clone())
     }
 
     /// Whom the statement acts for.
@@ -125,7 +125,7 @@ impl StatementContext<'_> {
         if role == RoleId::OWNER {
             return Ok(None);
         }
-        let rights = self.snapshot()?;
+        let rights = self.generation()?;
         let is_superuser = rights.catalog.is_superuser(role);
         Ok((!is_superuser).then_some(Asking { role, rights }))
     }
@@ -137,7 +137,7 @@ impl StatementContext<'_> {
             let planned = self.planner.plan(query, &env).await?;
             let mut transactions = self.transactions.lock().await;
             let planned = planned.track(&mut *transactions)?;
-            if !transactions.hold_for_reading(&planned.view).await? {
+            if !transactions.hold_for_reading(&planned.snapshot).await? {
                 return Ok(planned);
             }
         }
@@ -148,19 +148,19 @@ impl StatementContext<'_> {
     pub async fn plan_newest(&self, query: &ast::Statement) -> Result<Planned> {
         if self.transactions.outlives_statement() {
             let mut transactions = self.transactions.lock().await;
-            let env = Arc::new(self.own_env_of(transactions.statement_view(self.db)?));
+            let env = Arc::new(self.own_env_of(transactions.statement_snapshot(self.db)?));
             return self.planner.plan(query, &env).await?.track(&mut *transactions);
         }
-        let snapshot = self.db.snapshot();
+        let generation = self.db.generation();
         let moment = self.db.engine.get().map(|engine| engine.database.moment()).transpose()?;
-        let env = Arc::new(self.own_env_of(ReadView::new(snapshot, moment)));
+        let env = Arc::new(self.own_env_of(Snapshot::new(generation, moment)));
         self.planner.plan(query, &env).await?.track(&mut Unanswered)
     }
 
     /// Starts a query whose rows are told, or change things: each comes once what it rests on is durable.
     pub fn start(&self, planned: Planned) -> Result<SendableRecordBatchStream> {
-        let Planned { plan, context, view, .. } = planned;
-        Ok(self.transactions.once_durable(plan.stream(context)?, view))
+        let Planned { plan, context, snapshot, .. } = planned;
+        Ok(self.transactions.once_durable(plan.stream(context)?, snapshot))
     }
 
     /// The same of what `logical` makes of names, over the statement's own `env`.
@@ -199,7 +199,7 @@ impl StatementContext<'_> {
         Ok(concat_batches(&schema, &batches)?)
     }
 
-    /// A table of the newest snapshot.
+    /// A table of the newest generation.
     ///
     /// # Errors
     /// If there is none, or the session calls a file so.
@@ -207,6 +207,6 @@ impl StatementContext<'_> {
         if self.planner.names.is_external(name) {
             return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
         }
-        Ok(Arc::clone(self.snapshot()?.catalog.table(name)?))
+        Ok(Arc::clone(self.generation()?.catalog.table(name)?))
     }
 }

@@ -17,7 +17,7 @@
 //! - *native*: an operator of ours in the place of one of DataFusion's.
 //!
 //! # Invariants
-//! - A plan refers to one snapshot, in which every primary key it relies on holds.
+//! - A plan refers to one generation, in which every primary key it relies on holds.
 //! - Costs and statistics only choose plans; no answer depends on them.
 //!
 //! # Failure model
@@ -44,7 +44,7 @@ pub use cost::{CostModel, Estimate};
 pub use execution::narrow::NarrowBatches;
 pub use execution::progress::QueryProgress;
 pub use execution::tops::ModestTops;
-pub use execution::tracked::{Reads, TrackReads, Tracked, TrackedView, Untracked};
+pub use execution::tracked::{Reads, TrackReads, Tracked, TrackedSnapshot, Untracked};
 pub use execution::yielding::YieldingJoins;
 pub use join::implied::ImpliedConditions;
 pub use join::index_join::IndexJoinRule;

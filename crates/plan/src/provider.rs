@@ -48,7 +48,7 @@ impl SnapshotTable {
     /// # Errors
     /// When the directory of the table's segments cannot be read.
     pub fn new(env: Arc<QueryEnv>, table: Arc<Table>) -> Result<Self> {
-        let segments = env.snapshot.segments(&table)?;
+        let segments = env.generation.segments(&table)?;
         // The primary tree holds one entry per key, so the constraint holds for every snapshot.
         let primary_key = (!table.primary_key.is_empty()).then(|| Constraint::PrimaryKey(table.primary_key.clone()));
         let constraints = Constraints::new_unverified(primary_key.into_iter().collect());
@@ -172,7 +172,7 @@ impl SnapshotTable {
         estimate: Estimate,
         limit: Option<usize>,
     ) -> Result<Plan> {
-        let (mut chain, map) = path.chain(wanted, Arc::clone(&self.env.view) as _);
+        let (mut chain, map) = path.chain(wanted, Arc::clone(&self.env.snapshot) as _);
         let missing = |what: String| DataFusionError::Internal(format!("{} has no {what}", self.table.name));
         let place = |column: &usize| map.find(*column).ok_or_else(|| missing(format!("column {column}")));
         let output = scan.columns.iter().map(place).collect::<Result<Vec<_>>>()?;
@@ -284,7 +284,7 @@ impl TableProvider for SnapshotTable {
         let mut statistics = Statistics::new_unknown(&self.schema);
         let base = self.table.root.entries as usize;
         // How many rows of the base a delta hides is not known before it is read.
-        statistics.num_rows = match self.env.view.delta(&self.table) {
+        statistics.num_rows = match self.env.snapshot.delta(&self.table) {
             None => Precision::Exact(base),
             Some(_) => Precision::Inexact(base),
         };
@@ -389,7 +389,8 @@ mod tests {
 
     #[test]
     fn an_open_parameter_is_taken_as_an_equality_alone() {
-        let env = QueryEnv::new(&TABLES.db, saki_store::ReadView::new(TABLES.db.snapshot(), None), Settings::default());
+        let env =
+            QueryEnv::new(&TABLES.db, saki_store::Snapshot::new(TABLES.db.generation(), None), Settings::default());
         let env = env.with_parameters([datafusion::common::ScalarValue::Int64(Some(7))].into());
         let table = SnapshotTable::new(Arc::new(env), TABLES.table("rows")).unwrap();
         let taken = |filter: &Expr| {

@@ -17,10 +17,10 @@ fn created(sql: &str) -> CreateIndex {
 /// What a statement about the table of books, or the one of orders, makes.
 fn index(sql: &str) -> String {
     let planner = library();
-    let snapshot = planner.database.snapshot();
+    let generation = planner.database.generation();
     let create = created(sql);
     let (name, _) = table_name(&create).unwrap();
-    let new = match NewIndex::read(&create, snapshot.catalog.table(&name).unwrap()) {
+    let new = match NewIndex::read(&create, generation.catalog.table(&name).unwrap()) {
         Ok(new) => new,
         Err(error) => return code(&error),
     };
@@ -93,8 +93,8 @@ fn a_table_in_another_database_is_refused() {
 #[test]
 fn columns_in_an_expression_are_named_once_in_the_order_they_stand() {
     let planner = library();
-    let snapshot = planner.database.snapshot();
-    let book = snapshot.catalog.table("book").unwrap();
+    let generation = planner.database.generation();
+    let book = generation.catalog.table("book").unwrap();
     let named = |text: &str| format!("{:?}", columns_named(book, &parse_expression(text).unwrap()));
     check(
         &[

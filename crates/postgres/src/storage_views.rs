@@ -128,7 +128,7 @@ fn devices(database: &Database) -> Vec<Row> {
 
 fn logs(database: &Database) -> Vec<Row> {
     let Some(engine) = database.engine.get() else { return Vec::new() };
-    let merged_through = database.snapshot().catalog.logs.merged_through;
+    let merged_through = database.generation().catalog.logs.merged_through;
     let directory = database.logs.name();
     let row = |(log, of): (usize, saki_mvcc::LogStatistics)| {
         let numbers = [

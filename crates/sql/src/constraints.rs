@@ -22,7 +22,7 @@ async fn session(directory: &tempfile::TempDir, sql: &str) -> Session {
 }
 
 fn table(session: &Session, name: &str) -> Arc<Table> {
-    Arc::clone(session.database().snapshot().catalog.table(name).unwrap())
+    Arc::clone(session.database().generation().catalog.table(name).unwrap())
 }
 
 /// Rows of tables by name, looked through from one end to the other.
@@ -46,9 +46,9 @@ async fn defaults_complete_an_inserts_query() {
     let directory = tempfile::tempdir().unwrap();
     let sql = "CREATE TABLE t (id serial, a int, b text DEFAULT 'x' || 'y', c int GENERATED ALWAYS AS IDENTITY)";
     let session = session(&directory, sql).await;
-    let snapshot = session.database().snapshot();
+    let generation = session.database().generation();
     let table = table(&session, "t");
-    let defaults = Defaults::new(&snapshot.catalog, &table);
+    let defaults = Defaults::new(&generation.catalog, &table);
     let complete = |sql: &str, given: &[usize]| {
         let (query, columns) = defaults.complete(*parse_query(sql)?, given)?;
         Ok::<_, SqlError>((query.to_string(), columns))
@@ -108,8 +108,8 @@ fn parent(id: i64, code: Option<i32>) -> Vec<Value> {
 async fn a_row_needs_what_it_refers_to() {
     let directory = tempfile::tempdir().unwrap();
     let session = session(&directory, FAMILY).await;
-    let snapshot = session.database().snapshot();
-    let keys = ForeignKeys::new(&snapshot.catalog, &table(&session, "cascading")).unwrap();
+    let generation = session.database().generation();
+    let keys = ForeignKeys::new(&generation.catalog, &table(&session, "cascading")).unwrap();
     let mut lists = Lists::default();
     lists.0.insert("parent".into(), vec![parent(5, None)]);
     let row = |parent: Value| vec![Value::Int4(1), parent];
@@ -144,8 +144,8 @@ fn consequences(
 async fn what_refers_to_a_row_follows_it_or_keeps_it() {
     let directory = tempfile::tempdir().unwrap();
     let session = session(&directory, FAMILY).await;
-    let snapshot = session.database().snapshot();
-    let keys = ForeignKeys::new(&snapshot.catalog, &table(&session, "parent")).unwrap();
+    let generation = session.database().generation();
+    let keys = ForeignKeys::new(&generation.catalog, &table(&session, "parent")).unwrap();
     let mut lists = Lists::default();
     lists
         .0
@@ -184,8 +184,8 @@ async fn what_refers_to_a_row_follows_it_or_keeps_it() {
 async fn no_action_is_verified_at_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let session = session(&directory, FAMILY).await;
-    let snapshot = session.database().snapshot();
-    let keys = ForeignKeys::new(&snapshot.catalog, &table(&session, "node")).unwrap();
+    let generation = session.database().generation();
+    let keys = ForeignKeys::new(&generation.catalog, &table(&session, "node")).unwrap();
     let node = |id, up| vec![Value::Int4(id), Value::Int4(up)];
     let mut lists = Lists::default();
     lists.0.insert("node".into(), vec![node(1, 1), node(2, 1)]);

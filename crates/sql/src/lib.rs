@@ -11,7 +11,7 @@
 //!
 //! # Words
 //! - *session*: one user's conversation with a database: its settings, and at most one open transaction.
-//! - *statement*: what is carried out as one; it keeps the read view it began with.
+//! - *statement*: what is carried out as one; it keeps the snapshot it began with.
 //! - *compiled statement*: one about few rows by their keys, which runs without a plan.
 //!
 //! # Invariants
@@ -55,8 +55,7 @@ pub use saki_postgres::statement::without_passwords;
 pub use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use saki_store::{
     CACHE_BYTES_DEFAULT, ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions,
-    CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, KeyChange,
-    LOAD_MEMORY_BYTES_DEFAULT, LoadProgress, MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, Snapshot,
-    memory_bytes,
+    CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange,
+    LOAD_MEMORY_BYTES_DEFAULT, LoadProgress, MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, memory_bytes,
 };
 pub use session::Session;

@@ -19,7 +19,7 @@ use saki_volume::{Volume, VolumeOptions};
 use tempfile::TempDir;
 
 use crate::delta::LogDirectory;
-use crate::reader::{Entry, IndexEntries, Point, ReadView, Short, Shortly, TableReader, TreeOverlay};
+use crate::reader::{Entry, IndexEntries, Point, Short, Shortly, Snapshot, TableReader, TreeOverlay};
 use crate::{BaseReader, CreateOptions, Database, Delta, OpenOptions, Pace};
 use saki_catalog::{Catalog, ColumnDetail, EntryDecoder, EntryEncoder, Index, IndexColumn, PUBLIC, Result, Table};
 
@@ -150,14 +150,14 @@ impl Bench {
     }
 
     pub fn table(&self) -> Arc<Table> {
-        Arc::clone(self.db().snapshot().catalog.table("t").expect("made"))
+        Arc::clone(self.db().generation().catalog.table("t").expect("made"))
     }
 
-    /// Runs a transaction on the newest snapshot.
+    /// Runs a transaction on the newest generation.
     pub fn transact<T>(&self, work: impl FnOnce(&Table, &Delta, &mut Transaction<'_>) -> Result<T>) -> Result<T> {
-        let snapshot = self.db().snapshot();
-        let table = snapshot.catalog.table("t")?;
-        let delta = snapshot.delta(table).expect("an engine has started");
+        let generation = self.db().generation();
+        let table = generation.catalog.table("t")?;
+        let delta = generation.delta(table).expect("an engine has started");
         let mut runner = self.db().engine()?.runner()?;
         let mut transaction = runner.begin(Isolation::Snapshot);
         let outcome = work(table, delta, &mut transaction)?;
@@ -239,10 +239,10 @@ impl Bench {
 
     /// What is seen from now on.
     pub fn moment(&self) -> Moment {
-        // The snapshot first.
-        let snapshot = self.db().snapshot();
+        // The generation first.
+        let generation = self.db().generation();
         let moment = self.db().engine().expect("started").database.moment().expect("not too many");
-        Moment { db: Arc::clone(self.db()), view: ReadView::new(snapshot, Some(moment)) }
+        Moment { db: Arc::clone(self.db()), snapshot: Snapshot::new(generation, Some(moment)) }
     }
 
     /// Nothing is wrong with what is stored.
@@ -319,23 +319,23 @@ pub fn prefix(table: &Table, v: i64) -> Vec<u8> {
 
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
-/// A snapshot and a moment, read on each path.
+/// A snapshot, read on each path.
 pub struct Moment {
     db: Arc<Database>,
-    pub view: Arc<ReadView>,
+    pub snapshot: Arc<Snapshot>,
 }
 
 impl Moment {
     pub fn table(&self) -> &Arc<Table> {
-        self.view.snapshot.catalog.table("t").expect("made")
+        self.snapshot.generation.catalog.table("t").expect("made")
     }
 
     fn delta(&self) -> &Arc<Delta> {
-        self.view.snapshot.delta(self.table()).expect("an engine has started")
+        self.snapshot.generation.delta(self.table()).expect("an engine has started")
     }
 
     pub fn read<T>(&self, work: impl FnOnce(&TableReader<'_, Reader>, &mut BaseReader<'_>) -> T) -> T {
-        let eyes = self.view.reader().expect("not too many");
+        let eyes = self.snapshot.reader().expect("not too many");
         work(&TableReader::new(self.table(), self.delta(), &eyes), &mut self.db.base_reader())
     }
 
@@ -419,7 +419,7 @@ impl Moment {
     /// The base's entries of a tree with what lies over them.
     fn overlaid(&self, index: Option<usize>) -> Vec<Entry> {
         let base = self.tree(index);
-        let moment = self.view.moment().expect("an engine has started").clone();
+        let moment = self.snapshot.moment().expect("an engine has started").clone();
         let overlay = TreeOverlay::new(self.table(), Arc::clone(self.delta()), moment, index);
         let mut reader = overlay.reader().expect("not too many");
         let bytes: Vec<u8> = base.iter().flat_map(|(key, _)| key).copied().collect();
@@ -464,8 +464,8 @@ impl Moment {
 
     /// The column segments under their overlay.
     pub fn columns(&self) -> Rows {
-        let segments = self.view.snapshot.segments(self.table()).expect("readable").expect("columns are on");
-        let overlay = self.view.segment_overlay(&self.db, self.table(), &segments).expect("readable");
+        let segments = self.snapshot.generation.segments(self.table()).expect("readable").expect("columns are on");
+        let overlay = self.snapshot.segment_overlay(&self.db, self.table(), &segments).expect("readable");
         let base = self.tree(None);
         assert_eq!(base.len() as u64, segments.rows, "segments have the rows of the tree");
         let (mut entries, mut start) = (Vec::new(), 0);

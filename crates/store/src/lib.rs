@@ -1,16 +1,16 @@
-//! A database without a planner: tables as deltas over bases, their snapshots, and what changes them. A Rust program
+//! A database without a planner: tables as deltas over bases, their generations, and what changes them. A Rust program
 //! can embed tables with this crate alone; it names no DataFusion.
 //!
 //! ```text
 //!   INSERT, UPDATE, DELETE ─► delta (rows in memory, logs)      load, COPY ─► trees and segments
 //!                               │ merge                                          │
 //!                               └────────► base of a generation ◄────────────────┘
-//!   reads ◄── ReadView = (moment of the deltas, Snapshot) ──► TableReader: points, ranges, overlays
+//!   reads ◄── Snapshot = (moment of the deltas, Generation) ──► TableReader: points, ranges, overlays
 //! ```
 //!
 //! # Words
-//! - *snapshot*: a published generation and its catalog; a statement keeps the one it began with.
-//! - *read view*: a snapshot, and the moment at which its deltas are seen.
+//! - *generation*: what is published, and its catalog.
+//! - *snapshot*: a generation, and the moment at which its deltas are seen; a statement keeps the one it began with.
 //! - *publication*: a change of bases; writers take turns, and each publishes trees and catalog together or not at all.
 //! - *merge*: a delta's rows into its base.
 //! - *draft*: the catalog as an open transaction has changed it.
@@ -46,8 +46,8 @@ pub use check::{CheckFault, CheckProgress, CheckReport};
 pub use checkpoint::{Alone, CheckpointReport};
 pub use database::sequence;
 pub use database::{
-    CACHE_BYTES_DEFAULT, CreateOptions, Database, DeviceSpec, DeviceSpeed, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions,
-    PAGE_BYTES_DEFAULT, Snapshot, memory_bytes,
+    CACHE_BYTES_DEFAULT, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation, LOAD_MEMORY_BYTES_DEFAULT,
+    OpenOptions, PAGE_BYTES_DEFAULT, memory_bytes,
 };
 pub use delta::Delta;
 pub use draft::{Draft, DraftMark};
@@ -55,6 +55,6 @@ pub use load::LoadProgress;
 pub use load::csv::{CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter};
 pub use locks::{Stop, StopOnDrop};
 pub use merge::{ChangeSource, KeyChange, MergeReport, OnDuplicate, Pace};
-pub use reader::{BaseReader, Entry, Eyes, IndexEntries, Point, ReadView, SegmentOverlay, Short, Shortly, TableReader};
+pub use reader::{BaseReader, Entry, Eyes, IndexEntries, Point, SegmentOverlay, Short, Shortly, Snapshot, TableReader};
 pub use saki_volume::{Class as DeviceClass, DeviceStatus, PublishedChunk};
 pub use writer::{Trees, Writer, finish_tree};

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use hashbrown::HashSet;
 use parking_lot::Mutex;
 use saki_base::planted::{self, Fault};
-use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, Generation};
+use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber};
 use saki_io::{Device, DeviceError};
 
 use crate::blocking::BlockingIo;
@@ -141,7 +141,7 @@ impl Durable {
     }
 
     /// Makes `change` the newest generation. On an error before the superblock is touched the old one simply stays.
-    pub fn publish(&mut self, change: Change, space: &Mutex<Space>) -> Result<Generation, VolumeError> {
+    pub fn publish(&mut self, change: Change, space: &Mutex<Space>) -> Result<GenerationNumber, VolumeError> {
         let devices = self.superblock.devices.clone();
         self.publish_with(change, devices, space)
     }
@@ -152,7 +152,7 @@ impl Durable {
         change: Change,
         devices: Vec<DeviceEntry>,
         space: &Mutex<Space>,
-    ) -> Result<Generation, VolumeError> {
+    ) -> Result<GenerationNumber, VolumeError> {
         self.failed.clone().map_or(Ok(()), Err)?;
         let mut ios = self.seats.iter().map(|seat| BlockingIo::open(&seat.device)).collect::<Result<Vec<_>, _>>()?;
         if self.lacks_copy {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use saki_base::{Generation, InvalidPageSize};
+use saki_base::{GenerationNumber, InvalidPageSize};
 use saki_io::DeviceError;
 
 /// A volume could not do what was asked. Each message says what, where, and what to do.
@@ -26,7 +26,7 @@ pub enum VolumeError {
     Corrupt { device: String, offset: u64, what: String },
     /// Both superblocks of what may be the newest generation are damaged; `generation` is the newest that can be
     /// read. Restore the device from a copy, or open it with [`OpenOptions::accept_loss`](crate::OpenOptions).
-    GenerationLost { device: String, generation: Generation, places: [u64; 2] },
+    GenerationLost { device: String, generation: GenerationNumber, places: [u64; 2] },
     /// The root or the device profile is larger than its place.
     TooLarge { what: &'static str, bytes: usize, bytes_max: usize },
     /// The chunk map no longer fits in the slots a superblock can name.

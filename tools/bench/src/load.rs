@@ -141,7 +141,7 @@ pub fn run_one(options: &OneOptions) -> Result<(), String> {
     let database = &loaded.database;
     let megabytes = |pages: u64| pages as f64 * f64::from(options.page_size) / 1e6;
     let mut trees = Vec::new();
-    for table in database.snapshot().catalog.tables() {
+    for table in database.generation().catalog.tables() {
         trees.push((table.name.clone(), table.root.entries, megabytes(table.root.pages())));
         trees.extend(
             table.indexes.iter().map(|index| (index.name.clone(), index.root.entries, megabytes(index.root.pages()))),

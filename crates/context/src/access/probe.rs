@@ -21,7 +21,7 @@ pub async fn expect_readable(cx: &StatementContext<'_>, target: Option<ObjectId>
     let env = Arc::new(cx.env().await?);
     let Some(asking) = &env.asking else { return Ok(()) };
     let plan = cx.planner.analyze_in(&env, async |state| logical_plan(state, statement).await).await?;
-    Demands::of(&plan, &env.snapshot.catalog, target).check(asking)
+    Demands::of(&plan, &env.generation.catalog, target).check(asking)
 }
 
 /// What an INSERT reads: its query, and queries among its values.

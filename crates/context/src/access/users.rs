@@ -71,7 +71,7 @@ impl Users {
     /// 2BP01 if something belongs to it; if the database cannot be written.
     pub fn remove(&self, name: &str) -> Result<bool> {
         let who = Actor { current: RoleId::OWNER, session: RoleId::OWNER };
-        if self.0.snapshot().catalog.role_named(name).is_none() {
+        if self.0.generation().catalog.role_named(name).is_none() {
             return Ok(false);
         }
         self.0.write(|writer| drop_roles(&mut writer.catalog, who, &[RoleSpec::Named(name.to_owned())], false))?;
@@ -80,9 +80,10 @@ impl Users {
 
     /// All names, sorted.
     pub fn names(&self) -> Vec<String> {
-        let snapshot = self.0.snapshot();
+        let generation = self.0.generation();
         let can_enter = |role: &&Arc<Role>| role.login && role.verifier.is_some();
-        let mut names: Vec<String> = snapshot.catalog.roles().filter(can_enter).map(|role| role.name.clone()).collect();
+        let mut names: Vec<String> =
+            generation.catalog.roles().filter(can_enter).map(|role| role.name.clone()).collect();
         names.sort();
         names
     }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use saki_mvcc::{Receipt, Transaction};
 
 use saki_catalog::Result;
-use saki_store::{Database, Draft, DraftMark, ReadView, Snapshot, Stop, Writer};
+use saki_store::{Database, Draft, DraftMark, Generation, Snapshot, Stop, Writer};
 
 /// The draft of one session; none outside of transactions, and before they change the catalog.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub struct SessionDraft {
     is_there: AtomicBool,
     draft: Mutex<Option<Draft>>,
     /// What was seen last: while the draft is being changed, by a query that feeds the change.
-    seen: Mutex<Option<Arc<Snapshot>>>,
+    seen: Mutex<Option<Arc<Generation>>>,
 }
 
 impl SessionDraft {
@@ -27,24 +27,24 @@ impl SessionDraft {
         self.is_there.load(Ordering::Acquire)
     }
 
-    /// The newest snapshot, as the session sees it.
+    /// The newest generation, as the session sees it.
     ///
     /// # Errors
     /// Of the engine.
-    pub fn newest(&self, db: &Database) -> Result<Arc<Snapshot>> {
+    pub fn newest(&self, db: &Database) -> Result<Arc<Generation>> {
         if !self.is_there() {
-            return Ok(db.snapshot());
+            return Ok(db.generation());
         }
         let newest = match self.draft.try_lock() {
             Some(mut draft) => draft.as_mut().map(Draft::newest).transpose()?,
-            None => return Ok(self.seen.lock().clone().unwrap_or_else(|| db.snapshot())),
+            None => return Ok(self.seen.lock().clone().unwrap_or_else(|| db.generation())),
         };
         self.seen.lock().clone_from(&newest);
-        Ok(newest.unwrap_or_else(|| db.snapshot()))
+        Ok(newest.unwrap_or_else(|| db.generation()))
     }
 
-    /// A snapshot that the transaction keeps, with its own changes. It reads at `timestamp`.
-    pub(crate) fn over(&self, kept: &Arc<Snapshot>, timestamp: u64) -> Result<Arc<Snapshot>> {
+    /// A generation that the transaction keeps, with its own changes. It reads at `timestamp`.
+    pub(crate) fn over(&self, kept: &Arc<Generation>, timestamp: u64) -> Result<Arc<Generation>> {
         match self.is_there().then(|| self.draft.lock()) {
             Some(mut draft) => match draft.as_mut() {
                 Some(draft) => draft.over_kept(kept, timestamp),
@@ -68,8 +68,8 @@ impl SessionDraft {
     }
 
     /// As [`Draft::settle`].
-    pub(crate) fn settle(&self, db: &Arc<Database>, view: &ReadView, tables: &[String], stop: &Stop) -> Result<()> {
-        self.begun(db, |draft| draft.settle(view, tables, stop))
+    pub(crate) fn settle(&self, db: &Arc<Database>, snapshot: &Snapshot, tables: &[String], stop: &Stop) -> Result<()> {
+        self.begun(db, |draft| draft.settle(snapshot, tables, stop))
     }
 
     fn begun<T>(&self, db: &Arc<Database>, work: impl FnOnce(&mut Draft) -> Result<T>) -> Result<T> {

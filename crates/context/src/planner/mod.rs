@@ -33,14 +33,14 @@ use saki_plan::execution::memory;
 use saki_plan::nested_loops::{nested_loops, physical_plan};
 use saki_plan::{PlanCache, QueryEnv, Settings, Sighting, TrackReads, Tracked, Untracked, plan_cache};
 use saki_postgres::{SystemCatalog, dialect, pg_catalog};
-use saki_store::{ReadView, Snapshot};
+use saki_store::{Generation, Snapshot};
 
 /// A query that can run, once its reads are tracked.
 pub struct Planned<P = Tracked> {
     pub plan: P,
     pub context: Arc<TaskContext>,
     /// What it reads.
-    pub view: Arc<ReadView>,
+    pub snapshot: Arc<Snapshot>,
     /// Its columns as clients are told of them.
     pub schema: SchemaRef,
 }
@@ -51,15 +51,15 @@ impl Planned<Untracked> {
     /// # Errors
     /// As [`TrackReads::track`].
     pub fn track(self, reads: &mut impl TrackReads) -> Result<Planned> {
-        let Self { plan, context, view, schema } = self;
-        Ok(Planned { plan: plan.track(reads)?, context, view, schema })
+        let Self { plan, context, snapshot, schema } = self;
+        Ok(Planned { plan: plan.track(reads)?, context, snapshot, schema })
     }
 }
 
 /// Statements whose demands a session remembers at most.
 const DEMANDS_MAX: usize = 256;
 
-type KnownDemands = HashMap<ast::Statement, (Weak<Snapshot>, Arc<Demands>)>;
+type KnownDemands = HashMap<ast::Statement, (Weak<Generation>, Arc<Demands>)>;
 
 /// What there is for a query before it is planned.
 enum Known {
@@ -77,7 +77,7 @@ pub struct Planner {
     /// What plans are made with, and the settings it belongs to. Held while a statement is planned: names mean the
     /// tables of its snapshot then.
     planning: tokio::sync::Mutex<Option<(Settings, SessionState)>>,
-    /// What statements with kept plans ask for, each with the snapshot whose names it was found out with: for roles
+    /// What statements with kept plans ask for, each with the generation whose names it was found out with: for roles
     /// that are not allowed everything.
     demands: Mutex<KnownDemands>,
     /// How plans run that are not made anew, and the settings it belongs to.
@@ -150,15 +150,15 @@ impl Planner {
         }
         if let Some(asking) = &env.asking {
             let demands = self.demands.lock().get(query).cloned();
-            match demands.filter(|(of, _)| std::ptr::eq(of.as_ptr(), Arc::as_ptr(&env.snapshot))) {
+            match demands.filter(|(of, _)| std::ptr::eq(of.as_ptr(), Arc::as_ptr(&env.generation))) {
                 Some((_, demands)) => demands.check(asking)?,
                 None => return Ok(Known::Sighted(self.plans.sight(query))),
             }
         }
         Ok(match self.plans.find(query, env)? {
             Some((plan, schema)) => {
-                let (context, view) = (self.task_context(&env.settings)?, Arc::clone(&env.view));
-                Known::Plan(Planned { plan, context, view, schema })
+                let (context, snapshot) = (self.task_context(&env.settings)?, Arc::clone(&env.snapshot));
+                Known::Plan(Planned { plan, context, snapshot, schema })
             }
             None => Known::Sighted(self.plans.sight(query)),
         })
@@ -188,7 +188,7 @@ impl Planner {
             Sighting::Again(statement) if is_repeatable => self.plans.keep(*statement, env, &plan, &schema)?,
             _ => false,
         };
-        Ok((Planned { plan, context, view: Arc::clone(&env.view), schema }, is_kept))
+        Ok((Planned { plan, context, snapshot: Arc::clone(&env.snapshot), schema }, is_kept))
     }
 
     /// Notes what a statement asks for, for when its plan is kept.
@@ -197,7 +197,7 @@ impl Planner {
         if noted.len() >= DEMANDS_MAX {
             noted.clear();
         }
-        noted.insert(query.clone(), (Arc::downgrade(&env.snapshot), demands));
+        noted.insert(query.clone(), (Arc::downgrade(&env.generation), demands));
     }
 
     /// Plans what `logical` makes of names as they are in `env`.
@@ -220,7 +220,7 @@ impl Planner {
             let logical = logical(state).await?;
             let plan = apart(dialect::is_large(&logical), async {
                 if let Some(asking) = &env.asking {
-                    let demands = Arc::new(Demands::of(&logical, &env.snapshot.catalog, None));
+                    let demands = Arc::new(Demands::of(&logical, &env.generation.catalog, None));
                     note(Arc::clone(&demands));
                     demands.check(asking)?;
                 }

@@ -47,7 +47,7 @@ impl SchemaProvider for PublicSchema {
     fn table_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.external.read().keys().cloned().collect();
         if let Some(env) = self.env.read().as_ref() {
-            let catalog = &env.snapshot.catalog;
+            let catalog = &env.generation.catalog;
             names.extend(catalog.tables().filter(|t| t.schema == PUBLIC).map(|table| table.name.clone()));
             names.extend(catalog.views().filter(|v| v.schema == PUBLIC).map(|view| view.name.clone()));
         }
@@ -63,11 +63,11 @@ impl SchemaProvider for PublicSchema {
             return Ok(Some(Arc::clone(external)));
         }
         let Some(env) = env else { return Ok(None) };
-        if let Some(view) = env.snapshot.catalog.view(name) {
+        if let Some(view) = env.generation.catalog.view(name) {
             let planner = self.planner.read().clone();
             return Ok(Some(Arc::new(view::plan(view, &planner).await?)));
         }
-        let Some(table) = env.snapshot.catalog.get(name).map(Arc::clone) else { return Ok(None) };
+        let Some(table) = env.generation.catalog.get(name).map(Arc::clone) else { return Ok(None) };
         Ok(Some(Arc::new(SnapshotTable::new(env, table)?) as Arc<dyn TableProvider>))
     }
 
@@ -82,7 +82,7 @@ impl SchemaProvider for PublicSchema {
     fn table_exist(&self, name: &str) -> bool {
         let named = |env: &Arc<QueryEnv>| {
             env.stand_ins.contains_key(name)
-                || matches!(env.snapshot.catalog.kind_of(name), Some(RelationKind::Table | RelationKind::View))
+                || matches!(env.generation.catalog.kind_of(name), Some(RelationKind::Table | RelationKind::View))
         };
         self.is_external(name) || self.env.read().as_ref().is_some_and(named)
     }
@@ -100,7 +100,7 @@ impl SchemaProvider for OtherSchema {
     fn table_names(&self) -> Vec<String> {
         let env = self.public.env.read();
         let Some(env) = env.as_ref() else { return Vec::new() };
-        let catalog = &env.snapshot.catalog;
+        let catalog = &env.generation.catalog;
         let tables = catalog.tables().filter(|table| table.schema == self.name).map(|table| table.bare_name());
         let views = catalog.views().filter(|view| view.schema == self.name).map(|view| view.bare_name());
         tables.chain(views).map(str::to_owned).collect()
@@ -125,7 +125,7 @@ pub struct SakiCatalog {
 impl CatalogProvider for SakiCatalog {
     fn schema_names(&self) -> Vec<String> {
         let of_users = match self.public.env.read().as_ref() {
-            Some(env) => env.snapshot.catalog.schema_names().map(str::to_owned).collect(),
+            Some(env) => env.generation.catalog.schema_names().map(str::to_owned).collect(),
             None => vec![PUBLIC.to_owned()],
         };
         of_users.into_iter().chain(SystemSchema::names().map(str::to_owned)).collect()
@@ -135,7 +135,7 @@ impl CatalogProvider for SakiCatalog {
         if name == PUBLIC {
             return Some(Arc::clone(&self.public) as _);
         }
-        let is_there = self.public.env.read().as_ref().is_some_and(|env| env.snapshot.catalog.has_schema(name));
+        let is_there = self.public.env.read().as_ref().is_some_and(|env| env.generation.catalog.has_schema(name));
         match is_there {
             true => Some(Arc::new(OtherSchema { name: name.to_owned(), public: Arc::clone(&self.public) }) as _),
             false => SystemSchema::find(name, &self.system),

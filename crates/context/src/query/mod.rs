@@ -36,7 +36,7 @@ pub async fn run_open(
         let Some(planned) = cx.planner.plan_open(query, &env).await? else { return Ok(None) };
         let mut transactions = cx.transactions.lock().await;
         let planned = planned.track(&mut *transactions)?;
-        if transactions.hold_for_reading(&planned.view).await? {
+        if transactions.hold_for_reading(&planned.snapshot).await? {
             continue;
         }
         drop(transactions);
@@ -68,5 +68,5 @@ async fn spilling(cx: &StatementContext<'_>, query: ast::Statement) -> Result<Se
     let statement = Statement::Statement(Box::new(query));
     let env = cx.env().await?.with_operators(saki_plan::Operators::Spilling)?;
     let (plan, context) = cx.plan_with(&env, async |state| logical_plan(state, statement).await).await?;
-    Ok(cx.transactions.once_durable(plan.stream(context)?, Arc::clone(&env.view)))
+    Ok(cx.transactions.once_durable(plan.stream(context)?, Arc::clone(&env.snapshot)))
 }

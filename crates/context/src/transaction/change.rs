@@ -14,20 +14,20 @@ use crate::database::Database;
 use crate::weight::shown_bytes;
 use saki_base::memory::{Pool, Reservation};
 use saki_catalog::{Result, SqlError, Table};
-use saki_plan::{QueryEnv, Reads, StandIns, Tracked, TrackedView, Untracked};
-use saki_store::ReadView;
+use saki_plan::{QueryEnv, Reads, StandIns, Tracked, TrackedSnapshot, Untracked};
+use saki_store::Snapshot;
 
 /// What changes are made with, on a thread that may wait.
 pub struct Change<'c, 't> {
     pub db: &'c Database,
-    pub view: &'c Arc<ReadView>,
+    pub snapshot: &'c Arc<Snapshot>,
     pub transaction: &'c mut Transaction<'t>,
 }
 
 impl<'c, 't> Change<'c, 't> {
     /// What was read to find the rows has been tracked.
-    pub fn new(db: &'c Database, read: &'c TrackedView, transaction: &'c mut Transaction<'t>) -> Self {
-        Self { db, view: read.view(), transaction }
+    pub fn new(db: &'c Database, read: &'c TrackedSnapshot, transaction: &'c mut Transaction<'t>) -> Self {
+        Self { db, snapshot: read.snapshot(), transaction }
     }
 }
 
@@ -81,7 +81,7 @@ impl<'r> ChangeEnv<'r> {
         self.waiting.add(rows)
     }
 
-    /// A plan over the statement's view, ready to run.
+    /// A plan over the statement's snapshot, ready to run.
     pub fn join(&self, plan: Untracked) -> Tracked {
         self.reads.join(plan)
     }

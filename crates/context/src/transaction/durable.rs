@@ -18,7 +18,7 @@ use super::shared::SessionTransactions;
 use super::state::Transactions;
 use crate::database::Database;
 use saki_catalog::{Result, SqlError};
-use saki_store::ReadView;
+use saki_store::Snapshot;
 
 impl SessionTransactions {
     /// Waits until a commit, and all that it is based on, is durable.
@@ -48,18 +48,19 @@ impl SessionTransactions {
         self.acknowledge(receipt).await.err().unwrap_or(error)
     }
 
-    /// Rows of a view, each once what they rest on is durable, and so is the end.
-    pub fn once_durable(&self, rows: SendableRecordBatchStream, view: Arc<ReadView>) -> SendableRecordBatchStream {
+    /// Rows of a snapshot, each once what they rest on is durable, and so is the end.
+    pub fn once_durable(&self, rows: SendableRecordBatchStream, snapshot: Arc<Snapshot>) -> SendableRecordBatchStream {
         let schema = rows.schema();
-        let told = stream::unfold((rows.fuse(), Arc::clone(&self.db), view), |(mut rows, db, view)| async move {
-            let mut next = rows.next().await;
-            if let Some(receipt) = view.receipt()
-                && let Err(error) = durable(&db, receipt).await
-            {
-                next = Some(Err(error.into()));
-            }
-            Some((next?, (rows, db, view)))
-        });
+        let told =
+            stream::unfold((rows.fuse(), Arc::clone(&self.db), snapshot), |(mut rows, db, snapshot)| async move {
+                let mut next = rows.next().await;
+                if let Some(receipt) = snapshot.receipt()
+                    && let Err(error) = durable(&db, receipt).await
+                {
+                    next = Some(Err(error.into()));
+                }
+                Some((next?, (rows, db, snapshot)))
+            });
         Box::pin(RecordBatchStreamAdapter::new(schema, told))
     }
 }

@@ -8,7 +8,7 @@ use saki_parameters::State;
 
 use super::level::Level;
 use saki_store::locks::LockMark;
-use saki_store::{DraftMark, Snapshot};
+use saki_store::{DraftMark, Generation};
 
 /// An open transaction.
 pub struct Open {
@@ -80,7 +80,7 @@ pub enum Place {
 /// What a transaction holds once it has a timestamp.
 pub struct Begun {
     /// The generation that its timestamp goes with.
-    pub snapshot: Arc<Snapshot>,
+    pub generation: Arc<Generation>,
     /// Nothing was written yet.
     pub start: Savepoint,
     pub work: Work,

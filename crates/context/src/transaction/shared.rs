@@ -12,7 +12,7 @@ use super::locking::{Locked, SessionLocks};
 use super::state::{TransactionStatus, Transactions};
 use crate::database::{Database, SessionDraft};
 use saki_catalog::{Result, SqlError, Table};
-use saki_store::Snapshot;
+use saki_store::Generation;
 use saki_store::locks::{LockMode, LockOwner, Policy};
 
 /// The transactions of one session. A statement holds them while it changes rows.
@@ -31,11 +31,11 @@ impl SessionTransactions {
         Self { db, state: Arc::new(Mutex::new(state)), locks, draft }
     }
 
-    /// The newest snapshot, with what the open transaction has changed of the catalog.
+    /// The newest generation, with what the open transaction has changed of the catalog.
     ///
     /// # Errors
     /// Of the engine.
-    pub fn newest(&self) -> Result<Arc<Snapshot>> {
+    pub fn newest(&self) -> Result<Arc<Generation>> {
         self.draft.newest(&self.db)
     }
 
@@ -122,17 +122,17 @@ impl SessionTransactions {
     async fn settle_own(&self, tables: Vec<String>) -> Result<()> {
         self.begin_change().await?;
         let mut transactions = self.lock().await;
-        let view = transactions.statement_view(&self.db)?;
-        let published = self.db.snapshot();
+        let snapshot = transactions.statement_snapshot(&self.db)?;
+        let published = self.db.generation();
         let (mut shared, mut own) = (Vec::new(), Vec::new());
         for name in tables {
-            let Some(table) = view.snapshot.catalog.get(&name) else { continue };
+            let Some(table) = snapshot.generation.catalog.get(&name) else { continue };
             let has_written = transactions.has_written(table);
             let is_shared = |published: &&Arc<Table>| table.is_stored_as(published) && !has_written;
             let found = published.catalog.table_of(table.id);
             if let Some(found) = found
                 && transactions.level() != Level::ReadCommitted
-                && !transactions.sees_all_of(table, found, &view, &published)?
+                && !transactions.sees_all_of(table, found, &snapshot, &published)?
             {
                 return Err(SqlError::invalid(format!(
                     "could not serialize access: table {name:?} has been changed since the snapshot"
@@ -149,7 +149,7 @@ impl SessionTransactions {
         let draft = Arc::clone(&self.draft);
         let settled = self.db.blocking(move |db| {
             db.bring_to_base(&shared)?;
-            if own.is_empty() { Ok(()) } else { draft.settle(db.store(), &view, &own, db.stop()) }
+            if own.is_empty() { Ok(()) } else { draft.settle(db.store(), &snapshot, &own, db.stop()) }
         });
         settled.await
     }
@@ -167,7 +167,7 @@ impl SessionTransactions {
             self.db.blocking(|db| db.engine().map(drop)).await?;
         }
         // From here on the transaction has a snapshot, if it keeps one.
-        self.lock().await.statement_view(&self.db)?;
+        self.lock().await.statement_snapshot(&self.db)?;
         Ok(Some(Arc::clone(&self.draft)))
     }
 

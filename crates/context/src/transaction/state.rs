@@ -12,7 +12,7 @@ use crate::database::{Database, SessionDraft};
 use saki_catalog::{Result, SqlError, Table};
 use saki_plan::TrackReads;
 use saki_store::locks::LockMode;
-use saki_store::{Delta, ReadView, Snapshot};
+use saki_store::{Delta, Generation, Snapshot};
 
 /// Where a session is between two statements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -130,30 +130,30 @@ impl Transactions {
     }
 
     /// What a statement that only reads sees.
-    pub fn read_view(&mut self, db: &Database) -> Result<Arc<ReadView>> {
+    pub fn snapshot(&mut self, db: &Database) -> Result<Arc<Snapshot>> {
         let holds_snapshot =
             self.open.as_ref().is_some_and(|open| open.outlives_statement() && open.level != Level::ReadCommitted);
         if holds_snapshot || self.begun().is_some() {
-            return self.statement_view(db);
+            return self.statement_snapshot(db);
         }
         // The generation first: see `delta`.
-        let snapshot = db.snapshot();
+        let generation = db.generation();
         let moment = db.engine.get().map(|engine| engine.database.moment()).transpose()?;
-        Ok(ReadView::new(snapshot, moment))
+        Ok(Snapshot::new(generation, moment))
     }
 
     /// What the next statement of the open transaction sees, which begins one that ends with the statement if none is
     /// open.
-    pub fn statement_view(&mut self, db: &Database) -> Result<Arc<ReadView>> {
+    pub fn statement_snapshot(&mut self, db: &Database) -> Result<Arc<Snapshot>> {
         db.engine()?;
-        let snapshot = self.begin_statement(db)?.ok_or_else(not_open)?;
+        let generation = self.begin_statement(db)?.ok_or_else(not_open)?;
         let moment = self.within(|transaction| transaction.moment())??;
-        Ok(ReadView::of_transaction(snapshot, moment))
+        Ok(Snapshot::of_transaction(generation, moment))
     }
 
     /// Begins a statement of the open transaction, or of one that ends with it: the generation that goes with its
     /// timestamp. `None` if there is no engine yet.
-    pub fn begin_statement(&mut self, db: &Database) -> Result<Option<Arc<Snapshot>>> {
+    pub fn begin_statement(&mut self, db: &Database) -> Result<Option<Arc<Generation>>> {
         let Some(engine) = db.engine.get() else { return Ok(None) };
         if self.open.is_none() {
             self.open = Some(self.opened(Scope::Statement));
@@ -165,25 +165,25 @@ impl Transactions {
         };
         let Some(begun) = &mut open.begun else {
             // The generation first: see `delta`.
-            let snapshot = db.snapshot();
+            let generation = db.generation();
             let transaction = runner.begin(open.level.isolation());
             let start = transaction.savepoint();
             transaction.suspend();
-            let begun = Begun { snapshot: Arc::clone(&snapshot), start, work: Work::None };
+            let begun = Begun { generation: Arc::clone(&generation), start, work: Work::None };
             open.begun = Some(begun);
             self.rests_on = None;
-            return Ok(Some(snapshot));
+            return Ok(Some(generation));
         };
         let mut transaction = runner.resume().ok_or_else(not_open)?;
-        let snapshot = if open.level == Level::ReadCommitted {
-            begun.snapshot = self.draft.newest(db)?;
+        let generation = if open.level == Level::ReadCommitted {
+            begun.generation = self.draft.newest(db)?;
             transaction.refresh();
-            Ok(Arc::clone(&begun.snapshot))
+            Ok(Arc::clone(&begun.generation))
         } else {
-            self.draft.over(&begun.snapshot, transaction.snapshot())
+            self.draft.over(&begun.generation, transaction.snapshot())
         };
         transaction.suspend();
-        snapshot.map(Some)
+        generation.map(Some)
     }
 
     /// Ends a statement that has done nothing, and a transaction that was only for it.
@@ -319,13 +319,14 @@ impl Transactions {
 }
 
 impl TrackReads for Transactions {
-    /// Answers for what a view is read of, if the transaction is serializable: all that lies in the deltas of the
-    /// tables that a plan over the view asked for. Bases need no watching: what changes is in deltas.
-    fn track(&mut self, view: &ReadView) -> Result<()> {
+    /// Answers for what a snapshot is read of, if the transaction is serializable: all that lies in the deltas of the
+    /// tables that a plan over the snapshot asked for. Bases need no watching: what changes is in deltas.
+    fn track(&mut self, snapshot: &Snapshot) -> Result<()> {
         if self.begun().is_none() || self.level() != Level::Serializable {
             return Ok(());
         }
-        let deltas: Vec<&Arc<Delta>> = view.asked_for().iter().filter_map(|id| view.snapshot.deltas.get(id)).collect();
+        let deltas: Vec<&Arc<Delta>> =
+            snapshot.asked_for().iter().filter_map(|id| snapshot.generation.deltas.get(id)).collect();
         self.within(|transaction| {
             deltas.iter().for_each(|delta| delta.answer_for_all(transaction));
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use saki_base::TableId;
 use saki_store::locks::{LockMode, Policy, Requested};
-use saki_store::{ReadView, Snapshot};
+use saki_store::{Generation, Snapshot};
 
 use super::level::Level;
 use super::locking::Locked;
@@ -48,17 +48,17 @@ impl Transactions {
         db: &Database,
         wanted: &[(String, LockMode)],
         policy: Policy,
-    ) -> Result<Arc<Snapshot>> {
-        let mut snapshot = self.draft.newest(db)?;
+    ) -> Result<Arc<Generation>> {
+        let mut generation = self.draft.newest(db)?;
         loop {
-            let mut ids = ids_of(&snapshot.catalog, wanted);
+            let mut ids = ids_of(&generation.catalog, wanted);
             // In one order for everybody, so that two statements do not wait for each other.
             ids.sort_unstable();
             for (id, mode, name) in &ids {
                 self.lock_table(*id, *mode, policy, name).await?;
             }
-            if db.is_newest(&snapshot) && !self.has_draft() {
-                return Ok(snapshot);
+            if db.is_newest(&generation) && !self.has_draft() {
+                return Ok(generation);
             }
             let now = self.draft.newest(db)?;
             let mut ids_now = ids_of(&now.catalog, wanted);
@@ -67,7 +67,7 @@ impl Transactions {
                 return Ok(now);
             }
             drop(ids);
-            snapshot = now;
+            generation = now;
         }
     }
 
@@ -82,12 +82,12 @@ impl Transactions {
         &mut self,
         table: &Table,
         published: &Table,
-        view: &ReadView,
-        newest: &Snapshot,
+        snapshot: &Snapshot,
+        newest: &Generation,
     ) -> Result<bool> {
         if !table.is_stored_as(published) {
             // It is the transaction's own already, and nobody else has changed it since.
-            return Ok(view.snapshot.delta(table).is_some() && newest.delta(table).is_none());
+            return Ok(snapshot.generation.delta(table).is_some() && newest.delta(table).is_none());
         }
         let timestamp = self.within(|transaction| transaction.snapshot())?;
         Ok(newest.delta(published).is_none_or(|delta| !delta.changed_since(timestamp)))
@@ -98,7 +98,7 @@ impl Transactions {
     ///
     /// # Errors
     /// 40P01, 55P03.
-    pub async fn hold_for_reading(&mut self, view: &ReadView) -> Result<bool> {
+    pub async fn hold_for_reading(&mut self, snapshot: &Snapshot) -> Result<bool> {
         if !self.outlives_statement() {
             return Ok(false);
         }
@@ -106,11 +106,11 @@ impl Transactions {
             open.has_queried = true;
         }
         let mut has_waited = false;
-        for table in view.tables() {
+        for table in snapshot.tables() {
             if self.try_lock_table(table, LockMode::AccessShare) {
                 continue;
             }
-            let name = view.snapshot.catalog.table_of(table).map_or("", |table| &*table.name);
+            let name = snapshot.generation.catalog.table_of(table).map_or("", |table| &*table.name);
             has_waited |= self.lock_table(table, LockMode::AccessShare, Policy::Wait, name).await?;
         }
         // Other levels keep the snapshot they have.

@@ -25,8 +25,8 @@ pub async fn authenticate(
     shared: &Shared,
     (reader, writer): (&mut Reader, &mut Writer),
 ) -> Result<Arc<Role>> {
-    let snapshot = shared.database.snapshot();
-    let catalog = &snapshot.catalog;
+    let generation = shared.database.generation();
+    let catalog = &generation.catalog;
     let known = catalog.role_named(user).cloned();
     if catalog.has_passwords() {
         let now = wall_micros();

@@ -23,7 +23,7 @@ use saki_exec::plan::{BatchFilter, JoinKind, KeyRange, KeySource, Pipeline, Sour
 use super::conditions;
 use saki_catalog::columns::value_literal;
 use saki_catalog::{ColumnTest, PlacedTest, Table, TableAccess, key_range};
-use saki_store::ReadView;
+use saki_store::Snapshot;
 
 /// A column of one tree of the chain: step 0 is the origin, step n the nth link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -221,12 +221,12 @@ impl Chain {
         live
     }
 
-    /// The pipeline that yields `output`, as `view` sees the tables.
-    pub fn lower(&self, output: &[ColumnRef], view: &ReadView) -> Lowered {
+    /// The pipeline that yields `output`, as `snapshot` sees the tables.
+    pub fn lower(&self, output: &[ColumnRef], snapshot: &Snapshot) -> Lowered {
         let mut registers = self.live(0, output);
         let source = match &self.origin {
             Origin::Ranges { access, ranges, predicates, .. } => Source::Ranges {
-                access: view.seen(access),
+                access: snapshot.seen(access),
                 ranges: ranges.clone(),
                 predicates: predicates.iter().map(PlacedTest::predicate).collect(),
                 fetch: registers.iter().map(|c| c.column).collect(),
@@ -255,7 +255,7 @@ impl Chain {
             registers = kept;
             registers.extend(fetched);
             stages.push(Stage {
-                access: view.seen(&link.access),
+                access: snapshot.seen(&link.access),
                 kind: link.kind,
                 key,
                 unique: link.unique,

@@ -94,7 +94,7 @@ mod tests {
     fn estimate(columns: &[usize], tests: &[ColumnTest], limit: Option<usize>) -> Estimate {
         let env = TABLE.default_env();
         let table = TABLE.table("t");
-        let segments = env.snapshot.segments(&table).unwrap().unwrap();
+        let segments = env.generation.segments(&table).unwrap().unwrap();
         let wanted = Wanted { table: &table, columns, tests, other_selectivity: 1.0, limit };
         // Nothing is in memory.
         let cache = ColumnCache::new(1 << 20);
@@ -130,7 +130,7 @@ mod tests {
     fn runs_in_memory_cost_no_reading() {
         let env = TABLE.default_env();
         let table = TABLE.table("t");
-        let segments = env.snapshot.segments(&table).unwrap().unwrap();
+        let segments = env.generation.segments(&table).unwrap().unwrap();
         let seconds = |cache: &ColumnCache| {
             let wanted = Wanted { table: &table, columns: &[0, 1, 2], tests: &[], other_selectivity: 1.0, limit: None };
             ColumnPath::new(&wanted, &segments, cache, &env.costs).estimate.seconds

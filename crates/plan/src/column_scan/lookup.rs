@@ -151,7 +151,7 @@ impl Plan {
             map.accesses.push((2, primary));
         }
         let origin = Origin::Rows { schema };
-        let snapshot = Arc::clone(&parts.env.snapshot) as _;
+        let snapshot = Arc::clone(&parts.env.generation) as _;
         (Chain { origin, links, filters: Vec::new(), limit: None, snapshot }, map)
     }
 }

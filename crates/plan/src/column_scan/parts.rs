@@ -38,7 +38,7 @@ impl ColumnScanParts {
     pub fn partitions(&self) -> (usize, bool) {
         // Segments are what partitions share.
         let partitions = self.env.settings.scan_partitions().min(self.segments.segments.len()).max(1);
-        let has_apart = partitions > 1 && self.env.view.delta(&self.scan.table).is_some();
+        let has_apart = partitions > 1 && self.env.snapshot.delta(&self.scan.table).is_some();
         (partitions + usize::from(has_apart), has_apart)
     }
 

@@ -91,11 +91,11 @@ impl Source {
 
     async fn overlay(&self) -> Result<Option<Arc<SegmentOverlay>>> {
         let ColumnScanParts { env, segments, scan, .. } = &self.parts;
-        if env.view.delta(&scan.table).is_none() {
+        if env.snapshot.delta(&scan.table).is_none() {
             return Ok(None);
         }
         let (env, table, segments) = (Arc::clone(env), Arc::clone(&scan.table), Arc::clone(segments));
-        busy(move || Ok(env.view.segment_overlay(env.database()?, &table, &segments)?)).await
+        busy(move || Ok(env.snapshot.segment_overlay(env.database()?, &table, &segments)?)).await
     }
 
     fn choose(&self, overlay: Option<Arc<SegmentOverlay>>) -> Result<Chosen> {
@@ -110,7 +110,7 @@ impl Source {
             filter: self.filter.to_vec(),
             keys: keys.collect(),
             limit: *limit,
-            snapshot: Arc::clone(&env.view) as _,
+            snapshot: Arc::clone(&env.snapshot) as _,
             overlay: overlay.map(|overlay| overlay as _),
             overlay_apart: self.has_apart,
         };

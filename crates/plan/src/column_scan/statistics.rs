@@ -12,7 +12,7 @@ pub fn of_scan(parts: &ColumnScanParts, partitions: usize) -> Statistics {
     let scan = &parts.scan;
     let rows = parts.estimate.rows / partitions.max(1) as f64;
     let whole = scan.tests.is_empty() && scan.rest.is_empty() && parts.limit.is_none() && parts.keys.is_empty();
-    let is_changed = parts.env.view.delta(&scan.table).is_some();
+    let is_changed = parts.env.snapshot.delta(&scan.table).is_some();
     let num_rows = match whole && partitions == 1 && !is_changed {
         true => Precision::Exact(parts.segments.rows as usize),
         false => Precision::Inexact(rows.ceil() as usize),

@@ -1,13 +1,13 @@
 //! Plans that say what they read before they run.
 //!
 //! A serializable transaction answers at COMMIT for all that it has read. What a plan reads is known once it has been
-//! made: the deltas that its view was asked for. So a plan comes as [`Untracked`], which cannot run. Whoever wants rows
-//! says who takes note of the reads, and gets a [`Tracked`] for it; a reader that forgets them does not compile.
+//! made: the deltas that its snapshot was asked for. So a plan comes as [`Untracked`], which cannot run. Whoever wants
+//! rows says who takes note of the reads, and gets a [`Tracked`] for it; a reader that forgets them does not compile.
 //!
 //! ```text
 //!   planner, plan cache ─► Untracked ──track──────────► Tracked ─► stream
 //!                              └─ Reads::join ──────────┘
-//!                                 Reads::track ─► TrackedView: what the statement may change things by
+//!                                 Reads::track ─► TrackedSnapshot: what the statement may change things by
 //! ```
 
 use std::sync::Arc;
@@ -16,31 +16,31 @@ use arrow_schema::SchemaRef;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execute_stream;
 use saki_catalog::Result;
-use saki_store::ReadView;
+use saki_store::Snapshot;
 
 use crate::node::explain::plan_text;
 use crate::node::{Plan, QueryEnv};
 
 /// Who takes note of what is read: a transaction, or nobody where none answers for it.
 pub trait TrackReads {
-    /// Takes note of all that was asked of `view`.
+    /// Takes note of all that was asked of `snapshot`.
     ///
     /// # Errors
     /// When the transaction has ended.
-    fn track(&mut self, view: &ReadView) -> Result<()>;
+    fn track(&mut self, snapshot: &Snapshot) -> Result<()>;
 }
 
 /// A plan that cannot run yet: nobody has taken note of what it reads.
 #[must_use = "a plan that is not tracked cannot run"]
 pub struct Untracked {
     plan: Plan,
-    view: Arc<ReadView>,
+    snapshot: Arc<Snapshot>,
 }
 
 impl Untracked {
     /// A plan over what `env` sees.
     pub(crate) fn new(plan: Plan, env: &QueryEnv) -> Self {
-        Self { plan, view: Arc::clone(&env.view) }
+        Self { plan, snapshot: Arc::clone(&env.snapshot) }
     }
 
     /// The plan's columns.
@@ -53,7 +53,7 @@ impl Untracked {
     /// # Errors
     /// As [`TrackReads::track`].
     pub fn track(self, reads: &mut impl TrackReads) -> Result<Tracked> {
-        reads.track(&self.view)?;
+        reads.track(&self.snapshot)?;
         Ok(Tracked(self.plan))
     }
 
@@ -90,38 +90,38 @@ impl Tracked {
     }
 }
 
-/// Reads of one view by all the plans by which a statement finds what it changes. They are tracked together, when the
-/// last of them has run, for a [`TrackedView`] without which nothing can be changed.
+/// Reads of one snapshot by all the plans by which a statement finds what it changes. They are tracked together, when
+/// the last of them has run, for a [`TrackedSnapshot`] without which nothing can be changed.
 #[must_use = "reads that are not tracked are forgotten"]
-pub struct Reads(Arc<ReadView>);
+pub struct Reads(Arc<Snapshot>);
 
 impl Reads {
-    /// What plans over `env`'s view will read.
+    /// What plans over `env`'s snapshot will read.
     pub fn of(env: &QueryEnv) -> Self {
-        Self(Arc::clone(&env.view))
+        Self(Arc::clone(&env.snapshot))
     }
 
     /// One of these plans, ready to run.
     pub fn join(&self, plan: Untracked) -> Tracked {
-        assert!(Arc::ptr_eq(&self.0, &plan.view), "a statement reads one view");
+        assert!(Arc::ptr_eq(&self.0, &plan.snapshot), "a statement reads one view");
         Tracked(plan.plan)
     }
 
-    /// The view, once what was read of it has been taken note of.
+    /// The snapshot, once what was read of it has been taken note of.
     ///
     /// # Errors
     /// As [`TrackReads::track`].
-    pub fn track(self, reads: &mut impl TrackReads) -> Result<TrackedView> {
+    pub fn track(self, reads: &mut impl TrackReads) -> Result<TrackedSnapshot> {
         reads.track(&self.0)?;
-        Ok(TrackedView(self.0))
+        Ok(TrackedSnapshot(self.0))
     }
 }
 
-/// A view whose reads somebody answers for.
-pub struct TrackedView(Arc<ReadView>);
+/// A snapshot whose reads somebody answers for.
+pub struct TrackedSnapshot(Arc<Snapshot>);
 
-impl TrackedView {
-    pub fn view(&self) -> &Arc<ReadView> {
+impl TrackedSnapshot {
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
         &self.0
     }
 }
@@ -141,8 +141,8 @@ mod tests {
     struct Noted(Vec<Vec<TableId>>);
 
     impl TrackReads for Noted {
-        fn track(&mut self, view: &ReadView) -> Result<()> {
-            let mut tables = view.asked_for();
+        fn track(&mut self, snapshot: &Snapshot) -> Result<()> {
+            let mut tables = snapshot.asked_for();
             tables.sort_unstable();
             self.0.push(tables);
             Ok(())
@@ -152,7 +152,7 @@ mod tests {
     struct Ended;
 
     impl TrackReads for Ended {
-        fn track(&mut self, _: &ReadView) -> Result<()> {
+        fn track(&mut self, _: &Snapshot) -> Result<()> {
             Err(SqlError::internal("the transaction has ended"))
         }
     }
@@ -197,8 +197,8 @@ mod tests {
         let second = reads.join(fixture.plan(&env, "SELECT id FROM b"));
         assert_eq!(fixture.run(&env, &second), ["1", "2"]);
         let mut noted = Noted::default();
-        let view = reads.track(&mut noted).unwrap();
-        assert!(Arc::ptr_eq(view.view(), &env.view));
+        let snapshot = reads.track(&mut noted).unwrap();
+        assert!(Arc::ptr_eq(snapshot.snapshot(), &env.snapshot));
         let mut both = vec![fixture.table("a").delta, fixture.table("b").delta];
         both.sort_unstable();
         assert_eq!(noted.0, [both]);

@@ -25,7 +25,7 @@ pub fn outer(plan: &Plan, env: &Arc<QueryEnv>) -> Result<Outer> {
         links: Vec::new(),
         filters: Vec::new(),
         limit: None,
-        snapshot: Arc::clone(&env.snapshot) as _,
+        snapshot: Arc::clone(&env.generation) as _,
     };
     let estimate = Estimate { rows, seconds: 0.0 };
     Ok(Outer { chain, columns, child: Some(Arc::clone(plan)), estimate, path: String::new() })

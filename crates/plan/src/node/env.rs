@@ -11,7 +11,7 @@ use saki_exec::{Executor, SegmentReader};
 use crate::cost::CostModel;
 use crate::settings::{Operators, Settings};
 use saki_catalog::{Result, RoleId, SqlError, Table};
-use saki_store::{Database, ReadView, Snapshot};
+use saki_store::{Database, Generation, Snapshot};
 
 /// Tables by the names under which a query finds them.
 pub type StandIns = BTreeMap<String, Arc<dyn TableProvider>>;
@@ -19,8 +19,8 @@ pub type StandIns = BTreeMap<String, Arc<dyn TableProvider>>;
 /// Shared by all nodes of a statement's plan.
 pub struct QueryEnv {
     /// What is read, deltas included.
-    pub view: Arc<ReadView>,
     pub snapshot: Arc<Snapshot>,
+    pub generation: Arc<Generation>,
     /// `None` in plans that are kept, which would keep it open.
     db: Option<Arc<Database>>,
     pub settings: Settings,
@@ -41,16 +41,16 @@ pub struct QueryEnv {
 #[derive(Clone)]
 pub struct Asking {
     pub role: RoleId,
-    pub rights: Arc<Snapshot>,
+    pub rights: Arc<Generation>,
 }
 
 impl QueryEnv {
     /// What a statement of `db` works with.
-    pub fn new(db: &Arc<Database>, view: Arc<ReadView>, settings: Settings) -> Self {
+    pub fn new(db: &Arc<Database>, snapshot: Arc<Snapshot>, settings: Settings) -> Self {
         let costs = CostModel::new(db.speed(), db.page_size().bytes(), &settings);
         Self {
-            snapshot: Arc::clone(&view.snapshot),
-            view,
+            generation: Arc::clone(&snapshot.generation),
+            snapshot,
             db: Some(Arc::clone(db)),
             parameters: Arc::default(),
             row_id_of: None,
@@ -97,18 +97,23 @@ impl QueryEnv {
     /// The same with other operators.
     pub fn with_operators(&self, operators: Operators) -> Result<Arc<Self>> {
         let settings = Settings { operators, ..self.settings.clone() };
-        Ok(Arc::new(Self::new(self.database()?, Arc::clone(&self.view), settings).asked_by(self.asking.clone())))
+        Ok(Arc::new(Self::new(self.database()?, Arc::clone(&self.snapshot), settings).asked_by(self.asking.clone())))
     }
 
     /// The same over nothing but the base, for a plan that is kept.
     pub fn over_base(&self) -> Arc<Self> {
-        Arc::new(Self { db: None, view: ReadView::new(Arc::clone(&self.snapshot), None), asking: None, ..self.copy() })
+        Arc::new(Self {
+            db: None,
+            snapshot: Snapshot::new(Arc::clone(&self.generation), None),
+            asking: None,
+            ..self.copy()
+        })
     }
 
     fn copy(&self) -> Self {
         Self {
-            view: Arc::clone(&self.view),
             snapshot: Arc::clone(&self.snapshot),
+            generation: Arc::clone(&self.generation),
             db: self.db.clone(),
             settings: self.settings.clone(),
             costs: self.costs,

@@ -102,7 +102,7 @@ impl PipelineExec {
 
     fn with_properties(parts: PipelineParts, properties: Arc<PlanProperties>) -> Self {
         let PipelineParts { env, chain, output, schema, child, estimate, scan, path } = parts;
-        let lowered = chain.lower(&output, &env.view);
+        let lowered = chain.lower(&output, &env.snapshot);
         let (execution, metrics) = (OnceLock::new(), ExecutionPlanMetricsSet::new());
         Self { env, chain, output, child, estimate, scan, path, lowered, schema, properties, execution, metrics }
     }
@@ -208,7 +208,7 @@ impl SakiNode for PipelineExec {
         let num_rows = match &self.scan {
             // The tree's root counts its entries.
             Some(scan)
-                if args.partition().is_none() && untouched(scan) && self.env.view.delta(&scan.table).is_none() =>
+                if args.partition().is_none() && untouched(scan) && self.env.snapshot.delta(&scan.table).is_none() =>
             {
                 Precision::Exact(scan.table.root.entries as usize)
             }
@@ -304,7 +304,7 @@ impl SakiNode for PipelineExec {
         let env = renewal.env();
         let mut parts = self.parts();
         parts.env = Arc::clone(env);
-        parts.chain.snapshot = Arc::clone(&env.view) as _;
+        parts.chain.snapshot = Arc::clone(&env.snapshot) as _;
         parts.chain.rebind(&env.parameters).ok_or_else(conditions::unfit)?;
         for filter in &mut parts.chain.filters {
             filter.condition = renewal.expr(&filter.condition)?;

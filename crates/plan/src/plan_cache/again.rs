@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use proptest::prelude::*;
 use saki_base::DataType;
 use saki_base::value::Value;
-use saki_store::ReadView;
+use saki_store::Snapshot;
 
 use super::PlanCache;
 use crate::fixture::{Fixture, NoTransaction, TableBuilder};
@@ -117,8 +117,8 @@ fn a_plan_is_kept_again_and_again_for_values_that_differ() {
     let (fixture, cache) = (fixture(&rows), PlanCache::default());
     let sql = "SELECT t.id, c.part FROM t JOIN c ON t.id = c.id WHERE t.part = $1";
     let env = |value: i64| {
-        let view = ReadView::new(fixture.db.snapshot(), None);
-        let env = QueryEnv::new(&fixture.db, view, Settings::default());
+        let snapshot = Snapshot::new(fixture.db.generation(), None);
+        let env = QueryEnv::new(&fixture.db, snapshot, Settings::default());
         Arc::new(env.with_parameters([ScalarValue::Int64(Some(value))].into()))
     };
     let plan = fixture.try_plan(&env(1), sql).unwrap();

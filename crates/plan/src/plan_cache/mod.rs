@@ -1,7 +1,7 @@
 //! Plans that are kept for statements that come again.
 //!
 //! ```text
-//!   statement ─► find ──hit──► renew: the same nodes, over the statement's own view ─► run
+//!   statement ─► find ──hit──► renew: the same nodes, over the statement's own snapshot ─► run
 //!                  └──miss──► plan ─► run
 //!                               └─ when it has come before: renewed over nothing but the base, and kept
 //! ```
@@ -12,11 +12,11 @@
 //! their places.
 //!
 //! # Invariants
-//! - A plan belongs to one snapshot and is dropped as soon as there is a newer one: no generation lives longer for its
+//! - A plan belongs to one generation and is dropped as soon as there is a newer one: none lives longer for its
 //!   sake.
 //! - What a plan takes for granted besides is asked again each time: the settings, and which of its tables have
 //!   anything in their deltas.
-//! - A kept plan reads no delta and holds no moment: every run renews it over its own view.
+//! - A kept plan reads no delta and holds no moment: every run renews it over its own snapshot.
 //! - An open parameter is in no other place of a plan than such tests: elsewhere the planner refuses a parameter.
 //!   Values that are much
 //!   more or less common than those a plan was made for get another.
@@ -45,7 +45,7 @@ use crate::execution::tracked::Untracked;
 use crate::node::{Plan, QueryEnv};
 use crate::settings::Settings;
 use saki_catalog::Table;
-use saki_store::ReadView;
+use saki_store::Snapshot;
 
 /// Plans that are kept at most.
 const PLANS_MAX: usize = 256;
@@ -72,7 +72,7 @@ struct Inner {
 struct Entry {
     statement: ast::Statement,
     settings: Settings,
-    view: Arc<ReadView>,
+    snapshot: Arc<Snapshot>,
     /// The tables that were asked for a delta, and whether there was one.
     deltas: Vec<(Arc<Table>, bool)>,
     plan: Plan,
@@ -168,23 +168,26 @@ impl PlanCache {
         if !is_renewable(plan) || statement.to_string().len() > TEXT_BYTES_MAX {
             return Ok(false);
         }
-        let deltas =
-            env.view.asked_for().into_iter().map(|id| Some((table_of(&env.view, id)?, env.view.has_delta(id))));
+        let deltas = env
+            .snapshot
+            .asked_for()
+            .into_iter()
+            .map(|id| Some((table_of(&env.snapshot, id)?, env.snapshot.has_delta(id))));
         let Some(deltas) = deltas.collect::<Option<Vec<_>>>() else { return Ok(false) };
         let idle = env.over_base();
         let plan = renew(plan, &idle)?;
-        let (settings, view, schema) = (env.settings.clone(), Arc::clone(&idle.view), Arc::clone(schema));
+        let (settings, snapshot, schema) = (env.settings.clone(), Arc::clone(&idle.snapshot), Arc::clone(schema));
         let open = OpenTest::all(&plan);
-        let entry = Entry { statement, settings, view, deltas, plan, open, schema, used: 0 };
+        let entry = Entry { statement, settings, snapshot, deltas, plan, open, schema, used: 0 };
         let mut inner = self.0.lock();
-        // Looked at under the lock: `clear` comes after the newer snapshot.
-        if Arc::ptr_eq(&env.database()?.snapshot(), &env.snapshot) {
+        // Looked at under the lock: `clear` comes after the newer generation.
+        if Arc::ptr_eq(&env.database()?.generation(), &env.generation) {
             inner.put(entry);
         }
         Ok(true)
     }
 
-    /// Drops all plans: there is a newer snapshot.
+    /// Drops all plans: there is a newer generation.
     pub fn clear(&self) {
         let mut inner = self.0.lock();
         inner.refused = Recent::default();
@@ -208,10 +211,10 @@ impl Inner {
 
 impl Entry {
     fn serves(&self, statement: &ast::Statement, env: &QueryEnv) -> bool {
-        Arc::ptr_eq(&self.view.snapshot, &env.snapshot)
+        Arc::ptr_eq(&self.snapshot.generation, &env.generation)
             && self.settings == env.settings
             && self.statement == *statement
-            && self.deltas.iter().all(|(table, had_one)| env.view.delta(table).is_some() == *had_one)
+            && self.deltas.iter().all(|(table, had_one)| env.snapshot.delta(table).is_some() == *had_one)
             && self.open.iter().all(|test| test.serves(&env.parameters))
     }
 }
@@ -222,8 +225,8 @@ fn hash_of(statement: &ast::Statement) -> u64 {
     hasher.finish()
 }
 
-fn table_of(view: &ReadView, delta: TableId) -> Option<Arc<Table>> {
-    view.snapshot.catalog.tables().find(|table| table.delta == delta).map(Arc::clone)
+fn table_of(snapshot: &Snapshot, delta: TableId) -> Option<Arc<Table>> {
+    snapshot.generation.catalog.tables().find(|table| table.delta == delta).map(Arc::clone)
 }
 
 #[cfg(test)]
@@ -384,7 +387,7 @@ mod tests {
         let (fixture, cache) = (fixture(), PlanCache::default());
         for sql in ["SELECT part FROM t WHERE id = $1", "SELECT id FROM c WHERE part = $1 AND id < 40"] {
             let env = |value: i64| {
-                let env = QueryEnv::new(&fixture.db, ReadView::new(fixture.db.snapshot(), None), Settings::default());
+                let env = QueryEnv::new(&fixture.db, Snapshot::new(fixture.db.generation(), None), Settings::default());
                 Arc::new(env.with_parameters([ScalarValue::Int64(Some(value))].into()))
             };
             let plan = fixture.try_plan(&env(7), sql).unwrap();
@@ -394,7 +397,7 @@ mod tests {
                 assert_eq!(rows, fixture.expected(&sql.replace("$1", &value.to_string())), "{sql}: {value}");
             }
             let null = Arc::new(
-                QueryEnv::new(&fixture.db, ReadView::new(fixture.db.snapshot(), None), Settings::default())
+                QueryEnv::new(&fixture.db, Snapshot::new(fixture.db.generation(), None), Settings::default())
                     .with_parameters([ScalarValue::Int64(None)].into()),
             );
             assert!(cache.find(&statement(sql), &null).unwrap().is_none(), "{sql}");

@@ -1,4 +1,5 @@
-//! What a session's system relations and functions answer from: the newest snapshot's objects, and who the session is.
+//! What a session's system relations and functions answer from: the newest generation's objects, and who the session
+//! is.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -10,21 +11,21 @@ use parking_lot::{Mutex, RwLock};
 use saki_catalog::{Catalog, RoleId, Sequence};
 use saki_parameters::{Parameters, SearchPath, SessionRoles};
 use saki_store::locks::Locks;
-use saki_store::{Database, Snapshot};
+use saki_store::{Database, Generation};
 
 use super::objects::{Detail, Objects, Relation, source};
 use super::session::SessionFacts;
 use super::views::SystemViews;
 
-/// Gives the newest snapshot as a session sees it; `None`: as everybody does.
-type OwnSnapshot = dyn Fn() -> Option<Arc<Snapshot>> + Send + Sync;
+/// Gives the newest generation as a session sees it; `None`: as everybody does.
+type OwnGeneration = dyn Fn() -> Option<Arc<Generation>> + Send + Sync;
 
 /// Names of the schemas that are in every database.
 pub const SYSTEM_SCHEMAS: [&str; 2] = ["pg_catalog", "information_schema"];
 
-/// The objects of a snapshot, as a search path shows them.
+/// The objects of a generation, as a search path shows them.
 struct Known {
-    snapshot: Weak<Snapshot>,
+    generation: Weak<Generation>,
     path: Arc<SearchPath>,
     user: String,
     objects: Arc<Objects>,
@@ -37,8 +38,8 @@ pub struct SystemCatalog {
     session: RwLock<SessionFacts>,
     parameters: Arc<Parameters>,
     objects: Mutex<Option<Known>>,
-    /// Gives the newest snapshot as the session sees it, if that is another than everybody's.
-    own: OnceLock<Box<OwnSnapshot>>,
+    /// Gives the newest generation as the session sees it, if that is another than everybody's.
+    own: OnceLock<Box<OwnGeneration>>,
     started_micros: i64,
 }
 
@@ -56,14 +57,14 @@ impl SystemCatalog {
         })
     }
 
-    /// From now on the session's own snapshot is described, if it has one.
-    pub fn describe(&self, own: impl Fn() -> Option<Arc<Snapshot>> + Send + Sync + 'static) {
+    /// From now on the session's own generation is described, if it has one.
+    pub fn describe(&self, own: impl Fn() -> Option<Arc<Generation>> + Send + Sync + 'static) {
         let _ = self.own.set(Box::new(own));
     }
 
-    /// The newest snapshot, as the session sees it.
-    fn newest(&self) -> Arc<Snapshot> {
-        self.own.get().and_then(|own| own()).unwrap_or_else(|| self.database.snapshot())
+    /// The newest generation, as the session sees it.
+    fn newest(&self) -> Arc<Generation> {
+        self.own.get().and_then(|own| own()).unwrap_or_else(|| self.database.generation())
     }
 
     /// Who the session is.
@@ -145,7 +146,7 @@ impl SystemCatalog {
     }
 
     pub(super) fn generation(&self) -> u64 {
-        self.database.snapshot().generation().0
+        self.database.generation().number().0
     }
 
     pub(super) fn server_started_micros(&self) -> i64 {
@@ -168,25 +169,25 @@ impl SystemCatalog {
         position.is_called.then_some(position.last_value)
     }
 
-    /// The objects of the newest snapshot, made once for each, and each search path.
+    /// The objects of the newest generation, made once for each, and each search path.
     pub(super) fn objects(&self) -> Arc<Objects> {
-        let snapshot = self.newest();
-        let (path, user) = (self.parameters.search_path(), snapshot.catalog.role_name(self.roles().current));
+        let generation = self.newest();
+        let (path, user) = (self.parameters.search_path(), generation.catalog.role_name(self.roles().current));
         let mut known = self.objects.lock();
         if let Some(known) = known.as_ref()
-            && std::ptr::eq(known.snapshot.as_ptr(), Arc::as_ptr(&snapshot))
+            && std::ptr::eq(known.generation.as_ptr(), Arc::as_ptr(&generation))
             && known.path == path
             && known.user == user
         {
             return Arc::clone(&known.objects);
         }
-        let made = Objects::new(&snapshot.catalog, self.database.page_size().bytes());
-        let schemas = self.search_path(&snapshot.catalog);
+        let made = Objects::new(&generation.catalog, self.database.page_size().bytes());
+        let schemas = self.search_path(&generation.catalog);
         let objects = Arc::new(match schemas {
             Some(schemas) => made.seen_by(schemas),
             None => made,
         });
-        *known = Some(Known { snapshot: Arc::downgrade(&snapshot), path, user, objects: Arc::clone(&objects) });
+        *known = Some(Known { generation: Arc::downgrade(&generation), path, user, objects: Arc::clone(&objects) });
         objects
     }
 }

@@ -43,7 +43,7 @@ pub async fn load(
 ) -> Result<TableLoaded, SqlError> {
     let started = Instant::now();
     let rows = batches(table, scale)?;
-    let present = database.snapshot().catalog.get(table.name).map(|table| table.root.is_empty());
+    let present = database.generation().catalog.get(table.name).map(|table| table.root.is_empty());
     match present {
         Some(false) => {
             return Err(SqlError::invalid(format!("table {} has rows already", table.name))

@@ -86,11 +86,11 @@ fn flipped_bits_are_found_and_never_answered_with() {
 /// Where pages begin that tables refer to: roots of trees, and the first page of each column of each segment.
 fn used_pages(path: &Path) -> Vec<u64> {
     let database = saki::Database::open(path, saki::OpenOptions { read_only: true, ..Default::default() }).unwrap();
-    let snapshot = database.snapshot();
+    let generation = database.generation();
     let mut pages = Vec::new();
-    for table in snapshot.catalog.tables() {
+    for table in generation.catalog.tables() {
         pages.extend(table.root.root.map(|root| root.address));
-        let segments = snapshot.segments(table).unwrap().expect("columns are on unless told otherwise");
+        let segments = generation.segments(table).unwrap().expect("columns are on unless told otherwise");
         pages.extend(segments.segments.iter().flat_map(|segment| segment.columns.iter().map(|run| run.first_page)));
     }
     let volume = database.volume();
@@ -101,9 +101,9 @@ fn used_pages(path: &Path) -> Vec<u64> {
 /// Where the run of a column of `lineitem`'s first segment begins in the file.
 fn run_position(path: &Path, column: usize) -> u64 {
     let database = saki::Database::open(path, saki::OpenOptions { read_only: true, ..Default::default() }).unwrap();
-    let snapshot = database.snapshot();
-    let table = snapshot.catalog.table("lineitem").unwrap();
-    let segments = snapshot.segments(table).unwrap().expect("columns are on unless told otherwise");
+    let generation = database.generation();
+    let table = generation.catalog.table("lineitem").unwrap();
+    let segments = generation.segments(table).unwrap().expect("columns are on unless told otherwise");
     let page = segments.segments[0].columns[column].first_page;
     let volume = database.volume();
     volume.locate(page).unwrap().offset() + volume.page_size().offset_in_chunk(page) as u64

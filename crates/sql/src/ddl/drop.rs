@@ -66,7 +66,7 @@ pub async fn drop_objects(
 
 async fn drop_stored(cx: &StatementContext<'_>, statement: Arc<Drop>) -> Result<()> {
     loop {
-        let catalog = cx.snapshot()?.catalog.clone();
+        let catalog = cx.generation()?.catalog.clone();
         let dropping = statement.find(&catalog)?;
         // Nobody looks at rows of tables that go; those of tables that lose an index have to be in their bases.
         let wanted: Vec<_> = dropping.tables().map(|name| (name, LockMode::AccessExclusive)).collect();

@@ -15,11 +15,11 @@ pub async fn lock_table(cx: &StatementContext<'_>, lock: &LockTable) -> Result<S
             .code("25P01")
             .hint("BEGIN first"));
     }
-    let snapshot = cx.snapshot()?;
+    let generation = cx.generation()?;
     let mut wanted = Vec::with_capacity(lock.tables.len());
     for table in &lock.tables {
         let (name, position) = object_name(table)?;
-        match snapshot.catalog.kind_of(&name) {
+        match generation.catalog.kind_of(&name) {
             None => return Err(undefined(&name).at(position)),
             Some(RelationKind::Table) => wanted.push((name, lock.mode)),
             Some(_) => return Err(SqlError::invalid(format!("{name:?} is not a table")).code("42809").at(position)),
@@ -27,7 +27,7 @@ pub async fn lock_table(cx: &StatementContext<'_>, lock: &LockTable) -> Result<S
     }
     cx.transactions.lock_tables(&wanted, lock.policy).await?.keep();
     // One of them may have gone while it was waited for.
-    let snapshot = cx.snapshot()?;
-    wanted.iter().try_for_each(|(name, _)| snapshot.catalog.table(name).map(drop))?;
+    let generation = cx.generation()?;
+    wanted.iter().try_for_each(|(name, _)| generation.catalog.table(name).map(drop))?;
     Ok(StatementResult::done("LOCK TABLE", 0))
 }

@@ -33,7 +33,7 @@ pub async fn truncate(cx: &StatementContext<'_>, truncate: &ast::Truncate) -> Re
     };
     let truncation = Arc::new(truncation);
     loop {
-        let tables: Vec<String> = truncation.tables(&cx.snapshot()?.catalog)?.into_iter().collect();
+        let tables: Vec<String> = truncation.tables(&cx.generation()?.catalog)?.into_iter().collect();
         // Their rows are not looked at: within a transaction they need not be in their bases.
         let _locked = match cx.transactions.outlives_statement() {
             true => {

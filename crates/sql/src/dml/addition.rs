@@ -36,12 +36,12 @@ struct Addition {
 impl ChangeStatement for Addition {
     fn plan<'a>(&'a self, cx: &'a StatementContext<'_>, env: &'a ChangeEnv<'a>) -> BoxFuture<'a, Result<Work>> {
         Box::pin(async move {
-            let table = Arc::clone(env.snapshot.catalog.table(&self.seen.name)?);
+            let table = Arc::clone(env.generation.catalog.table(&self.seen.name)?);
             let columns = places_now(&self.seen, &self.columns, &table)?;
             let batches = completed(cx, env, &table, &self.batches, &columns).await?;
             let checks = RowChecks::new(&cx.planner.state(), &table)?;
             Ok(Box::new(move |change: &mut Change<'_, '_>| {
-                let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
+                let mut writer = RowWriter::new(change.db, &change.snapshot.generation, &table)?;
                 let mut rows = 0;
                 for batch in &batches {
                     checks.check(batch)?;
@@ -76,7 +76,7 @@ async fn completed(
     }
     let copied = stand_in(arrow::compute::concat_batches(&schema, batches)?)?;
     let all = select(vec![SelectItem::Wildcard(Default::default())], vec![relation(COPIED, None)?], None)?;
-    let (query, columns) = Defaults::new(&env.snapshot.catalog, table).complete(all, columns)?;
+    let (query, columns) = Defaults::new(&env.generation.catalog, table).complete(all, columns)?;
     let rows = cx.rows_of(&env.with_stand_ins(StandIns::from([(COPIED.to_owned(), copied)])), query).await?;
     Ok(vec![conform(&rows, table, &columns, 1)?])
 }

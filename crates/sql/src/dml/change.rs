@@ -14,7 +14,7 @@ use saki_context::StatementContext;
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal, Transactions, Waiting, is_unchanged};
 use saki_plan::Reads;
-use saki_store::ReadView;
+use saki_store::Snapshot;
 use saki_store::locks::{LockMode, Policy};
 
 /// Pause before a statement runs again when nobody can be waited for.
@@ -84,11 +84,11 @@ async fn attempt(
     concern: &Concern<'_>,
     statement: &dyn ChangeStatement,
 ) -> Result<Attempt> {
-    let Some(view) = locked_view(cx, &mut transactions, concern).await? else {
+    let Some(snapshot) = locked_snapshot(cx, &mut transactions, concern).await? else {
         return transactions.conflict(None).map(Attempt::Again);
     };
     let savepoint = transactions.within(|transaction| transaction.savepoint())?;
-    let env = Arc::new(cx.own_env_of(view));
+    let env = Arc::new(cx.own_env_of(snapshot));
     let reads = Reads::of(&env);
     let waiting = Waiting::new(&cx.db.memory)?;
     let work = match statement.plan(cx, &ChangeEnv::new(env, &reads, &waiting)).await {
@@ -99,7 +99,7 @@ async fn attempt(
         }
     };
     let read = reads.track(&mut *transactions)?;
-    if transactions.hold_for_reading(read.view()).await? {
+    if transactions.hold_for_reading(read.snapshot()).await? {
         return transactions.conflict(None).map(Attempt::Again);
     }
     transactions.begin_work(savepoint);
@@ -129,12 +129,12 @@ async fn attempt(
 
 /// What a statement sees, with the tables that it is concerned with locked; `None` if that is another table, or
 /// another definition of one, than the newest, to which alone rows may be added.
-async fn locked_view(
+async fn locked_snapshot(
     cx: &StatementContext<'_>,
     transactions: &mut Transactions,
     concern: &Concern<'_>,
-) -> Result<Option<Arc<ReadView>>> {
-    let mut tables = concern.tables(&cx.snapshot()?.catalog);
+) -> Result<Option<Arc<Snapshot>>> {
+    let mut tables = concern.tables(&cx.generation()?.catalog);
     let locked = transactions.statement_locks();
     let newest = loop {
         let wanted: Vec<_> = tables.iter().map(|name| (name.clone(), LockMode::RowExclusive)).collect();
@@ -146,12 +146,12 @@ async fn locked_view(
         tables = now;
     };
     tables.iter().try_for_each(|table| newest.catalog.table(table).map(drop))?;
-    let view = transactions.statement_view(cx.db)?;
+    let snapshot = transactions.statement_snapshot(cx.db)?;
     locked.keep();
-    let seen = &view.snapshot;
+    let seen = &snapshot.generation;
     let is_newest =
         Arc::ptr_eq(seen, &newest) || tables.iter().all(|table| is_unchanged(&seen.catalog, &newest.catalog, table));
-    Ok(is_newest.then_some(view))
+    Ok(is_newest.then_some(snapshot))
 }
 
 /// What a statement answers: a count, or what RETURNING said as well.

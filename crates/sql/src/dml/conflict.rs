@@ -157,13 +157,13 @@ pub async fn resolve(
         OnConflict::Update { arbiter, assigned, selection } => (arbiter, Some((assigned, selection.map(|s| *s)))),
     };
     check_batch(&rows, table, 1)?;
-    let (view, of, looked_up) = (Arc::clone(&env.view), Arc::clone(table), rows.clone());
+    let (snapshot, of, looked_up) = (Arc::clone(&env.snapshot), Arc::clone(table), rows.clone());
     let is_update = update.is_some();
     let sorted = cx
         .db
         .blocking(move |db| {
-            let mut writer = RowWriter::new(db, &view.snapshot, &of)?;
-            let reader = view.reader()?;
+            let mut writer = RowWriter::new(db, &snapshot.generation, &of)?;
+            let reader = snapshot.reader()?;
             let entries = writer.encode(&looked_up, 1)?;
             sort(&mut writer.finder, &reader, arbiter, entries, is_update)
         })
@@ -213,7 +213,7 @@ async fn evaluate(
         let value = match value {
             // A bare name means the row that is there, though the new one has the column too.
             Some(value) => qualified(value.clone(), table, &alias),
-            None => Defaults::new(&env.snapshot.catalog, table).value(*column)?,
+            None => Defaults::new(&env.generation.catalog, table).value(*column)?,
         };
         items.push(named(value, format!("new {place}")));
     }

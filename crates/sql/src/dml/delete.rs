@@ -44,7 +44,7 @@ async fn plan_delete(
     delete: &ast::Delete,
     target: &Target,
 ) -> Result<Work> {
-    let table = Arc::clone(env.snapshot.catalog.table(&target.name)?);
+    let table = Arc::clone(env.generation.catalog.table(&target.name)?);
     let mut relations = vec![target.relation.clone()];
     relations.extend(delete.using.iter().flatten().cloned());
     let returning = delete.returning.as_ref().map(|items| Returning::new(items, &relations[1..])).transpose()?;
@@ -59,9 +59,9 @@ async fn plan_delete(
         None => None,
         Some(returning) => Some(returning.of_found(cx, env, target, &before, &found).await?),
     };
-    let rules = ActionRules::new(|| cx.planner.state(), &env.snapshot.catalog, &table)?;
+    let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
+        let mut writer = RowWriter::new(change.db, &change.snapshot.generation, &table)?;
         let mut entries = writer.entries(&old_readers(&before, &found, &table)?, before.num_rows())?;
         entries.sort_unstable();
         for (key, _) in &entries {

@@ -45,7 +45,7 @@ pub async fn insert(cx: &StatementContext<'_>, insert: ast::Insert) -> Result<St
     if cx.planner.names.is_external(&name) {
         return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
     }
-    cx.snapshot()?.catalog.table(&name).map_err(|error| error.at(position))?;
+    cx.generation()?.catalog.table(&name).map_err(|error| error.at(position))?;
     if is_bulk(cx, &insert, &name)? {
         return insert_in_bulk(cx, &insert, &name, position).await;
     }
@@ -57,12 +57,12 @@ pub async fn insert(cx: &StatementContext<'_>, insert: ast::Insert) -> Result<St
 fn is_bulk(cx: &StatementContext<'_>, insert: &ast::Insert, name: &str) -> Result<bool> {
     let is_query = insert.source.as_ref().is_some_and(|query| !matches!(query.body.as_ref(), SetExpr::Values(_)));
     let is_plain = insert.on.is_none() && insert.returning.is_none();
-    let snapshot = cx.snapshot()?;
-    let is_empty = snapshot.catalog.get(name).is_some_and(|table| {
+    let generation = cx.generation()?;
+    let is_empty = generation.catalog.get(name).is_some_and(|table| {
         // What foreign keys refer to is looked up row by row.
         table.is_free_of_references()
             && table.root.is_empty()
-            && snapshot.delta(table).is_none_or(|delta| delta.rows() == 0)
+            && generation.delta(table).is_none_or(|delta| delta.rows() == 0)
     });
     Ok(is_query && is_plain && is_empty && !cx.transactions.outlives_statement())
 }
@@ -73,7 +73,7 @@ async fn insert_in_bulk(
     name: &str,
     position: Option<Position>,
 ) -> Result<StatementResult> {
-    let table = Arc::clone(cx.snapshot()?.catalog.table(name)?);
+    let table = Arc::clone(cx.generation()?.catalog.table(name)?);
     let env = Arc::new(cx.env().await?);
     let source = Source::read(cx, &env, insert, &table).await?;
     let statement = ast::Statement::Query(Box::new(source.query));
@@ -87,7 +87,7 @@ async fn insert_in_bulk(
 }
 
 async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &ast::Insert, name: &str) -> Result<Work> {
-    let table = Arc::clone(env.snapshot.catalog.table(name)?);
+    let table = Arc::clone(env.generation.catalog.table(name)?);
     let on_conflict = OnConflict::read(insert.on.as_ref(), &table)?;
     let source = Source::read(cx, env, insert, &table).await?;
     let found = cx.rows_of(env, source.query).await?;
@@ -103,9 +103,9 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
         None => None,
         Some(items) => Some(Returning::new(items, &[])?.of_rows(cx, env, &alias, resolved.rows()?).await?),
     };
-    let rules = ActionRules::new(|| cx.planner.state(), &env.snapshot.catalog, &table)?;
+    let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
+        let mut writer = RowWriter::new(change.db, &change.snapshot.generation, &table)?;
         add(&mut writer, change, &resolved.new, 1)?;
         let updated = resolved.updated.iter().map(|pair| (&pair.before, &pair.after));
         for (before, after) in updated {
@@ -162,7 +162,7 @@ impl Source {
             }
             columns.push(column);
         }
-        let defaults = Defaults::new(&env.snapshot.catalog, table);
+        let defaults = Defaults::new(&env.generation.catalog, table);
         let Some(query) = &insert.source else {
             let (query, columns) = defaults.row()?;
             return Ok(Self { query, columns });

@@ -46,13 +46,13 @@ pub async fn hold_rows(cx: &StatementContext<'_>, query: &mut ast::Query) -> Res
 }
 
 async fn plan_lock(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, lock: &Lock) -> Result<Work> {
-    let table = Arc::clone(env.snapshot.catalog.table(&lock.target.name)?);
+    let table = Arc::clone(env.generation.catalog.table(&lock.target.name)?);
     let columns = old_columns(&table, &lock.target);
     let query = select(columns, vec![lock.target.relation.clone()], lock.selection.clone())?;
     let found = cx.rows_of(&env.with_row_id(&table), query).await?;
     let rows = table_batch(&found, &table, 0)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
+        let mut writer = RowWriter::new(change.db, &change.snapshot.generation, &table)?;
         let entries = writer.entries(&old_readers(&rows, &found, &table)?, rows.num_rows())?;
         for (key, row) in &entries {
             writer.update(change.transaction, key, row, row)?;

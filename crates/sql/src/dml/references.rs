@@ -15,7 +15,7 @@ use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, SqlError, Table}
 use saki_context::constraint::{ActionRules, Consequence, ForeignKeys, Keys, NewValue, Verification};
 use saki_context::database::Database;
 use saki_context::transaction::{Change, Refusal};
-use saki_store::{Entry, ReadView};
+use saki_store::{Entry, Snapshot};
 
 /// Values of a whole row, the hidden row id last where there is one.
 type Row = Vec<Value>;
@@ -23,7 +23,7 @@ type Row = Vec<Value>;
 /// Changes of rows, and what follows from them.
 pub struct References<'c, 't> {
     db: &'c Database,
-    view: &'c Arc<ReadView>,
+    snapshot: &'c Arc<Snapshot>,
     transaction: &'c mut Transaction<'t>,
     writers: HashMap<TableId, RowWriter<'c>>,
     rules: &'c ActionRules,
@@ -69,7 +69,7 @@ pub fn see_to(
     rules: &ActionRules,
     entries: &mut dyn Iterator<Item = (Option<&Entry>, Option<&Entry>)>,
 ) -> Result<(), Refusal> {
-    let catalog = &change.view.snapshot.catalog;
+    let catalog = &change.snapshot.generation.catalog;
     if ForeignKeys::new(catalog, table)?.is_empty() {
         return Ok(());
     }
@@ -78,8 +78,8 @@ pub fn see_to(
     for (old, new) in entries {
         changes.push_back(Changed { table: Arc::clone(table), old: decode(old)?, new: decode(new)? });
     }
-    let (db, view, transaction) = (change.db, change.view, &mut *change.transaction);
-    let mut references = References { db, view, transaction, writers: HashMap::new(), rules, conflict: None };
+    let (db, snapshot, transaction) = (change.db, change.snapshot, &mut *change.transaction);
+    let mut references = References { db, snapshot, transaction, writers: HashMap::new(), rules, conflict: None };
     let outcome = references.work_off(changes);
     match references.conflict.take() {
         Some(conflict) => Err(conflict),
@@ -100,8 +100,8 @@ fn encoded(table: &Table, row: &[Value]) -> Result<Entry> {
 
 impl<'c> References<'c, '_> {
     fn work_off(&mut self, mut changes: VecDeque<Changed>) -> Result<(), Refusal> {
-        let view = Arc::clone(self.view);
-        let catalog = &view.snapshot.catalog;
+        let snapshot = Arc::clone(self.snapshot);
+        let catalog = &snapshot.generation.catalog;
         let mut made = Made::new(&changes)?;
         let mut verifications = Vec::new();
         while let Some(changed) = changes.pop_front() {
@@ -182,7 +182,7 @@ impl<'c> References<'c, '_> {
         use std::collections::hash_map::Entry as Place;
         Ok(match self.writers.entry(table.id) {
             Place::Occupied(place) => place.into_mut(),
-            Place::Vacant(place) => place.insert(RowWriter::new(self.db, &self.view.snapshot, table)?),
+            Place::Vacant(place) => place.insert(RowWriter::new(self.db, &self.snapshot.generation, table)?),
         })
     }
 

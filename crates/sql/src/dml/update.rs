@@ -48,7 +48,7 @@ async fn plan_update(
     update: &ast::Update,
     target: &Target,
 ) -> Result<Work> {
-    let table = Arc::clone(env.snapshot.catalog.table(&target.name)?);
+    let table = Arc::clone(env.generation.catalog.table(&target.name)?);
     let assigned = assignments(&table, &update.assignments)?;
     let mut items = old_columns(&table, target);
     let first_new = items.len();
@@ -58,7 +58,7 @@ async fn plan_update(
                 Defaults::check_update(&table, *column, value)?;
                 value.clone()
             }
-            None => Defaults::new(&env.snapshot.catalog, &table).value(*column)?,
+            None => Defaults::new(&env.generation.catalog, &table).value(*column)?,
         };
         items.push(named(value, format!("new {place}")));
     }
@@ -83,9 +83,9 @@ async fn plan_update(
         None => None,
         Some(returning) => Some(returning.of_found(cx, env, target, &after, &found).await?),
     };
-    let rules = ActionRules::new(|| cx.planner.state(), &env.snapshot.catalog, &table)?;
+    let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.db, &change.view.snapshot, &table)?;
+        let mut writer = RowWriter::new(change.db, &change.snapshot.generation, &table)?;
         let before = writer.entries(&old_readers(&before, &found, &table)?, after.num_rows())?;
         let after = writer.entries(&old_readers(&after, &found, &table)?, after.num_rows())?;
         replace(&mut writer, change, &before, &after)?;

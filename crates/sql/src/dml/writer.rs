@@ -12,7 +12,7 @@ use saki_catalog::{ColumnReader, EntryDecoder, EntryEncoder, Result, SqlError, T
 use saki_context::database::Database;
 use saki_context::transaction::Refusal;
 use saki_store::load::{duplicate, not_unique};
-use saki_store::{Entry, Snapshot};
+use saki_store::{Entry, Generation};
 
 /// Writes rows of one table in one transaction.
 pub struct RowWriter<'d> {
@@ -20,8 +20,8 @@ pub struct RowWriter<'d> {
 }
 
 impl<'d> RowWriter<'d> {
-    pub fn new(db: &'d Database, snapshot: &Snapshot, table: &Arc<Table>) -> Result<Self> {
-        let delta = snapshot.delta(table).ok_or_else(|| SqlError::internal("a table without a delta is written"))?;
+    pub fn new(db: &'d Database, generation: &Generation, table: &Arc<Table>) -> Result<Self> {
+        let delta = generation.delta(table).ok_or_else(|| SqlError::internal("a table without a delta is written"))?;
         Ok(Self { finder: Finder::new(table, delta, db.base_reader()) })
     }
 

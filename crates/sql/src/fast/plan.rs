@@ -12,7 +12,7 @@ use super::expr::Expr;
 use super::range::Range;
 use saki_catalog::{EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
 use saki_context::database::Database;
-use saki_store::Snapshot;
+use saki_store::Generation;
 
 /// How often a statement that took too much goes the ordinary way before it is tried again.
 const RUNS_LEFT_OUT: u32 = 15;
@@ -27,8 +27,8 @@ pub struct FastPlan {
     pub(super) free_in: AtomicU64,
     /// How often it is still left out, since it has taken too much.
     pub(super) left_out: AtomicU32,
-    /// The newest snapshot when a role was last found to be allowed this, and the role.
-    pub(super) allowed_in: Mutex<(Weak<Snapshot>, Option<RoleId>)>,
+    /// The newest generation when a role was last found to be allowed this, and the role.
+    pub(super) allowed_in: Mutex<(Weak<Generation>, Option<RoleId>)>,
     /// Of the table's primary entries.
     pub(super) layout: Arc<EntryLayout>,
     pub(super) operation: Operation,
@@ -152,15 +152,15 @@ impl FastPlan {
 
     /// Whether a role may run it now, as far as that can be told without a look at columns.
     #[inline]
-    pub(super) fn is_allowed(&self, db: &Database, seen: &Arc<Snapshot>, table: &Table, role: RoleId) -> bool {
+    pub(super) fn is_allowed(&self, db: &Database, seen: &Arc<Generation>, table: &Table, role: RoleId) -> bool {
         let is_allowed = || match db.is_newest(seen) {
             true => self.is_allowed_to(seen, table, role),
-            false => self.is_allowed_to(&db.snapshot(), table, role),
+            false => self.is_allowed_to(&db.generation(), table, role),
         };
         role == RoleId::OWNER || is_allowed()
     }
 
-    fn is_allowed_to(&self, newest: &Arc<Snapshot>, table: &Table, role: RoleId) -> bool {
+    fn is_allowed_to(&self, newest: &Arc<Generation>, table: &Table, role: RoleId) -> bool {
         let mut allowed_in = self.allowed_in.lock();
         if std::ptr::eq(allowed_in.0.as_ptr(), Arc::as_ptr(newest)) && allowed_in.1 == Some(role) {
             return true;
@@ -186,16 +186,16 @@ impl FastPlan {
         is_allowed
     }
 
-    /// Whether its table, which is in this snapshot, still has no constraint that a change would have to look at. They
-    /// may come without a change of layout, so it is looked once in each generation.
-    pub(super) fn is_free_of_rules(&self, snapshot: &Snapshot, table: &Table) -> bool {
-        let generation = snapshot.generation().0;
-        if self.free_in.load(Ordering::Relaxed) == generation {
+    /// Whether its table, which is in this generation, still has no constraint that a change would have to look at.
+    /// They may come without a change of layout, so it is looked once in each generation.
+    pub(super) fn is_free_of_rules(&self, generation: &Generation, table: &Table) -> bool {
+        let number = generation.number().0;
+        if self.free_in.load(Ordering::Relaxed) == number {
             return true;
         }
-        let is_free = table.is_free_of_rules(&snapshot.catalog);
+        let is_free = table.is_free_of_rules(&generation.catalog);
         if is_free {
-            self.free_in.store(generation, Ordering::Relaxed);
+            self.free_in.store(number, Ordering::Relaxed);
         }
         is_free
     }

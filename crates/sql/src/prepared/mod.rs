@@ -1,9 +1,9 @@
 //! Statements that are read once and run many times, with values for `$1`, `$2`, ….
 //!
-//! What is kept is the statement as it was read, and not a plan of it: a plan belongs to one snapshot. To run it, every
-//! placeholder is replaced by a literal of its parameter's type, and the statement takes the way of all others, so that
-//! it means the same in a transaction, and after the tables have changed. A query whose plan does not depend on some of
-//! the values is first asked for by a plan for all of them ([`OpenQuery`]).
+//! What is kept is the statement as it was read, and not a plan of it: a plan belongs to one generation. To run it,
+//! every placeholder is replaced by a literal of its parameter's type, and the statement takes the way of all others,
+//! so that it means the same in a transaction, and after the tables have changed. A query whose plan does not depend
+//! on some of the values is first asked for by a plan for all of them ([`OpenQuery`]).
 //!
 //! The type of a parameter that the client does not state is that of what it is compared with, combined with or stored
 //! in. The planner finds it in a *probe*, a query in which the parameter stands beside the same expressions: for
@@ -130,7 +130,7 @@ impl Opened<'_> {
 /// leaves them to be found.
 pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Option<DataType>]) -> Result<Prepared> {
     let count = placeholders(&parsed)?.max(declared.len());
-    let probe = probe(&parsed, &cx.snapshot()?.catalog);
+    let probe = probe(&parsed, &cx.generation()?.catalog);
     let cast = stated_types(&parsed);
     let is_known = |index: usize| {
         declared.get(index).is_some_and(Option::is_some) || cast.contains_key(&format!("${}", index + 1))

@@ -1,7 +1,7 @@
 //! A session: the state of one user's conversation with a database, and where each statement goes.
 //!
-//! A statement that reads or changes rows begins with the newest snapshot and keeps it to its end. A query's result is
-//! a stream that runs as it is polled and stops when it is dropped; every other statement has done its work when
+//! A statement that reads or changes rows begins with the newest generation and keeps it to its end. A query's result
+//! is a stream that runs as it is polled and stops when it is dropped; every other statement has done its work when
 //! `execute` returns.
 
 mod dispatch;
@@ -36,7 +36,7 @@ use saki_parameters::{Parameters, State, read_only};
 use saki_plan::{Progress, QueryProgress, Settings};
 use saki_postgres::statement::AccessStatement;
 use saki_postgres::{SessionFacts, SystemCatalog, statement};
-use saki_store::Snapshot;
+use saki_store::Generation;
 
 /// One user's conversation with a database.
 pub struct Session {
@@ -64,7 +64,7 @@ impl Session {
         let (own, store) = (Arc::clone(&draft), Arc::downgrade(db));
         parameters.look_up_in(move |ask| {
             if let Some(db) = store.upgrade() {
-                let newest = own.newest(&db).unwrap_or_else(|_| db.snapshot());
+                let newest = own.newest(&db).unwrap_or_else(|_| db.generation());
                 ask(&newest.catalog);
             }
         });
@@ -142,10 +142,10 @@ impl Session {
         Ok(())
     }
 
-    /// The newest snapshot, as the session's transaction sees it.
-    fn newest(&self) -> Arc<Snapshot> {
+    /// The newest generation, as the session's transaction sees it.
+    fn newest(&self) -> Arc<Generation> {
         let own = self.transactions.has_draft().then(|| self.transactions.newest().ok()).flatten();
-        own.unwrap_or_else(|| self.db.snapshot())
+        own.unwrap_or_else(|| self.db.generation())
     }
 
     /// Gives names that say no schema the one in which `search_path` finds them; `None`: it is `public` for all.
@@ -168,12 +168,12 @@ impl Session {
 
     /// Whether the names of a statement mean what they meant when it was prepared.
     pub fn is_current(&self, prepared: &Prepared) -> bool {
-        let snapshot = self.newest();
-        let path = self.system.search_path(&snapshot.catalog);
+        let generation = self.newest();
+        let path = self.system.search_path(&generation.catalog);
         match (path, &prepared.names) {
             (None, None) => true,
             (Some(path), Some(names)) => {
-                Scope { catalog: &snapshot.catalog, path: &path, is_external: &|_| false }.agrees(names)
+                Scope { catalog: &generation.catalog, path: &path, is_external: &|_| false }.agrees(names)
             }
             _ => false,
         }
@@ -277,11 +277,11 @@ impl Session {
         if self.transactions.has_draft() {
             return None;
         }
-        let snapshot = self.db.snapshot();
+        let generation = self.db.generation();
         let parsed = prepared::single(sql).ok()??;
         let mut resolved = parsed.clone();
         let names = self.resolve(&mut resolved.0).ok()?;
-        let mut prepared = Prepared::compiled(&resolved, declared, &snapshot.catalog)?;
+        let mut prepared = Prepared::compiled(&resolved, declared, &generation.catalog)?;
         (prepared.statement, prepared.names) = (Some(parsed), names);
         Some(prepared)
     }

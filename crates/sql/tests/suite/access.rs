@@ -27,8 +27,8 @@ async fn text(session: &Session, sql: &str) -> String {
 /// A session that somebody has logged in to.
 fn session_of(database: &Arc<Database>, name: &str) -> Session {
     let session = Session::new(database);
-    let snapshot = database.snapshot();
-    session.parameters().log_in(snapshot.catalog.expect_role(name).unwrap());
+    let generation = database.generation();
+    session.parameters().log_in(generation.catalog.expect_role(name).unwrap());
     session
 }
 
@@ -86,7 +86,7 @@ async fn a_role_that_was_dropped_meanwhile_gets_nothing() {
     run(&one, "BEGIN; GRANT SELECT ON his TO readers").await;
     run(&two, "DROP TABLE his").await;
     run(&one, "COMMIT; DROP ROLE bob, readers").await;
-    assert_eq!(database.snapshot().catalog.accesses().count(), 1, "of public alone");
+    assert_eq!(database.generation().catalog.accesses().count(), 1, "of public alone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -266,6 +266,6 @@ async fn superusers_alone_change_devices_and_some_parameters() {
     run(&one, "BEGIN READ ONLY").await;
     assert_eq!(outcome(&one, "GRANT SELECT ON t TO ada").await, "25006");
     run(&one, "ROLLBACK").await;
-    let mut role = Role::clone(database.snapshot().catalog.expect_role("ada").unwrap());
+    let mut role = Role::clone(database.generation().catalog.expect_role("ada").unwrap());
     assert_eq!(role.settings.remove("log_statement").as_deref(), Some("none"));
 }

@@ -18,7 +18,7 @@ fn check(database: &Database) {
     database.store().write(|_| Ok(())).unwrap();
     let faults = database.store().check(&mut |_| {}).unwrap().faults;
     assert!(faults.is_empty(), "{faults:?}");
-    assert_eq!(database.store().snapshot().catalog.staged().count(), 0);
+    assert_eq!(database.store().generation().catalog.staged().count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

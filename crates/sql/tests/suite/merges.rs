@@ -72,7 +72,7 @@ impl Bench {
     }
 
     fn table(&self) -> Arc<Table> {
-        Arc::clone(self.database.snapshot().catalog.table("t").expect("created"))
+        Arc::clone(self.database.generation().catalog.table("t").expect("created"))
     }
 
     fn merge(&self, changes: &RowChanges, at: &mut dyn FnMut(usize)) -> Result<MergeReport> {
@@ -123,8 +123,8 @@ fn check_after_failures(database: &Database, rows: &Rows) {
 }
 
 fn check_rows(database: &Database, rows: &Rows) {
-    let snapshot = database.snapshot();
-    let table = snapshot.catalog.table("t").expect("created");
+    let generation = database.generation();
+    let table = generation.catalog.table("t").expect("created");
     let mut reader = database.tree_reader().expect("opened");
     let mut entries = reader.scan(&table.root);
     let mut expected = rows.iter();
@@ -291,7 +291,7 @@ fn an_update_of_one_column_leaves_the_runs_of_the_others() {
     bench.apply(&loaded);
     let runs = |bench: &Bench| {
         let table = bench.table();
-        let segments = bench.database.snapshot().segment_tables.get(&table).expect("read").expect("columns are on");
+        let segments = bench.database.generation().segment_tables.get(&table).expect("read").expect("columns are on");
         segments.segments.iter().map(|s| s.columns.iter().map(|run| run.first_page).collect()).collect::<Vec<Vec<_>>>()
     };
     let before = runs(&bench);

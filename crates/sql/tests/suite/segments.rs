@@ -45,8 +45,8 @@ impl Bench {
 
     /// The table's segments have exactly its rows, in order, and every page is accounted for.
     fn check(&self) {
-        let snapshot = self.database.snapshot();
-        let table = snapshot.catalog.table("t").expect("created");
+        let generation = self.database.generation();
+        let table = generation.catalog.table("t").expect("created");
         assert_eq!(self.database.check(&mut |_| {}).expect("checked").faults, []);
         let Some(root) = &table.segments else { return };
         let (rows, in_segments) = (self.rows(table), self.in_segments(table));

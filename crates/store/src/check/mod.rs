@@ -14,7 +14,7 @@ use std::fmt;
 use saki_page::IoShare;
 use saki_tree::{Fetcher, Inspect, LivePages, TreeRoot, verify};
 
-use crate::database::{Database, Snapshot, catalog_root};
+use crate::database::{Database, Generation, catalog_root};
 use crate::delta::range_of;
 use crate::segments::SegmentSums;
 use saki_catalog::{CATALOG_TREE, EntryDecoder, EntryEncoder, EntryLayout, Result, SqlError, Table};
@@ -78,21 +78,21 @@ impl Digest {
 }
 
 impl Database {
-    /// Checks the newest snapshot. What cannot be read is a fault like any other.
+    /// Checks the newest generation. What cannot be read is a fault like any other.
     pub fn check(&self, progress: &mut dyn FnMut(&CheckProgress)) -> Result<CheckReport> {
-        let snapshot = self.snapshot();
+        let generation = self.generation();
         let fetcher = Fetcher::new(&self.cache, &self.store, &IoShare::new(u32::MAX))?;
         let mut check =
             Check { fetcher, live: LivePages::new(self.page_size()), report: CheckReport::default(), progress };
         for damage in self.volume.superblock_damages() {
             check.fault("volume", format!("{damage}, and opening the database for writing mends it"));
         }
-        check.logs(self, &snapshot);
-        check.catalog(&snapshot)?;
-        for table in snapshot.catalog.tables() {
+        check.logs(self, &generation);
+        check.catalog(&generation)?;
+        for table in generation.catalog.tables() {
             check.table(self, table);
         }
-        for staged in snapshot.catalog.staged() {
+        for staged in generation.catalog.staged() {
             staged.tables.iter().for_each(|table| check.staged(self, table));
         }
         if let Err(error) = self.volume.check_devices(|what| check.report.faults.push(CheckFault::of_volume(what))) {
@@ -100,7 +100,7 @@ impl Database {
         }
         // Only then is every page that is referred to known. A publication of another root meanwhile would make the
         // books differ.
-        if self.volume.root() == snapshot.guard.root() {
+        if self.volume.root() == generation.guard.root() {
             for difference in check.live.differences(&self.volume.live_pages()) {
                 let what = format!(
                     "{}: {} pages are in use, {} are on the books",
@@ -126,8 +126,8 @@ impl Check<'_> {
     }
 
     /// Reads the logs, unless they are in use by this very database.
-    fn logs(&mut self, db: &Database, snapshot: &Snapshot) {
-        let state = snapshot.catalog.logs;
+    fn logs(&mut self, db: &Database, generation: &Generation) {
+        let state = generation.catalog.logs;
         let Some(database) = state.database.filter(|_| db.engine.get().is_none()) else { return };
         let seen = db
             .logs
@@ -139,9 +139,9 @@ impl Check<'_> {
         }
     }
 
-    fn catalog(&mut self, snapshot: &Snapshot) -> Result<()> {
-        if !snapshot.guard.root().is_empty() {
-            let root = catalog_root(snapshot.guard.root())?;
+    fn catalog(&mut self, generation: &Generation) -> Result<()> {
+        if !generation.guard.root().is_empty() {
+            let root = catalog_root(generation.guard.root())?;
             debug_assert_eq!(root.id, CATALOG_TREE);
             self.walk("catalog", &root, &mut |_, _| Ok(()));
         }

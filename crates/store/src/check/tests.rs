@@ -102,7 +102,7 @@ fn a_flipped_bit_is_found_in_every_page_of_a_table() {
     each_is_found(&device, db, "t.t_v", &pages_of(db, &table.indexes[0].root));
     let segments = table.segments.expect("columns are on");
     each_is_found(&device, db, "t", &pages_of(db, &segments.directory));
-    let read = db.snapshot().segments(&table).expect("readable").expect("columns are on");
+    let read = db.generation().segments(&table).expect("readable").expect("columns are on");
     let page_bytes = db.page_size().bytes();
     let runs: Vec<PageAddress> = read.segments.iter().flat_map(|segment| segment.pages(page_bytes)).collect();
     each_is_found(&device, db, "t", &runs);

@@ -53,7 +53,7 @@ impl Database {
 
     /// Tables by their numbers, in one order for everybody, so that no two wait for each other.
     fn ids_of<'n>(&self, names: &'n [String]) -> Vec<(TableId, &'n String)> {
-        let catalog = &self.snapshot().catalog;
+        let catalog = &self.generation().catalog;
         let mut ids: Vec<_> = names.iter().filter_map(|name| Some((catalog.get(name)?.id, name))).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -67,7 +67,7 @@ impl Database {
     /// 57014 if it is told to stop: then nothing was changed; of storage.
     pub fn bring_to_base(&self, tables: &[String], stop: &Stop) -> Result<()> {
         let Some(engine) = self.engine.get() else { return Ok(()) };
-        let current = self.snapshot();
+        let current = self.generation();
         let moment = engine.database.moment()?;
         let mut changed = Vec::new();
         for table in tables.iter().filter_map(|name| current.catalog.get(name)) {

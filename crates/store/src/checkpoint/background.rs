@@ -57,7 +57,7 @@ impl Database {
             self.write(|_| Ok(()))?;
         }
         let Some(engine) = self.engine.get() else { return Ok(()) };
-        let bytes = || self.snapshot().deltas.values().map(|delta| delta.rows.bytes()).sum::<u64>();
+        let bytes = || self.generation().deltas.values().map(|delta| delta.rows.bytes()).sum::<u64>();
         let extents: u64 = engine.database.log_statistics().iter().map(|log| log.extents_live).sum();
         let logged = extents * engine.extent_bytes;
         if kept.is_due(bytes(), self.options.delta_bytes) || logged >= self.options.log_bytes {

@@ -1,7 +1,7 @@
 //! Deltas become base, and the logs go.
 //!
 //! ```text
-//!   cut begins ─► M ─► view at T ≥ M ─► T durable ─► merge all tables ─► publish, "merged through M" ─► logs cut at M
+//!   cut begins ─► M ─► read at T ≥ M ─► T durable ─► merge all tables ─► publish, "merged through M" ─► logs cut at M
 //!                                                    (one publication)                                       │
 //!      rows up to M leave memory, once nobody holds an older generation ◄────────────────────────────────────┘
 //! ```
@@ -80,7 +80,7 @@ impl Database {
             Ok(())
         })?;
         engine.database.finish_cut(through);
-        releases.push(Release { through, older: self.older_snapshots() });
+        releases.push(Release { through, older: self.older_generations() });
         report.seconds = began.elapsed().as_secs_f64();
         Ok(report)
     }
@@ -92,9 +92,9 @@ impl Database {
         while releases.first().is_some_and(|release| !release.is_held()) {
             let release = releases.remove(0);
             engine.release_marks(release.through)?;
-            let snapshot = self.snapshot();
-            for table in snapshot.catalog.tables().filter(|table| !table.resident) {
-                if let Some(delta) = snapshot.delta(table) {
+            let generation = self.generation();
+            for table in generation.catalog.tables().filter(|table| !table.resident) {
+                if let Some(delta) = generation.delta(table) {
                     engine.database.release(&delta.rows, release.through)?;
                 }
             }

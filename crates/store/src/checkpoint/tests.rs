@@ -52,7 +52,7 @@ fn whoever_is_alone_finds_all_rows_in_the_base_and_an_empty_delta() {
     assert_eq!(table.root.entries, 2);
     assert_ne!(table.delta, untouched);
     let moment = bench.moment();
-    assert_eq!(moment.view.snapshot.delta(&table).expect("a delta").rows(), 0);
+    assert_eq!(moment.snapshot.generation.delta(&table).expect("a delta").rows(), 0);
     assert_eq!(moment.range(), Rows::from([(1, 1), (2, 2)]));
     let owner = LockOwner::new(bench.db().locks());
     assert!(!owner.try_weak(table.id, LockMode::AccessShare), "nobody uses it meanwhile");
@@ -61,10 +61,10 @@ fn whoever_is_alone_finds_all_rows_in_the_base_and_an_empty_delta() {
 #[test]
 fn rows_stay_in_memory_while_an_older_snapshot_is_held() {
     let bench = Bench::new(Shape::default());
-    let held = bench.db().snapshot();
+    let held = bench.db().generation();
     bench.commit(&[(1, Some(1)), (2, Some(2))]);
     bench.merge();
-    let in_memory = || bench.db().snapshot().delta(&bench.table()).expect("a delta").rows();
+    let in_memory = || bench.db().generation().delta(&bench.table()).expect("a delta").rows();
     bench.db().release_merged().expect("nothing");
     assert_eq!(in_memory(), 2);
     drop(held);
@@ -200,10 +200,10 @@ fn a_power_loss_after_a_checkpoint_finds_it_and_what_came_later_in_the_logs() {
     let path = bench.path();
     let directory = bench.close();
     let db = open_on(&found, &path, options()).expect("opened");
-    assert_eq!(db.snapshot().catalog.table("t").expect("made").root.entries, 2);
+    assert_eq!(db.generation().catalog.table("t").expect("made").root.entries, 2);
     db.checkpoint(&Pace::full()).expect("merged");
-    let snapshot = db.snapshot();
-    let table = snapshot.catalog.table("t").expect("made");
+    let generation = db.generation();
+    let table = generation.catalog.table("t").expect("made");
     let mut base = db.base_reader();
     for (id, there) in [(1, true), (2, false), (3, true)] {
         let (key, _) = entry(table, id, 0);

@@ -1,16 +1,16 @@
-//! A database: its device, volume, cache and reactors, and the snapshot that statements begin with.
+//! A database: its device, volume, cache and reactors, and the generation that statements begin with.
 //!
 //! What is done with it lies above, in the modules that do it.
 
 mod background;
 mod catalog;
 pub mod devices;
+mod generation;
 mod machine;
 mod options;
 mod release;
 mod segment_tables;
 pub mod sequence;
-mod snapshot;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,6 +31,7 @@ use saki_catalog::{Result, SqlError};
 
 pub use self::background::Background;
 pub use self::catalog::{catalog_root, read_catalog};
+pub use self::generation::Generation;
 pub use self::machine::{DeviceSpeed, memory_bytes};
 pub use self::options::{
     CACHE_BYTES_DEFAULT, CreateOptions, DeviceSpec, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
@@ -38,7 +39,6 @@ pub use self::options::{
 pub use self::release::Release;
 pub use self::segment_tables::SegmentTables;
 pub use self::sequence::Sequences;
-pub use self::snapshot::Snapshot;
 
 /// Who wants to know when a generation is no longer the newest.
 pub type Watcher = Box<dyn Fn() + Send + Sync>;
@@ -49,7 +49,7 @@ pub struct Database {
     pub store: Arc<dyn PageStore>,
     pub cache: Arc<PageCache>,
     pub executor: Arc<Executor>,
-    pub current: RwLock<Arc<Snapshot>>,
+    pub current: RwLock<Arc<Generation>>,
     /// The generation of that, for whoever only wants to know whether its own is still the newest.
     pub(crate) newest: AtomicU64,
     /// Of column segments.
@@ -65,8 +65,8 @@ pub struct Database {
     pub engine: OnceLock<Engine>,
     /// Rows that are merged and still in memory. Held while a checkpoint goes on: there is one at a time.
     pub checkpoints: Mutex<Vec<Release>>,
-    /// Snapshots that are no longer the newest.
-    pub(crate) past: Mutex<Vec<Weak<Snapshot>>>,
+    /// Generations that are no longer the newest.
+    pub(crate) past: Mutex<Vec<Weak<Generation>>>,
     pub(crate) background: OnceLock<Background>,
     pub(crate) me: Weak<Database>,
     /// Until the database is opened again; see [`Self::end_changes`].
@@ -76,7 +76,7 @@ pub struct Database {
     /// Readers of pages in memory that nobody uses just now.
     pub(crate) readers: Mutex<Vec<CachedReader>>,
     pub sequences: Sequences,
-    /// Held from a change's beginning until its snapshot is the current one.
+    /// Held from a change's beginning until its generation is the current one.
     pub writing: Mutex<()>,
     /// What transactions have staged that have ended without effect: the next publication gives it back.
     pub(crate) abandoned: Mutex<Vec<u32>>,
@@ -85,38 +85,38 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes a snapshot the newest.
-    pub fn succeed(&self, snapshot: Snapshot) {
-        let generation = snapshot.generation().0;
-        let before = std::mem::replace(&mut *self.current.write(), Arc::new(snapshot));
-        self.newest.store(generation, Ordering::SeqCst);
+    /// Makes a generation the newest.
+    pub fn succeed(&self, generation: Generation) {
+        let number = generation.number().0;
+        let before = std::mem::replace(&mut *self.current.write(), Arc::new(generation));
+        self.newest.store(number, Ordering::SeqCst);
         let mut past = self.past.lock();
-        past.retain(|snapshot| snapshot.strong_count() > 0);
+        past.retain(|generation| generation.strong_count() > 0);
         past.push(Arc::downgrade(&before));
         drop(past);
         self.watchers.read().iter().for_each(|watcher| watcher());
     }
 
-    /// Has `watcher` called whenever a snapshot stops being the newest: for what is kept for the newest only.
+    /// Has `watcher` called whenever a generation stops being the newest: for what is kept for the newest only.
     pub fn when_succeeded(&self, watcher: impl Fn() + Send + Sync + 'static) {
         self.watchers.write().push(Box::new(watcher));
     }
 
-    /// Snapshots that somebody still reads, but for the newest.
-    pub fn older_snapshots(&self) -> Vec<Weak<Snapshot>> {
-        self.past.lock().iter().filter(|snapshot| snapshot.strong_count() > 0).map(Weak::clone).collect()
+    /// Generations that somebody still reads, but for the newest.
+    pub fn older_generations(&self) -> Vec<Weak<Generation>> {
+        self.past.lock().iter().filter(|generation| generation.strong_count() > 0).map(Weak::clone).collect()
     }
 
-    /// The newest published snapshot.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    /// The newest generation.
+    pub fn generation(&self) -> Arc<Generation> {
         Arc::clone(&self.current.read())
     }
 
-    /// Whether nothing has been published since a snapshot, as far as whoever holds a lock need know: what its lock
+    /// Whether nothing has been published since a generation, as far as whoever holds a lock need know: what its lock
     /// keeps away has not been.
     #[inline]
-    pub fn is_newest(&self, snapshot: &Snapshot) -> bool {
-        self.newest.load(Ordering::SeqCst) == snapshot.generation().0
+    pub fn is_newest(&self, generation: &Generation) -> bool {
+        self.newest.load(Ordering::SeqCst) == generation.number().0
     }
 
     /// Who may use which table how.

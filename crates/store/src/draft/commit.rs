@@ -106,7 +106,7 @@ pub(super) fn complete(mut writer: Writer<'_>, mut after: Catalog, staged: &Stag
 /// Names are locked while they are given, so others seldom come before.
 fn refuse_conflicts(published: &Catalog, own: &Catalog, difference: &Difference) -> Result<()> {
     let names = new_names(&difference.tables, |table| &table.name)
-        .chain(new_names(&difference.views, |view| &view.name))
+        .chain(new_names(&difference.views, |snapshot| &snapshot.name))
         .chain(new_names(&difference.sequences, |sequence| &sequence.name));
     for name in names {
         let is_gone = difference.tables.iter().any(|table| table.before.as_ref().is_some_and(|t| t.name == *name));
@@ -115,7 +115,7 @@ fn refuse_conflicts(published: &Catalog, own: &Catalog, difference: &Difference)
         }
     }
     let schemas = after(&difference.tables).map(|table| &table.schema);
-    let schemas = schemas.chain(after(&difference.views).map(|view| &view.schema));
+    let schemas = schemas.chain(after(&difference.views).map(|snapshot| &snapshot.schema));
     for schema in schemas.chain(after(&difference.sequences).map(|sequence| &sequence.schema)) {
         if !own.has_schema(schema) {
             return Err(SqlError::invalid(format!("schema {schema:?} does not exist"))
@@ -150,7 +150,7 @@ impl Database {
     /// Brings to an end what transactions had staged that a crash has ended: those whose mark is in the logs are
     /// completed, all others taken back. For opening.
     pub(crate) fn settle_staged(&self) -> Result<()> {
-        let staged: Vec<Arc<Staged>> = self.snapshot().catalog.staged().map(Arc::clone).collect();
+        let staged: Vec<Arc<Staged>> = self.generation().catalog.staged().map(Arc::clone).collect();
         for staged in staged {
             let _writing = self.writing.lock();
             let is_committed = match self.engine.get() {
@@ -158,7 +158,7 @@ impl Database {
                 _ => false,
             };
             if let Some(prepared) = staged.prepared.as_ref().filter(|_| is_committed) {
-                let before = self.snapshot();
+                let before = self.generation();
                 let after = before.catalog.with_prepared(staged.id, prepared)?;
                 complete(Writer::begin(self, before, &Stop::default())?, after, &staged)?;
             } else {

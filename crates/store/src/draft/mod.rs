@@ -1,7 +1,7 @@
 //! The catalog as an open transaction has changed it. Nobody else sees that before its commit.
 //!
 //! ```text
-//!   newest catalog ──► + the transaction's changes = its own snapshot: names, plans, rows
+//!   newest catalog ──► + the transaction's changes = its own generation: names, plans, rows
 //!                          │ trees and segments: published at once, under a document that owns them (`Staged`)
 //!                          │ rows: in deltas of its own where the layout is new
 //!                          ├─ COMMIT (`commit`): changes published, in one with what was staged
@@ -25,23 +25,23 @@ use std::sync::Arc;
 use saki_base::PageRef;
 use saki_tree::TreeReader;
 
-use crate::database::{Database, Snapshot};
+use crate::database::{Database, Generation};
 use crate::delta::Delta;
 use crate::locks::Stop;
 use crate::merge::{ChangeSource, KeyChange, Pace, merge};
-use crate::reader::{NewerRows, ReadView};
+use crate::reader::{NewerRows, Snapshot};
 use crate::writer::Writer;
 use saki_catalog::{Difference, Result, Staged, Table};
 
 /// The catalog of one open transaction. Dropped without [`Self::commit`], nothing of it stays.
 pub struct Draft {
     db: Arc<Database>,
-    /// The published snapshot that `own` is made of.
-    base: Arc<Snapshot>,
+    /// The published generation that `own` is made of.
+    base: Arc<Generation>,
     /// That with the changes.
-    own: Arc<Snapshot>,
-    /// The same over the snapshot that a transaction keeps, which it was last asked for, and made of which `own`.
-    kept: Option<[Arc<Snapshot>; 3]>,
+    own: Arc<Generation>,
+    /// The same over the generation that a transaction keeps, which it was last asked for, and made of which `own`.
+    kept: Option<[Arc<Generation>; 3]>,
     staged: Staged,
     /// All that were made for the transaction: rows in them may still be brought back by a savepoint.
     deltas: Vec<Arc<Delta>>,
@@ -52,14 +52,14 @@ pub struct Draft {
 /// The changes up to some moment.
 #[derive(Clone)]
 pub struct DraftMark {
-    base: Arc<Snapshot>,
-    own: Arc<Snapshot>,
+    base: Arc<Generation>,
+    own: Arc<Generation>,
 }
 
 impl Draft {
     /// Of a transaction that has changed nothing yet.
     pub fn new(db: &Arc<Database>) -> Self {
-        let base = db.snapshot();
+        let base = db.generation();
         let own = Arc::clone(&base);
         let (kept, deltas) = (None, Vec::new());
         Self { db: Arc::clone(db), base, own, kept, staged: Staged::default(), deltas, is_over: false }
@@ -69,8 +69,8 @@ impl Draft {
     ///
     /// # Errors
     /// If a delta cannot be had.
-    pub fn newest(&mut self) -> Result<Arc<Snapshot>> {
-        let newest = self.db.snapshot();
+    pub fn newest(&mut self) -> Result<Arc<Generation>> {
+        let newest = self.db.generation();
         if !Arc::ptr_eq(&newest, &self.base) {
             self.own = Arc::new(self.over(&newest)?);
             self.base = newest;
@@ -78,11 +78,11 @@ impl Draft {
         Ok(Arc::clone(&self.own))
     }
 
-    /// The catalog of a snapshot that the transaction keeps, with the changes. It reads at `timestamp`.
+    /// The catalog of a generation that the transaction keeps, with the changes. It reads at `timestamp`.
     ///
     /// # Errors
     /// As [`Self::newest`].
-    pub fn over_kept(&mut self, kept: &Arc<Snapshot>, timestamp: u64) -> Result<Arc<Snapshot>> {
+    pub fn over_kept(&mut self, kept: &Arc<Generation>, timestamp: u64) -> Result<Arc<Generation>> {
         if let Some([over, own, made]) = &self.kept
             && Arc::ptr_eq(over, kept)
             && Arc::ptr_eq(own, &self.own)
@@ -101,14 +101,14 @@ impl Draft {
         Ok(made)
     }
 
-    /// A published snapshot with the changes.
-    fn over(&self, published: &Arc<Snapshot>) -> Result<Snapshot> {
+    /// A published generation with the changes.
+    fn over(&self, published: &Arc<Generation>) -> Result<Generation> {
         let mut catalog = published.catalog.clone();
         catalog.change_by(&self.own.catalog.difference(&self.base.catalog));
         let difference = catalog.difference(&published.catalog);
         let deltas = self.db.engine()?.deltas_after(&published.deltas, &difference)?;
         let (guard, segment_tables) = (Arc::clone(&published.guard), Arc::clone(&published.segment_tables));
-        Ok(Snapshot { guard, catalog, segment_tables, deltas })
+        Ok(Generation { guard, catalog, segment_tables, deltas })
     }
 
     /// What has been changed so far.
@@ -119,7 +119,7 @@ impl Draft {
     /// Takes back what was changed after a mark; all of it without one. The rows have been taken back before.
     pub fn go_back(&mut self, mark: Option<DraftMark>) {
         let DraftMark { base, own } = mark.unwrap_or_else(|| {
-            let base = self.db.snapshot();
+            let base = self.db.generation();
             DraftMark { own: Arc::clone(&base), base }
         });
         (self.base, self.own) = (base, own);
@@ -146,8 +146,8 @@ impl Draft {
         self.stage(writer, &changed)?;
         let made = changed.tables.iter().filter_map(|table| deltas.get(&table.after.as_ref()?.delta));
         self.deltas.extend(made.map(Arc::clone));
-        let (guard, segment_tables) = (Arc::clone(&db.snapshot().guard), Arc::clone(&before.segment_tables));
-        self.own = Arc::new(Snapshot { guard, catalog, segment_tables, deltas });
+        let (guard, segment_tables) = (Arc::clone(&db.generation().guard), Arc::clone(&before.segment_tables));
+        self.own = Arc::new(Generation { guard, catalog, segment_tables, deltas });
         Ok(result)
     }
 
@@ -172,16 +172,16 @@ impl Draft {
         Ok(())
     }
 
-    /// Builds tables anew with all that `view`, the transaction's, sees in them, where their deltas have anything. From
-    /// there on they are their base.
+    /// Builds tables anew with all that `snapshot`, the transaction's, sees in them, where their deltas have anything.
+    /// From there on they are their base.
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub fn settle(&mut self, view: &ReadView, tables: &[String], stop: &Stop) -> Result<()> {
-        let eyes = view.reader()?;
+    pub fn settle(&mut self, snapshot: &Snapshot, tables: &[String], stop: &Stop) -> Result<()> {
+        let eyes = snapshot.reader()?;
         for name in tables {
-            let table = Arc::clone(view.snapshot.catalog.table(name)?);
-            let Some(delta) = view.snapshot.delta(&table) else { continue };
+            let table = Arc::clone(snapshot.generation.catalog.table(name)?);
+            let Some(delta) = snapshot.generation.delta(&table) else { continue };
             let newer = || NewerRows::new(&eyes, delta.rows.newer_than(0), crate::checkpoint::ALL);
             if newer().peek().is_none() {
                 continue;

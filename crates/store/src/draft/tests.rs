@@ -4,8 +4,8 @@ use saki_mvcc::Isolation;
 
 use super::Draft;
 use crate::fixture::{Bench, Rows, Shape};
-use crate::reader::ReadView;
-use crate::{Snapshot, Stop};
+use crate::reader::Snapshot;
+use crate::{Generation, Stop};
 use saki_catalog::{Result, Staged, Table};
 
 fn bench() -> (Bench, Rows) {
@@ -16,8 +16,8 @@ fn bench() -> (Bench, Rows) {
 }
 
 /// Builds table `t` anew under another name, with what a transaction has written to it.
-fn rebuild(draft: &mut Draft, view: &ReadView) -> Result<()> {
-    draft.settle(view, &["t".to_owned()], &Stop::default())?;
+fn rebuild(draft: &mut Draft, snapshot: &Snapshot) -> Result<()> {
+    draft.settle(snapshot, &["t".to_owned()], &Stop::default())?;
     draft.write(&Stop::default(), |writer| {
         let table = writer.catalog.remove("t").expect("there");
         writer.catalog.put(Table { name: "u".to_owned(), ..Table::clone(&table) });
@@ -26,20 +26,20 @@ fn rebuild(draft: &mut Draft, view: &ReadView) -> Result<()> {
 }
 
 /// What becomes of a transaction that writes a row and rebuilds the table.
-fn transact(bench: &Bench, end: impl FnOnce(Draft, saki_mvcc::Transaction<'_>, &Snapshot)) {
+fn transact(bench: &Bench, end: impl FnOnce(Draft, saki_mvcc::Transaction<'_>, &Generation)) {
     let db = bench.db();
     let mut runner = db.engine().expect("started").runner().expect("a runner");
     let mut transaction = runner.begin(Isolation::Snapshot);
-    let snapshot = db.snapshot();
-    let table = snapshot.catalog.table("t").expect("there");
+    let generation = db.generation();
+    let table = generation.catalog.table("t").expect("there");
     let (key, row) = crate::fixture::entry(table, 5_000, 1);
-    snapshot.delta(table).expect("started").write(&mut transaction, &key, Some(&row)).expect("written");
-    let view = ReadView::of_transaction(Arc::clone(&snapshot), transaction.moment().expect("a moment"));
+    generation.delta(table).expect("started").write(&mut transaction, &key, Some(&row)).expect("written");
+    let snapshot = Snapshot::of_transaction(Arc::clone(&generation), transaction.moment().expect("a moment"));
     let mut draft = Draft::new(db);
-    rebuild(&mut draft, &view).expect("rebuilt");
+    rebuild(&mut draft, &snapshot).expect("rebuilt");
     let own = draft.newest().expect("there");
     assert_eq!(own.catalog.table("u").expect("its own").root.entries, 2_001);
-    assert!(own.catalog.get("t").is_none() && db.snapshot().catalog.get("u").is_none());
+    assert!(own.catalog.get("t").is_none() && db.generation().catalog.get("u").is_none());
     bench.check();
     end(draft, transaction, &own);
 }
@@ -51,9 +51,9 @@ fn a_draft_that_is_dropped_leaves_nothing() {
         transaction.abort();
         drop(draft);
     });
-    assert_eq!(bench.db().snapshot().catalog.staged().count(), 1);
+    assert_eq!(bench.db().generation().catalog.staged().count(), 1);
     bench.db().write(|_| Ok(())).expect("published");
-    assert_eq!(bench.db().snapshot().catalog.staged().count(), 0);
+    assert_eq!(bench.db().generation().catalog.staged().count(), 0);
     bench.check();
     assert_eq!(bench.moment().range(), rows);
 }
@@ -76,14 +76,14 @@ fn what_a_crash_left_is_taken_back_or_completed_as_the_logs_say() {
             // As if the process had ended here.
             draft.is_over = true;
         });
-        let staged: Vec<Arc<Staged>> = bench.db().snapshot().catalog.staged().map(Arc::clone).collect();
+        let staged: Vec<Arc<Staged>> = bench.db().generation().catalog.staged().map(Arc::clone).collect();
         assert!(staged.len() == 1 && Some(staged[0].id) == left);
         bench.reopen();
-        let snapshot = bench.db().snapshot();
-        assert_eq!(snapshot.catalog.staged().count(), 0);
+        let generation = bench.db().generation();
+        assert_eq!(generation.catalog.staged().count(), 0);
         bench.check();
         match is_marked {
-            true => assert_eq!(snapshot.catalog.table("u").expect("completed").root.entries, 2_001),
+            true => assert_eq!(generation.catalog.table("u").expect("completed").root.entries, 2_001),
             false => assert_eq!(bench.moment().range(), rows),
         }
     }
@@ -96,10 +96,10 @@ fn a_commit_is_there_after_reopening() {
         let _ = draft.commit(transaction).expect("committed");
     });
     for _ in 0..2 {
-        let snapshot = bench.db().snapshot();
-        assert_eq!(snapshot.catalog.table("u").expect("renamed").root.entries, 2_001);
-        assert!(snapshot.catalog.get("t").is_none() && snapshot.catalog.staged().next().is_none());
-        drop(snapshot);
+        let generation = bench.db().generation();
+        assert_eq!(generation.catalog.table("u").expect("renamed").root.entries, 2_001);
+        assert!(generation.catalog.get("t").is_none() && generation.catalog.staged().next().is_none());
+        drop(generation);
         bench.check();
         bench.reopen();
     }

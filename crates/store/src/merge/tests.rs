@@ -82,9 +82,9 @@ fn a_source_that_fails_changes_nothing() {
     }
     let bench = Bench::new(Shape::default());
     merged(&bench, &BTreeMap::from([(1, Some(1))]));
-    let generation = bench.db().snapshot().generation();
+    let generation = bench.db().generation().number();
     assert!(bench.db().merge("t", &mut Fails(0), &Pace::full()).is_err());
-    assert_eq!(bench.db().snapshot().generation(), generation);
+    assert_eq!(bench.db().generation().number(), generation);
     assert_eq!(bench.moment().range(), Rows::from([(1, 1)]));
     bench.check();
 }
@@ -158,8 +158,8 @@ fn a_source_that_fails_late_changes_nothing_on_any_thread() {
 
 /// The segments of the table are cut as they should be, and say what they begin with.
 fn segments_are_sound(bench: &Bench, rows: &Rows) {
-    let (table, snapshot) = (bench.table(), bench.db().snapshot());
-    let segments = snapshot.segments(&table).expect("readable").expect("columns are on");
+    let (table, generation) = (bench.table(), bench.db().generation());
+    let segments = generation.segments(&table).expect("readable").expect("columns are on");
     assert_eq!(segments.rows, rows.len() as u64);
     assert_eq!(segments.segments.iter().map(|segment| u64::from(segment.rows)).sum::<u64>(), segments.rows);
     let ids: Vec<i64> = rows.keys().copied().collect();

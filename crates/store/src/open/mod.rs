@@ -22,7 +22,7 @@ use saki_volume::{Class, Volume, VolumeOptions};
 
 use self::speed::speed_of;
 use crate::database::devices::{adopt_hints, finder, label_of, new_device, open_member, parse_model};
-use crate::database::{CreateOptions, Database, DeviceSpec, OpenOptions, SegmentTables, Snapshot, read_catalog};
+use crate::database::{CreateOptions, Database, DeviceSpec, Generation, OpenOptions, SegmentTables, read_catalog};
 use crate::delta::{Engine, LogDirectory, LogStore, PerTable};
 use saki_catalog::{Catalog, Result, SqlError};
 
@@ -97,7 +97,7 @@ impl Database {
             cache,
             executor,
             newest: AtomicU64::new(guard.generation().0),
-            current: RwLock::new(Arc::new(Snapshot { guard, catalog, segment_tables, deltas })),
+            current: RwLock::new(Arc::new(Generation { guard, catalog, segment_tables, deltas })),
             codec,
             segment_reader,
             options,

@@ -39,11 +39,11 @@ fn reading_only_needs_a_database_without_logs() {
     assert_eq!(refused(Database::open(&path, read_only.clone())).sqlstate(), "25006");
     let stored = OpenOptions { base_only: true, ..read_only.clone() };
     let base = Database::open(&path, stored).expect("what is stored");
-    assert_eq!(base.snapshot().catalog.table("t").expect("made").root.entries, 1);
+    assert_eq!(base.generation().catalog.table("t").expect("made").root.entries, 1);
     drop(base);
     Database::open(&path, options()).and_then(|db| db.close()).expect("merged");
     let db = Database::open(&path, read_only).expect("one file");
-    assert_eq!(db.snapshot().catalog.table("t").expect("made").root.entries, 2);
+    assert_eq!(db.generation().catalog.table("t").expect("made").root.entries, 2);
     assert!(db.write(|_| Ok(())).is_err(), "it is not changed");
     drop(directory);
 }
@@ -86,7 +86,7 @@ fn what_damaged_logs_have_lost_is_lost_only_if_somebody_accepts_that() {
     assert!((1..60).contains(&found), "{found} commits before the damage");
     drop(db);
     let again = Database::open(&path, options()).expect("mended");
-    assert_eq!(again.snapshot().catalog.table("t").expect("made").root.entries, 100);
+    assert_eq!(again.generation().catalog.table("t").expect("made").root.entries, 100);
     drop((again, directory));
 }
 
@@ -96,7 +96,7 @@ fn a_lost_generation_is_gone_back_from_only_if_somebody_accepts_that() {
     let bench = Bench::on(Arc::clone(&device) as Arc<dyn Device>, Shape::default());
     bench.load((0..100).map(|id| (id, 0))).expect("loaded");
     bench.load((100..200).map(|id| (id, 0))).expect("loaded");
-    let generation = bench.db().snapshot().generation().0;
+    let generation = bench.db().generation().number().0;
     let path = bench.path();
     let directory = bench.close();
     let places = [0, 256 << 10, 512 << 10, 896 << 10];
@@ -108,7 +108,7 @@ fn a_lost_generation_is_gone_back_from_only_if_somebody_accepts_that() {
     assert!(error.message.contains("generation"), "{}", error.message);
     let accepting = OpenOptions { accept_loss: true, ..options() };
     let db = open_on(&device, &path, accepting).expect("accepted");
-    assert_eq!(db.snapshot().catalog.table("t").expect("made").root.entries, 100);
+    assert_eq!(db.generation().catalog.table("t").expect("made").root.entries, 100);
     drop((db, directory));
 }
 

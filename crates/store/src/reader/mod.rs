@@ -27,7 +27,7 @@ mod newer;
 mod overlay;
 mod range;
 mod segments;
-mod view;
+mod snapshot;
 
 #[cfg(test)]
 mod stress;
@@ -46,7 +46,7 @@ pub use newer::NewerRows;
 pub use overlay::TreeOverlay;
 pub use range::{Entry, Short, Shortly};
 pub use segments::SegmentOverlay;
-pub use view::ReadView;
+pub use snapshot::Snapshot;
 
 /// What there is at a key, as far as memory tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +66,7 @@ pub struct TableReader<'r, E> {
 }
 
 impl<'r, E: Eyes> TableReader<'r, E> {
-    /// Of a table and its delta in one snapshot, at the moment of `eyes`, which was taken after the snapshot.
+    /// Of a table and its delta in one snapshot, at the moment of `eyes`, which was taken after the generation.
     ///
     /// # Panics
     /// If they are not of one snapshot: rows would be missing.

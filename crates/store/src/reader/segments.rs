@@ -17,7 +17,7 @@ use saki_exec::{ColumnOverlay, ExecError};
 use saki_mvcc::{Direction, KeyRange};
 use saki_vector::{Batch, Column, form};
 
-use super::{BaseReader, Eyes, ReadView, TableReader, since};
+use super::{BaseReader, Eyes, Snapshot, TableReader, since};
 use crate::database::Database;
 use crate::delta::Delta;
 use saki_catalog::convert::array_of;
@@ -60,7 +60,7 @@ impl ColumnOverlay for SegmentOverlay {
     }
 }
 
-impl ReadView {
+impl Snapshot {
     /// What lies over the column segments of a table; `None`: nothing. Waits for storage.
     pub fn segment_overlay(
         &self,

@@ -58,9 +58,9 @@ fn a_release_between_two_looks_changes_nothing() {
     let mut runner = bench.db().engine().expect("started").runner().expect("not too many");
     let transaction = runner.begin(Isolation::Snapshot);
     bench.db().release_merged().expect("released");
-    assert!(before.view.snapshot.delta(before.table()).expect("a delta").rows() < 3, "rows have left");
+    assert!(before.snapshot.generation.delta(before.table()).expect("a delta").rows() < 3, "rows have left");
     sees(&before, &all);
-    let delta = before.view.snapshot.delta(before.table()).expect("a delta");
+    let delta = before.snapshot.generation.delta(before.table()).expect("a delta");
     let (key, _) = entry(before.table(), 1, 0);
     let base = bench.db().base_reader();
     let reader = TableReader::new(before.table(), delta, &transaction);
@@ -104,9 +104,9 @@ fn the_first_to_commit_wins_over_a_merge_and_a_release() {
     bench.commit(&[(1, Some(10))]);
     bench.merge();
     bench.db().release_merged().expect("released");
-    let snapshot = bench.db().snapshot();
-    let table = snapshot.catalog.table("t").expect("made");
-    let delta = snapshot.delta(table).expect("a delta");
+    let generation = bench.db().generation();
+    let table = generation.catalog.table("t").expect("made");
+    let delta = generation.delta(table).expect("a delta");
     let (key, row) = entry(table, 1, 12);
     let mut runner = bench.db().engine().expect("started").runner().expect("not too many");
     let mut late = runner.begin(Isolation::Snapshot);
@@ -147,12 +147,12 @@ fn a_view_of_a_merged_table_has_no_delta_although_its_rows_are_in_memory() {
     bench.merge();
     bench.db().release_merged().expect("nothing, since a snapshot is held");
     let merged = bench.moment();
-    assert!(merged.view.snapshot.delta(merged.table()).expect("a delta").rows() >= 1000);
-    assert!(merged.view.delta(merged.table()).is_none());
+    assert!(merged.snapshot.generation.delta(merged.table()).expect("a delta").rows() >= 1000);
+    assert!(merged.snapshot.delta(merged.table()).is_none());
     bench.commit(&[(5000, Some(1))]);
     let changed = bench.moment();
-    assert!(changed.view.delta(changed.table()).is_some());
-    assert!(held.view.delta(held.table()).is_none());
+    assert!(changed.snapshot.delta(changed.table()).is_some());
+    assert!(held.snapshot.delta(held.table()).is_none());
 }
 
 #[test]
@@ -163,10 +163,10 @@ fn a_moment_before_the_generation_is_refused() {
     let early = bench.moment();
     bench.commit(&[(1, Some(11))]);
     bench.merge();
-    let snapshot = bench.db().snapshot();
-    let table = snapshot.catalog.table("t").expect("made");
-    let eyes = early.view.reader().expect("not too many");
-    let _ = TableReader::new(table, snapshot.delta(table).expect("a delta"), &eyes);
+    let generation = bench.db().generation();
+    let table = generation.catalog.table("t").expect("made");
+    let eyes = early.snapshot.reader().expect("not too many");
+    let _ = TableReader::new(table, generation.delta(table).expect("a delta"), &eyes);
 }
 
 /// Rows of the table below: some leaves, some segments.

@@ -199,9 +199,9 @@ fn values_of_every_type_are_spliced_into_segments() {
 
 /// The column `float8` of the table's first segment, as bits.
 fn stored_floats(bench: &Bench) -> Vec<u64> {
-    let snapshot = bench.db().snapshot();
-    let table = snapshot.catalog.table("typed").expect("made");
-    let segments = snapshot.segments(table).expect("readable").expect("columns are on");
+    let generation = bench.db().generation();
+    let table = generation.catalog.table("typed").expect("made");
+    let segments = generation.segments(table).expect("readable").expect("columns are on");
     let run = &segments.segments[0].columns[table.column("float8").expect("a column")];
     let mut lane = bench.db().volume.open_run_lane().expect("a lane");
     let share = saki_page::IoShare::new(u32::MAX);

@@ -15,7 +15,7 @@ use saki_tree::{BulkLoader, Change, Sorter, TreeReader, TreeRoot};
 use saki_volume::{PageWriter, Publication, VolumeError};
 
 use crate::database::sequence::{Publisher, find};
-use crate::database::{Database, Snapshot, catalog_root};
+use crate::database::{Database, Generation, catalog_root};
 use crate::delta::Engine;
 use crate::locks::Stop;
 use saki_catalog::{CATALOG_TREE, Catalog, Difference, Result, RoleId, Sequence, Table};
@@ -27,7 +27,7 @@ pub struct Writer<'d> {
     pub publication: Publication,
     reader: TreeReader,
     /// What the change began with.
-    before: Arc<Snapshot>,
+    before: Arc<Generation>,
     /// An engine that begins with this change.
     pub starting: Option<Engine>,
     /// Long work asks whether it goes on.
@@ -51,7 +51,7 @@ impl Database {
         // Longer than the publication: the next writer must begin with what this one has published.
         let _writing = self.writing.lock();
         stop.check()?;
-        let mut writer = Writer::begin(self, self.snapshot(), stop)?;
+        let mut writer = Writer::begin(self, self.generation(), stop)?;
         let result = work(&mut writer)?;
         writer.renew_deltas();
         writer.commit()?;
@@ -61,7 +61,7 @@ impl Database {
 
 impl Publisher for Database {
     fn sequence(&self, name: &str) -> Result<Arc<Sequence>> {
-        find(&self.snapshot().catalog, name)
+        find(&self.generation().catalog, name)
     }
 
     fn publish(&self, _: &Sequence) -> Result<()> {
@@ -71,20 +71,20 @@ impl Publisher for Database {
 
 impl<'d> Writer<'d> {
     /// A change of what `before` has. The caller holds [`Database::writing`].
-    pub(crate) fn begin(db: &'d Database, before: Arc<Snapshot>, stop: &Stop) -> Result<Self> {
+    pub(crate) fn begin(db: &'d Database, before: Arc<Generation>, stop: &Stop) -> Result<Self> {
         let publication = db.volume.begin();
         let (catalog, reader) = (before.catalog.clone(), db.tree_reader()?);
         let stop = stop.clone();
         Ok(Self { db, catalog, publication, reader, before, starting: None, stop, keeps_replaced: false })
     }
 
-    /// What has been written, as part of another change: of `before`, the newest snapshot.
-    pub(crate) fn instead(self, before: &Arc<Snapshot>) -> Self {
+    /// What has been written, as part of another change: of `before`, the newest generation.
+    pub(crate) fn instead(self, before: &Arc<Generation>) -> Self {
         Self { catalog: before.catalog.clone(), before: Arc::clone(before), keeps_replaced: false, ..self }
     }
 
-    /// The snapshot that it changes.
-    pub(crate) fn before(&self) -> &Arc<Snapshot> {
+    /// The generation that it changes.
+    pub(crate) fn before(&self) -> &Arc<Generation> {
         &self.before
     }
 
@@ -117,13 +117,13 @@ impl<'d> Writer<'d> {
             return Err(error.into());
         }
         self.db.abandoned.lock().retain(|id| !abandoned.contains(id));
-        let segment_tables = Arc::clone(&self.db.snapshot().segment_tables);
+        let segment_tables = Arc::clone(&self.db.generation().segment_tables);
         segment_tables.follow(&difference);
         if let Some(engine) = self.starting {
             let _ = self.db.engine.set(engine);
         }
-        let snapshot = Snapshot { guard: self.db.volume.hold(), catalog: self.catalog, segment_tables, deltas };
-        self.db.succeed(snapshot);
+        let generation = Generation { guard: self.db.volume.hold(), catalog: self.catalog, segment_tables, deltas };
+        self.db.succeed(generation);
         Ok(())
     }
 

@@ -13,14 +13,14 @@ use crate::{OpenOptions, Stop};
 fn a_change_that_fails_publishes_nothing() {
     let bench = Bench::new(Shape::default());
     bench.load((0..100).map(|id| (id, id))).expect("loaded");
-    let before = bench.db().snapshot();
+    let before = bench.db().generation();
     let failed = bench.db().write(|writer| {
         let table = writer.catalog.remove("t").expect("made");
         writer.free_tree(&table.root)?;
         Err::<(), _>(SqlError::storage("no"))
     });
     assert!(failed.is_err());
-    assert_eq!(bench.db().snapshot().generation(), before.generation());
+    assert_eq!(bench.db().generation().number(), before.number());
     bench.check();
 }
 
@@ -143,8 +143,8 @@ fn stored(device: Arc<dyn Device>, logs: &std::path::Path) -> Rows {
     // A superblock that the power loss has torn is told, and costs nothing.
     faults.retain(|fault| fault.object != "logs" && !fault.what.contains("its copy is whole"));
     assert_eq!(faults, []);
-    let snapshot = db.snapshot();
-    let Some(table) = snapshot.catalog.get("t") else { return Rows::new() };
+    let generation = db.generation();
+    let Some(table) = generation.catalog.get("t") else { return Rows::new() };
     let mut base = db.base_reader();
     let mut entries = base.range(&table.root, Bound::Unbounded, Bound::Unbounded).expect("readable");
     let mut rows = Rows::new();
@@ -207,7 +207,7 @@ fn pages_that_cannot_be_read_are_not_given_back() {
 #[test]
 fn writers_take_turns_and_none_undoes_another() {
     let bench = Bench::new(Shape::default());
-    let before = bench.db().snapshot().generation().0;
+    let before = bench.db().generation().number().0;
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let db = bench.db();
@@ -224,15 +224,15 @@ fn writers_take_turns_and_none_undoes_another() {
             });
         }
     });
-    let snapshot = bench.db().snapshot();
-    assert_eq!(snapshot.generation().0, before + 32);
-    assert_eq!(snapshot.catalog.schema_names().filter(|name| name.starts_with("schema_")).count(), 32);
+    let generation = bench.db().generation();
+    assert_eq!(generation.number().0, before + 32);
+    assert_eq!(generation.catalog.schema_names().filter(|name| name.starts_with("schema_")).count(), 32);
 }
 
 #[test]
 fn a_change_that_is_told_to_stop_publishes_nothing() {
     let bench = Bench::new(Shape::default());
-    let (stop, before) = (Stop::default(), bench.db().snapshot().generation());
+    let (stop, before) = (Stop::default(), bench.db().generation().number());
     let stopped = bench.db().write_unless(&stop, |writer| {
         stop.tell();
         writer.catalog.remove("t");
@@ -241,8 +241,8 @@ fn a_change_that_is_told_to_stop_publishes_nothing() {
     assert_eq!(stopped.expect_err("told to stop").sqlstate(), "57014");
     let late = bench.db().write_unless(&stop, |_| -> saki_catalog::Result<()> { unreachable!("it does not begin") });
     assert_eq!(late.expect_err("told to stop").sqlstate(), "57014");
-    assert_eq!(bench.db().snapshot().generation(), before);
-    assert!(bench.db().snapshot().catalog.get("t").is_some());
+    assert_eq!(bench.db().generation().number(), before);
+    assert!(bench.db().generation().catalog.get("t").is_some());
 }
 
 /// A table gets another delta, and the nth flush of that fails; whether there were so many.

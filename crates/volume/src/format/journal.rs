@@ -19,7 +19,7 @@
 //! that the superblock names are ever read, so anything behind them is of no account.
 
 use saki_base::bytes::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
-use saki_base::{ChunkId, DeviceId, Generation, checksum};
+use saki_base::{ChunkId, DeviceId, GenerationNumber, checksum};
 
 use crate::map::Location;
 
@@ -127,7 +127,7 @@ impl Records {
     }
 
     /// Blocks for these records, the first with `sequence`; returns the next sequence number.
-    pub fn encode(&self, generation: Generation, mut sequence: u64, out: &mut Vec<u8>) -> u64 {
+    pub fn encode(&self, generation: GenerationNumber, mut sequence: u64, out: &mut Vec<u8>) -> u64 {
         for records in self.0.chunks(BLOCK_RECORDS_MAX) {
             let start = out.len();
             assert!(start.is_multiple_of(BLOCK_ALIGNMENT), "a journal block would begin at byte {start}");
@@ -161,8 +161,8 @@ pub(crate) struct JournalFault {
 pub(crate) fn replay(
     stream: &[u8],
     mut sequence: u64,
-    generation: Generation,
-    mut apply: impl FnMut(Record, Generation) -> Result<(), String>,
+    generation: GenerationNumber,
+    mut apply: impl FnMut(Record, GenerationNumber) -> Result<(), String>,
 ) -> Result<u64, JournalFault> {
     let mut position = 0;
     while position < stream.len() {
@@ -174,7 +174,7 @@ pub(crate) fn replay(
         if u32_at(block, 8) != Some(MAGIC) {
             return Err(fault("no journal block where one must start"));
         }
-        let (Some(count), Some(of)) = (u32_at(block, 12), u64_at(block, 24).map(Generation)) else {
+        let (Some(count), Some(of)) = (u32_at(block, 12), u64_at(block, 24).map(GenerationNumber)) else {
             return Err(fault("the journal ends within a block"));
         };
         let count = count as usize;
@@ -229,7 +229,7 @@ mod tests {
         records.free(ChunkId(1));
         records.moved(ChunkId(5), location(12));
         let mut stream = Vec::new();
-        assert_eq!(records.encode(Generation(3), 2, &mut stream), 3);
+        assert_eq!(records.encode(GenerationNumber(3), 2, &mut stream), 3);
         let mut expected = Vec::new();
         expected.extend_from_slice(b"SKJB");
         expected.extend_from_slice(&4u32.to_le_bytes());
@@ -248,7 +248,7 @@ mod tests {
 
     fn replayed(stream: &[u8], sequence: u64) -> Result<Vec<Record>, JournalFault> {
         let mut records = Vec::new();
-        replay(stream, sequence, Generation(5), |record, _| {
+        replay(stream, sequence, GenerationNumber(5), |record, _| {
             records.push(record);
             Ok(())
         })?;
@@ -263,7 +263,7 @@ mod tests {
             records.free(ChunkId(chunk * 2));
         }
         let mut stream = Vec::new();
-        records.encode(Generation(5), 11, &mut stream);
+        records.encode(GenerationNumber(5), 11, &mut stream);
         (records, stream)
     }
 

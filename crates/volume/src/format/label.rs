@@ -13,7 +13,7 @@
 //! It lies in two places of slot 0; either is enough.
 
 use saki_base::bytes::{put_u16, put_u32, put_u64, put_u128, u16_at, u32_at, u64_at, u128_at};
-use saki_base::{DeviceId, Generation, checksum};
+use saki_base::{DeviceId, GenerationNumber, checksum};
 
 /// Where labels lie, in bytes from a device's start.
 pub(crate) const LABEL_PLACES: [u64; 2] = [128 << 10, 640 << 10];
@@ -28,7 +28,7 @@ const OFFSET_CHECKSUM: usize = 40;
 pub(crate) struct Label {
     pub database_id: u128,
     pub number: DeviceId,
-    pub attached: Generation,
+    pub attached: GenerationNumber,
 }
 
 impl Label {
@@ -53,7 +53,7 @@ impl Label {
         if !is_whole {
             return None;
         }
-        let (number, attached) = (DeviceId(u16_at(bytes, 12)?), Generation(u64_at(bytes, 32)?));
+        let (number, attached) = (DeviceId(u16_at(bytes, 12)?), GenerationNumber(u64_at(bytes, 32)?));
         Some(Self { database_id: u128_at(bytes, 16)?, number, attached })
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn example() -> Label {
-        Label { database_id: 0x11 << 120 | 0x22, number: DeviceId(5), attached: Generation(7) }
+        Label { database_id: 0x11 << 120 | 0x22, number: DeviceId(5), attached: GenerationNumber(7) }
     }
 
     #[test]

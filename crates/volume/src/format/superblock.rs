@@ -25,7 +25,7 @@
 //! superblocks lie, and which of them counts, is for `places`.
 
 use saki_base::bytes::{put_u32, put_u64, put_u128, u32_at, u64_at, u128_at};
-use saki_base::{ChunkId, Generation, PageSize, checksum};
+use saki_base::{ChunkId, GenerationNumber, PageSize, checksum};
 
 use super::table::{self, DeviceEntry, TABLE_BYTES_MAX};
 
@@ -74,7 +74,7 @@ pub(crate) struct Superblock {
     pub version: u32,
     pub page_size: PageSize,
     pub database_id: u128,
-    pub generation: Generation,
+    pub generation: GenerationNumber,
     /// Chunk ids from here on have never been published.
     pub next_chunk: ChunkId,
     pub journal_length: u64,
@@ -195,7 +195,7 @@ impl Superblock {
             version,
             page_size,
             database_id: u128_at(bytes, 16).ok_or(SuperblockFault::Magic)?,
-            generation: Generation(large(32)?),
+            generation: GenerationNumber(large(32)?),
             next_chunk: ChunkId(large(40)?),
             journal_length,
             journal_sequence: large(56)?,
@@ -231,7 +231,7 @@ mod tests {
             version: FORMAT_VERSION,
             page_size: PageSize::new(8192).expect("valid"),
             database_id: 0x0123_4567_89ab_cdef_0011_2233_4455_6677,
-            generation: Generation(7),
+            generation: GenerationNumber(7),
             next_chunk: ChunkId(99),
             journal_length: 8192,
             journal_sequence: 3,

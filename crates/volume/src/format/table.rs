@@ -15,7 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use saki_base::bytes::{put_u16, put_u64, u16_at, u64_at};
-use saki_base::{DeviceId, Generation};
+use saki_base::{DeviceId, GenerationNumber};
 
 /// Devices of a volume, at most.
 pub const DEVICES_MAX: usize = 64;
@@ -97,7 +97,7 @@ pub struct DeviceEntry {
     pub class: Class,
     pub role: Role,
     /// The first generation of which it is part.
-    pub attached: Generation,
+    pub attached: GenerationNumber,
     /// Slots of 1 MiB that it may have at most, where that is bounded.
     pub slots_max: Option<u64>,
 }
@@ -105,7 +105,7 @@ pub struct DeviceEntry {
 impl DeviceEntry {
     /// A volume's only device.
     pub(crate) fn only(label: String) -> Self {
-        let (class, attached) = (Class::default(), Generation(0));
+        let (class, attached) = (Class::default(), GenerationNumber(0));
         Self { number: DeviceId(0), label, class, role: Role::ALL, attached, slots_max: None }
     }
 }
@@ -167,7 +167,7 @@ fn decode_entry(bytes: &[u8]) -> Result<(DeviceEntry, &[u8]), &'static str> {
         label: std::str::from_utf8(label).map_err(|_| "a device's label is no text")?.to_owned(),
         class: CLASSES.get(usize::from(class)).ok_or("a device's class is unknown")?.0,
         role: Role { metadata: is(0), homes: is(1), copies: is(2), draining: is(3) },
-        attached: Generation(attached),
+        attached: GenerationNumber(attached),
         slots_max: (slots != 0).then_some(slots),
     };
     Ok((device, rest))
@@ -185,7 +185,7 @@ mod tests {
             label: "/fast".to_owned(),
             class: Class::Fast,
             role: Role::COPIES,
-            attached: Generation(9),
+            attached: GenerationNumber(9),
             slots_max: Some(77),
         };
         vec![DeviceEntry::only("/slow/database".to_owned()), fast]

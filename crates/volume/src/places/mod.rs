@@ -23,7 +23,7 @@ pub mod label;
 use std::fmt;
 use std::sync::Arc;
 
-use saki_base::{CHUNK_BYTES, Generation};
+use saki_base::{CHUNK_BYTES, GenerationNumber};
 use saki_io::Device;
 
 use crate::blocking::BlockingIo;
@@ -37,7 +37,7 @@ const PLACES: [[u64; 2]; 2] = [[0, 256 << 10], [512 << 10, 896 << 10]];
 const _: () = assert!(PLACES[1][1] as usize + SUPERBLOCK_BYTES_MAX <= CHUNK_BYTES);
 
 /// Both places of a generation, in bytes from the device's start, in the order of writing.
-pub(crate) const fn places_of(generation: Generation) -> [u64; 2] {
+pub(crate) const fn places_of(generation: GenerationNumber) -> [u64; 2] {
     PLACES[(generation.0 % 2) as usize]
 }
 
@@ -121,7 +121,7 @@ impl Places {
     }
 
     /// The places where a newer generation may have been that can not be read: both are bad, which no power loss
-    /// leaves. Generation 0 is only ever the newest one while a volume is being made.
+    /// leaves. GenerationNumber 0 is only ever the newest one while a volume is being made.
     pub fn lost(&self) -> Option<[u64; 2]> {
         let is_lost = newest_of(&self.pairs[1 - self.newest]).is_none() && self.newest().generation.0 > 0;
         is_lost.then_some(PLACES[1 - self.newest])
@@ -188,7 +188,7 @@ impl Places {
         if Self::are_there(io)? {
             return Err(VolumeError::AlreadyADatabase { device: device.name() });
         }
-        for generation in [Generation(0), Generation(1)] {
+        for generation in [GenerationNumber(0), GenerationNumber(1)] {
             superblock.generation = generation;
             for offset in places_of(generation) {
                 io.write(offset, &superblock.encode())?;

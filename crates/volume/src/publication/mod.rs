@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
-use saki_base::{ChunkId, Generation, PageAddress};
+use saki_base::{ChunkId, GenerationNumber, PageAddress};
 
 use crate::durable::Change;
 use crate::error::VolumeError;
@@ -79,7 +79,7 @@ impl Publication {
 
     /// Publishes `root` (at most [`ROOT_BYTES_MAX`] bytes) with everything the finished writers wrote: afterwards
     /// it survives any crash. On an error the old generation stays, and what was written is abandoned.
-    pub fn commit(self, root: &[u8]) -> Result<Generation, VolumeError> {
+    pub fn commit(self, root: &[u8]) -> Result<GenerationNumber, VolumeError> {
         if root.len() > ROOT_BYTES_MAX {
             return Err(VolumeError::TooLarge { what: "the root", bytes: root.len(), bytes_max: ROOT_BYTES_MAX });
         }
@@ -178,7 +178,7 @@ impl Outcome {
     }
 
     /// The generation is on the device: the books follow.
-    fn apply(self, ledger: &mut Ledger, volume: &Volume, generation: Generation) {
+    fn apply(self, ledger: &mut Ledger, volume: &Volume, generation: GenerationNumber) {
         let mut space = volume.space.lock();
         for (chunk, live_pages) in self.assigned {
             let location = ledger.fresh[&chunk];

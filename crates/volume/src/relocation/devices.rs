@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use saki_base::{DeviceId, Generation};
+use saki_base::{DeviceId, GenerationNumber};
 
 use super::BATCH;
 use crate::blocking::BlockingIo;
@@ -53,7 +53,7 @@ impl Volume {
             label: new.label.clone(),
             class: new.class,
             role: Role { metadata, draining: false, ..new.role },
-            attached: Generation(durable.superblock.generation.0 + 1),
+            attached: GenerationNumber(durable.superblock.generation.0 + 1),
             slots_max: new.slots_max,
         };
         let slots = Slots::new(&new.device, new.slots_max, metadata)?;

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use saki_base::Generation;
+use saki_base::GenerationNumber;
 
 use crate::space::Space;
 
 /// A published generation. While it is held, every page reachable from its root stays
 /// where it is, whatever is published meanwhile.
 pub struct HeldGeneration {
-    generation: Generation,
+    generation: GenerationNumber,
     root: Vec<u8>,
     space: Arc<Mutex<Space>>,
 }
 
 impl HeldGeneration {
-    pub(crate) fn new(generation: Generation, root: Vec<u8>, space: &Arc<Mutex<Space>>) -> Arc<Self> {
+    pub(crate) fn new(generation: GenerationNumber, root: Vec<u8>, space: &Arc<Mutex<Space>>) -> Arc<Self> {
         Arc::new(Self { generation, root, space: Arc::clone(space) })
     }
 
-    pub fn generation(&self) -> Generation {
+    pub fn generation(&self) -> GenerationNumber {
         self.generation
     }
 

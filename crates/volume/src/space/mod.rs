@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use saki_base::{ChunkId, DeviceId, Generation};
+use saki_base::{ChunkId, DeviceId, GenerationNumber};
 
 use crate::error::VolumeError;
 use crate::format::superblock::{Superblock, Tail};
@@ -31,7 +31,7 @@ enum Waiting {
 }
 
 struct Pending {
-    freed_at: Generation,
+    freed_at: GenerationNumber,
     /// Lanes may read it until this epoch has passed.
     epoch: Option<u64>,
     what: Waiting,
@@ -69,9 +69,9 @@ pub(crate) struct Space {
     /// Open chunks as of the last publication's end; the running publication has taken them.
     pub tails: Vec<Tail>,
     /// Generations somebody can still read.
-    held: BTreeSet<Generation>,
+    held: BTreeSet<GenerationNumber>,
     /// The generation of the older superblock on the device.
-    fallback: Generation,
+    fallback: GenerationNumber,
     map: Arc<ChunkMap>,
     pub scratch_slots: u64,
     /// Copies that were dropped because they were not what they should be.
@@ -112,7 +112,7 @@ impl Space {
             next_chunk: superblock.next_chunk,
             tails: superblock.tails.clone(),
             held: BTreeSet::new(),
-            fallback: Generation(superblock.generation.0.saturating_sub(1)),
+            fallback: GenerationNumber(superblock.generation.0.saturating_sub(1)),
             map,
             scratch_slots: 0,
             copies_distrusted: 0,
@@ -265,21 +265,21 @@ impl Space {
     }
 
     /// A published chunk has no live page from `freed_at` on.
-    pub fn retire(&mut self, chunk: ChunkId, freed_at: Generation) {
+    pub fn retire(&mut self, chunk: ChunkId, freed_at: GenerationNumber) {
         assert!(freed_at > self.fallback, "{chunk} is retired in a generation that is past");
         let state = self.chunks.remove(&chunk).expect("only published chunks are retired");
         self.pending.push(Pending { freed_at, epoch: None, what: Waiting::Chunk(chunk, state) });
     }
 
     /// A journal slot is no longer named by the superblock from `freed_at` on.
-    pub fn retire_journal_slot(&mut self, location: Location, freed_at: Generation) {
+    pub fn retire_journal_slot(&mut self, location: Location, freed_at: GenerationNumber) {
         assert!(location.slot != 0, "the slot of the superblocks is not the journal's");
         assert!(freed_at > self.fallback, "journal slot {} is retired in a generation that is past", location.slot);
         self.pending.push(Pending { freed_at, epoch: None, what: Waiting::Slot(location) });
     }
 
     /// A chunk's home is elsewhere from generation `moved_at` on, which is on the device.
-    pub fn move_home(&mut self, chunk: ChunkId, home: Location, moved_at: Generation) {
+    pub fn move_home(&mut self, chunk: ChunkId, home: Location, moved_at: GenerationNumber) {
         let state = self.chunks.get_mut(&chunk).expect("only published chunks are moved");
         let before = std::mem::replace(&mut state.location, home);
         // Read from a copy, it goes on to be; then nobody reads its old home but who came before the copy.
@@ -316,12 +316,12 @@ impl Space {
         let Some(state) = published.or(retired) else { return false };
         let Some(copy) = state.copy.take() else { return false };
         let epoch = Some(self.map.redirect(chunk, Place::home(state.location)));
-        self.pending.push(Pending { freed_at: Generation(0), epoch, what: Waiting::Slot(copy) });
+        self.pending.push(Pending { freed_at: GenerationNumber(0), epoch, what: Waiting::Slot(copy) });
         true
     }
 
     /// A generation is on the device, and the one before it is the fallback.
-    pub fn published(&mut self, generation: Generation, fallback: Generation) {
+    pub fn published(&mut self, generation: GenerationNumber, fallback: GenerationNumber) {
         assert!(fallback <= generation, "generation {} falls back to {}", generation.0, fallback.0);
         assert!(self.fallback <= fallback, "the fallback goes back to generation {}", fallback.0);
         let is_new = self.held.insert(generation);
@@ -329,7 +329,7 @@ impl Space {
         self.fallback = fallback;
     }
 
-    pub fn generation_released(&mut self, generation: Generation) {
+    pub fn generation_released(&mut self, generation: GenerationNumber) {
         let was_held = self.held.remove(&generation);
         assert!(was_held, "generation {} was let go of twice", generation.0);
         self.reclaim();
@@ -358,13 +358,13 @@ impl Space {
     }
 
     /// Everything freed at this generation or earlier is out of reach.
-    fn reached(&self) -> Generation {
+    fn reached(&self) -> GenerationNumber {
         self.held.first().map_or(self.fallback, |oldest| self.fallback.min(*oldest))
     }
 
     /// Whether writing the superblock once more would free slots.
     pub fn awaits_superblock(&self) -> bool {
-        let oldest = self.held.first().copied().unwrap_or(Generation(u64::MAX));
+        let oldest = self.held.first().copied().unwrap_or(GenerationNumber(u64::MAX));
         let is_held = |pending: &Pending| matches!(pending.what, Waiting::Chunk(..)) && pending.freed_at > oldest;
         self.pending.iter().any(|pending| pending.freed_at > self.fallback && !is_held(pending))
     }

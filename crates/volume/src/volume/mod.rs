@@ -7,7 +7,7 @@ mod survey;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, Generation, PageAddress, PageSize};
+use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber, PageAddress, PageSize};
 use saki_io::{Device, DeviceError, Governor};
 
 use crate::device::{Member, Members};
@@ -198,7 +198,7 @@ impl Volume {
     }
 
     /// The newest published generation.
-    pub fn generation(&self) -> Generation {
+    pub fn generation(&self) -> GenerationNumber {
         self.current.read().generation()
     }
 
@@ -297,7 +297,7 @@ impl Volume {
         durable: &mut Durable,
         records: Records,
         devices: Vec<DeviceEntry>,
-    ) -> Result<Generation, VolumeError> {
+    ) -> Result<GenerationNumber, VolumeError> {
         let superblock = &durable.superblock;
         let (tails, next_chunk) = (superblock.tails.clone(), superblock.next_chunk);
         let change = Change { records, tails, next_chunk, root: superblock.root.clone() };
@@ -308,7 +308,7 @@ impl Volume {
     }
 
     /// Makes a generation that is on the device the current one, and reuses what nobody reaches now.
-    pub(crate) fn set_current(&self, generation: Generation, root: Vec<u8>) {
+    pub(crate) fn set_current(&self, generation: GenerationNumber, root: Vec<u8>) {
         let held = HeldGeneration::new(generation, root, &self.space);
         // The old one may be the last that holds its generation: its drop takes the space lock, so none is held here.
         let old = std::mem::replace(&mut *self.current.write(), held);

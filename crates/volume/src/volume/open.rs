@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex, RwLock};
-use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, Generation};
+use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber};
 use saki_io::{Device, DeviceError};
 
 use super::profile::governor;
@@ -39,7 +39,7 @@ impl Volume {
             version: FORMAT_VERSION,
             page_size: options.page_size,
             database_id,
-            generation: Generation(0),
+            generation: GenerationNumber(0),
             next_chunk: ChunkId(0),
             journal_length: 0,
             journal_sequence: 0,
@@ -100,7 +100,7 @@ impl Volume {
         let members = members_of(&survey, &device, &superblock, &options)?;
         let map = Arc::new(ChunkMap::default());
         let mut space = recover_space(&survey, &superblock, table, &map)?;
-        space.published(newest, Generation(newest.0.saturating_sub(1)));
+        space.published(newest, GenerationNumber(newest.0.saturating_sub(1)));
         let space = Arc::new(Mutex::new(space));
         let seats = survey.seats.iter().map(seat_of).collect();
         let root = superblock.root.clone();
@@ -180,7 +180,7 @@ fn entries_of(devices: &[NewDevice]) -> Result<Vec<DeviceEntry>, VolumeError> {
             label: new.label.clone(),
             class: new.class,
             role: Role { metadata: holds_metadata, draining: false, ..new.role },
-            attached: Generation(0),
+            attached: GenerationNumber(0),
             slots_max: new.slots_max,
         });
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use saki_base::bytes::{put_u64, u64_at};
-use saki_base::{DeviceId, Generation, PageSize, checksum};
+use saki_base::{DeviceId, GenerationNumber, PageSize, checksum};
 use saki_io::{Device, DeviceProfile, Governor};
 
 use super::Volume;
@@ -21,7 +21,7 @@ pub const PROFILE_BYTES_MAX: usize = (64 << 10) - PROFILE_HEADER_BYTES;
 /// What lies in slot 0 lies apart.
 const _: () = {
     let superblock = SUPERBLOCK_BYTES_MAX as u64;
-    let (even, odd) = (places_of(Generation(0)), places_of(Generation(1)));
+    let (even, odd) = (places_of(GenerationNumber(0)), places_of(GenerationNumber(1)));
     assert!(LABEL_PLACES[0] >= even[0] + superblock && LABEL_PLACES[0] + LABEL_BYTES as u64 <= even[1]);
     assert!(odd[0] >= even[1] + superblock);
     assert!(LABEL_PLACES[1] >= odd[0] + superblock && LABEL_PLACES[1] + LABEL_BYTES as u64 <= PROFILE_OFFSET);

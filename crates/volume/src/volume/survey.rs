@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use saki_base::{DeviceId, Generation};
+use saki_base::{DeviceId, GenerationNumber};
 use saki_io::{Device, DeviceError};
 
 use super::OpenOptions;
@@ -79,7 +79,7 @@ impl Survey {
     pub fn stale_seats(&self) -> (bool, bool) {
         let newest = self.superblock().generation;
         let generation = |seat: &FoundSeat| seat.places.as_ref().map(|places| places.newest().generation);
-        let generations: Vec<Option<Generation>> = self.seats.iter().map(generation).collect();
+        let generations: Vec<Option<GenerationNumber>> = self.seats.iter().map(generation).collect();
         (generations.iter().any(|found| *found != Some(newest)), generations.contains(&None))
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use saki_base::{AlignedBuffer, Arena, Buffer, Generation, Random, checksum};
+use saki_base::{AlignedBuffer, Arena, Buffer, GenerationNumber, Random, checksum};
 use saki_io::{Device, DeviceError, Lane, Operation, SimDevice, Wait};
 use saki_volume::{OpenOptions, Volume, VolumeError};
 
@@ -13,7 +13,7 @@ use crate::support::{Model, create, device, open};
 const PLACES: [[u64; 2]; 2] = [[0, 256 << 10], [512 << 10, 896 << 10]];
 const BLOCK: u64 = 4096;
 
-fn places_of(generation: Generation) -> [u64; 2] {
+fn places_of(generation: GenerationNumber) -> [u64; 2] {
     PLACES[(generation.0 % 2) as usize]
 }
 
@@ -173,7 +173,7 @@ fn a_newest_generation_without_a_superblock_is_refused_and_never_gone_back_on_in
 fn an_older_generation_without_a_superblock_is_taken_for_a_lost_newer_one() {
     let (device, _, model) = filled(3, 4);
     let generation = open(&device).expect("opens").generation();
-    for place in places_of(Generation(generation.0 - 1)) {
+    for place in places_of(GenerationNumber(generation.0 - 1)) {
         device.flip_bit(place + 300, 2);
     }
     assert!(matches!(open(&device), Err(VolumeError::GenerationLost { .. })));
@@ -211,7 +211,7 @@ fn a_copy_that_cannot_be_written_is_made_up_for() {
     let (device, _, mut model) = filled(5, 3);
     let mut random = Random::new(5);
     let volume = open(&device).expect("opens");
-    let [_, second] = places_of(Generation(volume.generation().0 + 1));
+    let [_, second] = places_of(GenerationNumber(volume.generation().0 + 1));
     device.faults().fail_range(second..second + BLOCK);
     // The generation is durable all the same.
     publish(&volume, &mut model, &mut random, 10);

@@ -39,8 +39,8 @@ impl Changes {
     /// Draws about `rows` of the table's rows, others for another `round`, and changes each. So the rows there are
     /// are those that the table has now.
     pub fn draw(database: &Arc<Database>, runtime: &Runtime, rows: u64, round: u32) -> Result<Self, String> {
-        let snapshot = database.snapshot();
-        let table = snapshot.catalog.table("lineitem").map_err(text)?;
+        let generation = database.generation();
+        let table = generation.catalog.table("lineitem").map_err(text)?;
         let one_of = (table.root.entries / rows.max(1)).max(1);
         // A multiplicative hash of the key: rows are drawn without pattern.
         let sql = format!(

@@ -24,8 +24,8 @@ pub fn scan_share(
     runtime: &Runtime,
     report: &mut Report,
 ) -> Result<(), String> {
-    let snapshot = database.snapshot();
-    let Some(lineitem) = snapshot.catalog.get("lineitem").filter(|table| table.segments.is_some()) else {
+    let generation = database.generation();
+    let Some(lineitem) = generation.catalog.get("lineitem").filter(|table| table.segments.is_some()) else {
         return Ok(());
     };
     let fixed = lineitem.columns.iter().filter(|column| column.data_type.fixed_width().is_some());

@@ -125,14 +125,14 @@ impl Summary {
         threads: usize,
         report: &mut Report,
     ) -> Result<(), String> {
-        let snapshot = database.snapshot();
+        let generation = database.generation();
         let q6 = rows.iter().find(|row| row.query == 6);
-        if let (Some(q6), Some(lineitem), false) = (q6, snapshot.catalog.get("lineitem"), self.cold) {
+        if let (Some(q6), Some(lineitem), false) = (q6, generation.catalog.get("lineitem"), self.cold) {
             let rate = lineitem.rows() / self.of_ours(q6).whole / threads as f64;
             report.summarise("hot_q6_rows_per_second_per_core", rate);
         }
-        if let Some(lineitem) = snapshot.catalog.get("lineitem")
-            && let Some(segments) = snapshot.segments(lineitem).map_err(text)?
+        if let Some(lineitem) = generation.catalog.get("lineitem")
+            && let Some(segments) = generation.segments(lineitem).map_err(text)?
         {
             let bytes: u64 = segments.segments.iter().map(|segment| segment.bytes()).sum();
             report.summarise("segments_mb_lineitem", bytes as f64 / 1e6);

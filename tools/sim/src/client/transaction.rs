@@ -35,7 +35,7 @@ struct Open<'c> {
     /// Where it goes back to, if it does.
     savepoint: Option<Rows>,
     /// What it has seen of the others, if it sees one snapshot.
-    snapshot: Option<Window>,
+    generation: Option<Window>,
 }
 
 impl Client<'_> {
@@ -45,8 +45,8 @@ impl Client<'_> {
         if let Err(error) = self.sql(&format!("BEGIN ISOLATION LEVEL {level}")).await {
             return self.heard(&error);
         }
-        let snapshot = (level != "READ COMMITTED").then(|| self.run.model.lock().look());
-        let mut open = Open { client: self, rows: self.rows(), savepoint: None, snapshot };
+        let generation = (level != "READ COMMITTED").then(|| self.run.model.lock().look());
+        let mut open = Open { client: self, rows: self.rows(), savepoint: None, generation };
         for _ in 0..1 + random.below(STATEMENTS_MAX) {
             match open.statement(random).await {
                 Ok(()) => {}
@@ -87,8 +87,8 @@ impl Client<'_> {
         if let Err(error) = self.sql(&format!("BEGIN ISOLATION LEVEL {level} READ ONLY")).await {
             return self.heard(&error);
         }
-        let snapshot = Some(self.run.model.lock().look());
-        let mut open = Open { client: self, rows: self.rows(), savepoint: None, snapshot };
+        let generation = Some(self.run.model.lock().look());
+        let mut open = Open { client: self, rows: self.rows(), savepoint: None, generation };
         for _ in 0..2 + random.below(4) {
             self.choose_path(random).await?;
             match open.read(random).await {
@@ -134,7 +134,7 @@ impl Open<'_> {
         let (tables, owner) = (self.client.run.tables, self.client.owner);
         let table = random.below(tables.all().count() as u64) as usize;
         let filter = Drawer { tables, owner, random }.any_filter();
-        match &mut self.snapshot {
+        match &mut self.generation {
             Some(window) => self.client.read(table, &filter, window, Some(&self.rows)).await,
             None => {
                 let mut window = self.client.run.model.lock().look();

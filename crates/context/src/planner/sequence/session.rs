@@ -73,8 +73,8 @@ impl SessionSequences {
         if role == RoleId::OWNER {
             return Ok(name.name);
         }
-        let snapshot = self.draft.newest(&self.db)?;
-        let catalog = &snapshot.catalog;
+        let generation = self.draft.newest(&self.db)?;
+        let catalog = &generation.catalog;
         let Some(sequence) = catalog.sequence(&name.name) else { return Ok(name.name) };
         let is_identity = sequence.owner.is_some_and(|owner| {
             let table = catalog.table_of(owner.table);
@@ -172,7 +172,7 @@ struct Seen<'s>(&'s SessionSequences);
 impl Seen<'_> {
     /// Whether others see the sequence as it is.
     fn is_published(&self, sequence: &Sequence) -> bool {
-        let published = self.0.db.snapshot();
+        let published = self.0.db.generation();
         let mut same = published.catalog.sequences().filter(|other| other.id == sequence.id);
         same.any(|other| other.version == sequence.version)
     }

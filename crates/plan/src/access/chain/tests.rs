@@ -54,7 +54,7 @@ fn less() -> Arc<dyn PhysicalExpr> {
 
 fn lowered(chain: &Chain, output: &[ColumnRef]) -> Lowered {
     let fixture = Fixture::new();
-    chain.lower(output, &fixture.default_env().view)
+    chain.lower(output, &fixture.default_env().snapshot)
 }
 
 #[test]

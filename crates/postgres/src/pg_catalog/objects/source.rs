@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::statement::{columns_named, parse_expression};
 use saki_catalog::{Catalog, Check, ForeignKey, Identity, ReferentialAction, Sequence, Table};
-use saki_store::Snapshot;
+use saki_store::Generation;
 
 /// A column besides its name and type.
 #[derive(Clone, Debug, Default)]
@@ -99,6 +99,6 @@ pub fn bytes(root: &saki_tree::TreeRoot, page_bytes: usize) -> u64 {
 }
 
 /// Rows of a table's delta and their bytes, about. A row that is in the base as well, or deleted there, counts.
-pub fn delta_size(snapshot: &Snapshot, table: &Table) -> (u64, u64) {
-    snapshot.delta(table).map_or((0, 0), |delta| (delta.rows(), delta.bytes()))
+pub fn delta_size(generation: &Generation, table: &Table) -> (u64, u64) {
+    generation.delta(table).map_or((0, 0), |delta| (delta.rows(), delta.bytes()))
 }

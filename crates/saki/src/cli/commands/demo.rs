@@ -133,9 +133,9 @@ async fn prepare(directory: &Path, path: &Path, scale: f64) -> Outcome {
 
 fn reuse(directory: &Path, path: &Path, scale: f64) -> Outcome {
     let database = open::open(path, quiet())?;
-    let snapshot = database.snapshot();
+    let generation = database.generation();
     let complete = TABLES.iter().all(|table| {
-        let rows = snapshot.catalog.get(table.name).map_or(0, |found| found.root.entries);
+        let rows = generation.catalog.get(table.name).map_or(0, |found| found.root.entries);
         rows > 0 && (table.name == "lineitem" || rows == table.rows(scale))
     });
     if !complete {

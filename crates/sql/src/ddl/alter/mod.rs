@@ -1,4 +1,4 @@
-//! ALTER TABLE, ALTER INDEX, ALTER VIEW and ALTER SEQUENCE: tried on the snapshot, validated, and published.
+//! ALTER TABLE, ALTER INDEX, ALTER VIEW and ALTER SEQUENCE: tried on the generation, validated, and published.
 //!
 //! A table whose rows get another shape or another key is loaded anew from a query over itself, with bounded memory;
 //! any other change builds and gives back only the trees that differ.
@@ -36,17 +36,17 @@ use saki_store::{Writer, segments};
 
 pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> Result<StatementResult> {
     let alter = AlterTable::read(alter)?;
-    let snapshot = cx.snapshot()?;
+    let generation = cx.generation()?;
     let name = &alter.name;
-    let tag = match snapshot.catalog.kind_of(&name.name) {
+    let tag = match generation.catalog.kind_of(&name.name) {
         None if alter.if_exists => "ALTER TABLE",
         None => return Err(undefined(&name.name).at(name.position)),
         Some(RelationKind::Table) => {
-            drop(snapshot);
+            drop(generation);
             let _referred = cx.transactions.lock_tables(&referred(&alter.actions), Policy::Wait).await?;
             let _alone = cx.transactions.alone(vec![name.name.clone()]).await?;
             // Only now: what its delta had is in its base.
-            let before = Arc::clone(cx.snapshot()?.catalog.table(&name.name)?);
+            let before = Arc::clone(cx.generation()?.catalog.table(&name.name)?);
             return alter_stored_table(cx, alter, before).await;
         }
         Some(RelationKind::Sequence) => {
@@ -80,7 +80,7 @@ async fn alter_stored_table(
     alter: AlterTable,
     before: Arc<Table>,
 ) -> Result<StatementResult> {
-    let mut catalog = cx.snapshot()?.catalog.clone();
+    let mut catalog = cx.generation()?.catalog.clone();
     let alteration = Alteration::new(&mut catalog, Arc::clone(&before), &alter.actions)?;
     check_expressions(cx, &catalog, &alteration.after)?;
     validate(cx, &catalog, &alteration).await?;

@@ -18,7 +18,7 @@ use saki_store::CsvOptions;
 pub async fn create_external_table(cx: &StatementContext<'_>, create: CreateExternalTable) -> Result<StatementResult> {
     expect_role(cx, RoleId::READ_SERVER_FILES)?;
     let (name, position) = object_name(&create.name)?;
-    if cx.planner.names.is_external(&name) || cx.snapshot()?.catalog.kind_of(&name).is_some() {
+    if cx.planner.names.is_external(&name) || cx.generation()?.catalog.kind_of(&name).is_some() {
         if create.if_not_exists {
             return Ok(StatementResult::done("CREATE EXTERNAL TABLE", 0));
         }

@@ -23,7 +23,7 @@ pub async fn create_table(cx: &StatementContext<'_>, create: &ast::CreateTable) 
     let new = NewTable::read(create)?;
     refuse_external(cx, &new.name)?;
     let _named = cx.transactions.lock_name(&new.name.name).await?;
-    let mut catalog = cx.snapshot()?.catalog.clone();
+    let mut catalog = cx.generation()?.catalog.clone();
     if let Some(table) = make_table(&mut catalog, &new)? {
         check_expressions(cx, &catalog, &table)?;
     }

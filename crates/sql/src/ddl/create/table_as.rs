@@ -20,7 +20,7 @@ use saki_store::load::load;
 pub async fn create_table_as(cx: &StatementContext<'_>, new: NewTableAs) -> Result<StatementResult> {
     refuse_external(cx, &new.name)?;
     let _named = cx.transactions.lock_name(&new.name.name).await?;
-    let there = cx.snapshot()?.catalog.kind_of(&new.name.name).is_some();
+    let there = cx.generation()?.catalog.kind_of(&new.name.name).is_some();
     if new.if_not_exists && there {
         return Ok(StatementResult::done("CREATE TABLE AS", 0));
     }

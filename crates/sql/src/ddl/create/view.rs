@@ -48,11 +48,11 @@ pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) ->
             relations.push(relation);
         }
     }
-    let snapshot = cx.snapshot()?;
+    let generation = cx.generation()?;
     let plan = cx.logical_plan(statement).await?;
     let columns = columns(create, &plan)?;
     let optimized = cx.planner.context.state().optimize(&plan)?;
-    let uses = uses(&snapshot.catalog, &optimized)?;
+    let uses = uses(&generation.catalog, &optimized)?;
     let new = NewView {
         name,
         or_replace: create.or_replace,

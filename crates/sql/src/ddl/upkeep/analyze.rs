@@ -18,7 +18,7 @@ pub async fn analyze(cx: &StatementContext<'_>, analyze: &ast::Analyze) -> Resul
     let named = analyze.table_name.as_ref().map(object_name).transpose()?;
     let names = match named {
         Some((name, _)) => vec![name],
-        None => cx.snapshot()?.catalog.tables().map(|table| table.name.clone()).collect(),
+        None => cx.generation()?.catalog.tables().map(|table| table.name.clone()).collect(),
     };
     for name in names {
         let wanted = [(name.clone(), LockMode::ShareUpdateExclusive)];

@@ -18,11 +18,11 @@ pub async fn vacuum(cx: &StatementContext<'_>, vacuum: &VacuumStatement) -> Resu
         if let Some((name, position)) = name {
             let wanted = [(name, LockMode::ShareUpdateExclusive)];
             let _locked = cx.transactions.lock_tables(&wanted, Policy::Wait).await?;
-            cx.snapshot()?.catalog.table(&wanted[0].0).map_err(|error| error.at(position))?;
+            cx.generation()?.catalog.table(&wanted[0].0).map_err(|error| error.at(position))?;
         }
         return Ok(StatementResult::done("VACUUM", 0));
     }
-    let catalog = &cx.snapshot()?.catalog;
+    let catalog = &cx.generation()?.catalog;
     let tables = match &name {
         None => catalog.tables().map(|table| table.name.clone()).collect(),
         Some((name, _)) => vec![catalog.index(name).map_or_else(|| name.clone(), |(table, _)| table.name.clone())],

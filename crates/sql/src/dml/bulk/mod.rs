@@ -27,7 +27,7 @@ pub fn bulk_load(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<u64> {
-    let definition = Arc::clone(db.snapshot().catalog.table(table)?);
+    let definition = Arc::clone(db.generation().catalog.table(table)?);
     let columns: Vec<usize> = (0..definition.columns.len()).collect();
     add_rows(&Stoppable::never(db), &definition, conforming(Arc::clone(&definition), columns, batches), progress)
 }
@@ -42,7 +42,7 @@ pub async fn load_stream(
 ) -> Result<u64> {
     let _locked = cx.transactions.settled(vec![table.name.clone()], LockMode::ShareRowExclusive).await?;
     // It may have been altered while it was waited for.
-    let now = Arc::clone(cx.snapshot()?.catalog.table(&table.name)?);
+    let now = Arc::clone(cx.generation()?.catalog.table(&table.name)?);
     let columns = places_now(&table, &columns, &now)?;
     let table = now;
     if !is_filled_by(&table, &columns) {

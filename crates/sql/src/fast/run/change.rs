@@ -71,7 +71,7 @@ impl Running<'_> {
                 Ok::<_, Stopped>(encoder.encode(&mut Vec::new(), |column| after[column])?)
             })??;
             if is_unique {
-                let mut writer = RowWriter::new(self.db, self.snapshot, self.table)?;
+                let mut writer = RowWriter::new(self.db, self.generation, self.table)?;
                 writer.update(transaction, key, before, &encoder.row)?;
             } else {
                 self.delta.write(transaction, key, Some(&encoder.row))?;

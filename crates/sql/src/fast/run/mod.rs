@@ -20,7 +20,7 @@ use saki_catalog::{Result, RoleId, Table};
 use saki_context::database::{Database, Stoppable};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{SessionTransactions, Transactions, is_unchanged};
-use saki_store::Snapshot;
+use saki_store::Generation;
 use saki_store::locks::LockMode;
 
 /// What became of a fast statement.
@@ -109,21 +109,21 @@ impl Runner<'_> {
         if writes && (transactions.is_read_only() || self.db.writable().is_err()) {
             return Ok(Attempt::Ordinary);
         }
-        let Some(snapshot) = transactions.begin_statement(self.db)? else { return Ok(Attempt::Ordinary) };
-        let known = snapshot.catalog.get(&plan.table).filter(|table| table.delta == plan.delta);
-        let Some((table, delta)) = known.and_then(|table| Some((table, snapshot.delta(table)?))) else {
+        let Some(generation) = transactions.begin_statement(self.db)? else { return Ok(Attempt::Ordinary) };
+        let known = generation.catalog.get(&plan.table).filter(|table| table.delta == plan.delta);
+        let Some((table, delta)) = known.and_then(|table| Some((table, generation.delta(table)?))) else {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         };
         // What it may not is said where the statement is looked at more closely.
-        let is_allowed = plan.is_allowed(self.db, &snapshot, table, self.role);
-        if !is_allowed || !self.may_use(transactions, &snapshot, table, plan, writes) {
+        let is_allowed = plan.is_allowed(self.db, &generation, table, self.role);
+        if !is_allowed || !self.may_use(transactions, &generation, table, plan, writes) {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         }
         let (layout, parameters) = (&plan.layout, values);
         let now = wall_micros();
-        let running = Running { db: self.db, snapshot: &snapshot, table, delta, layout, parameters, now };
+        let running = Running { db: self.db, generation: &generation, table, delta, layout, parameters, now };
         let worked = transactions.within(|transaction| {
             let start = transaction.savepoint();
             let outcome = running.run(&plan.operation, outlives, transaction, sink);
@@ -162,7 +162,7 @@ impl Runner<'_> {
     fn may_use(
         &self,
         transactions: &Transactions,
-        snapshot: &Snapshot,
+        generation: &Generation,
         table: &Table,
         plan: &FastPlan,
         writes: bool,
@@ -171,11 +171,11 @@ impl Runner<'_> {
             return !transactions.outlives_statement() || transactions.try_lock_table(table.id, LockMode::AccessShare);
         }
         let is_locked =
-            plan.is_free_of_rules(snapshot, table) && transactions.try_lock_table(table.id, LockMode::RowExclusive);
+            plan.is_free_of_rules(generation, table) && transactions.try_lock_table(table.id, LockMode::RowExclusive);
         // Locked first: from here on nobody changes the table.
         is_locked
-            && (self.db.is_newest(snapshot)
-                || is_unchanged(&snapshot.catalog, &self.db.snapshot().catalog, &table.name))
+            && (self.db.is_newest(generation)
+                || is_unchanged(&generation.catalog, &self.db.generation().catalog, &table.name))
     }
 }
 
@@ -185,7 +185,7 @@ impl Runner<'_> {
         if self.db.engine.get().is_none() {
             return Ok(None);
         }
-        let Some(plan) = FastPlan::compile(statement, &self.db.snapshot().catalog, &[]) else { return Ok(None) };
+        let Some(plan) = FastPlan::compile(statement, &self.db.generation().catalog, &[]) else { return Ok(None) };
         if !plan.parameters.is_empty() {
             return Ok(None);
         }

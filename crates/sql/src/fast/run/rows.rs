@@ -13,7 +13,7 @@ use super::super::range::{Bounds, borrowed, bounds, keys};
 use saki_catalog::{EntryDecoder, EntryLayout, Result, SqlError, Table};
 use saki_context::database::Database;
 use saki_context::transaction::Refusal;
-use saki_store::{Delta, IndexEntries, Point, Short, Shortly, Snapshot, TableReader};
+use saki_store::{Delta, Generation, IndexEntries, Point, Short, Shortly, TableReader};
 
 /// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.
 const ENTRIES_MAX: usize = 4000;
@@ -64,7 +64,7 @@ impl From<saki_mvcc::Error> for Stopped {
 /// A statement that runs.
 pub struct Running<'r> {
     pub db: &'r Database,
-    pub snapshot: &'r Snapshot,
+    pub generation: &'r Generation,
     pub table: &'r Arc<Table>,
     pub delta: &'r Arc<Delta>,
     pub layout: &'r Arc<EntryLayout>,

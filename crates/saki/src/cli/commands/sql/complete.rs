@@ -46,15 +46,15 @@ impl ShellHelper {
         if BEFORE_SETTING.contains(&previous.as_str()) || word.to_lowercase().starts_with("saki.") {
             return matching(Settings::names().map(|name| format!("saki.{name}")), word);
         }
-        let snapshot = self.database.snapshot();
-        let tables = || snapshot.catalog.tables().map(|table| table.name.clone());
+        let generation = self.database.generation();
+        let tables = || generation.catalog.tables().map(|table| table.name.clone());
         if BEFORE_TABLE.contains(&previous.as_str()) || previous == "\\D" || previous == "\\DT" {
             return matching(tables(), word);
         }
         // `t.col`: columns of the table of that name; an alias is taken for any table.
         let (table, column) = word.rsplit_once('.').map_or((None, word), |(table, column)| (Some(table), column));
-        let known = table.is_some_and(|table| snapshot.catalog.get(&table.to_lowercase()).is_some());
-        let columns = snapshot
+        let known = table.is_some_and(|table| generation.catalog.get(&table.to_lowercase()).is_some());
+        let columns = generation
             .catalog
             .tables()
             .filter(|candidate| !known || table.is_some_and(|name| candidate.name == name.to_lowercase()))

@@ -12,7 +12,7 @@ use crate::cli::{progress, size};
 /// `\dt`: tables with their sizes.
 pub fn tables(state: &State<'_>) -> Outcome {
     let database = state.session.database();
-    let snapshot = database.snapshot();
+    let generation = database.generation();
     let mut grid = Grid::new([
         ("Table", Align::Left),
         ("Rows", Align::Right),
@@ -21,7 +21,7 @@ pub fn tables(state: &State<'_>) -> Outcome {
         ("Index size", Align::Right),
     ]);
     let mut count = 0;
-    for table in snapshot.catalog.tables() {
+    for table in generation.catalog.tables() {
         let index_pages: u64 = table.indexes.iter().map(|index| index.root.pages()).sum();
         grid.row([
             table.name.clone(),
@@ -38,11 +38,11 @@ pub fn tables(state: &State<'_>) -> Outcome {
 /// `\di`: indexes with their columns.
 pub fn indexes(state: &State<'_>) -> Outcome {
     let database = state.session.database();
-    let snapshot = database.snapshot();
+    let generation = database.generation();
     let mut grid =
         Grid::new([("Index", Align::Left), ("Table", Align::Left), ("Columns", Align::Left), ("Size", Align::Right)]);
     let mut count = 0;
-    for table in snapshot.catalog.tables() {
+    for table in generation.catalog.tables() {
         let key = format!("{} (primary key)", table.names(&table.key_columns()));
         grid.row([table.primary_key_name(), table.name.clone(), key, pages(database, table.root.pages())]);
         for index in &table.indexes {
@@ -67,8 +67,8 @@ pub fn table(state: &State<'_>, name: &str) -> Outcome {
         None => name.to_lowercase(),
     };
     let database = state.session.database();
-    let snapshot = database.snapshot();
-    let Some(table) = snapshot.catalog.get(&name) else {
+    let generation = database.generation();
+    let Some(table) = generation.catalog.get(&name) else {
         return Err(Failure::new(format!("there is no table {name:?}; \\dt lists the tables")));
     };
     say!("Table {}", table.name);

@@ -1,9 +1,9 @@
-//! A published generation and its catalog: what a statement works on.
+//! A published generation and its catalog.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use saki_base::{Generation, TableId};
+use saki_base::{GenerationNumber, TableId};
 use saki_columns::SegmentTable;
 use saki_volume::HeldGeneration;
 
@@ -12,7 +12,7 @@ use crate::delta::Delta;
 use saki_catalog::{Catalog, Result, Table};
 
 /// Immutable; while it is held every page it refers to stays readable.
-pub struct Snapshot {
+pub struct Generation {
     pub guard: Arc<HeldGeneration>,
     pub catalog: Catalog,
     pub segment_tables: Arc<SegmentTables>,
@@ -20,17 +20,17 @@ pub struct Snapshot {
     pub deltas: HashMap<TableId, Arc<Delta>>,
 }
 
-impl Snapshot {
-    pub fn generation(&self) -> Generation {
+impl Generation {
+    pub fn number(&self) -> GenerationNumber {
         self.guard.generation()
     }
 
-    /// What is newer than the base of a table of this snapshot's catalog; `None`: no table has a delta yet.
+    /// What is newer than the base of a table of this generation's catalog; `None`: no table has a delta yet.
     pub fn delta(&self, table: &Table) -> Option<&Arc<Delta>> {
         self.deltas.get(&table.delta)
     }
 
-    /// The segments of a table of this snapshot's catalog; `None` if it has none (`columns = off`). Read once per
+    /// The segments of a table of this generation's catalog; `None` if it has none (`columns = off`). Read once per
     /// generation of the table: the first call waits for storage.
     pub fn segments(&self, table: &Table) -> Result<Option<Arc<SegmentTable>>> {
         self.segment_tables.get(table)
@@ -44,21 +44,21 @@ mod tests {
     use crate::fixture::{Bench, Shape};
 
     #[test]
-    fn older_snapshots_are_known_as_long_as_somebody_holds_them() {
+    fn older_generations_are_known_as_long_as_somebody_holds_them() {
         let bench = Bench::new(Shape::default());
-        let held = bench.db().snapshot();
+        let held = bench.db().generation();
         bench.db().write(|_| Ok(())).expect("published");
-        assert_eq!(bench.db().older_snapshots().len(), 1);
-        assert!(held.generation() < bench.db().snapshot().generation());
+        assert_eq!(bench.db().older_generations().len(), 1);
+        assert!(held.number() < bench.db().generation().number());
         drop(held);
-        assert!(bench.db().older_snapshots().is_empty());
+        assert!(bench.db().older_generations().is_empty());
     }
 
     #[test]
-    fn segments_are_read_once_for_all_snapshots_that_have_them() {
+    fn segments_are_read_once_for_all_generations_that_have_them() {
         let bench = Bench::new(Shape::default());
         bench.load((0..1_000).map(|id| (id, id))).expect("loaded");
-        let read = || bench.db().snapshot().segments(&bench.table()).expect("readable").expect("columns are on");
+        let read = || bench.db().generation().segments(&bench.table()).expect("readable").expect("columns are on");
         let first = read();
         bench.db().write(|_| Ok(())).expect("published");
         assert!(Arc::ptr_eq(&first, &read()));

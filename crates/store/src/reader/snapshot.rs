@@ -9,7 +9,7 @@ use saki_base::TableId;
 use saki_mvcc::{Direction, KeyRange};
 
 use super::{TableReader, TreeOverlay, since};
-use crate::database::Snapshot;
+use crate::database::Generation;
 use crate::delta::Delta;
 use saki_catalog::{Result, SqlError, Table, TableAccess};
 use saki_exec::plan::TreeAccess;
@@ -18,8 +18,8 @@ use saki_exec::plan::TreeAccess;
 const LOOKS_MAX: usize = 256;
 
 /// A snapshot: (timestamp, generation). Held by plans for as long as they run.
-pub struct ReadView {
-    pub snapshot: Arc<Snapshot>,
+pub struct Snapshot {
+    pub generation: Arc<Generation>,
     /// `None`: no table has ever had a delta.
     moment: Option<saki_mvcc::Moment>,
     /// It sees what one transaction has written and nobody else may see.
@@ -28,15 +28,15 @@ pub struct ReadView {
     asked: Mutex<HashMap<TableId, (TableId, bool)>>,
 }
 
-impl ReadView {
-    /// `snapshot` was taken before `moment`.
-    pub fn new(snapshot: Arc<Snapshot>, moment: Option<saki_mvcc::Moment>) -> Arc<Self> {
-        Arc::new(Self { snapshot, moment, is_private: false, asked: Mutex::default() })
+impl Snapshot {
+    /// `generation` was taken before `moment`.
+    pub fn new(generation: Arc<Generation>, moment: Option<saki_mvcc::Moment>) -> Arc<Self> {
+        Arc::new(Self { generation, moment, is_private: false, asked: Mutex::default() })
     }
 
     /// What a transaction sees, with its own writes.
-    pub fn of_transaction(snapshot: Arc<Snapshot>, moment: saki_mvcc::Moment) -> Arc<Self> {
-        Arc::new(Self { snapshot, moment: Some(moment), is_private: true, asked: Mutex::default() })
+    pub fn of_transaction(generation: Arc<Generation>, moment: saki_mvcc::Moment) -> Arc<Self> {
+        Arc::new(Self { generation, moment: Some(moment), is_private: true, asked: Mutex::default() })
     }
 
     /// The moment at which deltas are seen; `None` where there is nothing but base.
@@ -49,7 +49,7 @@ impl ReadView {
         self.moment.as_ref().map(saki_mvcc::Moment::receipt)
     }
 
-    /// A reader of deltas as this view sees them.
+    /// A reader of deltas as this snapshot sees them.
     ///
     /// # Errors
     /// If nothing has a delta, or there are too many readers.
@@ -58,9 +58,9 @@ impl ReadView {
         moment.reader().map_err(SqlError::from)
     }
 
-    /// The delta of a table, if there may be anything in it that counts for this view.
+    /// The delta of a table, if there may be anything in it that counts for this snapshot.
     pub fn delta(&self, table: &Table) -> Option<(&saki_mvcc::Moment, &Arc<Delta>)> {
-        let (moment, delta) = self.moment.as_ref().zip(self.snapshot.delta(table))?;
+        let (moment, delta) = self.moment.as_ref().zip(self.generation.delta(table))?;
         let mut asked = self.asked.lock();
         let (_, is_changed) =
             *asked.entry(table.delta).or_insert_with(|| (table.id, self.may_count(table, moment, delta)));
@@ -97,7 +97,7 @@ impl ReadView {
     }
 }
 
-impl ReadView {
+impl Snapshot {
     /// Whether anything in a delta may count. `true` also if that cannot be said: those who read it then find nothing,
     /// or meet the error.
     fn may_count(&self, table: &Table, moment: &saki_mvcc::Moment, delta: &Delta) -> bool {
