@@ -76,6 +76,11 @@ impl Table {
             None => detail.default.clone(),
         }
     }
+
+    /// Whether a column takes no value that a statement gives: GENERATED ALWAYS.
+    pub fn refuses_values(&self, position: usize) -> bool {
+        self.details.get(position).is_some_and(|detail| detail.identity == Some(Identity::Always))
+    }
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl<'t> Defaults<'t> {
             }
             return Ok((query, columns));
         }
-        if let Some(position) = given.iter().find(|position| self.refuses_values(**position)) {
+        if let Some(position) = given.iter().find(|position| self.table.refuses_values(**position)) {
             return Err(self.refused(*position));
         }
         if added.is_empty() {
@@ -90,15 +90,11 @@ impl<'t> Defaults<'t> {
             let is_default = matches!(expression, Expr::Identifier(ident) if is_default(ident));
             if is_default {
                 *expression = self.value(*position)?;
-            } else if self.refuses_values(*position) {
+            } else if self.table.refuses_values(*position) {
                 return Err(self.refused(*position));
             }
         }
         Ok(())
-    }
-
-    fn refuses_values(&self, position: usize) -> bool {
-        self.table.details[position].identity == Some(Identity::Always)
     }
 
     fn refused(&self, position: usize) -> SqlError {
@@ -143,7 +139,8 @@ fn is_column(table: &Table, ident: &Ident) -> bool {
     table.column(&name_of(ident)).is_some()
 }
 
-fn is_default(ident: &Ident) -> bool {
+/// Whether a name is the word DEFAULT.
+pub fn is_default(ident: &Ident) -> bool {
     ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default")
 }
 

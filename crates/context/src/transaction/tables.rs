@@ -122,14 +122,15 @@ fn ids_of<'n>(catalog: &Catalog, wanted: &'n [(String, LockMode)]) -> Vec<(Table
     wanted.iter().filter_map(|(name, mode)| Some((catalog.get(name)?.id, *mode, name.as_str()))).collect()
 }
 
-/// Whether a table that is locked is in both catalogs, and the same for whoever changes its rows: layout, constraints,
-/// and keys that refer to it.
+/// Whether a table that is locked is in both catalogs, and the same for whoever changes its rows: layout, defaults,
+/// constraints, and keys that refer to it.
 pub fn is_unchanged(seen: &Catalog, now: &Catalog, table: &str) -> bool {
     let same = |one: &Table, other: &Table| {
         one.id == other.id
             && one.delta == other.delta
             && one.layout_version == other.layout_version
             && one.columns == other.columns
+            && one.details == other.details
             && one.checks == other.checks
             && one.foreign_keys == other.foreign_keys
     };

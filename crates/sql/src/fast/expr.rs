@@ -19,6 +19,8 @@ pub enum Expr {
     Literal(Value, u8),
     /// The moment at which the transaction began, in microseconds since 1970, as a timestamp with or without a zone.
     Now(DataType),
+    /// What was drawn from a sequence, by number, from 0.
+    Drawn(usize),
     /// Of the type that PostgreSQL gives the result.
     Arithmetic(Operator, Box<Self>, Box<Self>, DataType),
 }
@@ -35,6 +37,8 @@ pub struct Inputs<'i> {
     /// Of the row that is there, by table column.
     pub row: &'i [ValueRef<'i>],
     pub parameters: &'i [ScalarValue],
+    /// Values of sequences.
+    pub drawn: &'i [i64],
     /// Microseconds since 1970.
     pub now: i64,
 }
@@ -76,6 +80,7 @@ impl Expr {
             Self::Literal(value, scale) => Scaled { value: value.as_ref(), scale: *scale },
             Self::Now(DataType::Timestamptz) => ValueRef::Timestamptz(inputs.now).into(),
             Self::Now(_) => ValueRef::Timestamp(inputs.now).into(),
+            Self::Drawn(number) => ValueRef::Int8(inputs.drawn[*number]).into(),
             Self::Arithmetic(operator, left, right, data_type) => {
                 operator.apply(left.value(inputs)?, right.value(inputs)?, *data_type)?
             }
@@ -314,7 +319,7 @@ mod tests {
     #[test]
     fn arithmetic_is_exact_and_ends_at_the_range_of_its_type() {
         let row = [ValueRef::Int4(i32::MAX), ValueRef::Decimal(150)];
-        let inputs = Inputs { row: &row, parameters: &[], now: 0 };
+        let inputs = Inputs { row: &row, parameters: &[], drawn: &[], now: 0 };
         let add = |left, right, data_type| Expr::Arithmetic(Operator::Add, Box::new(left), Box::new(right), data_type);
         let one = || Expr::Literal(Value::Int4(1), 0);
         let overflow = add(Expr::Column(0, 0), one(), DataType::Int4);

@@ -10,7 +10,7 @@ use saki_base::{DataType, TableId};
 use super::condition::Alternatives;
 use super::expr::Expr;
 use super::range::Range;
-use saki_catalog::{EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
+use saki_catalog::{Catalog, EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
 use saki_context::database::Database;
 use saki_store::Generation;
 
@@ -23,7 +23,8 @@ pub struct FastPlan {
     pub(super) table: String,
     /// Whose layout it was compiled against.
     pub(super) delta: TableId,
-    /// The generation in which the table was last seen to be free of rules that changes of rows have to follow.
+    /// The generation in which the table was last seen to be free of rules that changes of rows have to follow, and to
+    /// fill columns as it did.
     pub(super) free_in: AtomicU64,
     /// How often it is still left out, since it has taken too much.
     pub(super) left_out: AtomicU32,
@@ -43,13 +44,28 @@ pub struct FastPlan {
 #[derive(Debug)]
 pub enum Operation {
     Query(Query),
-    Update {
-        source: Source,
-        assigned: Vec<(usize, Expr)>,
-    },
+    Update { source: Source, assigned: Vec<(usize, Expr)> },
     Delete(Source),
+    Insert(Insert),
+}
+
+#[derive(Debug)]
+pub struct Insert {
     /// A value for each column of the table.
-    Insert(Vec<Expr>),
+    pub values: Vec<Expr>,
+    /// Sequences that values are drawn from, as `nextval` is told of them.
+    pub draws: Vec<String>,
+    /// Columns that the statement gives no value, each with the default that it was compiled with.
+    pub defaults: Vec<(usize, Option<String>)>,
+}
+
+impl Insert {
+    /// Whether the table, whose layout is as it was, still fills the same columns with the same.
+    fn fits(&self, catalog: &Catalog, table: &Table) -> bool {
+        let is_given = |column| self.defaults.iter().all(|(other, _)| *other != column);
+        self.defaults.iter().all(|(column, default)| table.default_of(catalog, *column) == *default)
+            && (0..table.columns.len()).all(|column| !(is_given(column) && table.refuses_values(column)))
+    }
 }
 
 #[derive(Debug)]
@@ -186,14 +202,20 @@ impl FastPlan {
         is_allowed
     }
 
-    /// Whether its table, which is in this generation, still has no constraint that a change would have to look at.
-    /// They may come without a change of layout, so it is looked once in each generation.
+    /// Whether its table, which is in this generation, still has no constraint that a change would have to look at, and
+    /// the defaults that it was compiled with. They may change without a change of layout, so it is looked once in each
+    /// generation.
     pub(super) fn is_free_of_rules(&self, generation: &Generation, table: &Table) -> bool {
         let number = generation.number().0;
         if self.free_in.load(Ordering::Relaxed) == number {
             return true;
         }
-        let is_free = table.is_free_of_rules(&generation.catalog);
+        let catalog = &generation.catalog;
+        let is_free = table.is_free_of_rules(catalog)
+            && match &self.operation {
+                Operation::Insert(insert) => insert.fits(catalog, table),
+                _ => true,
+            };
         if is_free {
             self.free_in.store(number, Ordering::Relaxed);
         }

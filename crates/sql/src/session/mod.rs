@@ -195,7 +195,8 @@ impl Session {
 
     /// What a compiled statement works with.
     fn runner(&self) -> Runner<'_> {
-        Runner { db: &self.db, transactions: &self.transactions, role: self.parameters.roles().current }
+        let role = self.parameters.roles().current;
+        Runner { db: &self.db, transactions: &self.transactions, sequences: &self.sequences, role }
     }
 
     /// Memory for reading and planning a text, and what it holds then; nothing is counted of a short one.

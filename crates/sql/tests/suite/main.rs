@@ -4,6 +4,7 @@ mod access;
 mod clients;
 mod column_scans;
 mod drafts;
+mod fast_inserts;
 mod fast_ranges;
 mod fast_statements;
 mod locks;

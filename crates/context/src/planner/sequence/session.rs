@@ -101,10 +101,31 @@ impl SessionSequences {
         } else {
             wait(|| store.sequences.next(&seen, &name))?
         };
+        self.note(id, value);
+        Ok(value)
+    }
+
+    /// The same, if it takes no waiting for storage; `None`, and nothing has been drawn, if it would.
+    ///
+    /// # Errors
+    /// As of [`Self::nextval`].
+    pub fn nextval_ready(&self, text: &str) -> Result<Option<i64>> {
+        self.refuse_read_only("nextval()")?;
+        let name = self.allowed(text, &[Privilege::Usage, Privilege::Update])?;
+        if self.publishing.load(Ordering::Acquire) > 0 {
+            return Ok(None);
+        }
+        let drawn = self.db.store().sequences.next_ready(&Seen(self), &name)?;
+        Ok(drawn.map(|(id, value)| {
+            self.note(id, value);
+            value
+        }))
+    }
+
+    fn note(&self, id: TableId, value: i64) {
         let mut known = self.known.lock();
         known.values.insert(id, value);
         known.last = Some(id);
-        Ok(value)
     }
 
     /// What [`Self::nextval`] gave last for a sequence.

@@ -5,9 +5,11 @@ use datafusion::sql::sqlparser::ast::{self, AssignmentTarget, FromTable, SetExpr
 use saki_base::Value;
 
 use super::super::expr::Expr;
-use super::super::plan::{FastPlan, Operation};
+use super::super::plan::{FastPlan, Insert, Operation};
 use super::compiler::Compiler;
+use super::expr::is_integer;
 use saki_catalog::{Catalog, Table};
+use saki_context::constraint::{Defaults, is_default};
 use saki_postgres::statement::object_name;
 
 pub fn compile_update(update: &ast::Update, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
@@ -89,22 +91,63 @@ pub fn compile_insert(insert: &ast::Insert, catalog: &Catalog, stated: &[Option<
     if columns.is_empty() {
         columns = (0..table.columns.len().min(row.len())).collect();
     }
-    let mut values = vec![Expr::Literal(Value::Null, 0); table.columns.len()];
-    let mut is_given = vec![false; table.columns.len()];
     if columns.len() != row.len() {
         return None;
     }
+    let mut given: Vec<Option<Expr>> = vec![None; table.columns.len()];
+    let mut is_named = vec![false; table.columns.len()];
     for (column, expr) in columns.iter().zip(row.iter()) {
-        if std::mem::replace(&mut is_given[*column], true) {
+        if std::mem::replace(&mut is_named[*column], true) {
             return None;
         }
-        values[*column] = compiler.assigned(expr, *column, false)?;
+        if matches!(expr, ast::Expr::Identifier(name) if is_default(name)) {
+            continue;
+        }
+        if table.refuses_values(*column) {
+            return None;
+        }
+        given[*column] = Some(compiler.assigned(expr, *column, false)?);
     }
-    // A column without a value has its default, which may be anything.
-    if (0..table.columns.len()).any(|column| !is_given[column] && table.has_default(column)) {
+    let insert = compiler.with_defaults(catalog, given)?;
+    compiler.finish(Operation::Insert(insert), Vec::new())
+}
+
+impl Compiler<'_> {
+    /// Columns that are given no value are filled with their defaults, where these are constants, moments, or drawn
+    /// from sequences.
+    fn with_defaults(&mut self, catalog: &Catalog, given: Vec<Option<Expr>>) -> Option<Insert> {
+        let (mut draws, mut defaults) = (Vec::new(), Vec::new());
+        let mut values = Vec::with_capacity(given.len());
+        for (column, value) in given.into_iter().enumerate() {
+            if let Some(value) = value {
+                values.push(value);
+                continue;
+            }
+            values.push(match Defaults::new(catalog, self.table).expression(column).ok()? {
+                None => Expr::Literal(Value::Null, 0),
+                Some(default) => match drawn_from(&default) {
+                    Some(sequence) if is_integer(self.type_of(column)) => {
+                        draws.push(sequence.to_owned());
+                        Expr::Drawn(draws.len() - 1)
+                    }
+                    _ => self.assigned(&default, column, false)?,
+                },
+            });
+            defaults.push((column, self.table.default_of(catalog, column)));
+        }
+        Some(Insert { values, draws, defaults })
+    }
+}
+
+/// What `nextval` is told, if an expression is that.
+fn drawn_from(expr: &ast::Expr) -> Option<&str> {
+    let ast::Expr::Function(function) = expr else { return None };
+    let ast::FunctionArguments::List(list) = &function.args else { return None };
+    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Value(text)))] = &list.args[..] else {
         return None;
-    }
-    compiler.finish(Operation::Insert(values), Vec::new())
+    };
+    let ast::Value::SingleQuotedString(text) = &text.value else { return None };
+    (object_name(&function.name).ok()?.0 == "nextval").then_some(text)
 }
 
 fn is_plain(insert: &ast::Insert) -> bool {

@@ -217,7 +217,7 @@ fn is_number(data_type: DataType) -> bool {
     is_integer(data_type) || matches!(data_type, DataType::Decimal { .. })
 }
 
-fn is_integer(data_type: DataType) -> bool {
+pub fn is_integer(data_type: DataType) -> bool {
     width(data_type).is_some()
 }
 

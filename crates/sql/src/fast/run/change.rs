@@ -7,7 +7,7 @@ use saki_mvcc::Transaction;
 
 use super::super::compile::has_unique_index_on;
 use super::super::expr::{Expr, Inputs};
-use super::super::plan::{Operation, Source};
+use super::super::plan::{Insert, Operation, Source};
 use super::rows::{Entry, Running, Stopped};
 use super::sink::RowSink;
 use crate::dml::RowWriter;
@@ -24,7 +24,7 @@ impl Running<'_> {
     ) -> Result<u64, Stopped> {
         match operation {
             Operation::Query(query) => self.query(query, transaction, query.holds && outlives, sink),
-            Operation::Insert(values) => self.insert(values, transaction),
+            Operation::Insert(insert) => self.insert(insert, transaction),
             Operation::Update { source, assigned } => {
                 let rows = self.found(source, transaction)?;
                 self.update(&rows, assigned, transaction)?;
@@ -63,7 +63,7 @@ impl Running<'_> {
         let is_unique = has_unique_index_on(self.table, assigned);
         for (key, before) in rows {
             decoder.decode(self.table, key, before, |row| {
-                let inputs = Inputs { row, parameters: self.parameters, now: self.now };
+                let inputs = self.inputs_over(row);
                 let mut after = row.to_vec();
                 for (column, expr) in assigned {
                     after[*column] = self.checked(*column, expr, &inputs)?;
@@ -80,14 +80,15 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn insert(&self, values: &[Expr], transaction: &mut Transaction<'_>) -> Result<u64, Stopped> {
+    fn insert(&self, insert: &Insert, transaction: &mut Transaction<'_>) -> Result<u64, Stopped> {
         if self.table.indexes.iter().any(|index| index.unique) {
             // Looked up in trees whose pages may be away.
             return Err(Stopped::Ordinary);
         }
-        let inputs = self.inputs();
-        let mut row = Vec::with_capacity(values.len() + 1);
-        for (column, expr) in values.iter().enumerate() {
+        let drawn = self.drawn(&insert.draws)?;
+        let inputs = Inputs { drawn: &drawn, ..self.inputs() };
+        let mut row = Vec::with_capacity(insert.values.len() + 1);
+        for (column, expr) in insert.values.iter().enumerate() {
             row.push(self.checked(column, expr, &inputs)?);
         }
         let is_keyed = !self.table.primary_key.is_empty();
@@ -101,6 +102,11 @@ impl Running<'_> {
         }
         self.delta.write(transaction, &encoder.key, Some(&encoder.row))?;
         Ok(1)
+    }
+
+    /// The next value of each sequence. One that has to be told durable first is waited for elsewhere.
+    fn drawn(&self, sequences: &[String]) -> Result<Vec<i64>, Stopped> {
+        sequences.iter().map(|text| self.sequences.nextval_ready(text)?.ok_or(Stopped::Ordinary)).collect()
     }
 
     /// A value for a column that may have it.

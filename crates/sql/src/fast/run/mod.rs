@@ -18,6 +18,7 @@ pub use self::sink::RowSink;
 use super::plan::FastPlan;
 use saki_catalog::{Result, RoleId, Table};
 use saki_context::database::{Database, Stoppable};
+use saki_context::planner::SessionSequences;
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{SessionTransactions, Transactions, is_unchanged};
 use saki_store::Generation;
@@ -46,6 +47,7 @@ enum Attempt {
 pub struct Runner<'s> {
     pub db: &'s Arc<Database>,
     pub transactions: &'s SessionTransactions,
+    pub sequences: &'s SessionSequences,
     /// Who asks.
     pub role: RoleId,
 }
@@ -121,9 +123,16 @@ impl Runner<'_> {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         }
-        let (layout, parameters) = (&plan.layout, values);
-        let now = wall_micros();
-        let running = Running { db: self.db, generation: &generation, table, delta, layout, parameters, now };
+        let running = Running {
+            db: self.db,
+            generation: &generation,
+            table,
+            delta,
+            layout: &plan.layout,
+            parameters: values,
+            sequences: self.sequences,
+            now: wall_micros(),
+        };
         let worked = transactions.within(|transaction| {
             let start = transaction.savepoint();
             let outcome = running.run(&plan.operation, outlives, transaction, sink);

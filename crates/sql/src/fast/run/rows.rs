@@ -12,6 +12,7 @@ use super::super::plan::{Source, Tree};
 use super::super::range::{Bounds, borrowed, bounds, keys};
 use saki_catalog::{EntryDecoder, EntryLayout, Result, SqlError, Table};
 use saki_context::database::Database;
+use saki_context::planner::SessionSequences;
 use saki_context::transaction::Refusal;
 use saki_store::{Delta, Generation, IndexEntries, Point, Short, Shortly, TableReader};
 
@@ -69,6 +70,7 @@ pub struct Running<'r> {
     pub delta: &'r Arc<Delta>,
     pub layout: &'r Arc<EntryLayout>,
     pub parameters: &'r [ScalarValue],
+    pub sequences: &'r SessionSequences,
     /// Microseconds since 1970.
     pub now: i64,
 }
@@ -76,7 +78,12 @@ pub struct Running<'r> {
 impl Running<'_> {
     /// What expressions that name no column are worked out with.
     pub fn inputs(&self) -> Inputs<'_> {
-        Inputs { row: &[], parameters: self.parameters, now: self.now }
+        self.inputs_over(&[])
+    }
+
+    /// The same, over a row.
+    pub fn inputs_over<'i>(&'i self, row: &'i [ValueRef<'i>]) -> Inputs<'i> {
+        Inputs { row, parameters: self.parameters, drawn: &[], now: self.now }
     }
 
     /// The key of a source that is about one row, if it has no filter; `Some(None)`: a part of it is NULL or beyond its
@@ -205,9 +212,7 @@ impl Running<'_> {
         let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
         let mut kept = Vec::with_capacity(rows.len());
         for (key, row) in rows {
-            let is_met = decoder.decode(self.table, &key, &row, |row| {
-                holds(filter, &Inputs { row, parameters: self.parameters, now: self.now })
-            })??;
+            let is_met = decoder.decode(self.table, &key, &row, |row| holds(filter, &self.inputs_over(row)))??;
             if is_met {
                 kept.push((key, row));
             }

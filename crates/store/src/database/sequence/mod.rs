@@ -81,6 +81,17 @@ impl State {
         }
     }
 
+    /// The next of the values that may be given out; `None`: there is none left.
+    fn hand_out(&mut self, sequence: &Sequence) -> Result<Option<i64>> {
+        if self.handed >= self.durable {
+            return Ok(None);
+        }
+        let next = sequence.step(self.position).ok_or_else(|| exhausted(sequence))?;
+        self.handed += 1;
+        self.position = next;
+        Ok(Some(next.last_value))
+    }
+
     /// Counts on to a block behind what is given out; returns where it ends.
     fn reserve(&mut self, sequence: &Sequence) -> Result<(u64, SequencePosition)> {
         let (position, count) = sequence.skip(self.position, self.block);
@@ -116,11 +127,8 @@ impl Sequences {
             let (end, token) = {
                 let mut states = self.states.lock();
                 let state = current(&mut states, &sequence);
-                if state.handed < state.durable {
-                    let next = sequence.step(state.position).ok_or_else(|| exhausted(&sequence))?;
-                    state.handed += 1;
-                    state.position = next;
-                    return Ok((sequence.id, next.last_value));
+                if let Some(value) = state.hand_out(&sequence)? {
+                    return Ok((sequence.id, value));
                 }
                 (state.reserve(&sequence)?.0, Arc::clone(&state.token))
             };
@@ -131,6 +139,16 @@ impl Sequences {
                 state.durable = state.durable.max(end);
             }
         }
+    }
+
+    /// The next value, if it may be given out without waiting for storage.
+    ///
+    /// # Errors
+    /// If there is no such sequence, or no further value.
+    pub fn next_ready(&self, db: &impl Publisher, name: &str) -> Result<Option<(TableId, i64)>> {
+        let sequence = db.sequence(name)?;
+        let value = current(&mut self.states.lock(), &sequence).hand_out(&sequence)?;
+        Ok(value.map(|value| (sequence.id, value)))
     }
 
     /// The next value for a session whose own publication will store the position; `block`: what it has left.
