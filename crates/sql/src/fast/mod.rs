@@ -11,7 +11,8 @@
 //! Conditions are comparisons of columns with values, `BETWEEN`, `IN` and `= ANY`, under AND and OR: alternatives, of
 //! which each has to begin a key of the same tree. Values are parameters of any type that PostgreSQL would compare or
 //! assign there, literals, `CURRENT_TIMESTAMP`, and sums, differences and products of them and of the row's columns,
-//! with the types that PostgreSQL gives them. `INSERT INTO t … VALUES (…)` of one row looks its key up and writes.
+//! with the types that PostgreSQL gives them. `INSERT INTO t … VALUES (…)` of a hundred rows at most looks their keys
+//! up and writes; columns without a value have their defaults, where these are literals, `now()` or `nextval`.
 //!
 //! Whatever is not recognised goes the ordinary way, and means the same there; so does what turns out to take more rows
 //! or pages than are in memory, before anything of it is seen. A statement is compiled against a layout of its table;

@@ -1,5 +1,6 @@
 //! What a fast statement is compiled to.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -49,22 +50,23 @@ pub enum Operation {
     Insert(Insert),
 }
 
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Insert {
-    /// A value for each column of the table.
-    pub values: Vec<Expr>,
+    /// Of each row, a value for each column of the table.
+    pub rows: Vec<Vec<Expr>>,
     /// Sequences that values are drawn from, as `nextval` is told of them.
     pub draws: Vec<String>,
-    /// Columns that the statement gives no value, each with the default that it was compiled with.
-    pub defaults: Vec<(usize, Option<String>)>,
+    /// Columns that some row gives a value.
+    pub given: BTreeSet<usize>,
+    /// Columns that some row gives none, each with the default that it was compiled with.
+    pub defaults: BTreeMap<usize, Option<String>>,
 }
 
 impl Insert {
     /// Whether the table, whose layout is as it was, still fills the same columns with the same.
     fn fits(&self, catalog: &Catalog, table: &Table) -> bool {
-        let is_given = |column| self.defaults.iter().all(|(other, _)| *other != column);
         self.defaults.iter().all(|(column, default)| table.default_of(catalog, *column) == *default)
-            && (0..table.columns.len()).all(|column| !(is_given(column) && table.refuses_values(column)))
+            && !self.given.iter().any(|column| table.refuses_values(*column))
     }
 }
 

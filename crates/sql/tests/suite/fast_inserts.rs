@@ -1,5 +1,5 @@
-//! INSERT of one row without a query plan: what it does not name is filled as by a planned one, also after the defaults
-//! have changed, beside others and after reopening.
+//! INSERT of a few rows without a query plan: what it does not name is filled as by a planned one, also after the
+//! defaults have changed, beside others and after reopening.
 
 use std::collections::HashSet;
 
@@ -41,6 +41,18 @@ async fn columns_without_a_value_have_their_defaults() {
     assert_eq!(number(&session, "SELECT currval('t_id_seq')").await, 3);
     assert_eq!(number(&session, "SELECT lastval()").await, 3);
     assert_eq!(number(&session, "SELECT max(id) FROM t").await, 3);
+    let several = "INSERT INTO t (v, k) VALUES (4, DEFAULT), (5, 8), (6, DEFAULT)";
+    assert!(session.prepare_fast(several, &[]).is_some());
+    run(&session, several).await;
+    assert_eq!(
+        number(&session, "SELECT count(*) FROM t WHERE v > 3 AND id > 3 AND k = CASE v WHEN 5 THEN 8 ELSE 7 END").await,
+        3
+    );
+    // All rows or none.
+    let twice = "INSERT INTO t (id, v) VALUES (100, 1), (101, 1), (100, 2)";
+    assert!(session.prepare_fast(twice, &[]).is_some());
+    assert_eq!(session.execute(twice).await.err().expect("twice").sqlstate(), "23505");
+    assert_eq!(number(&session, "SELECT count(*) FROM t WHERE id >= 100").await, 0);
     // What the role may not draw from, it does not.
     run(&session, "CREATE ROLE r; GRANT SELECT, INSERT ON t TO r; SET ROLE r").await;
     assert_eq!(insert(&session, &plan, 3).await, Err("42501".into()));

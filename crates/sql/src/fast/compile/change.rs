@@ -12,6 +12,9 @@ use saki_catalog::{Catalog, Table};
 use saki_context::constraint::{Defaults, is_default};
 use saki_postgres::statement::object_name;
 
+/// Rows of an INSERT at most: more are better written together.
+const ROWS_MAX: usize = 100;
+
 pub fn compile_update(update: &ast::Update, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
     let is_plain = update.from.is_none()
         && update.returning.is_none()
@@ -74,68 +77,84 @@ pub fn compile_insert(insert: &ast::Insert, catalog: &Catalog, stated: &[Option<
     let TableObject::TableName(name) = &insert.table else { return None };
     let query = insert.source.as_ref()?;
     let SetExpr::Values(values) = query.body.as_ref() else { return None };
-    let [row] = &values.rows[..] else { return None };
     if !is_plain(insert) || query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() {
         return None;
     }
     let (name, _) = object_name(name).ok()?;
     let table = catalog.get(&name)?;
-    if !table.is_free_of_rules(catalog) {
+    let width = values.rows.first()?.len();
+    if values.rows.len() > ROWS_MAX || !table.is_free_of_rules(catalog) {
         return None;
     }
+    let columns = named_columns(table, &insert.columns, width)?;
     let mut compiler = Compiler { table, alias: name, stated, parameters: Vec::new() };
-    let mut columns = Vec::with_capacity(row.len());
-    for column in &insert.columns {
-        columns.push(table.column(&object_name(column).ok()?.0)?);
+    let mut compiled = Insert::default();
+    for row in &values.rows {
+        let given = compiler.given(&columns, row)?;
+        compiler.add_row(catalog, given, &mut compiled)?;
+    }
+    compiler.finish(Operation::Insert(compiled), Vec::new())
+}
+
+/// The columns that an INSERT fills, in the order of its values; none twice.
+fn named_columns(table: &Table, names: &[ast::ObjectName], width: usize) -> Option<Vec<usize>> {
+    let mut columns = Vec::with_capacity(width);
+    for name in names {
+        let column = table.column(&object_name(name).ok()?.0)?;
+        if columns.contains(&column) {
+            return None;
+        }
+        columns.push(column);
     }
     if columns.is_empty() {
-        columns = (0..table.columns.len().min(row.len())).collect();
+        columns = (0..table.columns.len().min(width)).collect();
     }
-    if columns.len() != row.len() {
-        return None;
-    }
-    let mut given: Vec<Option<Expr>> = vec![None; table.columns.len()];
-    let mut is_named = vec![false; table.columns.len()];
-    for (column, expr) in columns.iter().zip(row.iter()) {
-        if std::mem::replace(&mut is_named[*column], true) {
-            return None;
-        }
-        if matches!(expr, ast::Expr::Identifier(name) if is_default(name)) {
-            continue;
-        }
-        if table.refuses_values(*column) {
-            return None;
-        }
-        given[*column] = Some(compiler.assigned(expr, *column, false)?);
-    }
-    let insert = compiler.with_defaults(catalog, given)?;
-    compiler.finish(Operation::Insert(insert), Vec::new())
+    Some(columns)
 }
 
 impl Compiler<'_> {
-    /// Columns that are given no value are filled with their defaults, where these are constants, moments, or drawn
-    /// from sequences.
-    fn with_defaults(&mut self, catalog: &Catalog, given: Vec<Option<Expr>>) -> Option<Insert> {
-        let (mut draws, mut defaults) = (Vec::new(), Vec::new());
+    /// The values of a row by table column; none where it has no value, or says DEFAULT.
+    fn given(&mut self, columns: &[usize], row: &[ast::Expr]) -> Option<Vec<Option<Expr>>> {
+        if columns.len() != row.len() {
+            return None;
+        }
+        let mut given = vec![None; self.table.columns.len()];
+        for (column, expr) in columns.iter().zip(row) {
+            let is_given = !matches!(expr, ast::Expr::Identifier(name) if is_default(name));
+            if is_given && self.table.refuses_values(*column) {
+                return None;
+            }
+            if is_given {
+                given[*column] = Some(self.assigned(expr, *column, false)?);
+            }
+        }
+        Some(given)
+    }
+
+    /// Adds a row. What is given no value is filled with its default, where that is a constant, a moment, or drawn from
+    /// a sequence.
+    fn add_row(&mut self, catalog: &Catalog, given: Vec<Option<Expr>>, insert: &mut Insert) -> Option<()> {
         let mut values = Vec::with_capacity(given.len());
         for (column, value) in given.into_iter().enumerate() {
             if let Some(value) = value {
+                insert.given.insert(column);
                 values.push(value);
                 continue;
             }
+            insert.defaults.insert(column, self.table.default_of(catalog, column));
             values.push(match Defaults::new(catalog, self.table).expression(column).ok()? {
                 None => Expr::Literal(Value::Null, 0),
                 Some(default) => match drawn_from(&default) {
                     Some(sequence) if is_integer(self.type_of(column)) => {
-                        draws.push(sequence.to_owned());
-                        Expr::Drawn(draws.len() - 1)
+                        insert.draws.push(sequence.to_owned());
+                        Expr::Drawn(insert.draws.len() - 1)
                     }
                     _ => self.assigned(&default, column, false)?,
                 },
             });
-            defaults.push((column, self.table.default_of(catalog, column)));
         }
-        Some(Insert { values, draws, defaults })
+        insert.rows.push(values);
+        Some(())
     }
 }
 

@@ -87,21 +87,34 @@ impl Running<'_> {
         }
         let drawn = self.drawn(&insert.draws)?;
         let inputs = Inputs { drawn: &drawn, ..self.inputs() };
-        let mut row = Vec::with_capacity(insert.values.len() + 1);
-        for (column, expr) in insert.values.iter().enumerate() {
-            row.push(self.checked(column, expr, &inputs)?);
+        let mut encoder = EntryEncoder::new(Arc::clone(self.layout));
+        for values in &insert.rows {
+            self.insert_row(values, &inputs, &mut encoder, transaction)?;
+        }
+        Ok(insert.rows.len() as u64)
+    }
+
+    fn insert_row(
+        &self,
+        values: &[Expr],
+        inputs: &Inputs<'_>,
+        encoder: &mut EntryEncoder,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(), Stopped> {
+        let mut row = Vec::with_capacity(values.len() + 1);
+        for (column, expr) in values.iter().enumerate() {
+            row.push(self.checked(column, expr, inputs)?);
         }
         let is_keyed = !self.table.primary_key.is_empty();
         if !is_keyed {
             row.push(ValueRef::Int8(self.delta.row_ids(1)));
         }
-        let mut encoder = EntryEncoder::new(Arc::clone(self.layout));
         encoder.encode(&mut Vec::new(), |column| row[column])?;
         if is_keyed && self.find(transaction, &encoder.key, |_| ())?.is_some() {
             return Err(saki_store::load::duplicate(self.table, self.layout, &encoder.key).into());
         }
         self.delta.write(transaction, &encoder.key, Some(&encoder.row))?;
-        Ok(1)
+        Ok(())
     }
 
     /// The next value of each sequence. One that has to be told durable first is waited for elsewhere.
