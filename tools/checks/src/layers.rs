@@ -5,7 +5,7 @@
 //!    ▲ ▲     ▲     ├── volume ◄── tree ◄── columns ◄── exec ◄───┤             ├── context ◄── sql ◄── node ◄── saki
 //!    │ └── page ◄──┘                          │       catalog ◄─ store        │
 //!    └──── vector ◄───────────────────────────┘                 └── postgres ◄┘
-//!            ├── fabric
+//!            ├── fabric ◄── remote (over page too)
 //!            └── log ◄── mvcc (below catalog) ◄── tools/oltp
 //! ```
 //!
@@ -68,7 +68,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 30] = [
+const LAYERS: [(&str, &[&str]); 31] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -79,6 +79,7 @@ const LAYERS: [(&str, &[&str]); 30] = [
     ("saki-page", &["saki-base"]),
     ("saki-volume", &["saki-base", "saki-io", "saki-page"]),
     ("saki-tree", &["saki-base", "saki-page", "saki-volume"]),
+    ("saki-remote", &["saki-base", "saki-io", "saki-fabric", "saki-page"]),
     ("saki-vector", &["saki-base"]),
     ("saki-columns", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector"]),
     ("saki-exec", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns"]),
@@ -107,7 +108,7 @@ const LAYERS: [(&str, &[&str]); 30] = [
         ],
     ),
     ("saki-report", &[]),
-    ("saki-nodes", &["saki-base", "saki-io", "saki-fabric", "saki-report"]),
+    ("saki-nodes", &["saki-base", "saki-io", "saki-fabric", "saki-page", "saki-volume", "saki-remote", "saki-report"]),
     ("saki-oltp", &["saki-base", "saki-io", "saki-log", "saki-mvcc", "saki-report"]),
     (
         "saki-bench",
@@ -133,6 +134,7 @@ const LAYERS: [(&str, &[&str]); 30] = [
             "saki-base",
             "saki-io",
             "saki-fabric",
+            "saki-remote",
             "saki-log",
             "saki-mvcc",
             "saki-page",

@@ -17,6 +17,7 @@
 //! | [`messages::frontend`] | what a client of the server sends | no panic; no message reaches beyond its bytes |
 //! | [`fabric::wire`], [`fabric::frames`] | what a peer sends | no panic; the link is down at the end |
 //! | [`fabric::ring`] | edits of a ring of messages | no panic, no message longer than may be |
+//! | [`remote::message`] | what readers and owners of pages say | no panic; what is heard has one encoding |
 //! | [`values::text`] | a value as text | no panic; what is read is printed and read again |
 //!
 //! Nothing here allocates or runs without a bound: a target that only grows slow hides its faults.
@@ -31,6 +32,7 @@ pub mod logs;
 pub mod messages;
 pub mod mutate;
 pub mod pages;
+pub mod remote;
 pub mod segments;
 pub mod values;
 pub mod volumes;
@@ -43,7 +45,7 @@ pub struct Target {
 }
 
 /// All targets; `fuzz/fuzz_targets` has a file for each.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "leaf", body: pages::leaf, seeds: pages::leaf_seeds },
     Target { name: "inner", body: pages::inner, seeds: pages::inner_seeds },
     Target { name: "overflow", body: pages::overflow, seeds: pages::overflow_seeds },
@@ -58,5 +60,6 @@ pub const TARGETS: [Target; 15] = [
     Target { name: "fabric_wire", body: fabric::wire, seeds: fabric::wire_seeds },
     Target { name: "fabric_frames", body: fabric::frames, seeds: fabric::frames_seeds },
     Target { name: "fabric_ring", body: fabric::ring, seeds: fabric::ring_seeds },
+    Target { name: "remote", body: remote::message, seeds: remote::seeds },
     Target { name: "text", body: values::text, seeds: values::text_seeds },
 ];

@@ -67,4 +67,5 @@ targets! {
     fabric_frames 30_000,
     fabric_ring 30_000,
     fabric_wire 30_000,
+    remote 30_000,
 }

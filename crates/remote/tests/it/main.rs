@@ -1,0 +1,7 @@
+//! Another node's pages: over TCP, shared memory and a simulated network, with faults, and with peers that lie.
+
+mod contract;
+mod faults;
+mod hostile;
+mod pages;
+mod world;
