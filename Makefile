@@ -59,6 +59,7 @@ small-benches: build-all
 	rm -rf $(DATA)/small && mkdir -p $(DATA)/small
 	$(SAKI_BENCH) io --small --data $(DATA)/small --json $(DATA)/small/io.json --plot $(DATA)/small/io.png
 	$(SAKI_BENCH) fabric --small --json $(DATA)/small/fabric.json --plot $(DATA)/small/fabric.png
+	$(SAKI_BENCH) remote --small --data $(DATA)/small --json $(DATA)/small/remote.json --plot $(DATA)/small/remote.png
 	$(SAKI_BENCH) cache --small --json $(DATA)/small/cache.json
 	$(SAKI_BENCH) load --small --data $(DATA)/small --json $(DATA)/small/load.json
 	$(SAKI_BENCH) ooo --small --data $(DATA)/small --json $(DATA)/small/ooo.json --plot $(DATA)/small/ooo.png
@@ -117,6 +118,7 @@ bench: setup
 	mkdir -p $(DATA)
 	target/dist/saki-bench io --fio --data $(DATA) --json $(DATA)/io.json --plot $(DATA)/io.png
 	target/dist/saki-bench fabric --json $(DATA)/fabric.json --plot $(DATA)/fabric.png
+	target/dist/saki-bench remote --data $(DATA) --json $(DATA)/remote.json --plot $(DATA)/remote.png
 	target/dist/saki-bench cache --json $(DATA)/cache.json
 	target/dist/saki-bench load --data $(DATA) --json $(DATA)/load.json
 	target/dist/saki-bench ooo --sf $(SCALE) --data $(DATA) --json $(DATA)/ooo.json --plot $(DATA)/ooo.png

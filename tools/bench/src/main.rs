@@ -71,6 +71,11 @@ enum Benchmark {
     /// The process that lends, for `fabric`
     #[command(hide = true)]
     FabricPeer(saki_nodes::PeerOptions),
+    /// Pages of another process beside those of one's own: by transport, size, connections and threads
+    Remote(saki_nodes::remote::Options),
+    /// The process that has the pages, for `remote`
+    #[command(hide = true)]
+    RemoteOwner(saki_nodes::remote::OwnerOptions),
     #[command(flatten)]
     Oltp(saki_oltp::Benchmark),
 }
@@ -91,6 +96,8 @@ fn main() -> ExitCode {
         Benchmark::Cache(options) => cache::run(&common, &options),
         Benchmark::Fabric(options) => fabric::run(&common, &options),
         Benchmark::FabricPeer(options) => return exit(saki_nodes::serve(&options)),
+        Benchmark::Remote(options) => fabric::run_remote(&common, &options),
+        Benchmark::RemoteOwner(options) => return exit(saki_nodes::remote::serve(&options)),
         Benchmark::Oltp(benchmark) => oltp::run(&common, &benchmark),
     };
     exit(outcome.and_then(|report: Report| report.finish(&common)))

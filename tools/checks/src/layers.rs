@@ -225,7 +225,7 @@ const CONFINED: [(&str, &[&str]); 16] = [
         ],
     ),
     ("io-uring", &["saki-io"]),
-    ("libc", &["saki-unify", "saki-base", "saki-io", "saki-fabric", "saki-mvcc", "saki-sim"]),
+    ("libc", &["saki-unify", "saki-base", "saki-io", "saki-fabric", "saki-mvcc", "saki-nodes", "saki-sim"]),
     ("ring", &["saki-fabric"]),
     ("socket2", &["saki-fabric"]),
 ];

@@ -22,6 +22,10 @@ enum Command {
     Fabric(saki_nodes::Options),
     /// The process that lends, for `fabric`
     FabricPeer(saki_nodes::PeerOptions),
+    /// Pages of another process beside those of one's own
+    Remote(saki_nodes::remote::Options),
+    /// The process that has the pages, for `remote`
+    RemoteOwner(saki_nodes::remote::OwnerOptions),
 }
 
 fn main() -> ExitCode {
@@ -31,6 +35,10 @@ fn main() -> ExitCode {
             saki_nodes::run(&common, &options).and_then(|outcome| outcome.report.finish(&common))
         }
         Command::FabricPeer(options) => saki_nodes::serve(&options),
+        Command::Remote(options) => {
+            saki_nodes::remote::run(&common, &options).and_then(|outcome| outcome.report.finish(&common))
+        }
+        Command::RemoteOwner(options) => saki_nodes::remote::serve(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -51,10 +51,7 @@ pub fn serve(options: &PeerOptions) -> Result<(), String> {
     let ended = Arc::new(AtomicBool::new(false));
     let (flag, waker, seconds) = (Arc::clone(&ended), port.waker(), options.seconds);
     std::thread::spawn(move || {
-        match seconds {
-            Some(seconds) => std::thread::sleep(Duration::from_secs(seconds)),
-            None => _ = std::io::stdin().read_to_end(&mut Vec::new()),
-        }
+        wait_for_end(seconds);
         flag.store(true, Ordering::Release);
         waker.wake();
     });
@@ -68,6 +65,14 @@ pub fn serve(options: &PeerOptions) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Until the time is over or, without one, whoever started this process is done with it.
+pub fn wait_for_end(seconds: Option<u64>) {
+    match seconds {
+        Some(seconds) => std::thread::sleep(Duration::from_secs(seconds)),
+        None => _ = std::io::stdin().read_to_end(&mut Vec::new()),
+    }
 }
 
 fn answer(message: Vec<u8>, key: &RegionKey, frames: &[ArenaFrame]) -> Vec<u8> {

@@ -1,7 +1,5 @@
 //! The benchmark `fabric`: ways and sizes over connections, by transport.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +8,7 @@ use saki_report::{Common, Report, figure};
 use serde_json::json;
 
 use crate::measure::{Case, Requester, Way};
+use crate::process::{Process, listen_at};
 
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -62,7 +61,7 @@ pub fn run(common: &Common, options: &Options) -> Result<Outcome, String> {
         "", "way", "bytes", "links", "depth", "per second", "p50 us", "p99 us"
     );
     for transport in &options.transports {
-        let peer = Peer::start(transport, megabytes, options.peer.as_deref())?;
+        let peer = start(transport, megabytes, options.peer.as_deref())?;
         for &connections in &connections {
             for &bytes in &options.sizes {
                 let depth = (options.depth / connections).max(1);
@@ -147,50 +146,11 @@ fn row(
 }
 
 /// The process that lends.
-struct Peer {
-    child: Option<Child>,
-    address: String,
-}
-
-impl Peer {
-    fn start(transport: &str, megabytes: u32, elsewhere: Option<&str>) -> Result<Self, String> {
-        if let Some(address) = elsewhere {
-            return Ok(Self { child: None, address: address.into() });
-        }
-        let listen = match transport {
-            "shm" => {
-                let name = format!("saki-fabric-{}.sock", std::process::id());
-                std::env::temp_dir().join(name).to_string_lossy().into_owned()
-            }
-            // A device that is emulated has no address of the loop.
-            "verbs" => format!("{}:0", std::env::var("SELF_IP").unwrap_or_else(|_| "127.0.0.1".into())),
-            _ => "127.0.0.1:0".into(),
-        };
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut child = Command::new(program)
-            .args(["fabric-peer", "--transport", transport, "--listen", &listen])
-            .args(["--megabytes", &megabytes.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("the process that lends does not start: {error}"))?;
-        let mut address = String::new();
-        let output = child.stdout.take().ok_or("the process that lends has no output")?;
-        let read = BufReader::new(output).read_line(&mut address);
-        let started = Self { child: Some(child), address: address.trim().into() };
-        match read {
-            Ok(count) if count > 0 => Ok(started),
-            _ => Err(format!("the process that lends over {transport} ended at once")),
-        }
+fn start(transport: &str, megabytes: u32, elsewhere: Option<&str>) -> Result<Process, String> {
+    if let Some(address) = elsewhere {
+        return Ok(Process::elsewhere(address));
     }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            // Its input ends, and so does it.
-            drop(child.stdin.take());
-            let _ = child.wait();
-        }
-    }
+    let listen = listen_at(transport, "fabric");
+    let megabytes = megabytes.to_string();
+    Process::start(&["fabric-peer", "--transport", transport, "--listen", &listen, "--megabytes", &megabytes])
 }

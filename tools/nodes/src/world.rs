@@ -1,7 +1,7 @@
 //! What both processes have to agree on.
 
 use saki_base::random::hash_integer;
-use saki_fabric::{ClusterKey, Port, PortOptions, Shm, Tcp, Transport, Verbs};
+use saki_fabric::{ClusterKey, FabricError, Port, PortOptions, Shm, Tcp, Transport, Verbs};
 
 /// Asks for the key of the region.
 pub const KEY: u8 = b'k';
@@ -10,18 +10,28 @@ pub const PAGE: u8 = b'p';
 /// Anything else comes back as it is.
 pub const ECHO: u8 = b'e';
 
-/// A port of a node over the transport of this name.
-pub fn open(transport: &str, node: u64, options: impl FnOnce(&mut PortOptions)) -> Result<Port, String> {
-    let transport: Box<dyn Transport> = match transport {
-        "tcp" => Box::new(Tcp::new().map_err(|error| error.to_string())?),
-        "shm" => Box::new(Shm::new().map_err(|error| error.to_string())?),
-        "verbs" => Box::new(Verbs::new(None).map_err(|error| error.to_string())?),
+/// The transport of this name.
+pub fn transport(name: &str) -> Result<Box<dyn Transport>, String> {
+    let made: Result<Box<dyn Transport>, FabricError> = match name {
+        "tcp" => Tcp::new().map(|tcp| Box::new(tcp) as _),
+        "shm" => Shm::new().map(|shm| Box::new(shm) as _),
+        "verbs" => Verbs::new(None).map(|verbs| Box::new(verbs) as _),
         other => return Err(format!("no transport {other}; there are tcp, shm and verbs")),
     };
+    made.map_err(|error| error.to_string())
+}
+
+/// What the ports of a node are opened with.
+pub fn port_options(node: u64) -> Result<PortOptions, String> {
     let key = ClusterKey::new(b"a key for benchmarks, known to all of them").map_err(|error| error.to_string())?;
-    let mut chosen = PortOptions::new(node, key);
+    Ok(PortOptions::new(node, key))
+}
+
+/// A port of a node over the transport of this name.
+pub fn open(name: &str, node: u64, options: impl FnOnce(&mut PortOptions)) -> Result<Port, String> {
+    let mut chosen = port_options(node)?;
     options(&mut chosen);
-    Ok(Port::new(transport, chosen))
+    Ok(Port::new(transport(name)?, chosen))
 }
 
 /// The bytes of the region from `offset` (a multiple of 8) on.
