@@ -265,7 +265,15 @@ impl Instance {
     /// A page that has arrived, of the last step first.
     fn next_arrived(&mut self) -> Option<(usize, u32)> {
         let floor = self.floor();
-        (floor..self.steps.len()).rev().find_map(|step| self.steps[step].arrived.pop_front().map(|visit| (step, visit)))
+        for step in (floor..self.steps.len()).rev() {
+            let arrived = &mut self.steps[step].arrived;
+            let visit = if self.newest_first { arrived.pop_back() } else { arrived.pop_front() };
+            if let Some(visit) = visit {
+                return Some((step, visit));
+            }
+        }
+        self.newest_first = false;
+        None
     }
 
     /// Gives the device something to do, the last step first.

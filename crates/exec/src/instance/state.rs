@@ -69,6 +69,9 @@ pub(crate) struct Instance {
     /// Emptied batches by step, for their memory.
     pub(super) spare: Vec<Vec<ProbeBatch>>,
     pub(super) large: LargeRows,
+    /// Pages were evicted before they were looked at: those that came last are looked at first, since the oldest would
+    /// be read again and again.
+    pub(super) newest_first: bool,
     pub(super) overlaid: Overlaid,
     pub(super) taken: Taken,
     pub(super) source_ended: bool,
@@ -111,6 +114,7 @@ impl Instance {
             batches: Vec::new(),
             vacant_batches: Vec::new(),
             large: LargeRows::default(),
+            newest_first: false,
             overlaid: Overlaid::default(),
             taken: Taken::default(),
             source_ended: false,

@@ -25,6 +25,7 @@ impl Instance {
         let on_page = self.steps[step].visits.page(visit);
         let found = reader.find(on_page.page).map_err(|error| self.execution.page_error(step, error))?;
         let Some(bytes) = found else {
+            self.newest_first = true;
             self.steps[step].wanted.push_back(visit);
             return Ok(());
         };

@@ -11,8 +11,10 @@ use crate::error::ExecError;
 use crate::plan::{BatchFilter, JoinKind, Pipeline, Source, TreeAccess};
 use crate::rows::column::{ColumnBuffer, arrow_type};
 
-/// Rows of variable-length content above this many bytes end a batch: Arrow's offsets are 32 bits.
-const CONTENT_BYTES_MAX: usize = 256 << 20;
+/// Variable-length content above this many bytes ends a batch. A batch is made before anybody can count it, and several
+/// wait between a scan and its consumer: this is what one of wide rows takes beside the memory that is accounted for.
+/// Rows of up to 2 KiB never reach it.
+const CONTENT_BYTES_MAX: usize = 16 << 20;
 
 /// A register's name, type and nullability.
 #[derive(Clone, Debug)]
@@ -110,7 +112,7 @@ impl RegisterBatch {
 
     /// Whether another row should go into another batch.
     pub(crate) fn is_full(&self, rows_max: usize) -> bool {
-        self.rows >= rows_max || self.columns.iter().any(|column| column.content_bytes() > CONTENT_BYTES_MAX)
+        self.rows >= rows_max || self.columns.iter().map(ColumnBuffer::content_bytes).sum::<usize>() > CONTENT_BYTES_MAX
     }
 
     /// Empties the batch; its memory is kept.

@@ -9,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, BooleanArray, Int64Array, RecordBatch};
 use arrow_schema::{DataType as ArrowType, Field, Schema};
-use model::{build, check, collect, model, note_text, pipeline, rows_of, scan, score_text, stage, ways};
+use model::{Model, build, check, collect, model, note_text, pipeline, rows_of, scan, score_text, stage, ways};
 use saki_base::ValueRef;
 use saki_base::value::Value;
 use saki_exec::{
@@ -229,6 +229,28 @@ fn a_limit_ends_the_run_with_just_so_many_rows() {
             let rows = rows_of(&collect(&database.executor(frames, allowance, 3), &limited, &options).unwrap());
             assert_eq!(rows.len(), limit, "{way}");
         }
+    }
+}
+
+#[test]
+fn batches_of_wide_rows_are_bounded_in_bytes() {
+    // Forty rows of 1.1 MB fit a batch by their number; by their bytes sixteen do. Their pages are more than the cache
+    // holds, and all of them are wanted at once.
+    let note = "n".repeat(1_100_000);
+    let parents = (0..40).map(|id| (id, Some(1), note.clone())).collect();
+    let database = build(&Model { parents, children: vec![(0, 0, 0, String::new())] });
+    let source = || scan(&database.parents, vec![KeyRange::default()], vec![], vec![2]);
+    let lookup = stage(&database.children, JoinKind::Anti, 0, vec![0], vec![]);
+    let mut nowhere = Vec::new();
+    database.children.key.encode(&[ValueRef::Int8(-1)], &mut nowhere).unwrap();
+    let by_key = Stage { key: vec![KeySource::Encoded(nowhere)], ..lookup };
+    for stages in [vec![], vec![by_key]] {
+        let pipeline = Arc::new(pipeline(source(), stages));
+        let options = ExecutionOptions { partitions: 1, ..ExecutionOptions::default() };
+        let batches = collect(&database.executor(4096, 256, 1), &pipeline, &options).unwrap();
+        let widest = batches.iter().map(RecordBatch::get_array_memory_size).max().unwrap();
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 40);
+        assert!(widest < 40 << 20, "a batch of {widest} bytes");
     }
 }
 
