@@ -14,11 +14,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 TARGET = ROOT / "target/clients"
 # The PostgreSQL driver for Java, as Maven Central has it.
 JDBC = "org/postgresql/postgresql/42.7.14/postgresql-42.7.14.jar"
+# Prisma and TypeORM need a newer Node than Debian 12 and Ubuntu 24.04 have.
+NODE_OF_PRISMA = 20
 MAVEN = os.environ.get("MAVEN_REPOSITORY", "https://repo1.maven.org/maven2")
 
 
 def python() -> pathlib.Path:
-    """An interpreter with psycopg and SQLAlchemy."""
+    """An interpreter with asyncpg, psycopg and SQLAlchemy."""
     environment = TARGET / "python"
 
     def make():
@@ -45,18 +47,38 @@ def java() -> str:
 
 
 def node() -> pathlib.Path:
-    """A directory with the program and its packages."""
+    """A directory with the programs and their packages."""
     environment = TARGET / "node"
-    sources = sorted((HERE / "node").glob("*.js*"))
+    sources = sorted(path for path in (HERE / "node").iterdir() if path.is_file())
 
     def make():
         environment.mkdir()
         for source in sources:
             shutil.copy(source, environment)
         command(["npm", "ci", "--silent", "--ignore-scripts"], cwd=environment)
+        if node_major() < NODE_OF_PRISMA:
+            return
+        # Prisma's client is generated. The engine that migrates is a download of its own, and is not asked for here.
+        without = {"PRISMA_SCHEMA_ENGINE_BINARY": "/bin/true", "CHECKPOINT_DISABLE": "1"}
+        command(["npx", "--no", "prisma", "generate"], cwd=environment, env=dict(os.environ) | without)
 
     once(environment, sources, make)
     return environment
+
+
+def node_major() -> int:
+    """The first number of Node's version."""
+    try:
+        told = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Failed(f"node: {error}; tools/setup installs what the clients need") from error
+    return int(told.lstrip("v").split(".")[0])
+
+
+def ruby() -> pathlib.Path:
+    """The directory of the programs, once Debian's ActiveRecord is there."""
+    command(["ruby", "-e", "require 'active_record'; require 'pg'"])
+    return HERE / "ruby"
 
 
 def go() -> pathlib.Path:

@@ -44,6 +44,7 @@ pub fn table(name: &str, columns: Vec<Column>, primary_key: Vec<usize>) -> Table
         layout_version: 0,
         primary_key,
         primary_key_constraint: None,
+        primary_key_comment: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         resident: false,
@@ -71,6 +72,7 @@ pub fn index(name: &str, columns: &[(usize, bool)], unique: bool, include: &[usi
         unique,
         include: include.to_vec(),
         constraint: false,
+        constraint_comment: None,
         comment: None,
         root: TreeRoot::empty(TreeId(2)),
     }

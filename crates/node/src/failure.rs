@@ -34,6 +34,8 @@ pub struct Failure {
     pub detail: Option<Box<str>>,
     pub hint: Option<String>,
     pub objects: Option<Box<Objects>>,
+    /// The function of PostgreSQL's source that says the same, where drivers ask for it.
+    pub routine: Option<&'static str>,
     /// Character of the statement's text, from 1.
     pub position: Option<usize>,
 }
@@ -43,7 +45,16 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 impl Failure {
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { severity: Severity::Error, code, message, detail: None, hint: None, objects: None, position: None }
+        Self {
+            severity: Severity::Error,
+            code,
+            message,
+            detail: None,
+            hint: None,
+            objects: None,
+            routine: None,
+            position: None,
+        }
     }
 
     /// A statement that has panicked; what with, the log says.

@@ -33,7 +33,8 @@ pub mod view;
 
 pub use dialect::Operators;
 pub use pg_catalog::{
-    PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemCatalog, SystemSchema, SystemView, SystemViews,
+    Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemCatalog, SystemSchema, SystemView,
+    SystemViews,
 };
 pub use saki_statement as statement;
 pub use saki_statement::types;

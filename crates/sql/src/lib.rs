@@ -52,7 +52,7 @@ pub use saki_context::transaction::TransactionStatus;
 pub use saki_parameters::{Effective, Parameters, ROLE, SESSION, SessionRoles, State, TimeStyle, duration};
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
 pub use saki_postgres::statement::without_passwords;
-pub use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
+pub use saki_postgres::{Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use saki_store::{
     CACHE_BYTES_DEFAULT, ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions,
     CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange,

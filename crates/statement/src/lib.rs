@@ -38,10 +38,12 @@ use saki_base::stack::with_room;
 use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualified};
 
 use self::syntax::Syntax;
+pub use self::text::overriding::Overriding;
 pub use self::text::weight::weight;
-use self::text::{chains, depth, identity, isnull};
+use self::text::{chains, deferrable, depth, identity, isnull, overriding};
 pub use self::utility::{
-    AccessStatement, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec, without_passwords,
+    AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec, is_move,
+    without_passwords,
 };
 pub use expression::{call, column_name, columns_named, quoted, take};
 
@@ -154,6 +156,12 @@ fn retold(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     if has(b"isnull") {
         tokens = isnull::written_out(tokens);
+    }
+    if has(b"overriding") {
+        tokens = overriding::as_partition(tokens);
+    }
+    if has(b"deferrable") {
+        tokens = deferrable::left_out(tokens);
     }
     if has(b"identity") { identity::in_order(tokens) } else { tokens }
 }

@@ -261,6 +261,7 @@ pub fn table(catalog: &mut Catalog, shape: Shape) -> Table {
         unique: shape.unique,
         include: Vec::new(),
         constraint: false,
+        constraint_comment: None,
         comment: None,
         root: TreeRoot::empty(catalog.new_tree_id()),
     };
@@ -274,6 +275,7 @@ pub fn table(catalog: &mut Catalog, shape: Shape) -> Table {
         layout_version: 0,
         primary_key: if shape.keyed { vec![0] } else { Vec::new() },
         primary_key_constraint: None,
+        primary_key_comment: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         resident: shape.resident,

@@ -9,6 +9,7 @@ const pg = require('pg');
 const Cursor = require('pg-cursor');
 const QueryStream = require('pg-query-stream');
 const copy = require('pg-copy-streams');
+const run = require('./tap');
 
 const ENDLESS = 'SELECT count(*) FROM generate_series(1, 3000000) AS a(i), generate_series(1, 3000000) AS b(j) WHERE i + j < 0';
 const checks = {};
@@ -250,18 +251,4 @@ checks.concurrency = async () => {
   }
 };
 
-async function main(names) {
-  console.log(`1..${names.length}`);
-  for (const name of names) {
-    const started = performance.now();
-    try {
-      await checks[name]();
-      console.log(`ok - ${name} # ${((performance.now() - started) / 1000).toFixed(2)} s`);
-    } catch (error) {
-      process.exitCode = 1;
-      console.log(`not ok - ${name}\n${String(error.stack).slice(0, 1500).replace(/^/gm, '# ')}`);
-    }
-  }
-}
-
-main(process.argv.length > 2 ? process.argv.slice(2) : Object.keys(checks));
+run(checks);

@@ -32,6 +32,8 @@ pub struct Check {
     pub name: String,
     /// SQL text of the condition.
     pub expression: String,
+    #[serde(default)]
+    pub comment: Option<String>,
 }
 
 /// A FOREIGN KEY of the table that has it; MATCH SIMPLE: a NULL among the columns satisfies it.
@@ -46,6 +48,8 @@ pub struct ForeignKey {
     pub referenced: Vec<u32>,
     pub on_delete: ReferentialAction,
     pub on_update: ReferentialAction,
+    #[serde(default)]
+    pub comment: Option<String>,
 }
 
 /// What becomes of referencing rows when the row they refer to goes or changes its key.

@@ -212,7 +212,8 @@ mod tests {
         child.details[0].identity = Some(Identity::Always);
         child.details[1].default = Some("7".to_owned());
         child.details[1].comment = Some("of b".to_owned());
-        child.checks.push(Check { name: "positive".to_owned(), expression: "a > 0".to_owned() });
+        let (name, expression) = ("positive".to_owned(), "a > 0".to_owned());
+        child.checks.push(Check { name, expression, comment: Some("why".to_owned()) });
         child.foreign_keys.push(ForeignKey {
             name: "child_b_fkey".to_owned(),
             columns: vec![1],
@@ -220,6 +221,7 @@ mod tests {
             referenced: vec![0],
             on_delete: ReferentialAction::Cascade,
             on_update: ReferentialAction::SetNull,
+            comment: Some("of the parent".to_owned()),
         });
         child.indexes.push(Index { constraint: true, ..index("child_b_key", &[(1, true)], true, &[0]) });
         (child.resident, child.next_row_id, child.merged_through, child.layout_version) = (true, 9, 77, 3);

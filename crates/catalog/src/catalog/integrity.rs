@@ -100,6 +100,7 @@ mod tests {
             referenced: referenced.to_vec(),
             on_delete: ReferentialAction::NoAction,
             on_update: ReferentialAction::NoAction,
+            comment: None,
         }
     }
 

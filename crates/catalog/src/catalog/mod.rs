@@ -67,6 +67,9 @@ pub struct Table {
     /// `None`: the table's name with `_pkey`.
     #[serde(default)]
     pub primary_key_constraint: Option<String>,
+    /// Of the primary key's constraint.
+    #[serde(default)]
+    pub primary_key_comment: Option<String>,
     #[serde(default)]
     pub checks: Vec<Check>,
     #[serde(default)]
@@ -115,6 +118,9 @@ pub struct Index {
     /// Whether it is a UNIQUE constraint: it goes by DROP CONSTRAINT.
     #[serde(default)]
     pub constraint: bool,
+    /// Of that constraint; the index has one of its own.
+    #[serde(default)]
+    pub constraint_comment: Option<String>,
     #[serde(default)]
     pub comment: Option<String>,
     pub root: TreeRoot,

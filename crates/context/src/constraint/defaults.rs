@@ -7,17 +7,23 @@ use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Value, Values};
 
 use saki_catalog::{Catalog, Identity, Result, SqlError, Table};
-use saki_postgres::statement::{has_subquery, name_of, parse_expression, parse_query};
+use saki_postgres::statement::{Overriding, has_subquery, name_of, parse_expression, parse_query};
 
 /// A table's defaults and identities, for its INSERTs.
 pub struct Defaults<'t> {
     catalog: &'t Catalog,
     table: &'t Table,
+    overriding: Option<Overriding>,
 }
 
 impl<'t> Defaults<'t> {
     pub fn new(catalog: &'t Catalog, table: &'t Table) -> Self {
-        Self { catalog, table }
+        Self { catalog, table, overriding: None }
+    }
+
+    /// What an INSERT says of the values that it gives for identity columns.
+    pub fn overriding(self, overriding: Option<Overriding>) -> Self {
+        Self { overriding, ..self }
     }
 
     /// The source of an INSERT, and the table columns of its columns. `given` are those that the statement gives values
@@ -46,16 +52,19 @@ impl<'t> Defaults<'t> {
             }
             return Ok((query, columns));
         }
-        if let Some(position) = given.iter().find(|position| self.table.refuses_values(**position)) {
+        if let Some(position) = given.iter().find(|position| self.refuses_values(**position)) {
             return Err(self.refused(*position));
         }
-        if added.is_empty() {
+        if added.is_empty() && !given.iter().any(|position| self.passes_over(*position)) {
             return Ok((query, columns));
         }
         // Columns of the query get names of their own: it may have several of one name.
         let names: Vec<String> = (0..given.len()).map(|number| format!("given {number}")).collect();
         let quoted = |name: &String| format!("\"{name}\"");
-        let mut list: Vec<String> = names.iter().map(quoted).collect();
+        let mut list = Vec::with_capacity(columns.len());
+        for (name, position) in names.iter().zip(given) {
+            list.push(if self.passes_over(*position) { self.value(*position)?.to_string() } else { quoted(name) });
+        }
         list.extend(added.iter().map(ToString::to_string));
         let names = names.iter().map(quoted).collect::<Vec<_>>().join(", ");
         let completed = format!("SELECT {} FROM ({query}) AS \"source\" ({names})", list.join(", "));
@@ -88,13 +97,23 @@ impl<'t> Defaults<'t> {
     fn complete_row(&self, row: &mut [Expr], given: &[usize]) -> Result<()> {
         for (expression, position) in row.iter_mut().zip(given) {
             let is_default = matches!(expression, Expr::Identifier(ident) if is_default(ident));
-            if is_default {
+            if is_default || self.passes_over(*position) {
                 *expression = self.value(*position)?;
-            } else if self.table.refuses_values(*position) {
+            } else if self.refuses_values(*position) {
                 return Err(self.refused(*position));
             }
         }
         Ok(())
+    }
+
+    /// Whether a value for a column is an error.
+    fn refuses_values(&self, position: usize) -> bool {
+        self.overriding != Some(Overriding::System) && self.table.refuses_values(position)
+    }
+
+    /// Whether a value for a column is given in vain.
+    fn passes_over(&self, position: usize) -> bool {
+        self.overriding == Some(Overriding::User) && self.table.details[position].identity.is_some()
     }
 
     fn refused(&self, position: usize) -> SqlError {
@@ -102,7 +121,7 @@ impl<'t> Defaults<'t> {
         SqlError::invalid(format!("cannot insert a non-DEFAULT value into column {name:?}"))
             .code("428C9")
             .detail(format!("Column {name:?} is an identity column defined as GENERATED ALWAYS."))
-            .hint("say DEFAULT, or leave the column out")
+            .hint("say DEFAULT, leave the column out, or override it by OVERRIDING SYSTEM VALUE")
     }
 
     /// Refuses a value for a GENERATED ALWAYS column in UPDATE … SET.

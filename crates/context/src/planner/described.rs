@@ -26,6 +26,8 @@ enum Origin {
     },
     /// A column of a system relation, of type `"char"`.
     Letter,
+    /// What PostgreSQL calls its type, which Arrow's does not tell: `oid`, `name`, or a list of either.
+    Named(&'static str),
 }
 
 impl Origin {
@@ -41,6 +43,7 @@ impl Origin {
     fn metadata(&self) -> HashMap<String, String> {
         let known = match self {
             Self::Letter => vec![(PG_TYPE, "char".to_owned())],
+            Self::Named(name) => vec![(PG_TYPE, (*name).to_owned())],
             Self::Table { data_type, place: (table, column) } => {
                 let (name, modifier) = type_of(*data_type);
                 let mut known = vec![(PG_TABLE, table.to_string()), (PG_COLUMN, column.to_string())];
@@ -91,14 +94,20 @@ fn origin(plan: &LogicalPlan, column: &Column) -> Option<Origin> {
             }
         }
         LogicalPlan::Projection(projection) => {
-            let mut expr = projection.expr.get(position(&projection.schema, column)?)?;
-            while let Expr::Alias(alias) = expr {
-                expr = &alias.expr;
-            }
-            match expr {
+            match unaliased(projection.expr.get(position(&projection.schema, column)?)?) {
                 Expr::Column(column) => origin(&projection.input, column),
-                _ => None,
+                expr => named(expr, &projection.input).map(Origin::Named),
             }
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let at = position(&aggregate.schema, column)?;
+            let expr = aggregate.aggr_expr.get(at.checked_sub(aggregate.group_expr_len().ok()?)?)?;
+            named(expr, &aggregate.input).map(Origin::Named)
+        }
+        // The columns of the first part are the result's.
+        LogicalPlan::RecursiveQuery(query) => {
+            let at = position(plan.schema(), column)?;
+            origin(&query.static_term, query.static_term.schema().columns().get(at)?)
         }
         LogicalPlan::SubqueryAlias(alias) => {
             let below = alias.input.schema().columns();
@@ -111,6 +120,46 @@ fn origin(plan: &LogicalPlan, column: &Column) -> Option<Origin> {
         | LogicalPlan::Join(_)
         | LogicalPlan::Window(_) => {
             plan.inputs().into_iter().find(|input| input.schema().has_column(column)).and_then(|i| origin(i, column))
+        }
+        _ => None,
+    }
+}
+
+fn unaliased(mut expr: &Expr) -> &Expr {
+    while let Expr::Alias(alias) = expr {
+        expr = &alias.expr;
+    }
+    expr
+}
+
+/// The name of an expression's type, over a plan's rows.
+fn named(expr: &Expr, input: &LogicalPlan) -> Option<&'static str> {
+    match unaliased(expr) {
+        Expr::Column(column) => {
+            let (_, field) = input.schema().qualified_field_from_column(column).ok()?;
+            match field.metadata().get(PG_TYPE).map(String::as_str) {
+                Some("oid") => Some("oid"),
+                Some("name") => Some("name"),
+                _ => match origin(input, column)? {
+                    Origin::Named(name) => Some(name),
+                    _ => None,
+                },
+            }
+        }
+        Expr::Case(case) => {
+            let branches = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            branches.into_iter().find_map(|branch| named(branch, input))
+        }
+        Expr::ScalarSubquery(query) => {
+            let column = query.subquery.schema().columns().into_iter().next()?;
+            named(&Expr::Column(column), &query.subquery)
+        }
+        Expr::AggregateFunction(function) if function.func.name() == "array_agg" => {
+            match named(function.params.args.first()?, input)? {
+                "oid" => Some("_oid"),
+                "name" => Some("_name"),
+                _ => None,
+            }
         }
         _ => None,
     }

@@ -7,6 +7,7 @@ mod bounded;
 mod described;
 mod names;
 mod sequence;
+mod sleep;
 mod state;
 
 use std::sync::{Arc, Weak};
@@ -92,6 +93,7 @@ impl Planner {
         let catalog = SakiCatalog { public: Arc::clone(&names), system: Arc::clone(system) };
         context.register_catalog("saki", Arc::new(catalog));
         sequence::register(&context, sequences);
+        sleep::register(&context);
         names.plan_views_by(context.state_weak_ref());
         let (plans, memory) = (Arc::clone(&db.plans), Arc::clone(&db.memory));
         let (planning, demands, context_of) = Default::default();

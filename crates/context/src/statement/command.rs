@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::parsed::Parsed;
 use saki_catalog::{Result, SqlError};
-use saki_postgres::statement::{name_of, object_name, setting_text};
+use saki_postgres::statement::{is_move, name_of, object_name, setting_text};
 use saki_postgres::types::storage_type;
 use saki_store::CsvOptions;
 
@@ -51,6 +51,13 @@ pub enum Command {
         name: String,
         count: Option<u64>,
     },
+    /// MOVE: passes over the next `count` rows of a cursor; `None`: all that are left.
+    Move {
+        name: String,
+        count: Option<u64>,
+    },
+    /// UNLISTEN: nobody listens to anything, since LISTEN is refused.
+    Unlisten,
     /// Of a cursor; `None`: all.
     Close(Option<String>),
     /// `None`: all.
@@ -127,6 +134,7 @@ impl Parsed {
             Sql::Fetch { name, direction, into: None, .. } => {
                 Command::Fetch { name: name_of(name), count: fetched(direction)? }
             }
+            Sql::Fetch { name, direction, .. } => Command::Move { name: name_of(name), count: fetched(direction)? },
             Sql::Close { cursor } => Command::Close(match cursor {
                 ast::CloseCursor::All => None,
                 ast::CloseCursor::Specific { name } => Some(name_of(name)),
@@ -153,7 +161,7 @@ impl Parsed {
                 }
             }
             Sql::LISTEN { .. } => return Err(SqlError::unsupported("LISTEN is not supported")),
-            Sql::UNLISTEN { .. } => return Err(SqlError::unsupported("UNLISTEN is not supported")),
+            Sql::UNLISTEN { .. } => Command::Unlisten,
             Sql::NOTIFY { .. } => return Err(SqlError::unsupported("NOTIFY is not supported")),
             _ => Command::Run,
         })
@@ -181,6 +189,7 @@ impl Parsed {
             Sql::Commit { .. } => "COMMIT",
             Sql::Rollback { .. } => "ROLLBACK",
             Sql::Set(_) => "SET",
+            Sql::Fetch { into: Some(into), .. } if is_move(into) => "MOVE",
             Sql::Fetch { .. } => "FETCH",
             _ => "OTHER",
         }

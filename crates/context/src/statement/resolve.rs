@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use saki_catalog::{Catalog, PUBLIC, Result, SqlError, qualified, undefined};
 use saki_postgres::pg_catalog::is_system_relation;
-use saki_postgres::statement::{name_of, position_of};
+use saki_postgres::statement::{CONSTRAINT, name_of, position_of};
 
 /// Where names are looked for.
 pub struct Scope<'c> {
@@ -226,6 +226,7 @@ impl Names<'_, '_> {
             Sql::ExplainTable { table_name, .. } => self.existing(table_name),
             Sql::Comment { object_type, object_name, .. } => match object_type {
                 CommentObject::Column => self.column(object_name),
+                kind if *kind == CONSTRAINT => self.column(object_name),
                 CommentObject::Schema | CommentObject::Database => Ok(()),
                 _ => {
                     self.maybe(object_name);

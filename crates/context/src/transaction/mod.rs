@@ -29,6 +29,7 @@
 //! Tables are locked until the end of the transaction (`locking`; the modes and the queue are `saki_store::locks`).
 //! In each scope the transaction has [`Begun`](open::Begun) from its first statement that reads or changes rows on.
 
+mod advisory;
 mod change;
 mod control;
 mod durable;

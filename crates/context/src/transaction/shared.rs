@@ -31,6 +31,10 @@ impl SessionTransactions {
         Self { db, state: Arc::new(Mutex::new(state)), locks, draft }
     }
 
+    pub(super) fn state(&self) -> Arc<Mutex<Transactions>> {
+        Arc::clone(&self.state)
+    }
+
     /// The newest generation, with what the open transaction has changed of the catalog.
     ///
     /// # Errors

@@ -74,6 +74,11 @@ impl Transactions {
         }
     }
 
+    /// Whether there is a transaction, be it of one statement.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Whether what a statement changes can still be undone after it.
     pub fn outlives_statement(&self) -> bool {
         self.open.as_ref().is_some_and(Open::outlives_statement)

@@ -1,4 +1,5 @@
-//! Cursors: DECLARE, FETCH and CLOSE. A cursor is a portal that has begun to run.
+//! Cursors: DECLARE, FETCH, MOVE and CLOSE. A cursor is a portal; one that the client has bound by a message of the
+//! protocol begins to run with the first FETCH or MOVE.
 
 use std::sync::Arc;
 
@@ -42,27 +43,51 @@ impl Connection {
     /// # Errors
     /// 34000 for one that is not there; the query's.
     pub async fn fetch(&mut self, name: &str, count: Option<u64>, given: &[Format], describe: bool) -> Result<Outcome> {
-        let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
-        let statement = Arc::clone(&portal.statement);
-        let state = std::mem::replace(&mut portal.state, PortalState::Finished);
+        let statement = Arc::clone(&self.portals.get(name).ok_or_else(|| no_cursor(name))?.statement);
         let columns = statement.prepared.schema.as_ref().map_or(0, |schema| schema.fields().len());
         let formats = formats::of_columns(given, columns)?;
         if let Some(schema) = statement.prepared.schema.as_ref().filter(|_| describe) {
             work::describe(schema, &formats, &mut self.writer.buffer);
         }
-        let mut fetched = 0;
-        if let PortalState::Suspended(mut cursor) = state {
-            cursor.write_as(formats)?;
-            let (work, shape) = (Work::Rest(cursor), Shape::Rows { describe: false });
-            let outcome = self.execute(work, shape, count.unwrap_or(0), &statement.sql, false).await?;
-            if let Outcome::Rows { rows, rest } = outcome {
-                fetched = rows;
+        let rows = self.advance(name, count, formats, Shape::Rows { describe: false }).await?;
+        Ok(Outcome::Done { tag: "FETCH".into(), rows })
+    }
+
+    /// Passes over the next rows of a cursor.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub async fn move_by(&mut self, name: &str, count: Option<u64>) -> Result<Outcome> {
+        let rows = self.advance(name, count, Vec::new(), Shape::Nowhere).await?;
+        Ok(Outcome::Done { tag: "MOVE".into(), rows })
+    }
+
+    /// Runs a cursor on for `count` rows; how many there were.
+    async fn advance(&mut self, name: &str, count: Option<u64>, formats: Vec<Format>, shape: Shape) -> Result<u64> {
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        let statement = Arc::clone(&portal.statement);
+        let work = match std::mem::replace(&mut portal.state, PortalState::Finished) {
+            PortalState::Finished => return Ok(0),
+            PortalState::New => {
+                let (values, prepared) = (std::mem::take(&mut portal.values), Arc::clone(&statement.prepared));
+                Work::Prepared { prepared, values, formats }
+            }
+            PortalState::Suspended(mut cursor) => {
+                if !matches!(shape, Shape::Nowhere) {
+                    cursor.write_as(formats)?;
+                }
+                Work::Rest(cursor)
+            }
+        };
+        match self.execute(work, shape, count.unwrap_or(0), &statement.sql, false).await? {
+            Outcome::Rows { rows, rest } => {
                 if let (Some(cursor), Some(portal)) = (rest, self.portals.get_mut(name)) {
                     portal.state = PortalState::Suspended(cursor);
                 }
+                Ok(rows)
             }
+            Outcome::Done { rows, .. } => Ok(rows),
         }
-        Ok(Outcome::Done { tag: "FETCH".into(), rows: fetched })
     }
 
     /// Closes a cursor, or all of them.

@@ -148,6 +148,7 @@ pub async fn until_stopped<T>(
     tokio::select! {
         biased;
         made = work => made.map_err(|_| Failure::internal()),
+        () = place.interrupt.ended() => Err(stopped()),
         () = requested => Err(Failure::new("57014", "canceling statement due to user request")),
         () = tokio::time::sleep(timeout), if !timeout.is_zero() => {
             Err(Failure::new("57014", "canceling statement due to statement timeout"))

@@ -136,13 +136,16 @@ impl Connection {
         let state = std::mem::replace(&mut portal.state, PortalState::Finished);
         let (values, formats) = match state {
             PortalState::New => (std::mem::take(&mut portal.values), portal.formats.clone()),
-            _ => (Vec::new(), Vec::new()),
+            _ => (Vec::new(), portal.formats.clone()),
         };
         let began = Instant::now();
         self.place.activity.begin(&statement.sql);
         let result = match state {
             PortalState::New => self.execute_new(&statement, values, formats, limit).await,
-            PortalState::Suspended(cursor) => {
+            PortalState::Suspended(mut cursor) => {
+                // A FETCH may have asked for other formats.
+                let columns = statement.prepared.schema.as_ref().map_or(0, |schema| schema.fields().len());
+                cursor.write_as(formats::of_columns(&formats, columns)?)?;
                 let shape = Shape::Rows { describe: false };
                 self.execute(Work::Rest(cursor), shape, limit.into(), &statement.sql, false).await
             }

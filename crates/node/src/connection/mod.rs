@@ -143,6 +143,7 @@ impl Connection {
             biased;
             more = self.reader.more() => more,
             _ = self.stage.wait_for(|stage| *stage > Stage::Serving) => Err(stopped()),
+            () = self.place.interrupt.ended() => Err(stopped()),
             () = tokio::time::sleep(limit), if !limit.is_zero() => {
                 Err(Failure::fatal(code, format!("terminating connection due to {what} timeout")))
             }

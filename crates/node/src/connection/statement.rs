@@ -7,7 +7,7 @@ use saki_sql::{Prepared, ScalarValue, SqlError};
 
 use super::work::Cursor;
 use crate::failure::Result;
-use crate::types::{Format, wire_type};
+use crate::types::{Format, named_oid, wire_type};
 
 /// A prepared statement.
 pub struct Statement {
@@ -32,7 +32,7 @@ impl Statement {
         let held = memory.reserve(Self::BYTES + sql.len() * Self::COPIES).map_err(SqlError::from)?;
         let oid = |(index, found): (usize, &arrow_schema::DataType)| match stated.get(index) {
             Some(oid) if crate::types::arrow_type(*oid).is_some() => *oid,
-            _ => wire_type(found).oid,
+            _ => prepared.names_of_types.get(&index).map_or_else(|| wire_type(found).oid, |name| named_oid(name)),
         };
         let oids = prepared.parameters.iter().enumerate().map(oid).collect();
         let verb = prepared.statement.as_ref().map_or("", saki_sql::Parsed::verb);

@@ -50,7 +50,9 @@ impl Connection {
             }
             Command::Declare { name, query, hold } => self.declare(name, query, hold, sql).await,
             Command::Fetch { name, count } => self.fetch(&name, count, formats, describe).await,
+            Command::Move { name, count } => self.move_by(&name, count).await,
             Command::Close(name) => self.close(name.as_deref()),
+            Command::Unlisten => Ok(done("UNLISTEN")),
             Command::Discard(all) => self.discard(all),
             Command::CopyIn { table, columns, format } => self.copy_in(&table, columns, format, sql).await,
             Command::CopyOut { query, format } => {
@@ -138,6 +140,7 @@ impl Connection {
         }
         self.statements.clear();
         self.portals.clear();
+        self.session.release_advisory_locks();
         let parameters = self.session.parameters();
         parameters.set(saki_sql::SESSION, None, false)?;
         parameters.set(saki_sql::ROLE, None, false)?;

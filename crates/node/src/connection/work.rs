@@ -39,6 +39,8 @@ pub enum Shape {
     Rows { describe: bool },
     /// As COPY writes them.
     Copy(RowWriter),
+    /// They are passed over.
+    Nowhere,
 }
 
 /// What came of it.
@@ -165,12 +167,12 @@ pub async fn run(
         StatementResult::Rows { schema, stream } => {
             let formats = match shape {
                 Shape::Copy(writer) => vec![writer.values()],
-                Shape::Rows { .. } => formats,
+                Shape::Rows { .. } | Shape::Nowhere => formats,
             };
             let formats = super::formats::of_columns(&formats, schema.fields().len())?;
             match shape {
                 Shape::Rows { describe: true } => describe(&schema, &formats, sink.buffer()),
-                Shape::Rows { describe: false } => {}
+                Shape::Rows { describe: false } | Shape::Nowhere => {}
                 Shape::Copy(writer) => writer.begin(&schema, sink.buffer()),
             }
             let described = described.unwrap_or(schema);
@@ -314,6 +316,7 @@ impl Page {
             match shape {
                 Shape::Rows { .. } => backend::data_row(&self.columns, self.next, out),
                 Shape::Copy(writer) => writer.row(&self.columns, self.next, out),
+                Shape::Nowhere => {}
             }
             self.next += 1;
         }
@@ -330,8 +333,11 @@ fn as_described(batch: RecordBatch, described: &SchemaRef) -> Result<RecordBatch
     if same {
         return Ok(batch);
     }
-    let changed =
-        || Failure::new("0A000", "cached plan must not change result type").hint("prepare the statement anew");
+    let changed = || Failure {
+        // Drivers that prepare anew by themselves know the error by this.
+        routine: Some("RevalidateCachedQuery"),
+        ..Failure::new("0A000", "cached plan must not change result type").hint("prepare the statement anew")
+    };
     if schema.fields().len() != described.fields().len() {
         return Err(changed());
     }

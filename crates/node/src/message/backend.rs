@@ -170,6 +170,9 @@ pub fn failure(out: &mut BytesMut, failure: &Failure) {
             objects.column.iter().for_each(|name| field(b'c', name));
             objects.constraint.iter().for_each(|name| field(b'n', name));
         }
+        if let Some(routine) = failure.routine {
+            field(b'R', routine);
+        }
         if let Some(position) = failure.position {
             field(b'P', &position.to_string());
         }

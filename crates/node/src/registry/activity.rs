@@ -81,6 +81,10 @@ impl Activity {
         self.now.lock().client.is_some()
     }
 
+    pub(super) fn user(&self) -> Option<String> {
+        self.now.lock().client.as_ref().map(|client| client.user.clone())
+    }
+
     pub(super) fn is_of(&self, user: &str) -> bool {
         self.now.lock().client.as_ref().is_some_and(|client| client.user == user)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use saki_sql::Role;
+use saki_sql::{Backends, Role};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -29,6 +29,8 @@ pub struct Interrupt {
     /// Whether a statement runs: a request that comes too late must not meet the next one.
     running: AtomicBool,
     notify: Notify,
+    /// Asks the connection to end. Kept until it is heard.
+    end: Notify,
 }
 
 impl Interrupt {
@@ -42,6 +44,11 @@ impl Interrupt {
         if self.running.load(Ordering::Acquire) {
             self.notify.notify_waiters();
         }
+    }
+
+    /// Ends when the connection shall end.
+    pub fn ended(&self) -> Notified<'_> {
+        self.end.notified()
     }
 
     /// Ends when the statement shall stop. To be taken before [`Self::running`], or a request may be missed.
@@ -149,6 +156,25 @@ impl Registry {
         if let Some(entry) = entries.by_process.get(&process)
             && entry.secret == secret
         {
+            entry.interrupt.request();
+        }
+    }
+}
+
+impl Backends for Registry {
+    fn user_of(&self, process: i64) -> Option<String> {
+        let entries = self.entries.lock();
+        entries.by_process.get(&i32::try_from(process).ok()?)?.activity.user()
+    }
+
+    fn stop(&self, process: i64, for_good: bool) {
+        let entries = self.entries.lock();
+        let Some(entry) = i32::try_from(process).ok().and_then(|process| entries.by_process.get(&process)) else {
+            return;
+        };
+        if for_good {
+            entry.interrupt.end.notify_one();
+        } else {
             entry.interrupt.request();
         }
     }

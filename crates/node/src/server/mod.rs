@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use saki_base::stack::STACK_BYTES;
-use saki_sql::{Database, Users, memory_bytes};
+use saki_sql::{Backends, Database, Users, memory_bytes};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -66,6 +66,7 @@ impl Server {
         drop(entered);
         let (stage, stages) = watch::channel(Stage::Serving);
         let registry = Arc::new(Registry::default());
+        database.system_views().serve(Arc::clone(&registry) as Arc<dyn Backends>);
         for view in registry::views(&registry) {
             database.system_views().register(view);
         }

@@ -77,6 +77,12 @@ impl Column {
         column.values = match (Known::of(field), column.values) {
             (Known::Oid, Values::Int8(array)) => Values::Oid(array),
             (Known::Bpchar(length), Values::Text(array)) => Values::Padded(array, length),
+            (Known::Oids, Values::List(list, mut elements, _)) => {
+                if let Values::Int8(oids) = elements.values {
+                    elements.values = Values::Oid(oids);
+                }
+                Values::List(list, elements, Type::OID.oid())
+            }
             (Known::Int2vector, Values::List(list, elements, oid)) => Values::Vector(list, elements, oid),
             (Known::Oidvector, Values::List(list, mut elements, _)) => {
                 if let Values::Int8(oids) = elements.values {

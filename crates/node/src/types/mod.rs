@@ -58,7 +58,9 @@ pub struct WireType {
 pub enum Known {
     Nothing,
     Oid,
+    Oids,
     Name,
+    Names,
     Char,
     Varchar,
     /// Of so many characters, blanks at the end included.
@@ -74,6 +76,8 @@ impl Known {
             // Names of objects are their numbers here.
             Some(name) if name.starts_with("reg") => Self::Oid,
             Some("name") => Self::Name,
+            Some("_name") => Self::Names,
+            Some("_oid") => Self::Oids,
             Some("char") => Self::Char,
             Some("varchar") => Self::Varchar,
             Some("bpchar") => Self::Bpchar(usize::try_from(modifier(field) - 4).unwrap_or(0)),
@@ -103,6 +107,8 @@ pub fn field_type(field: &Field) -> WireType {
     let (postgres, size) = match (Known::of(field), canonical(field.data_type())) {
         (Known::Oid, DataType::Int64) => (Type::OID, 4),
         (Known::Name, DataType::Utf8) => (Type::NAME, 64),
+        (Known::Oids, DataType::List(_)) => (Type::OID_ARRAY, -1),
+        (Known::Names, DataType::List(_)) => (Type::NAME_ARRAY, -1),
         (Known::Char, DataType::Utf8) => (Type::CHAR, 1),
         (Known::Varchar, DataType::Utf8) => (Type::VARCHAR, -1),
         (Known::Bpchar(_), DataType::Utf8) => (Type::BPCHAR, -1),
@@ -231,6 +237,18 @@ pub fn arrow_type(oid: u32) -> Option<DataType> {
         Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
         _ => return element_of(oid).map(|element| DataType::List(Field::new_list_field(element, true).into())),
     })
+}
+
+/// The oid of a type that Arrow's types do not tell.
+pub fn named_oid(name: &str) -> u32 {
+    match name {
+        "oid" => Type::OID,
+        "_oid" => Type::OID_ARRAY,
+        "name" => Type::NAME,
+        "_name" => Type::NAME_ARRAY,
+        _ => Type::TEXT,
+    }
+    .oid()
 }
 
 /// The element's type of an array type.

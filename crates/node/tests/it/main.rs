@@ -1,6 +1,7 @@
 //! The server as clients meet it: drivers, and sockets that say anything at all.
 
 mod admission;
+mod advisory;
 mod copy;
 mod departures;
 mod doors;

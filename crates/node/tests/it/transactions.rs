@@ -126,8 +126,12 @@ async fn cursors_give_rows_when_they_are_asked() {
     // In binary, and described.
     let rows = client.query("FETCH FORWARD 2 FROM c", &[]).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.get::<_, i32>(0)).collect::<Vec<_>>(), [3, 4]);
-    assert_eq!(values(&client, "FETCH NEXT FROM c").await, ["5"]);
-    assert_eq!(values(&client, "FETCH ALL FROM c").await.len(), 995);
+    assert_eq!(values(&client, "FETCH c").await, ["5"]);
+    client.batch_execute("MOVE FORWARD 2 c").await.unwrap();
+    assert_eq!(values(&client, "FETCH NEXT FROM c").await, ["8"]);
+    assert_eq!(client.execute("MOVE 2 IN c", &[]).await.unwrap(), 2, "it says how many it passed over");
+    assert_eq!(values(&client, "FETCH ALL FROM c").await.len(), 990);
+    assert_eq!(client.execute("MOVE ALL FROM c", &[]).await.unwrap(), 0);
     assert!(values(&client, "FETCH ALL FROM c").await.is_empty());
     client.batch_execute("CLOSE c").await.unwrap();
     assert_eq!(code(client.simple_query("FETCH ALL FROM c").await), "34000");

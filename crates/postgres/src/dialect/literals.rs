@@ -14,7 +14,7 @@ use crate::statement::name_of;
 use saki_catalog::SqlError;
 
 /// Functions whose results have the type of their arguments.
-const POLYMORPHIC: [&str; 12] = [
+const POLYMORPHIC: [&str; 13] = [
     "abs",
     "array_agg",
     "coalesce",
@@ -25,6 +25,7 @@ const POLYMORPHIC: [&str; 12] = [
     "min",
     "mod",
     "nullif",
+    "pg_typeof",
     "sign",
     "sum",
 ];

@@ -36,7 +36,7 @@ use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
 pub use self::condition::condition;
 use self::functions::{arithmetic, bytes, domains, to_char};
 pub use self::operators::Operators;
-use self::query::{emptiness, having, joins, order, quantified, rows, sets, twins, values, windows};
+use self::query::{emptiness, having, joins, order, quantified, rows, series, sets, twins, values, windows};
 pub use self::size::{is_large, is_long};
 use crate::column_names::Columns;
 pub use crate::column_names::{called, shown, unmarked, with_shown_names};
@@ -50,6 +50,10 @@ pub fn register(state: &mut SessionState) {
     let _ = state.register_udf(Arc::new(arithmetic::numeric_function()));
     let alias = |function: &ScalarUDF, name| function.clone().with_aliases([name]);
     let sign = alias(&datafusion::functions::math::signum(), "sign");
+    // The planner's now() is the moment at which its statement began.
+    if let Ok(now) = state.udf("now") {
+        let _ = state.register_udf(Arc::new(alias(&now, "statement_timestamp")));
+    }
     let random_uuid = alias(&datafusion::functions::string::uuid(), "gen_random_uuid");
     for (aggregate, name) in [(bool_and_udaf(), "every"), (var_samp_udaf(), "variance")] {
         let _ = state.register_udaf(Arc::new(aggregate.as_ref().clone().with_aliases([name])));
@@ -89,6 +93,7 @@ pub fn result_schema(state: &SessionState, plan: LogicalPlan) -> SchemaRef {
 
 fn rewrite(statement: &mut ast::Statement) -> Result<()> {
     pass(statement, &mut sets::Sets)?;
+    pass(statement, &mut series::Series)?;
     pass(statement, &mut joins::Joins)?;
     pass(statement, &mut order::Order::default())?;
     // Columns are called after what was written, not after what it becomes.

@@ -33,7 +33,7 @@ pub use self::schema::SystemSchema;
 pub use self::session::SessionFacts;
 pub use self::system::{SYSTEM_SCHEMAS, SystemCatalog};
 pub use self::types::type_of;
-pub use self::views::{SystemView, SystemViews};
+pub use self::views::{Backends, SystemView, SystemViews};
 
 /// Whether a name without a schema is that of a relation of `pg_catalog`.
 pub fn is_system_relation(name: &str) -> bool {

@@ -170,7 +170,9 @@ pub fn format_type(oid: i64, modifier: Option<i64>) -> String {
 
 /// The type that a text names, as in `'integer'::regtype`: PostgreSQL's own name, or SQL's.
 pub fn named(text: &str) -> Option<&'static TypeRow> {
-    let text = text.trim().strip_prefix("pg_catalog.").unwrap_or(text.trim());
+    let text = text.trim();
+    let schemas = ["pg_catalog.", "\"pg_catalog\"."];
+    let text = schemas.iter().find_map(|schema| text.strip_prefix(schema)).unwrap_or(text);
     if let Some(element) = text.strip_suffix("[]") {
         return by_oid(named(element)?.array);
     }
@@ -211,6 +213,8 @@ mod tests {
         assert_eq!(format_type(1007, None), "integer[]");
         assert_eq!(format_type(987_654_321, None), "???");
         assert_eq!(named("character varying(3)[]").unwrap().name, "_varchar");
+        assert_eq!(named("\"pg_catalog\".\"uuid\"").unwrap().name, "uuid");
+        assert_eq!(named("pg_catalog.\"int4\"[]").unwrap().name, "_int4");
         assert_eq!(format_type(1042, Some(7)), "character(3)");
     }
 

@@ -1,4 +1,4 @@
-//! COMMENT ON: words about a relation or a column.
+//! COMMENT ON: words about a relation, a column, a constraint or a schema.
 
 use datafusion::sql::sqlparser::ast::{CommentObject, ObjectName};
 
@@ -8,7 +8,7 @@ use saki_catalog::{undefined, undefined_column};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
-use saki_postgres::statement::{name_of, object_name};
+use saki_postgres::statement::{CONSTRAINT, name_of, object_name};
 
 pub async fn comment(
     cx: &StatementContext<'_>,
@@ -28,6 +28,7 @@ fn publish(db: &Stoppable<'_>, kind: CommentObject, name: &ObjectName, comment: 
         match kind {
             CommentObject::Column => comment_on_column(catalog, name, comment),
             CommentObject::Schema => comment_on_schema(catalog, name, comment),
+            CONSTRAINT => comment_on_constraint(catalog, name, comment),
             CommentObject::Table | CommentObject::View | CommentObject::Sequence | CommentObject::Index => {
                 comment_on_relation(catalog, kind, name, comment)
             }
@@ -79,6 +80,30 @@ fn comment_on_column(catalog: &mut Catalog, name: &ObjectName, comment: Option<S
     let mut table = Table::clone(catalog.table(&relation).map_err(|error| error.at(position))?);
     let found = table.column(&column).ok_or_else(|| undefined_column(&table, &column).at(position))?;
     table.details[found].comment = comment;
+    catalog.put(table);
+    Ok(())
+}
+
+fn comment_on_constraint(catalog: &mut Catalog, name: &ObjectName, comment: Option<String>) -> Result<()> {
+    let mut relation = name.clone();
+    let constraint = relation.0.pop().and_then(|part| part.as_ident().map(name_of)).unwrap_or_default();
+    let (relation, position) = object_name(&relation)?;
+    let mut table = Table::clone(catalog.table(&relation).map_err(|error| error.at(position))?);
+    let place = if let Some(check) = table.checks.iter_mut().find(|check| check.name == constraint) {
+        &mut check.comment
+    } else if let Some(key) = table.foreign_keys.iter_mut().find(|key| key.name == constraint) {
+        &mut key.comment
+    } else if let Some(index) =
+        table.indexes.iter_mut().find(|index| index.constraint && index.bare_name() == constraint)
+    {
+        &mut index.constraint_comment
+    } else if !table.primary_key.is_empty() && table.primary_key_name() == constraint {
+        &mut table.primary_key_comment
+    } else {
+        let message = format!("constraint {constraint:?} for table {:?} does not exist", table.name);
+        return Err(SqlError::invalid(message).code("42704").at(position));
+    };
+    *place = comment;
     catalog.put(table);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! INSERT INTO table [(columns)] {VALUES … | SELECT … | DEFAULT VALUES} [ON CONFLICT …] [RETURNING …].
+//! INSERT INTO table [(columns)] [OVERRIDING …] {VALUES … | SELECT … | DEFAULT VALUES} [ON CONFLICT …] [RETURNING …].
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use saki_context::constraint::{ActionRules, Defaults, RowChecks};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_plan::QueryEnv;
-use saki_postgres::statement::object_name;
+use saki_postgres::statement::{Overriding, object_name};
 
 /// Rows encoded at a time.
 const PIECE_ROWS: usize = 8192;
@@ -162,7 +162,7 @@ impl Source {
             }
             columns.push(column);
         }
-        let defaults = Defaults::new(&env.generation.catalog, table);
+        let defaults = Defaults::new(&env.generation.catalog, table).overriding(Overriding::of(insert));
         let Some(query) = &insert.source else {
             let (query, columns) = defaults.row()?;
             return Ok(Self { query, columns });
@@ -208,7 +208,7 @@ fn refuse_other_clauses(insert: &ast::Insert) -> Result<()> {
         "an alias of the new rows"
     } else if !insert.assignments.is_empty() {
         "SET"
-    } else if insert.partitioned.is_some() {
+    } else if insert.partitioned.is_some() && Overriding::of(insert).is_none() {
         "PARTITION"
     } else if insert.output.is_some() {
         "OUTPUT"

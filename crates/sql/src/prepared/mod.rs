@@ -29,7 +29,7 @@ use self::open_query::OpenQuery;
 pub use self::parameters::bind;
 use self::parameters::{bind_typed, placeholders, row_counts};
 use self::probe::{deleted_from, probe, returned, updated_from};
-use self::stated_types::stated_types;
+use self::stated_types::{stated_names, stated_types};
 use crate::fast::FastPlan;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::StatementContext;
@@ -44,6 +44,8 @@ pub struct Prepared {
     pub statement: Option<Parsed>,
     /// By number: `$1` is the first.
     pub parameters: Vec<DataType>,
+    /// Names of those types of parameters, by number from 0, that Arrow's types do not tell.
+    pub names_of_types: HashMap<usize, &'static str>,
     /// Columns of the result; `None`: it gives no rows.
     pub schema: Option<SchemaRef>,
     /// The statement compiled to operations on single rows, if it is about these.
@@ -58,7 +60,16 @@ pub struct Prepared {
 impl Prepared {
     /// Of an empty text.
     pub fn empty() -> Self {
-        Self { statement: None, parameters: Vec::new(), schema: None, fast: None, names: None, open: None }
+        let names_of_types = HashMap::new();
+        Self {
+            statement: None,
+            parameters: Vec::new(),
+            names_of_types,
+            schema: None,
+            fast: None,
+            names: None,
+            open: None,
+        }
     }
 
     /// Of a statement that needs no query planner; `None` if it takes one.
@@ -68,7 +79,8 @@ impl Prepared {
         let parameters = fast.parameters.clone();
         let schema = fast.schema();
         let statement = Some(parsed.clone());
-        Some(Self { statement, parameters, schema, fast: Some(Arc::new(fast)), names: None, open: None })
+        let (names_of_types, fast) = (HashMap::new(), Some(Arc::new(fast)));
+        Some(Self { statement, parameters, names_of_types, schema, fast, names: None, open: None })
     }
 
     /// # Errors
@@ -157,7 +169,12 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
         .collect();
     let schema = schema_of(cx, &parsed, &parameters).await?;
     let open = OpenQuery::of(&parsed, &parameters).map(Arc::new);
-    Ok(Prepared { statement: Some(parsed), parameters, schema, fast: None, names: None, open })
+    let declared = |index: &usize| declared.get(*index).is_some_and(Option::is_some);
+    let named = stated_names(&parsed);
+    let names_of_types = (0..count).filter(|index| !declared(index));
+    let names_of_types =
+        names_of_types.filter_map(|index| Some((index, *named.get(&format!("${}", index + 1))?))).collect();
+    Ok(Prepared { statement: Some(parsed), parameters, names_of_types, schema, fast: None, names: None, open })
 }
 
 async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {

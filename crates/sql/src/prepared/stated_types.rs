@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, visit_expressions};
+use datafusion::sql::sqlparser::ast::{self, ArrayElemTypeDef, Expr, TimezoneInfo, visit_expressions};
 
 use super::parameters::placeholder;
+use datafusion::logical_expr::planner::TypePlanner;
 use saki_context::statement::Parsed;
+use saki_postgres::pg_catalog::TypeNames;
 use saki_postgres::types::storage_type;
 
 /// Types by the parameter's name, `$1`. The first cast of a parameter counts, as in PostgreSQL.
@@ -18,11 +20,62 @@ pub fn stated_types(parsed: &Parsed) -> HashMap<String, DataType> {
     let _ = visit_expressions(statement.as_ref(), |expr: &Expr| {
         if let Expr::Cast { expr, data_type, .. } = expr
             && let Some(name) = placeholder(expr)
-            && let Ok(stated) = storage_type(data_type)
+            && let Some(stated) = stated(data_type)
         {
-            found.entry(name.to_owned()).or_insert_with(|| saki_exec::arrow_type(stated));
+            found.entry(name.to_owned()).or_insert(stated);
         }
         ControlFlow::<()>::Continue(())
     });
     found
+}
+
+/// A type that a value can have, be it one that no column has: lists, times and intervals.
+fn stated(data_type: &ast::DataType) -> Option<DataType> {
+    use ast::DataType as Sql;
+    Some(match data_type {
+        Sql::Array(ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::AngleBracket(element)) => {
+            DataType::List(Field::new_list_field(stated(element)?, true).into())
+        }
+        Sql::Interval { .. } => DataType::Interval(IntervalUnit::MonthDayNano),
+        Sql::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time64(TimeUnit::Microsecond),
+        // PostgreSQL's own names, behind its schema or not.
+        Sql::Custom(..) if let Ok(Some(field)) = TypeNames.plan_type_field(data_type) => field.data_type().clone(),
+        Sql::Custom(name, _) if is_word(name, "interval") => DataType::Interval(IntervalUnit::MonthDayNano),
+        Sql::Custom(name, _) if is_word(name, "time") => DataType::Time64(TimeUnit::Microsecond),
+        other => saki_exec::arrow_type(storage_type(other).ok()?),
+    })
+}
+
+/// Whether a name's last part is a word.
+fn is_word(name: &ast::ObjectName, word: &str) -> bool {
+    name.0.last().and_then(|part| part.as_ident()).is_some_and(|ident| ident.value.eq_ignore_ascii_case(word))
+}
+
+/// Names of stated types that Arrow's types do not tell, by the parameter's name: `oid` and `name`, and lists of them.
+pub fn stated_names(parsed: &Parsed) -> HashMap<String, &'static str> {
+    let mut found = HashMap::new();
+    let Parsed(Statement::Statement(statement)) = parsed else { return found };
+    let _ = visit_expressions(statement.as_ref(), |expr: &Expr| {
+        if let Expr::Cast { expr, data_type, .. } = expr
+            && let Some(name) = placeholder(expr)
+            && let Some(stated) = stated_name(data_type)
+        {
+            found.entry(name.to_owned()).or_insert(stated);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}
+
+fn stated_name(data_type: &ast::DataType) -> Option<&'static str> {
+    use ast::DataType as Sql;
+    let of = |data_type: &Sql, names: [&'static str; 2]| match data_type {
+        Sql::Custom(name, _) if is_word(name, "oid") => Some(names[0]),
+        Sql::Custom(name, _) if is_word(name, "name") => Some(names[1]),
+        _ => None,
+    };
+    match data_type {
+        Sql::Array(ArrayElemTypeDef::SquareBracket(element, _)) => of(element, ["_oid", "_name"]),
+        other => of(other, ["oid", "name"]),
+    }
 }

@@ -68,11 +68,14 @@ impl Session {
                 ask(&newest.catalog);
             }
         });
+        let planner = Planner::new(db, &system, &sequences);
+        let transactions = SessionTransactions::new(Arc::clone(db), draft, &parameters);
+        transactions.register(&planner.context);
         Self {
             db: Arc::clone(db),
             settings: RwLock::new((parameters.state(), Settings::default())),
-            planner: Planner::new(db, &system, &sequences),
-            transactions: SessionTransactions::new(Arc::clone(db), draft, &parameters),
+            planner,
+            transactions,
             parameters,
             sequences,
             system,
@@ -128,6 +131,11 @@ impl Session {
     /// as it takes.
     pub fn set_lock_timeout(&self, timeout: Duration) {
         self.parameters.state_value("lock_timeout", &timeout.as_millis().to_string());
+    }
+
+    /// Lets all advisory locks go that the session holds, as DISCARD ALL does.
+    pub fn release_advisory_locks(&self) {
+        self.transactions.release_advisory();
     }
 
     /// How far the session's last query has come.

@@ -28,7 +28,7 @@ async fn fill(session: &Session) {
         "CREATE INDEX orders_customer ON orders (o_customer)",
         "INSERT INTO customer SELECT value, (value * 7919) % 10000, 'c' FROM generate_series(1, 10000)",
         "INSERT INTO orders SELECT value, value % 10000 + 1, date '2020-01-01' FROM generate_series(1, 40000)",
-        "INSERT INTO line SELECT o.value, n.value, 1.5 FROM generate_series(1, 40000) o, generate_series(1, 3) n",
+        "INSERT INTO line SELECT o, n, 1.5 FROM generate_series(1, 40000) o, generate_series(1, 3) n",
         "CHECKPOINT",
         "ANALYZE",
     ] {

@@ -9,10 +9,14 @@
 //! | `ALTER VIEW v RENAME TO w`, `OWNER TO` | the same |
 //! | `VACUUM [(options)] [t]` | `Vacuum`, with `ANALYZE` `Analyze` |
 //! | `REINDEX kind name` | `VACUUM REINDEX name` |
+//! | `COMMENT ON CONSTRAINT c ON t IS …` | `COMMENT ON PROCEDURE t.c` ([`comment`]) |
+//! | `MOVE n FROM c` | `FETCH n FROM c INTO move` ([`cursor`]) |
 //! | `LOCK TABLE t IN mode MODE` | a call of a procedure ([`LockTable`]) |
 //! | `CREATE ROLE`, `GRANT`, `SET ROLE` and what else is about roles | the same ([`AccessStatement`]) |
 
 mod access;
+mod comment;
+mod cursor;
 mod lock_table;
 
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
@@ -26,6 +30,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 pub use self::access::{
     AccessStatement, Grant, Granted, MoreMembers, Objects, RoleOptions, RoleSpec, without_passwords,
 };
+pub use self::comment::CONSTRAINT;
+pub use self::cursor::is_move;
 pub use self::lock_table::LockTable;
 
 type Parsed<T> = Result<T, ParserError>;
@@ -57,6 +63,9 @@ pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
         ("vacuum", _) => vacuum(parser)?,
         ("reindex", _) => reindex(parser)?,
         ("lock", _) => lock_table::parse(parser)?,
+        ("comment", _) => comment::parse(parser)?,
+        ("fetch", _) => cursor::parse(parser, false)?,
+        ("move", _) => cursor::parse(parser, true)?,
         _ => return Ok(None),
     }))
 }

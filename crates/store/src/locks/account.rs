@@ -20,6 +20,8 @@ pub(super) struct Account {
 pub(super) struct Held {
     /// In the order in which they were taken; each table and mode once.
     pub taken: Vec<Taken>,
+    /// Advisory locks of the session, as often as it has taken them. The end of a transaction leaves them.
+    pub advisory: Vec<Taken>,
 }
 
 /// A lock that is held.

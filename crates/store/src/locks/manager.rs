@@ -10,6 +10,7 @@ use saki_base::TableId;
 use saki_mvcc::Holder;
 
 use super::account::{Account, Taken};
+use super::advisory::{AdvisoryKey, Keys};
 use super::grant::Grant;
 use super::mode::{LockMode, Policy};
 use super::queue::{Granted, Queue, Waiter};
@@ -31,6 +32,7 @@ struct State {
     next_owner: u64,
     owners: HashMap<u64, Arc<Account>>,
     queues: HashMap<TableId, Queue>,
+    advisory: Keys,
     waits: Waits,
 }
 
@@ -40,6 +42,8 @@ pub struct LockRow {
     /// What its owner was said to be; 0 for work inside of the database.
     pub process: i64,
     pub table: TableId,
+    /// What is locked in place of a table.
+    pub advisory: Option<AdvisoryKey>,
     pub mode: LockMode,
     pub is_granted: bool,
     /// Whether only its owner had to know of it.
@@ -53,6 +57,8 @@ pub struct LockRow {
 pub enum WaitEvent {
     /// A table.
     Relation,
+    /// An advisory lock.
+    Advisory,
     /// A row: the end of the transaction that has it.
     Transaction,
 }
@@ -103,6 +109,7 @@ impl Locks {
             rows.extend(fast.map(|Taken { table, mode, .. }| LockRow {
                 process,
                 table: *table,
+                advisory: None,
                 mode: *mode,
                 is_granted: true,
                 is_fast: true,
@@ -113,6 +120,7 @@ impl Locks {
                 let row = |mode, is_granted, since| LockRow {
                     process,
                     table: *table,
+                    advisory: state.advisory.key(*table),
                     mode,
                     is_granted,
                     is_fast: false,
@@ -134,6 +142,7 @@ impl Locks {
         let event = |(owner, awaited): (u64, &Awaited)| {
             let process = state.owners.get(&owner)?.process.load(Ordering::Relaxed);
             let event = match awaited {
+                Awaited::Table(table) if state.advisory.key(*table).is_some() => WaitEvent::Advisory,
                 Awaited::Table(_) => WaitEvent::Relation,
                 Awaited::Row(_) => WaitEvent::Transaction,
             };
@@ -174,6 +183,31 @@ impl Locks {
             self.uncount(table, mode);
         }
         asked
+    }
+
+    /// What a request for an advisory lock comes to, and the number under which it is held.
+    pub(super) fn request_advisory(
+        &self,
+        owner: u64,
+        key: AdvisoryKey,
+        mode: LockMode,
+        policy: Policy,
+        me: Option<Holder>,
+    ) -> Result<(TableId, Asked)> {
+        assert!(mode.is_strong(), "{mode} would have to be gathered from its owners");
+        let mut state = self.state.lock();
+        let number = state.advisory.number(key);
+        let asked = state.ask(owner, number, mode, policy, me);
+        drop(state);
+        if matches!(asked, Ok(Asked::Granted | Asked::Waiting(_))) {
+            self.strong(number).fetch_add(1, Ordering::SeqCst);
+        }
+        Ok((number, asked?))
+    }
+
+    /// The number of an advisory key that is in use.
+    pub(super) fn advisory_number(&self, key: AdvisoryKey) -> Option<TableId> {
+        self.state.lock().advisory.find(key)
     }
 
     /// Takes locks back that are in tables' queues.
@@ -297,6 +331,7 @@ impl State {
         }
         if self.queue(table).is_empty() {
             self.queues.remove(&table);
+            self.advisory.forget(table);
         }
         wakers
     }

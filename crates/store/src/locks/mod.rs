@@ -27,6 +27,10 @@
 //!   snapshot, whatever becomes of the table meanwhile, and what it sees is what was there when it began.
 //! - Merges and checkpoints lock nothing: what they do is no change of what a table is.
 //!
+//! # Advisory locks
+//! They are taken for a transaction, and go with its other locks, or for a session, until it lets them go or ends. A
+//! session may take one several times, and then has to let it go as often. They wait in the same graph as all others.
+//!
 //! # Waiting
 //! First come, first served: who waits is not overtaken by later requests that conflict with it. An owner waits for one
 //! thing at a time, a lock or the end of a transaction that holds a row; both are edges of one graph, which is searched
@@ -34,6 +38,7 @@
 //! line.
 
 mod account;
+mod advisory;
 mod grant;
 mod manager;
 mod mode;
@@ -47,6 +52,7 @@ mod tests;
 
 use saki_base::TableId;
 
+pub use self::advisory::AdvisoryKey;
 pub use self::manager::{LockRow, Locks, WaitEvent};
 pub use self::mode::{LockMode, Policy};
 pub use self::owner::{LockMark, LockOwner, LockWait, Requested, RowWait};

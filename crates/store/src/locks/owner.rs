@@ -12,6 +12,7 @@ use saki_base::TableId;
 use saki_mvcc::Holder;
 
 use super::account::{Account, Taken};
+use super::advisory::AdvisoryKey;
 use super::grant::Grant;
 use super::manager::{Asked, Locks};
 use super::mode::{LockMode, Policy};
@@ -87,9 +88,60 @@ impl LockOwner {
             }
             Asked::Refused => Requested::Refused,
             Asked::Waiting(grant) => {
-                Requested::Waiting(LockWait { owner: Arc::clone(self), table, mode, grant, is_over: false })
+                let owner = Arc::clone(self);
+                Requested::Waiting(LockWait { owner, table, mode, grant, outlasts: false, is_over: false })
             }
         })
+    }
+
+    /// Takes an advisory lock, or says who to wait with: for the session if `outlasts`, until
+    /// [`Self::release_advisory`], else with the transaction's other locks. `shared` is for any number of owners.
+    ///
+    /// # Errors
+    /// 40P01 if those that would be waited for wait for this owner.
+    pub fn lock_advisory(
+        self: &Arc<Self>,
+        key: AdvisoryKey,
+        shared: bool,
+        outlasts: bool,
+        policy: Policy,
+        me: Option<Holder>,
+    ) -> Result<Requested> {
+        let mode = advisory_mode(shared);
+        let (table, asked) = self.locks.request_advisory(self.number, key, mode, policy, me)?;
+        Ok(match asked {
+            Asked::Granted => {
+                self.keep(Taken { table, mode, is_shared: true }, outlasts);
+                Requested::Granted
+            }
+            Asked::Refused => Requested::Refused,
+            Asked::Waiting(grant) => {
+                Requested::Waiting(LockWait { owner: Arc::clone(self), table, mode, grant, outlasts, is_over: false })
+            }
+        })
+    }
+
+    /// Lets an advisory lock of the session go, once; whether it had it.
+    pub fn release_advisory(&self, key: AdvisoryKey, shared: bool) -> bool {
+        let Some(number) = self.locks.advisory_number(key) else { return false };
+        let mut held = self.account.held.lock();
+        let mode = advisory_mode(shared);
+        let found = held.advisory.iter().rposition(|taken| taken.table == number && taken.mode == mode);
+        let released = found.map(|found| held.advisory.remove(found));
+        drop(held);
+        released.map(|taken| self.locks.release(self.number, &[taken])).is_some()
+    }
+
+    /// Lets all advisory locks of the session go.
+    pub fn release_all_advisory(&self) {
+        let released = std::mem::take(&mut self.account.held.lock().advisory);
+        self.locks.release(self.number, &released);
+    }
+
+    /// Enters a lock that the owner has been given.
+    fn keep(&self, taken: Taken, outlasts: bool) {
+        let mut held = self.account.held.lock();
+        if outlasts { held.advisory.push(taken) } else { held.taken.push(taken) }
     }
 
     /// Says that the owner waits until the transaction `holder` has ended, for as long as what this returns lives. `me`
@@ -140,8 +192,14 @@ impl LockOwner {
 impl Drop for LockOwner {
     fn drop(&mut self) {
         self.release_all();
+        self.release_all_advisory();
         self.locks.forget(self.number);
     }
+}
+
+/// PostgreSQL takes these modes.
+fn advisory_mode(shared: bool) -> LockMode {
+    if shared { LockMode::Share } else { LockMode::Exclusive }
 }
 
 /// What came of asking for a lock.
@@ -161,6 +219,8 @@ pub struct LockWait {
     table: TableId,
     mode: LockMode,
     grant: Arc<Grant>,
+    /// It is the session's, not the transaction's.
+    outlasts: bool,
     /// The owner has the lock, or has given it up.
     is_over: bool,
 }
@@ -179,7 +239,7 @@ impl Future for LockWait {
         if !self.is_over {
             self.is_over = true;
             let taken = Taken { table: self.table, mode: self.mode, is_shared: true };
-            self.owner.account.held.lock().taken.push(taken);
+            self.owner.keep(taken, self.outlasts);
         }
         Poll::Ready(())
     }

@@ -55,6 +55,7 @@ fn typed(writer: &mut Writer<'_>) -> Table {
         layout_version: 0,
         primary_key: vec![0],
         primary_key_constraint: None,
+        primary_key_comment: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         resident: false,

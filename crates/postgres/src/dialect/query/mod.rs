@@ -7,6 +7,7 @@ pub mod joins;
 pub mod order;
 pub mod quantified;
 pub mod rows;
+pub mod series;
 pub mod sets;
 pub mod twins;
 pub mod values;

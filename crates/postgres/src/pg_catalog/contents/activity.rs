@@ -74,6 +74,7 @@ fn server_session(
 
 fn event_name(event: WaitEvent) -> &'static str {
     match event {
+        WaitEvent::Advisory => "advisory",
         WaitEvent::Relation => "relation",
         WaitEvent::Transaction => "transactionid",
     }

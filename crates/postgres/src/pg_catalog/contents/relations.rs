@@ -228,6 +228,11 @@ fn descriptions(objects: &Objects, rows: &mut Rows) {
             }
         }
     }
+    for constraint in &objects.constraints {
+        if let Some(comment) = &constraint.comment {
+            describe((PG_CONSTRAINT, constraint.oid), 0, comment);
+        }
+    }
     for namespace in &objects.namespaces {
         if let Some(comment) = &namespace.comment {
             describe((PG_NAMESPACE, namespace.oid), 0, comment);

@@ -54,6 +54,7 @@ pub const FUNCTIONS: &[Definition] = &[
         let oid = args.integer(0).unwrap_or_default();
         Ok(text(match args.text(1).unwrap_or("pg_class") {
             "pg_class" => objects.relation(oid).and_then(|relation| relation.comment.clone()),
+            "pg_constraint" => objects.constraint(oid).and_then(|constraint| constraint.comment.clone()),
             "pg_namespace" => objects.namespaces.iter().find(|n| n.oid == oid).and_then(|n| n.comment.clone()),
             _ => None,
         }))
@@ -181,6 +182,10 @@ mod tests {
             ),
             ("select obj_description('book_title_idx'::regclass, 'pg_class')", "for the search"),
             ("select obj_description('shop'::regnamespace, 'pg_namespace')", "where orders are"),
+            (
+                "select obj_description(oid, 'pg_constraint') from pg_constraint where conname = 'book_price_check'",
+                "nothing is free",
+            ),
             ("select obj_description('book'::regclass, 'pg_proc')", ""),
             (
                 "select format_type(23, null), format_type(1043, 14), format_type(1700, 655366), \

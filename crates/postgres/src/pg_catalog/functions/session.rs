@@ -1,11 +1,14 @@
 //! What a session is told about itself and the server.
 
+use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
 use saki_base::wall_micros;
 
 use super::super::system::SystemCatalog;
+use super::super::types;
 use super::function::{Arguments, Definition, Returns, lax, strict, text};
-use saki_catalog::SqlError;
+use saki_catalog::{Catalog, RoleId, SqlError};
+use saki_statement::types::stored_as;
 
 /// Functions without parentheses that SQL has as words.
 pub const WORDS: &[&str] =
@@ -37,11 +40,15 @@ pub const FUNCTIONS: &[Definition] = &[
     strict("pg_backend_pid", Returns::Int4, |system, _| {
         Ok(ScalarValue::Int32(i32::try_from(system.session().backend_pid).ok()))
     }),
+    strict("pg_cancel_backend", Returns::Bool, |system, args| stop_backend(system, args, false)),
+    strict("pg_terminate_backend", Returns::Bool, |system, args| stop_backend(system, args, true)),
     strict("pg_is_in_recovery", Returns::Bool, |_, _| Ok(ScalarValue::Boolean(Some(false)))),
     strict("pg_is_other_temp_schema", Returns::Bool, |_, _| Ok(ScalarValue::Boolean(Some(false)))),
     strict("pg_my_temp_schema", Returns::Int8, |_, _| Ok(ScalarValue::Int64(Some(0)))),
     strict("pg_postmaster_start_time", Returns::Timestamp, |system, _| Ok(time(system.server_started_micros()))),
     strict("pg_conf_load_time", Returns::Timestamp, |system, _| Ok(time(system.server_started_micros()))),
+    strict("clock_timestamp", Returns::Timestamp, |_, _| Ok(time(i64::MAX))),
+    lax("pg_typeof", Returns::Text, |_, args| Ok(text(Some(type_name(&args.get(0).data_type()))))),
     strict("txid_current", Returns::Int8, transaction),
     strict("pg_current_xact_id", Returns::Int8, transaction),
     strict("inet_server_addr", Returns::Text, |system, _| {
@@ -75,6 +82,20 @@ fn time(micros: i64) -> ScalarValue {
     ScalarValue::TimestampMicrosecond(Some(micros.min(wall_micros())), Some("UTC".into()))
 }
 
+/// What PostgreSQL calls a type.
+fn type_name(arrow: &DataType) -> String {
+    match arrow {
+        DataType::Null => "unknown".to_owned(),
+        DataType::List(field) | DataType::LargeList(field) => format!("{}[]", type_name(field.data_type())),
+        DataType::Interval(_) | DataType::Duration(_) => "interval".to_owned(),
+        DataType::Time32(_) | DataType::Time64(_) => "time without time zone".to_owned(),
+        DataType::Dictionary(_, value) => type_name(value),
+        other => {
+            stored_as(other).map_or_else(|| "record".to_owned(), |kind| types::format_type(types::oid_of(kind).0, None))
+        }
+    }
+}
+
 fn port(end: Option<(String, u16)>) -> ScalarValue {
     ScalarValue::Int32(end.map(|(_, port)| i32::from(port)))
 }
@@ -82,6 +103,32 @@ fn port(end: Option<(String, u16)>) -> ScalarValue {
 /// The number of the newest published state stands for the transaction's.
 fn transaction(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
     Ok(ScalarValue::Int64(i64::try_from(system.generation()).ok()))
+}
+
+/// `false`, where PostgreSQL warns, if there is no such connection.
+fn stop_backend(system: &SystemCatalog, args: &Arguments<'_>, for_good: bool) -> Result<ScalarValue> {
+    let process = args.integer(0).unwrap_or_default();
+    let backends = system.views().backends();
+    let found = backends.and_then(|backends| backends.user_of(process).map(|user| (backends, user)));
+    if let Some((backends, user)) = &found {
+        let current = system.roles().current;
+        if !system.with_catalog(|catalog| may_stop(catalog, current, user)) {
+            let what = if for_good { "process is being terminated" } else { "query is being canceled" };
+            let message = format!("must be a member of the role whose {what} or member of pg_signal_backend");
+            return Err(SqlError::invalid(message).code("42501").into());
+        }
+        backends.stop(process, for_good);
+    }
+    Ok(ScalarValue::Boolean(Some(found.is_some())))
+}
+
+/// Whether a role may stop what a connection of `user` does.
+fn may_stop(catalog: &Catalog, role: RoleId, user: &str) -> bool {
+    let other = catalog.role_named(user);
+    if other.is_some_and(|other| catalog.is_superuser(other.id)) {
+        return catalog.is_superuser(role);
+    }
+    other.is_some_and(|other| catalog.inherits(role, other.id)) || catalog.inherits(role, RoleId::SIGNAL_BACKEND)
 }
 
 fn current_setting(system: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
@@ -120,6 +167,13 @@ mod tests {
                  current_setting('standard_conforming_strings'), current_setting('search_path')",
                 "UTF8|on|\"$user\", public",
             ),
+            (
+                "select pg_typeof(1), pg_typeof(1.5), pg_typeof('a'::text), pg_typeof('2024-01-01'::timestamptz), \
+                 pg_typeof(null::uuid), \
+                 pg_typeof(interval '1 day'), pg_typeof(array[1, 2])",
+                "integer|numeric|text|timestamp with time zone|uuid|interval|integer[]",
+            ),
+            ("select clock_timestamp() >= now(), statement_timestamp() = now()", "true|true"),
             ("select current_setting('nosuch', true)", ""),
             ("select set_config('application_name', 'x', false)", "x"),
             ("select set_config('my.var', '1', false)", "1"),

@@ -101,6 +101,7 @@ pub struct Constraint {
     pub columns: Vec<i64>,
     pub foreign: Option<Foreign>,
     pub expression: Option<String>,
+    pub comment: Option<String>,
 }
 
 /// What a foreign key refers to.
@@ -253,7 +254,8 @@ impl Objects {
                 primary: true,
             };
             // The primary tree is the table: the index takes no room of its own.
-            self.add_index(table, (oid + 3, &table.primary_key_name(), None), index, (rows, 0), true);
+            let comment = Some(table.primary_key_comment.clone());
+            self.add_index(table, (oid + 3, &table.primary_key_name(), None), index, (rows, 0), comment);
         }
         for index in &table.indexes {
             let detail = IndexDetail {
@@ -265,7 +267,8 @@ impl Objects {
             };
             let named = (index_oid(index.root.id.0), index.bare_name(), index.comment.clone());
             let size = (index.root.entries, source::bytes(&index.root, page_bytes));
-            self.add_index(table, named, detail, size, index.constraint);
+            let constraint = index.constraint.then(|| index.constraint_comment.clone());
+            self.add_index(table, named, detail, size, constraint);
         }
         self.add_constraints(catalog, table, oid, namespace);
     }
@@ -276,10 +279,10 @@ impl Objects {
         (oid, name, comment): (i64, &str, Option<String>),
         index: IndexDetail,
         (rows, bytes): (u64, u64),
-        constraint: bool,
+        constraint: Option<Option<String>>,
     ) {
         let namespace = self.namespace_oid(&table.schema);
-        if constraint {
+        if let Some(comment) = constraint {
             self.constraints.push(Constraint {
                 oid,
                 name: name.to_owned(),
@@ -290,6 +293,7 @@ impl Objects {
                 columns: index.keys.iter().map(|(column, _)| *column).collect(),
                 foreign: None,
                 expression: None,
+                comment,
             });
         }
         let columns = index.keys.iter().map(|(column, _)| *column).chain(index.include.iter().copied());
@@ -326,6 +330,7 @@ impl Objects {
                 columns: positions(&source::checked_columns(table, check)),
                 foreign: None,
                 expression: Some(check.expression.clone()),
+                comment: check.comment.clone(),
             });
             next += 1;
         }
@@ -346,6 +351,7 @@ impl Objects {
                     on_update: referenced.on_update,
                 }),
                 expression: None,
+                comment: key.comment.clone(),
             });
             next += 1;
         }

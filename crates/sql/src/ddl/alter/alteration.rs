@@ -310,6 +310,7 @@ fn close_gap(table: &mut Table, dropped: usize) {
 fn drop_primary_key(table: &mut Table) {
     table.primary_key.clear();
     table.primary_key_constraint = None;
+    table.primary_key_comment = None;
 }
 
 fn drop_constraint(

@@ -38,7 +38,7 @@ pub fn add(catalog: &mut Catalog, table: &mut Table, new: &NewConstraint) -> Res
         NewConstraintKind::Check(expression) => {
             let named = checked_column(table, expression);
             let name = new.name.clone().unwrap_or_else(|| free_constraint(table, named.as_deref(), "check"));
-            table.checks.push(Check { name, expression: stored_text(expression) });
+            table.checks.push(Check { name, expression: stored_text(expression), comment: None });
             Ok(Added::Check)
         }
         NewConstraintKind::ForeignKey(key) => add_foreign_key(catalog, table, new.name.as_deref(), key),
@@ -86,6 +86,7 @@ fn add_unique(catalog: &mut Catalog, table: &mut Table, name: Option<&str>, colu
         unique: true,
         include: Vec::new(),
         constraint: true,
+        constraint_comment: None,
         comment: None,
         root: TreeRoot::empty(catalog.new_tree_id()),
     });
@@ -145,6 +146,7 @@ fn add_foreign_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, key
         referenced: keys.iter().map(|position| referenced.details[*position].id).collect(),
         on_delete: key.on_delete,
         on_update: key.on_update,
+        comment: None,
     };
     table.foreign_keys.push(key);
     Ok(Added::ForeignKey)

@@ -47,6 +47,7 @@ fn publish(db: &Stoppable<'_>, create: &ast::CreateIndex) -> Result<()> {
             unique: new.unique,
             include: new.include,
             constraint: false,
+            constraint_comment: None,
             comment: None,
             root: TreeRoot::empty(tree),
         });

@@ -87,6 +87,7 @@ pub fn empty_table(catalog: &mut Catalog, name: &RelationName, if_not_exists: bo
         layout_version: 0,
         primary_key: Vec::new(),
         primary_key_constraint: None,
+        primary_key_comment: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         resident: false,
