@@ -262,20 +262,6 @@ impl Instance {
         (0..self.steps.len()).rev().find(busy).unwrap_or(0)
     }
 
-    /// A page that has arrived, of the last step first.
-    fn next_arrived(&mut self) -> Option<(usize, u32)> {
-        let floor = self.floor();
-        for step in (floor..self.steps.len()).rev() {
-            let arrived = &mut self.steps[step].arrived;
-            let visit = if self.newest_first { arrived.pop_back() } else { arrived.pop_front() };
-            if let Some(visit) = visit {
-                return Some((step, visit));
-            }
-        }
-        self.newest_first = false;
-        None
-    }
-
     /// Gives the device something to do, the last step first.
     fn attempt(&mut self, port: &mut PagePort, reader: &CacheReader) -> Result<Attempt, ExecError> {
         let waiting: usize = self.steps.iter().map(|step| step.arrived.len()).sum();

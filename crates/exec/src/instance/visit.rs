@@ -20,6 +20,20 @@ const EAGER_CHILDREN_MAX: usize = 64;
 const AHEAD_CHILDREN_MAX: usize = 16;
 
 impl Instance {
+    /// A page that has arrived, of the last step first.
+    pub(super) fn next_arrived(&mut self) -> Option<(usize, u32)> {
+        let floor = self.floor();
+        for step in (floor..self.steps.len()).rev() {
+            let arrived = &mut self.steps[step].arrived;
+            let visit = if self.newest_first { arrived.pop_back() } else { arrived.pop_front() };
+            if let Some(visit) = visit {
+                return Some((step, visit));
+            }
+        }
+        self.newest_first = false;
+        None
+    }
+
     /// Does the work that waits for a visit's page. A page that was evicted in the meantime is wanted again.
     pub(super) fn process(&mut self, step: usize, visit: u32, reader: &CacheReader) -> Result<(), ExecError> {
         let on_page = self.steps[step].visits.page(visit);

@@ -121,7 +121,10 @@ async fn sessions_are_stopped_by_those_who_may() {
     let server = TestServer::start();
     let first = server.client().await;
     first
-        .batch_execute("CREATE ROLE bob LOGIN PASSWORD 'right'; CREATE ROLE guard LOGIN PASSWORD 'right' IN ROLE pg_signal_backend")
+        .batch_execute(
+            "CREATE ROLE bob LOGIN PASSWORD 'right'; \
+             CREATE ROLE guard LOGIN PASSWORD 'right' IN ROLE pg_signal_backend",
+        )
         .await
         .unwrap();
     let as_role = |name: &str| {

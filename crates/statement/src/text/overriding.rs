@@ -1,5 +1,5 @@
-//! `OVERRIDING SYSTEM VALUE` and `OVERRIDING USER VALUE` of INSERT, which the SQL parser does not know: they stand where
-//! Hive has its `PARTITION (…)`, and are read as one.
+//! `OVERRIDING SYSTEM VALUE` and `OVERRIDING USER VALUE` of INSERT, which the SQL parser does not know: they stand
+//! where Hive has its `PARTITION (…)`, and are read as one.
 
 use datafusion::sql::sqlparser::ast::{Expr, Insert};
 use datafusion::sql::sqlparser::keywords::Keyword;

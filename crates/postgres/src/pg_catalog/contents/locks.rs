@@ -1,4 +1,5 @@
-//! `pg_locks`: locks of tables, advisory locks, and waits for rows as PostgreSQL shows them, for the end of a transaction.
+//! `pg_locks`: locks of tables, advisory locks, and waits for rows as PostgreSQL shows them, for the end of a
+//! transaction.
 
 use saki_store::locks::{AdvisoryKey, LockRow, WaitEvent, is_name};
 
