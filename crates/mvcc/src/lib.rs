@@ -62,9 +62,9 @@
 //!
 //! # Parts
 //! `transaction` is what users do; `chain` what a row is and who sees what of it; `index` where rows are; `epoch` who
-//! may still look, `reclaim` what may be freed, `arena` where it goes; `record` and `recovery` what is left in the log
-//! and made of it again; `catalog` which tables there are; `release` how rows leave that are in the base, `waiting` who
-//! waits for whom; `procedure` workers, `placement` their cores and memory.
+//! may still look, `reclaim` what may be freed, `sweep` by whom else, `arena` where it goes; `record` and `recovery`
+//! what is left in the log and made of it again; `catalog` which tables there are; `release` how rows leave that are in
+//! the base, `waiting` who waits for whom; `procedure` workers, `placement` their cores and memory.
 //!
 //! # Invariants
 //! - A version does not change once it is stamped, but for the pointer behind it, when what lay there was seen by

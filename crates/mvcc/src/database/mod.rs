@@ -3,6 +3,7 @@
 mod devices;
 mod procedure;
 mod release;
+mod sweep;
 mod waiting;
 
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use crate::error::Error;
 use crate::memory::arena::{Arena, Depot, LargeBlocks};
 use crate::placement::{Mapping, NodeId, Placement, Topology, WorkerPlace};
 use crate::recovery;
-use crate::runner::{Receipt, Runner, Sabotage, Shared, Waiters, Watches};
+use crate::runner::{Receipt, Reclaimers, Runner, Sabotage, Shared, Waiters, Watches};
 use crate::table::{Catalog, Table, TableDefinition};
 use crate::transaction::Moment;
 
@@ -151,8 +152,7 @@ impl Database {
             has_dropped: AtomicBool::new(false),
             waiters: Waiters::default(),
             watches: Watches::default(),
-            left: Mutex::default(),
-            has_left: AtomicBool::new(false),
+            reclaimers: Reclaimers::default(),
         };
         Ok(Self { shared: Arc::new(shared), report: Arc::new(report) })
     }
@@ -321,7 +321,8 @@ impl Database {
 
     /// Bytes of memory that rows and versions take from the system.
     pub fn memory_bytes(&self) -> usize {
-        self.shared.depots.values().map(|depot| depot.bytes()).sum()
+        // What one depot gave may have come back to another.
+        self.shared.depots.values().fold(0, |sum, depot| sum.wrapping_add(depot.bytes()))
     }
 
     /// Counters of the logs.

@@ -5,7 +5,7 @@ use super::epochs::Epochs;
 /// Memory that is unlinked and waits for the pins of its time to end. Not shared: each participant's worker has its
 /// own.
 ///
-/// Entries come in the order of their retirement.
+/// Entries come in the order of their retirement, but for those taken over from another.
 #[derive(Default)]
 pub struct Garbage {
     entries: std::collections::VecDeque<Retired>,
@@ -34,7 +34,12 @@ impl Garbage {
 
     /// Frees what was retired before `watermark`; how many there were.
     pub fn collect(&mut self, watermark: u64) -> usize {
-        let ripe = self.entries.iter().take_while(|entry| entry.at < watermark).count();
+        self.collect_some(watermark, usize::MAX)
+    }
+
+    /// The same of `limit` entries at most.
+    pub fn collect_some(&mut self, watermark: u64, limit: usize) -> usize {
+        let ripe = self.entries.iter().take(limit).take_while(|entry| entry.at < watermark).count();
         for entry in self.entries.drain(..ripe) {
             // SAFETY: every pin is later than `at`, so nobody sees the memory; `retire` was promised that `free` fits
             // it.
@@ -51,9 +56,8 @@ impl Garbage {
         self.entries.is_empty()
     }
 
-    /// Takes over what another left behind.
+    /// Takes over what another left behind: an entry waits for those before it at most.
     pub fn append(&mut self, other: &mut Self) {
         self.entries.append(&mut other.entries);
-        self.entries.make_contiguous().sort_unstable_by_key(|entry| entry.at);
     }
 }

@@ -110,6 +110,42 @@ fn loom_snapshots_are_taken_over() {
     });
 }
 
+/// The garbage of one is freed by another, whose watermark may be of before it came there.
+#[test]
+fn loom_others_sweep() {
+    let mut builder = ::loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let world = World::new();
+        let mut participant = world.epochs.join().unwrap();
+        let shelf = Arc::new(::loom::sync::Mutex::new(Garbage::default()));
+        let owner = {
+            let (world, shelf) = (Arc::clone(&world), Arc::clone(&shelf));
+            thread::spawn(move || {
+                world.link.store(1, Ordering::Release);
+                let address = std::ptr::from_ref(&world.cells[0]).cast_mut().cast();
+                // SAFETY: unlinked; `poison` is for such cells.
+                unsafe { shelf.lock().unwrap().retire(&world.epochs, address, poison) };
+                world.epochs.tick();
+            })
+        };
+        let sweeper = {
+            let (world, shelf) = (Arc::clone(&world), Arc::clone(&shelf));
+            thread::spawn(move || {
+                let watermark = world.epochs.watermark();
+                shelf.lock().unwrap().collect(watermark);
+            })
+        };
+        world.read_pinned(&mut participant);
+        owner.join().unwrap();
+        sweeper.join().unwrap();
+        let watermark = world.epochs.watermark();
+        let mut shelf = shelf.lock().unwrap();
+        shelf.collect(watermark);
+        assert!(shelf.is_empty(), "it stays though nobody sees it");
+    });
+}
+
 /// Of one who ends and one who is about to wait for that, at least one takes notice of the other.
 #[test]
 fn loom_no_end_is_missed() {

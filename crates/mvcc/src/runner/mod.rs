@@ -6,6 +6,7 @@ mod reads;
 mod reclaim;
 mod release;
 mod shared;
+mod sweep;
 mod waiting;
 mod watch;
 mod watches;
@@ -20,15 +21,17 @@ use crate::error::Error;
 use crate::memory::arena::Arena;
 use crate::sync::Backoff;
 use crate::table::Table;
-use reclaim::Means;
+use reclaim::{Due, Means};
+use sweep::Shelf;
 
 pub use outcome::{Durability, Isolation, Receipt};
 pub(crate) use positions::Positions;
 pub(crate) use reads::{Observer, Reads, UNSEEN};
-pub(crate) use reclaim::{Cleanup, Reclaimer};
+pub(crate) use reclaim::Cleanup;
 pub use release::Released;
 pub use shared::Sabotage;
 pub(crate) use shared::Shared;
+pub(crate) use sweep::Reclaimers;
 pub(crate) use waiting::{Place, Waiters};
 pub(crate) use watch::Watch;
 pub(crate) use watches::Watches;
@@ -41,7 +44,10 @@ pub struct Runner {
     pub(crate) shared: Arc<Shared>,
     pub(crate) participant: Participant,
     pub(crate) arena: Arena,
-    pub(crate) reclaimer: Reclaimer,
+    /// Its garbage, which others free too.
+    pub(crate) shelf: Arc<Shelf>,
+    /// How urgent that was when it left garbage there last.
+    pub(crate) due: Due,
     /// Which log its transactions go to.
     pub(crate) log: usize,
     sequence: u64,
@@ -68,11 +74,13 @@ impl Runner {
         let limit = shared.participants_max;
         let participant = shared.epochs.join().ok_or(Error::TooManyParticipants { limit })?;
         let sequence = participant.sequence();
+        let shelf = shared.reclaimers.add();
         Ok(Self {
             shared,
             participant,
             arena,
-            reclaimer: Reclaimer::default(),
+            shelf,
+            due: Due::No,
             log,
             sequence,
             buffers: Buffers::default(),
@@ -174,15 +182,15 @@ impl Runner {
             false
         };
         state.commit.store(0, crate::sync::Ordering::Release);
-        let is_heavy = self.reclaimer.is_heavy();
-        if !is_heavy && self.reclaimer.is_due() {
+        let due = self.due;
+        if due == Due::Now {
             self.collect(snapshot);
         }
         self.participant.withdraw();
         if is_awaited {
             self.shared.waiters.ended(&self.shared.epochs, writer);
         }
-        if is_heavy {
+        if due == Due::Heavy {
             // It may be the last for long. Without the snapshot, also what this transaction itself has superseded goes.
             self.reclaim();
         }
@@ -191,21 +199,43 @@ impl Runner {
     /// For a runner announced at `pinned` or later.
     #[cold]
     fn collect(&mut self, pinned: u64) {
-        if let Some(left) = self.shared.adopt() {
-            self.reclaimer.adopt(left);
-        }
         let watermark = self.shared.watermark();
         self.known.retain(|table| !table.is_dropped());
         self.bury_dropped(watermark);
-        let pin = Pin::of_announced(&self.participant);
-        let is_behind = self.reclaimer.collect(&mut Means {
-            arena: &mut self.arena,
-            pin: &pin,
-            watermark,
-            durable: self.shared.logs.durable(),
-            pinned,
+        let (is_behind, due) = self.with_means(watermark, pinned, |shelf, shared, means| {
+            let mut reclaimer = shelf.lock();
+            let outcome = (reclaimer.collect(means), reclaimer.due());
+            drop(reclaimer);
+            shared.reclaimers.sweep_now_and_then(means);
+            outcome
         });
+        self.due = due;
         self.lag = is_behind.then(|| Lag { watermark, snapshots: self.shared.epochs.snapshots(self.shared.newest()) });
+    }
+
+    /// Frees what is ripe of all runners. For one without a transaction.
+    pub(crate) fn sweep(&mut self) {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            // For each step anew: what this one's own announcement holds back meanwhile is little.
+            self.participant.announce(self.shared.newest());
+            let pinned = self.shared.newest();
+            let watermark = self.shared.watermark();
+            next = self.with_means(watermark, pinned, |_, shared, means| shared.reclaimers.sweep_from(from, means));
+            self.participant.withdraw();
+        }
+    }
+
+    fn with_means<T>(
+        &mut self,
+        watermark: u64,
+        pinned: u64,
+        work: impl FnOnce(&Shelf, &Shared, &mut Means<'_>) -> T,
+    ) -> T {
+        let Self { shared, participant, arena, shelf, .. } = self;
+        let pin = Pin::of_announced(participant);
+        let durable = shared.logs.durable();
+        work(shelf, shared, &mut Means { arena, pin: &pin, watermark, durable, pinned })
     }
 
     /// To be called before a table is written.

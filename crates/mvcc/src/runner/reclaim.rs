@@ -2,8 +2,9 @@
 //! entries of secondary indexes.
 //!
 //! Each runner queues its own garbage in the order of its timestamps and frees the ripe front of the queue after its
-//! commits: cooperative, without a thread of its own and without touching what others do. What a runner leaves behind
-//! when it ends is adopted by the others.
+//! commits: cooperative, without a thread of its own. Of what an old snapshot had held back it frees a little at each,
+//! so that no commit pays for all. Others free what is left in the queues of runners that do nothing, and of those that
+//! have ended: see `sweep`.
 //!
 //! | garbage | of | free when the watermark | how |
 //! |---|---|---|---|
@@ -33,14 +34,20 @@ use crate::table::{NumberedEntry, Table};
 const PATIENCE: usize = 64;
 /// Bytes that may pile up before: what a runner that goes idle may keep for nobody.
 const PATIENCE_BYTES: usize = 256 << 10;
+/// Entries that are freed at a time beyond twice what has come since the last time: some 100 us.
+pub const STEP: usize = 1024;
 /// Entries that wait for the watermark before pruned ones are looked for among them: so many that it is not just a
 /// thread that the system has stopped for a moment.
 const AGED_MIN: usize = if cfg!(debug_assertions) { 256 } else { 1 << 16 };
+/// As many bytes of them are as good a reason.
+const AGED_BYTES: usize = 4 << 20;
 /// Entries that are looked through for pruned ones at a time: more than come, so that all are looked at again and
 /// again.
 const LOOKED_THROUGH: usize = 4 * PATIENCE;
 /// Pruned versions that are worth a barrier.
 const PRUNED_MIN: usize = 128;
+/// As many bytes of them are, too.
+const PRUNED_BYTES: usize = 1 << 20;
 
 /// A runner's garbage.
 #[derive(Default)]
@@ -50,6 +57,8 @@ pub struct Reclaimer {
     /// Entries that have been waiting for long, in no order.
     aged: VecDeque<Entry>,
     pruned: Vec<NonNull<Version>>,
+    /// Bytes of them.
+    pruned_bytes: usize,
     /// Pruned versions that visits may still hold.
     leaving: Option<(Vec<NonNull<Version>>, Quiescence)>,
     /// Nodes of indexes.
@@ -60,6 +69,19 @@ pub struct Reclaimer {
     bytes: usize,
     /// As `look_at`, of bytes.
     look_at_bytes: usize,
+    /// Entries that remained when it was last collected.
+    remained: usize,
+}
+
+/// How urgent it is to collect a runner's garbage.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Due {
+    #[default]
+    No,
+    /// Enough has gathered.
+    Now,
+    /// So many bytes have gathered that the runner should not go idle with them.
+    Heavy,
 }
 
 struct Entry {
@@ -120,16 +142,21 @@ impl Reclaimer {
         self.cleanups.push_back(Entry { at: at - 1, what: What::Cleanup(Box::new(cleanup)) });
     }
 
-    /// Whether enough has gathered to collect it.
+    /// Whether so much has gathered that it should be collected.
     #[inline]
-    pub fn is_due(&self) -> bool {
-        self.waiting() > self.look_at
+    pub fn due(&self) -> Due {
+        if self.bytes > self.look_at_bytes.max(PATIENCE_BYTES) {
+            Due::Heavy
+        } else if self.waiting() > self.look_at {
+            Due::Now
+        } else {
+            Due::No
+        }
     }
 
-    /// Whether so many bytes have gathered that the runner should not go idle with them.
-    #[inline]
-    pub fn is_heavy(&self) -> bool {
-        self.bytes > self.look_at_bytes.max(PATIENCE_BYTES)
+    /// Bytes of versions and rows that wait to be freed.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub fn is_empty(&self) -> bool {
@@ -140,37 +167,68 @@ impl Reclaimer {
         self.queue.len() + self.cleanups.len() + self.aged.len() + self.nodes.len()
     }
 
-    /// Frees what is ripe; whether much remains because a snapshot is old. For a pinned caller that visits no chain.
+    /// Frees what is ripe, a [`STEP`] and twice what has come since the last time at most; whether much remains because
+    /// a snapshot is old. For a pinned caller that visits no chain.
     pub fn collect(&mut self, means: &mut Means<'_>) -> bool {
-        while let Some(entry) = self.queue.pop_front_if(|entry| entry.at < means.watermark) {
-            self.free(entry.what, means);
-        }
-        // Those that have to be done again come behind.
-        let ripe = means.watermark.min(means.durable);
-        for _ in 0..self.cleanups.len() {
-            let Some(entry) = self.cleanups.pop_front_if(|entry| entry.at < ripe) else { break };
-            self.free(entry.what, means);
-        }
-        self.nodes.collect(means.watermark);
-        let is_behind = self.queue.len() > AGED_MIN;
-        for _ in 0..self.aged.len().min(LOOKED_THROUGH) {
-            let entry = self.aged.pop_front().expect("counted");
-            self.look_at_aged(entry, means);
-        }
+        let mut allowance = STEP + 2 * self.waiting().saturating_sub(self.remained);
+        self.free_ripe(&mut allowance, means);
+        let is_behind = self.queue.len() > AGED_MIN || self.bytes > AGED_BYTES;
+        self.look_through_aged(LOOKED_THROUGH, means);
         if is_behind {
-            for _ in 0..LOOKED_THROUGH / 2 {
-                let entry = self.queue.pop_front().expect("there are more than so many");
+            for _ in 0..self.queue.len().min(LOOKED_THROUGH / 2) {
+                let entry = self.queue.pop_front().expect("counted");
                 self.look_at_aged(entry, means);
             }
         }
         self.free_pruned(means);
-        self.look_at = self.waiting() + PATIENCE;
+        self.remained = self.waiting();
+        self.look_at = self.remained + PATIENCE;
         self.look_at_bytes = self.bytes + PATIENCE_BYTES;
-        if !is_behind && !self.aged.is_empty() {
-            // The old snapshot may have ended: go on, a little at each commit.
+        if allowance == 0 || !is_behind && !self.aged.is_empty() {
+            // The old snapshot has ended, or may have: go on, a little at each commit.
             self.look_at = 0;
         }
         is_behind || !self.aged.is_empty()
+    }
+
+    /// Frees what is ripe, for another than the runner; how many entries that were. Takes what it does off `allowance`,
+    /// looks in vain too. For a pinned caller that visits no chain.
+    pub fn sweep(&mut self, allowance: &mut usize, means: &mut Means<'_>) -> usize {
+        let before = self.waiting();
+        self.free_ripe(allowance, means);
+        let looks = (*allowance).min(self.aged.len());
+        *allowance -= looks;
+        self.look_through_aged(looks, means);
+        self.free_pruned(means);
+        self.remained = self.remained.min(self.waiting());
+        self.look_at = self.look_at.min(self.remained + PATIENCE);
+        self.look_at_bytes = self.look_at_bytes.min(self.bytes + PATIENCE_BYTES);
+        before.saturating_sub(self.waiting())
+    }
+
+    /// Frees the ripe fronts of the queues, up to `allowance` entries, and takes them off it.
+    fn free_ripe(&mut self, allowance: &mut usize, means: &mut Means<'_>) {
+        while *allowance > 0
+            && let Some(entry) = self.queue.pop_front_if(|entry| entry.at < means.watermark)
+        {
+            *allowance -= 1;
+            self.free(entry.what, means);
+        }
+        // Those that have to be done again come behind.
+        let ripe = means.watermark.min(means.durable);
+        for _ in 0..self.cleanups.len().min(*allowance) {
+            let Some(entry) = self.cleanups.pop_front_if(|entry| entry.at < ripe) else { break };
+            *allowance -= 1;
+            self.free(entry.what, means);
+        }
+        *allowance -= self.nodes.collect_some(means.watermark, *allowance);
+    }
+
+    fn look_through_aged(&mut self, count: usize, means: &mut Means<'_>) {
+        for _ in 0..self.aged.len().min(count) {
+            let entry = self.aged.pop_front().expect("counted");
+            self.look_at_aged(entry, means);
+        }
     }
 
     fn free(&mut self, what: What, means: &mut Means<'_>) {
@@ -197,9 +255,15 @@ impl Reclaimer {
         }
         match entry.what {
             // SAFETY: in this queue, so not freed.
-            What::Version(version) if unsafe { version.as_ref() }.is_pruned() => self.pruned.push(version),
+            What::Version(version) if unsafe { version.as_ref() }.is_pruned() => self.keep_pruned(version),
             _ => self.aged.push_back(entry),
         }
+    }
+
+    fn keep_pruned(&mut self, version: NonNull<Version>) {
+        // SAFETY: it is freed only after it has left these.
+        self.pruned_bytes += unsafe { version.as_ref() }.block_bytes();
+        self.pruned.push(version);
     }
 
     fn free_pruned(&mut self, means: &mut Means<'_>) {
@@ -211,9 +275,10 @@ impl Reclaimer {
             }
             versions.into_iter().for_each(|version| self.free(What::Version(version), means));
         }
-        if self.pruned.len() >= PRUNED_MIN
+        if (self.pruned.len() >= PRUNED_MIN || self.pruned_bytes >= PRUNED_BYTES)
             && let Some(quiescence) = epochs.quiescence()
         {
+            self.pruned_bytes = 0;
             self.leaving = Some((std::mem::take(&mut self.pruned), quiescence));
         }
     }
@@ -262,19 +327,17 @@ impl Reclaimer {
         Growth { rows: -1, bytes: -(bytes as i64) }
     }
 
-    /// Takes over what another runner left behind.
+    /// Takes over what a runner leaves behind. The queues are no longer in order then; an entry waits for those before
+    /// it at most.
     pub fn adopt(&mut self, mut other: Self) {
         self.bytes += other.bytes;
         self.queue.append(&mut other.queue);
         self.aged.append(&mut other.aged);
-        self.pruned.append(&mut other.pruned);
-        // Their visits are awaited anew.
-        self.pruned.extend(other.leaving.take().into_iter().flat_map(|(versions, _)| versions));
         self.cleanups.append(&mut other.cleanups);
-        for queue in [&mut self.queue, &mut self.cleanups] {
-            queue.make_contiguous().sort_by_key(|entry| entry.at);
-        }
         self.nodes.append(&mut other.nodes);
+        // Their visits are awaited anew.
+        let leaving = other.leaving.take().into_iter().flat_map(|(versions, _)| versions);
+        other.pruned.into_iter().chain(leaving).for_each(|version| self.keep_pruned(version));
     }
 }
 

@@ -46,13 +46,14 @@ impl Runner {
         let mut buffer = ScanBuffer::default();
         let range = (from.as_deref().map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
         let mut cursor = inner.primary.cursor(range, Direction::Forward, &mut buffer, &pin);
+        let reclaimer = &mut *self.shelf.lock();
         let mut seen = 0;
         while let Some(leaf) = cursor.step(STEP_ROWS) {
             for (key, address) in leaf.iter() {
                 seen += 1;
                 // SAFETY: out of the index under the pin.
                 let row = unsafe { Row::at(address) };
-                let nodes = &mut self.reclaimer.nodes;
+                let nodes = &mut reclaimer.nodes;
                 let mut leave_indexes = |newest: &Version| {
                     let entries = newest.body().map(|body| inner.entries_of(row.key(), body));
                     for (index, entry) in entries.into_iter().flatten().flatten() {
@@ -62,7 +63,7 @@ impl Runner {
                 let newest = self.participant.visiting(|| row.release(through, &mut leave_indexes));
                 if let Some(newest) = newest {
                     inner.primary.remove(key, address, &pin, nodes);
-                    let growth = self.reclaimer.dead_row(NonNull::from(row), newest, &self.shared.epochs);
+                    let growth = reclaimer.dead_row(NonNull::from(row), newest, &self.shared.epochs);
                     inner.counters.grow(self.participant.number(), growth);
                     released.rows += 1;
                     released.bytes += growth.bytes.unsigned_abs();

@@ -8,7 +8,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, RwLock};
 use saki_log::Logs;
 
-use super::reclaim::Reclaimer;
+use super::sweep::Reclaimers;
 use super::waiting::Waiters;
 use super::watches::Watches;
 use crate::epoch::Epochs;
@@ -52,9 +52,7 @@ pub(crate) struct Shared {
     pub has_dropped: AtomicBool,
     pub waiters: Waiters,
     pub watches: Watches,
-    /// Garbage of runners that ended.
-    pub left: Mutex<Vec<Reclaimer>>,
-    pub has_left: AtomicBool,
+    pub reclaimers: Reclaimers,
 }
 
 /// A table on its way out.
@@ -69,7 +67,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // There are no runners any more. Rows and versions go with the depots, nodes of indexes are of the whole
         // process.
-        self.left.get_mut().iter_mut().for_each(|garbage| _ = garbage.nodes.collect(u64::MAX));
+        self.reclaimers.each(|garbage| _ = garbage.nodes.collect(u64::MAX));
     }
 }
 
@@ -101,23 +99,6 @@ impl Shared {
         let through = self.epochs.now();
         self.whole_through.store(through, Ordering::SeqCst);
         through
-    }
-
-    /// Leaves garbage to the other runners.
-    pub fn leave(&self, garbage: Reclaimer) {
-        self.left.lock().push(garbage);
-        self.has_left.store(true, Ordering::Release);
-    }
-
-    /// Garbage that another runner left.
-    pub fn adopt(&self) -> Option<Reclaimer> {
-        if !self.has_left.load(Ordering::Acquire) {
-            return None;
-        }
-        let mut left = self.left.try_lock()?;
-        let garbage = left.pop();
-        self.has_left.store(!left.is_empty(), Ordering::Release);
-        garbage
     }
 }
 

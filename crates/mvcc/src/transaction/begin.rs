@@ -55,9 +55,6 @@ impl Drop for Runner {
     fn drop(&mut self) {
         self.abort();
         self.reclaim();
-        let left = std::mem::take(&mut self.reclaimer);
-        if !left.is_empty() {
-            self.shared.leave(left);
-        }
+        self.shared.reclaimers.remove(&self.shelf);
     }
 }

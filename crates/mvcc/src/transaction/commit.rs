@@ -139,9 +139,11 @@ impl Transaction<'_> {
         for tally in &runner.buffers.tallies {
             runner.known(tally.table).inner().counters.grow(runner.participant.number(), tally.growth);
         }
+        // Others come to it too. Who only inserts leaves nothing.
+        let mut shelf = None;
         for write in writes.drain(..) {
             if let Some(before) = write.before {
-                runner.reclaimer.superseded(before, timestamp);
+                shelf.get_or_insert_with(|| runner.shelf.lock()).superseded(before, timestamp);
             }
             // SAFETY: versions of this transaction's writes are kept by its pin.
             let is_delete = unsafe { write.version.as_ref() }.is_tombstone();
@@ -150,9 +152,13 @@ impl Transaction<'_> {
                 let table = runner.known(write.table).clone();
                 if write.needs_cleanup(&table) {
                     let entries = write.entries.map(|entries| entries.stale).unwrap_or_default();
-                    runner.reclaimer.cleanup(Cleanup { table, row: write.row, entries }, timestamp);
+                    let cleanup = Cleanup { table, row: write.row, entries };
+                    shelf.get_or_insert_with(|| runner.shelf.lock()).cleanup(cleanup, timestamp);
                 }
             }
+        }
+        if let Some(shelf) = shelf {
+            runner.due = shelf.due();
         }
     }
 

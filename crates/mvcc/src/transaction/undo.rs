@@ -61,19 +61,20 @@ impl Transaction<'_> {
         // SAFETY: rows and versions of this transaction's writes are kept by its pin.
         let (row, version) = unsafe { (write.row.as_ref(), write.version.as_ref()) };
         let runner = &mut *self.runner;
+        let garbage = &mut *runner.shelf.lock();
         let epochs = &runner.shared.epochs;
         let pin = Pin::of_announced(&runner.participant);
         let Entries { stale, made } = write.entries.map(|entries| *entries).unwrap_or_default();
         match write.before {
             None => {
                 // Nobody else has ever seen the row with a body, and its entries are of no other version.
-                let nodes = &mut runner.reclaimer.nodes;
+                let nodes = &mut garbage.nodes;
                 for (index, entry) in &made {
                     table.inner().secondary[*index].entries.remove(entry, row.address(), &pin, nodes);
                 }
                 row.uninstall(version, std::ptr::null_mut());
                 table.inner().primary.remove(row.key(), row.address(), &pin, nodes);
-                runner.reclaimer.unlinked(write.row.cast(), row.block_bytes(), epochs);
+                garbage.unlinked(write.row.cast(), row.block_bytes(), epochs);
             }
             Some(before) => {
                 // An update of indexed columns, or a delete, has announced one cleanup.
@@ -92,17 +93,18 @@ impl Transaction<'_> {
                     row.add_work();
                 }
                 row.uninstall(version, before.as_ptr());
-                runner.reclaimer.unlinked(write.version.cast(), version.block_bytes(), epochs);
+                garbage.unlinked(write.version.cast(), version.block_bytes(), epochs);
                 if let Some(earlier) = earlier {
                     earlier.take_over(&table, row, made, is_announced);
                 } else if needs_another {
                     let at = epochs.retirement() + 1;
-                    runner.reclaimer.cleanup(Cleanup { table, row: write.row, entries: made }, at);
+                    garbage.cleanup(Cleanup { table, row: write.row, entries: made }, at);
                 } else if is_announced {
                     row.end_work();
                 }
             }
         }
+        runner.due = garbage.due();
     }
 }
 

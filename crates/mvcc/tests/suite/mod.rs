@@ -9,5 +9,6 @@ mod pruning;
 mod receipts;
 mod stress;
 mod support;
+mod sweeping;
 mod transactions;
 mod validation;

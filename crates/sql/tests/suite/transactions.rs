@@ -301,3 +301,31 @@ async fn a_key_that_no_page_takes_is_refused_when_it_is_written() {
     database.checkpoint(&saki_sql::Pace::full()).unwrap();
     assert_eq!(run(&session, "SELECT count(*) FROM t").await, "2");
 }
+
+/// What a session has changed beside an old snapshot goes after the end of that, though all sessions do nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_that_an_old_snapshot_held_back_is_freed_while_all_are_idle() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (old, session) = (Session::new(&database), Session::new(&database));
+    run(&session, "CREATE TABLE t (id int PRIMARY KEY, name text)").await;
+    run(&session, "INSERT INTO t SELECT i, '' FROM generate_series(1, 200) AS s(i)").await;
+    // The first version of a row stays with it.
+    for _ in 0..2 {
+        run(&session, "UPDATE t SET name = repeat('a', 5000)").await;
+    }
+    run(&old, "BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+    assert_eq!(run(&old, "SELECT count(*) FROM t WHERE name < 'b'").await, "200");
+    run(&session, "UPDATE t SET name = repeat('b', 5000)").await;
+    let engine = &database.store().engine().unwrap().database;
+    // More than once the background thread has come by.
+    tokio::time::sleep(std::time::Duration::from_millis(800)).await;
+    assert!(engine.garbage_bytes() >= 1_000_000, "{} bytes are kept for a snapshot", engine.garbage_bytes());
+    assert_eq!(run(&old, "SELECT count(*) FROM t WHERE name < 'b'").await, "200");
+    run(&old, "ROLLBACK").await;
+    let started = std::time::Instant::now();
+    while engine.garbage_bytes() >= 100_000 {
+        assert!(started.elapsed().as_secs() < 20, "{} bytes are kept for nobody", engine.garbage_bytes());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
