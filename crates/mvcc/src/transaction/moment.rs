@@ -34,9 +34,17 @@ impl Transaction<'_> {
         let participant = join(shared)?;
         participant.take_over(self.snapshot);
         let latest = Arc::clone(self.seen_at_moments.get_or_init(Arc::default));
-        // Its own writes are shown, and what they say was made of what it had seen.
-        latest.fetch_max(self.latest.get(), Ordering::AcqRel);
+        self.answer_at_moments();
         Ok(Moment::new(shared, participant, self.snapshot, self.writer, latest))
+    }
+
+    /// Has its moments answer for what it has seen: they show its own writes, which were made of that. To be called
+    /// when there is a new moment, and before each write can be seen.
+    #[inline]
+    pub(super) fn answer_at_moments(&self) {
+        if let Some(seen) = self.seen_at_moments.get() {
+            seen.fetch_max(self.latest.get(), Ordering::AcqRel);
+        }
     }
 }
 
@@ -81,7 +89,7 @@ impl Moment {
 
     /// What has to be durable before anybody is told of what its readers have shown so far. Of a transaction's moment,
     /// that is what all moments of the transaction have shown, and what it had seen itself before the last of them was
-    /// made; the receipt of its commit covers it.
+    /// made or before it wrote last: its own rows are made of that. The receipt of its commit covers it.
     pub fn receipt(&self) -> Receipt {
         Receipt { timestamp: None, through: self.0.latest.load(Ordering::Acquire) }
     }

@@ -242,6 +242,7 @@ impl Transaction<'_> {
     }
 
     fn insert_new<'r>(&mut self, table: &Table, key: &[u8], body: Option<&[u8]>) -> Result<Inserted<'r>, Error> {
+        self.answer_at_moments();
         let row = Row::allocate(&mut self.runner.arena, self.writer, key, body).map_err(no_memory)?;
         // SAFETY: just made.
         let row_ref: &'r Row = unsafe { row.as_ref() };
@@ -398,6 +399,7 @@ impl Transaction<'_> {
         newest: &Newest<'_>,
         version: NonNull<Version>,
     ) -> Result<(), Refusal> {
+        self.answer_at_moments();
         row.install(newest.version, version).map_err(|refused| self.refusal(table, row, refused))?;
         if let (Some(begin), Some(lag)) = (newest.begin, &self.runner.lag) {
             row.prune(newest.version, begin, &lag.snapshots, lag.watermark);

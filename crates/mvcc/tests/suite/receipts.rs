@@ -138,6 +138,34 @@ fn a_transactions_own_rows_rest_on_what_it_had_seen() {
     });
 }
 
+/// What is written behind a moment's back is made of what was seen since.
+#[test]
+fn an_earlier_moment_answers_for_later_rows_of_its_transaction() {
+    type Change = fn(&mut saki_mvcc::Transaction<'_>, &Table, i64) -> Result<(), Error>;
+    let changes: [(i64, Change); 3] = [
+        (1, |t, table, seen| update(t, table, &account(1, "ann", seen))),
+        (2, |t, table, seen| update(t, table, &account(2, "bob", seen))),
+        (3, |t, table, seen| insert(t, table, &account(3, "eve", seen)).map(drop)),
+    ];
+    for (id, change) in changes {
+        with_runner(Isolation::Snapshot, |logs, database, table, runner, isolation| {
+            let mut transaction = runner.begin(isolation);
+            let moment = transaction.moment().unwrap();
+            let _ = commit(database, |t| update(t, table, &account(1, "ann", 11)));
+            transaction.refresh();
+            let seen = get(&transaction, table, 1).expect("committed").balance;
+            assert_eq!(seen, 11);
+            assert!(database.is_durable(moment.receipt()), "nothing has been shown yet");
+            change(&mut transaction, table, seen).unwrap();
+            let shown = moment.reader().unwrap().look(table, &key(table, id), |seen| {
+                seen.row().map(|body| Account::decode(table, &key(table, id), body).balance)
+            });
+            assert_eq!(shown, Some(11), "the moment shows its transaction's rows");
+            must_wait(logs, database, moment.receipt());
+        });
+    }
+}
+
 #[test]
 fn errors_that_speak_of_rows_wait_for_them() {
     with_runner(Isolation::Snapshot, |logs, database, table, runner, isolation| {
