@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use saki_mvcc::placement::{Placement, Topology, pin_current_thread};
-use saki_mvcc::{Database, Durability, Error, Isolation, Receipt, Runner, Table};
+use saki_mvcc::{Database, Durability, Error, Isolation, Receipt, Runner, Sabotage, Table};
 use saki_report::Common;
 use serde_json::{Value, json};
 
@@ -60,8 +60,21 @@ impl Engine {
     /// # Errors
     /// What the engine says.
     pub fn create(&self, common: &Common, name: &str) -> Result<(Database, Home), String> {
+        self.create_hooked(common, name, None)
+    }
+
+    /// The same with something that the engine does in the middle of commits.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn create_hooked(
+        &self,
+        common: &Common,
+        name: &str,
+        hook: Option<Sabotage>,
+    ) -> Result<(Database, Home), String> {
         let home = Home::new(common, name, self.log_memory)?;
-        let database = self.open_with(&home, if common.small { 0 } else { READY_BYTES })?;
+        let database = self.open_with(&home, if common.small { 0 } else { READY_BYTES }, hook)?;
         Ok((database, home))
     }
 
@@ -70,10 +83,10 @@ impl Engine {
     /// # Errors
     /// What the engine says.
     pub fn open(&self, home: &Home) -> Result<Database, String> {
-        self.open_with(home, 0)
+        self.open_with(home, 0, None)
     }
 
-    fn open_with(&self, home: &Home, memory_ready_bytes: usize) -> Result<Database, String> {
+    fn open_with(&self, home: &Home, memory_ready_bytes: usize, hook: Option<Sabotage>) -> Result<Database, String> {
         let progress = Progress::new("recovery");
         let read = (0..self.logs.max(1)).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
         let report = |of: saki_mvcc::Progress| {
@@ -85,8 +98,8 @@ impl Engine {
                 format!("{} MB of log read", bytes / 1_000_000)
             });
         };
-        let database =
-            Database::open(&home.path, self.options(memory_ready_bytes), &report).map_err(|error| error.to_string())?;
+        let options = saki_mvcc::Options { sabotage: hook, ..self.options(memory_ready_bytes) };
+        let database = Database::open(&home.path, options, &report).map_err(|error| error.to_string())?;
         progress.done();
         Ok(database)
     }

@@ -7,6 +7,7 @@
 //! | `ycsb` | point reads, updates, scans and inserts, uniform and skewed | the Yahoo! Cloud Serving Benchmark |
 //! | `index` | the ordered index beside those of others | |
 //! | `recovery` | logs of some size, replayed | |
+//! | `validation` | a read beside the commit of a large serializable transaction | |
 //!
 //! Every one is seeded, checks what it left behind against what its clients were told, and comes in a small form that
 //! takes seconds without optimisation.
@@ -24,6 +25,7 @@ mod outcome;
 mod progress;
 pub mod recovery;
 pub mod tpcc;
+pub mod validation;
 pub mod ycsb;
 mod zipf;
 
@@ -46,6 +48,8 @@ pub enum Benchmark {
     Index(index::Options),
     /// Replaying logs
     Recovery(recovery::Options),
+    /// How long readers wait beside the commit of a serializable transaction that has read much
+    Validation(validation::Options),
 }
 
 /// Runs a benchmark.
@@ -61,5 +65,6 @@ pub fn run(common: &Common, benchmark: &Benchmark) -> Result<Outcome, String> {
             index::run(common, options).map(|report| Outcome { charts: index::charts(&report), report })
         }
         Benchmark::Recovery(options) => recovery::run(common, options),
+        Benchmark::Validation(options) => validation::run(common, options),
     }
 }

@@ -84,3 +84,8 @@ fn recovery() {
     let outcome = outcome("recovery", &[]);
     expect(&outcome, &["mb_per_s_per_core", "updates_second_mb_per_s_per_core_1"]);
 }
+
+#[test]
+fn validation() {
+    expect(&outcome("validation", &[]), &["range_held_us_2000", "keys_held_us_2000"]);
+}

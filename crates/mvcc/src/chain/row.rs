@@ -160,6 +160,29 @@ impl Row {
         Ok(None)
     }
 
+    /// The versions that were committed later than `since` and before `timestamp`, the newest first; all transactions
+    /// of before `timestamp` have ended. For a caller whose pin is of `since` or earlier.
+    pub fn committed_between<'a>(
+        &'a self,
+        since: u64,
+        timestamp: u64,
+        me: Writer,
+        epochs: &'a Epochs,
+    ) -> impl Iterator<Item = &'a Version> {
+        let mut next = self.head();
+        std::iter::from_fn(move || {
+            while let Some(version) = next {
+                let begin = version.begin(me, epochs);
+                // No walk beyond the first that the caller's snapshot may see.
+                next = if matches!(begin, Begin::Committed(begin) if begin <= since) { None } else { version.older() };
+                if matches!(begin, Begin::Committed(begin) if begin > since && begin < timestamp) {
+                    return Some(version);
+                }
+            }
+            None
+        })
+    }
+
     /// The newest version, if `me` may put another before it: it is `me`'s own, or committed at or before the snapshot.
     #[inline]
     pub fn writable(&self, snapshot: u64, me: Writer, epochs: &Epochs) -> Result<Newest<'_>, Refused> {

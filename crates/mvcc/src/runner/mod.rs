@@ -6,6 +6,7 @@ mod reads;
 mod reclaim;
 mod release;
 mod shared;
+mod spans;
 mod sweep;
 mod waiting;
 mod watch;
@@ -26,15 +27,16 @@ use sweep::Shelf;
 
 pub use outcome::{Durability, Isolation, Receipt};
 pub(crate) use positions::Positions;
-pub(crate) use reads::{Observer, Reads, UNSEEN};
+pub(crate) use reads::{Observer, Reads, UNSEEN, Validity};
 pub(crate) use reclaim::Cleanup;
 pub use release::Released;
 pub use shared::Sabotage;
 pub(crate) use shared::Shared;
+pub(crate) use spans::Spans;
 pub(crate) use sweep::Reclaimers;
 pub(crate) use waiting::{Place, Waiters};
 pub(crate) use watch::Watch;
-pub(crate) use watches::Watches;
+pub(crate) use watches::{Note, Watches};
 pub(crate) use work::{Buffers, ScanMemory, Suspended, Tally};
 pub(crate) use write::{Entries, Write};
 

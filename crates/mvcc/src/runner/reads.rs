@@ -6,8 +6,9 @@
 //! committed), so a range whose leaves have changed is looked through again, and fails only for a row in it that was
 //! not read before and is there now.
 //!
-//! Validation comes between the timestamp of a commit and its stamps, where others wait for it. So of many reads most
-//! are validated before ([`Reads::hold_after`]), and then only what has changed since.
+//! Validation comes between the timestamp of a commit and its stamps, where others wait for it. So many reads are
+//! validated before ([`Reads::hold_after`]), and then only what others have committed since is looked at
+//! ([`Reads::hold_since`]): whether it is of a row that was read, or lies in a range that was.
 
 use std::ops::{Bound, Range};
 use std::ptr::{self, NonNull};
@@ -15,9 +16,11 @@ use std::ptr::{self, NonNull};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
+use super::spans::{Span, Spans};
 use crate::chain::{Row, Version, Writer};
 use crate::epoch::{Epochs, Pin};
 use crate::index::{Direction, Index, LeafChange, Observed, ScanBuffer};
+use crate::table::Inner;
 
 /// The read set.
 #[derive(Default)]
@@ -59,6 +62,18 @@ const MANY: usize = if cfg!(debug_assertions) { 4 } else { 1 << 10 };
 
 /// Leaves, of those last read, that an own insert is looked for in: for others the range is looked through again.
 const RECENT_LEAVES: usize = 8;
+
+/// So many rows are looked through where a range has to be read again beside a timestamp.
+const LOOKED_THROUGH: usize = MANY;
+
+/// Whether reads would give the same again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Validity {
+    Holds,
+    Changed,
+    /// To know it takes more than others should wait for.
+    Unclear,
+}
 
 /// From whose observer, and when, the reads are to be the same.
 #[derive(Clone, Copy)]
@@ -133,64 +148,66 @@ impl Reads {
         self.rows.iter().all(|read| read.holds(observer))
     }
 
-    /// Whether those of the rows at these addresses that were read are as they were.
-    pub fn noted_rows_hold(&self, noted: &mut [usize], observer: Observer<'_>) -> bool {
-        if self.indexed == self.rows.len() {
-            return noted.iter().all(|address| self.of_row(*address).all(|read| read.holds(observer)));
-        }
-        noted.sort_unstable();
-        let mut read = self.rows.iter().filter(|read| noted.binary_search(&read.address()).is_ok());
-        noted.is_empty() || read.all(|read| read.holds(observer))
-    }
-
-    /// Leaves out the rows that were not read.
-    pub fn retain_read(&mut self, noted: &mut Vec<usize>) {
-        if !noted.is_empty() {
-            self.index();
-            noted.retain(|address| self.of_row(*address).next().is_some());
-        }
-    }
-
-    /// Whether no row has come into a range that was read.
-    pub fn ranges_hold(&mut self, observer: Observer<'_>) -> bool {
+    /// Whether no row has come into a range that was read; looks through `allowance` rows at most.
+    pub fn ranges_hold(&mut self, observer: Observer<'_>, mut allowance: usize) -> Validity {
         if self.leaves.iter().all(|leaf| leaf.is_unchanged(observer.pin)) {
-            return true;
+            return Validity::Holds;
         }
         self.index();
-        (0..self.ranges.len()).all(|at| {
-            self.leaves_of(at).iter().all(|leaf| leaf.is_unchanged(observer.pin))
-                || self.range_holds(&self.ranges[at], observer, |_| {}, |_| {})
-        })
+        for at in 0..self.ranges.len() {
+            if self.leaves_of(at).iter().all(|leaf| leaf.is_unchanged(observer.pin)) {
+                continue;
+            }
+            match self.range_holds(&self.ranges[at], observer, &mut allowance) {
+                Validity::Holds => {}
+                other => return other,
+            }
+        }
+        Validity::Holds
+    }
+
+    /// Whether few reads would give the same right before `observer`'s timestamp, which is taken.
+    pub fn few_hold(&mut self, observer: Observer<'_>) -> Validity {
+        if self.rows_hold(observer) { self.ranges_hold(observer, LOOKED_THROUGH) } else { Validity::Changed }
     }
 
     /// Whether all reads would give the same at `observer`'s timestamp, which is not that of a commit to come: later
     /// ones may come before it.
     pub fn hold_after(&mut self, observer: Observer<'_>) -> bool {
-        self.rows_hold(observer) && self.renew_ranges(observer)
+        self.rows_hold(observer) && self.ranges_hold(observer, usize::MAX) == Validity::Holds
     }
 
-    /// As [`ranges_hold`](Self::ranges_hold), and from here on the leaves as they are now are responsible. Rows in them
-    /// that are not there yet count as read.
-    pub fn renew_ranges(&mut self, observer: Observer<'_>) -> bool {
-        if self.leaves.iter().all(|leaf| leaf.is_unchanged(observer.pin)) {
-            return true;
-        }
+    /// Gets ready for [`hold_since`](Self::hold_since), so that it depends on what was noted and not on what was read.
+    pub fn spans(&mut self) -> Spans {
         self.index();
-        let (mut leaves, mut added) = (Vec::with_capacity(self.leaves.len()), Vec::new());
-        let mut first_leaves = Vec::with_capacity(self.ranges.len());
-        for (at, range) in self.ranges.iter().enumerate() {
-            first_leaves.push(leaves.len());
-            let before = self.leaves_of(at);
-            if before.iter().all(|leaf| leaf.is_unchanged(observer.pin)) {
-                leaves.extend_from_slice(before);
-            } else if !self.range_holds(range, observer, |leaf| leaves.push(leaf), |read| added.push(read)) {
-                return false;
-            }
+        Spans::new(self.ranges.len(), |position| self.span(position))
+    }
+
+    /// Whether the reads, which held at `since`, would give the same right before `observer`'s timestamp, as far as the
+    /// row at an address of a table is concerned, which is kept by the observer's pin. All earlier commits have ended.
+    /// `spans` are of these reads.
+    pub fn hold_since(&self, since: u64, (table, row): (&Inner, usize), spans: &Spans, observer: Observer<'_>) -> bool {
+        if !self.of_row(row).all(|read| read.holds(observer)) {
+            return false;
         }
-        self.leaves = leaves;
-        self.ranges.iter_mut().zip(first_leaves).for_each(|(range, first)| range.first_leaf = first);
-        self.rows.append(&mut added);
-        true
+        // SAFETY: by the caller's promise.
+        let row = unsafe { Row::at(row as u64) };
+        let has = |index: &Index, key: &[u8]| spans.have(address_of(index), key, |position| self.span(position));
+        let mut is_newest = true;
+        row.committed_between(since, observer.timestamp, observer.writer, observer.epochs).all(|version| {
+            // What was in between is as if it had never been; but it costs nothing to be careful with entries.
+            let tells = std::mem::take(&mut is_newest) && (version.body().is_some() || table.definition.over_base);
+            // Bytes that are no entry were refused when it was written.
+            let made = version.body().and_then(|body| table.entries_of(row.key(), body).ok()).unwrap_or_default();
+            !(tells && has(&table.primary, row.key()))
+                && made.iter().all(|(index, entry)| !has(&table.secondary[*index].entries, entry))
+        })
+    }
+
+    fn span(&self, position: u32) -> Span<'_> {
+        let range = &self.ranges[position as usize];
+        let [lower, upper] = [&range.lower, &range.upper].map(|bound| bound.clone().map(|key| &self.keys[key]));
+        Span { index: range.index.addr().get(), lower, upper }
     }
 
     /// The leaves that are responsible for a range.
@@ -199,15 +216,8 @@ impl Reads {
         &self.leaves[self.ranges[at].first_leaf..end]
     }
 
-    /// Looks through a range: whether there is no row in it that was not read. `leaf` gets the leaves as they are,
-    /// `absent` the rows that were not read and are not there.
-    fn range_holds(
-        &self,
-        range: &RangeRead,
-        observer: Observer<'_>,
-        mut leaf_is: impl FnMut(Observed),
-        mut absent: impl FnMut(RowRead),
-    ) -> bool {
+    /// Looks through a range: whether there is no row in it that was not read.
+    fn range_holds(&self, range: &RangeRead, observer: Observer<'_>, allowance: &mut usize) -> Validity {
         let key = |bound: &Bound<Range<usize>>| bound.clone().map(|key| &self.keys[key]);
         let mut buffer = ScanBuffer::default();
         // SAFETY: indexes live as long as their tables, which the database keeps, and a dropped one as long as
@@ -215,25 +225,24 @@ impl Reads {
         let index = unsafe { range.index.as_ref() };
         let mut cursor =
             index.cursor((key(&range.lower), key(&range.upper)), Direction::Forward, &mut buffer, observer.pin);
-        let none = if range.tells_deletes { UNSEEN } else { ptr::null() };
         while let Some(leaf) = cursor.step(usize::MAX) {
-            leaf_is(leaf.observed);
             for (_, address) in leaf.iter() {
+                let Some(less) = allowance.checked_sub(1) else { return Validity::Unclear };
+                *allowance = less;
                 // SAFETY: out of the index under the pin.
                 let row = unsafe { Row::at(address) };
-                let read = match row.before(observer.timestamp, observer.writer, observer.epochs) {
-                    Err(_) => return false,
-                    Ok(None) => RowRead { row: row.into(), version: none },
-                    Ok(Some(version)) if version.is_tombstone() && !range.tells_deletes => {
-                        RowRead { row: row.into(), version: none }
-                    }
-                    Ok(Some(version)) if self.has(RowRead { row: row.into(), version }) => continue,
-                    Ok(Some(_)) => return false,
+                let holds = match row.before(observer.timestamp, observer.writer, observer.epochs) {
+                    Err(_) => false,
+                    Ok(None) => true,
+                    Ok(Some(version)) if version.is_tombstone() && !range.tells_deletes => true,
+                    Ok(Some(version)) => self.has(RowRead { row: row.into(), version }),
                 };
-                absent(read);
+                if !holds {
+                    return Validity::Changed;
+                }
             }
         }
-        true
+        Validity::Holds
     }
 
     /// What was read of the row at an address. For reads that are all indexed.
@@ -266,6 +275,10 @@ impl Reads {
         self.keys.extend_from_slice(key);
         start..self.keys.len()
     }
+}
+
+fn address_of(index: &Index) -> usize {
+    ptr::from_ref(index).addr()
 }
 
 fn hash_of(address: usize) -> u64 {

@@ -28,6 +28,9 @@ pub enum Sabotage {
     BeforeTick(fn()),
     /// The same right after it, before anything is validated.
     AfterTick(fn()),
+    /// Nothing is left out, but told when others begin to wait for a commit, right after its timestamp, and when they
+    /// need not any more: `true`, right after the stamps.
+    Told(fn(bool)),
 }
 
 /// What all runners share. Read by all, and written on no path that only reads.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::shared::Shared;
-use super::watches::Noted;
+use super::watches::{Note, Noted};
 
 /// A watch that goes on until it is dropped.
 pub(crate) struct Watch {
@@ -32,7 +32,7 @@ impl Watch {
     }
 
     /// What has been noted since this was called before.
-    pub fn take(&self) -> Vec<usize> {
+    pub fn take(&self) -> Vec<Note> {
         std::mem::take(&mut *self.noted.lock())
     }
 }

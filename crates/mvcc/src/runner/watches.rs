@@ -4,8 +4,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Addresses of rows. Only compared: the rows may be gone.
-pub(super) type Noted = Arc<Mutex<Vec<usize>>>;
+/// A row that a commit writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Note {
+    /// The number of its table.
+    pub table: u32,
+    /// The row's address. It is there for whoever was pinned before the commit.
+    pub row: usize,
+}
+
+pub(super) type Noted = Arc<Mutex<Vec<Note>>>;
 
 /// All watches that there are.
 #[derive(Default)]
@@ -14,7 +22,7 @@ pub(crate) struct Watches(Mutex<Vec<Noted>>);
 impl Watches {
     /// Notes the rows of a commit. To be called only while somebody [watches](crate::epoch::Epochs::is_watched).
     #[cold]
-    pub fn note(&self, rows: impl Iterator<Item = usize> + Clone) {
+    pub fn note(&self, rows: impl Iterator<Item = Note> + Clone) {
         self.0.lock().iter().for_each(|noted| noted.lock().extend(rows.clone()));
     }
 

@@ -9,7 +9,7 @@ use super::validation::Prepared;
 use crate::chain::{NEVER, Version};
 use crate::error::Error;
 use crate::record::{Change, Effect, Patch};
-use crate::runner::{Cleanup, Durability, Receipt, Tally, Write};
+use crate::runner::{Cleanup, Durability, Note, Receipt, Sabotage, Tally, Validity, Write};
 use crate::table::Growth;
 
 impl Transaction<'_> {
@@ -55,9 +55,13 @@ impl Transaction<'_> {
             payload.clear();
             let whole_through = self.runner.shared.whole_through();
             self.describe(whole_through, &mut payload);
-            match self.stamp_and_log(whole_through, &payload, prepared.as_mut()) {
-                Ok(None) => {}
-                Ok(Some(timestamp)) => break Ok(timestamp),
+            match self.stamp_and_log(whole_through, &payload, prepared.as_ref()) {
+                Ok(Attempt::Committed(timestamp)) => break Ok(timestamp),
+                Ok(Attempt::Outdated) => {}
+                Ok(Attempt::Unclear) => match self.prepare_all() {
+                    Ok(ahead) => prepared = Some(ahead),
+                    Err(error) => break Err(error),
+                },
                 Err(error) => break Err(error),
             }
         };
@@ -65,13 +69,12 @@ impl Transaction<'_> {
         outcome
     }
 
-    /// `None` if the logs began to be cut after the record was described: it may lean on what is about to go.
     fn stamp_and_log(
         &mut self,
         whole_through: u64,
         payload: &[u8],
-        prepared: Option<&mut Prepared>,
-    ) -> Result<Option<u64>, Error> {
+        prepared: Option<&Prepared>,
+    ) -> Result<Attempt, Error> {
         let runner = &*self.runner;
         let reservation = runner.shared.logs.reserve(runner.log, payload.len())?;
         runner.set_committing();
@@ -82,13 +85,21 @@ impl Transaction<'_> {
         if runner.shared.whole_through() != whole_through {
             drop(ticked);
             runner.set_running();
-            return Ok(None);
+            return Ok(Attempt::Outdated);
         }
-        if !self.is_valid(timestamp, prepared) {
-            drop(ticked);
-            // It was changed by a transaction of an earlier timestamp, whichever that is.
-            self.meet(timestamp);
-            return Err(Error::Serialization);
+        match self.validity(timestamp, prepared) {
+            Validity::Holds => {}
+            Validity::Unclear => {
+                drop(ticked);
+                runner.set_running();
+                return Ok(Attempt::Unclear);
+            }
+            Validity::Changed => {
+                drop(ticked);
+                // It was changed by a transaction of an earlier timestamp, whichever that is.
+                self.meet(timestamp);
+                return Err(Error::Serialization);
+            }
         }
         // Noted before it is seen.
         let participant = runner.participant.number();
@@ -96,16 +107,20 @@ impl Transaction<'_> {
             runner.known(tally.table).inner().counters.note_commit(participant, timestamp);
         }
         if runner.shared.epochs.is_watched() {
-            runner.shared.watches.note(self.writes.iter().map(|write| write.row.addr().get()));
+            let note = |write: &Write| Note { table: write.table, row: write.row.addr().get() };
+            runner.shared.watches.note(self.writes.iter().map(note));
         }
         let reservation = ticked.validated();
         for write in &self.writes {
             // SAFETY: versions of this transaction's writes are kept by its pin.
             unsafe { write.version.as_ref() }.stamp(if write.is_last() { timestamp } else { NEVER });
         }
+        if let Some(Sabotage::Told(tell)) = runner.shared.sabotage {
+            tell(true);
+        }
         reservation.commit(timestamp, payload);
         self.hand_over(timestamp);
-        Ok(Some(timestamp))
+        Ok(Attempt::Committed(timestamp))
     }
 
     /// The log's record of the transaction.
@@ -175,6 +190,15 @@ impl Transaction<'_> {
         self.runner.buffers.writes = std::mem::take(&mut self.writes);
         self.runner.end(self.snapshot);
     }
+}
+
+/// What came of a timestamp.
+enum Attempt {
+    Committed(u64),
+    /// Nothing: the logs began to be cut after the record was described, which may lean on what is about to go.
+    Outdated,
+    /// Nothing: there is too much to validate while others wait.
+    Unclear,
 }
 
 /// A timestamp that was taken, and the room for its record. Dropped, by a panic too, it leaves a void record: a

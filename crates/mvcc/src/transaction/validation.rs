@@ -1,8 +1,8 @@
 //! Whether the reads of a serializable transaction would give the same again, right before its timestamp.
 //!
 //! From the timestamp to the stamps others wait: who is to see what is about to be stamped, and who waits until a later
-//! commit is durable. So much is validated before the timestamp is taken, as of a moment `c`, and after it only what
-//! commits between the two have written:
+//! commit is durable. So many reads are validated before the timestamp is taken, as of a moment `c`, and after it only
+//! what commits between the two have written is looked at:
 //!
 //! ```text
 //!   watch ── c ── reads hold as of c? ── what was written since, until little is left ── tick t ── what is left
@@ -11,24 +11,29 @@
 //! ```
 //!
 //! Why it is enough: a read that held as of `c` and does not hold right before `t` was changed by a commit between
-//! them, which has noted its row when it has ended, and all before `t` are waited for. It is a row that was read, and
-//! then it is among the noted ones; or one that came into a range, and then a leaf of that has changed since the range
-//! was read or read anew, or the row was found in the leaf, not committed yet, and so it counts as read.
+//! them, which has noted its row when it has ended, and all before `t` are waited for. It is a row that was read, or it
+//! has a key, or an entry, in a range that was. Whether a noted row is such is found by hash and by bisection, which
+//! are made ready before the timestamp: after it the work is by what was noted, however much was read.
+//!
+//! Few reads are validated after the timestamp alone. If a range among them turns out to have got many rows, that are
+//! not committed perhaps, the timestamp is given up, and they are validated as many are; so it is if many rows have
+//! been noted at the last moment.
 
 use super::Transaction;
 use crate::error::Error;
-use crate::runner::{Observer, Sabotage, Watch};
+use crate::runner::{Note, Observer, Reads, Sabotage, Spans, Validity, Watch};
 
 /// So few noted rows are left to the time after the timestamp.
 const FEW: usize = 64;
 /// So often it is tried to leave few.
 const ROUNDS: usize = 8;
+/// If more were noted until the timestamp, by a commit of many rows, they are not looked at while others wait.
+const NOTED_MAX: usize = 16 * FEW;
 
-/// What was validated before the timestamp, and what is left.
+/// What was validated before the timestamp, and how to find what has changed since.
 pub(super) struct Prepared {
     watch: Watch,
-    /// Rows that were read and may have changed since.
-    doubtful: Vec<usize>,
+    spans: Spans,
 }
 
 impl Transaction<'_> {
@@ -46,47 +51,65 @@ impl Transaction<'_> {
         if !self.reads.borrow().are_many() || is_sabotaged {
             return Ok(None);
         }
-        let mut prepared = Prepared { watch: Watch::begin(&self.runner.shared), doubtful: Vec::new() };
-        if !self.hold_ahead(&mut prepared) {
-            self.meet(prepared.watch.since());
-            return Err(Error::Serialization);
-        }
+        self.prepare_all().map(Some)
+    }
+
+    /// Validates ahead, however little was read.
+    ///
+    /// # Errors
+    /// As `prepare`.
+    pub(super) fn prepare_all(&self) -> Result<Prepared, Error> {
+        let prepared = self.hold_ahead(Watch::begin(&self.runner.shared))?;
         if let Some(Sabotage::BeforeTick(meanwhile)) = self.sabotage() {
             meanwhile();
         }
-        Ok(Some(prepared))
+        Ok(prepared)
     }
 
-    fn hold_ahead(&self, prepared: &mut Prepared) -> bool {
-        let Prepared { watch, doubtful } = prepared;
+    fn hold_ahead(&self, watch: Watch) -> Result<Prepared, Error> {
         let pin = self.pin();
-        let observer = Observer { timestamp: watch.since() + 1, writer: self.writer, epochs: self.epochs(), pin: &pin };
+        let (writer, epochs) = (self.writer, self.epochs());
+        let after = |timestamp: u64| Observer { timestamp: timestamp + 1, writer, epochs, pin: &pin };
+        let changed_by = |timestamp: u64| {
+            self.meet(timestamp);
+            Error::Serialization
+        };
         let reads = &mut *self.reads.borrow_mut();
         self.runner.participant.visiting(|| {
-            if !reads.hold_after(observer) {
-                return false;
+            if !reads.hold_after(after(watch.since())) {
+                return Err(changed_by(watch.since()));
             }
+            let prepared = Prepared { spans: reads.spans(), watch };
             for _ in 0..ROUNDS {
-                let noted = watch.take();
-                let are_few = noted.len() <= FEW;
-                doubtful.extend(noted);
-                if are_few {
+                let noted = prepared.watch.take();
+                // Whoever has noted something has a timestamp, and has ended after this.
+                let now = epochs.wait_for_commits();
+                if !self.hold_beside(reads, &noted, &prepared, after(now)) {
+                    return Err(changed_by(now));
+                }
+                if noted.len() <= FEW {
                     break;
                 }
-                // Takes as long as what has changed since is much, so less is noted meanwhile.
-                if !reads.renew_ranges(observer) {
-                    return false;
-                }
             }
-            reads.retain_read(doubtful);
-            true
+            Ok(prepared)
+        })
+    }
+
+    /// Whether the reads that were validated ahead would give the same, now that these rows were written.
+    fn hold_beside(&self, reads: &Reads, noted: &[Note], prepared: &Prepared, observer: Observer<'_>) -> bool {
+        let Prepared { watch, spans } = prepared;
+        let tables = self.runner.shared.tables.read();
+        noted.iter().all(|note| {
+            // Of a table that has been dropped meanwhile nothing can be said.
+            let table = tables.get(&note.table).map(|table| table.inner());
+            table.is_some_and(|table| reads.hold_since(watch.since(), (table, note.row), spans, observer))
         })
     }
 
     /// Whether all reads would give the same again, right before `timestamp`.
-    pub(super) fn is_valid(&self, timestamp: u64, prepared: Option<&mut Prepared>) -> bool {
+    pub(super) fn validity(&self, timestamp: u64, prepared: Option<&Prepared>) -> Validity {
         if !self.is_serializable() {
-            return true;
+            return Validity::Holds;
         }
         let pin = self.pin();
         let reads = &mut *self.reads.borrow_mut();
@@ -94,20 +117,23 @@ impl Transaction<'_> {
         match self.sabotage() {
             Some(Sabotage::PanicBesideTick) => panic!("as it was told to"),
             Some(Sabotage::AfterTick(meanwhile)) => meanwhile(),
+            Some(Sabotage::Told(tell)) => tell(false),
             _ => {}
         }
-        let rows_are_ignored = matches!(self.sabotage(), Some(Sabotage::IgnoreRows));
-        let ranges_are_ignored = matches!(self.sabotage(), Some(Sabotage::IgnoreRanges));
-        self.runner.participant.visiting(|| {
-            let rows_hold = match prepared {
-                Some(Prepared { watch, doubtful }) => {
-                    observer.epochs.wait_for_commits_before(timestamp);
-                    doubtful.extend(watch.take());
-                    reads.noted_rows_hold(doubtful, observer)
+        self.runner.participant.visiting(|| match (prepared, self.sabotage()) {
+            (Some(prepared), _) => {
+                observer.epochs.wait_for_commits_before(timestamp);
+                let noted = prepared.watch.take();
+                match noted.len() <= NOTED_MAX {
+                    true if self.hold_beside(reads, &noted, prepared, observer) => Validity::Holds,
+                    true => Validity::Changed,
+                    false => Validity::Unclear,
                 }
-                None => rows_are_ignored || reads.rows_hold(observer),
-            };
-            rows_hold && (ranges_are_ignored || reads.ranges_hold(observer))
+            }
+            (None, Some(Sabotage::IgnoreRows)) => reads.ranges_hold(observer, usize::MAX),
+            (None, Some(Sabotage::IgnoreRanges)) if reads.rows_hold(observer) => Validity::Holds,
+            (None, Some(Sabotage::IgnoreRanges)) => Validity::Changed,
+            (None, _) => reads.few_hold(observer),
         })
     }
 

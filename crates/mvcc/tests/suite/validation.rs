@@ -240,3 +240,62 @@ fn a_refused_key_is_a_read() {
     let outcome = refused.commit_early();
     assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}");
 }
+
+/// Little was read, but many rows are coming into it, of a transaction that may commit at any moment: they are not
+/// looked through while others wait for a timestamp.
+#[test]
+fn a_range_that_many_rows_come_into_is_validated_ahead() {
+    const FIRST: i64 = 10_000;
+    const ADDED: i64 = 3_000;
+    for commits in [false, true] {
+        let (_logs, database, table) = opened(Sabotage::BeforeTick(meanwhile));
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+        let mut transaction = one.begin(Isolation::Serializable);
+        let [lower, upper] = [FIRST, FIRST + ADDED].map(|id| super::fixture::key(&table, id));
+        let range = KeyRange::between(std::ops::Bound::Included(&lower), std::ops::Bound::Excluded(&upper));
+        transaction.scan(&table, &range, Direction::Forward, |_| panic!("nothing is there"));
+        update(&mut transaction, &table, &account(2 * OWN, "ann", 1)).unwrap();
+        let mut adding = two.begin(Isolation::Snapshot);
+        (FIRST..FIRST + ADDED).for_each(|id| _ = insert(&mut adding, &table, &account(id, "bob", 0)).unwrap());
+        adding.suspend();
+        let before = database.now();
+        MEANWHILE.set(Some(Box::new(move || {
+            let adding = two.resume().unwrap();
+            if commits {
+                let _ = adding.commit_early().unwrap();
+            }
+        })));
+        let outcome = transaction.commit();
+        assert!(MEANWHILE.take().is_none(), "it was not validated ahead");
+        match commits {
+            true => assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}"),
+            // One timestamp in vain.
+            false => assert_eq!(outcome.unwrap(), Some(before + 2)),
+        }
+    }
+}
+
+/// Rows that a commit of many has written at the last moment are not looked at while others wait, either.
+#[test]
+fn many_rows_that_were_written_at_the_last_moment_are_validated_ahead() {
+    for first in [10_000, 1] {
+        let (_logs, database, table) = opened(Sabotage::BeforeTick(meanwhile));
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+        let mut transaction = one.begin(Isolation::Serializable);
+        read_and_write(&mut transaction, &table);
+        let before = database.now();
+        let other = table.clone();
+        MEANWHILE.set(Some(Box::new(move || {
+            in_one(&mut two, |t| {
+                // Not among those that were read, or between them.
+                (0..1_500).for_each(|n| _ = insert(t, &other, &account(first + 2 * n, "bob", 0)).unwrap());
+            });
+        })));
+        let outcome = transaction.commit();
+        match first {
+            // The other's, one in vain, and then its own.
+            10_000 => assert_eq!(outcome.unwrap(), Some(before + 3)),
+            _ => assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}"),
+        }
+    }
+}
