@@ -46,6 +46,10 @@ impl Waiting {
     /// How often a row is held while it is changed: as it was found, with its new values, as it is written, and in the
     /// log's record.
     const COPIES: usize = 4;
+    /// The same of one that a compiled statement changes: as it is written, and in the log's record.
+    const COPIES_COMPILED: usize = 2;
+    /// Of such a row, besides: that it is written, its place in an index.
+    const WRITE_BYTES: usize = 128;
 
     /// Of nothing yet.
     ///
@@ -61,6 +65,14 @@ impl Waiting {
     /// 53200 if there is not enough for them.
     pub fn add(&self, rows: &RecordBatch) -> Result<()> {
         Ok(self.0.lock().grow(shown_bytes(rows).saturating_mul(Self::COPIES))?)
+    }
+
+    /// A row that a compiled statement is about to write: bytes of its key and of what becomes of it.
+    ///
+    /// # Errors
+    /// As `add`.
+    pub fn add_one(&self, bytes: usize) -> Result<()> {
+        Ok(self.0.lock().grow(Self::COPIES_COMPILED * bytes + Self::WRITE_BYTES)?)
     }
 
     fn into_inner(self) -> Reservation {

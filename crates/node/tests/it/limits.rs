@@ -87,3 +87,45 @@ async fn what_does_not_fit_fails_alone() {
     let held: usize = one(&client, "SELECT used_bytes FROM saki.memory").await.parse().unwrap();
     assert!(held < 1 << 20, "{held} bytes are still held");
 }
+
+/// Statements that need no query plan, each of them small.
+#[tokio::test]
+async fn small_changes_of_one_transaction_are_counted_together() {
+    let server = small();
+    let client = server.client().await;
+    client.simple_query(NUMBERS).await.unwrap();
+    let text = "y".repeat(20_000);
+    let insert = client.prepare("INSERT INTO numbers VALUES ($1, 1, $2)").await.unwrap();
+    let update = client.prepare("UPDATE numbers SET t = $2 WHERE id = $1").await.unwrap();
+    let hold = client.prepare("SELECT id FROM numbers WHERE id = $1 FOR UPDATE").await.unwrap();
+    // As many as fit twice over.
+    for (statement, first, ids) in [(&insert, 3_000_i64, 6000), (&update, 1, 1500), (&update, 1, 1)] {
+        client.simple_query("BEGIN").await.unwrap();
+        let mut outcome = (0, Ok(0));
+        for number in 0..6000 {
+            outcome = (number, client.execute(statement, &[&(first + number % ids), &text]).await);
+            if outcome.1.is_err() {
+                break;
+            }
+        }
+        let (changes, outcome) = outcome;
+        assert_eq!(code(outcome), "53200", "after {changes} changes of 20 kB with 64 MiB");
+        assert!(changes > 500, "refused at {changes}");
+        client.simple_query("ROLLBACK").await.unwrap();
+        let held: usize = one(&client, "SELECT used_bytes FROM saki.memory").await.parse().unwrap();
+        assert!(held < 1 << 20, "{held} bytes are still held");
+    }
+    // By themselves they are as many as one likes, and what was committed is not held.
+    for id in 10_000_i64..10_100 {
+        client.execute(&insert, &[&id, &text]).await.unwrap();
+    }
+    client.simple_query("BEGIN").await.unwrap();
+    for id in 10_000_i64..10_100 {
+        assert_eq!(client.query(&hold, &[&id]).await.unwrap().len(), 1);
+    }
+    let held: usize = one(&client, "SELECT used_bytes FROM saki.memory").await.parse().unwrap();
+    assert!(held > 100 * text.len(), "rows that are held are written, and only {held} bytes are counted");
+    client.simple_query("COMMIT").await.unwrap();
+    let held: usize = one(&client, "SELECT used_bytes FROM saki.memory").await.parse().unwrap();
+    assert!(held < 1 << 20, "{held} bytes are still held");
+}

@@ -32,7 +32,7 @@ impl Running<'_> {
         let rows = self.rows(&query.source, if is_cut { limit } else { usize::MAX }, transaction)?;
         if holds {
             for (key, row) in &rows {
-                self.delta.write(transaction, key, Some(row))?;
+                self.write(transaction, key, Some(row))?;
             }
         }
         match &query.shape {

@@ -33,7 +33,7 @@ impl Running<'_> {
             Operation::Delete(source) => {
                 let rows = self.found(source, transaction)?;
                 for (key, _) in &rows {
-                    self.delta.write(transaction, key, None)?;
+                    self.write(transaction, key, None)?;
                 }
                 Ok(rows.len() as u64)
             }
@@ -71,10 +71,11 @@ impl Running<'_> {
                 Ok::<_, Stopped>(encoder.encode(&mut Vec::new(), |column| after[column])?)
             })??;
             if is_unique {
+                self.count(key, Some(&encoder.row))?;
                 let mut writer = RowWriter::new(self.db, self.generation, self.table)?;
                 writer.update(transaction, key, before, &encoder.row)?;
             } else {
-                self.delta.write(transaction, key, Some(&encoder.row))?;
+                self.write(transaction, key, Some(&encoder.row))?;
             }
         }
         Ok(())
@@ -113,7 +114,7 @@ impl Running<'_> {
         if is_keyed && self.find(transaction, &encoder.key, |_| ())?.is_some() {
             return Err(saki_store::load::duplicate(self.table, self.layout, &encoder.key).into());
         }
-        self.delta.write(transaction, &encoder.key, Some(&encoder.row))?;
+        self.write(transaction, &encoder.key, Some(&encoder.row))?;
         Ok(())
     }
 

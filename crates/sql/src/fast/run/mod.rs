@@ -20,7 +20,7 @@ use saki_catalog::{Result, RoleId, Table};
 use saki_context::database::{Database, Stoppable};
 use saki_context::planner::SessionSequences;
 use saki_context::statement::StatementResult;
-use saki_context::transaction::{SessionTransactions, Transactions, is_unchanged};
+use saki_context::transaction::{SessionTransactions, Transactions, Waiting, is_unchanged};
 use saki_store::Generation;
 use saki_store::locks::LockMode;
 
@@ -132,6 +132,7 @@ impl Runner<'_> {
             parameters: values,
             sequences: self.sequences,
             now: wall_micros(),
+            waiting: (writes && outlives).then(|| Waiting::new(&self.db.memory)).transpose()?,
         };
         let worked = transactions.within(|transaction| {
             let start = transaction.savepoint();
@@ -144,6 +145,9 @@ impl Runner<'_> {
                 other => Ok(other),
             }
         })?;
+        if let (Ok(Ok(_)), Some(waiting)) = (&worked, running.waiting) {
+            transactions.keep_waiting(waiting);
+        }
         match worked {
             Ok(Ok(rows)) => match transactions.end_statement() {
                 // What a query gives may be told once what it rests on is durable, held or not.

@@ -13,7 +13,7 @@ use super::super::range::{Bounds, borrowed, bounds, keys};
 use saki_catalog::{EntryDecoder, EntryLayout, Result, SqlError, Table};
 use saki_context::database::Database;
 use saki_context::planner::SessionSequences;
-use saki_context::transaction::Refusal;
+use saki_context::transaction::{Refusal, Waiting};
 use saki_store::{Delta, Generation, IndexEntries, Point, Short, Shortly, TableReader};
 
 /// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.
@@ -73,9 +73,27 @@ pub struct Running<'r> {
     pub sequences: &'r SessionSequences,
     /// Microseconds since 1970.
     pub now: i64,
+    /// Memory of what it changes, if its transaction goes on after it: by itself it changes no more than its own text
+    /// and values are large, or what it has found.
+    pub waiting: Option<Waiting>,
 }
 
 impl Running<'_> {
+    /// Makes a row, or a delete, the newest version of a key.
+    pub fn write(&self, transaction: &mut Transaction<'_>, key: &[u8], row: Option<&[u8]>) -> Result<(), Stopped> {
+        self.count(key, row)?;
+        Ok(self.delta.write(transaction, key, row)?)
+    }
+
+    /// Takes note of a row that is about to be written.
+    ///
+    /// # Errors
+    /// 53200 if the server has not so much memory.
+    pub fn count(&self, key: &[u8], row: Option<&[u8]>) -> Result<(), Stopped> {
+        let bytes = key.len() + row.map_or(0, <[u8]>::len);
+        Ok(self.waiting.as_ref().map_or(Ok(()), |waiting| waiting.add_one(bytes))?)
+    }
+
     /// What expressions that name no column are worked out with.
     pub fn inputs(&self) -> Inputs<'_> {
         self.inputs_over(&[])
