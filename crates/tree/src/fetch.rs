@@ -236,6 +236,12 @@ impl<T: Clone> Ahead<T> {
         Self { queue, asked: 0, reach, refill_at: 0, children: Vec::new() }
     }
 
+    /// Of leaves that are known already.
+    pub fn of_leaves(leaves: Vec<PageRef>, what: T, reach: usize) -> Self {
+        let leaf = |page| Upcoming { page, level: 0, what: what.clone() };
+        Self { queue: leaves.into_iter().map(leaf).collect(), asked: 0, reach, refill_at: 0, children: Vec::new() }
+    }
+
     /// The next leaf; `expand` lists the wanted children of an inner page, in order. The leaf and
     /// those behind it have been asked for.
     pub fn next<E: From<PageError>>(

@@ -16,6 +16,7 @@
 //! ```text
 //!   sorted entries ──► BulkLoader ──► TreeRoot          unsorted ones go through a Sorter first
 //!   TreeRoot + sorted changes ──► apply ──► TreeRoot', and the pages that only the old tree used
+//!   TreeRoot, TreeRoot' ──► difference ──► the keys that one has otherwise
 //!   TreeRoot ──► free_all ──► its pages                 for DROP
 //! ```
 //!
@@ -53,6 +54,7 @@
 
 mod apply;
 mod build;
+mod difference;
 mod error;
 mod fetch;
 mod free;
@@ -66,6 +68,7 @@ mod verify;
 
 pub use apply::{Applied, Change, Effect, Met, apply, apply_met};
 pub use build::BulkLoader;
+pub use difference::{Differing, TreeDifference};
 pub use error::TreeError;
 pub use fetch::Fetcher;
 pub use free::{TreePages, free_all};

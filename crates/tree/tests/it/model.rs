@@ -25,8 +25,10 @@ fn run(page_bytes: u32, frames: u32, seed: u64, space: u64, load: u64, rounds: u
             changes
                 .extend(bench.map.range(low..).take(random.range(0..space) as usize).map(|(k, _)| (k.clone(), None)));
         }
+        let (root, map, _held) = (bench.root, bench.map.clone(), bench.volume.hold());
         bench.apply(&changes).expect("applied");
         bench.check();
+        bench.check_difference(&root, &map);
         for _ in 0..5 {
             let (a, b) = (key(&mut random, space), key(&mut random, space));
             assert!(bench.reader.get(&bench.root, &a).expect("read").as_ref() == bench.map.get(&a));
@@ -79,6 +81,25 @@ fn a_shrinking_tree_loses_levels_and_stays_dense() {
     bench.check();
     assert!(bench.root.height < height);
     assert!(bench.root.leaf_pages <= 4, "{} leaves for 100 entries", bench.root.leaf_pages);
+}
+
+#[test]
+fn a_difference_is_found_without_reading_what_is_the_same() {
+    let mut bench = Bench::new(4096, 2048, 5);
+    let number = |n: u64| format!("{n:012}").into_bytes();
+    bench.load((0..50_000).map(|n| (number(n), vec![7; 20])).collect());
+    let (root, map, _held) = (bench.root, bench.map.clone(), bench.volume.hold());
+    bench.apply(&BTreeMap::from([(number(7), None), (number(40_000), Some(vec![8]))])).expect("applied");
+    bench.cache.clear();
+    bench.check_difference(&root, &map);
+    let read = bench.cache.resident_pages();
+    assert!(root.height == 3 && read < 30, "{read} pages read for a difference of two leaves");
+    // From something to nothing, and to something else.
+    bench.apply(&map.keys().map(|key| (key.clone(), None)).collect()).expect("applied");
+    bench.check_difference(&root, &map);
+    bench.check_difference(&saki_tree::TreeRoot::empty(TREE), &BTreeMap::new());
+    bench.apply(&BTreeMap::from([(number(7), Some(vec![7; 20]))])).expect("applied");
+    bench.check_difference(&root, &map);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use saki_base::{PageSize, Random, TreeId};
 use saki_io::{Device, SimDevice, SimOptions};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{
-    Applied, BulkLoader, CachedReader, Change, Inspect, LivePages, TreeError, TreeReader, TreeRoot, Verification,
-    apply, free_all, verify,
+    Applied, BulkLoader, CachedReader, Change, Differing, Inspect, LivePages, TreeError, TreeReader, TreeRoot,
+    Verification, apply, free_all, verify,
 };
 use saki_volume::{Volume, VolumeOptions};
 
@@ -96,6 +96,24 @@ impl Bench {
             assert!(key == expected_key && value == expected_value);
         }
         assert!(expected.next().is_none());
+    }
+
+    /// What the tree has otherwise than it had, when it was `old` with these entries. Its pages are held.
+    pub fn check_difference(&mut self, old: &TreeRoot, before: &BTreeMap<Vec<u8>, Vec<u8>>) {
+        let mut expected = Vec::new();
+        for key in before.keys().chain(self.map.keys().filter(|key| !before.contains_key(*key))) {
+            let (old, new) = (before.get(key), self.map.get(key));
+            if old != new {
+                expected.push((key.clone(), old.cloned(), new.cloned()));
+            }
+        }
+        expected.sort();
+        let mut difference = self.reader.difference(old, &self.root).expect("read");
+        let mut found = Vec::new();
+        while let Some(Differing { key, old, new }) = difference.next().expect("read") {
+            found.push((key.to_vec(), old.map(<[u8]>::to_vec), new.map(<[u8]>::to_vec)));
+        }
+        assert!(found == expected, "{} keys differ, {} are expected to", found.len(), expected.len());
     }
 
     fn live(&self) -> Vec<(saki_base::ChunkId, u32)> {
