@@ -15,6 +15,7 @@ pub use self::files::{FileAccess, Files};
 use self::memory_view::MemoryView;
 use saki_base::memory::Pool;
 use saki_catalog::{Catalog, Result, RoleId, SqlError};
+use saki_mvcc::Holder;
 use saki_plan::PlanCache;
 use saki_postgres::{SystemViews, storage_views};
 use saki_store::locks::LockOwner;
@@ -195,8 +196,8 @@ impl<'d> Stoppable<'d> {
     }
 
     /// As [`saki_store::Database::bring_to_base`].
-    pub fn bring_to_base(&self, tables: &[String]) -> Result<()> {
-        self.db.store.bring_to_base(tables, &self.stop)
+    pub fn bring_to_base(&self, tables: &[String], behalf: Option<Holder>) -> Result<()> {
+        self.db.store.bring_to_base(tables, &self.stop, behalf)
     }
 }
 

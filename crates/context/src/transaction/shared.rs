@@ -113,7 +113,7 @@ impl SessionTransactions {
         let wanted: Vec<_> = tables.iter().map(|name| (name.clone(), mode)).collect();
         let locked = self.lock_tables(&wanted, Policy::Wait).await?;
         if !self.outlives_statement() {
-            self.db.blocking(move |db| db.bring_to_base(&tables)).await?;
+            self.db.blocking(move |db| db.bring_to_base(&tables, None)).await?;
             return Ok(locked);
         }
         locked.keep();
@@ -149,10 +149,11 @@ impl SessionTransactions {
                 None => own.push(name),
             }
         }
+        let me = transactions.holder();
         drop(transactions);
         let draft = Arc::clone(&self.draft);
         let settled = self.db.blocking(move |db| {
-            db.bring_to_base(&shared)?;
+            db.bring_to_base(&shared, me)?;
             if own.is_empty() { Ok(()) } else { draft.settle(db.store(), &snapshot, &own, db.stop()) }
         });
         settled.await

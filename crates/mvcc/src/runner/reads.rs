@@ -20,7 +20,7 @@ use super::spans::{Span, Spans};
 use crate::chain::{Row, Version, Writer};
 use crate::epoch::{Epochs, Pin};
 use crate::index::{Direction, Index, LeafChange, Observed, ScanBuffer};
-use crate::table::Inner;
+use crate::table::{Inner, Table};
 
 /// The read set.
 #[derive(Default)]
@@ -33,6 +33,8 @@ pub struct Reads {
     ranges: Vec<RangeRead>,
     /// The bounds of the ranges.
     keys: Vec<u8>,
+    /// What all that was read of.
+    tables: Vec<Table>,
 }
 
 /// In place of a version: none was seen, and a delete is not as good.
@@ -85,6 +87,21 @@ pub struct Observer<'a> {
 }
 
 impl Reads {
+    /// Something of this table is read.
+    #[inline]
+    pub fn of(&mut self, table: &Table) {
+        let is_it = |known: &Table| known.id() == table.id();
+        if !self.tables.last().is_some_and(is_it) && !self.tables.iter().any(is_it) {
+            self.tables.push(table.clone());
+        }
+    }
+
+    /// Whether no other table has taken the place of one that was read. A write to the other one comes after it was
+    /// said that it has: if that is not seen after the timestamp was taken, the timestamp is before the write's.
+    pub fn tables_hold(&self, reader: Writer) -> bool {
+        self.tables.iter().all(|table| table.answers(reader))
+    }
+
     #[inline]
     pub fn row(&mut self, row: &Row, version: *const Version) {
         self.rows.push(RowRead { row: row.into(), version });
@@ -136,6 +153,7 @@ impl Reads {
         self.leaves.clear();
         self.ranges.clear();
         self.keys.clear();
+        self.tables.clear();
     }
 
     /// Whether there is so much that it should be validated before the timestamp.

@@ -5,8 +5,8 @@ mod counters;
 mod definition;
 
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use saki_base::key::encode_column;
 use saki_base::planted::{self, Fault};
@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     pub counters: Counters,
     /// Snapshots later than this do not look into it.
     dropped_at: AtomicU64,
+    /// There once what would be written to it goes elsewhere: whose transaction need not mind.
+    replaced: OnceLock<Option<Writer>>,
 }
 
 /// What of a table a look counts: versions that began later than a timestamp, and pending ones of its own. An older
@@ -142,6 +144,7 @@ impl Table {
             definition,
             counters: Counters::default(),
             dropped_at: AtomicU64::new(u64::MAX),
+            replaced: OnceLock::new(),
         })))
     }
 
@@ -177,6 +180,21 @@ impl Table {
     /// snapshots.
     pub fn bytes(&self) -> u64 {
         self.0.counters.bytes()
+    }
+
+    /// Another table has taken its place, and what changes is written there: of a serializable transaction that has
+    /// read this one nobody can say any more whether its reads still hold, so it is not committed, unless it is the one
+    /// that has replaced the table and keeps others from writing until its end. To be said before anybody writes to the
+    /// other one.
+    pub fn replaced(&self, by: Option<Holder>) {
+        // Whoever was the first to say so goes for all.
+        let _ = self.0.replaced.set(by.map(|holder| holder.writer));
+    }
+
+    /// Whether what a transaction has read here can be looked at again.
+    #[inline]
+    pub(crate) fn answers(&self, reader: Writer) -> bool {
+        self.0.replaced.get().is_none_or(|by| *by == Some(reader))
     }
 
     pub(crate) fn is_dropped(&self) -> bool {

@@ -224,6 +224,9 @@ impl<'s> Transaction<'s> {
     fn inner<'t>(&self, table: &'t Table) -> &'t Inner {
         let inner = table.inner();
         assert!(inner.instance == self.runner.shared.instance, "a table is good only in the database it was got from");
+        if self.is_serializable() {
+            self.reads.borrow_mut().of(table);
+        }
         inner
     }
 

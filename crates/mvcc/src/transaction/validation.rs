@@ -121,6 +121,7 @@ impl Transaction<'_> {
             _ => {}
         }
         self.runner.participant.visiting(|| match (prepared, self.sabotage()) {
+            _ if !reads.tables_hold(self.writer) => Validity::Changed,
             (Some(prepared), _) => {
                 observer.epochs.wait_for_commits_before(timestamp);
                 let noted = prepared.watch.take();

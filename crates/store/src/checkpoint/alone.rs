@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use saki_base::TableId;
+use saki_mvcc::Holder;
 
 use super::{ALL, merge_table, wait_durable};
 use crate::database::Database;
@@ -47,7 +48,7 @@ impl Database {
                 break;
             }
         }
-        self.bring_to_base(tables, &stop)?;
+        self.bring_to_base(tables, &stop, None)?;
         Ok(Alone(owner))
     }
 
@@ -61,11 +62,11 @@ impl Database {
     }
 
     /// Merges what the deltas of some tables have, and gives those that had something a new one. The caller keeps
-    /// changes of their rows out, by a lock of SHARE or stronger.
+    /// changes of their rows out, by a lock of SHARE or stronger; if `behalf` is its transaction, until the end of that.
     ///
     /// # Errors
     /// 57014 if it is told to stop: then nothing was changed; of storage.
-    pub fn bring_to_base(&self, tables: &[String], stop: &Stop) -> Result<()> {
+    pub fn bring_to_base(&self, tables: &[String], stop: &Stop, behalf: Option<Holder>) -> Result<()> {
         let Some(engine) = self.engine.get() else { return Ok(()) };
         let current = self.generation();
         let moment = engine.database.moment()?;
@@ -85,6 +86,7 @@ impl Database {
         }
         wait_durable(engine, moment.timestamp())?;
         self.write_unless(stop, |writer| {
+            writer.on_behalf_of = behalf;
             for (table, delta, reader) in changed {
                 writer.stop.check()?;
                 let now = writer.catalog.table(&table.name)?;

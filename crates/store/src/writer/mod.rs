@@ -9,8 +9,9 @@ mod tests;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use saki_base::{PageAddress, PageRef, TreeId, ValueRef};
+use saki_base::{PageAddress, PageRef, TableId, TreeId, ValueRef};
 use saki_columns::{SegmentsRoot, read_directory};
+use saki_mvcc::Holder;
 use saki_tree::{BulkLoader, Change, Sorter, TreeReader, TreeRoot};
 use saki_volume::{PageWriter, Publication, VolumeError};
 
@@ -34,6 +35,9 @@ pub struct Writer<'d> {
     pub stop: Stop,
     /// Trees that it replaces stay, for the time being: the change is part of a transaction that may be undone.
     pub(crate) keeps_replaced: bool,
+    /// The transaction that the change is made for, if it is open still, and keeps others from changing the tables'
+    /// rows until its end.
+    pub(crate) on_behalf_of: Option<Holder>,
 }
 
 impl Database {
@@ -75,7 +79,8 @@ impl<'d> Writer<'d> {
         let publication = db.volume.begin();
         let (catalog, reader) = (before.catalog.clone(), db.tree_reader()?);
         let stop = stop.clone();
-        Ok(Self { db, catalog, publication, reader, before, starting: None, stop, keeps_replaced: false })
+        let (starting, keeps_replaced, on_behalf_of) = (None, false, None);
+        Ok(Self { db, catalog, publication, reader, before, starting, stop, keeps_replaced, on_behalf_of })
     }
 
     /// What has been written, as part of another change: of `before`, the newest generation.
@@ -111,12 +116,16 @@ impl<'d> Writer<'d> {
         let _committing = stop.commit()?;
         if let Err(error) = self.publication.commit(&root.to_bytes()) {
             let is_in_doubt = matches!(error, VolumeError::PublishOutcomeUnknown { .. });
-            if is_in_doubt && takes_deltas_away(&difference) {
+            if is_in_doubt && deltas_taken_away(&difference).next().is_some() {
                 self.db.end_changes();
             }
             return Err(error.into());
         }
         self.db.abandoned.lock().retain(|id| !abandoned.contains(id));
+        // Before anybody can write to those that are new.
+        for delta in deltas_taken_away(&difference).filter_map(|delta| before.deltas.get(&delta)) {
+            delta.rows.replaced(self.on_behalf_of);
+        }
         let segment_tables = Arc::clone(&self.db.generation().segment_tables);
         segment_tables.follow(&difference);
         if let Some(engine) = self.starting {
@@ -246,10 +255,11 @@ impl<'d> Writer<'d> {
     }
 }
 
-/// Whether a table that had a delta has another one, or is gone.
-fn takes_deltas_away(difference: &Difference) -> bool {
+/// The deltas of tables that have another one now, or are gone.
+fn deltas_taken_away(difference: &Difference) -> impl Iterator<Item = TableId> {
     let kept: HashSet<_> = difference.tables.iter().filter_map(|table| Some(table.after.as_ref()?.delta)).collect();
-    difference.tables.iter().filter_map(|table| table.before.as_ref()).any(|before| !kept.contains(&before.delta))
+    let before = difference.tables.iter().filter_map(|table| table.before.as_ref());
+    before.map(|before| before.delta).filter(move |delta| !kept.contains(delta))
 }
 
 /// The part of a change that several threads may use at once.
