@@ -50,6 +50,7 @@ pub use database::{
     OpenOptions, PAGE_BYTES_DEFAULT, memory_bytes,
 };
 pub use delta::Delta;
+pub use draft::index::Concurrently;
 pub use draft::{Draft, DraftMark};
 pub use load::LoadProgress;
 pub use load::csv::{CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter};

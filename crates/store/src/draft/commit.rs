@@ -30,10 +30,17 @@ impl Draft {
     /// # Errors
     /// 40001; 42P07 if another transaction has committed a relation of the same name; of storage. If what has come of
     /// it is not known, nothing more is changed until the database is opened again.
-    pub fn commit(mut self, mut transaction: Transaction<'_>) -> Result<Receipt> {
+    pub fn commit(self, transaction: Transaction<'_>) -> Result<Receipt> {
+        let db = Arc::clone(&self.db);
+        db.engine()?;
+        let _writing = db.writing.lock();
+        self.commit_in_turn(transaction)
+    }
+
+    /// The same for a caller that holds [`Database::writing`].
+    pub(super) fn commit_in_turn(mut self, mut transaction: Transaction<'_>) -> Result<Receipt> {
         let db = Arc::clone(&self.db);
         let engine = db.engine()?;
-        let _writing = db.writing.lock();
         let own = self.newest()?;
         let difference = own.catalog.difference(&self.base.catalog);
         if difference.is_empty() {

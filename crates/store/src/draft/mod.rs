@@ -15,6 +15,7 @@
 //!   both, never in neither.
 
 mod commit;
+pub mod index;
 
 #[cfg(test)]
 mod tests;
@@ -63,6 +64,13 @@ impl Draft {
         let own = Arc::clone(&base);
         let (kept, deltas) = (None, Vec::new());
         Self { db: Arc::clone(db), base, own, kept, staged: Staged::default(), deltas, is_over: false }
+    }
+
+    /// Of somebody who has staged something already.
+    fn with_staged(db: &Arc<Database>, staged: Staged) -> Self {
+        let mut draft = Self::new(db);
+        draft.staged = staged;
+        draft
     }
 
     /// The newest catalog with the changes.
@@ -131,9 +139,16 @@ impl Draft {
     /// Those of the work, 57014 if it is told to stop, and of storage: nothing has changed then.
     pub fn write<T>(&mut self, stop: &Stop, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
         let db = Arc::clone(&self.db);
+        db.engine()?;
+        let _writing = db.writing.lock();
+        self.write_in_turn(stop, work)
+    }
+
+    /// The same for a caller that holds [`Database::writing`].
+    fn write_in_turn<T>(&mut self, stop: &Stop, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
+        let db = Arc::clone(&self.db);
         db.writable()?;
         let engine = db.engine()?;
-        let _writing = db.writing.lock();
         stop.check()?;
         let before = self.newest()?;
         let mut writer = Writer::begin(&db, Arc::clone(&before), stop)?;

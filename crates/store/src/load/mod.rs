@@ -307,7 +307,7 @@ pub fn build_index(trees: Trees<'_>, table: &Table, index: usize, sorter: Sorter
 }
 
 /// Watches ascending keys of a unique index for two that agree in the index columns.
-struct Uniqueness {
+pub(crate) struct Uniqueness {
     index: usize,
     /// Index columns; `None`: nothing to watch.
     width: Option<usize>,
@@ -315,12 +315,14 @@ struct Uniqueness {
 }
 
 impl Uniqueness {
-    fn new(table: &Table, index: usize) -> Self {
+    pub fn new(table: &Table, index: usize) -> Self {
         let definition = &table.indexes[index];
         Self { index, width: definition.unique.then_some(definition.columns.len()), previous: Vec::new() }
     }
 
-    fn check(&mut self, table: &Table, layout: &EntryLayout, key: &[u8]) -> Result<()> {
+    /// # Errors
+    /// 23505 for a key that agrees with the one before.
+    pub fn check(&mut self, table: &Table, layout: &EntryLayout, key: &[u8]) -> Result<()> {
         let Some(width) = self.width else { return Ok(()) };
         let prefix = unique_prefix(layout, key, width)?;
         if !self.previous.is_empty() && prefix == self.previous && !has_null(layout, key, width) {

@@ -45,6 +45,14 @@ impl LockOwner {
         self.account.process.store(process, Ordering::Relaxed);
     }
 
+    /// Somebody else whom `pg_locks` and `pg_stat_activity` know by the same number: for work that may go on for a
+    /// while when its statement has ended.
+    pub fn beside(&self) -> Arc<Self> {
+        let other = Self::new(&self.locks);
+        other.set_process(self.account.process.load(Ordering::Relaxed));
+        other
+    }
+
     /// Takes a weak lock if nobody holds or wants one that it could conflict with; whether it is held now. `false` says
     /// that [`Self::lock`] has to look. Costs one uncontended mutex of the owner's own.
     ///

@@ -44,7 +44,7 @@ impl IndexMerge<'_> {
         reader: &mut TreeReader,
         input: impl IntoIterator<Item = Arc<Chunk>>,
     ) -> Result<IndexMerged> {
-        let mut entries = Entries::new(&self);
+        let mut entries = Entries::new(self.table, self.index, self.trees.sorter(self.memory_bytes));
         for chunk in input {
             pacer.begin();
             for change in chunk.changes() {
@@ -55,7 +55,8 @@ impl IndexMerge<'_> {
         self.apply(pacer, reader, entries.sorter)
     }
 
-    fn apply(&self, pacer: &Pacer, reader: &mut TreeReader, sorter: Sorter) -> Result<IndexMerged> {
+    /// Applies what [`Entries`] has gathered.
+    pub fn apply(&self, pacer: &Pacer, reader: &mut TreeReader, sorter: Sorter) -> Result<IndexMerged> {
         let uniqueness = Uniqueness::of(self);
         let mut merged = IndexMerged { root: self.table.indexes[self.index].root, totals: Totals::default() };
         let mut pages = self.trees.pages();
@@ -90,30 +91,25 @@ impl IndexMerge<'_> {
 }
 
 /// Entries of changed rows, on their way into the sorter.
-struct Entries<'m> {
+pub struct Entries<'m> {
     table: &'m Table,
     decoder: EntryDecoder,
     old: EntryEncoder,
     new: EntryEncoder,
-    sorter: Sorter,
+    pub sorter: Sorter,
     value: Vec<u8>,
 }
 
 impl<'m> Entries<'m> {
-    fn new(merge: &IndexMerge<'m>) -> Self {
-        let layout = merge.table.index_layout(&merge.table.indexes[merge.index]);
-        Self {
-            table: merge.table,
-            decoder: EntryDecoder::new(merge.table.primary_layout()),
-            old: EntryEncoder::new(layout.clone()),
-            new: EntryEncoder::new(layout),
-            sorter: merge.trees.sorter(merge.memory_bytes),
-            value: Vec::new(),
-        }
+    pub fn new(table: &'m Table, index: usize, sorter: Sorter) -> Self {
+        let layout = table.index_layout(&table.indexes[index]);
+        let decoder = EntryDecoder::new(table.primary_layout());
+        let (old, new) = (EntryEncoder::new(layout.clone()), EntryEncoder::new(layout));
+        Self { table, decoder, old, new, sorter, value: Vec::new() }
     }
 
     /// Adds what a row's change does to the index. The primary key is in the entry's key, so no two rows share one.
-    fn add(&mut self, change: &RowChange<'_>) -> Result<()> {
+    pub fn add(&mut self, change: &RowChange<'_>) -> Result<()> {
         if let Some(row) = change.old {
             self.decoder.encode(self.table, change.key, row, &mut self.old)?;
         }

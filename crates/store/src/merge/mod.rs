@@ -32,11 +32,13 @@ use saki_columns::SegmentsRoot;
 use saki_page::IoShare;
 use saki_tree::TreeReader;
 
+use self::chunk::Chunk;
 pub use self::chunk::{ChangeSource, KeyChange};
-use self::chunk::{Changes, Chunk};
-use self::index::{IndexMerge, IndexMerged};
+pub(crate) use self::chunk::{Changes, RowChange};
+use self::index::IndexMerged;
+pub(crate) use self::index::{Entries, IndexMerge};
 pub use self::pace::Pace;
-use self::pace::Pacer;
+pub(crate) use self::pace::Pacer;
 use self::primary::{Primary, merge_primary};
 pub use self::rules::{OnDuplicate, Rules};
 use self::segments::{SegmentMerge, SegmentsMerged};

@@ -204,7 +204,10 @@ impl<E: Eyes> TableReader<'_, E> {
 
     /// Visits the primary keys in entries of the base that begin with `prefix` and are not hidden, until `visit`
     /// breaks.
-    fn base_keys(
+    ///
+    /// # Errors
+    /// Those of storage.
+    pub(crate) fn base_keys(
         &self,
         base: &mut BaseReader<'_>,
         entries: &IndexEntries,
