@@ -19,7 +19,7 @@ use saki_catalog::{Result, RoleId, SqlError, Table};
 use saki_parameters::Parameters;
 use saki_plan::{Asking, QueryEnv, QueryProgress, Settings, TrackReads, Tracked};
 use saki_postgres::dialect;
-use saki_store::{Generation, Snapshot};
+use saki_store::{Concurrently, Generation, Snapshot};
 
 /// Nobody answers for what is read: whoever reads keeps it from being changed.
 struct Unanswered;
@@ -67,8 +67,27 @@ impl StatementContext<'_> {
         self.db.blocking_for(behalf, work).await
     }
 
-    /// The same for a statement that finds by names what it changes. `None` if it has found more than it has locked,
-    /// and is to look again.
+    /// Runs work on indexes of tables whose rows are changed meanwhile, on a thread that may wait. `statement` is what
+    /// an error calls it.
+    ///
+    /// # Errors
+    /// 25001 in a transaction block, 25006 where nothing may be changed; those of the work.
+    pub async fn concurrently<T: Send + 'static>(
+        &self,
+        statement: &str,
+        work: impl FnOnce(&Concurrently) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.transactions.outside_of_block(statement)?;
+        self.transactions.begin_change().await?;
+        // Not the session's own, which may have begun something else by the time the work has noticed its end.
+        let owner = self.transactions.lock_owner().beside();
+        let timeout = self.parameters.state().effective.lock_timeout;
+        let timeout = (!timeout.is_zero()).then_some(timeout);
+        self.db.blocking(move |db| work(&Concurrently::new(db.store(), owner, db.stop(), timeout))).await
+    }
+
+    /// As [`Self::change_catalog`] for a statement that finds by names what it changes. `None` if it has found more than
+    /// it has locked, and is to look again.
     ///
     /// # Errors
     /// As [`Self::change_catalog`].

@@ -78,7 +78,6 @@ fn find(table: &Table, ident: &Ident) -> Result<usize> {
 }
 
 fn refuse_other_clauses(create: &CreateIndex) -> Result<()> {
-    // CONCURRENTLY says how much others may wait, and they may read while any index is built.
     let refused = if create.predicate.is_some() {
         "WHERE"
     } else if create.nulls_distinct == Some(false) {

@@ -142,3 +142,50 @@ fn migrations_killed_at_any_moment_are_whole_or_not_there() {
         check(&path).answer();
     }
 }
+
+/// Over rows of base and delta: the index is there with all of them, or it is not, and no row is lost or doubled.
+#[test]
+fn an_index_made_concurrently_and_killed_at_any_moment_is_whole_or_not_there() {
+    let (_directory, path) = scratch();
+    saki(["create".as_ref(), path.as_os_str()]).answer();
+    let begin = "CREATE TABLE t (id int PRIMARY KEY, v int); \
+                 INSERT INTO t SELECT i, i FROM generate_series(1, 40000) AS s (i)";
+    sql(&path, begin).answer();
+    let number = |text: &str| -> u64 {
+        let said = sql(&path, text).answer();
+        said.lines().nth(1).and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("{text}: {said}"))
+    };
+    let (mut there, mut changed) = (0, 0);
+    for attempt in 0..kills() {
+        let text: String = (0..20)
+            .map(|round| {
+                format!(
+                    "UPDATE t SET v = v + 1 WHERE id IN ({}, 7); CREATE INDEX CONCURRENTLY t_v ON t (v); \
+                     UPDATE t SET v = v + 1 WHERE id IN ({}, 8); REINDEX INDEX CONCURRENTLY t_v; \
+                     UPDATE t SET v = v + 2 WHERE id = 9; DROP INDEX CONCURRENTLY t_v; ",
+                    100 + round,
+                    200 + round
+                )
+            })
+            .collect();
+        run_and_kill(&path, &text, Duration::from_millis(30 + 131 * u64::from(attempt) % 900));
+        check(&path).answer();
+        assert_eq!(number("SELECT count(*) AS n FROM t"), 40_000);
+        let grown = number("SELECT sum(v) - 40000 * 40001 / 2 AS n FROM t");
+        assert!(grown.is_multiple_of(2) && grown >= changed, "{grown} after {changed}");
+        changed = grown;
+        if number("SELECT count(*) AS n FROM pg_indexes WHERE indexname = 't_v'") == 1 {
+            there += 1;
+            let all = number("SELECT sum(id) AS n FROM t WHERE v + 0 BETWEEN 1 AND 300");
+            let by_index: u64 = (1..=6)
+                .map(|part| {
+                    let (from, to) = (part * 50 - 49, part * 50);
+                    number(&format!("SELECT coalesce(sum(id), 0) AS n FROM t WHERE v BETWEEN {from} AND {to}"))
+                })
+                .sum();
+            assert_eq!(by_index, all);
+            sql(&path, "DROP INDEX CONCURRENTLY t_v").answer();
+        }
+    }
+    assert!(changed > 0 && there < kills());
+}

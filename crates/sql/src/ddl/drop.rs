@@ -64,6 +64,35 @@ pub async fn drop_objects(
     Ok(StatementResult::done(tag, 0))
 }
 
+/// DROP INDEX CONCURRENTLY: whoever changes rows of the table waits for a moment only.
+pub async fn drop_index_concurrently(
+    cx: &StatementContext<'_>,
+    if_exists: bool,
+    cascade: bool,
+    names: &[ObjectName],
+) -> Result<StatementResult> {
+    const STATEMENT: &str = "DROP INDEX CONCURRENTLY";
+    cx.transactions.outside_of_block(STATEMENT)?;
+    let refused = match names {
+        [_] if !cascade => None,
+        [_] => Some("CASCADE"),
+        _ => Some("dropping multiple objects"),
+    };
+    if let Some(what) = refused {
+        return Err(SqlError::unsupported(format!("{STATEMENT} does not support {what}")));
+    }
+    let names: Vec<_> = names.iter().map(object_name).collect::<Result<_>>()?;
+    let catalog = cx.generation()?.catalog.clone();
+    let statement = Drop { kind: ObjectType::Index, if_exists, cascade, names };
+    statement.find(&catalog)?;
+    let name = statement.names[0].0.clone();
+    if let Some((table, _)) = catalog.index(&name) {
+        let table = table.name.clone();
+        cx.concurrently(STATEMENT, move |work| work.drop_index(&table, &name)).await?;
+    }
+    Ok(StatementResult::done("DROP INDEX", 0))
+}
+
 async fn drop_stored(cx: &StatementContext<'_>, statement: Arc<Drop>) -> Result<()> {
     loop {
         let catalog = cx.generation()?.catalog.clone();

@@ -108,6 +108,9 @@ impl Session {
             }
             Sql::AlterTable(alter) => ddl::alter_table(cx, &alter).await,
             Sql::AlterIndex { name, operation } => ddl::alter_index(cx, &name, &operation).await,
+            Sql::Drop { object_type: ast::ObjectType::Index, if_exists, names, cascade, purge: true, .. } => {
+                ddl::drop_index_concurrently(cx, if_exists, cascade, &names).await
+            }
             Sql::Drop { object_type, if_exists, names, cascade, .. } => {
                 ddl::drop_objects(cx, object_type, if_exists, cascade, &names).await
             }

@@ -3,6 +3,7 @@
 mod access;
 mod clients;
 mod column_scans;
+mod concurrently;
 mod drafts;
 mod fast_inserts;
 mod fast_ranges;

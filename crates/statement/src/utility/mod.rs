@@ -8,9 +8,10 @@
 //! | `ALTER SEQUENCE s RENAME TO t`, `OWNER TO` | `ALTER TABLE s …`, as PostgreSQL takes it too |
 //! | `ALTER VIEW v RENAME TO w`, `OWNER TO` | the same |
 //! | `VACUUM [(options)] [t]` | `Vacuum`, with `ANALYZE` `Analyze` |
-//! | `REINDEX kind name` | `VACUUM REINDEX name` |
 //! | `COMMENT ON CONSTRAINT c ON t IS …` | `COMMENT ON PROCEDURE t.c` ([`comment`]) |
 //! | `MOVE n FROM c` | `FETCH n FROM c INTO move` ([`cursor`]) |
+//! | `REINDEX kind [CONCURRENTLY] name` | `VACUUM REINDEX name [BOOST]` |
+//! | `DROP INDEX CONCURRENTLY name` | `DROP INDEX name PURGE` |
 //! | `LOCK TABLE t IN mode MODE` | a call of a procedure ([`LockTable`]) |
 //! | `CREATE ROLE`, `GRANT`, `SET ROLE` and what else is about roles | the same ([`AccessStatement`]) |
 
@@ -62,6 +63,7 @@ pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
         },
         ("vacuum", _) => vacuum(parser)?,
         ("reindex", _) => reindex(parser)?,
+        ("drop", Keyword::INDEX) if keyword(2) == Keyword::CONCURRENTLY => drop_index(parser)?,
         ("lock", _) => lock_table::parse(parser)?,
         ("comment", _) => comment::parse(parser)?,
         ("fetch", _) => cursor::parse(parser, false)?,
@@ -277,11 +279,23 @@ fn reindex(parser: &mut Parser<'_>) -> Parsed<Statement> {
     if !matches!(kind.as_str(), "table" | "index" | "schema" | "database" | "system") {
         return parser.expected("TABLE, INDEX, SCHEMA, DATABASE or SYSTEM after REINDEX", parser.peek_token());
     }
-    let _concurrently = parser.parse_keyword(Keyword::CONCURRENTLY);
+    let boost = parser.parse_keyword(Keyword::CONCURRENTLY);
     let name = parser.parse_object_name(false)?;
     // All trees of a schema or of the database.
     let name = matches!(kind.as_str(), "table" | "index").then_some(name);
-    Ok(Statement::Vacuum(plain_vacuum(name, true)))
+    Ok(Statement::Vacuum(VacuumStatement { boost, ..plain_vacuum(name, true) }))
+}
+
+/// DROP INDEX CONCURRENTLY; any other is left to the parser.
+fn drop_index(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    parser.expect_keywords(&[Keyword::DROP, Keyword::INDEX, Keyword::CONCURRENTLY])?;
+    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    let names = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
+    let cascade = parser.parse_keyword(Keyword::CASCADE);
+    let restrict = !cascade && parser.parse_keyword(Keyword::RESTRICT);
+    let object_type = ast::ObjectType::Index;
+    let (purge, temporary, table) = (true, false, None);
+    Ok(Statement::Drop { object_type, if_exists, names, cascade, restrict, purge, temporary, table })
 }
 
 fn plain_vacuum(table_name: Option<ObjectName>, reindex: bool) -> VacuumStatement {
@@ -405,13 +419,30 @@ mod tests {
         check(
             &[
                 ("REINDEX TABLE t", "VACUUM REINDEX t"),
-                ("REINDEX INDEX CONCURRENTLY s.i", "VACUUM REINDEX s.i"),
+                ("REINDEX INDEX CONCURRENTLY s.i", "VACUUM REINDEX s.i BOOST"),
+                ("REINDEX DATABASE CONCURRENTLY saki", "VACUUM REINDEX BOOST"),
                 ("reindex schema public", "VACUUM REINDEX"),
                 ("REINDEX DATABASE saki", "VACUUM REINDEX"),
                 ("REINDEX SYSTEM saki", "VACUUM REINDEX"),
                 ("REINDEX t", "42601"),
                 ("REINDEX TABLE", "42601"),
                 ("REINDEX", "42601"),
+            ],
+            read,
+        );
+    }
+
+    #[test]
+    fn an_index_is_dropped_concurrently_under_another_word() {
+        check(
+            &[
+                ("DROP INDEX CONCURRENTLY i", "DROP INDEX i PURGE"),
+                ("drop index concurrently if exists s.i", "DROP INDEX IF EXISTS s.i PURGE"),
+                ("DROP INDEX CONCURRENTLY i, j CASCADE", "DROP INDEX i, j CASCADE PURGE"),
+                ("DROP INDEX CONCURRENTLY i RESTRICT", "DROP INDEX i RESTRICT PURGE"),
+                ("DROP INDEX i", "DROP INDEX i"),
+                ("DROP INDEX CONCURRENTLY", "42601"),
+                ("DROP INDEX CONCURRENTLY i j", "42601 at 1:27"),
             ],
             read,
         );

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::VacuumStatement;
 
 use crate::ddl::trees::index_rows;
-use saki_catalog::{Position, RelationKind, Result, SqlError, Table};
+use saki_catalog::{Catalog, Index, Position, RelationKind, Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
@@ -22,6 +22,9 @@ pub async fn vacuum(cx: &StatementContext<'_>, vacuum: &VacuumStatement) -> Resu
         }
         return Ok(StatementResult::done("VACUUM", 0));
     }
+    if vacuum.boost {
+        return reindex_concurrently(cx, name).await;
+    }
     let catalog = &cx.generation()?.catalog;
     let tables = match &name {
         None => catalog.tables().map(|table| table.name.clone()).collect(),
@@ -32,6 +35,39 @@ pub async fn vacuum(cx: &StatementContext<'_>, vacuum: &VacuumStatement) -> Resu
     Ok(StatementResult::done("REINDEX", 0))
 }
 
+/// REINDEX CONCURRENTLY, one index after the other: rows are changed meanwhile.
+async fn reindex_concurrently(
+    cx: &StatementContext<'_>,
+    name: Option<(String, Option<Position>)>,
+) -> Result<StatementResult> {
+    const STATEMENT: &str = "REINDEX CONCURRENTLY";
+    cx.transactions.outside_of_block(STATEMENT)?;
+    let catalog = cx.generation()?.catalog.clone();
+    let is_wanted = |table: &Table, index: &Index| match &name {
+        None => true,
+        Some((name, _)) => table.name == *name || index.name == *name,
+    };
+    if let Some((name, position)) = &name {
+        refuse_other_kind(&catalog, name, *position)?;
+    }
+    let indexes = catalog.tables().flat_map(|table| table.indexes.iter().map(move |index| (table, index)));
+    let indexes = indexes.filter(|(table, index)| is_wanted(table, index));
+    let indexes: Vec<_> = indexes.map(|(table, index)| (table.name.clone(), index.name.clone())).collect();
+    cx.concurrently(STATEMENT, move |work| {
+        indexes.iter().try_for_each(|(table, index)| work.rebuild_index(table, index))
+    })
+    .await?;
+    Ok(StatementResult::done("REINDEX", 0))
+}
+
+fn refuse_other_kind(catalog: &Catalog, name: &str, position: Option<Position>) -> Result<()> {
+    match catalog.kind_of(name) {
+        Some(RelationKind::Index | RelationKind::Table) => Ok(()),
+        Some(_) => Err(SqlError::invalid(format!("{name:?} is not a table or index")).code("42809").at(position)),
+        None => Err(saki_catalog::undefined(name).at(position)),
+    }
+}
+
 /// Builds the indexes of a table, one index, or all anew, from the rows.
 fn reindex(db: &Stoppable<'_>, name: Option<(String, Option<Position>)>) -> Result<()> {
     db.write(|writer| {
@@ -39,14 +75,10 @@ fn reindex(db: &Stoppable<'_>, name: Option<(String, Option<Position>)>) -> Resu
             let tables: Vec<String> = writer.catalog.tables().map(|table| table.name.clone()).collect();
             return tables.iter().try_for_each(|table| rebuild(writer, table, |_| true));
         };
-        match writer.catalog.kind_of(&name) {
-            Some(RelationKind::Index) => {
-                let table = writer.catalog.index(&name).map(|(table, _)| table.name.clone()).unwrap_or_default();
-                rebuild(writer, &table, |index| index == name)
-            }
-            Some(RelationKind::Table) => rebuild(writer, &name, |_| true),
-            Some(_) => Err(SqlError::invalid(format!("{name:?} is not a table or index")).code("42809").at(position)),
-            None => Err(saki_catalog::undefined(&name).at(position)),
+        refuse_other_kind(&writer.catalog, &name, position)?;
+        match writer.catalog.index(&name).map(|(table, _)| table.name.clone()) {
+            Some(table) => rebuild(writer, &table, |index| index == name),
+            None => rebuild(writer, &name, |_| true),
         }
     })
 }
