@@ -42,6 +42,7 @@ mod state;
 mod tables;
 
 pub use change::{Change, ChangeEnv, Refusal, Waiting};
+pub use locking::Locked;
 pub use shared::SessionTransactions;
 pub use state::{TransactionStatus, Transactions};
 pub use tables::is_unchanged;

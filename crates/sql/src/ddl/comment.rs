@@ -2,6 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{CommentObject, ObjectName};
 
+use super::names::hold_definition;
 use super::schema;
 use saki_catalog::{Catalog, Result, SchemaEntry, Sequence, SqlError, Table, View};
 use saki_catalog::{undefined, undefined_column};
@@ -18,8 +19,24 @@ pub async fn comment(
 ) -> Result<StatementResult> {
     // An empty comment is none, as in PostgreSQL.
     let comment = comment.filter(|text| !text.is_empty());
+    let table = table_of(&cx.generation()?.catalog, kind, &name)?;
+    let _locked = hold_definition(cx, table).await?;
     cx.change_catalog(move |db| publish(db, kind, &name, comment)).await?;
     Ok(StatementResult::done("COMMENT", 0))
+}
+
+/// The table whose definition the words are kept with.
+fn table_of(catalog: &Catalog, kind: CommentObject, name: &ObjectName) -> Result<Option<String>> {
+    let mut relation = name.clone();
+    match kind {
+        CommentObject::Table => {}
+        CommentObject::Column | CONSTRAINT => drop(relation.0.pop()),
+        CommentObject::Index => {
+            return Ok(catalog.index(&object_name(name)?.0).map(|(table, _)| table.name.clone()));
+        }
+        _ => return Ok(None),
+    }
+    if relation.0.is_empty() { Ok(None) } else { Ok(Some(object_name(&relation)?.0)) }
 }
 
 fn publish(db: &Stoppable<'_>, kind: CommentObject, name: &ObjectName, comment: Option<String>) -> Result<()> {

@@ -6,8 +6,10 @@ use datafusion::sql::sqlparser::ast::{Expr, visit_expressions_mut};
 
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
+use saki_context::transaction::Locked;
 use saki_postgres::RelationName;
 use saki_postgres::statement::quoted;
+use saki_store::locks::{LockMode, Policy};
 
 /// Refuses the name of a file that this session calls a table.
 pub fn refuse_external(cx: &StatementContext<'_>, name: &RelationName) -> Result<()> {
@@ -15,6 +17,16 @@ pub fn refuse_external(cx: &StatementContext<'_>, name: &RelationName) -> Result
         true => Err(taken(&name.name).at(name.position)),
         false => Ok(()),
     }
+}
+
+/// Has nobody else change what a table is, for as long as what this returns lives or, within a transaction, until its
+/// end; for what is no change of its rows or of how they are stored.
+///
+/// # Errors
+/// As [`saki_context::transaction::SessionTransactions::lock_tables`].
+pub async fn hold_definition(cx: &StatementContext<'_>, table: Option<String>) -> Result<Locked> {
+    let wanted: Vec<_> = table.into_iter().map(|table| (table, LockMode::ShareUpdateExclusive)).collect();
+    cx.transactions.lock_tables(&wanted, Policy::Wait).await
 }
 
 pub fn taken(name: &str) -> SqlError {

@@ -178,6 +178,33 @@ async fn a_statement_that_is_cancelled_or_in_vain_leaves_nothing() {
     check(&database);
 }
 
+/// Words about a table, and the names of its indexes, are in one document with what indexes it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_of_a_table_in_an_open_transaction_takes_no_index_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let [maker, other] = [(); 2].map(|()| Session::new(&database));
+    filled(&maker).await;
+    for (said, statement) in [
+        ("COMMENT ON TABLE t IS 'kept'", "CREATE INDEX CONCURRENTLY t_v ON t (v)"),
+        ("COMMENT ON COLUMN t.v IS 'kept'", "CREATE INDEX a ON t (note)"),
+        ("COMMENT ON INDEX t_v IS 'kept'", "CREATE INDEX CONCURRENTLY b ON t (note)"),
+        ("ALTER INDEX a RENAME TO c", "DROP INDEX CONCURRENTLY b"),
+        ("ALTER TABLE t_v RENAME TO d", "CREATE INDEX b ON t (v)"),
+    ] {
+        run(&other, &format!("BEGIN; {said}")).await;
+        let mut making = maker.execute(statement);
+        assert!(waits(&mut making).await, "{said}; {statement}");
+        run(&other, "COMMIT").await;
+        making.await.unwrap();
+        check(&database);
+    }
+    let there = "SELECT count(*) FROM pg_indexes WHERE indexname IN ('b', 'c', 'd')";
+    assert_eq!(number(&other, there).await, 3);
+    assert_eq!(number(&other, "SELECT count(*) FROM pg_description WHERE description = 'kept'").await, 3);
+    assert_eq!(number(&other, "SELECT count(*) FROM t WHERE v = 7 AND note = 'note'").await, 1);
+}
+
 /// Changes rows at one isolation level until `is_over`, in blocks with savepoints that are committed and rolled back;
 /// counts into `sum` what the sum of all `v` grows by.
 async fn change(database: &Arc<Database>, seed: u64, is_over: &AtomicBool, sum: &AtomicI64) -> u64 {

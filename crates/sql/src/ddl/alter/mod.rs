@@ -18,6 +18,7 @@ use self::alteration::Alteration;
 use self::validate::{new_rows, validate};
 use crate::ddl::create::check_expressions;
 use crate::ddl::dependents::tables_referred_to;
+use crate::ddl::names::hold_definition;
 use crate::ddl::rename;
 use crate::ddl::trees::{clear_table, free_table, index_rows};
 use crate::dml::feed;
@@ -58,7 +59,8 @@ pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> 
             "ALTER VIEW"
         }
         Some(RelationKind::Index) => {
-            cx.change_catalog(move |db| rename_index(db, &alter)).await?;
+            drop(generation);
+            change_index(cx, alter).await?;
             "ALTER INDEX"
         }
     };
@@ -106,8 +108,14 @@ pub async fn alter_index(
     let name = RelationName::read(from)?;
     let to = new_name(index_name, &name)?;
     let alter = AlterTable { name, if_exists: false, actions: vec![Action::Rename(to)] };
-    cx.change_catalog(move |db| rename_index(db, &alter)).await?;
+    change_index(cx, alter).await?;
     Ok(StatementResult::done("ALTER INDEX", 0))
+}
+
+async fn change_index(cx: &StatementContext<'_>, alter: AlterTable) -> Result<()> {
+    let table = cx.generation()?.catalog.index(&alter.name.name).map(|(table, _)| table.name.clone());
+    let _locked = hold_definition(cx, table).await?;
+    cx.change_catalog(move |db| rename_index(db, &alter)).await
 }
 
 /// Batches of a query.
