@@ -6,6 +6,7 @@
 //!                                                            ▲
 //!                                              Faults: errors, flips, torn, lost, late …
 //!  crash() ──► a new device: flushed writes, and of the others what the seed spares
+//!  left()  ──► a new device: all writes, of which those that were not flushed may be lost still
 //! ```
 //!
 //! - An operation takes effect when its completion is due, not when it is
@@ -132,6 +133,21 @@ impl SimDevice {
         // The file's length is metadata that `ensure_length` made durable.
         let length_bytes = self.length_bytes.load(Ordering::Relaxed);
         Self::with_image(SimOptions { seed: random.next_u64(), length_bytes, ..self.options.clone() }, found)
+    }
+
+    /// The device as another program finds it after the one that used it was killed now: what was on its way is done or
+    /// not, and what was not flushed is read, and not durable. This device is left as it is.
+    pub fn left(&self, seed: u64) -> Arc<Self> {
+        let store = self.store.lock();
+        let mut random = Random::new(seed);
+        let mut image = store.image.clone();
+        for (offset, bytes) in store.in_flight.values() {
+            if random.chance(0.5) {
+                image.write(*offset, bytes);
+            }
+        }
+        let length_bytes = self.length_bytes.load(Ordering::Relaxed);
+        Self::with_image(SimOptions { seed: random.next_u64(), length_bytes, ..self.options.clone() }, image)
     }
 
     /// Inverts one bit of the stored bytes: rot, which every later read sees.

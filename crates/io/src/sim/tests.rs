@@ -157,6 +157,23 @@ fn virtual_time_costs_no_real_time() {
     assert!(started.elapsed() < Duration::from_secs(5));
 }
 
+#[test]
+fn what_a_killed_program_left_is_read_and_may_be_lost_still() {
+    let device = SimDevice::new(options());
+    let mut lane = device.open_lane(None).unwrap();
+    lane.submit(Operation::write(0, 0, filled(4096, 1)));
+    drain(&mut *lane);
+    lane.submit(Operation::write(1, 4096, filled(4096, 2)));
+    let mut outcomes = std::collections::BTreeSet::new();
+    for seed in 0..32 {
+        let left = device.left(seed);
+        assert!(holds(&left, 0, 1), "it was done");
+        let cut = left.crash(1_000 + seed);
+        outcomes.insert((holds(&left, 4096, 2), holds(&cut, 0, 1)));
+    }
+    assert_eq!(outcomes.len(), 4, "what was on its way is there or not, what was done may be lost: {outcomes:?}");
+}
+
 mod properties {
     use proptest::prelude::*;
 
@@ -167,6 +184,7 @@ mod properties {
         Write { granule: u64, granules: usize },
         Flush,
         Crash,
+        Kill,
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -174,6 +192,7 @@ mod properties {
             6 => (0..16_u64, 1..4_usize).prop_map(|(granule, granules)| Step::Write { granule, granules }),
             2 => Just(Step::Flush),
             1 => Just(Step::Crash),
+            1 => Just(Step::Kill),
         ]
     }
 
@@ -207,6 +226,10 @@ mod properties {
                             prop_assert!(found.is_some(), "granule {index} holds none of {contents:?}");
                             *contents = vec![found.flatten()];
                         }
+                    }
+                    Step::Kill => {
+                        drop(lane);
+                        device = device.left(seed ^ number);
                     }
                 }
                 for (index, contents) in (0_u64..).zip(&allowed) {
