@@ -22,9 +22,6 @@ use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Waiting};
 use saki_plan::StandIns;
 
-/// Rows from which on building base pages is worth keeping transactions out.
-const MANY_ROWS: usize = 32_768;
-
 /// Batches to be added to columns of a table.
 struct Addition {
     batches: Vec<RecordBatch>,
@@ -94,7 +91,7 @@ pub async fn write_stream(
     let mut batches = Vec::new();
     let mut count = 0;
     let mut is_over = false;
-    while is_whole || count < MANY_ROWS {
+    while is_whole || count < cx.db.options.bulk_rows {
         match rows.next().await {
             Some(batch) => {
                 let batch = batch?;

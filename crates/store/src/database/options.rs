@@ -20,6 +20,9 @@ pub const DELTA_BYTES_DEFAULT: u64 = 64 << 20;
 /// Length of the logs unless told otherwise, in bytes.
 pub const LOG_BYTES_DEFAULT: u64 = 1 << 30;
 
+/// Rows from which on building base pages is worth keeping transactions out, unless told otherwise.
+pub const BULK_ROWS_DEFAULT: usize = 32_768;
+
 /// How to open a database.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
@@ -31,6 +34,8 @@ pub struct OpenOptions {
     pub load_memory_bytes: usize,
     /// Rows of a column segment at most, of those that are built from now on.
     pub segment_rows: u32,
+    /// A COPY of so many rows or more goes straight to the base.
+    pub bulk_rows: usize,
     pub backend: Backend,
     /// Resemble another device, for benchmarks and tests: `modeled:cloud-volume` and the like.
     pub model: Option<String>,
@@ -64,6 +69,7 @@ impl Default for OpenOptions {
             column_cache_bytes: usize::try_from(machine::memory_bytes() / 4).unwrap_or(usize::MAX),
             load_memory_bytes: LOAD_MEMORY_BYTES_DEFAULT,
             segment_rows: saki_columns::SEGMENT_ROWS,
+            bulk_rows: BULK_ROWS_DEFAULT,
             backend: Backend::Auto,
             model: None,
             read_only: false,
