@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use futures::StreamExt;
 use saki_sql::{Database, OpenOptions, Session};
 
-use crate::support::{HeldWriter, create, number, run};
+use crate::support::{HeldWriter, create, number, run, waits};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ddl_that_is_told_to_stop_while_it_waits_does_not_happen_later() {
@@ -32,6 +32,25 @@ async fn ddl_that_is_told_to_stop_while_it_waits_does_not_happen_later() {
     }
     assert_eq!(number(&session, "SELECT count(*) FROM pg_class WHERE relname IN ('u', 't_b')").await, 0);
     run(&session, "CREATE INDEX t_b ON t (b)").await;
+}
+
+/// Tables that are renamed or dropped while ANALYZE of all of them goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn analyze_of_all_tables_goes_on_without_those_that_are_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (ddl, analyst) = (Session::new(&database), Session::new(&database));
+    for table in ["a", "b", "c"] {
+        run(&ddl, &format!("CREATE TABLE {table} (id int PRIMARY KEY); INSERT INTO {table} VALUES (1)")).await;
+    }
+    run(&ddl, "BEGIN; ALTER TABLE a RENAME TO d; DROP TABLE b").await;
+    let mut analyzing = analyst.execute("ANALYZE");
+    assert!(waits(&mut analyzing).await);
+    run(&ddl, "COMMIT").await;
+    analyzing.await.unwrap();
+    let generation = database.generation();
+    assert!(["c", "d"].iter().all(|table| generation.catalog.table(table).unwrap().statistics.is_some()));
+    assert_eq!(analyst.execute("ANALYZE b").await.err().unwrap().sqlstate(), "42P01");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
+use saki_base::TableId;
 
 use saki_catalog::{Collector, ColumnReader, Result, Table, TableStatistics};
 use saki_context::StatementContext;
@@ -16,30 +17,51 @@ use saki_store::locks::{LockMode, Policy};
 
 pub async fn analyze(cx: &StatementContext<'_>, analyze: &ast::Analyze) -> Result<StatementResult> {
     let named = analyze.table_name.as_ref().map(object_name).transpose()?;
-    let names = match named {
-        Some((name, _)) => vec![name],
-        None => cx.generation()?.catalog.tables().map(|table| table.name.clone()).collect(),
-    };
-    for name in names {
-        let wanted = [(name.clone(), LockMode::ShareUpdateExclusive)];
-        let _locked = cx.transactions.lock_tables(&wanted, Policy::Wait).await?;
-        let table = cx.stored_table(&name)?;
-        let statement = Statement::Statement(Box::new(ast::Statement::Query(parse_query(&format!(
-            "SELECT * FROM {}",
-            quoted(&name)
-        ))?)));
-        let env = Arc::new(cx.own_env().await?);
-        let planned = cx.plan_with(&env, async |state| logical_plan(state, statement).await).await?;
-        let mut stream = planned.0.stream(planned.1)?;
-        let mut collector = Collector::new(&table);
-        while let Some(batch) = stream.next().await {
-            let batch = batch?;
-            collector.add(&ColumnReader::of_batch(&batch, &table, 0)?, batch.num_rows());
+    match named {
+        Some((name, _)) => {
+            let _locked = locked(cx, &name).await?;
+            analyze_table(cx, &name).await?;
         }
-        let statistics = collector.finish();
-        cx.change_catalog(move |db| store(db, &table, statistics)).await?;
+        None => {
+            let all: Vec<TableId> = cx.generation()?.catalog.tables().map(|table| table.id).collect();
+            for table in all {
+                analyze_what_is_left(cx, table).await?;
+            }
+        }
     }
     Ok(StatementResult::done("ANALYZE", 0))
+}
+
+/// One table of all: by the name that it has when its turn comes, and not at all if it has been dropped.
+async fn analyze_what_is_left(cx: &StatementContext<'_>, id: TableId) -> Result<()> {
+    loop {
+        let Some(name) = cx.generation()?.catalog.table_of(id).map(|table| table.name.clone()) else { return Ok(()) };
+        let _locked = locked(cx, &name).await?;
+        if cx.generation()?.catalog.get(&name).is_some_and(|table| table.id == id) {
+            return analyze_table(cx, &name).await;
+        }
+    }
+}
+
+async fn locked(cx: &StatementContext<'_>, name: &str) -> Result<impl Drop + use<>> {
+    cx.transactions.lock_tables(&[(name.to_owned(), LockMode::ShareUpdateExclusive)], Policy::Wait).await
+}
+
+/// A table that is locked.
+async fn analyze_table(cx: &StatementContext<'_>, name: &str) -> Result<()> {
+    let table = cx.stored_table(name)?;
+    let query = format!("SELECT * FROM {}", quoted(name));
+    let statement = Statement::Statement(Box::new(ast::Statement::Query(parse_query(&query)?)));
+    let env = Arc::new(cx.own_env().await?);
+    let planned = cx.plan_with(&env, async |state| logical_plan(state, statement).await).await?;
+    let mut stream = planned.0.stream(planned.1)?;
+    let mut collector = Collector::new(&table);
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        collector.add(&ColumnReader::of_batch(&batch, &table, 0)?, batch.num_rows());
+    }
+    let statistics = collector.finish();
+    cx.change_catalog(move |db| store(db, &table, statistics)).await.map(drop)
 }
 
 fn store(db: &Stoppable<'_>, seen: &Table, statistics: TableStatistics) -> Result<()> {
