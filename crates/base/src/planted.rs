@@ -41,6 +41,18 @@ faults! {
     RowIdsRestart "row-ids-restart",
     /// Clients are told before it is durable.
     ReceiptIgnored "receipt-ignored",
+    /// A transaction lets go of its tables before what it did can be seen.
+    LocksEarly "locks-early",
+    /// Who has waited for a table takes it for what it was before.
+    OldDefinition "old-definition",
+    /// What a query adds to an empty table is not looked up in the tables that it refers to.
+    ReferencesUnchecked "references-unchecked",
+    /// Values of a unique index are looked for among merged rows only.
+    NewerRowsForgotten "newer-rows-forgotten",
+    /// A tree that is dropped keeps its pages.
+    TreeKept "tree-kept",
+    /// Values of sequences are given out before it is durable that they were.
+    SequenceEarly "sequence-early",
 }
 
 // Relaxed: set before there are other threads.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use saki_base::planted::{self, Fault};
 use saki_mvcc::{Holder, Receipt, Savepoint, Transaction};
 use saki_parameters::{Parameters, TransactionModes, read_only};
 
@@ -274,6 +275,7 @@ impl Transactions {
 
     /// The same of a transaction that may have changed the catalog. Waits for storage.
     pub(super) fn commit_with_draft(&mut self) -> Result<Option<Receipt>> {
+        self.release_early();
         let draft = Arc::clone(&self.draft);
         let committed = self.take_over().map(|transaction| draft.commit(transaction)).transpose();
         if committed.is_err() {
@@ -287,6 +289,7 @@ impl Transactions {
 
     /// The same, with the engine's own error.
     pub(super) fn end(&mut self) -> Result<Option<Receipt>, saki_mvcc::Error> {
+        self.release_early();
         let committed = self.take_over().map(Transaction::commit_early).transpose();
         if committed.is_err() {
             self.ended_in_vain();
@@ -295,6 +298,13 @@ impl Transactions {
         // Only now: whoever waits for a lock is to see what was done while it was held.
         self.locks.owner.release_all();
         committed
+    }
+
+    /// Never, but for who tries whether that would be found.
+    fn release_early(&self) {
+        if planted::is(Fault::LocksEarly) {
+            self.locks.owner.release_all();
+        }
     }
 
     /// What was set in the transaction stays or goes with it.

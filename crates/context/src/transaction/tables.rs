@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use saki_base::TableId;
+use saki_base::planted::{self, Fault};
 use saki_store::locks::{LockMode, Policy, Requested};
 use saki_store::{Generation, Snapshot};
 
@@ -57,7 +58,7 @@ impl Transactions {
             for (id, mode, name) in &ids {
                 self.lock_table(*id, *mode, policy, name).await?;
             }
-            if db.is_newest(&generation) && !self.has_draft() {
+            if (db.is_newest(&generation) && !self.has_draft()) || planted::is(Fault::OldDefinition) {
                 return Ok(generation);
             }
             let now = self.draft.newest(db)?;

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, TableObject};
 use futures::future::BoxFuture;
 
-use super::bulk::load_stream;
+use super::bulk::{is_unreferred, load_stream};
 use super::change::{ChangeStatement, Concern, Work, answer, change};
 use super::conflict::{OnConflict, Resolved, resolve};
 use super::query::{Returning, width_of};
@@ -59,8 +59,7 @@ fn is_bulk(cx: &StatementContext<'_>, insert: &ast::Insert, name: &str) -> Resul
     let is_plain = insert.on.is_none() && insert.returning.is_none();
     let generation = cx.generation()?;
     let is_empty = generation.catalog.get(name).is_some_and(|table| {
-        // What foreign keys refer to is looked up row by row.
-        table.is_free_of_references()
+        is_unreferred(table)
             && table.root.is_empty()
             && generation.delta(table).is_none_or(|delta| delta.rows() == 0)
     });

@@ -2,6 +2,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
+use saki_base::planted::{self, Fault};
 use saki_base::{KeyLayout, RowLayout, ValueRef};
 use saki_mvcc::{Direction, IndexId, KeyRange};
 
@@ -188,11 +189,13 @@ impl<E: Eyes> TableReader<'_, E> {
         prefix: &[u8],
     ) -> Result<Option<Vec<u8>>> {
         let mut found = None;
-        let range = KeyRange::prefix(prefix);
-        self.eyes.scan_index(self.newer, entries.index, &range, Direction::Forward, |_, key, _| {
-            found = Some(key.to_vec());
-            ControlFlow::Break(())
-        });
+        if !planted::is(Fault::NewerRowsForgotten) {
+            let range = KeyRange::prefix(prefix);
+            self.eyes.scan_index(self.newer, entries.index, &range, Direction::Forward, |_, key, _| {
+                found = Some(key.to_vec());
+                ControlFlow::Break(())
+            });
+        }
         if found.is_none() {
             self.base_keys(base, entries, prefix, |key| {
                 found = Some(key.to_vec());

@@ -9,6 +9,7 @@ mod tests;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use saki_base::planted::{self, Fault};
 use saki_base::{PageAddress, PageRef, TableId, TreeId, ValueRef};
 use saki_columns::{SegmentsRoot, read_directory};
 use saki_mvcc::Holder;
@@ -226,7 +227,7 @@ impl<'d> Writer<'d> {
 
     /// Gives all pages of a tree back that the change replaces.
     pub fn free_tree(&mut self, root: &TreeRoot) -> Result<()> {
-        if self.keeps_replaced { Ok(()) } else { self.discard_tree(root) }
+        if self.keeps_replaced || planted::is(Fault::TreeKept) { Ok(()) } else { self.discard_tree(root) }
     }
 
     /// Gives all pages of a table's segments back that the change replaces.

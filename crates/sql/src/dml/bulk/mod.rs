@@ -8,6 +8,7 @@ use arrow_array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 
 pub use self::feed::feed;
+use saki_base::planted::{self, Fault};
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
@@ -64,7 +65,12 @@ pub async fn load_stream(
 /// Whether batches of these columns are all that it takes to fill a table: no defaults, and no other tables to look at.
 pub fn is_filled_by(table: &Table, columns: &[usize]) -> bool {
     let is_default = |column: usize| !columns.contains(&column) && table.has_default(column);
-    table.is_free_of_references() && !(0..table.columns.len()).any(is_default)
+    is_unreferred(table) && !(0..table.columns.len()).any(is_default)
+}
+
+/// Whether new rows of a table refer to none: what they refer to is looked up row by row.
+pub fn is_unreferred(table: &Table) -> bool {
+    table.is_free_of_references() || planted::is(Fault::ReferencesUnchecked)
 }
 
 /// Where columns of a table are, which was `seen` before it was waited for.

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use saki_base::TableId;
+use saki_base::planted::{self, Fault};
 
 use saki_catalog::{Catalog, Result, Sequence, SequencePosition, SqlError};
 
@@ -127,6 +128,9 @@ impl Sequences {
             let (end, token) = {
                 let mut states = self.states.lock();
                 let state = current(&mut states, &sequence);
+                if planted::is(Fault::SequenceEarly) {
+                    state.durable = u64::MAX;
+                }
                 if let Some(value) = state.hand_out(&sequence)? {
                     return Ok((sequence.id, value));
                 }
