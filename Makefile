@@ -47,8 +47,8 @@ models:
 
 # The whole database from seeds.
 sim:
-	$(CARGO) build -p saki-sim
-	$(SAKI_SIM) seeds --first $(FIRST) --count $(SEEDS) --jobs $(JOBS)
+	$(CARGO) build --release -p saki-sim
+	target/release/saki-sim seeds --first $(FIRST) --count $(SEEDS) --jobs $(JOBS)
 
 small-sim: build-all
 	$(SAKI_SIM) seeds --count 200 --jobs $(JOBS)

@@ -4,35 +4,49 @@ use std::ops::RangeInclusive;
 
 use saki_base::Random;
 
-use crate::model::{Owner, Row, Rows, TableNumber};
+use crate::model::{Owner, Row, State, TableNumber};
+use crate::rules;
 use crate::script::Kind;
 use crate::tables::{Filter, HEAP, Tables, WIDE};
 
 /// Keys of ordinary rows are below this.
 const KEYS: i64 = 40;
 /// What `n` may be.
-const NUMBERS: RangeInclusive<i64> = 0..=30;
+pub const NUMBERS: RangeInclusive<i64> = 0..=30;
 /// How many tags there are.
 const TAGS: u64 = 5;
 /// Rows of a COPY, at most.
 const COPY_ROWS: u64 = 120;
+/// Rows, and keys, of an own table from which on it is emptied, not doubled.
+const OWN_ROWS: usize = 400;
+const OWN_KEYS: i64 = 1 << 24;
 
-/// A statement about an owner's rows.
+/// A statement about what an owner has.
 pub struct Change {
     pub statement: Statement,
-    /// How many rows it says it was about.
-    pub count: u64,
-    /// The owner's rows after it.
-    pub after: Rows,
+    pub expected: Expected,
 }
 
 pub enum Statement {
     Sql(String),
-    /// Rows for a table by COPY: key as it is stored, and the rest.
+    /// Rows for a table by COPY, in some columns: key as it is stored, and the rest.
     Copy {
-        table: TableNumber,
+        name: String,
+        columns: Vec<&'static str>,
         rows: Vec<(i64, Row)>,
     },
+}
+
+/// What has to come of a statement.
+pub enum Expected {
+    Done {
+        /// How many rows it says it was about, if it says.
+        count: Option<u64>,
+        /// What the owner has after it.
+        after: State,
+    },
+    /// One of these conditions (SQLSTATE), and nothing has changed.
+    Refused(Vec<&'static str>),
 }
 
 /// What a statement does to a row.
@@ -42,12 +56,14 @@ type Effect<'t> = Box<dyn Fn(&mut Row) + 't>;
 pub struct Drawer<'d> {
     pub tables: Tables,
     pub owner: Owner,
+    /// What the owner has.
+    pub state: &'d State,
     pub random: &'d mut Random,
 }
 
 impl Drawer<'_> {
     /// A change of a kind; of any if the kind is none of a change.
-    pub fn draw(&mut self, kind: Kind, rows: &Rows) -> Change {
+    pub fn draw(&mut self, kind: Kind) -> Change {
         let kinds = [
             Kind::Insert,
             Kind::Insert,
@@ -60,31 +76,52 @@ impl Drawer<'_> {
             Kind::Copy,
         ];
         match kind {
-            Kind::Insert => self.insert(rows),
-            Kind::Upsert => self.upsert(rows),
-            Kind::Update => self.update(rows, false),
-            Kind::UpdateMany => self.update(rows, true),
-            Kind::Delete => self.delete(rows, false),
-            Kind::DeleteMany => self.delete(rows, true),
-            Kind::Copy => self.copy(rows),
-            Kind::InsertSelect => self.insert_select(rows),
-            Kind::Truncate => self.truncate(rows),
+            Kind::Insert => self.insert(),
+            Kind::Upsert => self.upsert(),
+            Kind::Update => self.update(false),
+            Kind::UpdateMany => self.update(true),
+            Kind::Delete => self.delete(false),
+            Kind::DeleteMany => self.delete(true),
+            Kind::Copy => self.copy(),
+            Kind::InsertSelect => self.insert_select(),
+            Kind::Truncate => self.truncate(),
             _ => {
                 let kind = kinds[self.below(kinds.len() as u64) as usize];
-                self.draw(kind, rows)
+                self.draw(kind)
             }
         }
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.random.below(bound)
     }
 
     fn table(&mut self) -> TableNumber {
-        [WIDE, WIDE, HEAP, self.tables.own(self.owner)][self.below(4) as usize]
+        let own = self.tables.own(self.owner);
+        let copy = if self.state.shape.has_copy { self.tables.copy(self.owner) } else { own };
+        [WIDE, WIDE, HEAP, own, copy][self.below(5) as usize]
     }
 
-    fn number(&mut self) -> i64 {
+    pub fn name(&self, table: TableNumber) -> String {
+        self.tables.name(table, &self.state.shape)
+    }
+
+    /// Its rows in a table that a filter lets pass.
+    pub fn filtered(&self, table: TableNumber, filter: &Filter) -> Vec<i64> {
+        self.tables.filtered(table, self.owner, &self.state.rows, filter).map(|(key, _)| key).collect()
+    }
+
+    /// A statement that makes `after` of what there is, unless that breaks a constraint.
+    pub fn change(&self, statement: Statement, count: Option<usize>, after: State) -> Change {
+        let broken = rules::broken(self.tables, self.owner, &after);
+        let expected = match broken.is_empty() {
+            true => Expected::Done { count: count.map(|count| count as u64), after },
+            false => Expected::Refused(broken),
+        };
+        Change { statement, expected }
+    }
+
+    pub fn number(&mut self) -> i64 {
         self.random.range(*NUMBERS.start() as u64..*NUMBERS.end() as u64 + 1) as i64
     }
 
@@ -92,7 +129,19 @@ impl Drawer<'_> {
         format!("t{}", self.below(TAGS))
     }
 
-    fn row(&mut self) -> Row {
+    /// A reference to a row of `wide`; now and then one to nothing.
+    fn link(&mut self) -> Option<i64> {
+        let there = self.filtered(WIDE, &Filter::All);
+        let key = match (self.below(8), there.len() as u64) {
+            (0..=3, _) => return None,
+            (4, _) | (_, 0) => self.below(KEYS as u64) as i64,
+            (_, count) => there[self.below(count) as usize],
+        };
+        Some(self.tables.stored(WIDE, self.owner, key))
+    }
+
+    /// A new row of a table.
+    fn row(&mut self, table: TableNumber) -> Row {
         let (n, tag) = (self.number(), self.tag());
         let length = match self.below(20) {
             0 => self.below(3_000),
@@ -104,61 +153,91 @@ impl Drawer<'_> {
             pad += &format!("{:x}", self.random.next_u64());
         }
         pad.truncate(length as usize);
-        Row { n, tag, pad }
+        let is_own = table == self.tables.own(self.owner);
+        let link = if is_own { self.link() } else { None };
+        let extras = if is_own { self.state.shape.defaults() } else { Vec::new() };
+        Row { n, tag, pad, link, extras }
     }
 
-    fn free_keys(&mut self, rows: &Rows, table: TableNumber, count: u64, keys: i64) -> Vec<i64> {
-        let mut free: Vec<i64> = (0..keys).filter(|key| !rows.contains_key(&(table, *key))).collect();
+    fn free_keys(&mut self, table: TableNumber, count: u64, keys: i64) -> Vec<i64> {
+        let is_free = |key: &i64| !self.state.rows.contains_key(&(table, *key));
+        let mut free: Vec<i64> = (0..keys).filter(is_free).collect();
         self.random.shuffle(&mut free);
         free.truncate(count as usize);
         free
     }
 
-    fn insert(&mut self, rows: &Rows) -> Change {
-        let (table, count) = (self.table(), 1 + self.below(5));
-        let keys = self.free_keys(rows, table, count, KEYS);
-        if keys.is_empty() {
-            return self.delete(rows, true);
-        }
-        let mut after = rows.clone();
-        let mut values = Vec::new();
-        for key in &keys {
-            let row = self.row();
-            values.push(self.tables.values(table, self.owner, *key, &row));
-            after.insert((table, *key), row);
-        }
-        let (name, columns) = (self.tables.name(table), self.tables.columns(table));
-        let statement = Statement::Sql(format!("INSERT INTO {name} ({columns}) VALUES {}", values.join(", ")));
-        Change { statement, count: keys.len() as u64, after }
+    /// Of the keys of new rows, one that is there already, now and then, if the table does not have keys twice.
+    fn taken_key(&mut self, table: TableNumber) -> Option<i64> {
+        let is_key = table == WIDE || table == self.tables.own(self.owner);
+        let keys = if is_key && self.random.chance(0.15) { self.filtered(table, &Filter::All) } else { Vec::new() };
+        let count = keys.len() as u64;
+        (count > 0).then(|| keys[self.below(count) as usize])
     }
 
-    fn upsert(&mut self, rows: &Rows) -> Change {
+    /// New rows with their keys, and what there is after them; of which constraint they break, if that is sure.
+    fn new_rows(&mut self, table: TableNumber, mut keys: Vec<i64>) -> (Vec<(i64, Row)>, State, Option<Expected>) {
+        let taken = self.taken_key(table);
+        keys.extend(taken);
+        self.random.shuffle(&mut keys);
+        let rows: Vec<(i64, Row)> = keys.into_iter().map(|key| (key, self.row(table))).collect();
+        let mut after = self.state.clone();
+        after.rows.extend(rows.iter().map(|(key, row)| ((table, *key), row.clone())));
+        let refused = taken.map(|_| {
+            let mut broken = rules::broken(self.tables, self.owner, &after);
+            broken.push("23505");
+            Expected::Refused(broken)
+        });
+        (rows, after, refused)
+    }
+
+    fn insert(&mut self) -> Change {
+        let (table, count) = (self.table(), 1 + self.below(5));
+        let keys = self.free_keys(table, count, KEYS);
+        if keys.is_empty() {
+            return self.delete(true);
+        }
+        let (rows, after, refused) = self.new_rows(table, keys);
+        let values: Vec<String> =
+            rows.iter().map(|(key, row)| self.tables.values(table, self.owner, *key, row)).collect();
+        let columns = self.tables.columns(table, &self.state.shape).join(", ");
+        let text = format!("INSERT INTO {} ({columns}) VALUES {}", self.name(table), values.join(", "));
+        let change = self.change(Statement::Sql(text), Some(rows.len()), after);
+        Change { expected: refused.unwrap_or(change.expected), ..change }
+    }
+
+    fn upsert(&mut self) -> Change {
         let table = if self.random.chance(0.7) { WIDE } else { self.tables.own(self.owner) };
-        let mut keys: Vec<i64> = (0..1 + self.below(4)).map(|_| self.below(KEYS as u64) as i64).collect();
+        // Whether rows break a unique constraint on the way is not modelled.
+        let most = if table != WIDE && self.state.shape.is_unique { 1 } else { 4 };
+        let mut keys: Vec<i64> = (0..1 + self.below(most)).map(|_| self.below(KEYS as u64) as i64).collect();
         keys.sort_unstable();
         keys.dedup();
         let updates = self.random.chance(0.6);
-        let (mut after, mut values, mut count) = (rows.clone(), Vec::new(), 0);
+        let (mut after, mut values, mut count) = (self.state.clone(), Vec::new(), 0);
         for key in keys {
-            let row = self.row();
+            let row = self.row(table);
             values.push(self.tables.values(table, self.owner, key, &row));
-            if updates || !rows.contains_key(&(table, key)) {
+            let before = self.state.rows.get(&(table, key));
+            if updates || before.is_none() {
                 count += 1;
-                after.insert((table, key), row);
+                // What is not set stays.
+                let kept = before.map_or((row.link, row.extras), |before| (before.link, before.extras.clone()));
+                after.rows.insert((table, key), Row { link: kept.0, extras: kept.1, ..row });
             }
         }
-        let action =
-            if updates { "UPDATE SET n = excluded.n, tag = excluded.tag, pad = excluded.pad" } else { "NOTHING" };
-        let (name, columns) = (self.tables.name(table), self.tables.columns(table));
-        let values = values.join(", ");
-        let statement =
-            Statement::Sql(format!("INSERT INTO {name} ({columns}) VALUES {values} ON CONFLICT (id) DO {action}"));
-        Change { statement, count, after }
+        let n = self.tables.n_column(table, &self.state.shape);
+        let update = format!("UPDATE SET {n} = excluded.{n}, tag = excluded.tag, pad = excluded.pad");
+        let action = if updates { &update } else { "NOTHING" };
+        let columns = self.tables.columns(table, &self.state.shape).join(", ");
+        let (name, values) = (self.name(table), values.join(", "));
+        let text = format!("INSERT INTO {name} ({columns}) VALUES {values} ON CONFLICT (id) DO {action}");
+        self.change(Statement::Sql(text), Some(count), after)
     }
 
     /// Which of its rows a statement is about: one, or some.
-    fn filter(&mut self, rows: &Rows, table: TableNumber, many: bool) -> Filter {
-        let keys: Vec<i64> = self.tables.filtered(table, self.owner, rows, &Filter::All).map(|(key, _)| key).collect();
+    fn filter(&mut self, table: TableNumber, many: bool) -> Filter {
+        let keys = self.filtered(table, &Filter::All);
         let any = |drawer: &mut Self| match keys.len() {
             0 => 0,
             count => keys[drawer.below(count as u64) as usize],
@@ -184,8 +263,8 @@ impl Drawer<'_> {
     }
 
     /// ` WHERE …`, of its own rows only.
-    fn condition(&self, table: TableNumber, filter: &Filter) -> String {
-        let condition = self.tables.condition(table, filter);
+    pub fn condition(&self, table: TableNumber, filter: &Filter) -> String {
+        let condition = self.tables.condition(table, &self.state.shape, filter);
         match self.tables.owner_of(table) {
             Some(_) => condition,
             None if condition.is_empty() => format!(" WHERE owner = {}", self.owner),
@@ -193,79 +272,113 @@ impl Drawer<'_> {
         }
     }
 
-    fn update(&mut self, rows: &Rows, many: bool) -> Change {
-        let table = self.table();
-        let filter = self.filter(rows, table, many);
-        let (name, condition) = (self.tables.name(table), self.condition(table, &filter));
+    /// What an update sets, and what that does to a row.
+    fn effect(&mut self, table: TableNumber) -> (String, Effect<'static>) {
         let (tag, number) = (self.tag(), self.number());
-        let (set, change): (String, Effect<'_>) = match self.below(4) {
-            0 => (format!("tag = '{tag}'"), Box::new(|row| row.tag.clone_from(&tag))),
-            1 => (format!("n = {number}"), Box::new(|row| row.n = number)),
-            2 => (format!("n = n + 7, tag = '{tag}'"), Box::new(|row| (row.n, row.tag) = (row.n + 7, tag.clone()))),
-            _ => ("n = n + 1".into(), Box::new(|row| row.n += 1)),
-        };
-        let concerned: Vec<i64> = self.tables.filtered(table, self.owner, rows, &filter).map(|(key, _)| key).collect();
-        let mut after = rows.clone();
-        concerned.iter().for_each(|key| change(after.get_mut(&(table, *key)).expect("it was found there")));
-        let statement = Statement::Sql(format!("UPDATE {name} SET {set}{condition}"));
-        Change { statement, count: concerned.len() as u64, after }
-    }
-
-    fn delete(&mut self, rows: &Rows, many: bool) -> Change {
-        let table = self.table();
-        let filter = self.filter(rows, table, many);
-        let (name, condition) = (self.tables.name(table), self.condition(table, &filter));
-        let concerned: Vec<i64> = self.tables.filtered(table, self.owner, rows, &filter).map(|(key, _)| key).collect();
-        let mut after = rows.clone();
-        concerned.iter().for_each(|key| _ = after.remove(&(table, *key)));
-        let statement = Statement::Sql(format!("DELETE FROM {name}{condition}"));
-        Change { statement, count: concerned.len() as u64, after }
-    }
-
-    fn copy(&mut self, rows: &Rows) -> Change {
-        let (table, count) = (self.table(), 1 + self.below(COPY_ROWS));
-        let keys = self.free_keys(rows, table, count, KEYS * 8);
-        let mut after = rows.clone();
-        let mut copied = Vec::new();
-        for key in keys {
-            let row = self.row();
-            copied.push((self.tables.stored(table, self.owner, key), row.clone()));
-            after.insert((table, key), row);
+        let n = self.tables.n_column(table, &self.state.shape);
+        let is_own = table == self.tables.own(self.owner);
+        let state = self.state;
+        let extras = if is_own { &state.shape.extras[..] } else { &[] };
+        match self.random.below(if is_own { 8 } else { 5 }) {
+            0 => (format!("tag = '{tag}'"), Box::new(move |row| row.tag.clone_from(&tag))),
+            1 => (format!("{n} = {number}"), Box::new(move |row| row.n = number)),
+            2 => (
+                format!("{n} = {n} + 7, tag = '{tag}'"),
+                Box::new(move |row| (row.n, row.tag) = (row.n + 7, tag.clone())),
+            ),
+            5 => ("link = NULL".into(), Box::new(|row| row.link = None)),
+            6 if !extras.is_empty() => {
+                let place = self.random.below(extras.len() as u64) as usize;
+                let name = extras[place].name();
+                (format!("{name} = {name} + 1"), Box::new(move |row| row.extras[place] += 1))
+            }
+            _ => (format!("{n} = {n} + 1"), Box::new(|row| row.n += 1)),
         }
-        let count = copied.len() as u64;
-        Change { statement: Statement::Copy { table, rows: copied }, count, after }
+    }
+
+    fn update(&mut self, many: bool) -> Change {
+        let table = self.table();
+        let filter = self.filter(table, many);
+        let (set, change) = self.effect(table);
+        let concerned = self.filtered(table, &filter);
+        let mut after = self.state.clone();
+        concerned.iter().for_each(|key| change(after.rows.get_mut(&(table, *key)).expect("it was found there")));
+        let text = format!("UPDATE {} SET {set}{}", self.name(table), self.condition(table, &filter));
+        self.change(Statement::Sql(text), Some(concerned.len()), after)
+    }
+
+    fn delete(&mut self, many: bool) -> Change {
+        let table = self.table();
+        let filter = self.filter(table, many);
+        let concerned = self.filtered(table, &filter);
+        let mut after = self.state.clone();
+        concerned.iter().for_each(|key| _ = after.rows.remove(&(table, *key)));
+        if table == WIDE {
+            rules::follow(self.tables, self.owner, &mut after);
+        }
+        let text = format!("DELETE FROM {}{}", self.name(table), self.condition(table, &filter));
+        self.change(Statement::Sql(text), Some(concerned.len()), after)
+    }
+
+    fn copy(&mut self) -> Change {
+        let (table, count) = (self.table(), 1 + self.below(COPY_ROWS));
+        let keys = self.free_keys(table, count, KEYS * 8);
+        let (rows, after, refused) = self.new_rows(table, keys);
+        let stored = |(key, row): (i64, Row)| (self.tables.stored(table, self.owner, key), row);
+        let rows: Vec<(i64, Row)> = rows.into_iter().map(stored).collect();
+        let (count, columns) = (rows.len(), self.tables.columns(table, &self.state.shape));
+        let change = self.change(Statement::Copy { name: self.name(table), columns, rows }, Some(count), after);
+        Change { expected: refused.unwrap_or(change.expected), ..change }
     }
 
     /// Rows of a table once more, with keys behind all that there are. Into an empty table they go as a load.
-    fn insert_select(&mut self, rows: &Rows) -> Change {
+    fn insert_select(&mut self) -> Change {
         let (from, to) = (self.table(), self.tables.own(self.owner));
-        let last = self.tables.filtered(to, self.owner, rows, &Filter::All).map(|(key, _)| key).max();
-        let first = last.map_or(0, |last| last + 1);
-        let mut after = rows.clone();
-        let added: Vec<(i64, Row)> = self
-            .tables
-            .filtered(from, self.owner, rows, &Filter::All)
-            .map(|(key, row)| (key + first, row.clone()))
-            .collect();
-        let count = added.len() as u64;
-        after.extend(added.into_iter().map(|(key, row)| ((to, key), row)));
+        let there = self.filtered(to, &Filter::All);
+        let first = there.last().map_or(0, |last| last + 1);
+        if there.len() > OWN_ROWS || first > OWN_KEYS {
+            return self.truncate();
+        }
+        let (shape, has_link) = (&self.state.shape, self.random.chance(0.5));
         let key = match from {
             WIDE => format!("(id - {}) / {}", self.owner, self.tables.owners),
             _ => self.tables.key_column(from).to_owned(),
         };
-        let (target, columns, source) = (self.tables.name(to), self.tables.columns(to), self.tables.name(from));
-        let condition = self.condition(from, &Filter::All);
-        let statement = Statement::Sql(format!(
-            "INSERT INTO {target} ({columns}) SELECT {key} + {first}, n, tag, pad FROM {source}{condition}"
-        ));
-        Change { statement, count, after }
+        let link = match from {
+            _ if !has_link => "NULL",
+            own if own == to => "link",
+            _ => self.tables.key_column(from),
+        };
+        let added = self.tables.filtered(from, self.owner, &self.state.rows, &Filter::All).map(|(key, row)| {
+            let link = match link {
+                "NULL" => None,
+                "link" => row.link,
+                _ => Some(self.tables.stored(from, self.owner, key)),
+            };
+            ((to, key + first), Row { link, extras: shape.defaults(), ..row.clone() })
+        });
+        let added: Vec<_> = added.collect();
+        let count = added.len();
+        let mut after = self.state.clone();
+        after.rows.extend(added);
+        let columns = self.tables.columns(to, shape).join(", ");
+        let (source, condition) = (self.name(from), self.condition(from, &Filter::All));
+        let n = self.tables.n_column(from, shape);
+        let text = format!(
+            "INSERT INTO {} ({columns}) SELECT {key} + {first}, {n}, tag, pad, {link} FROM {source}{condition}",
+            self.name(to)
+        );
+        self.change(Statement::Sql(text), Some(count), after)
     }
 
-    fn truncate(&mut self, rows: &Rows) -> Change {
-        let table = self.tables.own(self.owner);
-        let mut after = rows.clone();
-        after.retain(|(of, _), _| *of != table);
-        Change { statement: Statement::Sql(format!("TRUNCATE {}", self.tables.name(table))), count: 0, after }
+    pub fn truncate(&mut self) -> Change {
+        let table = match self.state.shape.has_copy && self.random.chance(0.3) {
+            true => self.tables.copy(self.owner),
+            false => self.tables.own(self.owner),
+        };
+        let mut after = self.state.clone();
+        after.rows.retain(|(of, _), _| *of != table);
+        self.change(Statement::Sql(format!("TRUNCATE {}", self.name(table))), None, after)
     }
 
     /// What a reader may ask for.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use saki_base::planted::Fault;
 
 use crate::script::{Choices, Script};
+use crate::threads;
 
 /// Seeds to be run.
 pub struct Seeds {
@@ -86,10 +87,21 @@ pub fn prove(faults: &[Fault], seeds: Range<u64>, jobs: usize) -> Result<bool, S
     Ok(all_are_found)
 }
 
-/// Does work on so many threads at once, at least on one.
+/// Does work on so many threads at once, at least on one; each has a core, as far as there are enough, and so have the
+/// processes that it starts.
 fn on_threads(jobs: usize, work: impl Fn() -> Result<(), String> + Sync) -> Result<(), String> {
+    let cores = threads::cores();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(&work)).collect();
+        let on_core = |job: usize| {
+            let (cores, work) = (&cores, &work);
+            move || {
+                if let Some(core) = cores.get(job % cores.len().max(1)) {
+                    threads::stay_on(*core);
+                }
+                work()
+            }
+        };
+        let threads: Vec<_> = (0..jobs.max(1)).map(|job| scope.spawn(on_core(job))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
     })
 }

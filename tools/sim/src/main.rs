@@ -16,13 +16,16 @@
 //! After TigerBeetle's VOPR and FoundationDB's simulation (Zhou et al., 2021).
 #![deny(unsafe_code)]
 
+mod alter;
 mod bank;
 mod change;
 mod children;
 mod client;
 mod model;
+mod rules;
 mod run;
 mod script;
+mod shape;
 mod simulation;
 mod station;
 mod tables;
@@ -40,6 +43,9 @@ use saki_base::planted::{self, Fault};
 use crate::children::{Seeds, shrink};
 use crate::run::Run;
 use crate::script::{Choices, Kind};
+
+#[global_allocator]
+static ALLOCATOR: threads::Interrupting = threads::Interrupting;
 
 /// How many seeds are run where nothing else is said.
 const SEEDS: u64 = 200;
@@ -209,6 +215,9 @@ fn pairs(seeds: Range<u64>) -> Vec<(u64, Choices)> {
 
 fn run_here(seed: u64, choices: &Choices, trace: bool) -> bool {
     threads::hold_still();
+    if threads::cores().len() > 1 {
+        threads::stay();
+    }
     threads::prepare();
     planted::plant(choices.fault);
     let run = Run::new(seed, choices, trace);

@@ -1,9 +1,9 @@
 //! What may be seen.
 //!
-//! Every row belongs to one client, its owner, and nobody else changes it. So what an owner's rows have been is one
-//! line of versions, one for each of its transactions, whatever the others did meanwhile; and what a statement saw of
-//! them must be one of the versions that were possible between its beginning and its end. All of an owner's rows, in
-//! all tables, change from version to version at once.
+//! Every row belongs to one client, its owner, and nobody else changes it; so do some tables. So what an owner's rows
+//! have been, and what its tables looked like, is one line of versions, one for each of its transactions, whatever the
+//! others did meanwhile; and what a statement saw of them must be one of the versions that were possible between its
+//! beginning and its end. All that an owner has changes from version to version at once.
 //!
 //! ```text
 //!   owner 0   v0 ─── v1 ─── v2 ─── v3        what a reader saw: v1 of owner 0, v0 of owner 1, and therefore not
@@ -16,11 +16,21 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::shape::Shape;
+
 /// A table of the model's: see `tables`.
 pub type TableNumber = usize;
 pub type Owner = usize;
 /// All rows of one owner.
 pub type Rows = BTreeMap<(TableNumber, i64), Row>;
+
+/// All that one owner has.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct State {
+    pub rows: Rows,
+    /// What its own tables look like.
+    pub shape: Shape,
+}
 
 /// What a row holds beside its key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -28,11 +38,18 @@ pub struct Row {
     pub n: i64,
     pub tag: String,
     pub pad: String,
+    /// In an owner's own table: a key of `wide`, as it is stored, and the columns that came later.
+    pub link: Option<i64>,
+    pub extras: Vec<i64>,
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "n {} tag {} pad of {}", self.n, self.tag, self.pad.len())
+        write!(f, "n {} tag {} pad of {}", self.n, self.tag, self.pad.len())?;
+        if let Some(link) = self.link {
+            write!(f, " link {link}")?;
+        }
+        self.extras.iter().try_for_each(|extra| write!(f, " extra {extra}"))
     }
 }
 
@@ -46,7 +63,7 @@ pub enum Fate {
 }
 
 struct Version {
-    rows: Rows,
+    state: State,
     fate: Fate,
     /// The events at which it could first be seen, and at which it was told.
     began: u64,
@@ -75,7 +92,7 @@ pub struct Window {
 
 impl Model {
     pub fn new(owners: usize) -> Self {
-        let first = || Version { rows: Rows::new(), fate: Fate::Committed, began: 0, told: 0 };
+        let first = || Version { state: State::default(), fate: Fate::Committed, began: 0, told: 0 };
         Self { lines: (0..owners).map(|_| Line { versions: vec![first()], floor: 0 }).collect(), events: 0 }
     }
 
@@ -83,17 +100,17 @@ impl Model {
         self.lines.len()
     }
 
-    /// What an owner's rows are, if all its transactions have come to a known end.
-    pub fn rows(&self, owner: Owner) -> Rows {
-        let line = &self.lines[owner];
-        line.versions.iter().rev().find(|version| version.fate == Fate::Committed).expect("the first one").rows.clone()
+    /// What an owner has, if all its transactions have come to a known end.
+    pub fn state(&self, owner: Owner) -> &State {
+        let versions = &self.lines[owner].versions;
+        &versions.iter().rev().find(|version| version.fate == Fate::Committed).expect("the first one").state
     }
 
-    /// An owner is about to commit these rows.
-    pub fn begin(&mut self, owner: Owner, rows: Rows) {
+    /// An owner is about to commit this.
+    pub fn begin(&mut self, owner: Owner, state: State) {
         self.events += 1;
         let began = self.events;
-        self.lines[owner].versions.push(Version { rows, fate: Fate::Open, began, told: u64::MAX });
+        self.lines[owner].versions.push(Version { state, fate: Fate::Open, began, told: u64::MAX });
     }
 
     /// What became of it; with `Open` it is not known.
@@ -126,7 +143,7 @@ impl Model {
         std::iter::once(floor).chain(later).collect()
     }
 
-    /// A reader has seen something of the owners' rows: `explains` says whether rows of an owner would look like that.
+    /// A reader has seen something of the owners: `explains` says whether what one has would look like that.
     /// Owner `own` is left out: it sees its own changes.
     ///
     /// # Errors
@@ -135,7 +152,7 @@ impl Model {
         &mut self,
         window: &mut Window,
         own: Option<Owner>,
-        explains: impl Fn(Owner, &Rows) -> bool,
+        explains: impl Fn(Owner, &State) -> bool,
     ) -> Result<(), String> {
         let mut all = Vec::new();
         for owner in 0..self.owners() {
@@ -147,11 +164,11 @@ impl Model {
             let left: Vec<usize> = before
                 .iter()
                 .copied()
-                .filter(|index| own == Some(owner) || explains(owner, &versions[*index].rows))
+                .filter(|index| own == Some(owner) || explains(owner, &versions[*index].state))
                 .collect();
             if left.is_empty() {
                 return Err(format!(
-                    "rows of owner {owner} are those of none of its versions {before:?} (of {})",
+                    "what was seen of owner {owner} is that of none of its versions {before:?} (of {})",
                     versions.len() - 1
                 ));
             }
@@ -222,8 +239,8 @@ impl Model {
         let mut text = String::new();
         for index in self.possible(owner, window.floors[owner]) {
             let version = &self.lines[owner].versions[index];
-            text += &format!("  version {index} ({:?}):\n", version.fate);
-            for ((table, key), row) in &version.rows {
+            text += &format!("  version {index} ({:?}): {:?}\n", version.fate, version.state.shape);
+            for ((table, key), row) in &version.state.rows {
                 text += &format!("    table {table} key {key}: {row}\n");
             }
         }
@@ -235,18 +252,19 @@ impl Model {
 mod tests {
     use super::*;
 
-    fn rows(n: i64) -> Rows {
-        Rows::from([((0, 1), Row { n, tag: String::new(), pad: String::new() })])
+    fn state(n: i64) -> State {
+        let row = Row { n, tag: String::new(), pad: String::new(), link: None, extras: Vec::new() };
+        State { rows: Rows::from([((0, 1), row)]), shape: Shape::default() }
     }
 
     fn commit(model: &mut Model, owner: Owner, n: i64) {
-        model.begin(owner, rows(n));
+        model.begin(owner, state(n));
         model.end(owner, Fate::Committed);
     }
 
     /// Sees these numbers of the owners.
     fn sees(model: &mut Model, window: &mut Window, numbers: [i64; 2]) -> Result<(), String> {
-        model.seen(window, None, |owner, found| *found == rows(numbers[owner]))
+        model.seen(window, None, |owner, found| *found == state(numbers[owner]))
     }
 
     #[test]
@@ -255,14 +273,14 @@ mod tests {
         commit(&mut model, 0, 1);
         commit(&mut model, 1, 1);
         let window = model.look();
-        model.begin(0, rows(2));
+        model.begin(0, state(2));
         assert!(sees(&mut model, &mut window.clone(), [1, 1]).is_ok());
         assert!(sees(&mut model, &mut window.clone(), [2, 1]).is_ok());
         model.end(0, Fate::Committed);
         let later = model.look();
         assert!(sees(&mut model, &mut window.clone(), [1, 1]).is_ok(), "it began before");
         assert!(sees(&mut model, &mut later.clone(), [1, 1]).is_err());
-        model.begin(0, rows(3));
+        model.begin(0, state(3));
         model.end(0, Fate::Aborted);
         assert!(sees(&mut model, &mut window.clone(), [3, 1]).is_err());
     }
@@ -272,7 +290,7 @@ mod tests {
         let mut model = Model::new(2);
         commit(&mut model, 0, 1);
         commit(&mut model, 1, 1);
-        model.begin(0, rows(2));
+        model.begin(0, state(2));
         let mut first = model.look();
         sees(&mut model, &mut first, [2, 1]).unwrap();
         model.told(&first);

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::bank::Bank;
 use crate::model::Model;
-use crate::script::{Choices, Script, Step};
+use crate::script::{Choices, Cut, Script, Step};
 use crate::station::Station;
 use crate::tables::Tables;
 use crate::threads;
@@ -48,7 +48,7 @@ impl Run {
         let owners = script.steps.len();
         Arc::new(Self {
             tables: Tables { owners },
-            station: Station::new(seed ^ 0x5eed),
+            station: Station::new(seed ^ 0x5eed, script.setup.latency),
             model: Mutex::new(Model::new(owners)),
             bank: Mutex::default(),
             phase: Mutex::new(Phase::Working),
@@ -63,8 +63,8 @@ impl Run {
         })
     }
 
-    /// The power goes at this operation of the world that begins now.
-    pub fn cut(&self) -> Option<u64> {
+    /// How the world that begins now ends before its work is done.
+    pub fn cut(&self) -> Option<Cut> {
         self.script.cuts.get(self.restarts.load(Ordering::Relaxed)).copied()
     }
 

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use saki_base::Random;
 use saki_base::planted::Fault;
 
-/// Restarts by power cuts, at most.
-const CUTS_MAX: u64 = 4;
+/// Worlds that end before their work is done, at most.
+const CUTS_MAX: u64 = 6;
+/// The same, of a seed that has many.
+const CUTS_MANY: u64 = 12;
 /// A cut, or a trouble's beginning, comes within so many operations of the devices, most often.
 const SPAN: u64 = 3_000;
 
@@ -17,8 +19,8 @@ pub struct Script {
     pub setup: Setup,
     /// By client, in order.
     pub steps: Vec<Vec<Step>>,
-    /// At which operation the power goes, restart by restart.
-    pub cuts: Vec<u64>,
+    /// How worlds end, one after the other.
+    pub cuts: Vec<Cut>,
     /// By restart.
     pub weather: Vec<Vec<Weather>>,
 }
@@ -30,10 +32,39 @@ pub struct Setup {
     pub logs: usize,
     pub log_extent_bytes: u64,
     pub segment_rows: u32,
+    pub cache_bytes: usize,
+    pub column_cache_bytes: usize,
     pub delta_bytes: u64,
     pub log_bytes: u64,
+    pub bulk_rows: usize,
     pub columns: bool,
     pub indexes: bool,
+    /// The longest that devices make wait for a transfer when nothing is wrong, in nanoseconds.
+    pub latency: u64,
+    /// Of about how many allocations one is where a thread is interrupted; 0: none.
+    pub interruptions: u64,
+}
+
+/// How a world ends before its work is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// At which of the operations that count.
+    pub at: u64,
+    pub counted: Counted,
+    /// Counted from the world's beginning: the database may still be being opened. Else from when all was looked at.
+    pub is_early: bool,
+    /// The process is killed, and its devices keep what they had not flushed. Else the power goes.
+    pub is_kill: bool,
+}
+
+/// Operations of devices that count for a cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counted {
+    All,
+    /// Of the logs.
+    Logs,
+    /// Flushes, before which there is most to lose.
+    Flushes,
 }
 
 /// What one client does at once: a statement, or a transaction.
@@ -65,61 +96,80 @@ pub enum Trouble {
     Flips,
 }
 
+/// What a step is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sort {
+    Changes,
+    Transactions,
+    Reads,
+    Maintenance,
+    Catalogue,
+    Rest,
+}
+
 macro_rules! kinds {
-    ($($kind:ident $name:literal $weight:literal,)*) => {
+    ($($sort:ident: $($kind:ident $name:literal $weight:literal),*;)*) => {
         /// Kinds of steps.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Kind {
-            $($kind,)*
+            $($($kind,)*)*
         }
 
         impl Kind {
             /// Each, as a command line names it, and how often it comes.
-            pub const ALL: &[(Self, &str, u64)] = &[$((Self::$kind, $name, $weight),)*];
+            pub const ALL: &[(Self, &str, u64, Sort)] = &[$($((Self::$kind, $name, $weight, Sort::$sort),)*)*];
         }
     };
 }
 
 kinds! {
-    Insert "insert" 10,
-    Upsert "upsert" 5,
-    Update "update" 10,
-    UpdateMany "update-many" 6,
-    Delete "delete" 6,
-    DeleteMany "delete-many" 3,
-    Copy "copy" 4,
-    InsertSelect "insert-select" 3,
-    Truncate "truncate" 2,
-    Transaction "transaction" 24,
-    Read "read" 22,
-    RepeatableRead "repeatable-read" 8,
-    Transfer "transfer" 10,
-    Balances "balances" 6,
-    Cancel "cancel" 6,
-    Checkpoint "checkpoint" 7,
-    Analyze "analyze" 2,
-    Vacuum "vacuum" 1,
-    CreateIndex "create-index" 3,
-    DropIndex "drop-index" 3,
-    AddColumn "add-column" 2,
-    DropColumn "drop-column" 2,
-    Pause "pause" 4,
+    Changes: Insert "insert" 10, Upsert "upsert" 5, Update "update" 10, UpdateMany "update-many" 6,
+        Delete "delete" 6, DeleteMany "delete-many" 3, Copy "copy" 4, InsertSelect "insert-select" 3;
+    Transactions: Transaction "transaction" 24, Transfer "transfer" 10;
+    Reads: Read "read" 22, RepeatableRead "repeatable-read" 8, Balances "balances" 6;
+    Maintenance: Checkpoint "checkpoint" 7, Analyze "analyze" 2, Vacuum "vacuum" 1;
+    Catalogue: Truncate "truncate" 2, Columns "columns" 4, Rename "rename" 3, Constraints "constraints" 6,
+        CreateAs "create-as" 4, CreateIndex "create-index" 3, DropIndex "drop-index" 3, AddColumn "add-column" 2,
+        DropColumn "drop-column" 2, SharedConstraint "shared-constraint" 2;
+    Rest: Cancel "cancel" 6, Settings "settings" 2, Pause "pause" 4;
 }
 
 impl Kind {
     /// The kind of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known, _)| *known == name).map(|(kind, ..)| *kind)
+        Self::ALL.iter().find(|(_, known, ..)| *known == name).map(|(kind, ..)| *kind)
     }
 
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
+        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, ..)| name)
+    }
+}
+
+/// How often each kind of step comes in one seed's script. Some seeds have none of a kind, or much of it: what happens
+/// only where something else does not is found so.
+///
+/// After Groce et al., Swarm testing (2012).
+struct Mixture(Vec<(Kind, u64)>);
+
+impl Mixture {
+    fn draw(random: &mut Random) -> Self {
+        let is_even = random.chance(0.2);
+        let sorts: [u64; 6] = std::array::from_fn(|_| if is_even { 1 } else { [0, 1, 1, 4][random.below(4) as usize] });
+        let weighed = Kind::ALL.iter().map(|(kind, _, weight, sort)| {
+            let times = if is_even { 1 } else { [0, 1, 1, 3][random.below(4) as usize] };
+            (*kind, weight * times * sorts[*sort as usize])
+        });
+        let mut all: Vec<(Kind, u64)> = weighed.collect();
+        // Whatever else there is, rows come to be.
+        let total: u64 = all.iter().map(|(_, weight)| weight).sum();
+        all[0].1 = all[0].1.max(1 + total / 10);
+        Self(all)
     }
 
-    fn draw(random: &mut Random) -> Self {
-        let total: u64 = Self::ALL.iter().map(|(.., weight)| weight).sum();
+    fn any(&self, random: &mut Random) -> Kind {
+        let total: u64 = self.0.iter().map(|(_, weight)| weight).sum();
         let mut left = random.below(total);
-        for (kind, _, weight) in Self::ALL {
+        for (kind, weight) in &self.0 {
             match left.checked_sub(*weight) {
                 Some(rest) => left = rest,
                 None => return *kind,
@@ -154,6 +204,7 @@ impl Script {
             0 => random.range(2..6) as usize,
             count => count,
         };
+        let mixture = Mixture::draw(&mut random);
         let each = random.range(6..24);
         let each = choices.steps.unwrap_or(each);
         let mut number = 0;
@@ -164,7 +215,7 @@ impl Script {
         let mut steps = vec![Vec::new(); clients];
         for (client, steps) in steps.iter_mut().enumerate() {
             for _ in 0..each {
-                let (kind, seed) = (Kind::draw(&mut random), random.next_u64());
+                let (kind, seed) = (mixture.any(&mut random), random.next_u64());
                 let kind = choices.only.get(client).copied().unwrap_or(kind);
                 let step = Step { number: next(), kind, seed };
                 if !choices.without.contains(&step.number) && !choices.never.contains(&kind) {
@@ -172,8 +223,12 @@ impl Script {
                 }
             }
         }
-        let count = if random.chance(0.25) { 0 } else { random.range(1..CUTS_MAX) };
-        let mut cuts: Vec<u64> = (0..count).map(|_| early(&mut random)).collect();
+        let count = match random.below(6) {
+            0 => 0,
+            1 => CUTS_MANY,
+            _ => random.range(1..CUTS_MAX),
+        };
+        let mut cuts: Vec<Cut> = (0..count).map(|_| Cut::draw(&mut random)).collect();
         let mut weather: Vec<Vec<Weather>> = (0..=count).map(|_| Weather::draw(&mut random)).collect();
         cuts.retain(|_| !choices.without.contains(&next()));
         weather.iter_mut().for_each(|all| all.retain(|_| !choices.without.contains(&next())));
@@ -198,6 +253,17 @@ fn early(random: &mut Random) -> u64 {
     random.below(span.min(SPAN)) + 1
 }
 
+impl Cut {
+    fn draw(random: &mut Random) -> Self {
+        let (counted, at) = match random.below(4) {
+            0 => (Counted::Logs, early(random) / 8 + 1),
+            1 => (Counted::Flushes, early(random) / 32 + 1),
+            _ => (Counted::All, early(random)),
+        };
+        Self { at, counted, is_early: random.chance(0.5), is_kill: random.chance(0.3) }
+    }
+}
+
 impl Setup {
     fn draw(random: &mut Random) -> Self {
         Self {
@@ -205,11 +271,16 @@ impl Setup {
             logs: random.range(1..4) as usize,
             log_extent_bytes: 32 << 10 << random.below(3),
             segment_rows: random.range(3..60) as u32,
+            cache_bytes: [0, 64 << 10, 1 << 20][random.below(3) as usize],
+            column_cache_bytes: [0, 256 << 10][random.below(2) as usize],
             // Now and then merges come by themselves.
             delta_bytes: if random.chance(0.5) { 4 << 10 << random.below(4) } else { 64 << 20 },
-            log_bytes: 1 << 20,
+            log_bytes: if random.chance(0.3) { 64 << 10 } else { 1 << 20 },
+            bulk_rows: [8, 40, 100, 32_768][random.below(4) as usize],
             columns: random.chance(0.8),
             indexes: random.chance(0.7),
+            latency: [0, 10_000, 100_000, 1_000_000][random.below(4) as usize],
+            interruptions: [0, 100, 1_000, 10_000][random.below(4) as usize],
         }
     }
 }

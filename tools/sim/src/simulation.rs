@@ -29,7 +29,7 @@ pub fn simulate(run: &Arc<Run>) -> Outcome {
         run.restarts.store(restart, Ordering::Relaxed);
         let inside = Arc::clone(run);
         let seed = run.script.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(restart as u64);
-        match threads::run(seed, WORLD_LIMIT, move || world::run(&inside)) {
+        match threads::run(seed, WORLD_LIMIT, run.script.setup.interruptions, move || world::run(&inside)) {
             Ok((ending, so_far)) => {
                 fingerprint = so_far;
                 // Also where devices that failed have stopped all clients: then the process ends, and begins anew.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use saki_base::Random;
-use saki_io::{Device, FaultRates, ObservedDevice, Observer, Operation, SimDevice, SimOptions, Wait};
+use saki_io::{Device, FaultRates, ObservedDevice, Observer, Operation, OperationKind, SimDevice, SimOptions, Wait};
 use saki_sql::{Result, SqlError};
 use saki_store::delta::LogStore;
 
-use crate::script::{Trouble, Weather};
+use crate::script::{Counted, Cut, Trouble, Weather};
 use crate::threads;
 
 /// Longest that a device makes wait for a transfer, if it is slow.
@@ -28,8 +28,10 @@ pub struct Station {
     logs: Mutex<Option<Vec<Arc<SimDevice>>>>,
     /// Operations submitted since the last restart.
     operations: AtomicU64,
-    /// At which of them the power goes.
-    cut_at: AtomicU64,
+    /// How the world ends, and after how many more of the operations that count.
+    cut: Mutex<Option<Cut>>,
+    /// The longest that a transfer takes when nothing is wrong, in nanoseconds.
+    latency: u64,
     weather: Mutex<Vec<Weather>>,
     /// Whether something has gone wrong since the last restart that statements may be told of.
     has_stormed: AtomicBool,
@@ -37,7 +39,7 @@ pub struct Station {
 }
 
 impl Station {
-    pub fn new(seed: u64) -> Arc<Self> {
+    pub fn new(seed: u64, latency: u64) -> Arc<Self> {
         let mut random = Random::new(seed);
         let disk = sim_device(&mut random);
         Arc::new_cyclic(|me| Self {
@@ -46,7 +48,8 @@ impl Station {
             disk: Mutex::new(disk),
             logs: Mutex::default(),
             operations: AtomicU64::new(0),
-            cut_at: AtomicU64::new(u64::MAX),
+            cut: Mutex::default(),
+            latency,
             weather: Mutex::default(),
             has_stormed: AtomicBool::new(false),
             is_slow: AtomicBool::new(false),
@@ -61,17 +64,21 @@ impl Station {
     /// A restart: all that went wrong is well again, until the weather changes.
     pub fn restart(&self) {
         self.operations.store(0, Ordering::Relaxed);
-        self.cut_at.store(u64::MAX, Ordering::Relaxed);
+        *self.cut.lock() = None;
         self.has_stormed.store(false, Ordering::Relaxed);
         self.is_slow.store(false, Ordering::Relaxed);
         self.weather.lock().clear();
         self.each(SimDevice::calm);
     }
 
-    /// From now on the power goes at the operation of this number, and troubles come at theirs.
-    pub fn expect(&self, cut: Option<u64>, weather: &[Weather]) {
+    /// The world ends so, counted from now on.
+    pub fn expect_cut(&self, cut: Option<Cut>) {
+        *self.cut.lock() = cut;
+    }
+
+    /// Troubles come at their operations, counted from now on.
+    pub fn expect_weather(&self, weather: &[Weather]) {
         let now = self.operations.load(Ordering::Relaxed);
-        self.cut_at.store(cut.map_or(u64::MAX, |cut| now + cut), Ordering::Relaxed);
         let later = weather.iter().map(|one| Weather { from: now + one.from, until: now + one.until, ..one.clone() });
         *self.weather.lock() = later.collect();
     }
@@ -81,14 +88,31 @@ impl Station {
         self.has_stormed.load(Ordering::Relaxed)
     }
 
-    /// The devices as a power cut now would leave them, in their place.
-    pub fn lose_power(&self) {
+    /// The devices as the end of the world now would leave them, in their place.
+    fn end_of_world(&self, is_kill: bool) {
         let mut random = self.random.lock();
+        let mut after = |device: &SimDevice| match is_kill {
+            true => device.left(random.next_u64()),
+            false => device.crash(random.next_u64()),
+        };
         let mut disk = self.disk.lock();
-        *disk = disk.crash(random.next_u64());
+        *disk = after(&disk);
         if let Some(logs) = self.logs.lock().as_mut() {
-            logs.iter_mut().for_each(|log| *log = log.crash(random.next_u64()));
+            logs.iter_mut().for_each(|log| *log = after(log));
         }
+    }
+
+    /// Whether the world ends before this operation; how.
+    fn is_cut_by(&self, device: &SimDevice, operation: &Operation) -> Option<Cut> {
+        let counts = |counted: Counted| match counted {
+            Counted::All => true,
+            Counted::Logs => !std::ptr::eq(device, Arc::as_ptr(&*self.disk.lock())),
+            Counted::Flushes => operation.kind == OperationKind::Flush,
+        };
+        let mut cut = self.cut.lock();
+        let cut = cut.as_mut().filter(|cut| counts(cut.counted))?;
+        cut.at = cut.at.saturating_sub(1);
+        (cut.at == 0).then_some(*cut)
     }
 
     fn each(&self, change: impl Fn(&SimDevice)) {
@@ -115,21 +139,25 @@ impl Station {
         }
     }
 
-    /// How long a device makes wait, if it is slow just now.
+    /// How long a device makes wait, if it does.
     fn delay(&self) -> Option<Duration> {
-        let is_slow = self.is_slow.load(Ordering::Relaxed) && threads::in_world();
-        is_slow.then(|| Duration::from_nanos(self.random.lock().below(SLOW_MAX.as_nanos() as u64)))
+        let most = if self.is_slow.load(Ordering::Relaxed) { SLOW_MAX.as_nanos() as u64 } else { self.latency };
+        let waits = most > 0 && threads::in_world();
+        waits.then(|| Duration::from_nanos(self.random.lock().below(most)))
     }
 }
 
 impl Observer for Station {
     /// The power may go before any operation of a device, and the weather change; and others may go on.
-    fn submitting(&self, _device: &SimDevice, operation: &Operation) {
+    fn submitting(&self, device: &SimDevice, operation: &Operation) {
         let number = self.operations.fetch_add(1, Ordering::Relaxed);
         threads::note(operation.offset << 2 | operation.kind as u64);
-        if number >= self.cut_at.load(Ordering::Relaxed) && threads::in_world() {
-            self.lose_power();
-            threads::cut_power();
+        if let Some(cut) = self.is_cut_by(device, operation).filter(|_| threads::in_world()) {
+            threads::settle();
+            threads::held(|| {
+                self.end_of_world(cut.is_kill);
+                threads::cut_power()
+            })
         }
         let changes = self.weather.lock().iter().any(|one| one.from == number || one.until == number);
         if changes {

@@ -4,10 +4,12 @@
 //! |---|---|---|---|
 //! | 0 | `wide` | `id`: owners' keys lie among each other | in every range there is somebody else's row |
 //! | 1 | `heap` | none | a row is found by its owner and `k` |
-//! | 2 … | `own_0` … | `id` | of one owner, who may empty it |
+//! | then | `own_0` … | `id` | of one owner, who alters it ([`Shape`]) and may empty it |
+//! | then | `copy_0` … | none | of one owner, who makes it of a query and drops it |
 
 use crate::model::{Owner, Row, Rows, TableNumber};
 use crate::script::Setup;
+use crate::shape::Shape;
 
 pub const WIDE: TableNumber = 0;
 pub const HEAP: TableNumber = 1;
@@ -30,7 +32,7 @@ pub struct Tables {
 
 impl Tables {
     pub fn all(self) -> impl Iterator<Item = TableNumber> {
-        0..OWN + self.owners
+        0..OWN + 2 * self.owners
     }
 
     /// The table that is one owner's alone.
@@ -38,22 +40,38 @@ impl Tables {
         OWN + owner
     }
 
-    pub fn name(self, table: TableNumber) -> String {
-        match table {
-            WIDE => "wide".into(),
-            HEAP => "heap".into(),
-            own => format!("own_{}", own - OWN),
+    /// The table that one owner makes of queries.
+    pub fn copy(self, owner: Owner) -> TableNumber {
+        OWN + self.owners + owner
+    }
+
+    /// What it is called, if its owner's tables look so.
+    pub fn name(self, table: TableNumber, shape: &Shape) -> String {
+        match (table, self.owner_of(table)) {
+            (WIDE, _) => "wide".into(),
+            (_, Some(owner)) if table == self.own(owner) => shape.own_name(owner),
+            (_, Some(owner)) => format!("copy_{owner}"),
+            (_, None) => "heap".into(),
         }
     }
 
     /// Whose rows may lie there; `None`: everybody's.
     pub fn owner_of(self, table: TableNumber) -> Option<Owner> {
-        table.checked_sub(OWN)
+        table.checked_sub(OWN).map(|number| number % self.owners)
+    }
+
+    fn is_own(self, table: TableNumber) -> bool {
+        (OWN..OWN + self.owners).contains(&table)
     }
 
     /// The column of the key.
     pub fn key_column(self, table: TableNumber) -> &'static str {
         if table == HEAP { "k" } else { "id" }
+    }
+
+    /// The column of `n`.
+    pub fn n_column(self, table: TableNumber, shape: &Shape) -> &'static str {
+        if self.is_own(table) { shape.n() } else { "n" }
     }
 
     /// What lies in it for a key of an owner.
@@ -66,44 +84,94 @@ impl Tables {
     }
 
     /// The columns of an insert, in the order of [`Self::values`].
-    pub fn columns(self, table: TableNumber) -> &'static str {
+    pub fn columns(self, table: TableNumber, shape: &Shape) -> Vec<&'static str> {
         match table {
-            WIDE => "id, owner, n, tag, pad",
-            HEAP => "k, owner, n, tag, pad",
-            _ => "id, n, tag, pad",
+            WIDE => vec!["id", "owner", "n", "tag", "pad"],
+            HEAP => vec!["k", "owner", "n", "tag", "pad"],
+            own if self.is_own(own) => vec!["id", shape.n(), "tag", "pad", "link"],
+            _ => vec!["id", "n", "tag", "pad"],
         }
     }
 
     pub fn values(self, table: TableNumber, owner: Owner, key: i64, row: &Row) -> String {
-        let (stored, Row { n, tag, pad }) = (self.stored(table, owner, key), row);
+        let (stored, Row { n, tag, pad, link, .. }) = (self.stored(table, owner, key), row);
         match self.owner_of(table) {
             None => format!("({stored}, {owner}, {n}, '{tag}', '{pad}')"),
+            Some(_) if self.is_own(table) => {
+                let link = link.map_or("NULL".to_owned(), |link| link.to_string());
+                format!("({stored}, {n}, '{tag}', '{pad}', {link})")
+            }
             Some(_) => format!("({stored}, {n}, '{tag}', '{pad}')"),
         }
     }
 
-    /// A query whose rows [`Self::row_of`] reads.
-    pub fn select(self, table: TableNumber, filter: &Filter) -> String {
-        let (key, name, condition) = (self.key_column(table), self.name(table), self.condition(table, filter));
-        let owner = self.owner_of(table).map_or("owner".to_owned(), |owner| owner.to_string());
-        format!("SELECT {owner}, {key}, n, tag, pad FROM {name}{condition}")
+    /// A query whose rows [`Self::row_of`] reads, by whoever takes its owner's tables to look so.
+    pub fn select(self, table: TableNumber, shape: &Shape, filter: &Filter) -> String {
+        let (key, name, condition) =
+            (self.key_column(table), self.name(table, shape), self.condition(table, shape, filter));
+        match self.owner_of(table) {
+            None => format!("SELECT owner, {key}, n, tag, pad FROM {name}{condition}"),
+            Some(_) => format!("SELECT * FROM {name}{condition}"),
+        }
+    }
+
+    /// The columns of such a query's rows, as the tables really look.
+    pub fn shown(self, table: TableNumber, shape: &Shape) -> Vec<String> {
+        if self.is_own(table) {
+            return shape.own_columns();
+        }
+        let columns = match table {
+            WIDE => vec!["owner", "id", "n", "tag", "pad"],
+            HEAP => vec!["owner", "k", "n", "tag", "pad"],
+            _ => self.columns(table, shape),
+        };
+        columns.into_iter().map(str::to_owned).collect()
+    }
+
+    /// With which condition (SQLSTATE) such a query is refused, as the tables really look.
+    pub fn refusal(
+        self,
+        table: TableNumber,
+        taken_for: &Shape,
+        filter: &Filter,
+        shape: &Shape,
+    ) -> Option<&'static str> {
+        let owner = self.owner_of(table)?;
+        if !self.is_own(table) {
+            return (!shape.has_copy).then_some("42P01");
+        }
+        if taken_for.own_name(owner) != shape.own_name(owner) {
+            return Some("42P01");
+        }
+        (matches!(filter, Filter::N(..)) && taken_for.n() != shape.n()).then_some("42703")
     }
 
     /// A row of such a query: its owner, its key, and what it holds.
     pub fn row_of(self, table: TableNumber, cells: &[String]) -> Result<(Owner, i64, Row), String> {
-        let [owner, stored, n, tag, pad] = cells else { return Err(format!("a row of {} columns", cells.len())) };
         let number = |text: &String| text.parse::<i64>().map_err(|_| format!("{text:?} is no number"));
-        let (owner, stored) = (number(owner)? as Owner, number(stored)?);
+        let (owner, cells) = match (self.owner_of(table), cells) {
+            (Some(owner), cells) => (owner, cells),
+            (None, [owner, cells @ ..]) => (number(owner)? as Owner, cells),
+            (None, []) => return Err("a row without columns".into()),
+        };
+        let [stored, n, tag, pad, more @ ..] = cells else { return Err(format!("a row of {} columns", cells.len())) };
+        let stored = number(stored)?;
         let key = self.key_of(table, stored);
         if owner >= self.owners || self.stored(table, owner, key) != stored {
             return Err(format!("a row of owner {owner} with the key {stored}, which is not its own"));
         }
-        Ok((owner, key, Row { n: number(n)?, tag: tag.clone(), pad: pad.clone() }))
+        let (link, extras) = match more {
+            [link, extras @ ..] if !link.is_empty() => (Some(number(link)?), extras),
+            [_, extras @ ..] => (None, extras),
+            [] => (None, more),
+        };
+        let extras = extras.iter().map(number).collect::<Result<_, _>>()?;
+        Ok((owner, key, Row { n: number(n)?, tag: tag.clone(), pad: pad.clone(), link, extras }))
     }
 
     /// ` WHERE …`, or nothing.
-    pub fn condition(self, table: TableNumber, filter: &Filter) -> String {
-        let key = self.key_column(table);
+    pub fn condition(self, table: TableNumber, shape: &Shape, filter: &Filter) -> String {
+        let (key, n) = (self.key_column(table), self.n_column(table, shape));
         match filter {
             Filter::All => String::new(),
             Filter::Owner(owner) => match self.owner_of(table) {
@@ -112,7 +180,7 @@ impl Tables {
             },
             Filter::Keys(first, last) if first == last => format!(" WHERE {key} = {first}"),
             Filter::Keys(first, last) => format!(" WHERE {key} BETWEEN {first} AND {last}"),
-            Filter::N(first, last) => format!(" WHERE n BETWEEN {first} AND {last}"),
+            Filter::N(first, last) => format!(" WHERE {n} BETWEEN {first} AND {last}"),
             Filter::Tag(tag) => format!(" WHERE tag = '{tag}'"),
         }
     }
@@ -140,11 +208,13 @@ impl Tables {
             format!("CREATE TABLE IF NOT EXISTS account (id int PRIMARY KEY, balance bigint NOT NULL){with}"),
             format!(
                 "CREATE TABLE IF NOT EXISTS ledger \
-                 (id bigint PRIMARY KEY, src int NOT NULL, dst int NOT NULL, amount bigint NOT NULL){with}"
+                 (id bigint PRIMARY KEY, src int NOT NULL, dst int NOT NULL, amount bigint NOT NULL, \
+                 line bigint GENERATED ALWAYS AS IDENTITY){with}"
             ),
         ];
         all.extend((0..self.owners).map(|owner| {
-            format!("CREATE TABLE IF NOT EXISTS {} (id int PRIMARY KEY, {rest}){with}", self.name(self.own(owner)))
+            let name = Shape::default().own_name(owner);
+            format!("CREATE TABLE IF NOT EXISTS {name} (id int PRIMARY KEY, {rest}, link int){with}")
         }));
         if setup.indexes {
             all.extend((0..INDEXES.len()).map(create_index));
@@ -159,6 +229,16 @@ pub fn create_index(number: usize) -> String {
     let number = number % INDEXES.len();
     let (table, columns) = INDEXES[number];
     format!("CREATE INDEX IF NOT EXISTS ix_{number} ON {table} ({columns})")
+}
+
+/// Constraints of shared tables, which no row breaks, come and go.
+pub fn toggle_constraint(number: usize, is_added: bool) -> String {
+    let all = [("wide", "CHECK (n >= 0)"), ("wide", "UNIQUE (owner, id)"), ("heap", "UNIQUE (k, owner)")];
+    let (table, what) = all[number % all.len()];
+    match is_added {
+        true => format!("ALTER TABLE {table} ADD CONSTRAINT fair_{number} {what}"),
+        false => format!("ALTER TABLE {table} DROP CONSTRAINT IF EXISTS fair_{number}"),
+    }
 }
 
 pub fn drop_index(number: usize) -> String {

@@ -11,17 +11,15 @@ use saki_volume::{Volume, VolumeOptions};
 
 use crate::client::{Client, STACK_BYTES};
 use crate::run::{Phase, Run};
+use crate::script::Cut;
 use crate::verify;
 
 /// What a world's first thread does.
 pub fn run(run: &Arc<Run>) {
     let number = run.restarts.load(Ordering::Relaxed);
     run.station.restart();
-    // Every second time it may go while the database is being opened.
-    let cut_early = number % 2 == 1;
-    if cut_early {
-        run.station.expect(run.cut(), &[]);
-    }
+    let is_early = |cut: &Cut| cut.is_early && number > 0;
+    run.station.expect_cut(run.cut().filter(is_early));
     let database = match open(run) {
         Ok(database) => database,
         Err(error) => return run.fail(&format!("the database does not open: {}: {error}", error.sqlstate())),
@@ -44,13 +42,17 @@ pub fn run(run: &Arc<Run>) {
         return;
     }
     let weather = run.script.weather.get(number).map_or(&[][..], Vec::as_slice);
-    run.station.expect(run.cut().filter(|_| !cut_early), weather);
+    if let Some(cut) = run.cut().filter(|cut| !is_early(cut)) {
+        run.station.expect_cut(Some(cut));
+    }
+    run.station.expect_weather(weather);
     work(run, &database);
     if run.has_failed() {
         return;
     }
     // The end, in which everything is well again.
-    run.station.expect(None, &[]);
+    run.station.expect_cut(None);
+    run.station.expect_weather(&[]);
     let is_whole = !run.station.has_stormed();
     if is_whole {
         runtime.block_on(verify::all(run, &database));
@@ -72,13 +74,14 @@ pub fn run(run: &Arc<Run>) {
 fn options(run: &Run) -> OpenOptions {
     let setup = &run.script.setup;
     OpenOptions {
-        cache_bytes: 1 << 20,
-        column_cache_bytes: 256 << 10,
+        cache_bytes: setup.cache_bytes,
+        column_cache_bytes: setup.column_cache_bytes,
         load_memory_bytes: 1 << 20,
         segment_rows: setup.segment_rows,
         reactors: Some(2),
         delta_bytes: setup.delta_bytes,
         log_bytes: setup.log_bytes,
+        bulk_rows: setup.bulk_rows,
         logs: Some(setup.logs),
         log_extent_bytes: setup.log_extent_bytes,
         ..OpenOptions::default()

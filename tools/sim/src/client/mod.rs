@@ -1,8 +1,10 @@
 //! A client: a session, the steps of its script, and what it expects of each.
 
 mod perform;
+mod reading;
 mod transaction;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +12,13 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
 use saki_sql::{Database, Session, SqlError, StatementResult};
 
-use crate::change::{Change, Statement};
-use crate::model::{Fate, Owner, Row, Rows, TableNumber, Window};
+use crate::change::{Change, Expected, Statement};
+use crate::model::{Fate, Owner, Row, State};
 use crate::run::Run;
 use crate::script::Step;
-use crate::tables::Filter;
 
 pub use perform::numbers;
+pub use reading::Look;
 
 /// Bytes of stack of a thread that runs statements.
 pub const STACK_BYTES: usize = 16 << 20;
@@ -27,10 +29,14 @@ pub struct Client<'r> {
     /// Which rows are its own.
     owner: Owner,
     session: Session,
+    /// `lock_timeout` of the session, in milliseconds.
+    patience: Cell<u64>,
 }
 
 /// What a statement said.
 pub struct Answer {
+    /// Names of columns, if there are any.
+    pub columns: Vec<String>,
     pub rows: Vec<Vec<String>>,
     /// How many rows it was about.
     pub count: u64,
@@ -42,7 +48,7 @@ pub struct Stop;
 
 impl<'r> Client<'r> {
     pub fn new(run: &'r Run, owner: Owner, database: &Arc<Database>) -> Self {
-        Self { run, owner, session: Session::new(database) }
+        Self { run, owner, session: Session::new(database), patience: Cell::new(0) }
     }
 
     /// Takes its steps until they are done.
@@ -91,10 +97,13 @@ impl<'r> Client<'r> {
     }
 
     async fn execute(&self, text: &str) -> Result<Answer, SqlError> {
-        let mut answer = Answer { rows: Vec::new(), count: 0 };
+        let mut answer = Answer { columns: Vec::new(), rows: Vec::new(), count: 0 };
         for result in self.session.execute(text).await? {
             if let StatementResult::Done { rows, .. } | StatementResult::Returning { rows, .. } = &result {
                 answer.count += rows;
+            }
+            if let StatementResult::Rows { schema, .. } = &result {
+                answer.columns = schema.fields().iter().map(|field| field.name().clone()).collect();
             }
             for batch in result.collect().await? {
                 answer.rows.extend(cells(&batch).map_err(SqlError::internal)?);
@@ -103,45 +112,52 @@ impl<'r> Client<'r> {
         Ok(answer)
     }
 
-    /// Carries out a change, and looks whether it was about as many rows as it should have been.
-    async fn apply(&self, change: &Change) -> Result<(), Refused> {
+    /// Carries out a change, and looks whether it came out as it should have; what the owner has after it.
+    async fn apply(&self, change: &Change) -> Result<State, Refused> {
         let outcome = match &change.statement {
             Statement::Sql(text) => self.sql(text).await,
-            Statement::Copy { table, rows } => self.copy(*table, rows).await,
+            Statement::Copy { name, columns, rows } => self.copy(name, columns, rows).await,
         };
-        let answer = outcome.map_err(Refused::Error)?;
-        let counts = !matches!(&change.statement, Statement::Sql(text) if text.starts_with("TRUNCATE"));
-        if counts && answer.count != change.count {
-            return Err(Refused::Stop(
-                self.fail(&format!("the statement was about {} rows, not {}", change.count, answer.count)),
-            ));
+        match (outcome, &change.expected) {
+            (Ok(answer), Expected::Done { count, after }) => match count.filter(|count| *count != answer.count) {
+                Some(count) => {
+                    Err(self.fail(&format!("the statement was about {count} rows, not {}", answer.count)).into())
+                }
+                None => Ok(after.clone()),
+            },
+            (Ok(_), Expected::Refused(codes)) => {
+                Err(self.fail(&format!("the statement should have been refused with {codes:?}")).into())
+            }
+            (Err(error), Expected::Refused(codes)) if codes.contains(&error.sqlstate()) => Err(Refused::Expected),
+            (Err(error), _) => Err(Refused::Error(error)),
         }
-        Ok(())
     }
 
-    async fn copy(&self, table: TableNumber, rows: &[(i64, Row)]) -> Result<Answer, SqlError> {
-        let name = self.run.tables.name(table);
+    async fn copy(&self, name: &str, columns: &[&str], rows: &[(i64, Row)]) -> Result<Answer, SqlError> {
         self.tell(&format!("COPY {name}: {} rows", rows.len()));
-        let columns: Vec<String> = self.run.tables.columns(table).split(", ").map(str::to_owned).collect();
+        let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
         let outcome = async {
-            let target = self.session.copy_target(&name, &columns)?;
+            let target = self.session.copy_target(name, &columns)?;
             let text = |of: fn(&Row) -> &str| -> ArrayRef {
                 Arc::new(StringArray::from_iter_values(rows.iter().map(|(_, row)| of(row))))
             };
             let mut arrays: Vec<ArrayRef> =
                 vec![Arc::new(Int32Array::from_iter_values(rows.iter().map(|(key, _)| *key as i32)))];
-            if self.run.tables.owner_of(table).is_none() {
+            if columns.iter().any(|column| column == "owner") {
                 arrays.push(Arc::new(Int32Array::from_iter_values(rows.iter().map(|_| self.owner as i32))));
             }
             arrays.push(Arc::new(Int64Array::from_iter_values(rows.iter().map(|(_, row)| row.n))));
             arrays.push(text(|row| &row.tag));
             arrays.push(text(|row| &row.pad));
+            if columns.last().is_some_and(|column| column == "link") {
+                arrays.push(Arc::new(rows.iter().map(|(_, row)| row.link).collect::<Int64Array>()));
+            }
             let arrays = arrays.into_iter().zip(target.schema.fields());
             let cast = arrays.map(|(array, field)| arrow_cast::cast(&array, field.data_type()));
             let batch = RecordBatch::try_new(Arc::clone(&target.schema), cast.collect::<Result<_, _>>()?)?;
             let batches = futures::stream::iter([Ok(batch)]).boxed();
-            let count = self.session.copy_in(&name, &columns, batches).await?;
-            Ok(Answer { rows: Vec::new(), count })
+            let count = self.session.copy_in(name, &columns, batches).await?;
+            Ok(Answer { columns: Vec::new(), rows: Vec::new(), count })
         }
         .await;
         self.tell_outcome(&outcome);
@@ -153,10 +169,6 @@ impl<'r> Client<'r> {
         match error.sqlstate() {
             // Beside others: serialization, deadlock, a lock that was not had, what needs a table alone.
             "40001" | "40P01" | "55P03" | "55006" | "57014" => true,
-            // Of indexes and columns that come and go.
-            "42P07" | "42701" | "42703" | "42704" => true,
-            // A statement that cannot be part of a transaction.
-            "25001" => true,
             code => {
                 self.run.station.has_stormed() && (code.starts_with("53") || code.starts_with("58") || code == "XX001")
             }
@@ -171,92 +183,25 @@ impl<'r> Client<'r> {
         }
     }
 
-    /// Reads what a filter lets pass of a table. `own`: what its own rows are, inside of its transaction.
-    pub async fn read(
-        &self,
-        table: TableNumber,
-        filter: &Filter,
-        window: &mut Window,
-        own: Option<&Rows>,
-    ) -> Result<(), Refused> {
-        let text = self.run.tables.select(table, filter);
-        let answer = self.sql(&text).await.map_err(Refused::Error)?;
-        let tables = self.run.tables;
-        let mut found = vec![Vec::new(); tables.owners];
-        for cells in &answer.rows {
-            let (owner, key, row) =
-                tables.row_of(table, cells).map_err(|error| Refused::Stop(self.fail(&format!("{text}: {error}"))))?;
-            found[owner].push((key, row));
-        }
-        found.iter_mut().for_each(|rows| rows.sort());
-        let explains = |owner: Owner, rows: &Rows| {
-            tables.filtered(table, owner, rows, filter).eq(found[owner].iter().map(|(key, row)| (*key, row)))
-        };
-        if let Some(rows) = own
-            && !explains(self.owner, rows)
-        {
-            let expected: Vec<_> = tables.filtered(table, self.owner, rows, filter).collect();
-            let found = &found[self.owner];
-            return Err(Refused::Stop(self.fail(&format!(
-                "{text}: its own rows are wrong inside of its transaction\n  found {found:?}\n  expected {expected:?}"
-            ))));
-        }
-        let mut model = self.run.model.lock();
-        let seen = model.seen(window, own.map(|_| self.owner), explains);
-        if let Err(what) = seen {
-            let described: Vec<String> = (0..tables.owners)
-                .map(|owner| {
-                    let found: String =
-                        found[owner].iter().map(|(key, row)| format!("    key {key}: {row}\n")).collect();
-                    format!("owner {owner}, found:\n{found} possible:\n{}", model.describe(owner, window))
-                })
-                .collect();
-            drop(model);
-            return Err(Refused::Stop(self.fail(&format!("{text}: {what}\n{}", described.join("\n")))));
-        }
-        model.told(window);
-        Ok(())
-    }
-
-    /// What became of its last transaction: that was told neither way.
-    async fn find_out(&self) -> Result<(), Stop> {
-        self.session.fail().await;
-        // Whatever transaction is open.
-        let _ = self.sql("ROLLBACK").await;
-        let mut window = self.run.model.lock().look();
-        for table in
-            self.run.tables.all().filter(|table| self.run.tables.owner_of(*table).is_none_or(|of| of == self.owner))
-        {
-            match self.read(table, &Filter::Owner(self.owner), &mut window, None).await {
-                Ok(()) => {}
-                Err(Refused::Stop(stop)) => return Err(stop),
-                Err(Refused::Error(error)) => {
-                    self.heard(&error)?;
-                    return Err(Stop);
-                }
-            }
-        }
-        self.run.model.lock().settle(&window, [self.owner]);
-        Ok(())
-    }
-
-    /// The owner's rows will be these, if what follows succeeds.
-    fn begin(&self, rows: &Rows) {
-        self.run.model.lock().begin(self.owner, rows.clone());
+    /// The owner will have this, if what follows succeeds.
+    fn begin(&self, state: &State) {
+        self.run.model.lock().begin(self.owner, state.clone());
     }
 
     fn end(&self, fate: Fate) {
         self.run.model.lock().end(self.owner, fate);
     }
 
-    fn rows(&self) -> Rows {
-        self.run.model.lock().rows(self.owner)
+    fn state(&self) -> State {
+        self.run.model.lock().state(self.owner).clone()
     }
 }
 
 /// Why a statement did not do what it was asked for.
 pub enum Refused {
     Error(SqlError),
+    /// As it had to be.
+    Expected,
     Stop(Stop),
 }
 

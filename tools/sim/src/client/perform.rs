@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use saki_base::Random;
 
+use super::reading::Look;
 use super::transaction::{any_level, fate_after};
 use super::{Client, Refused, Stop, pause};
-use crate::change::Drawer;
-use crate::model::Fate;
+use crate::alter;
+use crate::change::{Change, Drawer, Expected};
+use crate::model::{Fate, State};
 use crate::script::{Kind, Step};
-use crate::tables::{ACCOUNTS, create_index, drop_index};
+use crate::tables::{ACCOUNTS, Filter, create_index, drop_index, toggle_constraint};
 
 /// The longest pause, and the longest that a statement is let run that is cancelled, in nanoseconds.
 const PAUSE_MAX: u64 = 400_000_000;
@@ -37,24 +39,32 @@ impl Client<'_> {
             Kind::Checkpoint => self.utility("CHECKPOINT").await,
             Kind::Analyze => self.utility("ANALYZE").await,
             Kind::Vacuum => self.utility("VACUUM").await,
-            Kind::CreateIndex => self.utility(&create_index(random.below(8) as usize)).await,
-            Kind::DropIndex => self.utility(&drop_index(random.below(8) as usize)).await,
+            Kind::CreateIndex => self.shared(&create_index(random.below(8) as usize)).await,
+            Kind::DropIndex => self.shared(&drop_index(random.below(8) as usize)).await,
             Kind::AddColumn => {
-                let (table, number) = (self.any_table(random), random.below(EXTRAS));
+                let (table, number) = (any_shared(random), random.below(EXTRAS));
                 let text = format!("ALTER TABLE {table} ADD COLUMN IF NOT EXISTS extra_{number} int DEFAULT {number}");
-                self.utility(&text).await
+                self.shared(&text).await
             }
             Kind::DropColumn => {
-                let (table, number) = (self.any_table(random), random.below(EXTRAS));
-                self.utility(&format!("ALTER TABLE {table} DROP COLUMN IF EXISTS extra_{number}")).await
+                let (table, number) = (any_shared(random), random.below(EXTRAS));
+                self.shared(&format!("ALTER TABLE {table} DROP COLUMN IF EXISTS extra_{number}")).await
             }
+            Kind::SharedConstraint => {
+                self.shared(&toggle_constraint(random.below(3) as usize, random.chance(0.6))).await
+            }
+            Kind::Settings => self.set(random).await,
             kind => self.change(kind, random).await,
         }
     }
 
-    fn any_table(&self, random: &mut Random) -> String {
-        let tables = self.run.tables;
-        tables.name(random.below(tables.all().count() as u64) as usize)
+    /// Changes what everybody uses, maybe beside others that do the same.
+    async fn shared(&self, text: &str) -> Result<(), Stop> {
+        match self.sql(text).await {
+            Ok(_) => Ok(()),
+            Err(error) if ["42P07", "42701", "42703", "42704", "42710"].contains(&error.sqlstate()) => Ok(()),
+            Err(error) => self.heard(&error),
+        }
     }
 
     /// A statement that changes no rows.
@@ -65,17 +75,37 @@ impl Client<'_> {
         }
     }
 
+    /// A change of a kind.
+    pub(super) fn draw(&self, kind: Kind, state: &State, random: &mut Random) -> Change {
+        let mut drawer = Drawer { tables: self.run.tables, owner: self.owner, state, random };
+        if alter::KINDS.contains(&kind) { drawer.draw_alteration(kind) } else { drawer.draw(kind) }
+    }
+
     /// A statement that is a transaction by itself.
     async fn change(&self, kind: Kind, random: &mut Random) -> Result<(), Stop> {
-        let rows = self.rows();
-        let change = Drawer { tables: self.run.tables, owner: self.owner, random }.draw(kind, &rows);
-        self.begin(&change.after);
-        match self.apply(&change).await {
-            Ok(()) => self.end(Fate::Committed),
+        let change = self.draw(kind, &self.state(), random);
+        self.announce(&change);
+        let outcome = self.apply(&change).await;
+        self.conclude(&change, outcome)
+    }
+
+    /// It may happen from now on.
+    fn announce(&self, change: &Change) {
+        if let Expected::Done { after, .. } = &change.expected {
+            self.begin(after);
+        }
+    }
+
+    fn conclude(&self, change: &Change, outcome: Result<State, Refused>) -> Result<(), Stop> {
+        match outcome {
+            Ok(_) => self.end(Fate::Committed),
+            Err(Refused::Expected) => {}
             Err(Refused::Stop(stop)) => return Err(stop),
             Err(Refused::Error(error)) => {
                 self.heard(&error)?;
-                self.end(fate_after(error.sqlstate()));
+                if matches!(change.expected, Expected::Done { .. }) {
+                    self.end(fate_after(error.sqlstate()));
+                }
             }
         }
         Ok(())
@@ -83,22 +113,54 @@ impl Client<'_> {
 
     /// A statement that is dropped after a moment, wherever it is then.
     async fn cancel(&self, random: &mut Random) -> Result<(), Stop> {
-        let rows = self.rows();
-        let kinds = [Kind::Insert, Kind::UpdateMany, Kind::DeleteMany, Kind::Copy, Kind::InsertSelect, Kind::Update];
+        let kinds = [
+            Kind::Insert,
+            Kind::UpdateMany,
+            Kind::DeleteMany,
+            Kind::Copy,
+            Kind::InsertSelect,
+            Kind::Update,
+            Kind::Columns,
+            Kind::Rename,
+            Kind::Constraints,
+            Kind::CreateAs,
+            Kind::Truncate,
+        ];
         let kind = kinds[random.below(kinds.len() as u64) as usize];
-        let patience = Duration::from_nanos(random.below(CANCEL_MAX));
-        let change = Drawer { tables: self.run.tables, owner: self.owner, random }.draw(kind, &rows);
-        self.begin(&change.after);
+        let longest = CANCEL_MAX >> random.below(8);
+        let patience = Duration::from_nanos(random.below(longest));
+        let change = self.draw(kind, &self.state(), random);
+        self.announce(&change);
         match tokio::time::timeout(patience, self.apply(&change)).await {
-            Err(_) => self.tell("  cancelled"),
-            Ok(Ok(())) => self.end(Fate::Committed),
-            Ok(Err(Refused::Stop(stop))) => return Err(stop),
-            Ok(Err(Refused::Error(error))) => {
-                self.heard(&error)?;
-                self.end(fate_after(error.sqlstate()));
+            Err(_) => {
+                self.tell("  cancelled");
+                self.session.fail().await;
+                Ok(())
             }
+            Ok(outcome) => self.conclude(&change, outcome),
         }
-        Ok(())
+    }
+
+    /// Sets how long the session waits for locks.
+    async fn set(&self, random: &mut Random) -> Result<(), Stop> {
+        let patience = any_patience(random);
+        match self.sql(&format!("SET lock_timeout = {patience}")).await {
+            Ok(_) => {
+                self.patience.set(patience);
+                self.show(patience).await
+            }
+            Err(error) => self.heard(&error),
+        }
+    }
+
+    /// Whether the session waits for locks for so long.
+    pub(super) async fn show(&self, patience: u64) -> Result<(), Stop> {
+        let expected = if patience == 0 { "0".to_owned() } else { format!("{patience}ms") };
+        match self.sql("SHOW lock_timeout").await {
+            Ok(answer) if answer.rows == [[expected.clone()]] => Ok(()),
+            Ok(answer) => Err(self.fail(&format!("lock_timeout is {:?}, not {expected}", answer.rows))),
+            Err(error) => self.heard(&error),
+        }
     }
 
     /// Chooses the ways that queries take from now on.
@@ -107,13 +169,19 @@ impl Client<'_> {
         self.utility(&format!("SET saki.access_path = '{path}'")).await
     }
 
+    pub(super) fn any_filter(&self, random: &mut Random) -> Filter {
+        let state = &State::default();
+        Drawer { tables: self.run.tables, owner: self.owner, state, random }.any_filter()
+    }
+
     async fn read_once(&self, random: &mut Random) -> Result<(), Stop> {
         self.choose_path(random).await?;
         let table = random.below(self.run.tables.all().count() as u64) as usize;
-        let filter = Drawer { tables: self.run.tables, owner: self.owner, random }.any_filter();
+        let filter = &self.any_filter(random);
+        let shape = &self.shape_of(table);
         let mut window = self.run.model.lock().look();
-        match self.read(table, &filter, &mut window, None).await {
-            Ok(()) => Ok(()),
+        match self.read(Look { table, shape, filter }, &mut window, None).await {
+            Ok(()) | Err(Refused::Expected) => Ok(()),
             Err(Refused::Stop(stop)) => Err(stop),
             Err(Refused::Error(error)) => self.heard(&error),
         }
@@ -127,7 +195,7 @@ impl Client<'_> {
             self.sql("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
             let balances = self.sql("SELECT id, balance FROM account").await?;
             pause(random.below(PAUSE_MAX) / 20).await;
-            let ledger = self.sql("SELECT id, src, dst, amount FROM ledger").await?;
+            let ledger = self.sql("SELECT id, src, dst, amount, line FROM ledger").await?;
             self.sql("COMMIT").await?;
             Ok((balances, ledger))
         };
@@ -152,7 +220,7 @@ impl Client<'_> {
         let mut statements = vec![
             format!("UPDATE account SET balance = balance - {amount} WHERE id = {from}"),
             format!("UPDATE account SET balance = balance + {amount} WHERE id = {to}"),
-            format!("INSERT INTO ledger VALUES ({id}, {from}, {to}, {amount})"),
+            format!("INSERT INTO ledger (id, src, dst, amount) VALUES ({id}, {from}, {to}, {amount})"),
         ];
         random.shuffle(&mut statements);
         let outcome = async {
@@ -184,6 +252,15 @@ impl Client<'_> {
         }
         Ok(())
     }
+}
+
+fn any_shared(random: &mut Random) -> &'static str {
+    ["wide", "heap", "account", "ledger"][random.below(4) as usize]
+}
+
+/// A `lock_timeout`, in milliseconds; 0: none.
+pub fn any_patience(random: &mut Random) -> u64 {
+    [0, 0, 20, 500][random.below(4) as usize]
 }
 
 pub fn numbers(rows: &[Vec<String>]) -> Vec<Vec<i64>> {

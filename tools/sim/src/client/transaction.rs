@@ -2,9 +2,11 @@
 
 use saki_base::Random;
 
+use super::perform::any_patience;
+use super::reading::Look;
 use super::{Client, Refused, Stop, pause};
-use crate::change::Drawer;
-use crate::model::{Fate, Rows, Window};
+use crate::alter;
+use crate::model::{Fate, State, Window};
 use crate::script::Kind;
 
 /// Statements of a transaction, at most.
@@ -30,12 +32,31 @@ pub fn fate_after(code: &str) -> Fate {
 /// A transaction that is open.
 struct Open<'c> {
     client: &'c Client<'c>,
-    /// The owner's rows as the transaction sees them.
-    rows: Rows,
+    now: Inside,
     /// Where it goes back to, if it does.
-    savepoint: Option<Rows>,
+    savepoint: Option<Inside>,
     /// What it has seen of the others, if it sees one snapshot.
     generation: Option<Window>,
+    /// Of ten statements so many alter tables.
+    alterations: u64,
+}
+
+/// What is so inside of a transaction.
+#[derive(Clone)]
+struct Inside {
+    /// What its owner has.
+    state: State,
+    /// `lock_timeout`, and what it will be after COMMIT.
+    patience: u64,
+    lasting_patience: u64,
+}
+
+impl<'c> Open<'c> {
+    fn new(client: &'c Client<'c>, generation: Option<Window>, alterations: u64) -> Self {
+        let patience = client.patience.get();
+        let now = Inside { state: client.state(), patience, lasting_patience: patience };
+        Self { client, now, savepoint: None, generation, alterations }
+    }
 }
 
 impl Client<'_> {
@@ -46,26 +67,31 @@ impl Client<'_> {
             return self.heard(&error);
         }
         let generation = (level != "READ COMMITTED").then(|| self.run.model.lock().look());
-        let mut open = Open { client: self, rows: self.rows(), savepoint: None, generation };
+        let mut open = Open::new(self, generation, [0, 1, 5][random.below(3) as usize]);
         for _ in 0..1 + random.below(STATEMENTS_MAX) {
             match open.statement(random).await {
-                Ok(()) => {}
+                Ok(()) => continue,
                 Err(Refused::Stop(stop)) => return Err(stop),
-                Err(Refused::Error(error)) => {
-                    self.heard(&error)?;
-                    if !open.goes_back(random).await? {
-                        return self.roll_back().await;
-                    }
-                }
+                Err(Refused::Expected) => {}
+                Err(Refused::Error(error)) => self.heard(&error)?,
+            }
+            if !open.goes_back(random).await? {
+                return self.roll_back().await;
             }
         }
         if random.chance(0.15) {
-            return self.roll_back().await;
+            self.roll_back().await?;
+            return self.show(self.patience.get()).await;
         }
-        let rows = open.rows;
-        self.begin(&rows);
+        let Inside { state, lasting_patience, .. } = open.now;
+        self.begin(&state);
         match self.sql("COMMIT").await {
-            Ok(_) => self.end(Fate::Committed),
+            Ok(_) => {
+                self.end(Fate::Committed);
+                if lasting_patience != self.patience.replace(lasting_patience) || random.chance(0.1) {
+                    self.show(lasting_patience).await?;
+                }
+            }
             Err(error) => {
                 self.heard(&error)?;
                 self.end(fate_after(error.sqlstate()));
@@ -87,13 +113,14 @@ impl Client<'_> {
         if let Err(error) = self.sql(&format!("BEGIN ISOLATION LEVEL {level} READ ONLY")).await {
             return self.heard(&error);
         }
-        let generation = Some(self.run.model.lock().look());
-        let mut open = Open { client: self, rows: self.rows(), savepoint: None, generation };
+        let generation = self.run.model.lock().look();
+        let mut open = Open::new(self, Some(generation), 0);
         for _ in 0..2 + random.below(4) {
             self.choose_path(random).await?;
             match open.read(random).await {
                 Ok(()) => {}
                 Err(Refused::Stop(stop)) => return Err(stop),
+                Err(Refused::Expected) => return self.roll_back().await,
                 Err(Refused::Error(error)) => {
                     self.heard(&error)?;
                     return self.roll_back().await;
@@ -110,10 +137,16 @@ impl Client<'_> {
 
 impl Open<'_> {
     async fn statement(&mut self, random: &mut Random) -> Result<(), Refused> {
-        match random.below(10) {
-            0..=4 => self.change(random).await,
-            5..=7 => self.read(random).await,
-            8 => self.savepoint(random).await,
+        if random.below(10) < self.alterations {
+            let kind = alter::KINDS[random.below(alter::KINDS.len() as u64) as usize];
+            return self.change(kind, random).await;
+        }
+        match random.below(20) {
+            0 => self.change(Kind::InsertSelect, random).await,
+            1..=9 => self.change(Kind::Transaction, random).await,
+            10..=14 => self.read(random).await,
+            15..=17 => self.savepoint(random).await,
+            18 => self.set(random).await,
             _ => {
                 pause(random.below(PAUSE_MAX)).await;
                 Ok(())
@@ -121,44 +154,59 @@ impl Open<'_> {
         }
     }
 
-    async fn change(&mut self, random: &mut Random) -> Result<(), Refused> {
-        let (tables, owner) = (self.client.run.tables, self.client.owner);
-        let kind = if random.chance(0.1) { Kind::InsertSelect } else { Kind::Transaction };
-        let change = Drawer { tables, owner, random }.draw(kind, &self.rows);
-        self.client.apply(&change).await?;
-        self.rows = change.after;
+    async fn change(&mut self, kind: Kind, random: &mut Random) -> Result<(), Refused> {
+        let change = self.client.draw(kind, &self.now.state, random);
+        self.now.state = self.client.apply(&change).await?;
         Ok(())
     }
 
     async fn read(&mut self, random: &mut Random) -> Result<(), Refused> {
-        let (tables, owner) = (self.client.run.tables, self.client.owner);
+        let tables = self.client.run.tables;
         let table = random.below(tables.all().count() as u64) as usize;
-        let filter = Drawer { tables, owner, random }.any_filter();
+        let filter = &self.client.any_filter(random);
+        let is_own = tables.owner_of(table) == Some(self.client.owner);
+        let shape = if is_own { self.now.state.shape.clone() } else { self.client.shape_of(table) };
+        let look = Look { table, shape: &shape, filter };
         match &mut self.generation {
-            Some(window) => self.client.read(table, &filter, window, Some(&self.rows)).await,
+            Some(window) => self.client.read(look, window, Some(&self.now.state)).await,
             None => {
                 let mut window = self.client.run.model.lock().look();
-                self.client.read(table, &filter, &mut window, Some(&self.rows)).await
+                self.client.read(look, &mut window, Some(&self.now.state)).await
             }
         }
     }
 
+    async fn sql(&self, text: &str) -> Result<(), Refused> {
+        self.client.sql(text).await.map(drop).map_err(Refused::Error)
+    }
+
+    /// Sets how long it waits for locks, for itself or for what comes after it too.
+    async fn set(&mut self, random: &mut Random) -> Result<(), Refused> {
+        let (patience, is_local) = (any_patience(random), random.chance(0.6));
+        self.sql(&format!("SET {}lock_timeout = {patience}", if is_local { "LOCAL " } else { "" })).await?;
+        self.now.patience = patience;
+        if !is_local {
+            self.now.lasting_patience = patience;
+        }
+        Ok(())
+    }
+
     /// Sets one, releases it or goes back to it.
     async fn savepoint(&mut self, random: &mut Random) -> Result<(), Refused> {
-        let sql = |text: &'static str| async { self.client.sql(text).await.map_err(Refused::Error) };
         match &self.savepoint {
             None => {
-                sql("SAVEPOINT one").await?;
-                self.savepoint = Some(self.rows.clone());
+                self.sql("SAVEPOINT one").await?;
+                self.savepoint = Some(self.now.clone());
             }
             Some(_) if random.chance(0.3) => {
-                sql("RELEASE one").await?;
+                self.sql("RELEASE one").await?;
                 self.savepoint = None;
             }
-            Some(rows) => {
-                let rows = rows.clone();
-                sql("ROLLBACK TO one").await?;
-                self.rows = rows;
+            Some(then) => {
+                let then = then.clone();
+                self.sql("ROLLBACK TO one").await?;
+                self.now = then;
+                self.client.show(self.now.patience).await?;
             }
         }
         Ok(())
@@ -166,10 +214,10 @@ impl Open<'_> {
 
     /// After an error: back to its savepoint, if there is one and it feels like it.
     async fn goes_back(&mut self, random: &mut Random) -> Result<bool, Stop> {
-        let Some(rows) = self.savepoint.clone().filter(|_| random.chance(0.5)) else { return Ok(false) };
+        let Some(then) = self.savepoint.clone().filter(|_| random.chance(0.5)) else { return Ok(false) };
         match self.client.sql("ROLLBACK TO one").await {
             Ok(_) => {
-                self.rows = rows;
+                self.now = then;
                 Ok(true)
             }
             Err(error) => self.client.heard(&error).map(|()| false),

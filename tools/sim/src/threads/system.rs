@@ -214,11 +214,15 @@ unsafe extern "C" fn pthread_create(
         // SAFETY: as the caller says.
         return unsafe { (library().pthread_create)(handle, attributes, start, argument) };
     }
-    let gate = Gate::new();
-    let thread = scheduler::register(gate);
-    let beginning = Box::into_raw(Box::new(Beginning { thread, gate, start, argument }));
-    // SAFETY: as the caller says, but for the beginning, which the new thread takes.
-    let error = unsafe { (library().pthread_create)(handle, attributes, begin, beginning.cast()) };
+    // It is not let go before there is a thread.
+    let (thread, beginning, error) = scheduler::held(|| {
+        let gate = Gate::new();
+        let thread = scheduler::register(gate);
+        let beginning = Box::into_raw(Box::new(Beginning { thread, gate, start, argument }));
+        // SAFETY: as the caller says, but for the beginning, which the new thread takes.
+        let error = unsafe { (library().pthread_create)(handle, attributes, begin, beginning.cast()) };
+        (thread, beginning, error)
+    });
     // SAFETY: written by the library.
     let handle = (error == 0).then(|| unsafe { *handle });
     scheduler::started(thread, handle);

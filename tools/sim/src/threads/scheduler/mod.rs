@@ -1,5 +1,7 @@
 //! Who is let go next, who waits for what, and what time it is.
 
+mod interruption;
+
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -9,6 +11,8 @@ use saki_base::Random;
 
 use super::gate::Gate;
 use super::library::gone;
+
+pub use interruption::{allocates, held, settle};
 
 /// The thread that began: it drives worlds, and outlives them.
 const DRIVER: usize = 0;
@@ -58,8 +62,16 @@ struct Thread {
     state: State,
     /// Whether it was woken, and not only its time has come.
     was_woken: bool,
+    /// Whether it gave way between two calls of the system, maybe with something in its hands.
+    is_interrupted: bool,
     /// The system's handle, by which it is joined.
     handle: u64,
+}
+
+impl Thread {
+    fn new(gate: &'static Gate) -> Self {
+        Self { gate, state: State::Ready, was_woken: false, is_interrupted: false, handle: 0 }
+    }
 }
 
 struct Scheduler {
@@ -76,6 +88,10 @@ struct Scheduler {
     stuck: Option<String>,
     /// A thread that has ended here, and not yet for the system.
     leaving: Option<i32>,
+    /// Of how many allocations one is an interruption, about; 0: none.
+    interruptions: u64,
+    /// Those that were interrupted come first, and nobody else is: somebody waits for them.
+    settles: bool,
 }
 
 static SCHEDULER: Mutex<Option<Scheduler>> = Mutex::new(None);
@@ -147,10 +163,12 @@ impl Scheduler {
             self.give_up("no end in sight");
         }
         loop {
-            let ready = self.threads.iter().filter(|thread| thread.state == State::Ready).count();
+            let settles = self.settles && self.is_any_interrupted();
+            let is_ready = |thread: &Thread| thread.state == State::Ready && (thread.is_interrupted || !settles);
+            let ready = self.threads.iter().filter(|thread| is_ready(thread)).count();
             if ready > 0 {
                 let nth = self.random.below(ready as u64) as usize;
-                let mut all = self.threads.iter().enumerate().filter(|(_, thread)| thread.state == State::Ready);
+                let mut all = self.threads.iter().enumerate().filter(|(_, thread)| is_ready(thread));
                 let (chosen, _) = all.nth(nth).expect("counted");
                 self.note(chosen as u64 ^ self.now << 8);
                 self.running = chosen;
@@ -293,7 +311,7 @@ pub fn fill_randomly(bytes: &mut [u8]) {
 /// Makes a place for a thread that is about to be started.
 pub fn register(gate: &'static Gate) -> usize {
     with(|scheduler| {
-        scheduler.threads.push(Thread { gate, state: State::Ready, was_woken: false, handle: 0 });
+        scheduler.threads.push(Thread::new(gate));
         scheduler.threads.len() - 1
     })
 }
@@ -360,14 +378,20 @@ pub fn cut_power() -> ! {
 }
 
 /// Runs a world: `first` on a thread of its own, and all threads that come of it, in an order of the seed's. A world
-/// may take `limit` of virtual time.
+/// may take `limit` of virtual time. Of about `interruptions` allocations, one is where another thread may go on; of 0,
+/// none.
 ///
 /// The calling thread is the driver: the same one for all worlds of a process, which share one clock.
 ///
 /// # Errors
 /// If the world does not come to an end.
-pub fn run(seed: u64, limit: Duration, first: impl FnOnce() + Send + 'static) -> Result<(Ending, u64), Stuck> {
-    begin(seed, limit);
+pub fn run(
+    seed: u64,
+    limit: Duration,
+    interruptions: u64,
+    first: impl FnOnce() + Send + 'static,
+) -> Result<(Ending, u64), Stuck> {
+    begin(seed, limit, interruptions);
     let thread = std::thread::Builder::new().name("world".into()).spawn(first).expect("a thread");
     let goes_on = with(|scheduler| {
         let goes_on = scheduler.ending.is_none() && scheduler.threads[FIRST].state != State::Ended;
@@ -379,6 +403,7 @@ pub fn run(seed: u64, limit: Duration, first: impl FnOnce() + Send + 'static) ->
     if goes_on {
         give_way();
     }
+    settle();
     let (ending, stuck, fingerprint) =
         with(|scheduler| (scheduler.ending.take(), scheduler.stuck.take(), scheduler.fingerprint));
     if let Some(stuck) = stuck {
@@ -397,16 +422,15 @@ pub fn run(seed: u64, limit: Duration, first: impl FnOnce() + Send + 'static) ->
     }
 }
 
-fn begin(seed: u64, limit: Duration) {
+fn begin(seed: u64, limit: Duration, interruptions: u64) {
     let mut scheduler = scheduler();
     let before = scheduler.take();
     before.as_ref().and_then(|before| before.leaving).into_iter().for_each(gone);
     let gate = before.as_ref().map_or_else(Gate::new, |before| before.threads[DRIVER].gate);
     let (now, fingerprint) = before.map_or((0, 0), |before| (before.now, before.fingerprint));
-    let driver = Thread { gate, state: State::Ready, was_woken: false, handle: 0 };
-    *scheduler = Some(Scheduler {
+    let mut next = Scheduler {
         random: Random::new(seed),
-        threads: vec![driver],
+        threads: vec![Thread::new(gate)],
         running: DRIVER,
         now,
         limit: now + limit.as_nanos() as u64,
@@ -414,7 +438,11 @@ fn begin(seed: u64, limit: Duration) {
         ending: None,
         stuck: None,
         leaving: None,
-    });
+        interruptions,
+        settles: false,
+    };
+    next.draw_interruption();
+    *scheduler = Some(next);
     ME.set(DRIVER);
     IS_ON.store(true, Ordering::Relaxed);
 }

@@ -1,0 +1,99 @@
+//! Threads that are interrupted between two calls of the system, where they allocate memory.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{DRIVER, ME, SCHEDULER, Scheduler, State, Thread, give_way, in_world, with};
+
+/// How many of the interruptions are long, and how long they are at most, in bits of nanoseconds: a quarter of a second.
+const LONG: f64 = 0.15;
+const LONGEST_BITS: u64 = 29;
+
+/// Allocations until the next interruption. Relaxed: of the one thread that runs.
+static UNTIL_INTERRUPTION: AtomicU64 = AtomicU64::new(u64::MAX);
+
+thread_local! {
+    /// Whether this thread is not to be interrupted.
+    static IS_HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Scheduler {
+    pub(super) fn is_any_interrupted(&self) -> bool {
+        self.threads.iter().any(|thread| thread.is_interrupted && thread.state == State::Ready)
+    }
+
+    /// Interrupts a thread; now and then for as long as it takes others to do much.
+    fn interrupt(&mut self, thread: usize) {
+        self.threads[thread].is_interrupted = true;
+        if self.random.chance(LONG) {
+            let longest = 1 << self.random.range(12..LONGEST_BITS);
+            self.threads[thread].state = State::Sleeping(self.now + self.random.below(longest));
+        }
+    }
+
+    /// Those that were interrupted for longer may go on.
+    fn wake_interrupted(&mut self) {
+        let sleeps = |thread: &&mut Thread| thread.is_interrupted && matches!(thread.state, State::Sleeping(_));
+        self.threads.iter_mut().filter(sleeps).for_each(|thread| thread.state = State::Ready);
+    }
+
+    /// How many allocations pass before the next interruption.
+    pub(super) fn draw_interruption(&mut self) {
+        let allocations = match self.interruptions {
+            0 => u64::MAX,
+            often => self.random.below(2 * often),
+        };
+        UNTIL_INTERRUPTION.store(allocations, Ordering::Relaxed);
+    }
+}
+
+/// The calling thread allocates memory: now and then that is a point at which another one may go on instead, so that
+/// threads also meet between two calls of the system.
+#[inline]
+pub fn allocates() {
+    let left = UNTIL_INTERRUPTION.load(Ordering::Relaxed);
+    if left > 0 || !in_world() || ME.get() == DRIVER || IS_HELD.get() {
+        UNTIL_INTERRUPTION.store(left.saturating_sub(1), Ordering::Relaxed);
+        return;
+    }
+    // The scheduler's own allocations are no such points.
+    let is_due = match SCHEDULER.try_lock() {
+        Ok(mut guard) => guard.as_mut().is_some_and(|scheduler| {
+            scheduler.draw_interruption();
+            let is_due = scheduler.interruptions > 0 && !scheduler.settles;
+            if is_due {
+                scheduler.interrupt(ME.get());
+            }
+            is_due
+        }),
+        Err(_) => false,
+    };
+    if is_due {
+        give_way();
+        with(|scheduler| scheduler.threads[ME.get()].is_interrupted = false);
+    }
+}
+
+/// Does something during which the calling thread is not interrupted.
+pub fn held<T>(work: impl FnOnce() -> T) -> T {
+    let before = IS_HELD.replace(true);
+    let done = work();
+    IS_HELD.set(before);
+    done
+}
+
+/// Lets all that were interrupted come to where they call the system next: then nobody has anything in its hands that
+/// outlives the world.
+pub fn settle() {
+    loop {
+        let waits = with(|scheduler| {
+            scheduler.wake_interrupted();
+            scheduler.settles = scheduler.is_any_interrupted();
+            scheduler.settles
+        });
+        if !waits {
+            return;
+        }
+        give_way();
+    }
+}
