@@ -255,9 +255,11 @@ fn early(random: &mut Random) -> u64 {
 
 impl Cut {
     fn draw(random: &mut Random) -> Self {
+        // Of the logs' operations, and of flushes, there are some for each transaction.
+        let few = if random.chance(0.3) { 8 } else { 120 };
         let (counted, at) = match random.below(4) {
-            0 => (Counted::Logs, early(random) / 8 + 1),
-            1 => (Counted::Flushes, early(random) / 32 + 1),
+            0 => (Counted::Logs, random.below(2 * few) + 1),
+            1 => (Counted::Flushes, random.below(few) + 1),
             _ => (Counted::All, early(random)),
         };
         Self { at, counted, is_early: random.chance(0.5), is_kill: random.chance(0.3) }
