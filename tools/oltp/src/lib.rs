@@ -16,7 +16,6 @@
 
 mod chart;
 mod codec;
-mod disk;
 mod driver;
 mod engine;
 pub mod index;

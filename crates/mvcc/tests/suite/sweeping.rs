@@ -1,6 +1,5 @@
 //! What an old snapshot has held back is freed after its end, whoever made it and whatever that one does since.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -152,60 +151,67 @@ fn a_commit_frees_a_little_of_what_was_held_back() {
     }
 }
 
+const FEW: i64 = 10;
+
+/// An account whose owner follows from its balance, so that a body made of two is noticed.
+fn consistent(id: i64, balance: i64) -> Account {
+    account(id, &"abcdefgh".repeat(balance as usize % 60), balance)
+}
+
+/// Runners that come, change some rows, and go; with pauses.
+fn change_now_and_then(database: &Database, table: &Table, seed: u64, is_over: &AtomicBool) {
+    let mut random = Random::new(seed);
+    while !is_over.load(Ordering::Relaxed) {
+        let mut runner = database.runner().unwrap();
+        for _ in 0..random.below(400) {
+            let (id, balance) = (random.below(FEW as u64) as i64, random.below(1000) as i64);
+            let mut transaction = runner.begin(Isolation::Snapshot);
+            if update(&mut transaction, table, &consistent(id, balance)).is_ok() {
+                if random.chance(0.1) {
+                    transaction.abort();
+                } else {
+                    let _ = transaction.commit_early().unwrap();
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_micros(random.below(3000)));
+    }
+}
+
+/// Snapshots that are old for a while.
+fn read(database: &Database, table: &Table, seed: u64, is_over: &AtomicBool) {
+    let mut random = Random::new(seed);
+    let mut runner = database.runner().unwrap();
+    while !is_over.load(Ordering::Relaxed) {
+        let transaction = runner.begin(Isolation::Snapshot);
+        let see = |id| get(&transaction, table, id).expect("a row");
+        let seen: Vec<_> = (0..FEW).map(see).collect();
+        seen.iter().for_each(|row| assert_eq!(*row, consistent(row.id, row.balance)));
+        for _ in 0..random.below(300) {
+            let id = random.below(FEW as u64) as i64;
+            assert_eq!(see(id), seen[id as usize]);
+        }
+    }
+}
+
 /// Sweeps beside owners that come, go and pause, and beside readers of old snapshots.
 #[test]
 fn what_snapshots_see_stays_while_others_sweep() {
-    const ROWS: i64 = 10;
-    let consistent = |id: i64, balance: i64| account(id, &"abcdefgh".repeat(balance as usize % 60), balance);
     let logs = SimLogs::new(7, 1, &[accounts()]);
     let database = logs.open(Options { participants_max: 64, ..options() }).unwrap();
     let table = database.table("accounts").unwrap();
     let insert_all = |t: &mut saki_mvcc::Transaction<'_>| {
-        (0..ROWS).try_for_each(|id| insert(t, &table, &consistent(id, id)).map(drop))
+        (0..FEW).try_for_each(|id| insert(t, &table, &consistent(id, id)).map(drop))
     };
     database.runner().unwrap().run(Isolation::Snapshot, insert_all).unwrap();
-    let is_over = Arc::new(AtomicBool::new(false));
-    let going = || !is_over.load(Ordering::Relaxed);
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let (database, table, is_over) = (&database, &table, &is_over);
         for seed in 0..2 {
-            let (database, table) = (&database, &table);
+            scope.spawn(move || change_now_and_then(database, table, seed, is_over));
+            scope.spawn(move || read(database, table, 10 + seed, is_over));
             scope.spawn(move || {
-                let mut random = Random::new(seed);
-                while going() {
-                    // For some transactions, then another one.
-                    let mut runner = database.runner().unwrap();
-                    for _ in 0..random.below(400) {
-                        let (id, balance) = (random.below(ROWS as u64) as i64, random.below(1000) as i64);
-                        let mut transaction = runner.begin(Isolation::Snapshot);
-                        if update(&mut transaction, table, &consistent(id, balance)).is_ok() {
-                            if random.chance(0.1) {
-                                transaction.abort();
-                            } else {
-                                let _ = transaction.commit_early().unwrap();
-                            }
-                        }
-                    }
-                    std::thread::sleep(Duration::from_micros(random.below(3000)));
-                }
-            });
-            scope.spawn(move || {
-                let mut random = Random::new(10 + seed);
-                let mut runner = database.runner().unwrap();
-                while going() {
-                    let transaction = runner.begin(Isolation::Snapshot);
-                    let see = |id| get(&transaction, table, id).expect("a row");
-                    let seen: Vec<_> = (0..ROWS).map(see).collect();
-                    seen.iter().for_each(|row| assert_eq!(*row, consistent(row.id, row.balance)));
-                    for _ in 0..random.below(300) {
-                        let id = random.below(ROWS as u64) as i64;
-                        assert_eq!(see(id), seen[id as usize]);
-                    }
-                }
-            });
-        }
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while going() {
+                while !is_over.load(Ordering::Relaxed) {
                     database.sweep().unwrap();
                 }
             });
@@ -213,7 +219,7 @@ fn what_snapshots_see_stays_while_others_sweep() {
         std::thread::sleep(Duration::from_millis(scaled("SAKI_STRESS", 1_500)));
         is_over.store(true, Ordering::Relaxed);
     });
-    database.wait(database.runner().unwrap().receipt()).unwrap();
+    // What was pruned goes once all visits have ended.
     for _ in 0..3 {
         database.sweep().unwrap();
     }

@@ -5,6 +5,7 @@
 //! warehouse where there is one. Each worker has a warehouse of its own by default.
 
 mod check;
+mod disk;
 mod hot;
 mod options;
 mod work;
@@ -13,7 +14,7 @@ use saki_mvcc::{Database, Durability};
 use saki_report::{Common, Report};
 use serde_json::json;
 
-use crate::disk::DiskLimit;
+use self::disk::DiskLimit;
 use crate::driver::{Measured, Span, drive, joined};
 use crate::engine::{Engine, Home};
 use crate::{ChartData, Outcome};
