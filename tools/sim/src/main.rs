@@ -16,16 +16,13 @@
 //! After TigerBeetle's VOPR and FoundationDB's simulation (Zhou et al., 2021).
 #![deny(unsafe_code)]
 
-mod alter;
 mod bank;
 mod change;
 mod children;
 mod client;
 mod model;
-mod rules;
 mod run;
 mod script;
-mod shape;
 mod simulation;
 mod station;
 mod tables;

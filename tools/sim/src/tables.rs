@@ -7,9 +7,9 @@
 //! | then | `own_0` … | `id` | of one owner, who alters it ([`Shape`]) and may empty it |
 //! | then | `copy_0` … | none | of one owner, who makes it of a query and drops it |
 
+use crate::model::shape::Shape;
 use crate::model::{Owner, Row, Rows, TableNumber};
 use crate::script::Setup;
-use crate::shape::Shape;
 
 pub const WIDE: TableNumber = 0;
 pub const HEAP: TableNumber = 1;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use saki_base::Random;
 
 use super::reading::Look;
-use super::transaction::{any_level, fate_after};
+use super::transaction::{any_level, any_patience, fate_after};
 use super::{Client, Refused, Stop, pause};
-use crate::alter;
+use crate::change::alter;
 use crate::change::{Change, Drawer, Expected};
 use crate::model::{Fate, State};
 use crate::script::{Kind, Step};
@@ -256,11 +256,6 @@ impl Client<'_> {
 
 fn any_shared(random: &mut Random) -> &'static str {
     ["wide", "heap", "account", "ledger"][random.below(4) as usize]
-}
-
-/// A `lock_timeout`, in milliseconds; 0: none.
-pub fn any_patience(random: &mut Random) -> u64 {
-    [0, 0, 20, 500][random.below(4) as usize]
 }
 
 pub fn numbers(rows: &[Vec<String>]) -> Vec<Vec<i64>> {

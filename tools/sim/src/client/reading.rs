@@ -1,8 +1,8 @@
 //! Looking at tables, and what that may show.
 
 use super::{Answer, Client, Refused, Stop};
+use crate::model::shape::Shape;
 use crate::model::{Owner, Row, State, TableNumber, Window};
-use crate::shape::Shape;
 use crate::tables::Filter;
 
 /// The constraints of all owners' tables.

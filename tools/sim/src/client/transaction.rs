@@ -2,10 +2,9 @@
 
 use saki_base::Random;
 
-use super::perform::any_patience;
 use super::reading::Look;
 use super::{Client, Refused, Stop, pause};
-use crate::alter;
+use crate::change::alter;
 use crate::model::{Fate, State, Window};
 use crate::script::Kind;
 
@@ -18,6 +17,11 @@ const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
 pub fn any_level(random: &mut Random) -> &'static str {
     LEVELS[random.below(LEVELS.len() as u64) as usize]
+}
+
+/// A `lock_timeout`, in milliseconds; 0: none.
+pub fn any_patience(random: &mut Random) -> u64 {
+    [0, 0, 20, 500][random.below(4) as usize]
 }
 
 /// What became of a transaction whose end was refused with this.

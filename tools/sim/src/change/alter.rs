@@ -1,9 +1,9 @@
 //! Statements that alter what an owner's own tables are.
 
-use crate::change::{Change, Drawer, Expected, Statement};
+use super::{Change, Drawer, Expected, Statement};
+use crate::model::shape::{Constraint, EXTRAS_MAX, Extra, OnDelete, names};
 use crate::model::{Row, State};
 use crate::script::Kind;
-use crate::shape::{Constraint, EXTRAS_MAX, Extra, OnDelete, names};
 use crate::tables::{Filter, HEAP, WIDE};
 
 /// Numbers of columns that come and go.

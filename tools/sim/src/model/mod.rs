@@ -13,14 +13,16 @@
 //! - What has been told to a client, as done or as seen, is there from then on, through every restart.
 //! - What was under way when the power went, or failed without saying how it ended, is there as a whole or not at all.
 
+pub mod shape;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::shape::Shape;
+pub use self::shape::Owner;
+use self::shape::Shape;
 
 /// A table of the model's: see `tables`.
 pub type TableNumber = usize;
-pub type Owner = usize;
 /// All rows of one owner.
 pub type Rows = BTreeMap<(TableNumber, i64), Row>;
 

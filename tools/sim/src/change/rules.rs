@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::shape::OnDelete;
 use crate::model::{Owner, Row, State, TableNumber};
-use crate::shape::OnDelete;
 use crate::tables::{Filter, Tables, WIDE};
 
 /// The conditions (SQLSTATE) of the constraints that an owner's rows break.
@@ -56,7 +56,7 @@ fn rows_of(tables: Tables, owner: Owner, state: &State, table: TableNumber) -> i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::Constraint;
+    use crate::model::shape::Constraint;
 
     const TABLES: Tables = Tables { owners: 2 };
 

@@ -1,6 +1,7 @@
 //! What an owner's own tables look like just now: they are altered while everybody reads them.
 
-use crate::model::Owner;
+/// Whose rows and tables they are: the number of a client.
+pub type Owner = usize;
 
 /// Extra columns of an own table, at most.
 pub const EXTRAS_MAX: usize = 3;

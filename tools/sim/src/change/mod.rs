@@ -1,11 +1,13 @@
 //! Statements that change an owner's rows, and what they make of them.
 
+pub mod alter;
+mod rules;
+
 use std::ops::RangeInclusive;
 
 use saki_base::Random;
 
 use crate::model::{Owner, Row, State, TableNumber};
-use crate::rules;
 use crate::script::Kind;
 use crate::tables::{Filter, HEAP, Tables, WIDE};
 
