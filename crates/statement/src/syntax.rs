@@ -2,9 +2,11 @@
 
 use std::any::TypeId;
 
+use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// PostgreSQL's syntax, but that names of arguments are identifiers: `f(a => 1)`. Were they expressions, the parser
 /// would read every argument once as a name and once more as a value, and calls in calls would take twice as long for
@@ -13,6 +15,9 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 pub struct Syntax;
 
 const POSTGRESQL: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// How tight a sign binds: above `^`, AT TIME ZONE (110) and COLLATE (120), below `[` (130) and `::` (140).
+const SIGN: u8 = 125;
 
 /// Methods that answer as PostgreSQL's do.
 macro_rules! as_postgresql {
@@ -33,6 +38,54 @@ impl Dialect for Syntax {
             || POSTGRESQL.is_reserved_for_identifier(keyword)
     }
 
+    /// Signs bind tighter than all operators between two operands, every other operator before its operand as loosely
+    /// as `||`: `-3 ^ 2` is 9, and `~5 + 1` is -7.
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let (op, precedence) = match parser.peek_token_ref().token {
+            Token::Minus => (UnaryOperator::Minus, SIGN),
+            Token::Plus => (UnaryOperator::Plus, SIGN),
+            Token::Tilde => (UnaryOperator::BitwiseNot, self.prec_value(Precedence::PgOther)),
+            Token::AtSign => (UnaryOperator::PGAbs, self.prec_value(Precedence::PgOther)),
+            Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, self.prec_value(Precedence::PgOther)),
+            Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
+            _ => return None,
+        };
+        parser.advance_token();
+        Some(parser.parse_subexpr(precedence).map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
+    }
+
+    /// The right side of IS DISTINCT FROM ends before AND, where the parser would go on to the end of the condition.
+    fn parse_infix(&self, parser: &mut Parser<'_>, left: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
+        let is_negated = if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+            false
+        } else if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+            true
+        } else {
+            return None;
+        };
+        let left = Box::new(left.clone());
+        Some(parser.parse_subexpr(self.prec_value(Precedence::Is)).map(Box::new).map(|right| match is_negated {
+            false => Expr::IsDistinctFrom(left, right),
+            true => Expr::IsNotDistinctFrom(left, right),
+        }))
+    }
+
+    /// Matches of patterns are operators as any other, not comparisons.
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        match &parser.peek_token_ref().token {
+            Token::Tilde
+            | Token::TildeAsterisk
+            | Token::ExclamationMarkTilde
+            | Token::ExclamationMarkTildeAsterisk
+            | Token::DoubleTilde
+            | Token::DoubleTildeAsterisk
+            | Token::ExclamationMarkDoubleTilde
+            | Token::ExclamationMarkDoubleTildeAsterisk => Some(Ok(self.prec_value(Precedence::PgOther))),
+            Token::Word(word) if word.keyword == Keyword::OPERATOR => Some(Ok(self.prec_value(Precedence::PgOther))),
+            _ => POSTGRESQL.get_next_precedence(parser),
+        }
+    }
+
     // All that PostgreSQL's overrides, and what it is taken for.
     as_postgresql! {
         dialect() -> TypeId;
@@ -41,7 +94,6 @@ impl Dialect for Syntax {
         is_identifier_start(letter: char) -> bool;
         is_identifier_part(letter: char) -> bool;
         is_custom_operator_part(letter: char) -> bool;
-        get_next_precedence(parser: &Parser<'_>) -> Option<Result<u8, ParserError>>;
         prec_value(precedence: Precedence) -> u8;
         allow_extract_custom() -> bool;
         allow_extract_single_quotes() -> bool;
@@ -77,7 +129,10 @@ impl Dialect for Syntax {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::sql::sqlparser::ast::Expr;
+
     use crate::fixture::{check, parsed, refused};
+    use crate::parse_expression;
 
     #[test]
     fn arguments_are_named_by_identifiers() {
@@ -113,6 +168,51 @@ mod tests {
         ] {
             parsed(sql);
         }
+    }
+
+    /// Operands with the brackets that precedence puts around them.
+    fn bracketed(expr: &Expr) -> String {
+        let of = |expr: &Expr| bracketed(expr);
+        match expr {
+            Expr::BinaryOp { left, op, right } => format!("({} {op} {})", of(left), of(right)),
+            Expr::UnaryOp { op, expr } => format!("({op} {})", of(expr)),
+            Expr::IsNull(expr) => format!("({} IS NULL)", of(expr)),
+            Expr::IsDistinctFrom(left, right) => format!("({} IS DISTINCT FROM {})", of(left), of(right)),
+            Expr::IsNotDistinctFrom(left, right) => format!("({} IS NOT DISTINCT FROM {})", of(left), of(right)),
+            Expr::Between { expr, low, high, .. } => format!("({} BETWEEN {} AND {})", of(expr), of(low), of(high)),
+            Expr::Like { expr, pattern, .. } => format!("({} LIKE {})", of(expr), of(pattern)),
+            Expr::InList { expr, .. } => format!("({} IN)", of(expr)),
+            Expr::Cast { expr, data_type, .. } => format!("({}::{data_type})", of(expr)),
+            other => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn operators_bind_as_tight_as_in_postgresql() {
+        check(
+            &[
+                ("-a ^ 2", "((- a) ^ 2)"),
+                ("2 ^ -a ^ 3", "((2 ^ (- a)) ^ 3)"),
+                ("-a::int", "(- (a::INT))"),
+                ("- - a * b", "((- (- a)) * b)"),
+                ("-a[1] + b", "((- a[1]) + b)"),
+                ("~a + b", "(~ (a + b))"),
+                ("@ -a + b = c", "((@ ((- a) + b)) = c)"),
+                ("|/ a + b | c", "((|/ (a + b)) | c)"),
+                ("a ~ b || c", "((a ~ b) || c)"),
+                ("a || b !~~ c = d", "(((a || b) !~~ c) = d)"),
+                ("a << b + c", "(a << (b + c))"),
+                ("a | b = c", "((a | b) = c)"),
+                ("a = b IS NULL", "((a = b) IS NULL)"),
+                ("NOT a = b IS NULL", "(NOT ((a = b) IS NULL))"),
+                ("a || b LIKE c || d = e", "(((a || b) LIKE (c || d)) = e)"),
+                ("a BETWEEN b + 1 AND c + 1 = d", "((a BETWEEN (b + 1) AND (c + 1)) = d)"),
+                ("NOT a IN (1) AND b", "((NOT (a IN)) AND b)"),
+                ("a IS DISTINCT FROM b AND c", "((a IS DISTINCT FROM b) AND c)"),
+                ("a IS NOT DISTINCT FROM b = c OR d", "((a IS NOT DISTINCT FROM (b = c)) OR d)"),
+            ],
+            |text| bracketed(&parse_expression(text).unwrap()),
+        );
     }
 
     #[test]
