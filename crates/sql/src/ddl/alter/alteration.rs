@@ -156,13 +156,16 @@ impl Alteration {
         Ok(())
     }
 
-    /// Whether keys or rows are laid out otherwise: then every row is written anew.
+    /// Whether keys or rows are laid out otherwise or get other values: then every row is written anew.
     pub fn rewrites(&self) -> bool {
         let shape = |table: &Table| -> Vec<(u32, DataType, bool)> {
             let columns = table.columns.iter().zip(&table.details);
             columns.map(|(column, detail)| (detail.id, column.data_type, column.nullable)).collect()
         };
-        shape(&self.before) != shape(&self.after) || self.before.primary_key != self.after.primary_key
+        // USING may change values whose type stays.
+        shape(&self.before) != shape(&self.after)
+            || self.before.primary_key != self.after.primary_key
+            || !self.using.is_empty()
     }
 
     /// Whether a column is of the same type as before.
