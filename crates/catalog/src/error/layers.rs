@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 use saki_base::memory::Exhausted;
-use saki_base::{KeyError, ParseError, ParseReason, RowError};
+use saki_base::{DataType, KeyError, ParseError, ParseReason, RowError};
 use saki_columns::ColumnsError;
 use saki_exec::ExecError;
 use saki_page::PageError;
@@ -34,7 +34,7 @@ impl From<RowError> for SqlError {
 
 impl From<ParseError> for SqlError {
     fn from(error: ParseError) -> Self {
-        Self::data(error.to_string()).code(condition(&error.reason))
+        Self::data(error.to_string()).code(condition(&error))
     }
 }
 
@@ -148,9 +148,12 @@ impl From<saki_mvcc::Error> for SqlError {
 }
 
 /// The SQLSTATE of text that is no value.
-fn condition(reason: &ParseReason) -> &'static str {
-    match reason {
-        ParseReason::Syntax { .. } => "22P02",
+fn condition(error: &ParseError) -> &'static str {
+    match error.reason {
+        ParseReason::Syntax { .. } => match error.data_type {
+            DataType::Date | DataType::Timestamp | DataType::Timestamptz => "22007",
+            _ => "22P02",
+        },
         ParseReason::OutOfRange | ParseReason::NumericOverflow { .. } => "22003",
         ParseReason::FieldOutOfRange { .. } => "22008",
         ParseReason::TooLong { .. } => "22001",
@@ -193,10 +196,11 @@ mod tests {
 
     #[test]
     fn text_that_is_no_value_has_the_condition_of_its_reason() {
-        use saki_base::{DataType, Value};
+        use saki_base::Value;
         let error = |data_type, text| SqlError::from(Value::parse(data_type, text).unwrap_err());
         assert_eq!(error(DataType::Int4, "x").sqlstate(), "22P02");
         assert_eq!(error(DataType::Int2, "70000").sqlstate(), "22003");
+        assert_eq!(error(DataType::Date, "x").sqlstate(), "22007");
     }
 
     #[test]

@@ -3,20 +3,24 @@
 use std::sync::Arc;
 
 use datafusion::common::config::Dialect;
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::TableSource;
 use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerRule};
 use datafusion::prelude::SessionConfig;
 
 use super::bounded;
+use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
     ImpliedConditions, IndexJoinRule, MergeFilters, ModestTops, NarrowBatches, NativeRule, OrderedPlanner, PushFilters,
-    Settings, YieldingJoins,
+    Settings, SnapshotTable, YieldingJoins,
 };
-use saki_postgres::{Operators, dialect, pg_catalog};
+use saki_postgres::dialect::{self, CharColumns};
+use saki_postgres::{Operators, pg_catalog};
 
 /// What a sort keeps back at most, to merge what it has spilled.
 const SORT_RESERVATION_BYTES: usize = 10 << 20;
@@ -27,7 +31,8 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
         .with_default_catalog_and_schema("saki", "public")
         .with_create_default_catalog_and_schema(false)
         // Ours has what PostgreSQL's has.
-        .with_information_schema(false);
+        .with_information_schema(false)
+        .with_extension(Arc::new(CharColumns(is_char)));
     let options = config.options_mut();
     options.sql_parser.dialect = Dialect::PostgreSQL;
     // 0.06 + 0.01 is 0.07 in SQL.
@@ -70,6 +75,13 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     dialect::register(&mut state);
     bounded::register(&mut state, memory);
     state
+}
+
+/// Whether a column of a table of ours is of type char(n).
+fn is_char(source: &Arc<dyn TableSource>, column: &str) -> bool {
+    let Ok(provider) = source_as_provider(source) else { return false };
+    let Some(SnapshotTable { table, .. }) = provider.downcast_ref::<SnapshotTable>() else { return false };
+    table.column(column).is_some_and(|position| matches!(table.columns[position].data_type, DataType::Char(_)))
 }
 
 /// The state with a session's settings.

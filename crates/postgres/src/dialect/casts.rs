@@ -2,10 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, CharacterLength, DataType, ExactNumberInfo, Expr, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    self, CharacterLength, DataType, ExactNumberInfo, Expr, TypedString, Value, VisitorMut,
+};
 
 use super::functions::arithmetic::NUMERIC;
+use super::functions::blanks::BPCHAR;
 use super::functions::bytes::{BYTEA, UUID};
+use crate::pg_catalog::is_type;
 use crate::statement::{call, take};
 use saki_catalog::SqlError;
 
@@ -14,12 +18,28 @@ pub struct Casts;
 impl VisitorMut for Casts {
     type Break = SqlError;
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        match expr {
+            Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. }) if !exists(data_type) => {
+                ControlFlow::Break(unknown(data_type))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        if let Expr::TypedString(TypedString { data_type, value, .. }) = expr
+            && let Some(function) = reader(data_type)
+        {
+            *expr = call(function, vec![Expr::Value(value.clone())]);
+            return ControlFlow::Continue(());
+        }
         let Expr::Cast { expr: inner, data_type, array: false, .. } = expr else { return ControlFlow::Continue(()) };
         if let Some(length) = length(data_type) {
+            let cut = if matches!(data_type, DataType::Char(_) | DataType::Character(_)) { BPCHAR } else { "left" };
             *data_type = DataType::Text;
             let whole = take(expr);
-            *expr = call("left", vec![whole, Expr::value(Value::Number(length.to_string(), false))]);
+            *expr = call(cut, vec![whole, Expr::value(Value::Number(length.to_string(), false))]);
         } else if let Some(function) = reader(data_type) {
             let is_typed = is_placeholder(inner);
             let inner = take(inner);
@@ -32,6 +52,33 @@ impl VisitorMut for Casts {
             };
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// 42704.
+fn unknown(data_type: &DataType) -> SqlError {
+    let name = match data_type {
+        DataType::Custom(name, _) => name.to_string(),
+        other => other.to_string().to_lowercase(),
+    };
+    SqlError::invalid(format!("type \"{name}\" does not exist")).code("42704")
+}
+
+/// Whether PostgreSQL has a type: the parser knows those of others as well.
+fn exists(data_type: &DataType) -> bool {
+    use DataType as Sql;
+    match data_type {
+        Sql::Array(ast::ArrayElemTypeDef::SquareBracket(of, _)) => exists(of),
+        Sql::Custom(name, _) => is_type(name),
+        Sql::Character(_) | Sql::Char(_) | Sql::CharacterVarying(_) | Sql::CharVarying(_) | Sql::Varchar(_) => true,
+        Sql::Text | Sql::Bytea | Sql::Uuid | Sql::Bool | Sql::Boolean | Sql::JSON | Sql::JSONB | Sql::Regclass => true,
+        Sql::SmallInt(_) | Sql::Int(_) | Sql::Integer(_) | Sql::BigInt(_) => true,
+        Sql::Int2(_) | Sql::Int4(_) | Sql::Int8(_) | Sql::Float4 | Sql::Float8 => true,
+        Sql::Numeric(_) | Sql::Decimal(_) | Sql::Dec(_) | Sql::Float(_) | Sql::Real | Sql::DoublePrecision => true,
+        Sql::Date | Sql::Time(..) | Sql::Timestamp(..) | Sql::Interval { .. } => true,
+        Sql::Bit(_) | Sql::BitVarying(_) | Sql::VarBit(_) => true,
+        Sql::GeometricType(_) | Sql::TsVector | Sql::TsQuery => true,
+        _ => false,
     }
 }
 
@@ -135,6 +182,8 @@ mod tests {
             ("12345::varchar(3)", "123"),
             ("'é日本'::varchar(2)", "é日"),
             ("'abc'::text", "abc"),
+            ("uuid 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+            ("bytea '\\x61'", "\\x61"),
         ]);
     }
 
@@ -154,6 +203,29 @@ mod tests {
             ("'x'::numeric", "22P02"),
             ("12345.6::numeric(5,2)", "22003"),
             ("'maybe'::boolean", "22P02"),
+        ]);
+    }
+
+    #[test]
+    fn casts_to_types_that_there_are_not_are_refused() {
+        check_refused(&[
+            ("1::foo", "42704"),
+            ("1::public.foo", "42704"),
+            ("1::tinyint", "42704"),
+            ("'1'::string", "42704"),
+            ("1::double", "42704"),
+            ("cast(1 as datetime)", "42704"),
+            ("'{1}'::foo[]", "42704"),
+            ("1::serial", "42704"),
+        ]);
+    }
+
+    #[test]
+    fn casts_that_lose_digits_are_not_undone() {
+        check_values(&[
+            ("(select count(*) from (values (0.4), (1.4)) as t(n) where n::int = 0)", "1"),
+            ("(select count(*) from (values (0.44), (1.4)) as t(n) where n::numeric(3,1) = 0.4)", "1"),
+            ("(select count(*) from (values (0.4::float8), (1.5)) as t(n) where n::int = 2)", "1"),
         ]);
     }
 }

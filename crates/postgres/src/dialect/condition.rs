@@ -6,11 +6,12 @@ use arrow_schema::DataType;
 use datafusion::common::DFSchema;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{EmptyRelation, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{EmptyRelation, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
 
+use super::resolution::resolved;
 use crate::statement::parse_query;
 use saki_catalog::{Result, SqlError};
 
@@ -30,12 +31,12 @@ pub fn condition(state: &SessionState, text: &str, schema: &DFSchema) -> Result<
         return Err(SqlError::internal("a condition became none"));
     };
     let expr = state.create_logical_expr_from_sql_expr(ast::ExprWithAlias { expr, alias: None }, schema)?;
-    if !matches!(expr.get_type(schema)?, DataType::Boolean | DataType::Null) {
-        return Err(SqlError::invalid("argument of CHECK must be type boolean").code("42804"));
-    }
     // Analysed and simplified as any query's.
     let empty = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema: Arc::new(schema.clone()) });
-    let plan = LogicalPlanBuilder::from(empty).project([expr.alias("condition")])?.build()?;
+    let plan = resolved(LogicalPlanBuilder::from(empty).project([expr.alias("condition")])?.build()?, None)?;
+    if !matches!(plan.schema().field(0).data_type(), DataType::Boolean | DataType::Null) {
+        return Err(SqlError::invalid("argument of CHECK must be type boolean").code("42804"));
+    }
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     let LogicalPlan::Projection(mut projection) = plan else {
         return Err(SqlError::internal("the projection of a condition became none"));

@@ -17,7 +17,6 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
     ColumnarValue, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
     binary_expr, col,
@@ -29,7 +28,7 @@ use parking_lot::Mutex;
 
 use super::literals::narrow;
 use super::meaning::Meaning;
-use super::operators::Operators;
+use super::operators::{self, Planned};
 use crate::statement::{call, take};
 use saki_catalog::SqlError;
 
@@ -168,16 +167,9 @@ impl Step {
         let field = |name, data_type: &DataType| Field::new(name, data_type.clone(), true);
         let schema = SchemaRef::new(Schema::new(vec![field("l", left), field("r", right)]));
         let columns = DFSchema::try_from(Arc::clone(&schema))?;
-        let op = match operator {
-            Operator::Plus => BinaryOperator::Plus,
-            Operator::Minus => BinaryOperator::Minus,
-            Operator::Multiply => BinaryOperator::Multiply,
-            _ => BinaryOperator::StringConcat,
-        };
-        let raw = RawBinaryExpr { op, left: col("l"), right: col("r") };
-        let planned = match Operators.plan_binary_op(raw, &columns)? {
-            PlannerResult::Planned(planned) => planned,
-            PlannerResult::Original(raw) => binary_expr(raw.left, operator, raw.right),
+        let planned = match operators::operator(col("l"), operator, col("r"), &columns)? {
+            Planned::Whole(planned) => planned,
+            Planned::Operands(left, right) => binary_expr(left, operator, right),
         };
         let options = ConfigOptions::default();
         let meant = planned.transform_up(|expr| Meaning.rewrite(expr, &columns, &options))?.data;

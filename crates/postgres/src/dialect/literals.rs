@@ -39,7 +39,7 @@ impl VisitorMut for Literals {
         match expr {
             Expr::Value(value) => {
                 if let Value::Number(digits, _) = &value.value
-                    && let Some(whole) = written_out(digits)
+                    && let Some(whole) = written_out(digits).or_else(|| as_double(digits))
                 {
                     *expr = whole;
                 }
@@ -123,6 +123,23 @@ fn widen(argument: &mut FunctionArg) {
     }
 }
 
+/// A number with more digits than a numeric has is a double.
+fn as_double(digits: &str) -> Option<Expr> {
+    const DIGITS_MAX: i64 = 38;
+    let (mantissa, exponent) = digits.split_once(['e', 'E'])?;
+    let exponent: i64 = exponent.parse().ok()?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let behind = fraction.len() as i64 - exponent;
+    let before = whole.trim_start_matches('0').len() as i64 + exponent;
+    (behind > DIGITS_MAX || before > DIGITS_MAX).then(|| Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::value(Value::SingleQuotedString(digits.to_owned()))),
+        data_type: ast::DataType::DoublePrecision,
+        array: false,
+        format: None,
+    })
+}
+
 /// `15e2` as the numeric 1500: the planner would keep its exponent, and lose digits where it becomes a float.
 fn written_out(digits: &str) -> Option<Expr> {
     const DIGITS_MAX: usize = 38;
@@ -176,6 +193,9 @@ mod tests {
             ("least(1, null, 2)", "1"),
             ("greatest(1, 2.5)", "2.5"),
             ("greatest('a', 'b')", "b"),
+            ("1e200::float8", "1e+200"),
+            ("1.5e-200::float8", "1.5e-200"),
+            ("15e2 / 7", "214.2857142857142857"),
         ]);
     }
 

@@ -7,6 +7,7 @@ use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::math;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast, lit};
@@ -106,6 +107,14 @@ fn operator(binary: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
     if binary.op == Operator::Divide && (left.is_floating() || right.is_floating()) && !is_constant(&binary.right) {
         return Transformed::yes(arithmetic::float_quotient(*binary.left, *binary.right));
     }
+    // Of constants alone: of columns, operators have no calls between them.
+    if (left.is_floating() || right.is_floating())
+        && is_literal(&binary.left)
+        && is_literal(&binary.right)
+        && let Some(call) = arithmetic::float_checked(binary.op, *binary.left.clone(), *binary.right.clone())
+    {
+        return Transformed::yes(call);
+    }
     if !left.is_signed_integer() || !right.is_signed_integer() {
         return Transformed::no(Expr::BinaryExpr(binary));
     }
@@ -113,6 +122,20 @@ fn operator(binary: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
     match arithmetic::checked(binary.op, &wider, *binary.left.clone(), *binary.right.clone()) {
         Some(call) => Transformed::yes(call),
         None => Transformed::no(Expr::BinaryExpr(binary)),
+    }
+}
+
+/// A decimal rounded to fewer digits.
+fn shortened(decimal: Expr, digits: i8) -> Expr {
+    math::round().call(vec![decimal, lit(i32::from(digits))])
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(..) => true,
+        Expr::Cast(cast) => is_literal(&cast.expr),
+        Expr::Negative(inner) => is_literal(inner),
+        _ => false,
     }
 }
 
@@ -131,10 +154,10 @@ fn conversion(conversion: Cast, schema: &DFSchema) -> Transformed<Expr> {
     let target = conversion.field.data_type();
     let Ok(source) = conversion.expr.get_type(schema) else { return Transformed::no(Expr::Cast(conversion)) };
     let inner = match (&source, target) {
-        // A decimal loses digits rounded.
-        (DataType::Decimal128(precision, 1..), target) if target.is_integer() => {
-            cast(*conversion.expr, DataType::Decimal128(*precision, 0))
-        }
+        // A decimal loses digits rounded. By a function: of a cast beside a constant the planner thinks that it can be
+        // undone, and takes `0.4::int = 0` for `0.4 = 0.0`.
+        (DataType::Decimal128(_, 1..), target) if target.is_integer() => shortened(*conversion.expr, 0),
+        (DataType::Decimal128(_, from), DataType::Decimal128(_, to)) if to < from => shortened(*conversion.expr, *to),
         (source, DataType::Utf8) if text::differs(source) => return Transformed::yes(text::text_of(*conversion.expr)),
         // By its digits: 8.575 is the float next to it to whoever reads it.
         (DataType::Float32 | DataType::Float64, DataType::Decimal128(..)) => text::text_of(*conversion.expr),

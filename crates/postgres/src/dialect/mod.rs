@@ -3,7 +3,8 @@
 //! ```text
 //!   statement ─► columns (names) ─► literals (widths) ─► casts (types the planner does not know) ─► plan
 //!                                                              operators: operands' types while planning ─┘
-//!   plan ─► meaning (checked arithmetic, rounding; types stay) ─► optimizer
+//!   plan ─► resolution (what stands together gets one type, by PostgreSQL's rules)
+//!        ─► meaning (checked arithmetic, rounding; types stay) ─► optimizer
 //! ```
 //!
 //! Everything here happens once per planned statement; what a row costs is in `functions`.
@@ -16,10 +17,12 @@ mod literals;
 mod meaning;
 mod operators;
 mod query;
+mod resolution;
 mod size;
 mod spellings;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -34,9 +37,10 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
 
 pub use self::condition::condition;
-use self::functions::{arithmetic, bytes, domains, to_char};
+use self::functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, patterns, to_char};
 pub use self::operators::Operators;
-use self::query::{emptiness, having, joins, order, quantified, rows, series, sets, twins, values, windows};
+use self::query::{emptiness, having, joins, lists, order, quantified, rows, series, sets, twins, values, windows};
+pub use self::resolution::CharColumns;
 pub use self::size::{is_large, is_long};
 use crate::column_names::Columns;
 pub use crate::column_names::{called, shown, unmarked, with_shown_names};
@@ -58,10 +62,23 @@ pub fn register(state: &mut SessionState) {
     for (aggregate, name) in [(bool_and_udaf(), "every"), (var_samp_udaf(), "variance")] {
         let _ = state.register_udaf(Arc::new(aggregate.as_ref().clone().with_aliases([name])));
     }
+    for function in numbers::all() {
+        let _ = state.register_udwf(Arc::new(function));
+    }
     for function in domains::all()
         .chain(arithmetic::whole_functions())
-        .chain([sign, random_uuid, to_char::function(), twins::apart(), folds::function()])
+        .chain([
+            sign,
+            random_uuid,
+            to_char::function(),
+            twins::apart(),
+            folds::function(),
+            patterns::function(),
+            blanks::function(),
+        ])
         .chain(bytes::functions())
+        .chain(choices::all())
+        .chain(encodings::functions())
     {
         let _ = state.register_udf(Arc::new(function));
     }
@@ -79,6 +96,7 @@ pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<Logi
     }
     let plan = state.statement_to_plan(statement).await?;
     size::refuse_large(&plan)?;
+    let plan = resolution::resolved(plan, state.config().get_extension().as_deref())?;
     Ok(emptiness::settled(plan)?)
 }
 
@@ -103,6 +121,7 @@ fn rewrite(statement: &mut ast::Statement) -> Result<()> {
     pass(statement, &mut quantified::Quantified)?;
     pass(statement, &mut spellings::Spellings)?;
     pass(statement, &mut twins::Twins)?;
+    pass(statement, &mut lists::Lists)?;
     pass(statement, &mut values::Values)?;
     pass(statement, &mut rows::Rows)?;
     pass(statement, &mut literals::Literals)?;

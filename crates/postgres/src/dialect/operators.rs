@@ -1,18 +1,20 @@
-//! What operands are taken to be while a statement is planned: text beside a uuid, bytea or boolean is such a value,
-//! a whole number beside integers is one of these, and dates and decimals have the operators they have in PostgreSQL.
+//! What operands are taken to be while a statement is planned: both sides of a comparison are brought together as in
+//! PostgreSQL, a whole number beside integers is one of these, and dates and decimals have the operators they have
+//! there.
 
-use arrow_schema::{DataType as Arrow, TimeUnit};
+use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::datetime::date_part;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
-use saki_base::{DataType, Value};
 
 use super::functions::arithmetic::quotient;
 use super::functions::intervals;
-use saki_catalog::SqlError;
+use super::types::{compares, comparison, known_type, truth, typed};
 
+/// Seconds since 1970 of a moment, with their fraction.
+const EPOCH: Arrow = Arrow::Decimal128(20, 6);
 const TIMESTAMP: Arrow = Arrow::Timestamp(TimeUnit::Microsecond, None);
 
 /// Plans operators whose operands PostgreSQL sees otherwise.
@@ -20,101 +22,151 @@ const TIMESTAMP: Arrow = Arrow::Timestamp(TimeUnit::Microsecond, None);
 pub struct Operators;
 
 impl ExprPlanner for Operators {
-    fn plan_binary_op(&self, mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus};
-        match expr.op {
-            Eq | NotEq | Lt | LtEq | Gt | GtEq => {
-                if let Some(typed) = typed(&expr.right, &expr.left, schema)? {
-                    expr.right = typed;
-                } else if let Some(typed) = typed(&expr.left, &expr.right, schema)? {
-                    expr.left = typed;
-                }
-                (expr.left, expr.right) = as_floats(expr.left, expr.right, schema);
-                expr.right = compared_with_date(expr.right, &expr.left, schema);
-                expr.left = compared_with_date(expr.left, &expr.right, schema);
-                Ok(PlannerResult::Original(expr))
-            }
-            Plus | Minus | Multiply | Divide | Modulo => arithmetic(expr, schema),
-            _ => Ok(PlannerResult::Original(expr)),
-        }
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { op, left, right } = expr;
+        let Some(known) = known(&op) else {
+            return Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }));
+        };
+        Ok(match operator(left, known, right, schema)? {
+            Planned::Whole(expr) => PlannerResult::Planned(expr),
+            Planned::Operands(left, right) => PlannerResult::Original(RawBinaryExpr { op, left, right }),
+        })
     }
 
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        let is_second = |part: &Expr| match part {
-            Expr::Literal(ScalarValue::Utf8(Some(part)), _) => part.eq_ignore_ascii_case("second"),
-            _ => false,
+        let [Expr::Literal(ScalarValue::Utf8(Some(part)), _), time] = &args[..] else {
+            return Ok(PlannerResult::Original(args));
         };
-        match &args[..] {
-            // With its fraction: the planner's is whole.
-            [part, time] if is_second(part) => {
-                let micros = date_part().call(vec![lit("microsecond"), time.clone()]);
-                let micros = cast(micros, Arrow::Decimal128(8, 0));
-                let scale = Expr::Literal(ScalarValue::Decimal128(Some(1_000_000), 7, 0), None);
-                Ok(PlannerResult::Planned(cast(quotient(micros, scale), Arrow::Decimal128(8, 6))))
-            }
-            _ => Ok(PlannerResult::Original(args)),
-        }
+        let of = |part: &str| date_part().call(vec![lit(part), time.clone()]);
+        let digits = |digits, scale| Arrow::Decimal128(digits, scale);
+        // With its fraction: the planner's parts are whole.
+        let shifted = |scale: i8| {
+            let micros = cast(of("microsecond"), digits(8, 0));
+            let unit = Expr::Literal(ScalarValue::Decimal128(Some(10_i128.pow(scale as u32)), 7, 0), None);
+            cast(quotient(micros, unit), digits(8, scale))
+        };
+        // It may be written as a text.
+        let part = part.trim_matches('\'').to_ascii_lowercase();
+        Ok(PlannerResult::Planned(match part.as_str() {
+            "second" | "seconds" | "sec" => shifted(6),
+            "millisecond" | "milliseconds" | "msec" => shifted(3),
+            "epoch" => cast(of("epoch"), EPOCH),
+            part => cast(of(part), digits(10, 0)),
+        }))
     }
 }
 
-fn typed(literal: &Expr, other: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
-    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = literal else { return Ok(None) };
-    let Ok(other) = other.get_type(schema) else { return Ok(None) };
-    let parse = |data_type| Value::parse(data_type, text).map_err(SqlError::from);
-    let value = match other {
-        Arrow::FixedSizeBinary(16) => match parse(DataType::Uuid)? {
-            Value::Uuid(bytes) => ScalarValue::FixedSizeBinary(16, Some(bytes.to_vec())),
-            _ => return Ok(None),
-        },
-        Arrow::Binary => match parse(DataType::Bytea)? {
-            Value::Bytea(bytes) => ScalarValue::Binary(Some(bytes)),
-            _ => return Ok(None),
-        },
-        Arrow::Boolean => match parse(DataType::Bool)? {
-            Value::Bool(truth) => ScalarValue::Boolean(Some(truth)),
-            _ => return Ok(None),
-        },
-        _ => return Ok(None),
-    };
-    Ok(Some(Expr::Literal(value, None)))
+/// The seconds of EXTRACT, which have a fraction unless they are a date's.
+pub fn epoch(seconds: Cast, schema: &DFSchema) -> Expr {
+    match seconds.expr.as_ref() {
+        Expr::ScalarFunction(call)
+            if *seconds.field.data_type() == EPOCH
+                && call.name() == "date_part"
+                && call.args.get(1).and_then(|time| known_type(time, schema)) == Some(Arrow::Date32) =>
+        {
+            cast(*seconds.expr, Arrow::Decimal128(20, 0))
+        }
+        _ => Expr::Cast(seconds),
+    }
 }
 
-fn arithmetic(expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-    let RawBinaryExpr { op, left, right } = expr;
-    let (left, right) = (as_integer(left), as_integer(right));
-    let original = |left, right| PlannerResult::Original(RawBinaryExpr { op: op.clone(), left, right });
+/// What an operator has become.
+pub enum Planned {
+    Whole(Expr),
+    /// The operator stays, between these.
+    Operands(Expr, Expr),
+}
+
+/// The operators whose operands are looked at here.
+fn known(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        BinaryOperator::Multiply => Operator::Multiply,
+        BinaryOperator::Divide => Operator::Divide,
+        BinaryOperator::Modulo => Operator::Modulo,
+        _ => return None,
+    })
+}
+
+/// An operator with its operands as PostgreSQL takes them. What has come of it comes of it again.
+///
+/// # Errors
+/// 42883 if there is no such operator, 42804 for what is no condition, and what is said of text that is no value of the
+/// type it has to have.
+pub fn operator(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Planned> {
+    use Operator::{And, Divide, Minus, Modulo, Multiply, Or, Plus};
+    match op {
+        op if compares(op) => {
+            let (left, right) = comparison(left, op, right, schema)?;
+            let right = compared_with_date(right, &left, schema);
+            let left = compared_with_date(left, &right, schema);
+            Ok(Planned::Operands(left, right))
+        }
+        And | Or => {
+            let place = if op == And { "argument of AND" } else { "argument of OR" };
+            Ok(Planned::Operands(truth(left, place, schema)?, truth(right, place, schema)?))
+        }
+        Plus | Minus | Multiply | Divide | Modulo => arithmetic(left, op, right, schema),
+        _ => Ok(Planned::Operands(left, right)),
+    }
+}
+
+fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Planned> {
+    let (left, right) = beside(as_integer(left), op, as_integer(right), schema)?;
     let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
-        return Ok(original(left, right));
+        return Ok(Planned::Operands(left, right));
     };
     let days = |date: Expr| cast(date, Arrow::Int32);
-    let planned = match (&op, &left_type, &right_type) {
-        (BinaryOperator::Divide, Arrow::Decimal128(..), divisor) if is_exact(divisor) => quotient(left, right),
-        (BinaryOperator::Divide, dividend, Arrow::Decimal128(..)) if is_exact(dividend) => quotient(left, right),
-        (BinaryOperator::Minus, Arrow::Date32, Arrow::Date32) => binary_expr(days(left), Operator::Minus, days(right)),
-        (BinaryOperator::Plus, Arrow::Date32, count) if count.is_signed_integer() => {
+    let planned = match (op, &left_type, &right_type) {
+        (Operator::Divide, Arrow::Decimal128(..), divisor) if is_exact(divisor) => quotient(left, right),
+        (Operator::Divide, dividend, Arrow::Decimal128(..)) if is_exact(dividend) => quotient(left, right),
+        (Operator::Minus, Arrow::Date32, Arrow::Date32) => binary_expr(days(left), Operator::Minus, days(right)),
+        (Operator::Plus, Arrow::Date32, count) if count.is_signed_integer() => {
             cast(binary_expr(days(left), Operator::Plus, days(right)), Arrow::Date32)
         }
-        (BinaryOperator::Plus, count, Arrow::Date32) if count.is_signed_integer() => {
+        (Operator::Plus, count, Arrow::Date32) if count.is_signed_integer() => {
             cast(binary_expr(days(left), Operator::Plus, days(right)), Arrow::Date32)
         }
-        (BinaryOperator::Minus, Arrow::Date32, count) if count.is_signed_integer() => {
+        (Operator::Minus, Arrow::Date32, count) if count.is_signed_integer() => {
             cast(binary_expr(days(left), Operator::Minus, days(right)), Arrow::Date32)
         }
-        (BinaryOperator::Plus, Arrow::Date32, Arrow::Interval(_)) => {
+        (Operator::Plus, Arrow::Date32, Arrow::Interval(_)) => {
             binary_expr(cast(left, TIMESTAMP), Operator::Plus, right)
         }
-        (BinaryOperator::Minus, Arrow::Date32, Arrow::Interval(_)) => {
+        (Operator::Minus, Arrow::Date32, Arrow::Interval(_)) => {
             binary_expr(cast(left, TIMESTAMP), Operator::Minus, right)
         }
-        (BinaryOperator::Plus, Arrow::Interval(_), Arrow::Date32) => {
+        (Operator::Plus, Arrow::Interval(_), Arrow::Date32) => {
             binary_expr(cast(right, TIMESTAMP), Operator::Plus, left)
         }
-        (BinaryOperator::Multiply, Arrow::Interval(_), factor) if is_number(factor) => intervals::times(left, right),
-        (BinaryOperator::Multiply, factor, Arrow::Interval(_)) if is_number(factor) => intervals::times(right, left),
-        (BinaryOperator::Divide, Arrow::Interval(_), divisor) if is_number(divisor) => intervals::over(left, right),
-        _ => return Ok(original(left, right)),
+        (Operator::Multiply, Arrow::Interval(_), factor) if is_number(factor) => intervals::times(left, right),
+        (Operator::Multiply, factor, Arrow::Interval(_)) if is_number(factor) => intervals::times(right, left),
+        (Operator::Divide, Arrow::Interval(_), divisor) if is_number(divisor) => intervals::over(left, right),
+        _ => return Ok(Planned::Operands(left, right)),
     };
-    Ok(PlannerResult::Planned(planned))
+    Ok(Planned::Whole(planned))
+}
+
+/// A text without a type beside a number or a moment is such a one; added to a timestamp it is an interval.
+fn beside(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let of = |data_type: Arrow| match (&data_type, op) {
+        (Arrow::Timestamp(..), Operator::Plus) => Some(Arrow::Interval(IntervalUnit::MonthDayNano)),
+        (Arrow::Date32 | Arrow::Timestamp(..), Operator::Minus) => Some(data_type),
+        (number, _) if is_number(number) => Some(data_type),
+        _ => None,
+    };
+    match (known_type(&left, schema).and_then(of), known_type(&right, schema).and_then(of)) {
+        (Some(target), None) => Ok((left, typed(right, &target)?)),
+        (None, Some(target)) => Ok((typed(left, &target)?, right)),
+        _ => Ok((left, right)),
+    }
 }
 
 fn is_number(data_type: &Arrow) -> bool {
@@ -133,15 +185,6 @@ fn as_integer(expr: Expr) -> Expr {
             Err(_) => Expr::Literal(ScalarValue::Int64(Some(value)), metadata),
         },
         other => other,
-    }
-}
-
-/// A decimal beside a float is compared as a float.
-fn as_floats(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
-    match (left.get_type(schema), right.get_type(schema)) {
-        (Ok(Arrow::Decimal128(..)), Ok(other)) if other.is_floating() => (cast(left, Arrow::Float64), right),
-        (Ok(other), Ok(Arrow::Decimal128(..))) if other.is_floating() => (left, cast(right, Arrow::Float64)),
-        _ => (left, right),
     }
 }
 
@@ -202,6 +245,16 @@ mod tests {
             ("extract(minute from timestamp '2024-01-31 12:34:56.789')", "34"),
             ("extract(second from timestamp '2024-01-31 12:34:56.789')", "56.789000"),
             ("extract(epoch from date '1970-01-02')", "86400"),
+            ("extract(epoch from timestamp '1970-01-02 00:00:00.5')", "86400.500000"),
+            ("extract(milliseconds from timestamp '2024-01-31 12:34:56.789')", "56789.000"),
+            ("extract(dow from date '2024-01-31') / 2", "1.5000000000000000"),
+            ("date_part('second', timestamp '2024-01-31 12:34:56.789')", "56.789"),
+            ("date_part('dow', date '2024-01-31') / 2", "1.5"),
+            ("interval '1 month' = interval '30 days'", "true"),
+            ("interval '24 hours' = interval '1 day'", "true"),
+            ("interval '1 month' < interval '31 days'", "true"),
+            ("interval '-1 hour' < interval '0'", "true"),
+            ("interval '1 day' between '23 hours' and '25 hours'", "true"),
             ("date_part('year', date '2024-02-29')", "2024"),
             ("date_trunc('month', timestamp '2024-02-15 12:34:56')", "2024-02-01 00:00:00"),
             ("date_trunc('hour', timestamp '2024-02-15 12:34:56')", "2024-02-15 12:00:00"),
@@ -255,6 +308,15 @@ mod tests {
 
     #[test]
     fn operands_that_do_not_go_together_are_refused() {
-        check_refused(&[("'x' = true", "22P02"), ("1 = 'x'", "22P02")]);
+        check_refused(&[
+            ("'x' = true", "22P02"),
+            ("1 = 'x'", "22P02"),
+            ("1 = '1'::text", "42883"),
+            ("true = 1", "42883"),
+            ("date '2024-01-31' = 1", "42883"),
+            ("1 and true", "42804"),
+            ("not 1", "42804"),
+            ("1 + 'x'", "22P02"),
+        ]);
     }
 }

@@ -3,12 +3,14 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, Query, UnaryOperator,
-    Value, VisitorMut,
+    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, LimitClause, Query, UnaryOperator, Value, VisitorMut,
 };
 
+use super::functions::arithmetic::NUMERIC;
+use super::functions::patterns::SIMILAR;
 use super::query::rows::is_comparison;
-use crate::pg_catalog::array_literal;
+use crate::pg_catalog::{array_elements, array_literal};
 use crate::statement::{call, name_of, parse_expression, take};
 use saki_catalog::SqlError;
 
@@ -79,34 +81,87 @@ fn respelled(expr: &mut Expr) -> Result<Option<Expr>, SqlError> {
         Expr::UnaryOp { op: UnaryOperator::PGAbs, expr } => Some(call("abs", vec![take(expr)])),
         Expr::UnaryOp { op: UnaryOperator::PGSquareRoot, expr } => Some(call("sqrt", vec![take(expr)])),
         Expr::UnaryOp { op: UnaryOperator::PGCubeRoot, expr } => Some(call("cbrt", vec![take(expr)])),
+        Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::Cast { data_type: DataType::Array(_), .. } => arrays(expr),
+        Expr::Substring { expr: text, substring_from: Some(pattern), substring_for: None, .. } if is_text(pattern) => {
+            Some(parse_expression(&format!("(regexp_match({text}, {pattern}))[1]"))?)
+        }
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+            let escape = escape_char.take().map(Expr::Value);
+            let pattern = call(SIMILAR, std::iter::once(take(pattern)).chain(escape).collect());
+            Some(nested(binary(nested(take(expr)), op, pattern)))
+        }
+        Expr::Function(function) => function_of(function)?,
+        _ => None,
+    })
+}
+
+/// Literals of arrays, `'{a,b}'`, beside ANY and ALL and in casts.
+fn arrays(expr: &mut Expr) -> Option<Expr> {
+    match expr {
+        // An array without a type is one of values of the other side's.
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if array_elements(right).is_some() => {
+            Some(within(take(left), array_elements(right).unwrap_or_default(), false))
+        }
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } if array_elements(right).is_some() => {
+            Some(within(take(left), array_elements(right).unwrap_or_default(), true))
+        }
         Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
             if let Some(array) = array_literal(right) {
                 **right = array;
             }
             None
         }
-        Expr::Substring { expr: text, substring_from: Some(pattern), substring_for: None, .. } if is_text(pattern) => {
-            Some(parse_expression(&format!("(regexp_match({text}, {pattern}))[1]"))?)
+        Expr::Cast { expr: inner, data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(of, _)), .. } => {
+            if let Some(elem) = array_elements(inner) {
+                **inner = Expr::Array(Array { elem, named: true });
+            }
+            // Of its own the planner casts no text to a uuid.
+            if let Expr::Array(array) = inner.as_mut() {
+                array.elem.iter_mut().filter(|item| !matches!(item, Expr::Array(_))).for_each(|item| {
+                    *item = cast(take(item), of.as_ref().clone());
+                });
+                let is_empty = array.elem.is_empty();
+                return (!is_empty).then(|| take(inner));
+            }
+            None
         }
-        Expr::Function(function) => function_of(function),
         _ => None,
-    })
+    }
 }
 
-fn function_of(function: &mut Function) -> Option<Expr> {
-    let name = function.name.0.last().and_then(|part| part.as_ident()).map(name_of)?;
-    let FunctionArguments::List(list) = &mut function.args else { return None };
+/// `expr [NOT] IN (list)`, which is decided for an empty list.
+fn within(expr: Expr, list: Vec<Expr>, negated: bool) -> Expr {
+    if list.is_empty() {
+        return Expr::value(Value::Boolean(negated));
+    }
+    nested(Expr::InList { expr: Box::new(nested(expr)), list, negated })
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+fn function_of(function: &mut Function) -> Result<Option<Expr>, SqlError> {
+    let name = function.name.0.last().and_then(|part| part.as_ident()).map(name_of);
+    let FunctionArguments::List(list) = &mut function.args else { return Ok(None) };
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
         &mut list.args[..]
     else {
-        return None;
+        return Ok(None);
     };
-    let mut combined = |op| Expr::Nested(Box::new(binary(nested(take(left)), op, nested(take(right)))));
-    match name.as_str() {
-        "mod" => Some(combined(BinaryOperator::Modulo)),
-        "div" => Some(call("trunc", vec![combined(BinaryOperator::Divide)])),
+    Ok(match name.as_deref() {
+        Some("mod") => Some(nested(binary(nested(take(left)), BinaryOperator::Modulo, nested(take(right))))),
+        // Without the rest, so that the quotient is whole however many digits it has.
+        Some("div") => {
+            Some(parse_expression(&format!("trunc({NUMERIC}(({left}) - ({left}) % ({right})) / ({right}))"))?)
+        }
+        // A double, where EXTRACT is a number.
+        Some("date_part") if is_text(left) => {
+            Some(parse_expression(&format!("CAST(EXTRACT({left} FROM {right}) AS DOUBLE PRECISION)"))?)
+        }
         _ => None,
-    }
+    })
 }
 
 fn is_text(expr: &Expr) -> bool {
@@ -138,6 +193,8 @@ mod tests {
             ("div(7, 2)", "3"),
             ("div(-7, 2)", "-3"),
             ("div(7.5, 2)", "3"),
+            ("div(7, 2) / 2", "1.5000000000000000"),
+            ("div(9999999999999999999, 10000000000000000000)", "0"),
             ("~5", "-6"),
             ("substring('hello' from 2 for 3)", "ell"),
             ("substring('hello' from 2)", "ello"),
@@ -163,6 +220,17 @@ mod tests {
             ("'a' = any('{a,b}')", "true"),
             ("'c' <> all('{a,b}')", "true"),
             ("1 = any(array[]::int[])", "false"),
+            ("'{a,b}'::text[]", "[a, b]"),
+            ("('{a,b}'::text[])[2]", "b"),
+            ("2 = any('{1,2}'::int[])", "true"),
+            ("'2' = any('{1,2}'::text[])", "true"),
+            ("cardinality('{}'::int[])", "0"),
+            ("date '2024-01-31' = any('{2024-01-31,2024-02-01}')", "true"),
+            ("1 <> all('{2,3}')", "true"),
+            ("1 = any('{}')", "false"),
+            ("'01' = any('{1}'::text[])", "false"),
+            ("('{01,2}'::text[])[1]", "01"),
+            ("cardinality(array['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']::uuid[])", "1"),
             ("cardinality(array[1, 2, 3])", "3"),
             ("array_length(array[1, 2], 1)", "2"),
             ("array_to_string(array['a', 'b'], '-')", "a-b"),

@@ -28,7 +28,7 @@ mod views;
 
 pub use self::definition::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, is_letter};
 pub use self::objects::relation_oid;
-pub use self::rewrite::{TypeNames, array_literal, rewrite};
+pub use self::rewrite::{TypeNames, array_elements, array_literal, is_type, rewrite};
 pub use self::schema::SystemSchema;
 pub use self::session::SessionFacts;
 pub use self::system::{SYSTEM_SCHEMAS, SystemCatalog};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, TableObject};
+use datafusion::sql::sqlparser::ast::{self, Expr, Query, SetExpr, TableObject, Value};
 use futures::future::BoxFuture;
 
 use super::bulk::{is_unreferred, load_stream};
@@ -12,6 +12,7 @@ use super::conflict::{OnConflict, Resolved, resolve};
 use super::query::{Returning, width_of};
 use super::references::see_to;
 use super::writer::RowWriter;
+use saki_base::DataType;
 use saki_catalog::convert::conform;
 use saki_catalog::{Position, Result, SqlError, Table};
 use saki_context::StatementContext;
@@ -19,7 +20,7 @@ use saki_context::constraint::{ActionRules, Defaults, RowChecks};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_plan::QueryEnv;
-use saki_postgres::statement::{Overriding, object_name};
+use saki_postgres::statement::{Overriding, object_name, parse_expression};
 
 /// Rows encoded at a time.
 const PIECE_ROWS: usize = 8192;
@@ -59,9 +60,7 @@ fn is_bulk(cx: &StatementContext<'_>, insert: &ast::Insert, name: &str) -> Resul
     let is_plain = insert.on.is_none() && insert.returning.is_none();
     let generation = cx.generation()?;
     let is_empty = generation.catalog.get(name).is_some_and(|table| {
-        is_unreferred(table)
-            && table.root.is_empty()
-            && generation.delta(table).is_none_or(|delta| delta.rows() == 0)
+        is_unreferred(table) && table.root.is_empty() && generation.delta(table).is_none_or(|delta| delta.rows() == 0)
     });
     Ok(is_query && is_plain && is_empty && !cx.transactions.outlives_statement())
 }
@@ -177,9 +176,40 @@ impl Source {
             }
             columns = (0..width).collect();
         }
-        let (query, columns) = defaults.complete(query.as_ref().clone(), &columns)?;
+        let (mut query, columns) = defaults.complete(query.as_ref().clone(), &columns)?;
+        one_by_one(&mut query, &columns, table)?;
         Ok(Self { query, columns })
     }
+}
+
+/// Values of an INSERT become what their column is one by one, where those of a query by itself would have to be of one
+/// type: a column of texts takes `VALUES (1), ('a')`.
+fn one_by_one(query: &mut Query, columns: &[usize], table: &Table) -> Result<()> {
+    let SetExpr::Values(values) = query.body.as_mut() else { return Ok(()) };
+    let is_text = |expr: &Expr| match expr {
+        Expr::Value(value) => matches!(value.value, Value::SingleQuotedString(_)),
+        _ => false,
+    };
+    let says_nothing = |expr: &Expr| match expr {
+        Expr::Value(value) => matches!(value.value, Value::Null | Value::Placeholder(_)),
+        _ => false,
+    };
+    for (at, column) in columns.iter().enumerate() {
+        let cells = || values.rows.iter().filter_map(|row| row.content.get(at)).filter(|cell| !says_nothing(cell));
+        if !cells().any(is_text) || cells().all(is_text) {
+            continue;
+        }
+        let data_type = match table.columns.get(*column).map(|column| column.data_type) {
+            Some(DataType::Text | DataType::Varchar(_) | DataType::Char(_)) | None => DataType::Text,
+            Some(data_type) => data_type,
+        };
+        for cell in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
+            if !says_nothing(cell) {
+                *cell = parse_expression(&format!("CAST(({cell}) AS {data_type})"))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A source must have a value for each column.

@@ -51,6 +51,16 @@ pub fn float_quotient(left: Expr, right: Expr) -> Expr {
     QUOTIENT.call(vec![left, right])
 }
 
+/// `left op right` of floats, where what is too large for one is refused; `None` for other operators.
+pub fn float_checked(op: Operator, left: Expr, right: Expr) -> Option<Expr> {
+    static FUNCTIONS: LazyLock<[ScalarUDF; 3]> = LazyLock::new(|| {
+        [(Operator::Plus, "float8pl"), (Operator::Minus, "float8mi"), (Operator::Multiply, "float8mul")]
+            .map(|(op, name)| function(Kind::Float { op, name }))
+    });
+    let index = [Operator::Plus, Operator::Minus, Operator::Multiply].iter().position(|known| *known == op)?;
+    Some(FUNCTIONS[index].call(vec![left, right]))
+}
+
 /// A float rounded to a whole one, halves to the even.
 pub fn rounded(float: Expr) -> Expr {
     static RINT: LazyLock<ScalarUDF> = LazyLock::new(|| function(Kind::Round));
@@ -86,7 +96,7 @@ fn functions(op: Operator, names: [&'static str; 3]) -> [ScalarUDF; 3] {
 
 fn function(kind: Kind) -> ScalarUDF {
     let arguments = match kind {
-        Kind::Checked { .. } | Kind::Quotient | Kind::FloatQuotient => 2,
+        Kind::Checked { .. } | Kind::Float { .. } | Kind::Quotient | Kind::FloatQuotient => 2,
         Kind::Round | Kind::Numeric | Kind::Whole(_) => 1,
     };
     ScalarUDF::from(Arithmetic { kind, signature: Signature::any(arguments, Volatility::Immutable) })
@@ -96,6 +106,7 @@ fn function(kind: Kind) -> ScalarUDF {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Kind {
     Checked { op: Operator, data_type: DataType, name: &'static str },
+    Float { op: Operator, name: &'static str },
     Quotient,
     FloatQuotient,
     Round,
@@ -119,7 +130,7 @@ struct Arithmetic {
 impl ScalarUDFImpl for Arithmetic {
     fn name(&self) -> &str {
         match &self.kind {
-            Kind::Checked { name, .. } => name,
+            Kind::Checked { name, .. } | Kind::Float { name, .. } => name,
             Kind::Quotient => "numeric_div",
             Kind::FloatQuotient => "float8div",
             Kind::Round => "rint",
@@ -141,8 +152,8 @@ impl ScalarUDFImpl for Arithmetic {
                 let scale = QUOTIENT_SCALE.max(scale_of(left)).max(scale_of(right));
                 DataType::Decimal128(PRECISION_MAX, scale.min(PRECISION_MAX as i8))
             }
-            (Kind::FloatQuotient, [DataType::Float32, DataType::Float32]) => DataType::Float32,
-            (Kind::FloatQuotient, _) => DataType::Float64,
+            (Kind::Float { .. } | Kind::FloatQuotient, [DataType::Float32, DataType::Float32]) => DataType::Float32,
+            (Kind::Float { .. } | Kind::FloatQuotient, _) => DataType::Float64,
             (Kind::Round, [float]) => float.clone(),
             (Kind::Whole(_), [DataType::Decimal128(precision, scale)]) => {
                 let whole = i16::from(*precision) - i16::from(*scale) + 1;
@@ -169,6 +180,7 @@ impl ScalarUDFImpl for Arithmetic {
         let returns = args.return_field.data_type();
         let found = |arrays: &[ArrayRef]| match (&self.kind, arrays) {
             (Kind::Checked { op, data_type, .. }, [left, right]) => compute(*op, data_type, left, right),
+            (Kind::Float { op, .. }, [left, right]) => within_range(*op, left, right, returns),
             (Kind::Quotient, [left, right]) => divide(left, right, returns),
             (Kind::FloatQuotient, [left, right]) => divide_floats(left, right, returns),
             (Kind::Round, [float]) => Ok(round(float)),
@@ -196,6 +208,18 @@ fn compute(op: Operator, data_type: &DataType, left: &ArrayRef, right: &ArrayRef
         ArrowError::ArithmeticOverflow(_) => out_of_range(data_type).into(),
         other => other.into(),
     })
+}
+
+fn within_range(op: Operator, left: &ArrayRef, right: &ArrayRef, returns: &DataType) -> Result<ArrayRef> {
+    let found = compute(op, returns, left, right)?;
+    let infinite = |array: &ArrayRef| -> Result<usize> {
+        let floats = cast(array, &DataType::Float64)?;
+        Ok(floats.as_primitive::<Float64Type>().iter().flatten().filter(|float| float.is_infinite()).count())
+    };
+    match infinite(left)? + infinite(right)? {
+        0 if infinite(&found)? > 0 => Err(SqlError::data("value out of range: overflow").code("22003").into()),
+        _ => Ok(found),
+    }
 }
 
 fn out_of_range(data_type: &DataType) -> SqlError {

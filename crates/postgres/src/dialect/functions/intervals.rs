@@ -1,10 +1,10 @@
-//! Intervals times numbers and over them, as PostgreSQL has them: a part of a month becomes days, thirty to a month,
-//! and a part of a day becomes time.
+//! Intervals compared, times numbers and over them, as PostgreSQL has them: a part of a month becomes days, thirty to
+//! a month, and a part of a day becomes time.
 
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use arrow_array::types::{Decimal128Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
 use arrow_array::{ArrayRef, PrimitiveArray};
 use arrow_schema::{ArrowError, DataType, IntervalUnit};
 use datafusion::common::Result;
@@ -16,6 +16,8 @@ use datafusion::logical_expr::{
 use saki_catalog::SqlError;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+/// Microseconds of the longest interval have fewer digits.
+const LENGTH: DataType = DataType::Decimal128(38, 0);
 const DAYS_OF_MONTH: f64 = 30.0;
 const SECONDS_OF_DAY: f64 = 86_400.0;
 
@@ -29,6 +31,45 @@ pub fn times(interval: Expr, number: Expr) -> Expr {
 pub fn over(interval: Expr, number: Expr) -> Expr {
     static OVER: LazyLock<ScalarUDF> = LazyLock::new(|| function("interval_div", Scaling::Over));
     scaled(&OVER, interval, number)
+}
+
+/// What intervals are compared by: their microseconds, in months of thirty days of twenty-four hours.
+pub fn length(interval: Expr) -> Expr {
+    static LENGTH: LazyLock<ScalarUDF> = LazyLock::new(|| {
+        ScalarUDF::from(Length { signature: Signature::exact(vec![INTERVAL], Volatility::Immutable) })
+    });
+    LENGTH.call(vec![cast(interval, INTERVAL)])
+}
+
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Length {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Length {
+    fn name(&self) -> &str {
+        "interval_length"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(LENGTH)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let lengths = |arrays: &[ArrayRef]| -> Result<ArrayRef> {
+            let micros = |interval: IntervalMonthDayNano| {
+                let days = i128::from(interval.months) * DAYS_OF_MONTH as i128 + i128::from(interval.days);
+                days * SECONDS_OF_DAY as i128 * 1_000_000 + i128::from(interval.nanoseconds) / 1000
+            };
+            let intervals = arrays[0].as_primitive::<IntervalMonthDayNanoType>();
+            Ok(Arc::new(intervals.unary::<_, Decimal128Type>(micros).with_data_type(LENGTH)))
+        };
+        make_scalar_function(lengths, Vec::new())(&args.args)
+    }
 }
 
 fn scaled(function: &ScalarUDF, interval: Expr, number: Expr) -> Expr {

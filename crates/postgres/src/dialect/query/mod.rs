@@ -4,6 +4,7 @@
 pub mod emptiness;
 pub mod having;
 pub mod joins;
+pub mod lists;
 pub mod order;
 pub mod quantified;
 pub mod rows;

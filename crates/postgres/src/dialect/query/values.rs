@@ -1,13 +1,15 @@
-//! Short VALUES lists with more in them than constants, as SELECTs. Of lists the planner knows no subqueries, and
-//! takes a row's types to be those of its expressions before their parts have been brought to one type.
+//! Short VALUES lists with more in them than constants, as SELECTs, whose columns are brought together as those of
+//! UNION. Of lists the planner knows no subqueries, and takes a row's types to be those of its expressions before their
+//! parts have been brought to one type.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, Ident, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, VisitorMut,
+    self, Expr, Function, Ident, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, VisitorMut,
     visit_expressions,
 };
 
+use super::lists::{Kind, kind};
 use crate::statement::{name_of, parse_query};
 use saki_catalog::SqlError;
 
@@ -36,7 +38,7 @@ fn selects(query: &Query) -> Result<Option<SetExpr>, SqlError> {
     let is_short = values.rows.len() <= ROWS_MAX;
     let any = |wanted: fn(&Expr) -> bool| values.rows.iter().any(|row| row.content.iter().any(wanted));
     // Rows of a list draw from sequences one after another, SELECTs all at once.
-    if !is_short || !any(is_branching) || (values.rows.len() > 1 && any(draws)) {
+    if !is_short || !(any(is_branching) || is_mixed(values)) || (values.rows.len() > 1 && any(draws)) {
         return Ok(None);
     }
     let width = values.rows.first().map_or(0, |row| row.content.len());
@@ -68,6 +70,15 @@ fn select(row: &[Expr]) -> Result<Select, SqlError> {
     };
     select.projection = row.iter().enumerate().map(item).collect();
     Ok(*select)
+}
+
+/// Whether a column has values that say their type beside others that do not: these have to be known first.
+fn is_mixed(values: &ast::Values) -> bool {
+    let width = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
+    (0..width).any(|column| {
+        let has = |wanted: fn(&Kind) -> bool| values.rows.iter().any(|row| wanted(&kind(&row.content[column])));
+        has(|kind| *kind == Kind::Other) && has(|kind| matches!(kind, Kind::Text | Kind::Typed(_)))
+    })
 }
 
 /// Whether an expression has a subquery in it, or chooses among parts whose types may differ.

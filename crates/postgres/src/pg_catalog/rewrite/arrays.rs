@@ -72,6 +72,16 @@ pub fn array_literal(expr: &Expr) -> Option<Expr> {
     literal(expr).and_then(braces)
 }
 
+/// The elements of such a literal, as texts without a type.
+pub fn array_elements(expr: &Expr) -> Option<Vec<Expr>> {
+    let inner = literal(expr)?.trim().strip_prefix('{')?.strip_suffix('}')?;
+    Some(elements(inner).iter().map(|item| element(item)).collect())
+}
+
+fn element(item: &str) -> Expr {
+    if item == "NULL" { Expr::value(Value::Null) } else { string(item) }
+}
+
 fn is_text(data_type: &DataType) -> bool {
     match data_type {
         DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_) => true,
@@ -87,7 +97,7 @@ fn braces(text: &str) -> Option<Expr> {
     let numbers: Option<Vec<i64>> = items.iter().map(|item| item.parse().ok()).collect();
     let elem = match numbers {
         Some(numbers) => numbers.into_iter().map(number).collect(),
-        None => items.iter().map(|item| if item == "NULL" { Expr::value(Value::Null) } else { string(item) }).collect(),
+        None => items.iter().map(|item| element(item)).collect(),
     };
     Some(Expr::Array(Array { elem, named: true }))
 }

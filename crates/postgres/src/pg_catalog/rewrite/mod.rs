@@ -16,8 +16,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Statement, VisitMut, VisitorMut};
 
-pub use self::arrays::array_literal;
-pub use self::type_names::TypeNames;
+pub use self::arrays::{array_elements, array_literal};
+pub use self::type_names::{TypeNames, is_type};
 use crate::column_names::Columns;
 use saki_catalog::{Result, SqlError};
 

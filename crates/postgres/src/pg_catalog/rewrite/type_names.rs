@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{self, TimezoneInfo};
 use super::super::definition::arrow_type;
 use super::super::types;
 use super::syntax::system_name;
+use crate::statement::name_of;
 
 /// Resolves such names.
 #[derive(Debug)]
@@ -35,6 +36,13 @@ impl TypePlanner for TypeNames {
         };
         Ok(Some(Arc::new(Field::new("", data_type, true))))
     }
+}
+
+/// Whether PostgreSQL has a type of this name.
+pub fn is_type(name: &ast::ObjectName) -> bool {
+    let is_of_information =
+        name.0.len() == 2 && name.0[0].as_ident().map(name_of).as_deref() == Some("information_schema");
+    is_of_information || system_name(name).is_some_and(|name| types::by_name(&name).is_some())
 }
 
 #[cfg(test)]

@@ -1,0 +1,236 @@
+//! Types of the parts of an expression, from its leaves up: whatever stands together gets one type here, or is refused,
+//! before the planner would bring it together by rules of its own.
+
+use arrow_schema::DataType as Arrow;
+use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, Operator, and, binary_expr, cast, or};
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
+
+use super::blanks::trim;
+use super::sets;
+use crate::dialect::operators::{Planned, epoch, operator};
+use crate::dialect::types::{
+    Together, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special, known_type,
+    no_operator, truth, typed,
+};
+use saki_catalog::SqlError;
+
+/// Functions that give back one of their arguments.
+const CHOOSING: [(&str, &str); 4] =
+    [("coalesce", "COALESCE"), ("greatest", "GREATEST"), ("least", "LEAST"), ("make_array", "ARRAY")];
+
+/// Gives the parts of one expression their types.
+pub struct Types<'s> {
+    /// The columns that the expression sees.
+    pub schema: &'s DFSchema,
+    /// Those of type char(n).
+    pub chars: &'s [Column],
+}
+
+impl TreeNodeRewriter for Types<'_> {
+    type Node = Expr;
+
+    fn f_up(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
+        Ok(match expr {
+            Expr::BinaryExpr(BinaryExpr { mut left, op, mut right }) => {
+                if compares(op) {
+                    trim(&mut [&mut *left, &mut *right], self.chars);
+                }
+                match operator(*left, op, *right, self.schema)? {
+                    Planned::Whole(expr) => Transformed::yes(expr),
+                    Planned::Operands(left, right) => Transformed::yes(binary_expr(left, op, right)),
+                }
+            }
+            Expr::Not(truth) => Transformed::yes(Expr::Not(Box::new(self.truth(*truth, "argument of NOT")?))),
+            Expr::Between(between) => Transformed::yes(self.between(between)?),
+            Expr::InList(list) => Transformed::yes(self.in_list(list)?),
+            Expr::InSubquery(within) => Transformed::yes(self.in_subquery(within)?),
+            Expr::Case(case) => self.coerced(self.case(case)?)?,
+            Expr::ScalarFunction(call) => self.function(call)?,
+            Expr::Cast(cast) => Transformed::yes(epoch(cast, self.schema)),
+            Expr::AggregateFunction(mut call) => {
+                self.widen(call.func.name(), &mut call.params.args)?;
+                Transformed::yes(Expr::AggregateFunction(call))
+            }
+            Expr::WindowFunction(mut call) => {
+                self.widen(&call.fun.name().to_owned(), &mut call.params.args)?;
+                Transformed::yes(Expr::WindowFunction(call))
+            }
+            other => Transformed::no(other),
+        })
+    }
+}
+
+impl Types<'_> {
+    fn truth(&self, expr: Expr, place: &str) -> Result<Expr> {
+        truth(expr, place, self.schema)
+    }
+
+    fn between(&self, between: Between) -> Result<Expr> {
+        let Between { mut expr, negated, mut low, mut high } = between;
+        trim(&mut [&mut *expr, &mut *low, &mut *high], self.chars);
+        let (least, low) = comparison(*expr.clone(), Operator::GtEq, *low, self.schema)?;
+        let (greatest, high) = comparison(*expr, Operator::LtEq, *high, self.schema)?;
+        if least == greatest {
+            return Ok(Expr::Between(Between::new(Box::new(least), negated, Box::new(low), Box::new(high))));
+        }
+        let both = and(binary_expr(least, Operator::GtEq, low), binary_expr(greatest, Operator::LtEq, high));
+        Ok(if negated { Expr::Not(Box::new(both)) } else { both })
+    }
+
+    fn in_list(&self, list: InList) -> Result<Expr> {
+        let InList { mut expr, mut list, negated } = list;
+        trim(&mut std::iter::once(&mut *expr).chain(&mut list).collect::<Vec<_>>(), self.chars);
+        let is_column = |item: &Expr| matches!(item, Expr::Column(_) | Expr::OuterReferenceColumn(..));
+        // As PostgreSQL does: several values are an array, of one type; a single value and columns are compared alone.
+        let of_intervals = self.known_types(&list).iter().chain(&known_type(&expr, self.schema)).any(is_interval);
+        if list.len() > 1 && !list.iter().any(is_column) && !of_intervals {
+            let mut all = vec![*expr.clone()];
+            all.extend(list.iter().cloned());
+            if let Some(mut all) = self.together(all)? {
+                let expr = Box::new(all.remove(0));
+                return Ok(Expr::InList(InList { expr, list: all, negated }));
+            }
+        }
+        let pairs = list.into_iter().map(|item| comparison(*expr.clone(), Operator::Eq, item, self.schema));
+        let pairs = pairs.collect::<Result<Vec<_>>>()?;
+        let alike = pairs.iter().all(|(left, _)| *left == pairs[0].0);
+        if alike {
+            let (mut lefts, list): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+            let expr = Box::new(lefts.pop().unwrap_or(*expr));
+            return Ok(Expr::InList(InList { expr, list, negated }));
+        }
+        let equal = pairs.into_iter().map(|(left, right)| binary_expr(left, Operator::Eq, right)).reduce(or);
+        let equal = equal.ok_or_else(|| SqlError::internal("IN without a list"))?;
+        Ok(if negated { Expr::Not(Box::new(equal)) } else { equal })
+    }
+
+    /// Expressions of one type; `None` if they have none in common.
+    fn together(&self, exprs: Vec<Expr>) -> Result<Option<Vec<Expr>>> {
+        let types = self.known_types(&exprs);
+        match chosen(types.iter()) {
+            Together::Apart => Ok(None),
+            Together::As(target) => Ok(Some(all_typed(exprs, &target)?)),
+            Together::Cast(target) => {
+                let convert = |expr: Expr| converted(expr, &target, self.schema);
+                Ok(Some(exprs.into_iter().map(convert).collect::<Result<_>>()?))
+            }
+            Together::Unknown => Ok(Some(exprs)),
+        }
+    }
+
+    /// The same, where it is an error that they have none.
+    fn chosen(&self, exprs: Vec<Expr>, place: &str) -> Result<Vec<Expr>> {
+        let types = self.known_types(&exprs);
+        match self.together(exprs)? {
+            Some(exprs) => Ok(exprs),
+            None => {
+                let first = types.first().unwrap_or(&Arrow::Null);
+                let other = types.iter().find(|of| compared(first, of) == Together::Apart).unwrap_or(first);
+                Err(do_not_match(place, first, other).into())
+            }
+        }
+    }
+
+    /// Types of those expressions that have one.
+    fn known_types(&self, exprs: &[Expr]) -> Vec<Arrow> {
+        exprs.iter().filter_map(|expr| known_type(expr, self.schema)).filter(|of| *of != Arrow::Null).collect()
+    }
+
+    fn in_subquery(&self, within: InSubquery) -> Result<Expr> {
+        let InSubquery { expr, mut subquery, negated } = within;
+        let column = subquery.subquery.schema().field(0).data_type().clone();
+        let mut expr = typed(*expr, &column)?;
+        if let Some(of_expr) = known_type(&expr, self.schema) {
+            match compared(&of_expr, &column) {
+                Together::Apart if !is_special(&expr, self.schema) => {
+                    return Err(no_operator(&of_expr, "=", &column).into());
+                }
+                Together::Cast(target) => {
+                    expr = converted(expr, &target, self.schema)?;
+                    subquery.subquery = sets::with_types(subquery.subquery, &[Some(target)])?;
+                }
+                _ => {}
+            }
+        }
+        Ok(Expr::InSubquery(InSubquery { expr: Box::new(expr), subquery, negated }))
+    }
+
+    fn case(&self, case: Case) -> Result<Expr> {
+        let Case { mut expr, when_then_expr, else_expr } = case;
+        let (mut whens, mut results): (Vec<Expr>, Vec<Expr>) =
+            when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
+        match expr.take() {
+            Some(mut operand) => {
+                trim(&mut std::iter::once(&mut *operand).chain(&mut whens).collect::<Vec<_>>(), self.chars);
+                let pairs = whens.into_iter().map(|when| comparison(*operand.clone(), Operator::Eq, when, self.schema));
+                let pairs = pairs.collect::<Result<Vec<_>>>()?;
+                if pairs.iter().all(|(left, _)| *left == pairs[0].0) {
+                    let (mut lefts, rights): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+                    expr = lefts.pop().map(Box::new);
+                    whens = rights;
+                } else {
+                    let equal = |(left, right)| binary_expr(left, Operator::Eq, right);
+                    whens = pairs.into_iter().map(equal).collect();
+                }
+            }
+            None => {
+                let truths = whens.into_iter().map(|when| self.truth(when, "argument of CASE/WHEN"));
+                whens = truths.collect::<Result<_>>()?;
+            }
+        }
+        // PostgreSQL asks for the type of ELSE first.
+        let has_else = else_expr.is_some();
+        if let Some(otherwise) = else_expr {
+            results.insert(0, *otherwise);
+        }
+        let mut results = self.chosen(results, "CASE")?.into_iter();
+        let else_expr = if has_else { results.next().map(Box::new) } else { None };
+        let when_then_expr = whens.into_iter().zip(results).map(|(when, then)| (Box::new(when), Box::new(then)));
+        Ok(Expr::Case(Case { expr, when_then_expr: when_then_expr.collect(), else_expr }))
+    }
+
+    fn function(&self, call: ScalarFunction) -> Result<Transformed<Expr>> {
+        let ScalarFunction { func, mut args } = call;
+        if let Some((_, place)) = CHOOSING.iter().find(|(name, _)| *name == func.name()) {
+            args = self.chosen(args, place)?;
+        } else if func.name() == "nullif" && args.len() == 2 {
+            let (left, right) = (args.remove(0), args.remove(0));
+            let (left, right) = comparison(left, Operator::Eq, right, self.schema)?;
+            args = vec![left, right];
+        } else {
+            return Ok(Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })));
+        }
+        self.coerced(Expr::ScalarFunction(ScalarFunction { func, args }))
+    }
+
+    /// Sums of bigints and averages of integers are numeric.
+    fn widen(&self, aggregate: &str, args: &mut [Expr]) -> Result<()> {
+        let [arg] = args else { return Ok(()) };
+        let digits = match known_type(arg, self.schema) {
+            Some(Arrow::Int16) => 5,
+            Some(Arrow::Int32) => 10,
+            Some(Arrow::Int64) => 19,
+            _ => return Ok(()),
+        };
+        let target = match aggregate {
+            "sum" if digits == 19 => Arrow::Decimal128(digits, 0),
+            // With as many digits as a quotient: an average has four more than its argument.
+            "avg" => Arrow::Decimal128(digits + 12, 12),
+            _ => return Ok(()),
+        };
+        *arg = cast(std::mem::take(arg), target);
+        Ok(())
+    }
+
+    /// What the planner brings together by itself, brought together now, so that what is around it sees its type.
+    fn coerced(&self, expr: Expr) -> Result<Transformed<Expr>> {
+        TypeCoercionRewriter::new(self.schema).f_up(expr)
+    }
+}
+
+fn all_typed(exprs: Vec<Expr>, target: &Arrow) -> Result<Vec<Expr>> {
+    exprs.into_iter().map(|expr| typed(expr, target)).collect()
+}

@@ -1,0 +1,62 @@
+//! The types of a plan's expressions, resolved once, by PostgreSQL's rules: from the leaves of the plan up, before the
+//! planner brings together what is left.
+//!
+//! Integers and decimals among themselves, and moments among themselves, are left to the planner, whose rules give them
+//! the same values; so the plans of most queries stay what they were.
+
+mod blanks;
+mod expressions;
+mod sets;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Filter, Join, LogicalPlan, Operator};
+
+pub use self::blanks::CharColumns;
+use self::blanks::char_columns;
+use self::expressions::Types;
+use super::types::{comparison, truth};
+
+/// A plan whose expressions have their types; `chars` tells which columns are of type char(n).
+///
+/// # Errors
+/// 42883 and 42804 for types that do not go together, and what is said of text that is no value of the type it has to
+/// have.
+pub fn resolved(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
+    Ok(plan.transform_up_with_subqueries(|plan| node(plan, chars).map(Transformed::yes))?.data)
+}
+
+/// A node of which all that is below has its types.
+fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let chars = char_columns(&plan, chars);
+    let names = NamePreserver::new(&plan);
+    let plan = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let typed = expr.rewrite(&mut Types { schema: &schema, chars: &chars })?;
+        Ok(typed.update_data(|expr| name.restore(expr)))
+    })?;
+    match plan.data {
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let predicate = truth(predicate, "argument of WHERE", input.schema())?;
+            Ok(LogicalPlan::Filter(Filter::try_new(predicate, input)?))
+        }
+        LogicalPlan::Union(union) => sets::union(union),
+        LogicalPlan::Join(join) if sets::is_set_operation(&join) => sets::set_operation(join),
+        LogicalPlan::Join(join) => LogicalPlan::Join(compared_keys(join, &schema)?).recompute_schema(),
+        other => other.recompute_schema(),
+    }
+}
+
+/// A join's condition is one, and the pairs of columns that USING names are compared as `=` compares them.
+fn compared_keys(mut join: Join, schema: &DFSchema) -> Result<Join> {
+    join.filter = join.filter.map(|filter| truth(filter, "argument of JOIN/ON", schema)).transpose()?;
+    let pairs = join.on.into_iter().map(|(left, right)| comparison(left, Operator::Eq, right, schema));
+    join.on = pairs.collect::<Result<_>>()?;
+    Ok(join)
+}

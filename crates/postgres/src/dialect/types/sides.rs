@@ -1,0 +1,114 @@
+//! Types of expressions, and what two of them become beside each other.
+
+use arrow_schema::DataType as Arrow;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Operator};
+
+use super::common::{Together, compared, name, no_operator};
+use super::unknown::{text_of, typed};
+use crate::dialect::functions::intervals;
+use crate::pg_catalog::PG_TYPE;
+use saki_catalog::SqlError;
+
+/// An expression as one of a type.
+///
+/// # Errors
+/// As [`typed`].
+pub fn converted(expr: Expr, target: &Arrow, schema: &DFSchema) -> Result<Expr> {
+    let expr = typed(expr, target)?;
+    match type_of(&expr, schema) {
+        Some(of) if of == *target => Ok(expr),
+        _ => expr.cast_to(target, schema),
+    }
+}
+
+/// Whether values of a type are intervals: those between moments are, in a form of their own.
+pub fn is_interval(data_type: &Arrow) -> bool {
+    matches!(data_type, Arrow::Interval(_) | Arrow::Duration(_))
+}
+
+/// Whether an operator compares.
+pub fn compares(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// Both sides of a comparison, brought together as PostgreSQL does.
+///
+/// # Errors
+/// 42883 if they cannot be compared, and as [`typed`].
+pub fn comparison(left: Expr, operator: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let (left_type, right_type) = (known_type(&left, schema), known_type(&right, schema));
+    let is_interval = |of: &Option<Arrow>| of.as_ref().is_some_and(is_interval);
+    let any_interval = is_interval(&left_type) || is_interval(&right_type);
+    let (left, right) = match (left_type, right_type) {
+        (Some(of), None) => (left, typed(right, &of)?),
+        (None, Some(of)) => (typed(left, &of)?, right),
+        (None, None) => (left, right),
+        (Some(left_type), Some(right_type)) => match compared(&left_type, &right_type) {
+            Together::Cast(target) => (converted(left, &target, schema)?, converted(right, &target, schema)?),
+            Together::Apart if !is_special(&left, schema) && !is_special(&right, schema) => {
+                return Err(no_operator(&left_type, operator, &right_type).into());
+            }
+            _ => (left, right),
+        },
+    };
+    if any_interval && is_interval(&known_type(&left, schema)) && is_interval(&known_type(&right, schema)) {
+        return Ok((intervals::length(left), intervals::length(right)));
+    }
+    Ok((left, right))
+}
+
+/// A condition.
+///
+/// # Errors
+/// 42804 if it is none; `place` says what it is the argument of.
+pub fn truth(expr: Expr, place: &str, schema: &DFSchema) -> Result<Expr> {
+    let Some(of) = known_type(&expr, schema) else { return typed(expr, &Arrow::Boolean) };
+    match compared(&of, &Arrow::Boolean) {
+        Together::Apart => {
+            let message = format!("{place} must be type boolean, not type {}", name(&of));
+            Err(SqlError::invalid(message).code("42804").into())
+        }
+        _ => Ok(expr),
+    }
+}
+
+/// The type of an expression that has one; `None` for texts and NULLs whose type is unknown.
+pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<Arrow> {
+    if text_of(expr).is_some() {
+        return None;
+    }
+    match expr {
+        // The planner takes all whole numbers for bigints.
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => Some(Arrow::Int32),
+        _ => type_of(expr, schema).filter(|of| *of != Arrow::Null),
+    }
+}
+
+/// The type of an expression, without a look at what need not be looked at: each level asks for the types of those
+/// below.
+fn type_of(expr: &Expr, schema: &DFSchema) -> Option<Arrow> {
+    match expr {
+        Expr::Literal(value, _) => Some(value.data_type()),
+        Expr::Cast(Cast { field, .. }) => Some(field.data_type().clone()),
+        Expr::Alias(alias) => type_of(&alias.expr, schema),
+        Expr::BinaryExpr(binary) if binary.op.supports_propagation() || binary.op.is_logic_operator() => {
+            Some(Arrow::Boolean)
+        }
+        Expr::Not(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::InSubquery(_)
+        | Expr::Exists(_)
+        | Expr::Like(_) => Some(Arrow::Boolean),
+        other => other.get_type(schema).ok(),
+    }
+}
+
+/// Whether an expression has one of the types of system relations that are more than their Arrow type says.
+pub fn is_special(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.to_field(schema).is_ok_and(|(_, field)| field.metadata().contains_key(PG_TYPE))
+}
