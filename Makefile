@@ -70,6 +70,7 @@ small-benches: build-all
 	$(SAKI_BENCH) merge --small --data $(DATA)/small --json $(DATA)/small/merge.json --plot $(DATA)/small/merge.png
 	$(SAKI_BENCH) delta --small --data $(DATA)/small --json $(DATA)/small/delta.json --plot $(DATA)/small/delta.png
 	$(SAKI_BENCH) planning --small --data $(DATA)/small --json $(DATA)/small/planning.json
+	$(SAKI_BENCH) compiled --small --data $(DATA)/small --json $(DATA)/small/compiled.json
 	$(SAKI_BENCH) neworder --small --data $(DATA)/small --json $(DATA)/small/neworder.json --plot $(DATA)/small/neworder.png
 	$(SAKI_BENCH) tpcc --small --data $(DATA)/small --json $(DATA)/small/tpcc.json --plot $(DATA)/small/tpcc.png
 	$(SAKI_BENCH) ycsb --small --data $(DATA)/small --json $(DATA)/small/ycsb.json --plot $(DATA)/small/ycsb.png
@@ -128,6 +129,7 @@ bench: setup
 	target/dist/saki-bench join --sf $(SCALE) --data $(DATA) --json $(DATA)/join.json --plot $(DATA)/join.png
 	target/dist/saki-bench delta --sf 1 --data $(DATA) --json $(DATA)/delta.json --plot $(DATA)/delta.png
 	target/dist/saki-bench planning --sf 1 --data $(DATA) --json $(DATA)/planning.json
+	target/dist/saki-bench compiled --data $(DATA) --json $(DATA)/compiled.json
 	target/dist/saki-bench merge --sf $(SCALE) --data $(DATA) --json $(DATA)/merge.json --plot $(DATA)/merge.png
 	target/dist/saki-bench neworder --all --data $(DATA) --json $(DATA)/neworder.json --plot $(DATA)/neworder.png
 	target/dist/saki-bench tpcc --data $(DATA) --json $(DATA)/tpcc.json --plot $(DATA)/tpcc.png

@@ -146,12 +146,19 @@ pub fn check_batch(batch: &RecordBatch, table: &Table, first_row: u64) -> Result
             .code("23502")
             .of_column(table, &column.name));
         }
-        let (DataType::Varchar(limit) | DataType::Char(limit)) = column.data_type else { continue };
+    }
+    check_lengths(batch, table, first_row)
+}
+
+/// Checks lengths alone. PostgreSQL does so before it looks at constraints: a value that is too long is none of its
+/// type.
+pub fn check_lengths(batch: &RecordBatch, table: &Table, first_row: u64) -> Result<()> {
+    for (array, column) in batch.columns().iter().zip(&table.columns) {
+        let Some(limit) = limit(column) else { continue };
         let reader = ColumnReader::new(array, column)?;
         for row in 0..array.len() {
             let ValueRef::Text(text) = reader.value(row) else { continue };
-            // Bytes bound characters from above: counting is rarely needed.
-            if text.len() > limit as usize && text.chars().count() > limit as usize {
+            if is_longer(text, limit) {
                 return Err(SqlError::data(format!(
                     "row {}: value too long for column {:?} of type {}: {} characters",
                     first_row + row as u64,
@@ -166,23 +173,57 @@ pub fn check_batch(batch: &RecordBatch, table: &Table, first_row: u64) -> Result
     Ok(())
 }
 
-/// The same of one value.
-pub fn check_value(value: ValueRef<'_>, column: &Column, table: &Table) -> Result<()> {
-    match (value, column.data_type) {
-        (ValueRef::Null, _) if !column.nullable => Err(SqlError::constraint(format!(
-            "null value in column {:?} of relation {:?} violates not-null constraint",
-            column.name,
-            table.bare_name()
-        ))
-        .code("23502")
-        .of_column(table, &column.name)),
-        (ValueRef::Text(text), DataType::Varchar(limit))
-            if text.len() > limit as usize && text.chars().count() > limit as usize =>
-        {
+/// Characters that a column's values have at most.
+fn limit(column: &Column) -> Option<usize> {
+    match column.data_type {
+        DataType::Varchar(limit) | DataType::Char(limit) => Some(limit as usize),
+        _ => None,
+    }
+}
+
+fn is_longer(text: &str, limit: usize) -> bool {
+    // Bytes bound characters from above: counting is rarely needed.
+    text.len() > limit && text.chars().count() > limit
+}
+
+/// Checks the length of one value, which has no blanks at its end if these mean nothing.
+///
+/// # Errors
+/// 22001.
+pub fn check_length(value: ValueRef<'_>, column: &Column) -> Result<()> {
+    match (value, limit(column)) {
+        (ValueRef::Text(text), Some(limit)) if is_longer(text, limit) => {
             Err(SqlError::data(format!("value too long for type {}", column.data_type)).code("22001"))
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that a row has a value where its table wants one.
+///
+/// # Errors
+/// 23502.
+pub fn check_row(values: &[ValueRef<'_>], table: &Table) -> Result<()> {
+    let is_missing = |(value, column): &(&ValueRef<'_>, &Column)| **value == ValueRef::Null && !column.nullable;
+    match values.iter().zip(&table.columns).find(is_missing) {
+        Some((_, column)) => Err(missing(column, table, values.iter().copied())),
+        None => Ok(()),
+    }
+}
+
+/// The error of a row that has no value for a column.
+pub fn missing<'v>(column: &Column, table: &Table, row: impl Iterator<Item = ValueRef<'v>>) -> SqlError {
+    let (name, relation) = (&column.name, table.bare_name());
+    SqlError::constraint(format!("null value in column {name:?} of relation {relation:?} violates not-null constraint"))
+        .code("23502")
+        .detail(failing(table, row))
+        .of_column(table, name)
+}
+
+/// A row that is refused, in PostgreSQL's words.
+pub fn failing<'v>(table: &Table, row: impl Iterator<Item = ValueRef<'v>>) -> String {
+    let values = row.zip(&table.columns).map(|(value, column)| shown(value, column.data_type));
+    format!("Failing row contains ({}).", values.collect::<Vec<_>>().join(", "))
 }
 
 /// A value as SQL writes it, for messages and EXPLAIN.

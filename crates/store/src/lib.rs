@@ -56,6 +56,9 @@ pub use load::LoadProgress;
 pub use load::csv::{CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter};
 pub use locks::{Stop, StopOnDrop};
 pub use merge::{ChangeSource, KeyChange, MergeReport, OnDuplicate, Pace};
-pub use reader::{BaseReader, Entry, Eyes, IndexEntries, Point, SegmentOverlay, Short, Shortly, Snapshot, TableReader};
+pub use reader::{
+    BaseReader, Entry, Eyes, IndexEntries, Missed, Missing, Point, SegmentOverlay, Short, Shortly, Snapshot,
+    TableReader,
+};
 pub use saki_volume::{Class as DeviceClass, DeviceStatus, PublishedChunk};
 pub use writer::{Trees, Writer, finish_tree};

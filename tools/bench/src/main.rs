@@ -58,6 +58,8 @@ enum Benchmark {
     Delta(delta::Options),
     /// Planning a query anew, and by a plan that was kept
     Planning(planning::Options),
+    /// Statements about few rows, compiled and by plans
+    Compiled(planning::compiled::Options),
     /// The 22 queries of TPC-H, cold or hot, against DuckDB
     Tpch(tpch::Options),
     /// The three-table join over selectivities, against DuckDB and PostgreSQL
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         Benchmark::Merge(options) => merge::run(&common, &options),
         Benchmark::Delta(options) => delta::run(&common, &options),
         Benchmark::Planning(options) => planning::run(&common, &options),
+        Benchmark::Compiled(options) => planning::compiled::run(&common, &options),
         Benchmark::Tpch(options) => tpch::run(&common, &options),
         Benchmark::Join(options) => join::run(&common, &options),
         Benchmark::Operators(options) => operators::run(&common, &options),

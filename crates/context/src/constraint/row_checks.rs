@@ -8,7 +8,7 @@ use datafusion::common::DFSchema;
 use datafusion::execution::context::SessionState;
 use datafusion::physical_expr::PhysicalExpr;
 
-use saki_catalog::columns::shown;
+use saki_catalog::columns::{failing, missing};
 use saki_catalog::{ColumnReader, Result, SqlError, Table};
 use saki_postgres::dialect;
 use saki_postgres::statement::{has_subquery, parse_expression};
@@ -51,12 +51,7 @@ impl RowChecks {
             let array = rows.column(position);
             if array.null_count() > 0 {
                 let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
-                let message =
-                    format!("null value in column {:?} of relation {:?}", column.name, self.table.bare_name());
-                return Err(SqlError::constraint(format!("{message} violates not-null constraint"))
-                    .code("23502")
-                    .detail(self.failing(rows, row)?)
-                    .of_column(&self.table, &column.name));
+                return Err(missing(column, &self.table, self.readers(rows)?.iter().map(|reader| reader.value(row))));
             }
         }
         for (name, condition) in &self.checks {
@@ -66,20 +61,14 @@ impl RowChecks {
                 self.table.bare_name()
             ))
             .code("23514")
-            .detail(self.failing(rows, row)?)
+            .detail(failing(&self.table, self.readers(rows)?.iter().map(|reader| reader.value(row))))
             .of_constraint(&self.table, name));
         }
         Ok(())
     }
 
-    /// A row in PostgreSQL's words.
-    fn failing(&self, rows: &RecordBatch, row: usize) -> Result<String> {
-        let mut values = Vec::with_capacity(self.table.columns.len());
-        for (array, column) in rows.columns().iter().zip(&self.table.columns) {
-            let reader = ColumnReader::new(array, column)?;
-            values.push(shown(reader.value(row), column.data_type));
-        }
-        Ok(format!("Failing row contains ({}).", values.join(", ")))
+    fn readers<'r>(&self, rows: &'r RecordBatch) -> Result<Vec<ColumnReader<'r>>> {
+        rows.columns().iter().zip(&self.table.columns).map(|(array, column)| ColumnReader::new(array, column)).collect()
     }
 }
 

@@ -15,19 +15,40 @@ use crate::weight::shown_bytes;
 use saki_base::memory::{Pool, Reservation};
 use saki_catalog::{Result, SqlError, Table};
 use saki_plan::{QueryEnv, Reads, StandIns, Tracked, TrackedSnapshot, Untracked};
-use saki_store::Snapshot;
+use saki_store::{BaseReader, Generation, Missed};
 
-/// What changes are made with, on a thread that may wait.
+/// What changes are made with.
 pub struct Change<'c, 't> {
-    pub db: &'c Database,
-    pub snapshot: &'c Arc<Snapshot>,
+    db: &'c Database,
+    pub generation: &'c Arc<Generation>,
     pub transaction: &'c mut Transaction<'t>,
+    /// `None`: the thread may wait.
+    missed: Option<&'c Missed>,
 }
 
 impl<'c, 't> Change<'c, 't> {
-    /// What was read to find the rows has been tracked.
+    /// On a thread that may wait. What was read to find the rows has been tracked.
     pub fn new(db: &'c Database, read: &'c TrackedSnapshot, transaction: &'c mut Transaction<'t>) -> Self {
-        Self { db, snapshot: read.snapshot(), transaction }
+        Self { db, generation: &read.snapshot().generation, transaction, missed: None }
+    }
+
+    /// With what is in memory alone: see [`Missed`]. The rows were found by the transaction itself, which answers for
+    /// what it has read.
+    pub fn from_memory(
+        db: &'c Database,
+        generation: &'c Arc<Generation>,
+        missed: &'c Missed,
+        transaction: &'c mut Transaction<'t>,
+    ) -> Self {
+        Self { db, generation, transaction, missed: Some(missed) }
+    }
+
+    /// Reads what is not in deltas.
+    pub fn base(&self) -> BaseReader<'c> {
+        match self.missed {
+            None => self.db.base_reader(),
+            Some(missed) => self.db.memory_reader(missed),
+        }
     }
 }
 

@@ -17,12 +17,18 @@ use crate::types::{Format, encode};
 /// Rows of an answer as messages.
 struct Rows<'r> {
     out: &'r mut BytesMut,
+    /// Where they begin.
+    begun: usize,
     formats: Vec<Format>,
     style: Style,
     plan: &'r FastPlan,
 }
 
 impl RowSink for Rows<'_> {
+    fn clear(&mut self) {
+        self.out.truncate(self.begun);
+    }
+
     fn row(&mut self, values: &[ValueRef<'_>]) {
         let columns = values.iter().zip(&self.plan.output).zip(&self.formats);
         backend::message(self.out, b'D', |out| {
@@ -51,7 +57,8 @@ impl Connection {
         let formats = formats::of_columns(given, plan.output.len())?;
         let state = session.parameters().state();
         let timeout = state.effective.statement_timeout;
-        let mut rows = Rows { out: &mut self.writer.buffer, formats, style: encode::style_of(state), plan };
+        let style = encode::style_of(state);
+        let mut rows = Rows { out: &mut self.writer.buffer, begun, formats, style, plan };
         let work = session.execute_fast(plan, values, &mut rows);
         let answer = until_stopped(&self.place, timeout, &mut self.reader, &mut self.stage, work).await;
         let answer = answer.and_then(|answer| answer.map_err(|error| Failure::of_statement(error, sql)));

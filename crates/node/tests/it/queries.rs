@@ -182,3 +182,40 @@ async fn a_server_that_stops_lets_statements_finish() {
     assert_eq!(running.await.unwrap(), "57P01");
     assert!(idle.simple_query("SELECT 1").await.is_err());
 }
+
+/// What object-relational mappers send: each row comes once, whoever was in the way.
+#[tokio::test]
+async fn changed_rows_are_given_by_prepared_statements() {
+    const ROUNDS: i32 = 40;
+    let server = TestServer::start();
+    let client = server.client().await;
+    client
+        .batch_execute(
+            "CREATE TABLE t (id serial PRIMARY KEY, k int UNIQUE, n int, c char(4)); \
+             INSERT INTO t (k, n) VALUES (0, 0)",
+        )
+        .await
+        .unwrap();
+    let insert =
+        client.prepare("INSERT INTO t (k, n, c) VALUES ($1, $2, $3) RETURNING id, c, t.k AS key").await.unwrap();
+    let names: Vec<&str> = insert.columns().iter().map(|column| column.name()).collect();
+    assert_eq!(names, ["id", "c", "key"]);
+    let row = client.query_one(&insert, &[&5, &1, &"ab"]).await.unwrap();
+    assert_eq!((row.get::<_, i32>(0), row.get::<_, &str>(1), row.get::<_, i32>(2)), (2, "ab  ", 5));
+    assert_eq!(code(client.query_one(&insert, &[&5, &1, &"ab"]).await), "23505");
+    let text = client.simple_query("UPDATE t SET n = 2 WHERE id = 2 RETURNING c, n").await.unwrap();
+    assert_eq!(rows(&text), ["ab  "]);
+    let others: Vec<_> = futures::future::join_all((0..3).map(|_| server.client())).await;
+    let work = others.iter().map(|client| async move {
+        let upsert = "INSERT INTO t (k, n) VALUES (9, 1) ON CONFLICT (k) DO UPDATE SET n = t.n + 1 RETURNING n";
+        let upsert = client.prepare(upsert).await.unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..ROUNDS {
+            seen.push(client.query_one(&upsert, &[]).await.unwrap().get::<_, i32>(0));
+        }
+        seen
+    });
+    let mut seen = futures::future::join_all(work).await.concat();
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=3 * ROUNDS).collect::<Vec<_>>());
+}

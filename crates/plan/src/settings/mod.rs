@@ -142,6 +142,7 @@ settings! {
     native_aggregate: bool = true, Switch, "Whether aggregates are native, if operators are";
     native_join: bool = true, Switch, "Whether hash joins are native, if operators are";
     plan_cache: bool = true, Switch, "Whether statements that come again run by plans that were kept";
+    compiled: bool = true, Switch, "Whether statements about few rows are compiled, and run without a plan";
 }
 
 extensions_options! {
@@ -269,6 +270,7 @@ mod tests {
             ("native_aggregate", "off"),
             ("native_join", "off"),
             ("plan_cache", "off"),
+            ("compiled", "off"),
         ];
         assert!(cases.iter().map(|(name, _)| *name).eq(Settings::names()), "a setting without a case");
         for (name, value) in cases {

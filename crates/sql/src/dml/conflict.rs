@@ -13,7 +13,7 @@ use super::finder::Finder;
 use super::query::{assignments, named, relation, select, stand_in, table_batch};
 use super::update::updated;
 use super::writer::RowWriter;
-use saki_catalog::columns::check_batch;
+use saki_catalog::columns::check_lengths;
 use saki_catalog::convert::array_of;
 use saki_catalog::{EntryDecoder, Result, SqlError, Table};
 use saki_context::StatementContext;
@@ -21,7 +21,7 @@ use saki_context::constraint::{Defaults, RowChecks};
 use saki_context::transaction::ChangeEnv;
 use saki_plan::StandIns;
 use saki_postgres::statement::{name_of, object_name};
-use saki_store::Entry;
+use saki_store::{Entry, Eyes};
 
 /// What is to become of a row that is there already.
 pub enum OnConflict {
@@ -68,7 +68,9 @@ impl OnConflict {
 }
 
 impl Arbiter {
-    fn read(target: Option<&ConflictTarget>, table: &Table) -> Result<Self> {
+    /// # Errors
+    /// 42P10 where no key is as `target` says, 42703.
+    pub fn read(target: Option<&ConflictTarget>, table: &Table) -> Result<Self> {
         let no_such = |what: String| {
             Err(SqlError::invalid(format!("ON CONFLICT: table {} has no unique or primary key {what}", table.name))
                 .code("42P10"))
@@ -135,11 +137,11 @@ impl Resolved {
 }
 
 /// Which rows are there.
-struct Sorted {
+pub struct Sorted {
     /// Positions of rows that are not.
-    new: Vec<u32>,
+    pub new: Vec<u32>,
     /// Positions of rows that are, and what is there.
-    present: Vec<(u32, Entry)>,
+    pub present: Vec<(u32, Entry)>,
 }
 
 /// Looks rows up, and works out what becomes of those that are there.
@@ -156,16 +158,15 @@ pub async fn resolve(
         OnConflict::Keep(arbiter) => (arbiter, None),
         OnConflict::Update { arbiter, assigned, selection } => (arbiter, Some((assigned, selection.map(|s| *s)))),
     };
-    check_batch(&rows, table, 1)?;
     let (snapshot, of, looked_up) = (Arc::clone(&env.snapshot), Arc::clone(table), rows.clone());
     let is_update = update.is_some();
     let sorted = cx
         .db
         .blocking(move |db| {
-            let mut writer = RowWriter::new(db, &snapshot.generation, &of)?;
+            let mut writer = RowWriter::new(db.base_reader(), &snapshot.generation, &of)?;
             let reader = snapshot.reader()?;
             let entries = writer.encode(&looked_up, 1)?;
-            sort(&mut writer.finder, &reader, arbiter, entries, is_update)
+            sort(&mut writer.finder, &reader, arbiter, &entries, is_update)
         })
         .await?;
     let new = take_record_batch(&rows, &positions(sorted.new))?;
@@ -186,8 +187,8 @@ pub async fn resolve(
         return Err(SqlError::unsupported("ON CONFLICT DO UPDATE of the primary key is not supported"));
     }
     let changed = updated(&before, &found, 1, table, &columns)?;
+    check_lengths(&changed, table, 1)?;
     RowChecks::new(&cx.planner.state(), table)?.check(&changed)?;
-    check_batch(&changed, table, 1)?;
     let pairs = pairs(table, &entries, &ordinals, &changed)?;
     Ok(Resolved { new, updated: pairs, changed })
 }
@@ -258,11 +259,15 @@ fn qualified(mut expr: Expr, table: &Table, alias: &Ident) -> Expr {
     expr
 }
 
-fn sort(
+/// Looks up which rows are there. `is_update`: those are to be changed, and none of them twice.
+///
+/// # Errors
+/// 21000 where one would be; those of storage.
+pub fn sort(
     finder: &mut Finder<'_>,
-    reader: &saki_mvcc::Reader,
+    reader: &impl Eyes,
     arbiter: Arbiter,
-    entries: Vec<Entry>,
+    entries: &[Entry],
     is_update: bool,
 ) -> Result<Sorted> {
     let mut sorted = Sorted { new: Vec::new(), present: Vec::new() };
@@ -272,18 +277,18 @@ fn sort(
         let mut found = None;
         if matches!(arbiter, Arbiter::Any | Arbiter::PrimaryKey) && !finder.table.primary_key.is_empty() {
             marks.push((usize::MAX, key.clone()));
-            found = finder.get(reader, &key)?.map(|row| (key.clone(), row));
+            found = finder.get(reader, key)?.map(|row| (key.clone(), row));
         }
         for unique in 0..finder.uniques() {
             let index = finder.unique(unique);
             if !matches!(arbiter, Arbiter::Any) && arbiter != Arbiter::Index(index) {
                 continue;
             }
-            if let Some(values) = finder.values(unique, &key, &row)? {
+            if let Some(values) = finder.values(unique, key, row)? {
                 marks.push((index, values));
             }
             if found.is_none()
-                && let Some(other) = finder.same(reader, unique, &key, &row)?
+                && let Some(other) = finder.same(reader, unique, key, row)?
             {
                 let row = finder.get(reader, &other)?;
                 found = row.map(|row| (other, row));

@@ -7,7 +7,7 @@ use saki_catalog::{EntryDecoder, EntryEncoder, EntryLayout, Result, Table};
 use saki_store::load::unique_prefix;
 use saki_store::{BaseReader, Delta, Eyes, IndexEntries, TableReader};
 
-/// Finds rows of one table. Waits for storage.
+/// Finds rows of one table. Waits for storage, if its reader of the base does.
 pub struct Finder<'d> {
     pub table: Arc<Table>,
     pub delta: Arc<Delta>,
@@ -24,7 +24,7 @@ struct Unique {
 }
 
 impl<'d> Finder<'d> {
-    pub fn new(table: &Arc<Table>, delta: &Arc<Delta>, base: BaseReader<'d>) -> Self {
+    pub fn new(table: &Arc<Table>, delta: &Arc<Delta>, layout: &Arc<EntryLayout>, base: BaseReader<'d>) -> Self {
         let unique = |index: usize| {
             let definition = &table.indexes[index];
             let entries = IndexEntries::new(table, index);
@@ -32,8 +32,7 @@ impl<'d> Finder<'d> {
             Unique { entries, encoder, width: definition.columns.len() }
         };
         let uniques = (0..table.indexes.len()).filter(|index| table.indexes[*index].unique).map(unique).collect();
-        let (table, delta) = (Arc::clone(table), Arc::clone(delta));
-        Self { layout: Arc::new(table.primary_layout()), table, delta, base, uniques }
+        Self { table: Arc::clone(table), delta: Arc::clone(delta), layout: Arc::clone(layout), base, uniques }
     }
 
     pub fn uniques(&self) -> usize {

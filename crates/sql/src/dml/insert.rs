@@ -13,6 +13,7 @@ use super::query::{Returning, width_of};
 use super::references::see_to;
 use super::writer::RowWriter;
 use saki_base::DataType;
+use saki_catalog::columns::check_lengths;
 use saki_catalog::convert::conform;
 use saki_catalog::{Position, Result, SqlError, Table};
 use saki_context::StatementContext;
@@ -91,6 +92,7 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
     let found = cx.rows_of(env, source.query).await?;
     fit(found.num_columns(), &source.columns, &table)?;
     let rows = conform(&found, &table, &source.columns, 1)?;
+    check_lengths(&rows, &table, 1)?;
     RowChecks::new(&cx.planner.state(), &table)?.check(&rows)?;
     let alias = insert.table_alias.as_ref().map_or_else(|| name.to_owned(), |alias| alias.alias.value.clone());
     let resolved = match on_conflict {
@@ -103,7 +105,7 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
     };
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.db, &change.snapshot.generation, &table)?;
+        let mut writer = RowWriter::new(change.base(), change.generation, &table)?;
         add(&mut writer, change, &resolved.new, 1)?;
         let updated = resolved.updated.iter().map(|pair| (&pair.before, &pair.after));
         for (before, after) in updated {

@@ -52,7 +52,7 @@ async fn plan_lock(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, lock: &Lock) 
     let found = cx.rows_of(&env.with_row_id(&table), query).await?;
     let rows = table_batch(&found, &table, 0)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.db, &change.snapshot.generation, &table)?;
+        let mut writer = RowWriter::new(change.base(), change.generation, &table)?;
         let entries = writer.entries(&old_readers(&rows, &found, &table)?, rows.num_rows())?;
         for (key, row) in &entries {
             writer.update(change.transaction, key, row, row)?;

@@ -25,8 +25,10 @@ mod writer;
 
 pub use addition::write_stream;
 pub use bulk::{bulk_load, feed};
+pub use conflict::{Arbiter, OnConflict, decoded, sort};
 pub use delete::delete;
 pub use insert::insert;
 pub use lock::hold_rows;
+pub use references::{related, see_to};
 pub use update::update;
 pub use writer::RowWriter;

@@ -11,22 +11,20 @@ use saki_base::{TableId, Value};
 use saki_mvcc::Transaction;
 
 use super::writer::RowWriter;
+use saki_catalog::columns::{check_length, check_row};
 use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, SqlError, Table};
 use saki_context::constraint::{ActionRules, Consequence, ForeignKeys, Keys, NewValue, Verification};
-use saki_context::database::Database;
 use saki_context::transaction::{Change, Refusal};
-use saki_store::{Entry, Snapshot};
+use saki_store::Entry;
 
 /// Values of a whole row, the hidden row id last where there is one.
 type Row = Vec<Value>;
 
 /// Changes of rows, and what follows from them.
-pub struct References<'c, 't> {
-    db: &'c Database,
-    snapshot: &'c Arc<Snapshot>,
-    transaction: &'c mut Transaction<'t>,
+pub struct References<'r, 'c, 't> {
+    change: &'r mut Change<'c, 't>,
     writers: HashMap<TableId, RowWriter<'c>>,
-    rules: &'c ActionRules,
+    rules: &'r ActionRules,
     /// A look-up met a row that another transaction changes.
     conflict: Option<Refusal>,
 }
@@ -69,8 +67,7 @@ pub fn see_to(
     rules: &ActionRules,
     entries: &mut dyn Iterator<Item = (Option<&Entry>, Option<&Entry>)>,
 ) -> Result<(), Refusal> {
-    let catalog = &change.snapshot.generation.catalog;
-    if ForeignKeys::new(catalog, table)?.is_empty() {
+    if ForeignKeys::new(&change.generation.catalog, table)?.is_empty() {
         return Ok(());
     }
     let decode = |entry: Option<&Entry>| entry.map(|(key, row)| decoded(table, key, row)).transpose();
@@ -78,8 +75,7 @@ pub fn see_to(
     for (old, new) in entries {
         changes.push_back(Changed { table: Arc::clone(table), old: decode(old)?, new: decode(new)? });
     }
-    let (db, snapshot, transaction) = (change.db, change.snapshot, &mut *change.transaction);
-    let mut references = References { db, snapshot, transaction, writers: HashMap::new(), rules, conflict: None };
+    let mut references = References { change, writers: HashMap::new(), rules, conflict: None };
     let outcome = references.work_off(changes);
     match references.conflict.take() {
         Some(conflict) => Err(conflict),
@@ -98,10 +94,9 @@ fn encoded(table: &Table, row: &[Value]) -> Result<Entry> {
     Ok((encoder.key, encoder.row))
 }
 
-impl<'c> References<'c, '_> {
+impl<'c> References<'_, 'c, '_> {
     fn work_off(&mut self, mut changes: VecDeque<Changed>) -> Result<(), Refusal> {
-        let snapshot = Arc::clone(self.snapshot);
-        let catalog = &snapshot.generation.catalog;
+        let catalog = &self.change.generation.catalog;
         let mut made = Made::new(&changes)?;
         let mut verifications = Vec::new();
         while let Some(changed) = changes.pop_front() {
@@ -154,8 +149,9 @@ impl<'c> References<'c, '_> {
                 NewValue::Value(value) => value,
                 NewValue::Default => self.rules.default_of(table, column)?,
             };
-            saki_catalog::columns::check_value(new[column].as_ref(), &table.columns[column], table)?;
+            check_length(new[column].as_ref(), &table.columns[column])?;
         }
+        check_row(&new.iter().map(Value::as_ref).collect::<Vec<_>>(), table)?;
         self.rules.check(table, &new)?;
         let (before, after) = (encoded(table, row)?, encoded(table, &new)?);
         self.write(table, |writer, transaction| {
@@ -175,14 +171,14 @@ impl<'c> References<'c, '_> {
     ) -> Result<(), Refusal> {
         self.writer(table)?;
         let writer = self.writers.get_mut(&table.id).ok_or_else(|| SqlError::internal("a writer was lost"))?;
-        work(writer, self.transaction)
+        work(writer, self.change.transaction)
     }
 
     fn writer(&mut self, table: &Arc<Table>) -> Result<&mut RowWriter<'c>> {
         use std::collections::hash_map::Entry as Place;
         Ok(match self.writers.entry(table.id) {
             Place::Occupied(place) => place.into_mut(),
-            Place::Vacant(place) => place.insert(RowWriter::new(self.db, &self.snapshot.generation, table)?),
+            Place::Vacant(place) => place.insert(RowWriter::new(self.change.base(), self.change.generation, table)?),
         })
     }
 
@@ -190,7 +186,7 @@ impl<'c> References<'c, '_> {
     fn find(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<Vec<Entry>> {
         self.writer(table)?;
         let Some(writer) = self.writers.get_mut(&table.id) else { return Ok(Vec::new()) };
-        writer.finder.rows_with(self.transaction, columns, values)
+        writer.finder.rows_with(self.change.transaction, columns, values)
     }
 }
 
@@ -232,7 +228,7 @@ impl Made {
     }
 }
 
-impl Keys for References<'_, '_> {
+impl Keys for References<'_, '_, '_> {
     fn exists(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<bool> {
         let Some((key, row)) = self.find(table, columns, values)?.into_iter().next() else { return Ok(false) };
         let kept = self.write(table, |writer, transaction| writer.hold(transaction, &key, &row));

@@ -12,7 +12,7 @@ use super::query::{
 };
 use super::references::see_to;
 use super::writer::RowWriter;
-use saki_catalog::columns::check_batch;
+use saki_catalog::columns::check_lengths;
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
@@ -77,15 +77,15 @@ async fn plan_update(
     let before = table_batch(&found, &table, 0)?;
     let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
     let after = updated(&before, &found, first_new, &table, &columns)?;
+    check_lengths(&after, &table, 1)?;
     RowChecks::new(&cx.planner.state(), &table)?.check(&after)?;
-    check_batch(&after, &table, 1)?;
     let returned = match &returning {
         None => None,
         Some(returning) => Some(returning.of_found(cx, env, target, &after, &found).await?),
     };
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.db, &change.snapshot.generation, &table)?;
+        let mut writer = RowWriter::new(change.base(), change.generation, &table)?;
         let before = writer.entries(&old_readers(&before, &found, &table)?, after.num_rows())?;
         let after = writer.entries(&old_readers(&after, &found, &table)?, after.num_rows())?;
         replace(&mut writer, change, &before, &after)?;

@@ -8,11 +8,10 @@ use saki_mvcc::Transaction;
 
 use super::finder::Finder;
 use saki_catalog::columns::check_batch;
-use saki_catalog::{ColumnReader, EntryDecoder, EntryEncoder, Result, SqlError, Table};
-use saki_context::database::Database;
+use saki_catalog::{ColumnReader, EntryDecoder, EntryEncoder, EntryLayout, Result, SqlError, Table};
 use saki_context::transaction::Refusal;
 use saki_store::load::{duplicate, not_unique};
-use saki_store::{Entry, Generation};
+use saki_store::{BaseReader, Delta, Entry, Generation};
 
 /// Writes rows of one table in one transaction.
 pub struct RowWriter<'d> {
@@ -20,9 +19,15 @@ pub struct RowWriter<'d> {
 }
 
 impl<'d> RowWriter<'d> {
-    pub fn new(db: &'d Database, generation: &Generation, table: &Arc<Table>) -> Result<Self> {
+    /// `base` reads what is not in the delta.
+    pub fn new(base: BaseReader<'d>, generation: &Generation, table: &Arc<Table>) -> Result<Self> {
         let delta = generation.delta(table).ok_or_else(|| SqlError::internal("a table without a delta is written"))?;
-        Ok(Self { finder: Finder::new(table, delta, db.base_reader()) })
+        Ok(Self::of_layout(base, delta, table, &Arc::new(table.primary_layout())))
+    }
+
+    /// The same of a table's delta, with the layout of its primary entries at hand.
+    pub fn of_layout(base: BaseReader<'d>, delta: &Arc<Delta>, table: &Arc<Table>, layout: &Arc<EntryLayout>) -> Self {
+        Self { finder: Finder::new(table, delta, layout, base) }
     }
 
     /// Rows of a batch of the table's own types, checked, as entries; hidden row ids are taken.
@@ -99,6 +104,12 @@ impl<'d> RowWriter<'d> {
             return Ok(());
         }
         for unique in 0..self.finder.uniques() {
+            // Values that stay are this row's already.
+            if let Some(before) = before
+                && self.finder.values(unique, key, before)? == self.finder.values(unique, key, row)?
+            {
+                continue;
+            }
             if let Some(other) = self.finder.same(transaction, unique, key, row)?
                 && other != key
             {

@@ -13,6 +13,8 @@ use saki_catalog::SqlError;
 pub enum Expr {
     /// Of the row that is there; digits behind the point, if it is a decimal.
     Column(usize, u8),
+    /// Of the row that was to be inserted; as above.
+    Excluded(usize, u8),
     /// By number, from 0.
     Parameter(usize),
     /// The same.
@@ -36,6 +38,8 @@ pub enum Operator {
 pub struct Inputs<'i> {
     /// Of the row that is there, by table column.
     pub row: &'i [ValueRef<'i>],
+    /// Of the row that was to be inserted beside it.
+    pub excluded: &'i [ValueRef<'i>],
     pub parameters: &'i [ScalarValue],
     /// Values of sequences.
     pub drawn: &'i [i64],
@@ -76,6 +80,7 @@ impl Expr {
     pub fn value<'v>(&'v self, inputs: &Inputs<'v>) -> Result<Scaled<'v>, Misfit> {
         Ok(match self {
             Self::Column(column, scale) => Scaled { value: inputs.row[*column], scale: *scale },
+            Self::Excluded(column, scale) => Scaled { value: inputs.excluded[*column], scale: *scale },
             Self::Parameter(parameter) => scalar(&inputs.parameters[*parameter])?,
             Self::Literal(value, scale) => Scaled { value: value.as_ref(), scale: *scale },
             Self::Now(DataType::Timestamptz) => ValueRef::Timestamptz(inputs.now).into(),
@@ -319,7 +324,7 @@ mod tests {
     #[test]
     fn arithmetic_is_exact_and_ends_at_the_range_of_its_type() {
         let row = [ValueRef::Int4(i32::MAX), ValueRef::Decimal(150)];
-        let inputs = Inputs { row: &row, parameters: &[], drawn: &[], now: 0 };
+        let inputs = Inputs { row: &row, excluded: &[], parameters: &[], drawn: &[], now: 0 };
         let add = |left, right, data_type| Expr::Arithmetic(Operator::Add, Box::new(left), Box::new(right), data_type);
         let one = || Expr::Literal(Value::Int4(1), 0);
         let overflow = add(Expr::Column(0, 0), one(), DataType::Int4);

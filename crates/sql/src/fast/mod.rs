@@ -5,14 +5,20 @@
 //!                                                                         │ rows, at most a thousand
 //!              ┌──────────────────────────┬────────────────────┬──────────┴──────────┐
 //!   SELECT columns, ORDER BY,   SELECT count, sum,   SELECT … FOR UPDATE    UPDATE, DELETE: a write
-//!   DISTINCT, LIMIT             min, max                                     for each row
+//!   DISTINCT, LIMIT             min, max, GROUP BY                           for each row, RETURNING
 //! ```
 //!
 //! Conditions are comparisons of columns with values, `BETWEEN`, `IN` and `= ANY`, under AND and OR: alternatives, of
 //! which each has to begin a key of the same tree. Values are parameters of any type that PostgreSQL would compare or
 //! assign there, literals, `CURRENT_TIMESTAMP`, and sums, differences and products of them and of the row's columns,
 //! with the types that PostgreSQL gives them. `INSERT INTO t … VALUES (…)` of a hundred rows at most looks their keys
-//! up and writes; columns without a value have their defaults, where these are literals, `now()` or `nextval`.
+//! up and writes; columns without a value have their defaults, where these are literals, `now()` or `nextval`. With ON
+//! CONFLICT it keeps or changes rows that are there. RETURNING gives columns of changed rows; a statement that begins
+//! anew, since another was in the way, gives all of them anew.
+//!
+//! Changes are made by the same code as planned ones (`dml`): unique keys, conditions and references are looked up by
+//! its writer, here in memory alone. What is not there is read by a thread that may wait, and the statement begins anew
+//! (`saki_store::Missed`).
 //!
 //! Whatever is not recognised goes the ordinary way, and means the same there; so does what turns out to take more rows
 //! or pages than are in memory, before anything of it is seen. A statement is compiled against a layout of its table;
@@ -23,7 +29,9 @@ mod condition;
 mod expr;
 mod plan;
 mod range;
+mod rules;
 mod run;
 
 pub use plan::FastPlan;
+pub use rules::RulePlanner;
 pub use run::{FastAnswer, RowSink, Runner};

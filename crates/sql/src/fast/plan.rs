@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use arrow_schema::SchemaRef;
+use datafusion::sql::sqlparser::ast::ConflictTarget;
 use parking_lot::Mutex;
+use saki_base::stack::with_room;
 use saki_base::{DataType, TableId};
 
 use super::condition::Alternatives;
 use super::expr::Expr;
 use super::range::Range;
+use super::rules::{KeptRules, RulePlanner, Rules};
+use crate::dml::Arbiter;
 use saki_catalog::{Catalog, EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
 use saki_context::database::Database;
 use saki_store::Generation;
@@ -27,6 +31,10 @@ pub struct FastPlan {
     /// The generation in which the table was last seen to be free of rules that changes of rows have to follow, and to
     /// fill columns as it did.
     pub(super) free_in: AtomicU64,
+    /// The rules of a table that has some.
+    pub(super) rules: Mutex<Option<KeptRules>>,
+    /// None.
+    pub(super) no_rules: Arc<Rules>,
     /// How often it is still left out, since it has taken too much.
     pub(super) left_out: AtomicU32,
     /// The newest generation when a role was last found to be allowed this, and the role.
@@ -36,7 +44,9 @@ pub struct FastPlan {
     pub(super) operation: Operation,
     /// Types of the parameters, by number.
     pub parameters: Vec<arrow_schema::DataType>,
-    /// Columns of the answer, in order: name and type; none for changes.
+    /// Table columns that a change says of its rows; `None`: it only counts them.
+    pub(super) returning: Option<Vec<usize>>,
+    /// Columns of the answer, in order: name and type; none for changes that only count.
     pub output: Vec<(String, DataType)>,
     pub(super) schema: Option<SchemaRef>,
 }
@@ -60,6 +70,26 @@ pub struct Insert {
     pub given: BTreeSet<usize>,
     /// Columns that some row gives none, each with the default that it was compiled with.
     pub defaults: BTreeMap<usize, Option<String>>,
+    /// What becomes of rows that are there; `None`: the statement fails.
+    pub conflict: Option<Conflict>,
+}
+
+/// ON CONFLICT.
+#[derive(Debug)]
+pub struct Conflict {
+    /// As it was written.
+    pub target: Option<ConflictTarget>,
+    /// The key that it means.
+    pub arbiter: Arbiter,
+    /// DO UPDATE; `None`: DO NOTHING.
+    pub assigned: Option<Vec<(usize, Expr)>>,
+}
+
+impl Conflict {
+    /// Whether it still means the same key.
+    fn fits(&self, table: &Table) -> bool {
+        Arbiter::read(self.target.as_ref(), table).is_ok_and(|arbiter| arbiter == self.arbiter)
+    }
 }
 
 impl Insert {
@@ -67,6 +97,7 @@ impl Insert {
     fn fits(&self, catalog: &Catalog, table: &Table) -> bool {
         self.defaults.iter().all(|(column, default)| table.default_of(catalog, *column) == *default)
             && !self.given.iter().any(|column| table.refuses_values(*column))
+            && self.conflict.as_ref().is_none_or(|conflict| conflict.fits(table))
     }
 }
 
@@ -112,6 +143,21 @@ pub enum Shape {
     },
     /// One row of these.
     Aggregates(Vec<Aggregate>),
+    /// One row for each of the values that some columns have.
+    Groups {
+        by: Vec<usize>,
+        items: Vec<Item>,
+        /// Columns of `by`, and whether they descend.
+        order: Vec<(usize, bool)>,
+    },
+}
+
+/// What is said of a group.
+#[derive(Clone, Copy, Debug)]
+pub enum Item {
+    /// One of the columns that it is made by.
+    Column(usize),
+    Aggregate(Aggregate),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,7 +176,7 @@ impl Shape {
     pub fn columns(&self) -> Option<&[usize]> {
         match self {
             Self::Rows(columns) | Self::Sorted { columns, .. } => Some(columns),
-            Self::Aggregates(_) => None,
+            Self::Aggregates(_) | Self::Groups { .. } => None,
         }
     }
 }
@@ -153,7 +199,7 @@ impl FastPlan {
         }
     }
 
-    /// The answer's columns, as a query plan would name them; `None` for changes.
+    /// The answer's columns, as a query plan would name them; `None` for changes that only count.
     pub fn schema(&self) -> Option<SchemaRef> {
         self.schema.clone()
     }
@@ -161,6 +207,14 @@ impl FastPlan {
     /// Whether it changes rows.
     pub fn is_change(&self) -> bool {
         !matches!(self.operation, Operation::Query(_))
+    }
+
+    /// Sequences that it draws values from, as `nextval` is told of them.
+    pub(super) fn draws(&self) -> &[String] {
+        match &self.operation {
+            Operation::Insert(insert) => &insert.draws,
+            _ => &[],
+        }
     }
 
     /// Whether it holds rows that it gives.
@@ -183,15 +237,7 @@ impl FastPlan {
         if std::ptr::eq(allowed_in.0.as_ptr(), Arc::as_ptr(newest)) && allowed_in.1 == Some(role) {
             return true;
         }
-        let needed = match self.operation {
-            Operation::Query(Query { holds: true, .. }) => {
-                Privileges::from_iter([Privilege::Select, Privilege::Update])
-            }
-            Operation::Query(_) => Privilege::Select.into(),
-            Operation::Update { .. } => Privileges::from_iter([Privilege::Select, Privilege::Update]),
-            Operation::Delete(_) => Privileges::from_iter([Privilege::Select, Privilege::Delete]),
-            Operation::Insert(_) => Privilege::Insert.into(),
-        };
+        let needed = self.needed();
         let catalog = &newest.catalog;
         let schema = catalog.schema_object(&table.schema);
         let is_allowed = catalog.privileges_on(role, table.id.into(), ObjectKind::Table).covers(needed)
@@ -204,24 +250,56 @@ impl FastPlan {
         is_allowed
     }
 
-    /// Whether its table, which is in this generation, still has no constraint that a change would have to look at, and
-    /// the defaults that it was compiled with. They may change without a change of layout, so it is looked once in each
-    /// generation.
-    pub(super) fn is_free_of_rules(&self, generation: &Generation, table: &Table) -> bool {
-        let number = generation.number().0;
+    /// What a role needs on the whole table.
+    fn needed(&self) -> Privileges {
+        let reads = self.returning.is_some().then_some(Privilege::Select);
+        let all = |privileges: &[Privilege]| privileges.iter().copied().chain(reads).collect();
+        match &self.operation {
+            Operation::Query(Query { holds: true, .. }) | Operation::Update { .. } => {
+                all(&[Privilege::Select, Privilege::Update])
+            }
+            Operation::Query(_) => all(&[Privilege::Select]),
+            Operation::Delete(_) => all(&[Privilege::Select, Privilege::Delete]),
+            Operation::Insert(Insert { conflict: None, .. }) => all(&[Privilege::Insert]),
+            Operation::Insert(_) => all(&[Privilege::Insert, Privilege::Select, Privilege::Update]),
+        }
+    }
+
+    /// The rules of its table, which is in this generation; `None` if the plan does not fit it any more, or the rules
+    /// do not keep. Defaults and rules may change without a change of layout, so it is looked once in each generation.
+    pub(super) fn rules(
+        &self,
+        with: &RulePlanner<'_>,
+        generation: &Generation,
+        table: &Arc<Table>,
+    ) -> Option<Arc<Rules>> {
+        let (number, catalog) = (generation.number().0, &generation.catalog);
         if self.free_in.load(Ordering::Relaxed) == number {
-            return true;
+            return Some(Arc::clone(&self.no_rules));
         }
-        let catalog = &generation.catalog;
-        let is_free = table.is_free_of_rules(catalog)
-            && match &self.operation {
-                Operation::Insert(insert) => insert.fits(catalog, table),
-                _ => true,
-            };
-        if is_free {
+        let mut kept = self.rules.lock();
+        if let Some(rules) = kept.as_ref().and_then(|kept| kept.rules(with, generation)) {
+            return Some(rules);
+        }
+        if !self.fits(catalog, table) {
+            return None;
+        }
+        if table.is_free_of_rules(catalog) {
             self.free_in.store(number, Ordering::Relaxed);
+            return Some(Arc::clone(&self.no_rules));
         }
-        is_free
+        // What is wrong with a rule is said where the statement is planned.
+        *kept = with_room(|| KeptRules::plan(with, generation, table)).ok()?;
+        kept.as_ref()?.rules(with, generation)
+    }
+
+    /// Whether its table, whose layout is as it was, is changed as it was.
+    fn fits(&self, catalog: &Catalog, table: &Table) -> bool {
+        match &self.operation {
+            Operation::Query(_) | Operation::Delete(_) => true,
+            Operation::Insert(insert) => insert.fits(catalog, table),
+            Operation::Update { assigned, .. } => !assigned.iter().any(|(column, _)| table.refuses_values(*column)),
+        }
     }
 
     /// It has taken more than is looked at here: next time it is not tried.

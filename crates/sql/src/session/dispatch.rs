@@ -31,6 +31,7 @@ impl Session {
             _ => self.transactions.lock().await.make_ready()?,
         }
         if let Statement::Statement(statement) = &parsed
+            && self.settings().compiled
             && let Some(done) = self.runner().execute_statement(statement).await?
         {
             return Ok(done);

@@ -21,7 +21,7 @@ use futures::stream::BoxStream;
 use parking_lot::RwLock;
 
 use crate::copy::{self, CopyTarget};
-use crate::fast::{FastAnswer, FastPlan, RowSink, Runner};
+use crate::fast::{FastAnswer, FastPlan, RowSink, RulePlanner, Runner};
 use crate::prepared::{self, Prepared};
 use saki_base::memory::Reservation;
 use saki_base::stack::WithRoom;
@@ -204,7 +204,8 @@ impl Session {
     /// What a compiled statement works with.
     fn runner(&self) -> Runner<'_> {
         let role = self.parameters.roles().current;
-        Runner { db: &self.db, transactions: &self.transactions, sequences: &self.sequences, role }
+        let rules = RulePlanner { planner: &self.planner, parameters: &self.parameters };
+        Runner { db: &self.db, transactions: &self.transactions, sequences: &self.sequences, rules, role }
     }
 
     /// Memory for reading and planning a text, and what it holds then; nothing is counted of a short one.
@@ -283,7 +284,7 @@ impl Session {
     /// The same without a query planner, at once; `None` if it takes one.
     pub fn prepare_fast(&self, sql: &str, declared: &[Option<DataType>]) -> Option<Prepared> {
         // Compiled for tables as everybody sees them.
-        if self.transactions.has_draft() {
+        if self.transactions.has_draft() || !self.settings().compiled {
             return None;
         }
         let generation = self.db.generation();
@@ -322,7 +323,10 @@ impl Session {
         values: &[ScalarValue],
         sink: &mut (dyn RowSink + Send),
     ) -> Result<FastAnswer> {
-        self.runner().execute(plan, values, sink).await
+        match self.settings().compiled {
+            true => self.runner().execute(plan, values, sink).await,
+            false => Ok(FastAnswer::Ordinary),
+        }
     }
 
     /// The columns that `COPY table (columns)` fills; all of the table's if none are named.

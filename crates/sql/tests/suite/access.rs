@@ -155,6 +155,8 @@ async fn prepared_statements_ask_again_each_time() {
 struct Nowhere;
 
 impl RowSink for Nowhere {
+    fn clear(&mut self) {}
+
     fn row(&mut self, _: &[ValueRef<'_>]) {}
 }
 

@@ -10,6 +10,8 @@ use crate::support::{create, number, reopen, run};
 struct NoRows;
 
 impl RowSink for NoRows {
+    fn clear(&mut self) {}
+
     fn row(&mut self, values: &[ValueRef<'_>]) {
         panic!("an INSERT gives no rows: {values:?}");
     }
@@ -101,6 +103,43 @@ async fn what_is_generated_always_takes_no_value() {
     assert!(session.prepare_fast(given, &[]).is_none(), "who looks at it closer refuses it");
     let refused = session.execute("INSERT INTO t (id, n) VALUES (2, 5)").await.err().expect("refused");
     assert_eq!(refused.sqlstate(), "428C9");
+    let update = "UPDATE t SET n = 5 WHERE id = 1";
+    assert!(session.prepare_fast(update, &[]).is_none(), "who looks at it closer refuses it");
+    assert_eq!(session.execute(update).await.err().expect("refused").sqlstate(), "428C9");
+    // Also when it has become so since.
+    run(&session, "CREATE TABLE u (id int PRIMARY KEY, n bigint NOT NULL); INSERT INTO u VALUES (1, 1)").await;
+    let update =
+        session.prepare_fast("UPDATE u SET n = $1 WHERE id = 1", &[]).expect("compiled").fast.expect("compiled");
+    let value = [ScalarValue::Int64(Some(2))];
+    let done = session.execute_fast(&update, &value, &mut NoRows).await.map_err(|error| error.to_string());
+    assert_eq!(done, Ok(FastAnswer::Done(1)));
+    run(&session, "CHECKPOINT").await;
+    run(&session, "ALTER TABLE u ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTITY").await;
+    let done = session.execute_fast(&update, &value, &mut NoRows).await.map_err(|error| error.to_string());
+    assert_eq!(done, Ok(FastAnswer::Ordinary));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_is_refused_is_shown_and_a_value_too_long_is_none_of_its_type() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = Session::new(&create(directory.path()));
+    run(&session, "CREATE TABLE t (id int PRIMARY KEY, c char(3), v varchar(3), n int NOT NULL)").await;
+    run(&session, "INSERT INTO t VALUES (1, 'ab', 'ab', 1)").await;
+    for (sql, code, detail) in [
+        ("INSERT INTO t VALUES (2, 'long', 'ab', NULL)", "22001", None),
+        ("INSERT INTO t VALUES (2, 'abc   ', 'long', 1)", "22001", None),
+        ("INSERT INTO t (id, v) VALUES (2, 'ab')", "23502", Some("Failing row contains (2, null, ab, null).")),
+        ("UPDATE t SET n = NULL, v = 'x' WHERE id = 1", "23502", Some("Failing row contains (1, ab , x, null).")),
+    ] {
+        let plan = session.prepare_fast(sql, &[]).expect("compiled").fast.expect("compiled");
+        let compiled = session.execute_fast(&plan, &[], &mut NoRows).await.expect_err("refused");
+        session.set("compiled", "off").unwrap();
+        let planned = session.execute(sql).await.err().expect("refused");
+        session.set("compiled", "on").unwrap();
+        for error in [compiled, planned] {
+            assert_eq!((error.sqlstate(), error.detail.as_deref()), (code, detail), "{sql}");
+        }
+    }
 }
 
 /// Values that compiled statements draw are given out once, by many sessions at a time and after reopening.

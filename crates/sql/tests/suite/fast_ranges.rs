@@ -114,6 +114,10 @@ async fn what_is_no_range_of_a_key_is_planned() {
         "SELECT sum(b) FILTER (WHERE b > 1) FROM t WHERE a = 1",
         "SELECT sum(b), b FROM t WHERE a = 1",
         "SELECT sum(f) FROM t WHERE a = 1",
+        "SELECT c, count(*) FROM t WHERE a = 1 GROUP BY b",
+        "SELECT b, count(*) AS c FROM t WHERE a = 1 GROUP BY b ORDER BY c",
+        "SELECT b FROM t WHERE a = 1 GROUP BY b HAVING count(*) > 1",
+        "SELECT b FROM t WHERE a = 1 GROUP BY ROLLUP (b)",
         "UPDATE t SET n = 1.5 WHERE a = 1",
         "UPDATE t SET n = n / 2 WHERE a = 1",
     ] {

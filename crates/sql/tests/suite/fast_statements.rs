@@ -181,17 +181,20 @@ async fn change(session: &Session, random: &mut Random) {
 async fn query(session: &Session, random: &mut Random) -> bool {
     let (fast, slow) = condition(random);
     let all = "w, d, o, c, v, n, u, f, t, e, b, k";
-    let (shown, behind) = match random.below(6) {
+    let (shown, behind) = match random.below(9) {
         0 => ("count(*), count(n), sum(n), min(n), max(k), sum(k) AS total, min(t), max(e)", String::new()),
         1 => ("DISTINCT c, n", "ORDER BY n DESC, c".to_owned()),
         2 => (all, "ORDER BY v, n DESC, w, d, o".to_owned()),
         3 => (all, format!("ORDER BY k, w, d DESC, o LIMIT {}", random.below(9))),
+        5 => ("c, count(*), sum(n), max(k) AS most", "GROUP BY c ORDER BY c DESC LIMIT 3".to_owned()),
+        6 => ("min(e), n, w AS x, count(u)", "GROUP BY w, n ORDER BY n, x DESC".to_owned()),
+        7 => ("count(*), b", "GROUP BY b".to_owned()),
         4 => (all, format!("ORDER BY w DESC, d DESC, o DESC LIMIT {}", random.below(9))),
         _ => (all, String::new()),
     };
     let fast = format!("SELECT {shown} FROM m WHERE {fast} {behind}");
     let slow = format!("SELECT {shown} FROM s WHERE {slow} {behind}");
-    let (by_key, by_plan) = match behind.is_empty() {
+    let (by_key, by_plan) = match !behind.contains("ORDER BY") {
         true => (set(session, &fast).await, set(session, &slow).await),
         false => (outcome(session, &fast).await, outcome(session, &slow).await),
     };
@@ -287,6 +290,10 @@ async fn changes_of_many_rows_beside_each_other_and_beside_merges_lose_nothing()
 struct Count(Vec<String>);
 
 impl RowSink for Count {
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
     fn row(&mut self, values: &[ValueRef<'_>]) {
         self.0.push(format!("{values:?}"));
     }

@@ -193,6 +193,7 @@ macro_rules! configurations {
 configurations! {
     default_configuration: {}
     deltas: { merge: Merge::Never, }
+    deltas_of_planned_changes: { merge: Merge::Sometimes, settings: &[("compiled", "off")], }
     deltas_over_bases: { merge: Merge::Sometimes, page_bytes: 4 << 10, }
     deltas_over_columns: { merge: Merge::Sometimes, segment_rows: 3, settings: &[("access_path", "columns")], }
     deltas_over_indexes: { merge: Merge::Sometimes, settings: &[("index_join", "always"), ("access_path", "index")], }

@@ -245,7 +245,7 @@ async fn answers_rest_on_durable_commits() {
     });
     let engine = &database.store().engine().unwrap().database;
     // Statements of which the last one's answer may be told, and whether it is an error.
-    let told: [(&[&str], bool); 11] = [
+    let told: [(&[&str], bool); 14] = [
         (&["SELECT sum(n) FROM t"], false),
         (&["SELECT n FROM t WHERE id = 1", "SELECT n FROM t WHERE id = 2"], false),
         (&["DELETE FROM t WHERE n < 0"], false),
@@ -259,6 +259,10 @@ async fn answers_rest_on_durable_commits() {
         (&["BEGIN", "SELECT n FROM t FOR UPDATE"], false),
         (&["BEGIN", "SELECT n FROM t WHERE id = 2 FOR UPDATE", "SELECT n FROM t WHERE id = 1 FOR UPDATE"], false),
         (&["BEGIN", "UPDATE t SET n = n + 0", "SELECT sum(n) FROM t"], false),
+        // Compiled changes, and what they say of rows that others have made.
+        (&["UPDATE t SET n = n + 0 WHERE id = 1 RETURNING n"], false),
+        (&["INSERT INTO t VALUES (1, 0), (2, 0) ON CONFLICT (id) DO NOTHING RETURNING n"], false),
+        (&["BEGIN", "UPDATE t SET n = n + 0 WHERE id = 1 RETURNING n", "COMMIT"], false),
     ];
     for _ in 0..ROUNDS {
         for (statements, is_error) in told {

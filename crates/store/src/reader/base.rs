@@ -1,13 +1,14 @@
 //! Rows of the base by key, for one thread: out of memory if they are there, and only then from storage.
 //!
 //! Both kinds of reading are made ready when they are first needed: looking at pages in memory takes nothing but an
-//! announcement, reading others takes a port with a ring of its own.
+//! announcement, reading others takes a port with a ring of its own. A reader of memory alone has none.
 
 use std::cell::OnceCell;
 use std::ops::{Bound, ControlFlow};
 
 use saki_tree::{CachedReader, TreeRange, TreeReader, TreeRoot};
 
+use super::memory::{Entry, Missed};
 use crate::database::Database;
 use saki_catalog::{Result, SqlError};
 
@@ -17,18 +18,32 @@ pub struct BaseReader<'d> {
     /// Goes back to the database with the reader.
     cached: OnceCell<CachedReader>,
     full: Option<TreeReader>,
+    /// Where it notes what is not in memory; `None`: it waits for storage.
+    missed: Option<&'d Missed>,
+}
+
+/// Entries of a range, one after the other.
+pub enum BaseRange<'r> {
+    Read(TreeRange<'r>),
+    /// Those that were in memory, and how many of them have been given.
+    InMemory(Vec<Entry>, usize),
 }
 
 impl Database {
     /// A reader of the base for one thread.
     pub fn base_reader(&self) -> BaseReader<'_> {
-        BaseReader::new(self)
+        BaseReader::new(self, None)
+    }
+
+    /// The same of memory alone: what would wait for storage fails, and is noted in `missed`.
+    pub fn memory_reader<'d>(&'d self, missed: &'d Missed) -> BaseReader<'d> {
+        BaseReader::new(self, Some(missed))
     }
 }
 
 impl<'d> BaseReader<'d> {
-    pub fn new(db: &'d Database) -> Self {
-        Self { db, cached: OnceCell::new(), full: None }
+    fn new(db: &'d Database, missed: Option<&'d Missed>) -> Self {
+        Self { db, cached: OnceCell::new(), full: None, missed }
     }
 
     /// Replaces `row` by the value of a key: whether there is one. `None` if a page would have to be read.
@@ -51,15 +66,28 @@ impl<'d> BaseReader<'d> {
     /// The value of a key. Waits for storage.
     pub fn get(&mut self, tree: &TreeRoot, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut row = Vec::new();
-        match self.get_cached(tree, key, &mut row)? {
-            Some(is_there) => Ok(is_there.then_some(row)),
-            None => self.full()?.get(tree, key).map_err(SqlError::from),
+        match (self.get_cached(tree, key, &mut row)?, self.missed) {
+            (Some(is_there), _) => Ok(is_there.then_some(row)),
+            (None, Some(missed)) => Err(missed.note_key(tree, key)),
+            (None, None) => self.full()?.get(tree, key).map_err(SqlError::from),
         }
     }
 
     /// Entries of a range, in the order of their keys. Waits for storage.
-    pub fn range(&mut self, tree: &TreeRoot, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<TreeRange<'_>> {
-        Ok(self.full()?.range(tree, low, high))
+    pub fn range(&mut self, tree: &TreeRoot, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<BaseRange<'_>> {
+        let Some(missed) = self.missed else { return Ok(BaseRange::Read(self.full()?.range(tree, low, high))) };
+        let entries = missed.all(tree, (low, high), |visit| {
+            self.range_cached(tree, (low, high), false, |key, row| match visit(key, row) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        })?;
+        Ok(BaseRange::InMemory(entries, 0))
+    }
+
+    /// Where it notes what is not in memory, if it does not wait.
+    pub(super) fn missed(&self) -> Option<&'d Missed> {
+        self.missed
     }
 
     fn cached(&self) -> &CachedReader {
@@ -71,6 +99,20 @@ impl<'d> BaseReader<'d> {
             self.full = Some(self.db.tree_reader()?);
         }
         self.full.as_mut().ok_or_else(|| SqlError::internal("a reader was lost"))
+    }
+}
+
+impl BaseRange<'_> {
+    /// The next entry, borrowed until the next call.
+    #[expect(clippy::should_implement_trait, reason = "lends from itself, which Iterator cannot say")]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        match self {
+            Self::Read(range) => Ok(range.next()?),
+            Self::InMemory(entries, given) => {
+                *given += 1;
+                Ok(entries.get(*given - 1).map(|(key, row)| (&key[..], &row[..])))
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use saki_base::planted::{self, Fault};
 use saki_base::{KeyLayout, RowLayout, ValueRef};
 use saki_mvcc::{Direction, IndexId, KeyRange};
 
+use super::memory::Missed;
 use super::range::{Met, weight};
 use super::{BaseReader, Entry, Eyes, Short, Shortly, TableReader};
 use saki_catalog::{EntryLayout, Result, SqlError, Table};
@@ -158,10 +159,10 @@ impl<E: Eyes> TableReader<'_, E> {
         prefix: &[u8],
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let range = KeyRange::prefix(prefix);
+        let (range, missed) = (KeyRange::prefix(prefix), base.missed());
         let mut outcome = Ok(());
         self.eyes.scan_index(self.newer, entries.index, &range, Direction::Forward, |_, key, body| {
-            outcome = visit(key, body);
+            outcome = missed.map_or(Ok(()), Missed::count).and_then(|()| visit(key, body));
             if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         outcome?;

@@ -23,6 +23,7 @@
 mod base;
 mod eyes;
 mod index;
+mod memory;
 mod newer;
 mod overlay;
 mod range;
@@ -39,12 +40,13 @@ use saki_mvcc::{Newer, Seen};
 use crate::delta::Delta;
 use saki_catalog::{Result, Table};
 
-pub use base::BaseReader;
+pub use base::{BaseRange, BaseReader};
 pub use eyes::Eyes;
 pub use index::IndexEntries;
+pub use memory::{Entry, Missed, Missing};
 pub use newer::NewerRows;
 pub use overlay::TreeOverlay;
-pub use range::{Entry, Short, Shortly};
+pub use range::{Short, Shortly};
 pub use segments::SegmentOverlay;
 pub use snapshot::Snapshot;
 

@@ -5,11 +5,9 @@ use std::ops::{Bound, ControlFlow};
 
 use saki_mvcc::{Direction, KeyRange};
 
+use super::memory::{Entry, Missed};
 use super::{BaseReader, Eyes, NewerRows, TableReader};
 use saki_catalog::Result;
-
-/// An encoded row: its key, and the rest.
-pub type Entry = (Vec<u8>, Vec<u8>);
 
 /// How far a short range is read.
 #[derive(Clone, Copy, Debug)]
@@ -93,9 +91,11 @@ impl<E: Eyes> TableReader<'_, E> {
     ) -> Result<()> {
         let (low, high) = range.bounds();
         let mut newer = NewerRows::new(self.eyes, self.newer, (low, high));
+        let missed = base.missed();
         let mut older = base.range(&self.table.root, low, high)?;
         let mut of_base = older.next()?;
         loop {
+            missed.map_or(Ok(()), Missed::count)?;
             let (of_delta, order) = match (newer.peek(), of_base) {
                 (None, None) => return Ok(()),
                 (None, Some(_)) => (None, Ordering::Greater),

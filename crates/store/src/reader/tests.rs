@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use saki_mvcc::{Direction, Isolation};
+use saki_mvcc::{Direction, Isolation, KeyRange};
 
-use super::{Point, TableReader};
+use super::{BaseReader, IndexEntries, Missed, Missing, Point, TableReader};
 use crate::fixture::{Bench, Moment, Rows, Shape, entry};
 
 /// Every path sees these rows and no others.
@@ -322,5 +323,65 @@ proptest! {
     #[test]
     fn a_table_is_a_map_whatever_is_merged_and_released(steps in prop::collection::vec(step(), 1..24), resident: bool) {
         run(steps, resident);
+    }
+}
+
+#[test]
+fn what_is_not_in_memory_is_noted_and_found_once_it_was_fetched() {
+    let mut bench = Bench::new(Shape::default());
+    bench.commit(&(0..50).map(|id| (id, Some(id))).collect::<Vec<_>>());
+    bench.merge();
+    bench.reopen();
+    let (generation, missed) = (bench.db().generation(), Missed::default());
+    let table = generation.catalog.table("t").expect("made");
+    let (key, row) = entry(table, 7, 7);
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let got = bench.db().memory_reader(&missed).get(&table.root, &key);
+    let missing = missed.take().expect("nothing was in memory");
+    assert!(got.is_err() && missing == Missing::key(&table.root, &key), "{missing:?}");
+    missing.fetch(bench.db()).expect("read");
+    assert_eq!(bench.db().memory_reader(&missed).get(&table.root, &key).expect("in memory"), Some(row));
+    let index = &table.indexes[0].root;
+    assert!(bench.db().memory_reader(&missed).range(index, all.0, all.1).is_err());
+    missed.take().expect("the index was not in memory").fetch(bench.db()).expect("read");
+    let mut base = bench.db().memory_reader(&missed);
+    let mut range = base.range(index, all.0, all.1).expect("in memory");
+    let mut entries = 0;
+    while range.next().expect("in memory").is_some() {
+        entries += 1;
+    }
+    assert_eq!((entries, missed.take()), (50, None));
+}
+
+/// Whoever may not wait does not read much either, in the base or in the delta.
+#[test]
+fn a_long_range_is_not_read_from_memory_alone() {
+    for merged in [false, true] {
+        let bench = Bench::new(Shape::default());
+        bench.commit(&(0..4001).map(|id| (id, Some(id))).collect::<Vec<_>>());
+        if merged {
+            bench.merge();
+        }
+        let (moment, missed) = (bench.moment(), Missed::default());
+        // What is missing once all pages are in memory.
+        let missing = |read: &mut dyn FnMut(&mut BaseReader<'_>) -> bool| {
+            loop {
+                assert!(!read(&mut bench.db().memory_reader(&missed)), "merged: {merged}");
+                match missed.take() {
+                    Some(pages @ Missing::Pages { .. }) => pages.fetch(bench.db()).expect("read"),
+                    other => return other,
+                }
+            }
+        };
+        moment.read(|reader, _| {
+            let all = KeyRange::all();
+            let mut range =
+                |base: &mut BaseReader<'_>| reader.range(base, &all, |_, _| Ok(ControlFlow::Continue(()))).is_ok();
+            assert_eq!(missing(&mut range), Some(Missing::Long), "merged: {merged}");
+            let entries = IndexEntries::new(moment.table(), 0);
+            let mut by_index =
+                |base: &mut BaseReader<'_>| reader.index_prefix(base, &entries, &[], |_, _| Ok(())).is_ok();
+            assert_eq!(missing(&mut by_index), Some(Missing::Long), "merged: {merged}");
+        });
     }
 }

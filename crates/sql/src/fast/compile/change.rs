@@ -5,19 +5,19 @@ use datafusion::sql::sqlparser::ast::{self, AssignmentTarget, FromTable, SetExpr
 use saki_base::Value;
 
 use super::super::expr::Expr;
-use super::super::plan::{FastPlan, Insert, Operation};
+use super::super::plan::{Conflict, FastPlan, Insert, Operation};
 use super::compiler::Compiler;
 use super::expr::is_integer;
+use crate::dml::OnConflict;
 use saki_catalog::{Catalog, Table};
 use saki_context::constraint::{Defaults, is_default};
-use saki_postgres::statement::object_name;
+use saki_postgres::statement::{name_of, object_name};
 
 /// Rows of an INSERT at most: more are better written together.
 const ROWS_MAX: usize = 100;
 
 pub fn compile_update(update: &ast::Update, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
     let is_plain = update.from.is_none()
-        && update.returning.is_none()
         && update.or.is_none()
         && update.output.is_none()
         && update.order_by.is_empty()
@@ -26,25 +26,17 @@ pub fn compile_update(update: &ast::Update, catalog: &Catalog, stated: &[Option<
         return None;
     }
     let mut compiler = Compiler::new(catalog, &update.table, stated)?;
-    if !compiler.table.is_free_of_rules(catalog) {
-        return None;
-    }
     let mut assigned: Vec<(usize, Expr)> = Vec::new();
     for assignment in &update.assignments {
         let AssignmentTarget::ColumnName(name) = &assignment.target else { return None };
         let column = compiler.table.column(&object_name(name).ok()?.0)?;
-        let is_key = compiler.table.primary_key.contains(&column);
-        if is_key || assigned.iter().any(|(other, _)| *other == column) {
+        if assigned.iter().any(|(other, _)| *other == column) {
             return None;
         }
-        assigned.push((column, compiler.assigned(&assignment.value, column, true)?));
+        assigned.push(compiler.set(column, &assignment.value)?);
     }
     let (source, _) = compiler.source(update.selection.as_ref()?, &[])?;
-    // Rows may swap the values of unique columns: uniqueness is checked at the statement's end.
-    if !source.is_single() && has_unique_index_on(compiler.table, &assigned) {
-        return None;
-    }
-    compiler.finish(Operation::Update { source, assigned }, Vec::new())
+    compiler.finish_change(Operation::Update { source, assigned }, update.returning.as_ref())
 }
 
 /// Whether an index that keeps values unique has an assigned column.
@@ -56,7 +48,6 @@ pub fn has_unique_index_on(table: &Table, assigned: &[(usize, Expr)]) -> bool {
 pub fn compile_delete(delete: &ast::Delete, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
     let is_plain = delete.tables.is_empty()
         && delete.using.is_none()
-        && delete.returning.is_none()
         && delete.output.is_none()
         && delete.order_by.is_empty()
         && delete.limit.is_none();
@@ -66,11 +57,8 @@ pub fn compile_delete(delete: &ast::Delete, catalog: &Catalog, stated: &[Option<
         return None;
     }
     let mut compiler = Compiler::new(catalog, from, stated)?;
-    if !compiler.table.is_free_of_rules(catalog) {
-        return None;
-    }
     let (source, _) = compiler.source(delete.selection.as_ref()?, &[])?;
-    compiler.finish(Operation::Delete(source), Vec::new())
+    compiler.finish_change(Operation::Delete(source), delete.returning.as_ref())
 }
 
 pub fn compile_insert(insert: &ast::Insert, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
@@ -80,20 +68,25 @@ pub fn compile_insert(insert: &ast::Insert, catalog: &Catalog, stated: &[Option<
     if !is_plain(insert) || query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() {
         return None;
     }
-    let (name, _) = object_name(name).ok()?;
-    let table = catalog.get(&name)?;
+    let mut compiler = Compiler::of_table(catalog, name, None, stated)?;
+    if let Some(alias) = &insert.table_alias {
+        compiler.alias = name_of(&alias.alias);
+    }
     let width = values.rows.first()?.len();
-    if values.rows.len() > ROWS_MAX || !table.is_free_of_rules(catalog) {
+    if values.rows.len() > ROWS_MAX {
         return None;
     }
-    let columns = named_columns(table, &insert.columns, width)?;
-    let mut compiler = Compiler { table, alias: name, stated, parameters: Vec::new() };
+    let columns = named_columns(compiler.table, &insert.columns, width)?;
     let mut compiled = Insert::default();
     for row in &values.rows {
         let given = compiler.given(&columns, row)?;
         compiler.add_row(catalog, given, &mut compiled)?;
     }
-    compiler.finish(Operation::Insert(compiled), Vec::new())
+    compiled.conflict = match &insert.on {
+        None => None,
+        Some(on) => Some(compiler.conflict(on)?),
+    };
+    compiler.finish_change(Operation::Insert(compiled), insert.returning.as_ref())
 }
 
 /// The columns that an INSERT fills, in the order of its values; none twice.
@@ -158,6 +151,32 @@ impl Compiler<'_> {
     }
 }
 
+impl Compiler<'_> {
+    fn conflict(&mut self, on: &ast::OnInsert) -> Option<Conflict> {
+        let ast::OnInsert::OnConflict(ast::OnConflict { conflict_target: target, .. }) = on else { return None };
+        let (arbiter, assigned) = match OnConflict::read(Some(on), self.table).ok()? {
+            OnConflict::Keep(arbiter) => (arbiter, None),
+            OnConflict::Update { arbiter, assigned, selection: None } => (arbiter, Some(assigned)),
+            OnConflict::Update { .. } | OnConflict::Refuse => return None,
+        };
+        self.has_excluded = true;
+        let mut set = |(column, value): &(usize, Option<ast::Expr>)| self.set(*column, value.as_ref()?);
+        let assigned = match assigned {
+            None => None,
+            Some(assigned) => Some(assigned.iter().map(&mut set).collect::<Option<Vec<_>>>()?),
+        };
+        Some(Conflict { target: target.clone(), arbiter, assigned })
+    }
+
+    /// A column of a row that is there, and the value that it is to have.
+    fn set(&mut self, column: usize, value: &ast::Expr) -> Option<(usize, Expr)> {
+        if self.table.primary_key.contains(&column) || self.table.refuses_values(column) {
+            return None;
+        }
+        Some((column, self.assigned(value, column, true)?))
+    }
+}
+
 /// What `nextval` is told, if an expression is that.
 fn drawn_from(expr: &ast::Expr) -> Option<&str> {
     let ast::Expr::Function(function) = expr else { return None };
@@ -170,9 +189,7 @@ fn drawn_from(expr: &ast::Expr) -> Option<&str> {
 }
 
 fn is_plain(insert: &ast::Insert) -> bool {
-    insert.on.is_none()
-        && insert.returning.is_none()
-        && insert.or.is_none()
+    insert.or.is_none()
         && insert.output.is_none()
         && !insert.overwrite
         && !insert.ignore

@@ -20,6 +20,8 @@ pub struct Compiler<'t> {
     pub alias: String,
     pub stated: &'t [Option<Arrow>],
     pub parameters: Vec<Option<Arrow>>,
+    /// Whether there is a row `excluded` beside that of the table.
+    pub has_excluded: bool,
 }
 
 impl<'t> Compiler<'t> {
@@ -35,31 +37,59 @@ impl<'t> Compiler<'t> {
         if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
             return None;
         }
-        let (name, _) = object_name(name).ok()?;
-        let table = catalog.get(&name)?;
-        let alias = alias.as_ref().map_or(name, |alias| name_of(&alias.name));
-        Some(Self { table, alias, stated, parameters: Vec::new() })
+        Self::of_table(catalog, name, alias.as_ref(), stated)
     }
 
-    pub fn finish(self, operation: Operation, output: Vec<(String, DataType)>) -> Option<FastPlan> {
+    /// Of a table by its name.
+    pub fn of_table(
+        catalog: &'t Catalog,
+        name: &ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+        stated: &'t [Option<Arrow>],
+    ) -> Option<Self> {
+        let table = catalog.get(&object_name(name).ok()?.0)?;
+        let alias = alias.map_or_else(|| table.bare_name().to_owned(), |alias| name_of(&alias.name));
+        Some(Self { table, alias, stated, parameters: Vec::new(), has_excluded: false })
+    }
+
+    /// The plan of a change, of whose rows `returning` says something.
+    pub fn finish_change(self, operation: Operation, returning: Option<&Vec<ast::SelectItem>>) -> Option<FastPlan> {
+        let Some(items) = returning else { return self.finish(operation, None, Vec::new()) };
+        let shown = self.columns(items)?;
+        let output = self.output(&shown);
+        self.finish(operation, Some(shown.into_iter().map(|(_, column)| column).collect()), output)
+    }
+
+    /// The plan. Columns of the answer are called and of the types that `output` says; those of a change are columns of
+    /// its table.
+    pub fn finish(
+        self,
+        operation: Operation,
+        returning: Option<Vec<usize>>,
+        output: Vec<(String, DataType)>,
+    ) -> Option<FastPlan> {
         // A parameter that is nowhere has no type, or one that nobody looks at.
         let parameters = self.parameters.into_iter().collect::<Option<Vec<_>>>()?;
         if self.stated.len() > parameters.len() {
             return None;
         }
-        let schema = match &operation {
-            Operation::Query(query) => Some(answer(self.table, query.shape.columns(), &output)),
-            _ => None,
+        let schema = match (&operation, &returning) {
+            (Operation::Query(query), _) => Some(answer(self.table, query.shape.columns(), &output)),
+            (_, Some(columns)) => Some(answer(self.table, Some(columns), &output)),
+            (_, None) => None,
         };
         Some(FastPlan {
             table: self.table.name.clone(),
             delta: self.table.delta,
             free_in: AtomicU64::new(0),
+            rules: Mutex::default(),
+            no_rules: Arc::default(),
             allowed_in: Mutex::default(),
             left_out: AtomicU32::new(0),
             layout: Arc::new(self.table.primary_layout()),
             operation,
             parameters,
+            returning,
             output,
             schema,
         })
@@ -74,6 +104,24 @@ impl<'t> Compiler<'t> {
             },
             _ => None,
         }
+    }
+
+    /// A column of the row `excluded`.
+    pub fn excluded(&self, expr: &ast::Expr) -> Option<usize> {
+        match expr {
+            ast::Expr::CompoundIdentifier(parts) => match &parts[..] {
+                [relation, column] if self.has_excluded && name_of(relation) == "excluded" => {
+                    self.table.column(&name_of(column))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether columns may be qualified by this.
+    pub fn is_called(&self, name: &ast::ObjectName) -> bool {
+        matches!(&name.0[..], [part] if part.as_ident().is_some_and(|ident| name_of(ident) == self.alias))
     }
 
     pub fn type_of(&self, column: usize) -> DataType {

@@ -46,9 +46,11 @@ impl Compiler<'_> {
             ast::Expr::BinaryOp { left, op, right } => self.arithmetic(left, op, right, columns),
             ast::Expr::Function(function) if is_now(function) && is_moment(hint) => Some((Expr::Now(hint), hint)),
             ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) if columns => {
-                let column = self.column(expr)?;
+                let excluded = self.excluded(expr);
+                let column = excluded.or_else(|| self.column(expr))?;
                 let data_type = self.type_of(column);
-                Some((Expr::Column(column, scale_of(data_type)), data_type))
+                let value = if excluded.is_some() { Expr::Excluded } else { Expr::Column };
+                Some((value(column, scale_of(data_type)), data_type))
             }
             _ => None,
         }

@@ -2,19 +2,20 @@
 
 use arrow_schema::DataType as Arrow;
 use datafusion::sql::sqlparser::ast::{
-    self, Distinct, FunctionArg, FunctionArgExpr, GroupByExpr, LimitClause, OrderByKind, SelectItem, SetExpr,
+    self, Distinct, FunctionArg, FunctionArgExpr, GroupByExpr, LimitClause, OrderByKind, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr,
 };
 use saki_base::DataType;
 use saki_base::types::DECIMAL_PRECISION_MAX;
 
 use super::super::expr::Expr;
-use super::super::plan::{Aggregate, FastPlan, Operation, Query, Shape};
+use super::super::plan::{Aggregate, FastPlan, Item, Operation, Query, Shape};
 use super::compiler::Compiler;
 use saki_catalog::Catalog;
 use saki_postgres::statement::name_of;
 
 /// Columns of an answer, and which of the table they are.
-type Columns = Vec<(String, usize)>;
+pub type Columns = Vec<(String, usize)>;
 
 pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
@@ -29,6 +30,10 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
     };
     let mut compiler = Compiler::new(catalog, relation, stated)?;
     let selection = select.selection.as_ref()?;
+    if !is_ungrouped(&select.group_by) {
+        let is_plain = !is_distinct && query.locks.is_empty();
+        return if is_plain { compiler.groups(select, selection, query) } else { None };
+    }
     let holds = !query.locks.is_empty();
     let Some(columns) = compiler.columns(&select.projection) else {
         let is_one_row = !is_distinct && !holds && query.order_by.is_none() && query.limit_clause.is_none();
@@ -41,7 +46,7 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
         return None;
     }
     let (source, is_ordered) = compiler.source(selection, &order)?;
-    let output = columns.iter().map(|(name, column)| (name.clone(), compiler.type_of(*column))).collect();
+    let output = compiler.output(&columns);
     let columns: Vec<usize> = columns.into_iter().map(|(_, column)| column).collect();
     let is_shown = |(column, _): &(usize, bool)| columns.contains(column);
     let shape = match is_distinct || !(is_ordered || source.is_single()) {
@@ -50,7 +55,7 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
         true if is_distinct && !order.iter().all(is_shown) => return None,
         true => Shape::Sorted { columns, order, is_distinct },
     };
-    compiler.finish(Operation::Query(Query { source, shape, limit, holds }), output)
+    compiler.finish(Operation::Query(Query { source, shape, limit, holds }), None, output)
 }
 
 fn is_plain(query: &ast::Query) -> bool {
@@ -70,7 +75,6 @@ fn is_plain_select(select: &ast::Select) -> bool {
         && select.prewhere.is_none()
         && select.named_window.is_empty()
         && select.lateral_views.is_empty()
-        && is_ungrouped(&select.group_by)
 }
 
 fn is_ungrouped(group_by: &GroupByExpr) -> bool {
@@ -78,14 +82,16 @@ fn is_ungrouped(group_by: &GroupByExpr) -> bool {
 }
 
 impl Compiler<'_> {
-    /// What a query gives, if that is columns of its table.
-    fn columns(&self, projection: &[SelectItem]) -> Option<Columns> {
+    /// What is given, if that is columns of the table.
+    pub fn columns(&self, projection: &[SelectItem]) -> Option<Columns> {
         let mut columns = Vec::new();
         for item in projection {
             match item {
-                SelectItem::Wildcard(options) if options.to_string().is_empty() => {
-                    let all = self.table.columns.iter().enumerate();
-                    columns.extend(all.map(|(place, column)| (column.name.clone(), place)));
+                SelectItem::Wildcard(options) if options.to_string().is_empty() => columns.extend(self.all()),
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
+                    if options.to_string().is_empty() && self.is_called(name) =>
+                {
+                    columns.extend(self.all());
                 }
                 SelectItem::UnnamedExpr(expr) => {
                     let column = self.column(expr)?;
@@ -98,15 +104,20 @@ impl Compiler<'_> {
         Some(columns)
     }
 
+    fn all(&self) -> impl Iterator<Item = (String, usize)> {
+        self.table.columns.iter().enumerate().map(|(place, column)| (column.name.clone(), place))
+    }
+
+    /// What columns of an answer are called, and their types.
+    pub fn output(&self, columns: &Columns) -> Vec<(String, DataType)> {
+        columns.iter().map(|(name, column)| (name.clone(), self.type_of(*column))).collect()
+    }
+
     /// A query of aggregates of all its rows.
     fn aggregates(mut self, projection: &[SelectItem], selection: &ast::Expr) -> Option<FastPlan> {
         let (mut aggregates, mut output) = (Vec::new(), Vec::new());
         for item in projection {
-            let (expr, alias) = match item {
-                SelectItem::UnnamedExpr(expr) => (expr, None),
-                SelectItem::ExprWithAlias { expr, alias } => (expr, Some(name_of(alias))),
-                _ => return None,
-            };
+            let (expr, alias) = named(item)?;
             let ast::Expr::Function(function) = expr else { return None };
             let (name, aggregate, data_type) = self.aggregate(function)?;
             aggregates.push(aggregate);
@@ -114,7 +125,42 @@ impl Compiler<'_> {
         }
         let (source, _) = self.source(selection, &[])?;
         let query = Query { source, shape: Shape::Aggregates(aggregates), limit: None, holds: false };
-        self.finish(Operation::Query(query), output)
+        self.finish(Operation::Query(query), None, output)
+    }
+
+    /// A query of groups of its rows.
+    fn groups(mut self, select: &ast::Select, selection: &ast::Expr, query: &ast::Query) -> Option<FastPlan> {
+        let GroupByExpr::Expressions(list, modifiers) = &select.group_by else { return None };
+        let by = list.iter().map(|expr| self.column(expr)).collect::<Option<Vec<_>>>()?;
+        let (mut items, mut output, mut shown) = (Vec::new(), Vec::new(), Vec::new());
+        for item in &select.projection {
+            let (expr, alias) = named(item)?;
+            let (name, item, data_type) = match expr {
+                ast::Expr::Function(function) => {
+                    let (name, aggregate, data_type) = self.aggregate(function)?;
+                    (name, Item::Aggregate(aggregate), data_type)
+                }
+                _ => {
+                    let column = self.column(expr).filter(|column| by.contains(column))?;
+                    shown.push((alias.clone().unwrap_or_else(|| self.table.columns[column].name.clone()), column));
+                    (self.table.columns[column].name.clone(), Item::Column(column), self.type_of(column))
+                }
+            };
+            items.push(item);
+            output.push((alias.unwrap_or(name), data_type));
+        }
+        let order = self.order(query.order_by.as_ref(), &shown)?;
+        let is_known = |name: &str| shown.iter().any(|(other, _)| other == name);
+        let is_hidden = |(name, _): &(String, DataType)| !is_known(name) && self.table.column(name).is_some();
+        // A name of the answer goes before one of the table, in ORDER BY.
+        let is_plain = modifiers.is_empty() && !output.iter().any(is_hidden);
+        if !is_plain || !order.iter().all(|(column, _)| by.contains(column)) {
+            return None;
+        }
+        let limit = self.limit(query.limit_clause.as_ref())?;
+        let (source, _) = self.source(selection, &[])?;
+        let query = Query { source, shape: Shape::Groups { by, items, order }, limit, holds: false };
+        self.finish(Operation::Query(query), None, output)
     }
 
     /// An aggregate, what its column is called, and its type.
@@ -176,6 +222,15 @@ impl Compiler<'_> {
             is_plain.then_some((column, item.options.asc == Some(false)))
         };
         list.iter().map(column).collect()
+    }
+}
+
+/// An expression of an answer, and what it is to be called.
+fn named(item: &SelectItem) -> Option<(&ast::Expr, Option<String>)> {
+    match item {
+        SelectItem::UnnamedExpr(expr) => Some((expr, None)),
+        SelectItem::ExprWithAlias { expr, alias } => Some((expr, Some(name_of(alias)))),
+        _ => None,
     }
 }
 

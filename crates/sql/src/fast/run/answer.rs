@@ -8,9 +8,9 @@ use saki_base::{DataType, Value, ValueRef, compare};
 use saki_mvcc::Transaction;
 
 use super::super::expr::has_digits;
-use super::super::plan::{Aggregate, Query, Shape};
+use super::super::plan::{Aggregate, Item, Query, Shape};
 use super::rows::{Entry, Running, Stopped};
-use super::sink::RowSink;
+use super::sink::{RowSink, show};
 use saki_catalog::{EntryDecoder, Result, SqlError};
 
 impl Running<'_> {
@@ -49,6 +49,12 @@ impl Running<'_> {
                 });
                 Ok(sorted.len() as u64)
             }
+            Shape::Groups { by, items, order } => {
+                let mut groups = self.groups(&rows, by, items, order)?;
+                groups.truncate(limit);
+                groups.iter().for_each(|row| sink.row(&row.iter().map(Value::as_ref).collect::<Vec<_>>()));
+                Ok(groups.len() as u64)
+            }
             Shape::Aggregates(aggregates) => {
                 let values = self.aggregated(&rows, aggregates)?;
                 sink.row(&values.iter().map(Value::as_ref).collect::<Vec<_>>());
@@ -66,7 +72,8 @@ impl Running<'_> {
         }
     }
 
-    fn each(&self, rows: &[Entry], mut show: impl FnMut(&[ValueRef<'_>])) -> Result<()> {
+    /// Shows the values of rows, by table column.
+    pub fn each(&self, rows: &[Entry], mut show: impl FnMut(&[ValueRef<'_>])) -> Result<()> {
         let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
         rows.iter().try_for_each(|(key, row)| decoder.decode(self.table, key, row, &mut show))
     }
@@ -100,11 +107,44 @@ impl Running<'_> {
         Ok(all)
     }
 
+    /// A row for each group, in order.
+    fn groups(
+        &self,
+        rows: &[Entry],
+        by: &[usize],
+        items: &[Item],
+        order: &[(usize, bool)],
+    ) -> Result<Vec<Vec<Value>>, Stopped> {
+        let order: Vec<(usize, bool)> = order.iter().copied().chain(by.iter().map(|column| (*column, false))).collect();
+        let all: Vec<usize> = (0..self.table.columns.len()).collect();
+        // Rows of a group beside each other.
+        let sorted = self.sorted(rows, &all, &order, false)?;
+        let is_same = |one: &Vec<Value>, other: &Vec<Value>| {
+            by.iter().all(|column| placed(&one[*column], &other[*column], false).is_eq())
+        };
+        let type_of = |column: usize| self.table.columns[column].data_type;
+        let mut groups = Vec::new();
+        for group in sorted.chunk_by(is_same) {
+            let said = items.iter().map(|item| match item {
+                Item::Column(column) => Ok(group[0][*column].clone()),
+                Item::Aggregate(aggregate) => {
+                    let mut total = Total::default();
+                    for row in group {
+                        total.add(*aggregate, |column| row[column].as_ref());
+                    }
+                    total.value(*aggregate, type_of)
+                }
+            });
+            groups.push(said.collect::<Result<Vec<_>, _>>()?);
+        }
+        Ok(groups)
+    }
+
     fn aggregated(&self, rows: &[Entry], aggregates: &[Aggregate]) -> Result<Vec<Value>, Stopped> {
         let mut totals: Vec<Total> = aggregates.iter().map(|_| Total::default()).collect();
         self.each(rows, |values| {
             for (aggregate, total) in aggregates.iter().zip(&mut totals) {
-                total.add(*aggregate, values);
+                total.add(*aggregate, |column| values[column]);
             }
         })?;
         let totals = aggregates.iter().zip(totals);
@@ -112,12 +152,6 @@ impl Running<'_> {
             .map(|(aggregate, total)| total.value(*aggregate, |column| self.table.columns[column].data_type))
             .collect()
     }
-}
-
-/// Gives columns of a row to `sink`.
-fn show(columns: &[usize], values: &[ValueRef<'_>], sink: &mut dyn RowSink) {
-    let out: Vec<ValueRef<'_>> = columns.iter().map(|column| values[*column]).collect();
-    sink.row(&out);
 }
 
 /// How two values of a column lie to each other; NULLs are the greatest.
@@ -136,7 +170,7 @@ struct Total {
 }
 
 impl Total {
-    fn add(&mut self, aggregate: Aggregate, values: &[ValueRef<'_>]) {
+    fn add<'v>(&mut self, aggregate: Aggregate, value_of: impl Fn(usize) -> ValueRef<'v>) {
         let column = match aggregate {
             Aggregate::Count => {
                 self.rows += 1;
@@ -146,7 +180,7 @@ impl Total {
                 column
             }
         };
-        let value = values[column];
+        let value = value_of(column);
         if value == ValueRef::Null {
             return;
         }

@@ -7,37 +7,32 @@ use saki_mvcc::Transaction;
 
 use super::super::compile::has_unique_index_on;
 use super::super::expr::{Expr, Inputs};
-use super::super::plan::{Insert, Operation, Source};
+use super::super::plan::{FastPlan, Insert, Operation, Source};
 use super::rows::{Entry, Running, Stopped};
-use super::sink::RowSink;
-use crate::dml::RowWriter;
+use super::sink::{Returned, RowSink};
+use crate::dml::{RowWriter, see_to, sort};
+use saki_catalog::columns::{check_length, check_row};
 use saki_catalog::{EntryDecoder, EntryEncoder};
+use saki_context::transaction::Change;
 
 impl Running<'_> {
     /// Carries a statement out: how many rows it gives or concerns. `outlives`: its transaction goes on after it.
     pub fn run(
         &self,
-        operation: &Operation,
+        plan: &FastPlan,
         outlives: bool,
         transaction: &mut Transaction<'_>,
         sink: &mut dyn RowSink,
     ) -> Result<u64, Stopped> {
-        match operation {
-            Operation::Query(query) => self.query(query, transaction, query.holds && outlives, sink),
-            Operation::Insert(insert) => self.insert(insert, transaction),
-            Operation::Update { source, assigned } => {
-                let rows = self.found(source, transaction)?;
-                self.update(&rows, assigned, transaction)?;
-                Ok(rows.len() as u64)
-            }
-            Operation::Delete(source) => {
-                let rows = self.found(source, transaction)?;
-                for (key, _) in &rows {
-                    self.write(transaction, key, None)?;
-                }
-                Ok(rows.len() as u64)
-            }
-        }
+        let mut returned = Returned { columns: plan.returning.as_deref(), sink };
+        let outcome = match &plan.operation {
+            Operation::Query(query) => self.query(query, transaction, query.holds && outlives, returned.sink),
+            Operation::Insert(insert) => self.insert(insert, transaction, &mut returned),
+            Operation::Update { source, assigned } => self.update(source, assigned, transaction, &mut returned),
+            Operation::Delete(source) => self.delete(source, transaction, &mut returned),
+        };
+        // Whatever was made of it: something was missing.
+        self.missed.take().map_or(outcome, |missing| Err(missing.into()))
     }
 
     /// All rows that are to be changed, before any is.
@@ -52,82 +47,167 @@ impl Running<'_> {
         }
     }
 
+    /// Writes rows, and looks what that takes up in memory alone.
+    fn writer(&self) -> RowWriter<'_> {
+        RowWriter::of_layout(self.db.memory_reader(&self.missed), self.delta, self.table, self.layout)
+    }
+
+    fn delete(
+        &self,
+        source: &Source,
+        transaction: &mut Transaction<'_>,
+        returned: &mut Returned<'_>,
+    ) -> Result<u64, Stopped> {
+        let rows = self.found(source, transaction)?;
+        let mut writer = self.writer();
+        for (key, _) in &rows {
+            self.count(key, None)?;
+            writer.delete(transaction, key)?;
+        }
+        self.see_to(transaction, &mut rows.iter().map(|row| (Some(row), None)))?;
+        returned.all(self, &rows)?;
+        Ok(rows.len() as u64)
+    }
+
+    /// Sees to the keys of rows that were changed, between tables.
+    fn see_to(
+        &self,
+        transaction: &mut Transaction<'_>,
+        rows: &mut dyn Iterator<Item = (Option<&Entry>, Option<&Entry>)>,
+    ) -> Result<(), Stopped> {
+        if !self.rules.has_keys() {
+            return Ok(());
+        }
+        let mut change = Change::from_memory(self.db, self.generation, &self.missed, transaction);
+        Ok(see_to(&mut change, self.table, &self.rules.actions, rows)?)
+    }
+
+    /// Checks rows as they are going to be.
+    fn check(&self, rows: &[Entry]) -> Result<(), Stopped> {
+        Ok(self.rules.check(self.table, rows)?)
+    }
+
     fn update(
         &self,
-        rows: &[Entry],
+        source: &Source,
         assigned: &[(usize, Expr)],
         transaction: &mut Transaction<'_>,
-    ) -> Result<(), Stopped> {
-        let mut encoder = EntryEncoder::new(Arc::clone(self.layout));
-        let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
-        let is_unique = has_unique_index_on(self.table, assigned);
-        for (key, before) in rows {
-            decoder.decode(self.table, key, before, |row| {
-                let inputs = self.inputs_over(row);
-                let mut after = row.to_vec();
-                for (column, expr) in assigned {
-                    after[*column] = self.checked(*column, expr, &inputs)?;
-                }
-                Ok::<_, Stopped>(encoder.encode(&mut Vec::new(), |column| after[column])?)
-            })??;
-            if is_unique {
-                self.count(key, Some(&encoder.row))?;
-                let mut writer = RowWriter::new(self.db, self.generation, self.table)?;
-                writer.update(transaction, key, before, &encoder.row)?;
-            } else {
-                self.write(transaction, key, Some(&encoder.row))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn insert(&self, insert: &Insert, transaction: &mut Transaction<'_>) -> Result<u64, Stopped> {
-        if self.table.indexes.iter().any(|index| index.unique) {
-            // Looked up in trees whose pages may be away.
+        returned: &mut Returned<'_>,
+    ) -> Result<u64, Stopped> {
+        let rows = self.found(source, transaction)?;
+        // Which of several rows takes a value first is the planner's to say.
+        if rows.len() > 1 && has_unique_index_on(self.table, assigned) {
             return Err(Stopped::Ordinary);
         }
-        let drawn = self.drawn(&insert.draws)?;
-        let inputs = Inputs { drawn: &drawn, ..self.inputs() };
-        let mut encoder = EntryEncoder::new(Arc::clone(self.layout));
-        for values in &insert.rows {
-            self.insert_row(values, &inputs, &mut encoder, transaction)?;
+        let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
+        let mut made = Vec::with_capacity(rows.len());
+        for (key, before) in &rows {
+            let with = |row: &[ValueRef<'_>]| self.with(row, assigned, &self.inputs_over(row));
+            made.push(decoder.decode(self.table, key, before, with)??);
         }
-        Ok(insert.rows.len() as u64)
+        self.check(&made)?;
+        self.replace(&rows, &made, transaction)?;
+        returned.all(self, &made)?;
+        Ok(made.len() as u64)
     }
 
-    fn insert_row(
+    /// Puts rows in the place of others with the same keys.
+    fn replace(&self, before: &[Entry], after: &[Entry], transaction: &mut Transaction<'_>) -> Result<(), Stopped> {
+        let mut writer = self.writer();
+        for ((key, before), (_, after)) in before.iter().zip(after) {
+            self.count(key, Some(after))?;
+            writer.update(transaction, key, before, after)?;
+        }
+        self.see_to(transaction, &mut before.iter().zip(after).map(|(old, new)| (Some(old), Some(new))))
+    }
+
+    /// A row that is there with other values.
+    fn with<'v>(
         &self,
-        values: &[Expr],
-        inputs: &Inputs<'_>,
-        encoder: &mut EntryEncoder,
-        transaction: &mut Transaction<'_>,
-    ) -> Result<(), Stopped> {
-        let mut row = Vec::with_capacity(values.len() + 1);
-        for (column, expr) in values.iter().enumerate() {
-            row.push(self.checked(column, expr, inputs)?);
+        row: &[ValueRef<'v>],
+        assigned: &'v [(usize, Expr)],
+        inputs: &Inputs<'v>,
+    ) -> Result<Entry, Stopped> {
+        let mut after = row.to_vec();
+        for (column, expr) in assigned {
+            after[*column] = self.value(*column, expr, inputs)?;
         }
-        let is_keyed = !self.table.primary_key.is_empty();
-        if !is_keyed {
-            row.push(ValueRef::Int8(self.delta.row_ids(1)));
-        }
+        self.entry(&after)
+    }
+
+    /// The entry of a row with a value in each column that wants one.
+    fn entry(&self, row: &[ValueRef<'_>]) -> Result<Entry, Stopped> {
+        check_row(row, self.table)?;
+        let mut encoder = EntryEncoder::new(Arc::clone(self.layout));
         encoder.encode(&mut Vec::new(), |column| row[column])?;
-        if is_keyed && self.find(transaction, &encoder.key, |_| ())?.is_some() {
-            return Err(saki_store::load::duplicate(self.table, self.layout, &encoder.key).into());
+        Ok((encoder.key, encoder.row))
+    }
+
+    fn insert(
+        &self,
+        insert: &Insert,
+        transaction: &mut Transaction<'_>,
+        returned: &mut Returned<'_>,
+    ) -> Result<u64, Stopped> {
+        let rows = self.new_rows(insert)?;
+        self.check(&rows)?;
+        let mut writer = self.writer();
+        let (mut made, mut before, mut after) = (rows, Vec::new(), Vec::new());
+        if let Some(conflict) = &insert.conflict {
+            let is_update = conflict.assigned.is_some();
+            let sorted = sort(&mut writer.finder, &*transaction, conflict.arbiter, &made, is_update)?;
+            for (position, row) in sorted.present {
+                let Some(assigned) = &conflict.assigned else { break };
+                after.push(self.replaced(&row, &made[position as usize], assigned)?);
+                before.push(row);
+            }
+            self.check(&after)?;
+            made = sorted.new.iter().map(|position| made[*position as usize].clone()).collect();
         }
-        self.write(transaction, &encoder.key, Some(&encoder.row))?;
-        Ok(())
+        for (key, row) in &made {
+            self.count(key, Some(row))?;
+            writer.insert(transaction, key, row)?;
+        }
+        self.see_to(transaction, &mut made.iter().map(|row| (None, Some(row))))?;
+        self.replace(&before, &after, transaction)?;
+        made.append(&mut after);
+        returned.all(self, &made)?;
+        Ok(made.len() as u64)
     }
 
-    /// The next value of each sequence. One that has to be told durable first is waited for elsewhere.
-    fn drawn(&self, sequences: &[String]) -> Result<Vec<i64>, Stopped> {
-        sequences.iter().map(|text| self.sequences.nextval_ready(text)?.ok_or(Stopped::Ordinary)).collect()
+    /// The rows of an INSERT as entries.
+    fn new_rows(&self, insert: &Insert) -> Result<Vec<Entry>, Stopped> {
+        let inputs = self.inputs();
+        let mut rows = Vec::with_capacity(insert.rows.len());
+        for values in &insert.rows {
+            let value = |(column, expr)| self.value(column, expr, &inputs);
+            rows.push(values.iter().enumerate().map(value).collect::<Result<Vec<_>, _>>()?);
+        }
+        let mut entries = Vec::with_capacity(rows.len());
+        for mut row in rows {
+            if self.table.primary_key.is_empty() {
+                row.push(ValueRef::Int8(self.delta.row_ids(1)));
+            }
+            entries.push(self.entry(&row)?);
+        }
+        Ok(entries)
     }
 
-    /// A value for a column that may have it.
-    fn checked<'v>(&self, column: usize, expr: &'v Expr, inputs: &Inputs<'v>) -> Result<ValueRef<'v>, Stopped> {
+    /// A row that is there with other values, which may be those of the row that was to be `excluded`.
+    fn replaced(&self, before: &Entry, excluded: &Entry, assigned: &[(usize, Expr)]) -> Result<Entry, Stopped> {
+        let decoder = || EntryDecoder::new(Arc::clone(self.layout));
+        decoder().decode(self.table, &excluded.0, &excluded.1, |excluded| {
+            decoder().decode(self.table, &before.0, &before.1, |row| {
+                self.with(row, assigned, &Inputs { excluded, ..self.inputs_over(row) })
+            })
+        })??
+    }
+
+    /// A value as a column has it.
+    fn value<'v>(&self, column: usize, expr: &'v Expr, inputs: &Inputs<'v>) -> Result<ValueRef<'v>, Stopped> {
         let definition = &self.table.columns[column];
         let value = expr.value(inputs)?.assigned(definition.data_type)?;
-        saki_catalog::columns::check_value(value, definition, self.table)?;
+        check_length(value, definition)?;
         Ok(value)
     }
 }

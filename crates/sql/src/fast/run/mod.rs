@@ -9,20 +9,24 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast;
-use saki_base::wall_micros;
+use saki_base::{TableId, wall_micros};
 use saki_mvcc::{Holder, Receipt};
 
 use self::rows::{Running, Stopped};
 use self::sink::Kept;
 pub use self::sink::RowSink;
 use super::plan::FastPlan;
+use super::rules::{RulePlanner, Rules};
 use saki_catalog::{Result, RoleId, Table};
 use saki_context::database::{Database, Stoppable};
 use saki_context::planner::SessionSequences;
 use saki_context::statement::StatementResult;
-use saki_context::transaction::{SessionTransactions, Transactions, Waiting, is_unchanged};
-use saki_store::Generation;
+use saki_context::transaction::{Refusal, SessionTransactions, Transactions, Waiting, is_unchanged};
 use saki_store::locks::LockMode;
+use saki_store::{Generation, Missed, Missing};
+
+/// How often a statement has something read before it goes the ordinary way.
+const READS_MAX: u32 = 16;
 
 /// What became of a fast statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,8 +42,8 @@ enum Attempt {
     Done(u64, Option<Receipt>),
     /// Another transaction is in the way, which may be waited for.
     Conflict(Option<Holder>),
-    /// A page has to be read first.
-    Read(Arc<Table>, Vec<u8>),
+    /// What is not in memory of a generation has to be read first.
+    Read(Arc<Generation>, Missing),
     Ordinary,
 }
 
@@ -48,6 +52,7 @@ pub struct Runner<'s> {
     pub db: &'s Arc<Database>,
     pub transactions: &'s SessionTransactions,
     pub sequences: &'s SessionSequences,
+    pub rules: RulePlanner<'s>,
     /// Who asks.
     pub role: RoleId,
 }
@@ -64,11 +69,11 @@ impl Runner<'_> {
         values: &[ScalarValue],
         sink: &mut (dyn RowSink + Send),
     ) -> Result<FastAnswer> {
-        let mut has_read = false;
+        let (mut reads, mut drawn) = (0, None);
         loop {
             let attempt = {
                 let Ok(mut transactions) = self.transactions.try_lock() else { return Ok(FastAnswer::Ordinary) };
-                self.try_fast(&mut transactions, plan, values, sink)
+                self.try_fast(&mut transactions, plan, values, &mut drawn, sink)
             };
             let attempt = match attempt {
                 Ok(attempt) => attempt,
@@ -82,11 +87,16 @@ impl Runner<'_> {
                 Attempt::Ordinary => return Ok(FastAnswer::Ordinary),
                 Attempt::Conflict(Some(holder)) => self.transactions.wait_for(holder).await?,
                 Attempt::Conflict(None) => tokio::task::yield_now().await,
-                // Too long for a page, or pushed out of memory again at once.
-                Attempt::Read(..) if has_read => return Ok(FastAnswer::Ordinary),
-                Attempt::Read(table, key) => {
-                    has_read = true;
-                    let read = move |db: &Stoppable<'_>| db.base_reader().get(&table.root, &key).map(drop);
+                // Too much, too long for a page, or pushed out of memory again at once.
+                Attempt::Read(..) if reads == READS_MAX => return Ok(FastAnswer::Ordinary),
+                Attempt::Read(generation, missing) => {
+                    reads += 1;
+                    let read = move |db: &Stoppable<'_>| {
+                        let read = missing.fetch(db);
+                        // Until here nobody may write other pages in the place of its own.
+                        drop(generation);
+                        read
+                    };
                     self.db.blocking(read).await?;
                 }
             }
@@ -98,17 +108,14 @@ impl Runner<'_> {
         transactions: &mut Transactions,
         plan: &FastPlan,
         values: &[ScalarValue],
+        drawn: &mut Option<Vec<i64>>,
         sink: &mut dyn RowSink,
     ) -> Result<Attempt> {
-        // What is compiled is compiled for tables as everybody sees them.
-        let is_away = self.db.engine.get().is_none() || transactions.is_interrupted() || transactions.has_draft();
-        if is_away || plan.is_left_out() {
-            return Ok(Attempt::Ordinary);
-        }
         transactions.check()?;
+        sink.clear();
         let outlives = transactions.outlives_statement();
         let writes = plan.is_change() || plan.holds_rows() && outlives;
-        if writes && (transactions.is_read_only() || self.db.writable().is_err()) {
+        if !self.takes(transactions, writes) || plan.is_left_out() {
             return Ok(Attempt::Ordinary);
         }
         let Some(generation) = transactions.begin_statement(self.db)? else { return Ok(Attempt::Ordinary) };
@@ -117,26 +124,35 @@ impl Runner<'_> {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         };
-        // What it may not is said where the statement is looked at more closely.
-        let is_allowed = plan.is_allowed(self.db, &generation, table, self.role);
-        if !is_allowed || !self.may_use(transactions, &generation, table, plan, writes) {
+        let may_use = |rules: &Arc<Rules>| self.may_use(transactions, &generation, table, rules, writes);
+        let Some(rules) = self.rules(plan, &generation, table).filter(may_use) else {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
-        }
+        };
+        let drawn = match self.drawn(plan, drawn) {
+            Ok(Some(drawn)) => drawn,
+            Ok(None) => {
+                transactions.give_up_statement();
+                return Ok(Attempt::Ordinary);
+            }
+            Err(error) => return transactions.refused(error.into()).map(Attempt::Conflict),
+        };
         let running = Running {
             db: self.db,
             generation: &generation,
             table,
             delta,
             layout: &plan.layout,
+            rules: &rules,
             parameters: values,
-            sequences: self.sequences,
+            drawn,
             now: wall_micros(),
             waiting: (writes && outlives).then(|| Waiting::new(&self.db.memory)).transpose()?,
+            missed: Missed::default(),
         };
         let worked = transactions.within(|transaction| {
             let start = transaction.savepoint();
-            let outcome = running.run(&plan.operation, outlives, transaction, sink);
+            let outcome = running.run(plan, outlives, transaction, sink);
             if outcome.is_err() {
                 transaction.rollback_to(start);
             }
@@ -145,7 +161,25 @@ impl Runner<'_> {
                 other => Ok(other),
             }
         })?;
-        if let (Ok(Ok(_)), Some(waiting)) = (&worked, running.waiting) {
+        Self::ended(transactions, plan, worked, generation, running.waiting)
+    }
+
+    /// Whether a compiled statement may run now that writes something, or does not.
+    fn takes(&self, transactions: &Transactions, writes: bool) -> bool {
+        // What is compiled is compiled for tables as everybody sees them.
+        let is_away = self.db.engine.get().is_none() || transactions.is_interrupted() || transactions.has_draft();
+        !is_away && !(writes && (transactions.is_read_only() || self.db.writable().is_err()))
+    }
+
+    /// What an attempt has come to that has done its work, or not.
+    fn ended(
+        transactions: &mut Transactions,
+        plan: &FastPlan,
+        worked: Result<Result<u64, Stopped>, Refusal>,
+        generation: Arc<Generation>,
+        waiting: Option<Waiting>,
+    ) -> Result<Attempt> {
+        if let (Ok(Ok(_)), Some(waiting)) = (&worked, waiting) {
             transactions.keep_waiting(waiting);
         }
         match worked {
@@ -155,9 +189,9 @@ impl Runner<'_> {
                 Ok(receipt) => Ok(Attempt::Done(rows, receipt)),
                 Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
             },
-            Ok(Err(Stopped::Read(key))) => {
+            Ok(Err(Stopped::Read(missing))) => {
                 transactions.give_up_statement();
-                Ok(Attempt::Read(Arc::clone(table), key))
+                Ok(Attempt::Read(generation, missing))
             }
             Ok(Err(stopped)) => {
                 if matches!(stopped, Stopped::Long) {
@@ -170,6 +204,26 @@ impl Runner<'_> {
         }
     }
 
+    /// The rules that a statement follows; `None` if it has to be looked at more closely, which says what its role may
+    /// not.
+    fn rules(&self, plan: &FastPlan, generation: &Arc<Generation>, table: &Arc<Table>) -> Option<Arc<Rules>> {
+        match plan.is_change() {
+            _ if !plan.is_allowed(self.db, generation, table, self.role) => None,
+            false => Some(Arc::clone(&plan.no_rules)),
+            true => plan.rules(&self.rules, generation, table),
+        }
+    }
+
+    /// The next value of each sequence, drawn once however often a statement begins anew. `None` if one has to be told
+    /// durable first, which is waited for elsewhere.
+    fn drawn<'d>(&self, plan: &FastPlan, drawn: &'d mut Option<Vec<i64>>) -> Result<Option<&'d [i64]>> {
+        if drawn.is_none() {
+            let sequences = plan.draws().iter();
+            *drawn = sequences.map(|text| self.sequences.nextval_ready(text)).collect::<Result<_>>()?;
+        }
+        Ok(drawn.as_deref())
+    }
+
     /// Locks a table, if that takes no waiting, and sees to it that a change meets the newest definition of it. A query
     /// by itself needs no lock: its snapshot keeps the table as it is.
     fn may_use(
@@ -177,18 +231,25 @@ impl Runner<'_> {
         transactions: &Transactions,
         generation: &Generation,
         table: &Table,
-        plan: &FastPlan,
+        rules: &Rules,
         writes: bool,
     ) -> bool {
         if !writes {
             return !transactions.outlives_statement() || transactions.try_lock_table(table.id, LockMode::AccessShare);
         }
-        let is_locked =
-            plan.is_free_of_rules(generation, table) && transactions.try_lock_table(table.id, LockMode::RowExclusive);
-        // Locked first: from here on nobody changes the table.
-        is_locked
-            && (self.db.is_newest(generation)
-                || is_unchanged(&generation.catalog, &self.db.generation().catalog, &table.name))
+        let catalog = &generation.catalog;
+        let related = || rules.related.iter().filter(|name| **name != table.name);
+        let is_locked = |id: TableId| transactions.try_lock_table(id, LockMode::RowExclusive);
+        let is_related_locked = |name: &String| catalog.get(name).is_some_and(|table| is_locked(table.id));
+        if !is_locked(table.id) || !related().all(is_related_locked) {
+            return false;
+        }
+        // Locked first: from here on nobody changes the tables.
+        if self.db.is_newest(generation) {
+            return true;
+        }
+        let newest = &self.db.generation().catalog;
+        is_unchanged(catalog, newest, &table.name) && related().all(|name| is_unchanged(catalog, newest, name))
     }
 }
 
@@ -205,10 +266,7 @@ impl Runner<'_> {
         let mut kept = Kept::default();
         match self.execute(&plan, &[], &mut kept).await? {
             FastAnswer::Ordinary => Ok(None),
-            FastAnswer::Done(rows) => Ok(Some(match plan.schema() {
-                None => StatementResult::done(plan.verb(), rows),
-                Some(schema) => kept.result(&plan, schema)?,
-            })),
+            FastAnswer::Done(rows) => Ok(Some(kept.result(&plan, rows)?)),
         }
     }
 }

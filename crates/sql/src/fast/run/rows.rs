@@ -10,11 +10,11 @@ use super::super::condition::holds;
 use super::super::expr::{Inputs, Misfit};
 use super::super::plan::{Source, Tree};
 use super::super::range::{Bounds, borrowed, bounds, keys};
+use super::super::rules::Rules;
 use saki_catalog::{EntryDecoder, EntryLayout, Result, SqlError, Table};
 use saki_context::database::Database;
-use saki_context::planner::SessionSequences;
 use saki_context::transaction::{Refusal, Waiting};
-use saki_store::{Delta, Generation, IndexEntries, Point, Short, Shortly, TableReader};
+use saki_store::{Delta, Generation, IndexEntries, Missed, Missing, Point, Short, Shortly, TableReader};
 
 /// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.
 const ENTRIES_MAX: usize = 4000;
@@ -30,9 +30,18 @@ pub enum Stopped {
     Ordinary,
     /// The same, since it takes too many entries.
     Long,
-    /// The page of this key is not in memory.
-    Read(Vec<u8>),
+    /// This is not in memory.
+    Read(Missing),
     Refused(Refusal),
+}
+
+impl From<Missing> for Stopped {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::Long => Self::Long,
+            missing => Self::Read(missing),
+        }
+    }
 }
 
 impl From<Misfit> for Stopped {
@@ -65,17 +74,22 @@ impl From<saki_mvcc::Error> for Stopped {
 /// A statement that runs.
 pub struct Running<'r> {
     pub db: &'r Database,
-    pub generation: &'r Generation,
+    pub generation: &'r Arc<Generation>,
     pub table: &'r Arc<Table>,
     pub delta: &'r Arc<Delta>,
     pub layout: &'r Arc<EntryLayout>,
+    /// For what it changes.
+    pub rules: &'r Rules,
     pub parameters: &'r [ScalarValue],
-    pub sequences: &'r SessionSequences,
+    /// Values of sequences for its rows.
+    pub drawn: &'r [i64],
     /// Microseconds since 1970.
     pub now: i64,
     /// Memory of what it changes, if its transaction goes on after it: by itself it changes no more than its own text
     /// and values are large, or what it has found.
     pub waiting: Option<Waiting>,
+    /// What its changes were missing in memory.
+    pub missed: Missed,
 }
 
 impl Running<'_> {
@@ -101,7 +115,7 @@ impl Running<'_> {
 
     /// The same, over a row.
     pub fn inputs_over<'i>(&'i self, row: &'i [ValueRef<'i>]) -> Inputs<'i> {
-        Inputs { row, parameters: self.parameters, drawn: &[], now: self.now }
+        Inputs { row, excluded: &[], parameters: self.parameters, drawn: self.drawn, now: self.now }
     }
 
     /// The key of a source that is about one row, if it has no filter; `Some(None)`: a part of it is NULL or beyond its
@@ -139,7 +153,7 @@ impl Running<'_> {
         match reader.get_cached(&self.db.base_reader(), key, show)? {
             Point::Nowhere => Ok(None),
             Point::Row(shown) => Ok(Some(shown)),
-            Point::Away => Err(Stopped::Read(key.to_vec())),
+            Point::Away => Err(Stopped::Read(Missing::key(&self.table.root, key))),
         }
     }
 
