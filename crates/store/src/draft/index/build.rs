@@ -10,7 +10,6 @@ use saki_page::IoShare;
 use saki_tree::{Differing, Effect, Sorted, Sorter, TreeRoot};
 use saki_volume::HeldGeneration;
 
-use super::Concurrently;
 use crate::database::Database;
 use crate::load::Uniqueness;
 use crate::locks::Stop;
@@ -40,12 +39,12 @@ pub struct Build {
 
 impl Build {
     /// Of an empty tree, which `add` puts behind the table's indexes. Nobody changes what the table is.
-    pub fn of(work: &Concurrently, table: TableId, add: impl FnOnce(&mut Table)) -> Result<Self> {
-        let generation = work.db.generation();
+    pub fn of(db: &Arc<Database>, stop: &Stop, table: TableId, add: impl FnOnce(&mut Table)) -> Result<Self> {
+        let generation = db.generation();
         let mut table = Table::clone(generation.catalog.table_of(table).ok_or_else(gone)?);
         add(&mut table);
         let held = Arc::clone(&generation.guard);
-        Ok(Self { db: Arc::clone(&work.db), stop: work.stop.clone(), table, held, staged: 0 })
+        Ok(Self { db: Arc::clone(db), stop: stop.clone(), table, held, staged: 0 })
     }
 
     /// The index as it is so far.

@@ -108,7 +108,7 @@ impl Concurrently {
             // Rows that have ceased to agree before may agree in the base still.
             self.db.checkpoint(&Pace::full())?;
         }
-        let mut build = Build::of(self, table.id, |table| table.indexes.push(index))?;
+        let mut build = Build::of(&self.db, &self.stop, table.id, |table| table.indexes.push(index))?;
         build.scan()?;
         self.change_in_a_moment(table.id, Some(build), |catalog, table, built| {
             let index = built.ok_or_else(|| SqlError::internal("an index is made without its tree"))?;
@@ -141,7 +141,7 @@ impl Concurrently {
         let place = place_of(&table, index)?;
         let tree = self.db.generation().catalog.new_tree_id();
         // At the end, where those that are built are.
-        let mut build = Build::of(self, table.id, |table| {
+        let mut build = Build::of(&self.db, &self.stop, table.id, |table| {
             let index = Index { root: TreeRoot::empty(tree), ..table.indexes[place].clone() };
             table.indexes.push(index);
         })?;

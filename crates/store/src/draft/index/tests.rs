@@ -324,7 +324,7 @@ fn what_a_process_leaves_that_ends_meanwhile_is_given_back() {
     let rows = bench.moment().range();
     let old = LockOwner::new(bench.db().locks());
     hold(&bench, &old, LockMode::RowExclusive);
-    let mut left = super::Build::of(&work(&bench, &Stop::default()), bench.table().id, |table| {
+    let mut left = super::Build::of(bench.db(), &Stop::default(), bench.table().id, |table| {
         let index = define(false)(&bench.db().generation().catalog, table).expect("defined").expect("new");
         table.indexes.push(index);
     })
