@@ -161,7 +161,8 @@ impl Runner<'_> {
                 other => Ok(other),
             }
         })?;
-        Self::ended(transactions, plan, worked, generation, running.waiting)
+        let waiting = running.waiting;
+        Self::ended(transactions, plan, worked, generation, waiting)
     }
 
     /// Whether a compiled statement may run now that writes something, or does not.
