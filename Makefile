@@ -72,6 +72,7 @@ small-benches: build-all
 	$(SAKI_BENCH) planning --small --data $(DATA)/small --json $(DATA)/small/planning.json
 	$(SAKI_BENCH) compiled --small --data $(DATA)/small --json $(DATA)/small/compiled.json
 	$(SAKI_BENCH) neworder --small --data $(DATA)/small --json $(DATA)/small/neworder.json --plot $(DATA)/small/neworder.png
+	$(SAKI_BENCH) validation --small --data $(DATA)/small --json $(DATA)/small/validation.json
 	$(SAKI_BENCH) tpcc --small --data $(DATA)/small --json $(DATA)/small/tpcc.json --plot $(DATA)/small/tpcc.png
 	$(SAKI_BENCH) ycsb --small --data $(DATA)/small --json $(DATA)/small/ycsb.json --plot $(DATA)/small/ycsb.png
 	$(SAKI_BENCH) index --small --json $(DATA)/small/index.json --plot $(DATA)/small/index.png
@@ -132,6 +133,7 @@ bench: setup
 	target/dist/saki-bench compiled --data $(DATA) --json $(DATA)/compiled.json
 	target/dist/saki-bench merge --sf $(SCALE) --data $(DATA) --json $(DATA)/merge.json --plot $(DATA)/merge.png
 	target/dist/saki-bench neworder --all --data $(DATA) --json $(DATA)/neworder.json --plot $(DATA)/neworder.png
+	target/dist/saki-bench validation --data $(DATA) --json $(DATA)/validation.json
 	target/dist/saki-bench tpcc --data $(DATA) --json $(DATA)/tpcc.json --plot $(DATA)/tpcc.png
 	target/dist/saki-bench ycsb --data $(DATA) --json $(DATA)/ycsb.json --plot $(DATA)/ycsb.png
 	target/dist/saki-bench index --json $(DATA)/index.json --plot $(DATA)/index.png
