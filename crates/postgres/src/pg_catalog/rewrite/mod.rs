@@ -6,6 +6,7 @@ mod concern;
 mod names;
 mod operators;
 mod references;
+mod set_names;
 mod sets;
 mod syntax;
 mod type_names;

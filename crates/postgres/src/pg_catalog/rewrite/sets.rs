@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::super::functions::UNNESTED;
 use super::arrays::is_vector;
+use super::set_names::tell_apart;
 use super::syntax::{arguments, flow, function_name, number, query};
 use crate::statement::{call, column_name, name_of};
 use saki_catalog::{Result, SqlError};
@@ -26,6 +27,7 @@ impl VisitorMut for Sets {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        tell_apart(factor);
         flow(from_item(factor))
     }
 }
