@@ -2,7 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use super::scheduler::allocates;
+use super::scheduler::interruption::allocates;
 
 /// See the module's introduction.
 pub struct Interrupting;

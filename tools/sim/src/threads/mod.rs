@@ -33,5 +33,6 @@ mod system;
 
 pub use self::core::{cores, stay, stay_on};
 pub use allocator::Interrupting;
-pub use scheduler::{Stuck, cut_power, held, in_world, note, now, run, settle, switch_point};
+pub use scheduler::interruption::held;
+pub use scheduler::{Stuck, cut_power, in_world, note, now, run, settle, switch_point};
 pub use system::{hold_still, is_supported, prepare};

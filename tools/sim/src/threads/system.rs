@@ -215,7 +215,7 @@ unsafe extern "C" fn pthread_create(
         return unsafe { (library().pthread_create)(handle, attributes, start, argument) };
     }
     // It is not let go before there is a thread.
-    let (thread, beginning, error) = scheduler::held(|| {
+    let (thread, beginning, error) = scheduler::interruption::held(|| {
         let gate = Gate::new();
         let thread = scheduler::register(gate);
         let beginning = Box::into_raw(Box::new(Beginning { thread, gate, start, argument }));

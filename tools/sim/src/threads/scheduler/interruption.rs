@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{DRIVER, ME, SCHEDULER, Scheduler, State, Thread, give_way, in_world, with};
 
-/// How many of the interruptions are long, and how long they are at most, in bits of nanoseconds: a quarter of a second.
+/// How many of the interruptions are long, and how long they are: less than so many bits of nanoseconds.
 const LONG: f64 = 0.15;
 const LONGEST_BITS: u64 = 29;
 
@@ -32,7 +32,7 @@ impl Scheduler {
     }
 
     /// Those that were interrupted for longer may go on.
-    fn wake_interrupted(&mut self) {
+    pub(super) fn wake_interrupted(&mut self) {
         let sleeps = |thread: &&mut Thread| thread.is_interrupted && matches!(thread.state, State::Sleeping(_));
         self.threads.iter_mut().filter(sleeps).for_each(|thread| thread.state = State::Ready);
     }
@@ -80,20 +80,4 @@ pub fn held<T>(work: impl FnOnce() -> T) -> T {
     let done = work();
     IS_HELD.set(before);
     done
-}
-
-/// Lets all that were interrupted come to where they call the system next: then nobody has anything in its hands that
-/// outlives the world.
-pub fn settle() {
-    loop {
-        let waits = with(|scheduler| {
-            scheduler.wake_interrupted();
-            scheduler.settles = scheduler.is_any_interrupted();
-            scheduler.settles
-        });
-        if !waits {
-            return;
-        }
-        give_way();
-    }
 }

@@ -1,6 +1,6 @@
 //! Who is let go next, who waits for what, and what time it is.
 
-mod interruption;
+pub mod interruption;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,6 @@ use saki_base::Random;
 
 use super::gate::Gate;
 use super::library::gone;
-
-pub use interruption::{allocates, held, settle};
 
 /// The thread that began: it drives worlds, and outlives them.
 const DRIVER: usize = 0;
@@ -232,6 +230,22 @@ fn await_the_leaving() {
 /// A point at which another thread may go on instead.
 pub fn switch_point() {
     if in_world() {
+        give_way();
+    }
+}
+
+/// Lets all that were interrupted come to where they call the system next: then nobody has anything in its hands that
+/// outlives the world.
+pub fn settle() {
+    loop {
+        let waits = with(|scheduler| {
+            scheduler.wake_interrupted();
+            scheduler.settles = scheduler.is_any_interrupted();
+            scheduler.settles
+        });
+        if !waits {
+            return;
+        }
         give_way();
     }
 }
