@@ -320,11 +320,10 @@ mod tests {
         let long = check_batch(&batch(vec![Some(1)], vec![Some("abc")]), &table, 1).unwrap_err();
         assert_eq!(long.sqlstate(), "22001");
         assert!(long.message.starts_with("row 1: value too long"), "{long}");
-        for (value, position, code) in [(ValueRef::Null, 0, "23502"), (ValueRef::Text("abc"), 1, "22001")] {
-            let error = check_value(value, &table.columns[position], &table).unwrap_err();
-            assert_eq!(error.sqlstate(), code);
-        }
-        assert!(check_value(ValueRef::Null, &table.columns[1], &table).is_ok());
+        let missing = check_row(&[ValueRef::Null, ValueRef::Text("a")], &table).unwrap_err();
+        assert_eq!((missing.sqlstate(), missing.detail.as_deref()), ("23502", Some("Failing row contains (null, a).")));
+        assert_eq!(check_length(ValueRef::Text("abc"), &table.columns[1]).unwrap_err().sqlstate(), "22001");
+        assert!(check_row(&[ValueRef::Int4(1), ValueRef::Null], &table).is_ok());
     }
 
     #[test]
@@ -364,9 +363,9 @@ mod tests {
         table.columns[1].nullable = false;
         let error = check_batch(&batch(vec![Some(1), Some(2)], vec![Some("a"), None]), &table, 1).unwrap_err();
         assert_eq!(error.message, "row 2: column \"b\" of table t is NOT NULL");
-        let error = check_value(ValueRef::Text("abc"), &table.columns[1], &table).unwrap_err();
+        let error = check_length(ValueRef::Text("abc"), &table.columns[1]).unwrap_err();
         assert_eq!(error.message, "value too long for type character varying(2)");
-        assert!(check_value(ValueRef::Text("日本"), &table.columns[1], &table).is_ok());
+        assert!(check_length(ValueRef::Text("日本"), &table.columns[1]).is_ok());
     }
 
     #[test]
