@@ -61,10 +61,10 @@ fn name_of_item(item: &SelectItem) -> Option<Ident> {
 
 fn unnests(expr: &Expr) -> bool {
     matches!(expr, Expr::Function(function)
-        if matches!(function.args, FunctionArguments::List(_))
-            && function.name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| {
-                name.value.eq_ignore_ascii_case("unnest")
-            }))
+    if matches!(function.args, FunctionArguments::List(_))
+        && function.name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| {
+            name.value.eq_ignore_ascii_case("unnest")
+        }))
 }
 
 /// Whether an expression is made of a column of this name.
