@@ -86,8 +86,8 @@ impl StatementContext<'_> {
         self.db.blocking(move |db| work(&Concurrently::new(db.store(), owner, db.stop(), timeout))).await
     }
 
-    /// As [`Self::change_catalog`] for a statement that finds by names what it changes. `None` if it has found more than
-    /// it has locked, and is to look again.
+    /// As [`Self::change_catalog`] for a statement that finds by names what it changes. `None` if it has found more
+    /// than it has locked, and is to look again.
     ///
     /// # Errors
     /// As [`Self::change_catalog`].

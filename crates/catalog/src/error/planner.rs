@@ -9,6 +9,8 @@ use super::{ErrorKind, Position, SqlError};
 const PLANNING: Signs = &[
     ("not allowed in the WHERE", "42803"),
     ("cannot be nested", "42803"),
+    // Ours, within what the planner says of the function.
+    ("types cannot be matched", "42804"),
     ("boolean", "42804"),
     ("only return one column", "42601"),
     ("LIMIT must be", "2201W"),

@@ -1,5 +1,5 @@
-//! CREATE INDEX, DROP INDEX and REINDEX CONCURRENTLY: writers go on, whoever looks finds all rows by the index, and what
-//! fails leaves nothing.
+//! CREATE INDEX, DROP INDEX and REINDEX CONCURRENTLY: writers go on, whoever looks finds all rows by the index, and
+//! what fails leaves nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -221,12 +221,13 @@ async fn change(database: &Arc<Database>, seed: u64, is_over: &AtomicBool, sum: 
             1 => format!("BEGIN ISOLATION LEVEL {level}; UPDATE t SET v = v + 1 WHERE id = {one}; COMMIT"),
             2 => format!(
                 "BEGIN ISOLATION LEVEL {level}; SELECT v FROM t WHERE v = 7; UPDATE t SET v = v + 1 WHERE id = {one}; \
-                 SAVEPOINT s; UPDATE t SET v = v + 50 WHERE id = {two}; DELETE FROM t WHERE id < 9; ROLLBACK TO s; COMMIT"
+                 SAVEPOINT s; UPDATE t SET v = v + 50 WHERE id = {two}; DELETE FROM t WHERE id < 9; \
+                 ROLLBACK TO s; COMMIT"
             ),
             3 => format!("BEGIN ISOLATION LEVEL {level}; DELETE FROM t WHERE v = {one}; UPDATE t SET v = 5; ROLLBACK"),
             _ => format!(
-                "BEGIN ISOLATION LEVEL {level}; INSERT INTO t VALUES ({three}, 8, 'n'); DELETE FROM t WHERE id = {three}; \
-                 UPDATE t SET v = v + 1 WHERE id = {one}; COMMIT"
+                "BEGIN ISOLATION LEVEL {level}; INSERT INTO t VALUES ({three}, 8, 'n'); \
+                 DELETE FROM t WHERE id = {three}; UPDATE t SET v = v + 1 WHERE id = {one}; COMMIT"
             ),
         };
         match session.execute(&statements).await {

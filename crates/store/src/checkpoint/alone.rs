@@ -62,7 +62,8 @@ impl Database {
     }
 
     /// Merges what the deltas of some tables have, and gives those that had something a new one. The caller keeps
-    /// changes of their rows out, by a lock of SHARE or stronger; if `behalf` is its transaction, until the end of that.
+    /// changes of their rows out, by a lock of SHARE or stronger; if `behalf` is its transaction, until the end of
+    /// that.
     ///
     /// # Errors
     /// 57014 if it is told to stop: then nothing was changed; of storage.

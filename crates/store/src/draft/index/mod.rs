@@ -13,20 +13,21 @@
 //! # Who sees and keeps what, phase by phase
 //! - **Scan and follow.** The index is in nobody's catalogue: nobody reads it and no writer keeps it, whatever
 //!   generation its transaction began with. It is a tree of the work's own, under a document that owns its pages
-//!   (`Staged`), and matches one version of the table's primary tree, whose generation the work holds (the pages only,
-//!   not its deltas: merged rows leave memory meanwhile). Writers and queries meet no lock. Merges are published beside
-//!   it; what one has changed is the difference of two versions of the primary tree (`saki_tree::TreeDifference`), which
-//!   share all pages that it did not touch. The lock keeps everybody else from changing what the table is, and loads
-//!   from going straight to its base.
+//!   (`Staged`), and matches one version of the table's primary tree, whose generation the work holds (the pages
+//!   only, not its deltas: merged rows leave memory meanwhile). Writers and queries meet no lock. Merges are
+//!   published beside it; what one has changed is the difference of two versions of the primary tree
+//!   (`saki_tree::TreeDifference`), which share all pages that it did not touch. The lock keeps everybody else from
+//!   changing what the table is, and loads from going straight to its base.
 //! - **The moment.** SHARE is granted when every transaction that has changed rows of the table has ended: so nothing
-//!   is pending in its delta, and all that is committed is found. Since no merge is under way and nobody else publishes,
-//!   the tree matches the primary tree that is published. A delta belongs to one set of indexes, so the table gets
-//!   another: the old one's rows that are not merged are written to it by one transaction, and the definition, the
-//!   tree and these rows are one commit, as that of a transaction that has changed the catalogue and rows is (`commit`).
-//!   How long it takes depends on these rows, not on the table; before, checkpoints have made them few.
-//! - **After it.** Whoever waited for the table finds the new definition, and plans again. Statements that began before
-//!   read on with the generation they have, whose delta and trees stay as they were; at REPEATABLE READ and SERIALIZABLE
-//!   a transaction that began before gets 40001 if it writes to the table.
+//!   is pending in its delta, and all that is committed is found. Since no merge is under way and nobody else
+//!   publishes, the tree matches the primary tree that is published. A delta belongs to one set of indexes, so the
+//!   table gets another: the old one's rows that are not merged are written to it by one transaction, and the
+//!   definition, the tree and these rows are one commit, as that of a transaction that has changed the catalogue and
+//!   rows is (`commit`). How long it takes depends on these rows, not on the table; before, checkpoints have made
+//!   them few.
+//! - **After it.** Whoever waited for the table finds the new definition, and plans again. Statements that began
+//!   before read on with the generation they have, whose delta and trees stay as they were; at REPEATABLE READ and
+//!   SERIALIZABLE a transaction that began before gets 40001 if it writes to the table.
 //!
 //! # Waiting for old transactions
 //! A transaction that has changed rows may stay open for long, and a request that waits in the table's queue holds all
@@ -37,9 +38,10 @@
 //! takes a moment at which none is older than [`PATIENCE_MAX`].
 //!
 //! # Unique indexes
-//! Two rows that agree refuse the statement (23505) when they are met: in the scan, before which everything is merged, in
-//! what a merge has changed, or in the moment. Writers do not mind the index before it is there, so rows that come to agree meanwhile are not refused;
-//! the statement is. PostgreSQL leaves an invalid index then, here none is left.
+//! Two rows that agree refuse the statement (23505) when they are met: in the scan, before which everything is
+//! merged, in what a merge has changed, or in the moment. Writers do not mind the index before it is there, so rows
+//! that come to agree meanwhile are not refused; the statement is. PostgreSQL leaves an invalid index then, here none
+//! is left.
 //!
 //! # Failure model
 //! Whatever ends the work before its commit (an error, a cancelled statement, a deadlock, the process) leaves the table

@@ -40,7 +40,8 @@ impl Concurrently {
     /// Waits for the moment, and has `make` change a table in it. `build` is brought up to it.
     ///
     /// # Errors
-    /// Of `make`; 23505 if rows agree in the index that was built; 40P01; 55P03 after `lock_timeout`; 57014; of storage.
+    /// Of `make`; 23505 if rows agree in the index that was built; 40P01; 55P03 after `lock_timeout`; 57014; of
+    /// storage.
     pub(super) fn change_in_a_moment(&self, table: TableId, mut build: Option<Build>, make: impl Make) -> Result<()> {
         let mut make = Some(make);
         let (began, mut patience) = (Instant::now(), PATIENCE_FIRST);
