@@ -32,7 +32,7 @@ pub struct Failure {
     pub code: &'static str,
     pub message: String,
     pub detail: Option<Box<str>>,
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     pub objects: Option<Box<Objects>>,
     /// The function of PostgreSQL's source that says the same, where drivers ask for it.
     pub routine: Option<&'static str>,
@@ -73,7 +73,7 @@ impl Failure {
 
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(hint.into().into());
         self
     }
 
@@ -92,6 +92,7 @@ impl From<SqlError> for Failure {
     fn from(error: SqlError) -> Self {
         let code = error.sqlstate();
         let SqlError { message, detail, hint, objects, .. } = error;
+        let hint = hint.map(String::into_boxed_str);
         Self { detail, hint, objects, ..Self::new(code, message) }
     }
 }

@@ -108,7 +108,7 @@ impl<'t> Defaults<'t> {
 
     /// Whether a value for a column is an error.
     fn refuses_values(&self, position: usize) -> bool {
-        self.overriding != Some(Overriding::System) && self.table.refuses_values(position)
+        self.overriding.is_none() && self.table.refuses_values(position)
     }
 
     /// Whether a value for a column is given in vain.

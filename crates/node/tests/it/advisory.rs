@@ -100,11 +100,11 @@ async fn sleepers_hold_no_thread_and_are_woken() {
     let server = TestServer::start();
     let client = server.client().await;
     let began = Instant::now();
-    let sleepers = (0..40).map(|_| async {
+    let mut sleepers = Vec::new();
+    for _ in 0..40 {
         let sleeper = server.client().await;
-        tokio::spawn(async move { sleeper.batch_execute("SELECT pg_sleep(0.4)").await })
-    });
-    let sleepers = futures::future::join_all(sleepers).await;
+        sleepers.push(tokio::spawn(async move { sleeper.batch_execute("SELECT pg_sleep(0.4)").await }));
+    }
     assert!(truth(&client, "SELECT 1 = 1").await);
     for sleeper in sleepers {
         sleeper.await.unwrap().unwrap();

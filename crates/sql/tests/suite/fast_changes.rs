@@ -101,7 +101,7 @@ fn on_conflict(random: &mut Random) -> String {
         &["b = EXCLUDED.b", "n = m.n + 1", "n = EXCLUDED.n + n, c = excluded.c", "a = EXCLUDED.a", "n = 7, p = NULL"],
     );
     match random.below(8) {
-        0 | 1 | 2 => format!(" ON CONFLICT {target} DO UPDATE SET {set}"),
+        0..=2 => format!(" ON CONFLICT {target} DO UPDATE SET {set}"),
         3 => format!(" ON CONFLICT {target} DO NOTHING"),
         4 => " ON CONFLICT DO NOTHING".to_owned(),
         _ => String::new(),
@@ -113,7 +113,7 @@ fn change(random: &mut Random) -> String {
     let returning = one_of(random, &["", " RETURNING *", " RETURNING id", " RETURNING m.n AS more, c, id"]);
     match random.below(10) {
         0 => format!("DELETE FROM m WHERE {}{returning}", condition(random)),
-        1 | 2 | 3 => format!("UPDATE m SET {} WHERE {}{returning}", assignment(random), condition(random)),
+        1..=3 => format!("UPDATE m SET {} WHERE {}{returning}", assignment(random), condition(random)),
         4 => {
             let id = random.below(5);
             match random.below(4) {
@@ -277,7 +277,7 @@ async fn values_that_have_to_be_unique_are_refused_in_postgresql_s_words() {
     let refused = async |sql: &str| {
         let plan = plan(&session, sql);
         let mut rows = crate::fast_rows::Texts::default();
-        let error = session.execute_fast(&plan, &[], &mut rows).await.err().expect("refused");
+        let error = session.execute_fast(&plan, &[], &mut rows).await.expect_err("refused");
         (error.sqlstate().to_owned(), error.to_string(), error.detail.clone().unwrap_or_default())
     };
     for merged in [false, true] {

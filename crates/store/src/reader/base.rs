@@ -23,6 +23,7 @@ pub struct BaseReader<'d> {
 }
 
 /// Entries of a range, one after the other.
+#[expect(clippy::large_enum_variant, reason = "it stands on the stack of whoever reads it, and is not copied")]
 pub enum BaseRange<'r> {
     Read(TreeRange<'r>),
     /// Those that were in memory, and how many of them have been given.

@@ -55,7 +55,7 @@ impl TreeNodeRewriter for Types<'_> {
                 Transformed::yes(Expr::AggregateFunction(call))
             }
             Expr::WindowFunction(mut call) => {
-                self.widen(&call.fun.name().to_owned(), &mut call.params.args)?;
+                self.widen(call.fun.name(), &mut call.params.args)?;
                 Transformed::yes(Expr::WindowFunction(call))
             }
             other => Transformed::no(other),

@@ -43,7 +43,7 @@ enum Attempt {
     /// Another transaction is in the way, which may be waited for.
     Conflict(Option<Holder>),
     /// What is not in memory of a generation has to be read first.
-    Read(Arc<Generation>, Missing),
+    Read(Arc<Generation>, Box<Missing>),
     Ordinary,
 }
 

@@ -31,7 +31,7 @@ pub enum Stopped {
     /// The same, since it takes too many entries.
     Long,
     /// This is not in memory.
-    Read(Missing),
+    Read(Box<Missing>),
     Refused(Refusal),
 }
 
@@ -39,7 +39,7 @@ impl From<Missing> for Stopped {
     fn from(missing: Missing) -> Self {
         match missing {
             Missing::Long => Self::Long,
-            missing => Self::Read(missing),
+            missing => Self::Read(Box::new(missing)),
         }
     }
 }
@@ -153,7 +153,7 @@ impl Running<'_> {
         match reader.get_cached(&self.db.base_reader(), key, show)? {
             Point::Nowhere => Ok(None),
             Point::Row(shown) => Ok(Some(shown)),
-            Point::Away => Err(Stopped::Read(Missing::key(&self.table.root, key))),
+            Point::Away => Err(Stopped::Read(Box::new(Missing::key(&self.table.root, key)))),
         }
     }
 

@@ -233,7 +233,8 @@ fn rows_of_a_table_without_a_key_come_along() {
 
 #[test]
 fn rows_that_agree_refuse_a_unique_index_wherever_they_are_met() {
-    let both_in: [(&str, &[(i64, Option<i64>)]); 4] = [
+    type Changes = &'static [(i64, Option<i64>)];
+    let both_in: [(&str, Changes); 4] = [
         ("the base", &[]),
         ("the delta", &[(1, Some(-5)), (2, Some(-5))]),
         ("base and delta", &[(2, Some(50))]),
