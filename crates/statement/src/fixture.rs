@@ -13,6 +13,14 @@ pub fn parsed(sql: &str) -> ast::Statement {
     }
 }
 
+/// The trees of a text as text, or its error's condition and place.
+pub fn read(sql: &str) -> String {
+    match crate::parse(sql) {
+        Ok(statements) => statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        Err(error) => code(&error),
+    }
+}
+
 /// The error of a text that cannot be read.
 pub fn refused(sql: &str) -> SqlError {
     match crate::parse(sql) {

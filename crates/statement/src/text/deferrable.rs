@@ -48,15 +48,10 @@ fn keyword(token: &TokenWithSpan) -> Keyword {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{check, code};
-    use crate::parse;
+    use crate::fixture::{check, read};
 
     #[test]
     fn it_stands_anywhere_among_the_modes() {
-        let read = |sql: &str| match parse(sql) {
-            Ok(statements) => statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-            Err(error) => code(&error),
-        };
         let serializable = "BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY";
         check(
             &[

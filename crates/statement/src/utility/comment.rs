@@ -69,16 +69,7 @@ fn text(parser: &mut Parser<'_>) -> Parsed<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{check, code};
-    use crate::parse;
-
-    /// The object and the text of a comment, or the error's condition and place.
-    fn read(sql: &str) -> String {
-        match parse(sql) {
-            Ok(statements) => statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-            Err(error) => code(&error),
-        }
-    }
+    use crate::fixture::{check, read};
 
     #[test]
     fn texts_are_written_in_every_way_of_postgresql() {

@@ -77,15 +77,7 @@ fn count(parser: &mut Parser<'_>) -> Parsed<Option<datafusion::sql::sqlparser::a
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{check, code};
-    use crate::parse;
-
-    fn read(sql: &str) -> String {
-        match parse(sql) {
-            Ok(statements) => statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-            Err(error) => code(&error),
-        }
-    }
+    use crate::fixture::{check, read};
 
     #[test]
     fn directions_and_the_word_before_the_name_may_be_left_out() {

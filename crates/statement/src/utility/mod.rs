@@ -313,16 +313,8 @@ fn plain_vacuum(table_name: Option<ObjectName>, reindex: bool) -> VacuumStatemen
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{check, code};
+    use crate::fixture::{check, read};
     use crate::parse;
-
-    /// The trees of a text as text, or its error's condition and place.
-    fn read(sql: &str) -> String {
-        match parse(sql) {
-            Ok(statements) => statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-            Err(error) => code(&error),
-        }
-    }
 
     #[test]
     fn tables_of_queries_name_columns() {
