@@ -143,3 +143,12 @@ async fn a_set_of_a_failed_text_is_undone() {
     let slow = "SELECT count(*) FROM big a, big b, big c, big d WHERE a.i + b.i + c.i + d.i = -1";
     assert_eq!(code(client.simple_query(slow).await), "57014");
 }
+
+#[tokio::test]
+async fn a_parameter_is_described_as_its_first_cast_says() {
+    use tokio_postgres::types::Type;
+    let server = TestServer::start();
+    let client = server.client().await;
+    let statement = client.prepare("SELECT $1::oid[], $2::name, $3::int4, $3::oid, $4::oid").await.unwrap();
+    assert_eq!(statement.params(), [Type::OID_ARRAY, Type::NAME, Type::INT4, Type::OID]);
+}

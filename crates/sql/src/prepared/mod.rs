@@ -29,7 +29,7 @@ use self::open_query::OpenQuery;
 pub use self::parameters::bind;
 use self::parameters::{bind_typed, placeholders, row_counts};
 use self::probe::{deleted_from, probe, returned, updated_from};
-use self::stated_types::{stated_names, stated_types};
+use self::stated_types::stated_types;
 use crate::fast::FastPlan;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::StatementContext;
@@ -161,7 +161,7 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
         .map(|index| {
             let stated = declared.get(index).cloned().flatten();
             let name = format!("${}", index + 1);
-            let cast = || cast.get(&name).cloned();
+            let cast = || cast.get(&name).map(|stated| stated.data_type.clone());
             let found = || found.get(&name).cloned().flatten();
             let counted = || row_counts.contains(&(index + 1)).then_some(DataType::Int64);
             plain(stated.or_else(cast).or_else(counted).or_else(found).unwrap_or(DataType::Utf8))
@@ -169,11 +169,9 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
         .collect();
     let schema = schema_of(cx, &parsed, &parameters).await?;
     let open = OpenQuery::of(&parsed, &parameters).map(Arc::new);
-    let declared = |index: &usize| declared.get(*index).is_some_and(Option::is_some);
-    let named = stated_names(&parsed);
-    let names_of_types = (0..count).filter(|index| !declared(index));
-    let names_of_types =
-        names_of_types.filter_map(|index| Some((index, *named.get(&format!("${}", index + 1))?))).collect();
+    let is_declared = |index: &usize| declared.get(*index).is_some_and(Option::is_some);
+    let named = |index: usize| Some((index, cast.get(&format!("${}", index + 1))?.name?));
+    let names_of_types = (0..count).filter(|index| !is_declared(index)).filter_map(named).collect();
     Ok(Prepared { statement: Some(parsed), parameters, names_of_types, schema, fast: None, names: None, open })
 }
 

@@ -13,16 +13,24 @@ use saki_context::statement::Parsed;
 use saki_postgres::pg_catalog::TypeNames;
 use saki_postgres::types::storage_type;
 
-/// Types by the parameter's name, `$1`. The first cast of a parameter counts, as in PostgreSQL.
-pub fn stated_types(parsed: &Parsed) -> HashMap<String, DataType> {
+/// What a cast says of its parameter.
+pub struct Stated {
+    pub data_type: DataType,
+    /// PostgreSQL's name of the type, where Arrow's does not tell it: `oid` and `name`, and lists of them.
+    pub name: Option<&'static str>,
+}
+
+/// By the parameter's name, `$1`. The first cast of a parameter counts, as in PostgreSQL.
+pub fn stated_types(parsed: &Parsed) -> HashMap<String, Stated> {
     let mut found = HashMap::new();
     let Parsed(Statement::Statement(statement)) = parsed else { return found };
     let _ = visit_expressions(statement.as_ref(), |expr: &Expr| {
         if let Expr::Cast { expr, data_type, .. } = expr
-            && let Some(name) = placeholder(expr)
+            && let Some(parameter) = placeholder(expr)
             && let Some(stated) = stated(data_type)
         {
-            found.entry(name.to_owned()).or_insert(stated);
+            let name = stated_name(data_type);
+            found.entry(parameter.to_owned()).or_insert(Stated { data_type: stated, name });
         }
         ControlFlow::<()>::Continue(())
     });
@@ -49,22 +57,6 @@ fn stated(data_type: &ast::DataType) -> Option<DataType> {
 /// Whether a name's last part is a word.
 fn is_word(name: &ast::ObjectName, word: &str) -> bool {
     name.0.last().and_then(|part| part.as_ident()).is_some_and(|ident| ident.value.eq_ignore_ascii_case(word))
-}
-
-/// Names of stated types that Arrow's types do not tell, by the parameter's name: `oid` and `name`, and lists of them.
-pub fn stated_names(parsed: &Parsed) -> HashMap<String, &'static str> {
-    let mut found = HashMap::new();
-    let Parsed(Statement::Statement(statement)) = parsed else { return found };
-    let _ = visit_expressions(statement.as_ref(), |expr: &Expr| {
-        if let Expr::Cast { expr, data_type, .. } = expr
-            && let Some(name) = placeholder(expr)
-            && let Some(stated) = stated_name(data_type)
-        {
-            found.entry(name.to_owned()).or_insert(stated);
-        }
-        ControlFlow::<()>::Continue(())
-    });
-    found
 }
 
 fn stated_name(data_type: &ast::DataType) -> Option<&'static str> {
