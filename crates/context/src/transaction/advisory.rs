@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use saki_catalog::SqlError;
-use saki_store::locks::{AdvisoryKey, Policy, Requested};
+use saki_store::locks::{AdvisoryKey, LockMark, Policy, Requested};
 use tokio::sync::Mutex;
 
 use super::locking::SessionLocks;
@@ -91,29 +91,26 @@ struct Advisory {
 }
 
 impl Advisory {
-    /// Asks for a lock. One of a transaction that is only this query is not kept.
+    /// Asks for a lock.
     fn ask(&self, key: AdvisoryKey, shared: bool, of_transaction: bool, policy: Policy) -> Result<Requested> {
         // A change that is under way has the transaction to itself: it asks for itself.
-        let mut transactions = self.state.try_lock().ok();
-        let is_alone = transactions.as_ref().is_some_and(|transactions| !transactions.is_open());
-        let me = transactions.as_mut().and_then(|transactions| transactions.holder());
-        let mark = (of_transaction && is_alone).then(|| self.locks.owner.mark());
-        let requested = self.locks.owner.lock_advisory(key, shared, !of_transaction, policy, me)?;
-        if let (Some(mark), Requested::Granted) = (mark, &requested) {
+        let me = self.state.try_lock().ok().and_then(|mut transactions| transactions.holder());
+        Ok(self.locks.owner.lock_advisory(key, shared, !of_transaction, policy, me)?)
+    }
+
+    /// Lets go of what was taken after a mark, if it is a transaction's that is only this query.
+    fn let_go_of_query(&self, mark: LockMark, of_transaction: bool) {
+        if of_transaction && self.state.try_lock().is_ok_and(|transactions| !transactions.is_open()) {
             self.locks.owner.release_to(mark);
         }
-        Ok(requested)
     }
 
     async fn lock(&self, key: AdvisoryKey, shared: bool, of_transaction: bool) -> Result<()> {
         let mark = self.locks.owner.mark();
         if let Requested::Waiting(wait) = self.ask(key, shared, of_transaction, Policy::Wait)? {
             self.locks.patiently(wait).await?;
-            let is_alone = self.state.try_lock().is_ok_and(|transactions| !transactions.is_open());
-            if of_transaction && is_alone {
-                self.locks.owner.release_to(mark);
-            }
         }
+        self.let_go_of_query(mark, of_transaction);
         Ok(())
     }
 
@@ -121,7 +118,9 @@ impl Advisory {
     fn answer(&self, key: AdvisoryKey) -> Result<bool> {
         match self.action {
             Action::Try { shared, of_transaction } => {
+                let mark = self.locks.owner.mark();
                 let requested = self.ask(key, shared, of_transaction, Policy::Now)?;
+                self.let_go_of_query(mark, of_transaction);
                 Ok(matches!(requested, Requested::Granted))
             }
             Action::Unlock { shared } => Ok(self.locks.owner.release_advisory(key, shared)),

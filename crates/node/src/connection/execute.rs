@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::wire::{Reader, Writer};
 use super::work::{self, Outcome, Remote, Shape, Work};
-use super::{Connection, STOP_PATIENCE, Stage, stopped};
+use super::{Connection, STOP_PATIENCE, Stage, stopped, terminated};
 use crate::failure::{Failure, Result};
 use crate::registry::Place;
 
@@ -148,7 +148,7 @@ pub async fn until_stopped<T>(
     tokio::select! {
         biased;
         made = work => made.map_err(|_| Failure::internal()),
-        () = place.interrupt.ended() => Err(stopped()),
+        () = place.interrupt.ended() => Err(terminated()),
         () = requested => Err(Failure::new("57014", "canceling statement due to user request")),
         () = tokio::time::sleep(timeout), if !timeout.is_zero() => {
             Err(Failure::new("57014", "canceling statement due to statement timeout"))

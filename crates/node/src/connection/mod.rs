@@ -143,7 +143,7 @@ impl Connection {
             biased;
             more = self.reader.more() => more,
             _ = self.stage.wait_for(|stage| *stage > Stage::Serving) => Err(stopped()),
-            () = self.place.interrupt.ended() => Err(stopped()),
+            () = self.place.interrupt.ended() => Err(terminated()),
             () = tokio::time::sleep(limit), if !limit.is_zero() => {
                 Err(Failure::fatal(code, format!("terminating connection due to {what} timeout")))
             }
@@ -263,6 +263,11 @@ impl Connection {
         self.place.activity.rename(state.setting("application_name").unwrap_or_default());
         self.told = state;
     }
+}
+
+/// Another session has ended the connection: `pg_terminate_backend`.
+fn terminated() -> Failure {
+    Failure::fatal("57P01", "terminating connection due to administrator command")
 }
 
 fn stopped() -> Failure {

@@ -155,4 +155,18 @@ async fn sessions_are_stopped_by_those_who_may() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(bob.simple_query("SELECT 1").await.is_err());
+    // And one that works is told why.
+    let bob = connect(&as_role("bob")).await.unwrap();
+    let pid: i32 = bob.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let sleeping = tokio::spawn(async move { bob.simple_query("SELECT pg_sleep(60)").await });
+    while !truth(&first, "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND usename = 'bob'").await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(truth(&guard, &format!("SELECT pg_terminate_backend({pid})")).await);
+    let ended = sleeping.await.unwrap().unwrap_err();
+    let ended = ended.as_db_error().expect("it is told before the connection ends");
+    assert_eq!(
+        (ended.code().code(), ended.message()),
+        ("57P01", "terminating connection due to administrator command")
+    );
 }
