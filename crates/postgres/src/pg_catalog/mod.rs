@@ -32,7 +32,7 @@ pub use self::rewrite::{TypeNames, array_elements, array_literal, is_type, rewri
 pub use self::schema::SystemSchema;
 pub use self::session::SessionFacts;
 pub use self::system::{SYSTEM_SCHEMAS, SystemCatalog};
-pub use self::types::type_of;
+pub use self::types::{name_of as type_name, type_of};
 pub use self::views::{Backends, SystemView, SystemViews};
 
 /// Whether a name without a schema is that of a relation of `pg_catalog`.

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use arrow_schema::DataType as Arrow;
 use saki_base::DataType;
+use saki_statement::types::stored_as;
 
 /// A row of `pg_type`, but for what is the same for all.
 #[derive(Debug)]
@@ -165,6 +167,22 @@ pub fn format_type(oid: i64, modifier: Option<i64>) -> String {
         "timestamp" => format!("timestamp{precision} without time zone"),
         "timestamptz" => format!("timestamp{precision} with time zone"),
         name => name.to_owned(),
+    }
+}
+
+/// What PostgreSQL calls the type of a value.
+pub fn name_of(arrow: &Arrow) -> String {
+    match arrow {
+        Arrow::Null => "unknown".to_owned(),
+        Arrow::List(field) | Arrow::LargeList(field) => format!("{}[]", name_of(field.data_type())),
+        Arrow::Dictionary(_, value) => name_of(value),
+        Arrow::Interval(_) | Arrow::Duration(_) => "interval".to_owned(),
+        Arrow::Time32(_) | Arrow::Time64(_) => "time without time zone".to_owned(),
+        Arrow::Struct(_) => "record".to_owned(),
+        other => match stored_as(other) {
+            Some(data_type) => format_type(oid_of(data_type).0, None),
+            None => other.to_string().to_lowercase(),
+        },
     }
 }
 

@@ -4,6 +4,7 @@
 use arrow_schema::DataType as Arrow;
 use saki_base::DataType;
 
+use crate::pg_catalog::type_name;
 use crate::types::stored_as;
 use saki_catalog::SqlError;
 
@@ -34,20 +35,6 @@ pub enum Together {
 /// The type of storage that a type of Arrow's is, without lengths; `None` for those that tables do not have.
 pub fn stored(data_type: &Arrow) -> Option<DataType> {
     if *data_type == Arrow::Null { None } else { stored_as(data_type) }
-}
-
-/// What PostgreSQL calls a type.
-pub fn name(data_type: &Arrow) -> String {
-    match stored(data_type) {
-        Some(DataType::Decimal { .. }) => "numeric".to_owned(),
-        Some(data_type) => data_type.to_string(),
-        None => match data_type {
-            Arrow::Interval(_) | Arrow::Duration(_) => "interval".to_owned(),
-            Arrow::Null => "unknown".to_owned(),
-            Arrow::List(field) => format!("{}[]", name(field.data_type())),
-            other => other.to_string().to_lowercase(),
-        },
-    }
 }
 
 fn category(data_type: &Arrow) -> Option<Category> {
@@ -119,14 +106,14 @@ pub fn chosen<'t>(types: impl IntoIterator<Item = &'t Arrow>) -> Together {
 
 /// 42883: there is no such operator.
 pub fn no_operator(left: &Arrow, operator: impl std::fmt::Display, right: &Arrow) -> SqlError {
-    SqlError::invalid(format!("operator does not exist: {} {operator} {}", name(left), name(right)))
+    SqlError::invalid(format!("operator does not exist: {} {operator} {}", type_name(left), type_name(right)))
         .code("42883")
         .hint("cast one of them to the type of the other")
 }
 
 /// 42804: types that are not brought together; `place` says where, as `CASE`.
 pub fn do_not_match(place: &str, left: &Arrow, right: &Arrow) -> SqlError {
-    SqlError::invalid(format!("{place} types {} and {} cannot be matched", name(left), name(right)))
+    SqlError::invalid(format!("{place} types {} and {} cannot be matched", type_name(left), type_name(right)))
         .code("42804")
         .hint("cast one of them to the type of the other")
 }
@@ -169,7 +156,7 @@ mod tests {
     #[test]
     fn types_are_called_as_postgresql_calls_them() {
         let moment = Arrow::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-        let names = [Arrow::Int32, DECIMAL, Arrow::Utf8, moment, Arrow::FixedSizeBinary(16)].map(|of| name(&of));
+        let names = [Arrow::Int32, DECIMAL, Arrow::Utf8, moment, Arrow::FixedSizeBinary(16)].map(|of| type_name(&of));
         assert_eq!(names, ["integer", "numeric", "text", "timestamp with time zone", "uuid"]);
     }
 }

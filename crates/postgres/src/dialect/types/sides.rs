@@ -4,10 +4,11 @@ use arrow_schema::DataType as Arrow;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Operator};
 
-use super::common::{Together, compared, name, no_operator};
+use super::common::{Together, compared, no_operator};
 use super::unknown::{text_of, typed};
 use crate::dialect::functions::intervals;
 use crate::pg_catalog::PG_TYPE;
+use crate::pg_catalog::type_name;
 use saki_catalog::SqlError;
 
 /// An expression as one of a type.
@@ -67,7 +68,7 @@ pub fn truth(expr: Expr, place: &str, schema: &DFSchema) -> Result<Expr> {
     let Some(of) = known_type(&expr, schema) else { return typed(expr, &Arrow::Boolean) };
     match compared(&of, &Arrow::Boolean) {
         Together::Apart => {
-            let message = format!("{place} must be type boolean, not type {}", name(&of));
+            let message = format!("{place} must be type boolean, not type {}", type_name(&of));
             Err(SqlError::invalid(message).code("42804").into())
         }
         _ => Ok(expr),

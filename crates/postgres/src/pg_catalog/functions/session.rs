@@ -1,6 +1,5 @@
 //! What a session is told about itself and the server.
 
-use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
 use saki_base::wall_micros;
 
@@ -8,7 +7,6 @@ use super::super::system::SystemCatalog;
 use super::super::types;
 use super::function::{Arguments, Definition, Returns, lax, strict, text};
 use saki_catalog::{Catalog, RoleId, SqlError};
-use saki_statement::types::stored_as;
 
 /// Functions without parentheses that SQL has as words.
 pub const WORDS: &[&str] =
@@ -48,7 +46,7 @@ pub const FUNCTIONS: &[Definition] = &[
     strict("pg_postmaster_start_time", Returns::Timestamp, |system, _| Ok(time(system.server_started_micros()))),
     strict("pg_conf_load_time", Returns::Timestamp, |system, _| Ok(time(system.server_started_micros()))),
     strict("clock_timestamp", Returns::Timestamp, |_, _| Ok(time(i64::MAX))),
-    lax("pg_typeof", Returns::Text, |_, args| Ok(text(Some(type_name(&args.get(0).data_type()))))),
+    lax("pg_typeof", Returns::Text, |_, args| Ok(text(Some(types::name_of(&args.get(0).data_type()))))),
     strict("txid_current", Returns::Int8, transaction),
     strict("pg_current_xact_id", Returns::Int8, transaction),
     strict("inet_server_addr", Returns::Text, |system, _| {
@@ -80,20 +78,6 @@ fn database(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
 
 fn time(micros: i64) -> ScalarValue {
     ScalarValue::TimestampMicrosecond(Some(micros.min(wall_micros())), Some("UTC".into()))
-}
-
-/// What PostgreSQL calls a type.
-fn type_name(arrow: &DataType) -> String {
-    match arrow {
-        DataType::Null => "unknown".to_owned(),
-        DataType::List(field) | DataType::LargeList(field) => format!("{}[]", type_name(field.data_type())),
-        DataType::Interval(_) | DataType::Duration(_) => "interval".to_owned(),
-        DataType::Time32(_) | DataType::Time64(_) => "time without time zone".to_owned(),
-        DataType::Dictionary(_, value) => type_name(value),
-        other => {
-            stored_as(other).map_or_else(|| "record".to_owned(), |kind| types::format_type(types::oid_of(kind).0, None))
-        }
-    }
 }
 
 fn port(end: Option<(String, u16)>) -> ScalarValue {
