@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use saki_base::{Column, DataType, ValueRef};
-use saki_mvcc::{Database, Error, IndexDefinition, Options, RowId, Table, TableDefinition, Transaction};
+use saki_base::{Column, DataType, Random, ValueRef};
+use saki_mvcc::{
+    Database, Error, IndexDefinition, Isolation, Options, RowId, Runner, Table, TableDefinition, Transaction,
+};
 
 /// A table of accounts: id, owner (indexed), email (unique, may be NULL), balance.
 pub fn accounts() -> TableDefinition {
@@ -105,4 +107,16 @@ pub fn update(transaction: &mut Transaction<'_>, table: &Table, account: &Accoun
 pub fn delete(transaction: &mut Transaction<'_>, table: &Table, id: i64) -> Result<(), Error> {
     let id = transaction.get(table, &key(table, id)).expect("the row is there").id;
     transaction.delete(table, id)
+}
+
+/// Changes an account in a transaction of its own, unless somebody else has it; one of ten changes is taken back.
+pub fn change_or_abort(runner: &mut Runner, table: &Table, account: &Account, random: &mut Random) {
+    let mut transaction = runner.begin(Isolation::Snapshot);
+    if update(&mut transaction, table, account).is_ok() {
+        if random.chance(0.1) {
+            transaction.abort();
+        } else {
+            let _ = transaction.commit_early().unwrap();
+        }
+    }
 }

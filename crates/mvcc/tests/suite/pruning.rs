@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use saki_base::Random;
 use saki_mvcc::{Database, Direction, Isolation, KeyRange, Options, Table, TableDefinition};
 
-use super::fixture::{Account, account, accounts, get, insert, update, with_accounts};
+use super::fixture::{Account, account, accounts, change_or_abort, get, insert, update, with_accounts};
 use super::support::{SimLogs, options};
 
 const ROWS: i64 = 12;
@@ -52,14 +52,7 @@ fn write(database: &Database, table: &Table, seed: u64, stop: &AtomicBool) {
     let mut random = Random::new(seed);
     while !stop.load(Ordering::Relaxed) {
         let (id, balance) = (random.below(ROWS as u64) as i64, random.below(10_000) as i64);
-        let mut transaction = runner.begin(Isolation::Snapshot);
-        if update(&mut transaction, table, &consistent(id, balance)).is_ok() {
-            if random.chance(0.1) {
-                transaction.abort();
-            } else {
-                let _ = transaction.commit_early().unwrap();
-            }
-        }
+        change_or_abort(&mut runner, table, &consistent(id, balance), &mut random);
     }
 }
 

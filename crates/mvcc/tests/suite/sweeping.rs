@@ -6,7 +6,7 @@ use std::time::Duration;
 use saki_base::Random;
 use saki_mvcc::{Database, Isolation, Options, Runner, Table, TableDefinition};
 
-use super::fixture::{Account, account, accounts, get, insert, update};
+use super::fixture::{Account, account, accounts, change_or_abort, get, insert, update};
 use super::support::{SimLogs, options, scaled};
 
 const ROWS: i64 = 200;
@@ -165,14 +165,7 @@ fn change_now_and_then(database: &Database, table: &Table, seed: u64, is_over: &
         let mut runner = database.runner().unwrap();
         for _ in 0..random.below(400) {
             let (id, balance) = (random.below(FEW as u64) as i64, random.below(1000) as i64);
-            let mut transaction = runner.begin(Isolation::Snapshot);
-            if update(&mut transaction, table, &consistent(id, balance)).is_ok() {
-                if random.chance(0.1) {
-                    transaction.abort();
-                } else {
-                    let _ = transaction.commit_early().unwrap();
-                }
-            }
+            change_or_abort(&mut runner, table, &consistent(id, balance), &mut random);
         }
         std::thread::sleep(Duration::from_micros(random.below(3000)));
     }
