@@ -7,15 +7,21 @@
 //! old generation, from then on the new one. Then it does the same with the second place, so that rot of either costs
 //! nothing (`places`).
 //!
-//! If the first place's write or flush fails, nobody knows which generation the device holds: then nothing more is
-//! published until the volume is opened anew, because whatever is overwritten may belong to the new generation. If
-//! the second's fails, the generation is published all the same; the next publication begins with it.
+//! If the first place's write or flush fails, nobody knows which generation the device holds. It is done again, until
+//! it succeeds or patience ends; then nothing more is published until the volume is opened anew, because whatever is
+//! overwritten may belong to the new generation. If the second's fails, the generation is published all the same; the
+//! next publication begins with it.
+//!
+//! Any other flush that fails may have lost whatever was written before it, by anybody, and says so only once. So what
+//! was begun before it is not published: [`Change::failed_flushes`].
 //!
 //! A generation is acknowledged once every device of the metadata has it. So each of them by itself has all that was
 //! acknowledged; and where one is missing nothing is published, for otherwise the other could later be opened without
 //! what this one has.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use hashbrown::HashSet;
 use parking_lot::Mutex;
@@ -39,6 +45,8 @@ pub(crate) struct Change {
     pub tails: Vec<Tail>,
     pub next_chunk: ChunkId,
     pub root: Vec<u8>,
+    /// [`Members::failed_flushes`] from before the first byte was written of what is published.
+    pub failed_flushes: u64,
 }
 
 /// A device that holds superblocks and journal.
@@ -68,6 +76,12 @@ pub(crate) struct Durable {
     /// Why nothing is published.
     failed: Option<VolumeError>,
 }
+
+/// Between two attempts to write a superblock: the first pause, then twice as long each time, up to the longest. All
+/// together they take ten seconds.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE_DOUBLINGS: u32 = 8;
+const TRIES_MAX: u32 = 46;
 
 /// Upper estimate of a chunk's part of a fresh journal: an assign and a live record.
 const CHUNK_RECORD_BYTES: u64 = 48;
@@ -168,7 +182,8 @@ impl Durable {
         }
         next.devices = devices;
         let mut taken = Vec::new();
-        let (part, lists) = match self.prepare(&mut ios, &change.records, &mut next, space, &mut taken) {
+        let prepared = self.prepare(&mut ios, &change.records, &mut next, space, &mut taken);
+        let (part, lists) = match prepared.and_then(|it| self.refuse_in_doubt(change.failed_flushes).map(|()| it)) {
             Ok(written) => written,
             Err(error) => {
                 let mut space = space.lock();
@@ -180,7 +195,7 @@ impl Durable {
             next.journal_slots.clone_from(slots);
             next.assert_sound();
             let place = (seat.number, places_of(next.generation)[0]);
-            let stored = write_superblock(io, place, &next, &mut self.tables);
+            let stored = write_superblock_patiently(&self.members, io, place, &next, &mut self.tables);
             if let Err(error) = stored {
                 let (device, reason) = (self.seats[0].device.name(), error.to_string());
                 let unknown = VolumeError::PublishOutcomeUnknown { device, reason };
@@ -201,7 +216,7 @@ impl Durable {
         for (io, seat) in ios.iter_mut().zip(&self.seats) {
             self.superblock.journal_slots.clone_from(&seat.journal_slots);
             let place = (seat.number, places_of(self.superblock.generation)[1]);
-            write_superblock(io, place, &self.superblock, &mut self.tables)?;
+            write_superblock(&self.members, io, place, &self.superblock, &mut self.tables)?;
         }
         self.lacks_copy = false;
         Ok(())
@@ -244,9 +259,17 @@ impl Durable {
             return Ok(());
         }
         for number in written.iter().filter(|number| !self.holds_metadata(**number)) {
-            BlockingIo::open(&self.members.device(*number)?)?.flush()?;
+            self.members.flush(&mut BlockingIo::open(&self.members.device(*number)?)?)?;
         }
-        ios.iter_mut().try_for_each(BlockingIo::flush)
+        ios.iter_mut().try_for_each(|io| self.members.flush(io))
+    }
+
+    /// Refuses to publish what a flush that failed may have lost.
+    fn refuse_in_doubt(&self, failed_flushes: u64) -> Result<(), VolumeError> {
+        match self.members.failed_flushes() == failed_flushes {
+            true => Ok(()),
+            false => Err(VolumeError::WritesInDoubt { device: self.seats[0].device.name() }),
+        }
     }
 
     /// The records' blocks, or a new journal with the whole map before them. Updates the journal's place in `next`.
@@ -298,7 +321,31 @@ impl Durable {
 }
 
 /// Writes a superblock into one of its places, durably.
+/// The same, again and again while the device fails: as long as nobody knows which generation it holds, nothing else
+/// can be published, and what is known to be there then is the newest generation like any other.
+fn write_superblock_patiently(
+    members: &Members,
+    io: &mut BlockingIo,
+    place: (DeviceId, u64),
+    superblock: &Superblock,
+    tables: &mut HashSet<(DeviceId, u64)>,
+) -> Result<(), DeviceError> {
+    let mut tries = 0;
+    loop {
+        let Err(error) = write_superblock(members, io, place, superblock, tables) else { return Ok(()) };
+        if !matches!(error, DeviceError::Failed { .. }) || tries == TRIES_MAX {
+            return Err(error);
+        }
+        if tries == 0 {
+            tracing::warn!("{error}; the superblock is written again");
+        }
+        thread::sleep(PAUSE * (1 << tries.min(PAUSE_DOUBLINGS)));
+        tries += 1;
+    }
+}
+
 fn write_superblock(
+    members: &Members,
     io: &mut BlockingIo,
     place: (DeviceId, u64),
     superblock: &Superblock,
@@ -308,7 +355,7 @@ fn write_superblock(
     // Until it is known to be there again.
     let has_table = tables.remove(&place);
     io.write(place.1, if has_table { &bytes[..SUPERBLOCK_BYTES] } else { &bytes })?;
-    io.flush()?;
+    members.flush(io)?;
     tables.insert(place);
     Ok(())
 }

@@ -31,8 +31,11 @@ pub enum VolumeError {
     TooLarge { what: &'static str, bytes: usize, bytes_max: usize },
     /// The chunk map no longer fits in the slots a superblock can name.
     ChunkMapFull { device: String, chunks: usize },
-    /// An earlier superblock write failed, so it is unknown which generation is on the device: reopen the database.
+    /// An earlier superblock could not be written, time and again, so it is unknown which generation is on the device: reopen the database.
     PublishOutcomeUnknown { device: String, reason: String },
+    /// A flush failed since what was to be published began to be written, so some of it may be lost. Nothing was
+    /// published: do it again.
+    WritesInDoubt { device: String },
     /// A device is not the one of the database that it is taken for.
     WrongDevice { device: String, what: String },
     /// A device of the database is not there, and what was asked for needs it.
@@ -101,6 +104,11 @@ impl fmt::Display for VolumeError {
                 f,
                 "{device}: a publish failed while its superblock was written ({reason}), so nothing more is published; \
                  reading goes on; reopen the database to go on writing"
+            ),
+            Self::WritesInDoubt { device } => write!(
+                f,
+                "{device}: a flush failed while this was written, so some of it may be lost; nothing was published: do \
+                 it again"
             ),
             Self::WrongDevice { device, what } => write!(
                 f,

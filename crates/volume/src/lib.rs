@@ -57,8 +57,10 @@
 //! - A full or failing device fails the publication; the published generation stays readable, nothing is lost, the
 //!   slots taken are free again. The journal has slots in reserve, so that a full device can publish the DROP that
 //!   frees it.
-//! - If writing the superblock itself fails, it is unknown which generation the device holds: publishing is
-//!   refused from then on ([`VolumeError::PublishOutcomeUnknown`]), reading goes on.
+//! - If writing the superblock itself fails, it is done again for ten seconds. Then it is unknown which generation the
+//!   device holds: publishing is refused from then on ([`VolumeError::PublishOutcomeUnknown`]), reading goes on.
+//! - A flush that fails may have dropped what anybody had written before it: what was begun by then is not published
+//!   ([`VolumeError::WritesInDoubt`]).
 //! - A damaged superblock with a whole copy is reported ([`Volume::superblock_damages`]) and mended. If both copies
 //!   of what may be the newest generation are damaged, opening refuses ([`VolumeError::GenerationLost`]) unless the
 //!   loss is accepted.

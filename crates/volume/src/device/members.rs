@@ -8,6 +8,7 @@ use saki_base::DeviceId;
 use saki_io::{Device, DeviceError};
 
 use super::admission::Admission;
+use crate::blocking::BlockingIo;
 use crate::format::table::{DEVICES_MAX, DeviceEntry};
 
 /// A device of the volume.
@@ -32,6 +33,7 @@ pub(crate) struct Members {
     list: RwLock<Vec<Option<Arc<Member>>>>,
     /// One bit for each device that has been written to and not been flushed since.
     written: AtomicU64,
+    failed_flushes: AtomicU64,
 }
 
 impl Members {
@@ -40,7 +42,7 @@ impl Members {
         for member in members {
             put(&mut list, member);
         }
-        Arc::new(Self { list: RwLock::new(list), written: AtomicU64::new(0) })
+        Arc::new(Self { list: RwLock::new(list), written: AtomicU64::new(0), failed_flushes: AtomicU64::new(0) })
     }
 
     pub fn get(&self, number: DeviceId) -> Option<Arc<Member>> {
@@ -110,6 +112,23 @@ impl Members {
         if self.written.load(Ordering::Relaxed) & bit == 0 {
             self.written.fetch_or(bit, Ordering::Release);
         }
+    }
+
+    /// Makes durable what was written to a device. If that fails, the device may have dropped any of it, and a later
+    /// flush that succeeds does not tell.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn flush(&self, io: &mut BlockingIo) -> Result<(), DeviceError> {
+        io.flush().inspect_err(|_| {
+            self.failed_flushes.fetch_add(1, Ordering::AcqRel);
+        })
+    }
+
+    /// How many flushes have failed: whoever finds another number than when it began to write cannot know whether all
+    /// it has written is there.
+    pub fn failed_flushes(&self) -> u64 {
+        self.failed_flushes.load(Ordering::Acquire)
     }
 
     /// Devices written to since they were last taken here. Whoever takes them flushes them, or says

@@ -31,6 +31,8 @@ pub(super) struct Ledger {
     pub fresh: HashMap<ChunkId, Location>,
     pub written: HashMap<ChunkId, u32>,
     pub freed: HashMap<ChunkId, u32>,
+    /// `Members::failed_flushes` when the publication began.
+    pub failed_flushes: u64,
     pub writers: usize,
     pub committed: bool,
 }

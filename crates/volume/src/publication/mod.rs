@@ -44,6 +44,7 @@ impl Volume {
         let ledger = Ledger {
             open_before: tails.iter().map(|tail| tail.chunk).collect(),
             open: tails.iter().filter(|tail| tail.next_page < full).filter_map(open).collect(),
+            failed_flushes: self.members.failed_flushes(),
             ..Ledger::default()
         };
         drop(space);
@@ -95,6 +96,7 @@ impl Publication {
             tails: outcome.tails.clone(),
             next_chunk: volume.space.lock().next_chunk,
             root: root.to_vec(),
+            failed_flushes: ledger.failed_flushes,
         };
         let generation = match durable.publish(change, &volume.space) {
             Ok(generation) => generation,

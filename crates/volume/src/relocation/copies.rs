@@ -112,7 +112,7 @@ impl Volume {
         devices.sort_unstable();
         devices.dedup();
         for device in devices {
-            BlockingIo::open(&self.members.device(device)?)?.flush()?;
+            self.members.flush(&mut BlockingIo::open(&self.members.device(device)?)?)?;
         }
         let mut bytes = vec![0; HEADER_BYTES + copies.len() * HINT_BYTES];
         bytes[..8].copy_from_slice(MAGIC);

@@ -201,7 +201,8 @@ impl Volume {
 
     /// Publishes the devices as they are now.
     fn publish_table(&self, durable: &mut Durable) -> Result<(), VolumeError> {
-        self.publish_records(durable, Records::default(), self.members.table()).map(drop)
+        let failed_flushes = self.members.failed_flushes();
+        self.publish_records(durable, Records::default(), self.members.table(), failed_flushes).map(drop)
     }
 
     fn forget(&self, durable: &mut Durable, number: DeviceId, metadata: bool) {

@@ -46,6 +46,7 @@ impl Volume {
     /// Gives chunks that are at home on a device another home. Returns how many have moved; those that were freed
     /// meanwhile have not.
     fn move_homes(&self, chunks: &[(ChunkId, Location)]) -> Result<usize, VolumeError> {
+        let failed_flushes = self.members.failed_flushes();
         let mut moves: Vec<Move> = Vec::with_capacity(chunks.len());
         for (chunk, from) in chunks.iter().copied() {
             match self.allocate(|space| space.take_slot()) {
@@ -60,7 +61,7 @@ impl Volume {
             self.give_back(&moves);
             return Err(error.into());
         }
-        self.publish_moves(&mut self.durable.lock(), moves)
+        self.publish_moves(&mut self.durable.lock(), moves, failed_flushes)
     }
 
     fn give_back(&self, moves: &[Move]) {
@@ -68,8 +69,13 @@ impl Volume {
         moves.iter().for_each(|it| space.give_back(it.to));
     }
 
-    /// Publishes new homes whose bytes are there.
-    fn publish_moves(&self, durable: &mut Durable, mut moves: Vec<Move>) -> Result<usize, VolumeError> {
+    /// Publishes new homes, copied since so many flushes had failed.
+    fn publish_moves(
+        &self,
+        durable: &mut Durable,
+        mut moves: Vec<Move>,
+        failed_flushes: u64,
+    ) -> Result<usize, VolumeError> {
         let mut records = Records::default();
         {
             let mut space = self.space.lock();
@@ -84,7 +90,7 @@ impl Volume {
         moves.sort_unstable_by_key(|it| it.chunk);
         moves.iter().for_each(|it| records.moved(it.chunk, it.to));
         let devices = durable.superblock.devices.clone();
-        let generation = match self.publish_records(durable, records, devices) {
+        let generation = match self.publish_records(durable, records, devices, failed_flushes) {
             Ok(generation) => generation,
             Err(error) => {
                 // Nobody knows which home the device has: then both stay as they are.

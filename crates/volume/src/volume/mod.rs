@@ -288,7 +288,8 @@ impl Volume {
     pub(crate) fn publish_again(&self) -> Result<(), VolumeError> {
         let mut durable = self.durable.lock();
         let devices = durable.superblock.devices.clone();
-        self.publish_records(&mut durable, Records::default(), devices).map(drop)
+        let failed_flushes = self.members.failed_flushes();
+        self.publish_records(&mut durable, Records::default(), devices, failed_flushes).map(drop)
     }
 
     /// Publishes the newest generation once more, with chunks that have moved or another device table.
@@ -297,10 +298,11 @@ impl Volume {
         durable: &mut Durable,
         records: Records,
         devices: Vec<DeviceEntry>,
+        failed_flushes: u64,
     ) -> Result<GenerationNumber, VolumeError> {
         let superblock = &durable.superblock;
         let (tails, next_chunk) = (superblock.tails.clone(), superblock.next_chunk);
-        let change = Change { records, tails, next_chunk, root: superblock.root.clone() };
+        let change = Change { records, tails, next_chunk, root: superblock.root.clone(), failed_flushes };
         let root = change.root.clone();
         let generation = durable.publish_with(change, devices, &self.space)?;
         self.set_current(generation, root);

@@ -219,6 +219,27 @@ fn a_device_that_fails_while_it_is_drained_keeps_its_homes() {
     fleet.check(&model, &volume);
 }
 
+/// A flush that fails may drop what others have written, and tells only whoever asked for it.
+#[test]
+fn what_was_being_written_while_anothers_flush_failed_is_not_published() {
+    let (fleet, volume, mut model) = filled(17, 2);
+    let (before, mut lost) = (volume.generation(), Model::default());
+    let publication = volume.begin();
+    let mut writer = publication.writer();
+    lost.append(&mut writer, &mut Random::new(1), volume.page_size(), 128 * 2);
+    writer.finish().expect("finished");
+    fleet.0[0].faults().fail_next(OperationKind::Flush, 1);
+    let added = volume.add_device(fleet.offer(2, Role::HOMES));
+    assert!(matches!(added, Err(VolumeError::Device(_))), "{added:?}");
+    let failed = publication.commit(b"root");
+    assert!(matches!(failed, Err(VolumeError::WritesInDoubt { .. })), "{failed:?}");
+    assert_eq!(volume.generation(), before);
+    publish(&volume, &mut model, 128 * 2);
+    fleet.check(&model, &volume);
+    drop(volume);
+    fleet.check(&model, &fleet.open().expect("opened"));
+}
+
 #[test]
 fn a_full_device_is_passed_over_and_a_bounded_one_is_not_made_longer() {
     let fleet = Fleet::new(9, 2);

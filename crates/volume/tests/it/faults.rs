@@ -1,6 +1,7 @@
 //! What happens when the device fails, fills up, or has been damaged.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use saki_base::Random;
 use saki_io::{Device, OperationKind, SimDevice, SimOptions};
@@ -156,6 +157,25 @@ fn a_superblock_that_may_or_may_not_be_written_stops_publishing() {
     assert!([30, 60].contains(&volume.stats().live_pages));
     model.check_pages(&volume, &device);
     publish(&volume, &model, &mut random, 30).expect("published");
+}
+
+#[test]
+fn a_superblock_that_fails_for_a_while_is_written_again() {
+    let (device, mut random) = (device(3), Random::new(3));
+    let volume = create(&device, 8192);
+    let mut model = publish(&volume, &Model::default(), &mut random, 30).expect("published");
+    for _ in 0..2 {
+        let offset = if (volume.generation().0 + 1).is_multiple_of(2) { 0 } else { 512 << 10 };
+        device.faults().fail_range(offset..offset + 4096);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                device.faults().heal();
+            });
+            model = publish(&volume, &model, &mut random, 30).expect("published once the device is well");
+        });
+        model.check(&open(&device.crash(1)).expect("opens"), &device.crash(1));
+    }
 }
 
 #[test]
