@@ -14,10 +14,10 @@ use std::fmt;
 use saki_page::IoShare;
 use saki_tree::{Fetcher, Inspect, LivePages, TreeRoot, verify};
 
-use crate::database::{Database, Generation, catalog_root};
+use crate::database::{Database, Generation, catalog_root, read_catalog};
 use crate::delta::range_of;
 use crate::segments::SegmentSums;
-use saki_catalog::{CATALOG_TREE, EntryDecoder, EntryEncoder, EntryLayout, Result, SqlError, Table};
+use saki_catalog::{CATALOG_TREE, Catalog, EntryDecoder, EntryEncoder, EntryLayout, Result, SqlError, Table};
 
 /// One thing that is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,21 +78,25 @@ impl Digest {
 }
 
 impl Database {
-    /// Checks the newest generation. What cannot be read is a fault like any other.
+    /// Checks what is published. What cannot be read is a fault like any other.
     pub fn check(&self, progress: &mut dyn FnMut(&CheckProgress)) -> Result<CheckReport> {
         let generation = self.generation();
+        let catalog = match generation.is_published() {
+            true => generation.catalog.clone(),
+            false => read_catalog(&self.cache, &self.store, generation.guard.root())?,
+        };
         let fetcher = Fetcher::new(&self.cache, &self.store, &IoShare::new(u32::MAX))?;
         let mut check =
             Check { fetcher, live: LivePages::new(self.page_size()), report: CheckReport::default(), progress };
         for damage in self.volume.superblock_damages() {
             check.fault("volume", format!("{damage}, and opening the database for writing mends it"));
         }
-        check.logs(self, &generation);
+        check.logs(self, &catalog);
         check.catalog(&generation)?;
-        for table in generation.catalog.tables() {
+        for table in catalog.tables() {
             check.table(self, table);
         }
-        for staged in generation.catalog.staged() {
+        for staged in catalog.staged() {
             staged.tables.iter().for_each(|table| check.staged(self, table));
         }
         if let Err(error) = self.volume.check_devices(|what| check.report.faults.push(CheckFault::of_volume(what))) {
@@ -126,8 +130,8 @@ impl Check<'_> {
     }
 
     /// Reads the logs, unless they are in use by this very database.
-    fn logs(&mut self, db: &Database, generation: &Generation) {
-        let state = generation.catalog.logs;
+    fn logs(&mut self, db: &Database, catalog: &Catalog) {
+        let state = catalog.logs;
         let Some(database) = state.database.filter(|_| db.engine.get().is_none()) else { return };
         let seen = db
             .logs

@@ -13,6 +13,8 @@ use saki_catalog::{Catalog, Result, Table};
 
 /// Immutable; while it is held every page it refers to stays readable.
 pub struct Generation {
+    /// No two that are ever the newest have the same: what is kept for one is known by it.
+    pub number: GenerationNumber,
     pub guard: Arc<HeldGeneration>,
     pub catalog: Catalog,
     pub segment_tables: Arc<SegmentTables>,
@@ -22,7 +24,13 @@ pub struct Generation {
 
 impl Generation {
     pub fn number(&self) -> GenerationNumber {
-        self.guard.generation()
+        self.number
+    }
+
+    /// Whether the volume has it. One that the device refused is in memory alone, and the last before the next opening:
+    /// see `draft::commit`.
+    pub fn is_published(&self) -> bool {
+        self.number == self.guard.generation()
     }
 
     /// What is newer than the base of a table of this generation's catalog; `None`: no table has a delta yet.

@@ -9,16 +9,20 @@
 //!      │ crash: taken back          │ crash: completed
 //! ```
 //!
+//! Once the mark is durable the transaction is committed, rows and catalog both. If the device refuses the publication
+//! then, the catalog is the transaction's in memory all the same: rows without the tables they belong to would be half
+//! a transaction. Nothing more is changed until whoever opens the database next has completed it.
+//!
 //! Nobody else publishes in between: the logs cannot be cut before the change is the catalog's.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use saki_base::PageRef;
+use saki_base::{GenerationNumber, PageRef};
 use saki_mvcc::{Receipt, Transaction};
 
 use super::Draft;
-use crate::database::Database;
+use crate::database::{Database, Generation};
 use crate::locks::Stop;
 use crate::writer::Writer;
 use saki_catalog::{Catalog, Changed, Difference, Prepared, Result, SqlError, Staged, Table};
@@ -61,11 +65,30 @@ impl Draft {
         let receipt = transaction.commit_early()?;
         // From here on it is for the logs to say whether it has been committed.
         self.is_over = true;
-        let published = engine.database.wait(receipt).map_err(SqlError::from).and_then(|()| self.publish(&db));
-        if published.is_err() {
+        let decided = engine.database.wait(receipt).map_err(SqlError::from).and_then(|()| self.publish_decided(&db));
+        if decided.is_err() {
             db.end_changes();
         }
-        published.map(|()| receipt)
+        decided.map(|()| receipt)
+    }
+
+    /// Publishes the changes of a transaction whose rows and mark are durable; in memory alone if storage fails.
+    pub(super) fn publish_decided(&mut self, db: &Database) -> Result<()> {
+        let Err(error) = self.publish(db) else { return Ok(()) };
+        tracing::error!("a committed change of the catalog is published when the database is opened again: {error}");
+        let own = self.newest()?;
+        let Generation { guard, catalog, segment_tables, deltas, .. } = &*own;
+        // The number that opening gives it.
+        let number = GenerationNumber(db.generation().number.0 + 1);
+        db.end_changes();
+        db.succeed(Generation {
+            number,
+            guard: Arc::clone(guard),
+            catalog: catalog.clone(),
+            segment_tables: Arc::clone(segment_tables),
+            deltas: deltas.clone(),
+        });
+        Ok(())
     }
 
     /// Publishes what is to be published if the rows are in the logs.

@@ -116,7 +116,7 @@ impl Draft {
         let difference = catalog.difference(&published.catalog);
         let deltas = self.db.engine()?.deltas_after(&published.deltas, &difference)?;
         let (guard, segment_tables) = (Arc::clone(&published.guard), Arc::clone(&published.segment_tables));
-        Ok(Generation { guard, catalog, segment_tables, deltas })
+        Ok(Generation { number: published.number, guard, catalog, segment_tables, deltas })
     }
 
     /// What has been changed so far.
@@ -161,8 +161,9 @@ impl Draft {
         self.stage(writer, &changed)?;
         let made = changed.tables.iter().filter_map(|table| deltas.get(&table.after.as_ref()?.delta));
         self.deltas.extend(made.map(Arc::clone));
-        let (guard, segment_tables) = (Arc::clone(&db.generation().guard), Arc::clone(&before.segment_tables));
-        self.own = Arc::new(Generation { guard, catalog, segment_tables, deltas });
+        let (published, segment_tables) = (db.generation(), Arc::clone(&before.segment_tables));
+        let (number, guard) = (published.number, Arc::clone(&published.guard));
+        self.own = Arc::new(Generation { number, guard, catalog, segment_tables, deltas });
         Ok(result)
     }
 

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
+use saki_io::{Device, OperationKind};
 use saki_mvcc::Isolation;
 
 use super::Draft;
-use crate::fixture::{Bench, Rows, Shape};
+use crate::fixture::{Bench, Rows, Shape, simulated};
 use crate::reader::Snapshot;
 use crate::{Generation, Stop};
 use saki_catalog::{Result, Staged, Table};
@@ -86,6 +87,34 @@ fn what_a_crash_left_is_taken_back_or_completed_as_the_logs_say() {
             true => assert_eq!(generation.catalog.table("u").expect("completed").root.entries, 2_001),
             false => assert_eq!(bench.moment().range(), rows),
         }
+    }
+}
+
+/// Half a transaction is never seen: neither rows without the change of the catalog, nor after the next opening.
+#[test]
+fn a_change_whose_rows_are_committed_is_seen_though_the_device_refuses_it() {
+    let device = simulated();
+    let mut bench = Bench::on(Arc::clone(&device) as Arc<dyn Device>, Shape::default());
+    bench.load((0..2_000).map(|id| (id, id))).expect("loaded");
+    transact(&bench, |mut draft, mut transaction, _| {
+        draft.prepare(bench.db()).expect("prepared");
+        bench.db().engine().expect("started").mark(&mut transaction, draft.staged.id).expect("marked");
+        transaction.commit().expect("committed");
+        draft.is_over = true;
+        device.faults().fail_next(OperationKind::Flush, 1);
+        draft.publish_decided(bench.db()).expect("committed");
+    });
+    for is_open_again in [false, true] {
+        let generation = bench.db().generation();
+        assert_eq!(generation.catalog.table("u").expect("renamed").root.entries, 2_001);
+        assert!(generation.catalog.get("t").is_none());
+        assert_eq!(
+            bench.db().write(|_| Ok(())).err().map(|error| error.sqlstate()),
+            (!is_open_again).then_some("58030")
+        );
+        drop(generation);
+        bench.check();
+        bench.reopen();
     }
 }
 

@@ -91,13 +91,14 @@ impl Database {
             let _ = engine.set(recovered);
         }
         let is_started = engine.get().is_some();
+        let number = guard.generation();
         let database = Arc::new_cyclic(|me| Self {
             volume,
             store,
             cache,
             executor,
-            newest: AtomicU64::new(guard.generation().0),
-            current: RwLock::new(Arc::new(Generation { guard, catalog, segment_tables, deltas })),
+            newest: AtomicU64::new(number.0),
+            current: RwLock::new(Arc::new(Generation { number, guard, catalog, segment_tables, deltas })),
             codec,
             segment_reader,
             options,

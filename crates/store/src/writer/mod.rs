@@ -132,8 +132,9 @@ impl<'d> Writer<'d> {
         if let Some(engine) = self.starting {
             let _ = self.db.engine.set(engine);
         }
-        let generation = Generation { guard: self.db.volume.hold(), catalog: self.catalog, segment_tables, deltas };
-        self.db.succeed(generation);
+        let guard = self.db.volume.hold();
+        let number = guard.generation();
+        self.db.succeed(Generation { number, guard, catalog: self.catalog, segment_tables, deltas });
         Ok(())
     }
 
