@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::bank::Bank;
 use crate::model::Model;
 use crate::script::{Choices, Cut, Script, Step};
 use crate::station::Station;
 use crate::tables::Tables;
-use crate::threads;
+use crate::threads::{self, Mutex};
 
 /// How far a run has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

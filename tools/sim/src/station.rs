@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use saki_base::Random;
 use saki_io::{Device, FaultRates, ObservedDevice, Observer, Operation, OperationKind, SimDevice, SimOptions, Wait};
 use saki_sql::{Result, SqlError};
 use saki_store::delta::LogStore;
 
 use crate::script::{Counted, Cut, Trouble, Weather};
-use crate::threads;
+use crate::threads::{self, Mutex};
 
 /// Longest that a device makes wait for a transfer, if it is slow.
 const SLOW_MAX: Duration = Duration::from_millis(20);

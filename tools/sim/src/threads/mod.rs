@@ -27,12 +27,14 @@ mod core;
 mod gate;
 #[allow(unsafe_code)]
 mod library;
+mod mutex;
 mod scheduler;
 #[allow(unsafe_code)]
 mod system;
 
 pub use self::core::{cores, stay, stay_on};
 pub use allocator::Interrupting;
+pub use mutex::Mutex;
 pub use scheduler::interruption::held;
 pub use scheduler::{Stuck, cut_power, in_world, note, now, run, settle, switch_point};
 pub use system::{hold_still, is_supported, prepare};

@@ -76,8 +76,18 @@ pub fn allocates() {
 
 /// Does something during which the calling thread is not interrupted.
 pub fn held<T>(work: impl FnOnce() -> T) -> T {
-    let before = IS_HELD.replace(true);
+    let before = hold();
     let done = work();
-    IS_HELD.set(before);
+    release(before);
     done
+}
+
+/// The calling thread is not interrupted until [`release`]; whether it was not before.
+pub fn hold() -> bool {
+    IS_HELD.replace(true)
+}
+
+/// The opposite of [`hold`], which gave `before`.
+pub fn release(before: bool) {
+    IS_HELD.set(before);
 }
