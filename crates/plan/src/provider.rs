@@ -109,6 +109,7 @@ impl SnapshotTable {
             table: &self.table,
             columns,
             tests: &tests,
+            newer: self.env.snapshot.newer_rows(&self.table) as f64,
             other_selectivity: guesses::conditions(rest.len()),
             limit: None,
         };
@@ -144,6 +145,7 @@ impl SnapshotTable {
             table: &self.table,
             columns: &needed,
             tests: &tests,
+            newer: self.env.snapshot.newer_rows(&self.table) as f64,
             other_selectivity: guesses::conditions(rest.len()),
             limit: limit.filter(|_| rest.is_empty()),
         };

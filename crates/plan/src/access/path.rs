@@ -25,9 +25,18 @@ pub struct Wanted<'a> {
     /// Table columns that leave the scan or are needed by conditions on top of it.
     pub columns: &'a [usize],
     pub tests: &'a [ColumnTest],
+    /// Rows that lie over the base: [`Snapshot::newer_rows`](saki_store::Snapshot::newer_rows).
+    pub newer: f64,
     /// Share of rows that other conditions leave.
     pub other_selectivity: f64,
     pub limit: Option<usize>,
+}
+
+impl Wanted<'_> {
+    /// Rows of the table, before any condition. How many of the newer ones replace others is not known.
+    pub fn entries(&self) -> f64 {
+        self.table.rows().max(self.newer)
+    }
 }
 
 impl Path {
@@ -61,7 +70,7 @@ impl Path {
         if bounds.is_none() && !primary && (!covering || setting == AccessPath::Scan) {
             return None;
         }
-        let entries = table.rows();
+        let entries = wanted.entries();
         let rows = entries * table.selectivity(wanted.tests) * wanted.other_selectivity;
         let leaves = access.tree.leaf_pages as f64;
         let mut seconds = match &bounds {
@@ -70,13 +79,15 @@ impl Path {
                     Some(limit) if wanted.tests.is_empty() => (limit as f64 / entries.max(1.0)).min(1.0),
                     _ => 1.0,
                 };
-                costs.sequential(leaves * share, entries * share)
+                costs.sequential(leaves * share, entries * share) + costs.newer_by_key(wanted.newer * share)
             }
             Some(bounds) => {
                 let share = table.selectivity(bounds.used.iter().map(|i| &wanted.tests[*i]));
                 let pages = leaves * share + bounds.ranges.len() as f64;
                 let descents = distinct_pages(bounds.ranges.len() as f64, leaves) + f64::from(access.tree.height);
-                costs.sequential(pages, entries * share) + costs.random(descents, bounds.ranges.len() as f64)
+                costs.sequential(pages, entries * share)
+                    + costs.random(descents, bounds.ranges.len() as f64)
+                    + costs.newer_by_key(wanted.newer * share)
             }
         };
         let fetches_primary = !covering && !primary;
@@ -201,7 +212,7 @@ mod tests {
     }
 
     fn chosen(columns: &[usize], tests: &[ColumnTest], speed: DeviceSpeed, setting: AccessPath) -> Path {
-        let wanted = Wanted { table: &orders(), columns, tests, other_selectivity: 1.0, limit: None };
+        let wanted = Wanted { table: &orders(), columns, tests, newer: 0.0, other_selectivity: 1.0, limit: None };
         Path::choose(&wanted, &costs(speed), setting)
     }
 
@@ -284,7 +295,8 @@ mod tests {
     fn a_limit_without_conditions_reads_a_part() {
         let table = orders();
         let seconds = |tests: &[ColumnTest], limit| {
-            let wanted = Wanted { table: &table, columns: &[0, 1, 2, 3], tests, other_selectivity: 1.0, limit };
+            let wanted =
+                Wanted { table: &table, columns: &[0, 1, 2, 3], tests, newer: 0.0, other_selectivity: 1.0, limit };
             Path::choose(&wanted, &costs(CLOUD), AccessPath::Scan).estimate.seconds
         };
         assert!(seconds(&[], Some(10)) < seconds(&[], None) / 10.0);
@@ -294,8 +306,14 @@ mod tests {
     #[test]
     fn rows_are_what_all_conditions_leave() {
         let table = orders();
-        let wanted =
-            |tests, other_selectivity| Wanted { table: &table, columns: &[0], tests, other_selectivity, limit: None };
+        let wanted = |tests, other_selectivity| Wanted {
+            table: &table,
+            columns: &[0],
+            tests,
+            newer: 0.0,
+            other_selectivity,
+            limit: None,
+        };
         let rows = |wanted: Wanted<'_>| Path::choose(&wanted, &costs(CLOUD), AccessPath::Auto).estimate.rows;
         assert_eq!(rows(wanted(&[], 1.0)), 1e6);
         assert!((rows(wanted(&[], 0.5)) - 5e5).abs() < 1.0);
@@ -307,7 +325,8 @@ mod tests {
     fn rows_found_in_an_index_are_completed_from_the_primary_tree() {
         let tests = [equal(1, 7), equal(3, 9)];
         let table = orders();
-        let wanted = Wanted { table: &table, columns: &[0, 2], tests: &tests, other_selectivity: 1.0, limit: None };
+        let wanted =
+            Wanted { table: &table, columns: &[0, 2], tests: &tests, newer: 0.0, other_selectivity: 1.0, limit: None };
         let path = Path::choose(&wanted, &costs(CLOUD), AccessPath::Auto);
         assert!(path.fetches_primary);
         let (chain, map) = path.chain(&wanted, Arc::new(()));
@@ -336,7 +355,7 @@ mod tests {
         ) {
             let table = orders();
             let (columns, tests) = (&columns[..], &tests[..]);
-            let wanted = Wanted { table: &table, columns, tests, other_selectivity: 1.0, limit: None };
+            let wanted = Wanted { table: &table, columns, tests, newer: 0.0, other_selectivity: 1.0, limit: None };
             let path = Path::choose(&wanted, &costs(CLOUD), setting);
             let (chain, map) = path.chain(&wanted, Arc::new(()));
             let Origin::Ranges { predicates, .. } = &chain.origin else { panic!("a path begins in a tree") };

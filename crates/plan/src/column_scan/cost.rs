@@ -27,7 +27,7 @@ impl ColumnPath {
         let left: Vec<&Segment> = segments.segments.iter().filter(may_have_rows).collect();
         let rows_in: f64 = left.iter().map(|segment| f64::from(segment.rows)).sum();
         let selectivity = wanted.table.selectivity(wanted.tests) * wanted.other_selectivity;
-        let rows = (wanted.table.rows() * selectivity).min(rows_in);
+        let rows = (wanted.entries() * selectivity).min(rows_in + wanted.newer);
         // Columns that no test needs are read where a row passes; rows that do are taken to lie anywhere.
         let with_rows = if tested.is_empty() { 1.0 } else { 1.0 - (-rows / left.len().max(1) as f64).exp() };
         let share = match wanted.limit {
@@ -48,7 +48,8 @@ impl ColumnPath {
         }
         work.values_tested = rows_in * tested.len() as f64 * share;
         work.values_yielded = rows * share * wanted.columns.len() as f64;
-        Self { estimate: Estimate { rows, seconds: costs.columns(&work) } }
+        let seconds = costs.columns(&work) + costs.newer_by_column(wanted.newer);
+        Self { estimate: Estimate { rows, seconds } }
     }
 }
 
@@ -72,7 +73,9 @@ mod tests {
     use saki_exec::predicate::CompareOp;
 
     use super::*;
+    use crate::access::path::Path;
     use crate::fixture::{Fixture, TableBuilder};
+    use crate::settings::AccessPath;
 
     /// 640 rows in segments of 64: `id` ascends, `text` is wide.
     static TABLE: LazyLock<Fixture> = LazyLock::new(|| {
@@ -95,7 +98,7 @@ mod tests {
         let env = TABLE.default_env();
         let table = TABLE.table("t");
         let segments = env.generation.segments(&table).unwrap().unwrap();
-        let wanted = Wanted { table: &table, columns, tests, other_selectivity: 1.0, limit };
+        let wanted = Wanted { table: &table, columns, tests, newer: 0.0, other_selectivity: 1.0, limit };
         // Nothing is in memory.
         let cache = ColumnCache::new(1 << 20);
         ColumnPath::new(&wanted, &segments, &cache, &env.costs).estimate
@@ -126,13 +129,51 @@ mod tests {
         assert_eq!(estimate(&[2], &tests, Some(1)).seconds, estimate(&[2], &tests, None).seconds);
     }
 
+    /// They are brought beside the segments one by one, whatever the conditions leave of them; a range of keys has few.
+    #[test]
+    fn newer_rows_make_columns_dear_and_lookups_by_key_hardly() {
+        let env = TABLE.default_env();
+        let table = TABLE.table("t");
+        let segments = env.generation.segments(&table).unwrap().unwrap();
+        let cache = ColumnCache::new(1 << 20);
+        let tests = [ColumnTest::new(0, Test::OneOf { values: (0..3).map(Value::Int8).collect(), negated: false })];
+        let seconds = |newer: f64| {
+            let wanted =
+                Wanted { table: &table, columns: &[0, 1], tests: &tests, newer, other_selectivity: 1.0, limit: None };
+            let path = Path::choose(&wanted, &env.costs, AccessPath::Rows);
+            (ColumnPath::new(&wanted, &segments, &cache, &env.costs).estimate.seconds, path.estimate.seconds)
+        };
+        let ((few_columns, few_rows), (many_columns, many_rows)) = (seconds(0.0), seconds(212_000.0));
+        assert!(many_columns - few_columns > 0.1, "{many_columns} {few_columns}");
+        assert!(many_rows - few_rows < 1e-3 && many_rows < many_columns / 10.0, "{many_rows} {few_rows}");
+    }
+
+    #[test]
+    fn more_rows_are_expected_where_the_base_has_none_yet() {
+        let env = TABLE.default_env();
+        let table = TABLE.table("t");
+        let wanted =
+            Wanted { table: &table, columns: &[0], tests: &[], newer: 64_000.0, other_selectivity: 1.0, limit: None };
+        assert_eq!(Path::choose(&wanted, &env.costs, AccessPath::Auto).estimate.rows, 64_000.0);
+        let segments = env.generation.segments(&table).unwrap().unwrap();
+        let columns = ColumnPath::new(&wanted, &segments, &ColumnCache::new(1 << 20), &env.costs);
+        assert_eq!(columns.estimate.rows, 64_000.0);
+    }
+
     #[test]
     fn runs_in_memory_cost_no_reading() {
         let env = TABLE.default_env();
         let table = TABLE.table("t");
         let segments = env.generation.segments(&table).unwrap().unwrap();
         let seconds = |cache: &ColumnCache| {
-            let wanted = Wanted { table: &table, columns: &[0, 1, 2], tests: &[], other_selectivity: 1.0, limit: None };
+            let wanted = Wanted {
+                table: &table,
+                columns: &[0, 1, 2],
+                tests: &[],
+                newer: 0.0,
+                other_selectivity: 1.0,
+                limit: None,
+            };
             ColumnPath::new(&wanted, &segments, cache, &env.costs).estimate.seconds
         };
         let cold = seconds(&ColumnCache::new(1 << 20));

@@ -19,6 +19,10 @@ const NATIVE_PROBE_ROW: f64 = 6e-9;
 const COLUMN_DECODE: f64 = 1.2e-9;
 const COLUMN_TEST: f64 = 0.5e-9;
 const COLUMN_YIELD: f64 = 1.2e-9;
+/// CPU seconds per newer row that is merged with a tree in key order, and per one that is brought beside segments:
+/// that is done anew for each moment, value by value, on one thread.
+const NEWER_BY_KEY: f64 = 200e-9;
+const NEWER_BY_COLUMN: f64 = 600e-9;
 /// What starting a pipeline takes.
 const START: f64 = 50e-6;
 
@@ -91,6 +95,16 @@ impl CostModel {
         let cpu =
             work.values_decoded * COLUMN_DECODE + work.values_tested * COLUMN_TEST + work.values_yielded * COLUMN_YIELD;
         START + self.overlap(io, cpu)
+    }
+
+    /// Newer rows in the key ranges of a tree that are read.
+    pub fn newer_by_key(&self, rows: f64) -> f64 {
+        rows * NEWER_BY_KEY / self.cores
+    }
+
+    /// All newer rows of a table beside its segments.
+    pub fn newer_by_column(&self, rows: f64) -> f64 {
+        rows * NEWER_BY_COLUMN
     }
 
     /// `pages` single pages found by `probes` lookups.

@@ -53,6 +53,9 @@ const PLANS_MAX: usize = 256;
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// Statements that are remembered for having come once, or for having no plan to keep.
 const RECENT_MAX: usize = 4096;
+/// A plan is made anew where newer rows have become so many times as many, and are more than a few.
+const NEWER_GROWTH: u64 = 16;
+const FEW_NEWER: u64 = 1_000;
 
 /// The plans of a database, for all its sessions.
 #[derive(Default)]
@@ -73,8 +76,8 @@ struct Entry {
     statement: ast::Statement,
     settings: Settings,
     snapshot: Arc<Snapshot>,
-    /// The tables that were asked for a delta, and whether there was one.
-    deltas: Vec<(Arc<Table>, bool)>,
+    /// The tables that were asked for a delta, and how many newer rows there were.
+    deltas: Vec<(Arc<Table>, u64)>,
     plan: Plan,
     open: Vec<OpenTest>,
     /// The result's columns as clients are told of them.
@@ -172,7 +175,8 @@ impl PlanCache {
             .snapshot
             .asked_for()
             .into_iter()
-            .map(|id| Some((table_of(&env.snapshot, id)?, env.snapshot.has_delta(id))));
+            .map(|id| table_of(&env.snapshot, id))
+            .map(|table| table.map(|table| (Arc::clone(&table), env.snapshot.newer_rows(&table))));
         let Some(deltas) = deltas.collect::<Option<Vec<_>>>() else { return Ok(false) };
         let idle = env.over_base();
         let plan = renew(plan, &idle)?;
@@ -214,9 +218,16 @@ impl Entry {
         Arc::ptr_eq(&self.snapshot.generation, &env.generation)
             && self.settings == env.settings
             && self.statement == *statement
-            && self.deltas.iter().all(|(table, had_one)| env.snapshot.delta(table).is_some() == *had_one)
+            && self.deltas.iter().all(|(table, rows)| is_alike(*rows, env.snapshot.newer_rows(table)))
             && self.open.iter().all(|test| test.serves(&env.parameters))
     }
+}
+
+/// Whether a plan made for so many newer rows of a table is as good for so many now. A few never matter, but for
+/// whether there are any.
+fn is_alike(then: u64, now: u64) -> bool {
+    let (less, more) = (then.min(now), then.max(now));
+    (less > 0 || more == 0) && (more < FEW_NEWER || more < less.saturating_mul(NEWER_GROWTH))
 }
 
 fn hash_of(statement: &ast::Statement) -> u64 {
@@ -335,6 +346,22 @@ mod tests {
         assert_eq!(found(&cache, &fixture, &env, sql).unwrap(), ["200|1000"]);
         fixture.change("c", &[row(4, 104)], &[]);
         assert_eq!(found(&cache, &fixture, &fixture.default_env(), sql).unwrap(), ["200|1100"], "its own view");
+    }
+
+    #[test]
+    fn a_plan_serves_about_as_many_newer_rows_as_it_was_made_for() {
+        for (then, now, expected) in [
+            (0, 0, true),
+            (0, 1, false),
+            (1, 0, false),
+            (1, 999, true),
+            (1, 1_000, false),
+            (1_000, 15_999, true),
+            (1_000, 16_000, false),
+            (200_000, 12_000, false),
+        ] {
+            assert_eq!(is_alike(then, now), expected, "{then} {now}");
+        }
     }
 
     #[test]

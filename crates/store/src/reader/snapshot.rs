@@ -67,6 +67,11 @@ impl Snapshot {
         is_changed.then_some((moment, delta))
     }
 
+    /// Rows that whoever reads all of a table has to look at beside its base, about; 0 if there are none.
+    pub fn newer_rows(&self, table: &Table) -> u64 {
+        self.delta(table).map_or(0, |(_, delta)| delta.rows().max(1))
+    }
+
     /// Tables whose deltas were asked for: those that what was planned depends on.
     pub fn asked_for(&self) -> Vec<TableId> {
         self.asked.lock().keys().copied().collect()
@@ -75,11 +80,6 @@ impl Snapshot {
     /// The tables whose deltas were asked for.
     pub fn tables(&self) -> Vec<TableId> {
         self.asked.lock().values().map(|(table, _)| *table).collect()
-    }
-
-    /// Whether there was anything in a delta that was asked for.
-    pub fn has_delta(&self, table: TableId) -> bool {
-        self.asked.lock().get(&table).is_some_and(|(_, is_changed)| *is_changed)
     }
 
     /// A tree of a table with what lies over it.
