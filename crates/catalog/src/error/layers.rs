@@ -133,9 +133,16 @@ impl From<saki_mvcc::Error> for SqlError {
             Error::Deadlock => Self::invalid("deadlock detected: transactions wait for each other's rows")
                 .code("40P01")
                 .hint("repeat the transaction"),
-            error if error.is_retryable() => Self::invalid(format!("could not serialize access: {message}"))
+            Error::Conflict { table, .. } => Self::invalid("could not serialize access due to concurrent update")
                 .code("40001")
+                .detail(format!("Another transaction has changed a row of table {table:?}."))
                 .hint("repeat the transaction"),
+            Error::Serialization => {
+                Self::invalid("could not serialize access due to read/write dependencies among transactions")
+                    .code("40001")
+                    .detail("What the transaction read was changed by another.")
+                    .hint("repeat the transaction")
+            }
             Error::KeyTooLong { .. } => key_too_long(message),
             Error::RowTooLarge { .. } => Self::data(message).code("54000"),
             Error::TooManyParticipants { .. } => Self::invalid(message).code("53300"),

@@ -194,6 +194,36 @@ async fn a_row_being_changed_is_waited_for() {
     assert!(said_one.starts_with("40P01") || said_two.starts_with("40P01"), "{said_one:?} {said_two:?}");
 }
 
+/// Rows that come straight to the base of a table change what its readers have read like any others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bulk_load_is_a_change_for_serializable_readers() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (reader, loader) = (Session::new(&database), Session::new(&database));
+    for table in ["a", "b"] {
+        run(&reader, &format!("CREATE TABLE {table} (id int PRIMARY KEY)")).await;
+    }
+    for round in 0..2 {
+        if round == 1 {
+            // Empty again, but with a base and with newer rows that have been.
+            run(&reader, "INSERT INTO a VALUES (-1)").await;
+            database.checkpoint(&saki_sql::Pace::full()).unwrap();
+            run(&reader, "DELETE FROM a").await;
+        }
+        run(&reader, "BEGIN ISOLATION LEVEL SERIALIZABLE").await;
+        assert_eq!(run(&reader, "SELECT count(*) FROM a").await, "0");
+        run(&reader, "INSERT INTO b VALUES (1)").await;
+        run(&loader, "BEGIN ISOLATION LEVEL SERIALIZABLE").await;
+        assert_eq!(run(&loader, "SELECT count(*) FROM b").await, "0");
+        run(&loader, "INSERT INTO a SELECT g FROM generate_series(1, 40000) AS g").await;
+        assert_eq!(run(&loader, "COMMIT").await, "");
+        let refused = run(&reader, "COMMIT").await;
+        assert!(refused.starts_with("40001: could not serialize access due to read/write"), "{refused}");
+        assert_eq!(run(&reader, "SELECT count(*) FROM b").await, "0");
+        run(&reader, "TRUNCATE a").await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_selected_for_update_are_held_until_the_end() {
     let directory = tempfile::tempdir().unwrap();
