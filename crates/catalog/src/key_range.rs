@@ -80,6 +80,48 @@ pub fn bounds(access: &TableAccess, tests: &[ColumnTest]) -> Option<KeyBounds> {
     Some(KeyBounds { ranges, used, decided, points, text: text.join(", ") })
 }
 
+/// The ranges of `access` that have every row which passes all of `tests` and all tests of one of `alternatives`;
+/// `None` if one of these leaves the first key column open. No test of theirs is among those that are used or decided.
+pub fn bounds_of_any(
+    access: &TableAccess,
+    tests: &[ColumnTest],
+    alternatives: &[Vec<ColumnTest>],
+) -> Option<KeyBounds> {
+    let mut all =
+        KeyBounds { ranges: Vec::new(), used: Vec::new(), decided: Vec::new(), points: true, text: String::new() };
+    let mut texts = Vec::new();
+    for (number, alternative) in alternatives.iter().enumerate() {
+        let both: Vec<ColumnTest> = tests.iter().chain(alternative).cloned().collect();
+        let one = bounds(access, &both)?;
+        all.points &= one.points;
+        let is_kept = |position: &usize, other: &Vec<usize>| *position < tests.len() && other.contains(position);
+        match number {
+            0 => (all.used, all.decided) = (one.used.clone(), one.decided.clone()),
+            _ => {}
+        }
+        all.used.retain(|position| is_kept(position, &one.used));
+        all.decided.retain(|position| is_kept(position, &one.decided));
+        all.ranges.extend(one.ranges);
+        if all.ranges.len() > RANGES_MAX {
+            return None;
+        }
+        texts.push(one.text);
+    }
+    all.ranges.sort_unstable_by(|a, b| a.low.cmp(&b.low));
+    all.ranges.dedup_by(|next, last| {
+        let overlaps = last.high.is_none() || next.low < last.high;
+        if overlaps {
+            last.high = last.high.take().zip(next.high.take()).map(|(a, b)| a.max(b));
+        }
+        overlaps
+    });
+    all.text = match texts.len() {
+        1..=3 => texts.join(" or "),
+        count => format!("{} or {} more", texts[0], count - 1),
+    };
+    Some(all)
+}
+
 /// Whether equal values have equal encodings (floats have two zeros).
 pub fn exact_in_keys(data_type: DataType) -> bool {
     !matches!(data_type, DataType::Float4 | DataType::Float8)
@@ -311,6 +353,50 @@ mod tests {
                 }
             }
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        /// The same of alternatives.
+        #[test]
+        fn ranges_of_alternatives_have_every_row_that_passes_one(
+            tests in prop::collection::vec(test(), 0..2),
+            alternatives in prop::collection::vec(prop::collection::vec(test(), 1..4), 1..4),
+            rows in prop::collection::vec(row(), 0..30),
+        ) {
+            for access in accesses() {
+                let Some(found) = bounds_of_any(&access, &tests, &alternatives) else { continue };
+                for pair in found.ranges.windows(2) {
+                    prop_assert!(pair[0].high.is_some() && pair[0].high <= pair[1].low, "ascending and disjoint");
+                }
+                for row in &rows {
+                    let key = encoded(&access, row);
+                    let is_in = found.ranges.iter().any(|range| holds(range, &key));
+                    let passes_all = |tests: &[ColumnTest]| tests.iter().all(|test| passes(test, row));
+                    if passes_all(&tests) && alternatives.iter().any(|tests| passes_all(tests)) {
+                        prop_assert!(is_in, "{row:?} passes {tests:?} and one of {alternatives:?}");
+                    }
+                    if is_in {
+                        for decided in &found.decided {
+                            prop_assert!(passes(&tests[*decided], row), "{row:?} is in, and fails one of {tests:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn alternatives_of_whole_keys_are_points_in_their_order() {
+        let [primary, _] = accesses();
+        let equal = |column, value| ColumnTest::new(column, Test::Compare(CompareOp::Equal, value));
+        let key = |a, c| vec![equal(0, Value::Int4(a)), equal(2, Value::Int2(c))];
+        let found = bounds_of_any(&primary, &[], &[key(7, 1), key(3, 2), key(7, 1)]).unwrap();
+        assert!(found.points && found.ranges.len() == 2 && found.ranges[0].low < found.ranges[1].low);
+        assert_eq!(found.text, "a = 7, c = 1 or a = 3, c = 2 or a = 7, c = 1");
+        let open = [key(7, 1), vec![equal(2, Value::Int2(1))]];
+        assert!(bounds_of_any(&primary, &[], &open).is_none(), "one says nothing of the first column");
     }
 
     #[test]

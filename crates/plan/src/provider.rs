@@ -19,6 +19,7 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_plan::ExecutionPlan;
 use saki_columns::SegmentTable;
 
+use crate::access::alternatives::{self, Alternatives};
 use crate::access::chain::{ChainFilter, ColumnRef, only_used};
 use crate::access::conditions;
 use crate::access::path::{Path, Wanted};
@@ -29,7 +30,7 @@ use crate::cost::Estimate;
 use crate::node::{Plan, QueryEnv, SakiNode};
 use crate::pipeline::{PipelineExec, PipelineParts};
 use crate::settings::AccessPath;
-use saki_catalog::{ColumnTest, ROW_ID, Table, guesses};
+use saki_catalog::{ColumnTest, ROW_ID, Table};
 
 /// Column tests, and conditions that are none.
 pub type Conditions = (Vec<ColumnTest>, Vec<Arc<dyn PhysicalExpr>>);
@@ -89,6 +90,11 @@ impl SnapshotTable {
         Ok((tests, rest))
     }
 
+    fn alternatives(&self, rest: &[Arc<dyn PhysicalExpr>]) -> Vec<Alternatives> {
+        let type_of = |column: usize| (column < self.schema.fields().len()).then(|| self.table.column_type(column).1);
+        rest.iter().filter_map(|condition| alternatives::of(condition, &type_of)).collect()
+    }
+
     /// `column = $n`, where the statement leaves the parameter open.
     fn open_test(&self, filter: &Expr) -> Option<ColumnTest> {
         let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = filter else { return None };
@@ -105,12 +111,14 @@ impl SnapshotTable {
     /// Rows and seconds a scan with these conditions would take; for join ordering.
     pub fn estimate(&self, filters: &[Expr], columns: &[usize]) -> Result<Estimate> {
         let (tests, rest) = self.split_conditions(filters)?;
+        let alternatives = self.alternatives(&rest);
         let wanted = Wanted {
             table: &self.table,
             columns,
             tests: &tests,
+            alternatives: &alternatives,
             newer: self.env.snapshot.newer_rows(&self.table) as f64,
-            other_selectivity: guesses::conditions(rest.len()),
+            other_selectivity: alternatives::selectivity(&self.table, rest.len(), &alternatives),
             limit: None,
         };
         Ok(self.choose(&wanted).estimate())
@@ -141,12 +149,14 @@ impl SnapshotTable {
             None => (0..self.schema.fields().len()).collect(),
         };
         let needed = needed_columns(&columns, &rest);
+        let alternatives = self.alternatives(&rest);
         let wanted = Wanted {
             table: &self.table,
             columns: &needed,
             tests: &tests,
+            alternatives: &alternatives,
             newer: self.env.snapshot.newer_rows(&self.table) as f64,
-            other_selectivity: guesses::conditions(rest.len()),
+            other_selectivity: alternatives::selectivity(&self.table, rest.len(), &alternatives),
             limit: limit.filter(|_| rest.is_empty()),
         };
         let access = self.choose(&wanted);

@@ -1,5 +1,6 @@
 //! Ways to a table's rows: which tree, which part of its keys, and what is looked up from there.
 
+pub mod alternatives;
 pub mod chain;
 pub mod conditions;
 pub mod path;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use saki_exec::plan::{JoinKind, KeyRange};
 
+use crate::access::alternatives::Alternatives;
 use crate::access::chain::{Chain, ColumnRef, Link, LinkKey, Origin};
 use crate::cost::{CostModel, Estimate, distinct_pages};
 use crate::settings::AccessPath;
@@ -25,6 +26,8 @@ pub struct Wanted<'a> {
     /// Table columns that leave the scan or are needed by conditions on top of it.
     pub columns: &'a [usize],
     pub tests: &'a [ColumnTest],
+    /// Of conditions that are no tests of columns: what follows from them.
+    pub alternatives: &'a [Alternatives],
     /// Rows that lie over the base: [`Snapshot::newer_rows`](saki_store::Snapshot::newer_rows).
     pub newer: f64,
     /// Share of rows that other conditions leave.
@@ -62,10 +65,11 @@ impl Path {
         let table = wanted.table;
         let tested = wanted.tests.iter().map(|test| test.column);
         let covering = access.covers(wanted.columns.iter().copied().chain(tested));
-        let bounds = match setting {
+        let bounded = match setting {
             AccessPath::Scan => None,
-            _ => key_range::bounds(&access, wanted.tests),
+            _ => narrowest(&access, wanted),
         };
+        let (bounds, bounded_share) = bounded.unzip();
         let primary = access.index.is_none();
         if bounds.is_none() && !primary && (!covering || setting == AccessPath::Scan) {
             return None;
@@ -82,7 +86,7 @@ impl Path {
                 costs.sequential(leaves * share, entries * share) + costs.newer_by_key(wanted.newer * share)
             }
             Some(bounds) => {
-                let share = table.selectivity(bounds.used.iter().map(|i| &wanted.tests[*i]));
+                let share = bounded_share.expect("where there are bounds");
                 let pages = leaves * share + bounds.ranges.len() as f64;
                 let descents = distinct_pages(bounds.ranges.len() as f64, leaves) + f64::from(access.tree.height);
                 costs.sequential(pages, entries * share)
@@ -131,6 +135,27 @@ impl Path {
         }
         (chain, map)
     }
+}
+
+/// The bounds that leave the smallest share of a tree, and that share.
+fn narrowest(access: &TableAccess, wanted: &Wanted<'_>) -> Option<(KeyBounds, f64)> {
+    let table = wanted.table;
+    let by_tests = key_range::bounds(access, wanted.tests).map(|bounds| {
+        let share = table.selectivity(bounds.used.iter().map(|i| &wanted.tests[*i]));
+        (bounds, share)
+    });
+    // Bounds of a plan that is kept are those of its tests, for other values.
+    if wanted.tests.iter().any(|test| test.parameter.is_some()) {
+        return by_tests;
+    }
+    let keys = access.key_columns();
+    let on_key = |test: &&ColumnTest| keys.contains(&test.column);
+    let by_alternatives = wanted.alternatives.iter().filter_map(|alternatives| {
+        let bounds = key_range::bounds_of_any(access, wanted.tests, alternatives)?;
+        let share = |tests: &Vec<ColumnTest>| table.selectivity(wanted.tests.iter().chain(tests).filter(on_key));
+        Some((bounds, alternatives.iter().map(share).sum::<f64>().min(1.0)))
+    });
+    by_tests.into_iter().chain(by_alternatives).min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
 /// The link that fetches the rows of entries found in an index at `step`.
@@ -212,7 +237,15 @@ mod tests {
     }
 
     fn chosen(columns: &[usize], tests: &[ColumnTest], speed: DeviceSpeed, setting: AccessPath) -> Path {
-        let wanted = Wanted { table: &orders(), columns, tests, newer: 0.0, other_selectivity: 1.0, limit: None };
+        let wanted = Wanted {
+            table: &orders(),
+            columns,
+            tests,
+            newer: 0.0,
+            alternatives: &[],
+            other_selectivity: 1.0,
+            limit: None,
+        };
         Path::choose(&wanted, &costs(speed), setting)
     }
 
@@ -252,6 +285,30 @@ mod tests {
         for (what, columns, tests, path) in cases {
             assert_eq!(path_text(&chosen(columns, &tests, CLOUD, AccessPath::Auto)), path, "{what}");
         }
+    }
+
+    #[test]
+    fn alternatives_bound_keys_that_no_test_does() {
+        let table = orders();
+        let alternatives = [vec![vec![equal(0, 70)], vec![equal(0, 7), equal(2, 3)]]];
+        let wanted = |tests| Wanted {
+            table: &table,
+            columns: &[0, 1, 2, 3],
+            tests,
+            alternatives: &alternatives,
+            newer: 0.0,
+            other_selectivity: 2e-6,
+            limit: None,
+        };
+        let path = Path::choose(&wanted(&[]), &costs(CLOUD), AccessPath::Auto);
+        assert_eq!(path_text(&path), "orders by primary key, 2 keys: o = 70 or o = 7");
+        let tests = [compare(0, CompareOp::Less, 50)];
+        let path = Path::choose(&wanted(&tests), &costs(CLOUD), AccessPath::Auto);
+        assert_eq!(path.bounds.expect("bounded").ranges.len(), 2, "a key is one whatever else is said of it");
+        let mut open = [equal(1, 9)];
+        open[0].parameter = Some(1);
+        let path = Path::choose(&wanted(&open), &costs(CLOUD), AccessPath::Auto);
+        assert!(path.access.index.is_some(), "a plan that is kept finds its bounds again by its tests");
     }
 
     #[test]
@@ -295,8 +352,15 @@ mod tests {
     fn a_limit_without_conditions_reads_a_part() {
         let table = orders();
         let seconds = |tests: &[ColumnTest], limit| {
-            let wanted =
-                Wanted { table: &table, columns: &[0, 1, 2, 3], tests, newer: 0.0, other_selectivity: 1.0, limit };
+            let wanted = Wanted {
+                table: &table,
+                columns: &[0, 1, 2, 3],
+                tests,
+                newer: 0.0,
+                alternatives: &[],
+                other_selectivity: 1.0,
+                limit,
+            };
             Path::choose(&wanted, &costs(CLOUD), AccessPath::Scan).estimate.seconds
         };
         assert!(seconds(&[], Some(10)) < seconds(&[], None) / 10.0);
@@ -311,6 +375,7 @@ mod tests {
             columns: &[0],
             tests,
             newer: 0.0,
+            alternatives: &[],
             other_selectivity,
             limit: None,
         };
@@ -325,8 +390,15 @@ mod tests {
     fn rows_found_in_an_index_are_completed_from_the_primary_tree() {
         let tests = [equal(1, 7), equal(3, 9)];
         let table = orders();
-        let wanted =
-            Wanted { table: &table, columns: &[0, 2], tests: &tests, newer: 0.0, other_selectivity: 1.0, limit: None };
+        let wanted = Wanted {
+            table: &table,
+            columns: &[0, 2],
+            tests: &tests,
+            newer: 0.0,
+            alternatives: &[],
+            other_selectivity: 1.0,
+            limit: None,
+        };
         let path = Path::choose(&wanted, &costs(CLOUD), AccessPath::Auto);
         assert!(path.fetches_primary);
         let (chain, map) = path.chain(&wanted, Arc::new(()));
@@ -355,7 +427,7 @@ mod tests {
         ) {
             let table = orders();
             let (columns, tests) = (&columns[..], &tests[..]);
-            let wanted = Wanted { table: &table, columns, tests, newer: 0.0, other_selectivity: 1.0, limit: None };
+            let wanted = Wanted { table: &table, columns, tests, newer: 0.0, alternatives: &[], other_selectivity: 1.0, limit: None };
             let path = Path::choose(&wanted, &costs(CLOUD), setting);
             let (chain, map) = path.chain(&wanted, Arc::new(()));
             let Origin::Ranges { predicates, .. } = &chain.origin else { panic!("a path begins in a tree") };

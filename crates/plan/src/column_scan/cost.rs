@@ -98,7 +98,8 @@ mod tests {
         let env = TABLE.default_env();
         let table = TABLE.table("t");
         let segments = env.generation.segments(&table).unwrap().unwrap();
-        let wanted = Wanted { table: &table, columns, tests, newer: 0.0, other_selectivity: 1.0, limit };
+        let wanted =
+            Wanted { table: &table, columns, tests, newer: 0.0, alternatives: &[], other_selectivity: 1.0, limit };
         // Nothing is in memory.
         let cache = ColumnCache::new(1 << 20);
         ColumnPath::new(&wanted, &segments, &cache, &env.costs).estimate
@@ -138,8 +139,15 @@ mod tests {
         let cache = ColumnCache::new(1 << 20);
         let tests = [ColumnTest::new(0, Test::OneOf { values: (0..3).map(Value::Int8).collect(), negated: false })];
         let seconds = |newer: f64| {
-            let wanted =
-                Wanted { table: &table, columns: &[0, 1], tests: &tests, newer, other_selectivity: 1.0, limit: None };
+            let wanted = Wanted {
+                table: &table,
+                columns: &[0, 1],
+                tests: &tests,
+                newer,
+                alternatives: &[],
+                other_selectivity: 1.0,
+                limit: None,
+            };
             let path = Path::choose(&wanted, &env.costs, AccessPath::Rows);
             (ColumnPath::new(&wanted, &segments, &cache, &env.costs).estimate.seconds, path.estimate.seconds)
         };
@@ -152,8 +160,15 @@ mod tests {
     fn more_rows_are_expected_where_the_base_has_none_yet() {
         let env = TABLE.default_env();
         let table = TABLE.table("t");
-        let wanted =
-            Wanted { table: &table, columns: &[0], tests: &[], newer: 64_000.0, other_selectivity: 1.0, limit: None };
+        let wanted = Wanted {
+            table: &table,
+            columns: &[0],
+            tests: &[],
+            newer: 64_000.0,
+            alternatives: &[],
+            other_selectivity: 1.0,
+            limit: None,
+        };
         assert_eq!(Path::choose(&wanted, &env.costs, AccessPath::Auto).estimate.rows, 64_000.0);
         let segments = env.generation.segments(&table).unwrap().unwrap();
         let columns = ColumnPath::new(&wanted, &segments, &ColumnCache::new(1 << 20), &env.costs);
@@ -171,6 +186,7 @@ mod tests {
                 columns: &[0, 1, 2],
                 tests: &[],
                 newer: 0.0,
+                alternatives: &[],
                 other_selectivity: 1.0,
                 limit: None,
             };

@@ -65,6 +65,7 @@ fn remaining_seconds(parts: &ColumnScanParts) -> f64 {
         table: &scan.table,
         columns: &columns,
         tests: &scan.tests,
+        alternatives: &[],
         newer: parts.env.snapshot.newer_rows(&scan.table) as f64,
         other_selectivity: 1.0,
         limit: parts.limit,
