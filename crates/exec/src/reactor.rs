@@ -59,7 +59,8 @@ impl Executor {
         self.next.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn page_size(&self) -> PageSize {
+    /// Of the pages that it reads.
+    pub fn page_size(&self) -> PageSize {
         self.page_size
     }
 

@@ -10,6 +10,8 @@ mod sequence;
 mod sleep;
 mod state;
 
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use arrow_schema::SchemaRef;
@@ -59,6 +61,8 @@ impl Planned<Untracked> {
 
 /// Statements whose demands a session remembers at most.
 const DEMANDS_MAX: usize = 256;
+/// Ways to run plans that a session keeps: batches of wide tables' rows are of few sizes.
+const CONTEXTS_MAX: usize = 4;
 
 type KnownDemands = HashMap<ast::Statement, (Weak<Generation>, Arc<Demands>)>;
 
@@ -81,8 +85,8 @@ pub struct Planner {
     /// What statements with kept plans ask for, each with the generation whose names it was found out with: for roles
     /// that are not allowed everything.
     demands: Mutex<KnownDemands>,
-    /// How plans run that are not made anew, and the settings it belongs to.
-    context_of: Mutex<Option<(Settings, Arc<TaskContext>)>>,
+    /// How plans run, by settings; the last ones that were asked for.
+    contexts: Mutex<VecDeque<(Settings, Arc<TaskContext>)>>,
 }
 
 impl Planner {
@@ -96,8 +100,8 @@ impl Planner {
         sleep::register(&context);
         names.plan_views_by(context.state_weak_ref());
         let (plans, memory) = (Arc::clone(&db.plans), Arc::clone(&db.memory));
-        let (planning, demands, context_of) = Default::default();
-        Self { names, context, plans, memory, planning, demands, context_of }
+        let (planning, demands, contexts) = Default::default();
+        Self { names, context, plans, memory, planning, demands, contexts }
     }
 
     /// What expressions are planned with.
@@ -105,19 +109,23 @@ impl Planner {
         self.context.state()
     }
 
-    /// How plans run under `settings`.
-    fn task_context(&self, settings: &Settings) -> Result<Arc<TaskContext>> {
-        let mut known = self.context_of.lock();
-        match &*known {
-            Some((of, context)) if of == settings => Ok(Arc::clone(context)),
-            _ => {
-                let runtime = memory::runtime(settings.query_memory, &self.memory)?;
-                let state = state::with_settings(self.state(), settings);
-                let context = Arc::new(TaskContext::from(&state).with_runtime(runtime));
-                *known = Some((settings.clone(), Arc::clone(&context)));
-                Ok(context)
-            }
+    /// How a plan runs.
+    fn task_context(&self, plan: &Untracked, env: &QueryEnv) -> Result<Arc<TaskContext>> {
+        let batch_rows = saki_plan::batch_rows(plan, env);
+        let settings = match batch_rows == env.settings.batch_rows {
+            true => Cow::Borrowed(&env.settings),
+            false => Cow::Owned(Settings { batch_rows, ..env.settings.clone() }),
+        };
+        let mut known = self.contexts.lock();
+        if let Some((_, context)) = known.iter().find(|(of, _)| *of == *settings) {
+            return Ok(Arc::clone(context));
         }
+        let runtime = memory::runtime(settings.query_memory, &self.memory)?;
+        let state = state::with_settings(self.state(), &settings);
+        let context = Arc::new(TaskContext::from(&state).with_runtime(runtime));
+        known.truncate(CONTEXTS_MAX - 1);
+        known.push_front((settings.into_owned(), Arc::clone(&context)));
+        Ok(context)
     }
 
     /// The plan of a query, one that is kept if there is one.
@@ -159,7 +167,7 @@ impl Planner {
         }
         Ok(match self.plans.find(query, env)? {
             Some((plan, schema)) => {
-                let (context, snapshot) = (self.task_context(&env.settings)?, Arc::clone(&env.snapshot));
+                let (context, snapshot) = (self.task_context(&plan, env)?, Arc::clone(&env.snapshot));
                 Known::Plan(Planned { plan, context, snapshot, schema })
             }
             None => Known::Sighted(self.plans.sight(query)),
@@ -230,7 +238,9 @@ impl Planner {
                 refuse_changes(&logical)?;
                 physical_plan(state, &logical, env).await
             });
-            Ok((plan.await?, self.task_context(&env.settings)?))
+            let plan = plan.await?;
+            let context = self.task_context(&plan, env)?;
+            Ok((plan, context))
         })
         .await
     }

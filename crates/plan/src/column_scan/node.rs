@@ -76,6 +76,12 @@ impl SakiNode for ColumnScanExec {
         &self.properties
     }
 
+    fn text_tables(&self) -> Vec<&Arc<Table>> {
+        let scan = &self.parts.scan;
+        let is_long = |column: &usize| scan.table.column_type(*column).1.fixed_width().is_none();
+        if scan.columns.iter().any(is_long) { vec![&scan.table] } else { Vec::new() }
+    }
+
     fn with_children(&self, _: Vec<Plan>) -> Result<Plan> {
         Ok(Self::new(self.parts.clone())?.into_plan())
     }

@@ -7,4 +7,5 @@ pub mod progress;
 mod slices;
 pub mod tops;
 pub mod tracked;
+pub mod wide;
 pub mod yielding;

@@ -17,8 +17,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::slices::{Pace, SlicesExec};
 use crate::node::{Plan, SakiNode};
 
-/// What the constants of an expression may come to in a batch.
-const BATCH_BYTES: usize = 16 << 20;
+/// What long values may come to in a batch.
+pub const BATCH_BYTES: usize = 16 << 20;
 
 /// Puts [`SlicesExec`] below projections and filters with long constants.
 #[derive(Debug)]

@@ -68,6 +68,16 @@ impl QueryEnv {
         self.db.as_ref().ok_or_else(|| SqlError::internal("a plan that is kept runs"))
     }
 
+    /// Bytes of a row of a table, on average. Of one page of rows nobody knows how full it is.
+    pub fn row_bytes(&self, table: &Table) -> f64 {
+        let average = |bytes: f64, rows: u64| if rows == 0 { 0.0 } else { bytes / rows as f64 };
+        let pages = (table.root.leaf_pages + table.root.overflow_pages).saturating_sub(1);
+        let page_bytes = self.executor.page_size().bytes() as f64;
+        let newer = self.generation.delta(table);
+        average(pages as f64 * page_bytes, table.root.entries)
+            .max(newer.map_or(0.0, |delta| average(delta.bytes() as f64, delta.rows())))
+    }
+
     /// The same with values for parameters that the statement leaves open.
     #[must_use]
     pub fn with_parameters(self, parameters: Arc<[ScalarValue]>) -> Self {

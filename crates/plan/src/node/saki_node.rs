@@ -150,6 +150,11 @@ pub trait SakiNode: fmt::Debug + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The tables that it reads texts and bytes from, each once.
+    fn text_tables(&self) -> Vec<&Arc<Table>> {
+        Vec::new()
+    }
+
     /// The node without rows whose output column `column` is not among `keys`, if a scan below can leave them out.
     fn with_keys(&self, _column: usize, _keys: &Arc<DynamicKeys>) -> Result<Option<Plan>> {
         Ok(None)

@@ -161,6 +161,16 @@ impl SakiNode for PipelineExec {
         &self.properties
     }
 
+    fn text_tables(&self) -> Vec<&Arc<Table>> {
+        let mut tables: Vec<&Arc<Table>> = Vec::new();
+        for (table, column) in (0..self.output.len()).filter_map(|output| self.source_column(output)) {
+            if table.column_type(column).1.fixed_width().is_none() && !tables.iter().any(|it| Arc::ptr_eq(it, table)) {
+                tables.push(table);
+            }
+        }
+        tables
+    }
+
     fn children(&self) -> Vec<&Plan> {
         self.child.iter().collect()
     }
