@@ -10,8 +10,8 @@
 //!                   └─► threads: who runs next, what time it is
 //! ```
 //!
-//! A seed is a process: `saki-sim seeds` starts one for each. Equal seeds are equal runs, to the last operation of the
-//! devices; where the system lets memory lie where it lay (`threads::hold_still`), on any machine.
+//! A seed is a process: `saki-sim seeds` starts one for each. Equal seeds are equal runs of one program, to the last
+//! operation of the devices, wherever it was built and wherever it runs.
 //!
 //! After TigerBeetle's VOPR and FoundationDB's simulation (Zhou et al., 2021).
 #![deny(unsafe_code)]
@@ -180,7 +180,7 @@ fn main() -> ExitCode {
 /// `false`: something was found.
 fn start(command: Command) -> Result<bool, String> {
     match command {
-        Command::Run { seed, choices, trace } => Ok(run_here(seed, &choices.choices()?, trace)),
+        Command::Run { seed, choices, trace } => run_here(seed, &choices.choices()?, trace),
         Command::Seeds { range, twice, choices } => {
             let choices = choices.choices()?;
             let seeds = range.seeds(SEEDS).map(|seed| (seed, choices.clone())).collect();
@@ -210,19 +210,20 @@ fn pairs(seeds: Range<u64>) -> Vec<(u64, Choices)> {
     all
 }
 
-fn run_here(seed: u64, choices: &Choices, trace: bool) -> bool {
-    threads::hold_still();
+fn run_here(seed: u64, choices: &Choices, trace: bool) -> Result<bool, String> {
     if threads::cores().len() > 1 {
         threads::stay();
     }
-    threads::prepare();
+    threads::prepare(seed)?;
+    // Its buffer is there whether something is told meanwhile or not.
+    drop(std::io::stdout().lock());
     planted::plant(choices.fault);
     let run = Run::new(seed, choices, trace);
     let outcome = simulation::simulate(&run);
     match outcome.failure {
         None => {
             println!("seed {seed}: sound, {:016x}", outcome.fingerprint);
-            true
+            Ok(true)
         }
         Some(failure) => {
             if !trace {

@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::script::{Choices, Cut, Script, Step};
 use crate::station::Station;
 use crate::tables::Tables;
-use crate::threads::{self, Mutex};
+use crate::threads::{self, Kept};
 
 /// How far a run has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,9 +24,9 @@ pub struct Run {
     pub script: Script,
     pub tables: Tables,
     pub station: Arc<Station>,
-    pub model: Mutex<Model>,
-    pub bank: Mutex<Bank>,
-    pub phase: Mutex<Phase>,
+    pub model: Kept<Model>,
+    pub bank: Kept<Bank>,
+    pub phase: Kept<Phase>,
     /// Whether there is a database, and whether it has its tables.
     pub is_made: AtomicBool,
     pub is_set_up: AtomicBool,
@@ -34,8 +34,8 @@ pub struct Run {
     pub restarts: AtomicUsize,
     /// By client: which step is next.
     next: Vec<AtomicUsize>,
-    failure: Mutex<Option<String>>,
-    history: Mutex<Vec<String>>,
+    failure: Kept<Option<String>>,
+    history: Kept<Vec<String>>,
     /// Whether history is written as it happens.
     is_loud: bool,
 }
@@ -47,15 +47,15 @@ impl Run {
         Arc::new(Self {
             tables: Tables { owners },
             station: Station::new(seed ^ 0x5eed, script.setup.latency),
-            model: Mutex::new(Model::new(owners)),
-            bank: Mutex::default(),
-            phase: Mutex::new(Phase::Working),
+            model: Kept::new(Model::new(owners)),
+            bank: Kept::default(),
+            phase: Kept::new(Phase::Working),
             is_made: AtomicBool::new(false),
             is_set_up: AtomicBool::new(false),
             restarts: AtomicUsize::new(0),
             next: (0..owners).map(|_| AtomicUsize::new(0)).collect(),
-            failure: Mutex::default(),
-            history: Mutex::default(),
+            failure: Kept::default(),
+            history: Kept::default(),
             is_loud,
             script,
         })

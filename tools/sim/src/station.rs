@@ -11,7 +11,7 @@ use saki_sql::{Result, SqlError};
 use saki_store::delta::LogStore;
 
 use crate::script::{Counted, Cut, Trouble, Weather};
-use crate::threads::{self, Mutex};
+use crate::threads::{self, Kept};
 
 /// Longest that a device makes wait for a transfer, if it is slow.
 const SLOW_MAX: Duration = Duration::from_millis(20);
@@ -21,17 +21,17 @@ const TORN: f64 = 0.2;
 /// The devices of one database, through all of its restarts.
 pub struct Station {
     me: Weak<Self>,
-    random: Mutex<Random>,
-    disk: Mutex<Arc<SimDevice>>,
+    random: Kept<Random>,
+    disk: Kept<Arc<SimDevice>>,
     /// `None`: there are no logs.
-    logs: Mutex<Option<Vec<Arc<SimDevice>>>>,
+    logs: Kept<Option<Vec<Arc<SimDevice>>>>,
     /// Operations submitted since the last restart.
     operations: AtomicU64,
     /// How the world ends, and after how many more of the operations that count.
-    cut: Mutex<Option<Cut>>,
+    cut: Kept<Option<Cut>>,
     /// The longest that a transfer takes when nothing is wrong, in nanoseconds.
     latency: u64,
-    weather: Mutex<Vec<Weather>>,
+    weather: Kept<Vec<Weather>>,
     /// Whether something has gone wrong since the last restart that statements may be told of.
     has_stormed: AtomicBool,
     is_slow: AtomicBool,
@@ -43,13 +43,13 @@ impl Station {
         let disk = sim_device(&mut random);
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            random: Mutex::new(random),
-            disk: Mutex::new(disk),
-            logs: Mutex::default(),
+            random: Kept::new(random),
+            disk: Kept::new(disk),
+            logs: Kept::default(),
             operations: AtomicU64::new(0),
-            cut: Mutex::default(),
+            cut: Kept::default(),
             latency,
-            weather: Mutex::default(),
+            weather: Kept::default(),
             has_stormed: AtomicBool::new(false),
             is_slow: AtomicBool::new(false),
         })

@@ -18,8 +18,14 @@ pub struct Library {
     // SAFETY: as the library's.
     pub sched_getaffinity: unsafe extern "C" fn(libc::pid_t, usize, *mut libc::cpu_set_t) -> c_int,
     // SAFETY: as the library's.
+    pub open64: unsafe extern "C" fn(*const c_char, c_int, libc::mode_t) -> c_int,
+    // SAFETY: as the library's.
+    pub mmap64: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off64_t) -> *mut c_void,
+    // SAFETY: as the library's.
     pub pthread_create:
         unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, *mut c_void) -> c_int,
+    // SAFETY: as the library's.
+    pub pthread_attr_getguardsize: unsafe extern "C" fn(*const libc::pthread_attr_t, *mut usize) -> c_int,
     // SAFETY: as the library's.
     pub pthread_join: unsafe extern "C" fn(libc::pthread_t, *mut *mut c_void) -> c_int,
 }
@@ -52,7 +58,10 @@ pub fn library() -> &'static Library {
             sched_yield: function(find(c"sched_yield")),
             getrandom: function(find(c"getrandom")),
             sched_getaffinity: function(find(c"sched_getaffinity")),
+            mmap64: function(find(c"mmap64")),
+            open64: function(find(c"open64")),
             pthread_create: function(find(c"pthread_create")),
+            pthread_attr_getguardsize: function(find(c"pthread_attr_getguardsize")),
             pthread_join: function(find(c"pthread_join")),
         }
     };

@@ -12,10 +12,11 @@
 //! ```
 //!
 //! - A thread gives way where it asks the system for something, at a [`switch_point`], and now and then where it
-//!   allocates memory ([`Interrupting`]). Between two of these it runs alone: what lock-free code does under true
-//!   parallelism is not tried here, but by loom and by `stress`.
+//!   allocates memory ([`Interrupting`]). Between two of these it
+//!   runs alone: what lock-free code does under true parallelism is not tried here, but by loom and by `stress`.
 //! - [`cut_power`] ends a world in the middle: its threads are never let go again. None of them is then in the middle
 //!   of its own work ([`settle`]): what it had locked there, the next world might wait for.
+//! - Memory lies where the seed says ([`memory`]), so that what a hash of an address decides is the seed's too.
 //! - Time is virtual: ten seconds of patience cost nothing, and a wait without end is found by the clock.
 //!
 //! After Meta's Hermit and madsim, which put themselves below a program in the same way.
@@ -27,14 +28,14 @@ mod core;
 mod gate;
 #[allow(unsafe_code)]
 mod library;
-mod mutex;
+#[allow(unsafe_code)]
+mod memory;
 mod scheduler;
 #[allow(unsafe_code)]
 mod system;
 
 pub use self::core::{cores, stay, stay_on};
 pub use allocator::Interrupting;
-pub use mutex::Mutex;
-pub use scheduler::interruption::held;
+pub use scheduler::interruption::{Kept, held};
 pub use scheduler::{Stuck, cut_power, in_world, note, now, run, settle, switch_point};
-pub use system::{hold_still, is_supported, prepare};
+pub use system::{is_supported, prepare};

@@ -5,12 +5,13 @@
 //! which on the processors this is for lie where those of a function of seven do.
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_long, c_void};
+use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::gate::Gate;
 use super::library::{Start, library, real_syscall};
+use super::memory;
 use super::scheduler::{self, in_world};
 
 /// Cores that threads of a world are told of, so that it is the same world on every machine.
@@ -190,6 +191,64 @@ unsafe extern "C" fn sched_getaffinity(process: libc::pid_t, bytes: usize, set: 
     0
 }
 
+/// `mmap(2)`: what may lie anywhere lies where the seed says.
+///
+/// # Safety
+/// As the library's.
+// SAFETY: as `syscall`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    bytes: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off64_t,
+) -> *mut c_void {
+    let (address, flags) = match in_world() && address.is_null() {
+        true => (std::ptr::without_provenance_mut(memory::place_of_map(bytes)), flags | libc::MAP_FIXED_NOREPLACE),
+        false => (address, flags),
+    };
+    // SAFETY: as the caller says; and where it lies is nobody's.
+    unsafe { (library().mmap64)(address, bytes, access, flags, file, offset) }
+}
+
+/// The same by its other name.
+///
+/// # Safety
+/// As the library's.
+// SAFETY: as `syscall`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    bytes: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    // SAFETY: as the caller says.
+    unsafe { mmap64(address, bytes, access, flags, file, offset) }
+}
+
+/// `open64(3)`: of the machine's cores and groups nobody is told more.
+///
+/// # Safety
+/// As the library's.
+// SAFETY: as `syscall`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
+    // SAFETY: the caller's text.
+    let tells = |path| unsafe { CStr::from_ptr(path) }.to_bytes().starts_with(b"/sys/");
+    // SAFETY: as above.
+    let counts = |path| unsafe { CStr::from_ptr(path) } == c"/proc/self/cgroup";
+    if in_world() && (tells(path) || counts(path)) {
+        return fail(libc::ENOENT) as c_int;
+    }
+    // SAFETY: as the caller says.
+    unsafe { (library().open64)(path, flags, mode) }
+}
+
 /// What a new thread begins with.
 struct Beginning {
     thread: usize,
@@ -220,8 +279,8 @@ unsafe extern "C" fn pthread_create(
         let thread = scheduler::register(gate);
         let beginning = Box::into_raw(Box::new(Beginning { thread, gate, start, argument }));
         // SAFETY: as the caller says, but for the beginning, which the new thread takes.
-        let error = unsafe { (library().pthread_create)(handle, attributes, begin, beginning.cast()) };
-        (thread, beginning, error)
+        let create = |attributes| unsafe { (library().pthread_create)(handle, attributes, begin, beginning.cast()) };
+        (thread, beginning, with_stack(attributes, create))
     });
     // SAFETY: written by the library.
     let handle = (error == 0).then(|| unsafe { *handle });
@@ -231,6 +290,46 @@ unsafe extern "C" fn pthread_create(
         drop(unsafe { Box::from_raw(beginning) });
     }
     scheduler::switch_point();
+    error
+}
+
+/// Has a thread created with a stack that lies where the seed says; the error of that.
+fn with_stack(
+    attributes: *const libc::pthread_attr_t,
+    create: impl FnOnce(*const libc::pthread_attr_t) -> c_int,
+) -> c_int {
+    let mut bytes = 0;
+    if attributes.is_null() {
+        return create(attributes);
+    }
+    // SAFETY: the caller's attributes.
+    unsafe { libc::pthread_attr_getstacksize(attributes, &mut bytes) };
+    let Some(stack) = memory::stack(bytes) else { return libc::EAGAIN };
+    // SAFETY: bytes that the next line writes.
+    let mut own: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
+    // SAFETY: our memory; and the stack is the thread's for ever.
+    let error = unsafe {
+        libc::pthread_attr_init(&mut own);
+        libc::pthread_attr_setstack(&mut own, stack, bytes)
+    };
+    if error != 0 { error } else { create(&own) }
+}
+
+/// `pthread_attr_getguardsize(3)`: of stacks that are not the library's it knows of no guard, and the standard library
+/// takes that for a fault.
+///
+/// # Safety
+/// As the library's.
+// SAFETY: as `syscall`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_attr_getguardsize(attributes: *const libc::pthread_attr_t, bytes: *mut usize) -> c_int {
+    // SAFETY: as the caller says.
+    let error = unsafe { (library().pthread_attr_getguardsize)(attributes, bytes) };
+    // SAFETY: the caller's memory, and written above.
+    if error == 0 && in_world() && unsafe { *bytes } == 0 {
+        // SAFETY: as above.
+        unsafe { *bytes = memory::GUARD_BYTES };
+    }
     error
 }
 
@@ -288,29 +387,14 @@ unsafe extern "C" fn pthread_join(handle: libc::pthread_t, result: *mut *mut c_v
     unsafe { (library().pthread_join)(handle, result) }
 }
 
-/// Finds the library's functions, before there is a world.
-pub fn prepare() {
+/// Sees to all that is to be there before there is a world of a seed.
+///
+/// # Errors
+/// If memory cannot lie where the seed says.
+pub fn prepare(seed: u64) -> Result<(), String> {
     library();
     ending_key();
-}
-
-/// Begins the program again with its memory at the same addresses as every time, if the system lets it: what a hash of
-/// an address decides is then the same too.
-pub fn hold_still() {
-    // SAFETY: it asks.
-    let persona = unsafe { libc::personality(0xffff_ffff) };
-    if persona < 0 || persona & libc::ADDR_NO_RANDOMIZE != 0 {
-        return;
-    }
-    // SAFETY: it changes how the next program of this process is laid out.
-    if unsafe { libc::personality((persona | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong) } < 0 {
-        return;
-    }
-    use std::os::unix::process::CommandExt;
-    if let Ok(program) = std::env::current_exe() {
-        // Comes back only if it fails: then addresses differ from run to run.
-        let _ = std::process::Command::new(program).args(std::env::args_os().skip(1)).exec();
-    }
+    memory::lay_out(seed)
 }
 
 /// Whether this system is one whose library is stood in for.

@@ -1,7 +1,10 @@
-//! Threads that are interrupted between two calls of the system, where they allocate memory.
+//! Threads that are interrupted between two calls of the system: where they allocate memory.
 
 use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{DRIVER, ME, SCHEDULER, Scheduler, State, Thread, give_way, in_world, with};
 
@@ -13,8 +16,8 @@ const LONGEST_BITS: u64 = 29;
 static UNTIL_INTERRUPTION: AtomicU64 = AtomicU64::new(u64::MAX);
 
 thread_local! {
-    /// Whether this thread is not to be interrupted.
-    static IS_HELD: Cell<bool> = const { Cell::new(false) };
+    /// For how many reasons this thread is not to be interrupted.
+    static HOLDS: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Scheduler {
@@ -52,7 +55,7 @@ impl Scheduler {
 #[inline]
 pub fn allocates() {
     let left = UNTIL_INTERRUPTION.load(Ordering::Relaxed);
-    if left > 0 || !in_world() || ME.get() == DRIVER || IS_HELD.get() {
+    if left > 0 || !in_world() || ME.get() == DRIVER || HOLDS.get() > 0 {
         UNTIL_INTERRUPTION.store(left.saturating_sub(1), Ordering::Relaxed);
         return;
     }
@@ -76,18 +79,59 @@ pub fn allocates() {
 
 /// Does something during which the calling thread is not interrupted.
 pub fn held<T>(work: impl FnOnce() -> T) -> T {
-    let before = hold();
-    let done = work();
-    release(before);
-    done
+    let _hold = Hold::new();
+    work()
 }
 
-/// The calling thread is not interrupted until [`release`]; whether it was not before.
-pub fn hold() -> bool {
-    IS_HELD.replace(true)
+/// While it is there, the thread that has made it is not interrupted.
+struct Hold;
+
+impl Hold {
+    fn new() -> Self {
+        HOLDS.set(HOLDS.get() + 1);
+        Self
+    }
 }
 
-/// The opposite of [`hold`], which gave `before`.
-pub fn release(before: bool) {
-    IS_HELD.set(before);
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HOLDS.set(HOLDS.get() - 1);
+    }
+}
+
+/// What threads of many worlds use, one after the other. Who has it is not interrupted, and asks nothing of the system
+/// meanwhile: so nobody waits for it, and no thread has it whose world has ended.
+#[derive(Debug, Default)]
+pub struct Kept<T>(Mutex<T>);
+
+impl<T> Kept<T> {
+    pub const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub fn lock(&self) -> KeptGuard<'_, T> {
+        let hold = Hold::new();
+        KeptGuard { guard: self.0.lock(), _hold: hold }
+    }
+}
+
+/// Has what is [`Kept`].
+pub struct KeptGuard<'k, T> {
+    // Given back first.
+    guard: MutexGuard<'k, T>,
+    _hold: Hold,
+}
+
+impl<T> Deref for KeptGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for KeptGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
 }
