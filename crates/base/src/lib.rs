@@ -48,6 +48,7 @@ mod parse;
 pub mod planted;
 pub mod random;
 pub mod row;
+pub mod seam;
 mod time;
 pub mod types;
 pub mod value;

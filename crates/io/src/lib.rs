@@ -76,6 +76,6 @@ pub use profile::{
     CalibrateOptions, CalibrateProgress, DeviceProfile, LatencySummary, Measurement, ProfilePoint, calibrate,
     random_reads, random_reads_into,
 };
-pub use sim::{FaultRates, Faults, ObservedDevice, Observer, SimDevice, SimOptions, SimTiming};
+pub use sim::{FaultRates, Faults, ObservedDevice, Observer, SimDevice, SimOptions, SimTiming, Survival};
 pub use system::give_way;
 pub use threads::THREADS_DEFAULT;

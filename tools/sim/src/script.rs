@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use saki_base::Random;
 use saki_base::planted::Fault;
 
+use crate::threads::Interruptions;
+
 /// Worlds that end before their work is done, at most.
 const CUTS_MAX: u64 = 6;
 /// The same, of a seed that has many.
@@ -41,8 +43,7 @@ pub struct Setup {
     pub indexes: bool,
     /// The longest that devices make wait for a transfer when nothing is wrong, in nanoseconds.
     pub latency: u64,
-    /// Of about how many allocations one is where a thread is interrupted; 0: none.
-    pub interruptions: u64,
+    pub interruptions: Interruptions,
 }
 
 /// How a world ends before its work is done.
@@ -228,7 +229,10 @@ impl Script {
             1 => CUTS_MANY,
             _ => random.range(1..CUTS_MAX),
         };
-        let mut cuts: Vec<Cut> = (0..count).map(|_| Cut::draw(&mut random)).collect();
+        let mut cuts: Vec<Cut> = Vec::new();
+        for _ in 0..count {
+            cuts.push(Cut::draw(&mut random, cuts.last()));
+        }
         let mut weather: Vec<Vec<Weather>> = (0..=count).map(|_| Weather::draw(&mut random)).collect();
         cuts.retain(|_| !choices.without.contains(&next()));
         weather.iter_mut().for_each(|all| all.retain(|_| !choices.without.contains(&next())));
@@ -254,7 +258,14 @@ fn early(random: &mut Random) -> u64 {
 }
 
 impl Cut {
-    fn draw(random: &mut Random) -> Self {
+    /// The end of a world, after one that ended so.
+    fn draw(random: &mut Random, before: Option<&Self>) -> Self {
+        // What a process that was killed has left unflushed, the next one finds; and loses, if the power goes before it
+        // has flushed that.
+        if before.is_some_and(|before| before.is_kill) && random.chance(0.5) {
+            let counted = if random.chance(0.5) { Counted::Logs } else { Counted::Flushes };
+            return Self { at: random.below(8) + 1, counted, is_early: random.chance(0.8), is_kill: false };
+        }
         // Of the logs' operations, and of flushes, there are some for each transaction.
         let few = if random.chance(0.3) { 8 } else { 120 };
         let (counted, at) = match random.below(4) {
@@ -282,7 +293,10 @@ impl Setup {
             columns: random.chance(0.8),
             indexes: random.chance(0.7),
             latency: [0, 10_000, 100_000, 1_000_000][random.below(4) as usize],
-            interruptions: [0, 100, 1_000, 10_000][random.below(4) as usize],
+            interruptions: Interruptions {
+                allocations: [0, 100, 1_000, 10_000][random.below(4) as usize],
+                seams: [0, 0, 20, 200][random.below(4) as usize],
+            },
         }
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use saki_base::Random;
-use saki_io::{Device, FaultRates, ObservedDevice, Observer, Operation, OperationKind, SimDevice, SimOptions, Wait};
+use saki_io::{
+    Device, FaultRates, ObservedDevice, Observer, Operation, OperationKind, SimDevice, SimOptions, Survival, Wait,
+};
 use saki_sql::{Result, SqlError};
 use saki_store::delta::LogStore;
 
@@ -90,9 +92,12 @@ impl Station {
     /// The devices as the end of the world now would leave them, in their place.
     fn end_of_world(&self, is_kill: bool) {
         let mut random = self.random.lock();
-        let mut after = |device: &SimDevice| match is_kill {
-            true => device.left(random.next_u64()),
-            false => device.crash(random.next_u64()),
+        // Devices differ: what one of them has may be newer than what another one lost.
+        let mut after = |device: &SimDevice| match (is_kill, random.below(4)) {
+            (true, _) => device.left(random.next_u64()),
+            (false, 0) => device.crash_with(random.next_u64(), Survival::All),
+            (false, 1) => device.crash_with(random.next_u64(), Survival::None),
+            (false, _) => device.crash(random.next_u64()),
         };
         let mut disk = self.disk.lock();
         *disk = after(&disk);

@@ -23,6 +23,17 @@ const SECTOR_BYTES: usize = 512;
 
 type Bytes = Arc<[u8]>;
 
+/// Which of the writes that were not flushed are found after a power loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Survival {
+    /// Of each granule any content since the last flush.
+    Any,
+    /// All of them, whole.
+    All,
+    /// None.
+    None,
+}
+
 #[derive(Clone, Default)]
 struct Granule {
     /// `None`: never written, zeroes.
@@ -117,14 +128,18 @@ impl Image {
         }
     }
 
-    /// What is found after a power loss: of each granule any content since
-    /// the last flush, and with probability `torn` the first sectors of one
-    /// and the rest of the one before.
-    pub fn after_power_loss(&self, random: &mut Random, torn: f64) -> Self {
+    /// What is found after a power loss; where any content may be found of a granule, with probability `torn` the first
+    /// sectors of one and the rest of the one before.
+    pub fn after_power_loss(&self, random: &mut Random, survival: Survival, torn: f64) -> Self {
         let mut found = Self::default();
+        let torn = if survival == Survival::Any { torn } else { 0.0 };
         for (index, granule) in &self.granules {
             let count = granule.versions.len();
-            let survivor = random.range(0..count as u64 + 1) as usize;
+            let survivor = match survival {
+                Survival::Any => random.range(0..count as u64 + 1) as usize,
+                Survival::All => count,
+                Survival::None => 0,
+            };
             let content = |version: usize| match version.checked_sub(1) {
                 Some(position) => Some(&granule.versions[position].1),
                 None => granule.durable.as_ref(),
@@ -180,10 +195,14 @@ mod tests {
         image.write(4096, &[3; 4096]);
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..64 {
-            let found = image.after_power_loss(&mut Random::new(seed), 0.0);
+            let found = image.after_power_loss(&mut Random::new(seed), Survival::Any, 0.0);
             seen.insert((first_byte(&found, 0), first_byte(&found, 4096)));
         }
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), [(1, 0), (1, 3), (2, 0), (2, 3)]);
+        for (survival, expected) in [(Survival::All, (2, 3)), (Survival::None, (1, 0))] {
+            let found = image.after_power_loss(&mut Random::new(1), survival, 1.0);
+            assert_eq!((first_byte(&found, 0), first_byte(&found, 4096)), expected);
+        }
     }
 
     /// As after a failed fsync: the next one succeeds, and what was dropped is gone with the power all the same.
@@ -196,10 +215,10 @@ mod tests {
             image.fail_flush(written, &mut Random::new(seed));
             image.flush(written);
             assert_eq!(first_byte(&image, 0), 1);
-            lost += u32::from(first_byte(&image.after_power_loss(&mut Random::new(1), 0.0), 0) == 0);
+            lost += u32::from(first_byte(&image.after_power_loss(&mut Random::new(1), Survival::All, 0.0), 0) == 0);
             let again = image.write(0, &[1; 4096]);
             image.flush(again);
-            assert_eq!(first_byte(&image.after_power_loss(&mut Random::new(1), 0.0), 0), 1);
+            assert_eq!(first_byte(&image.after_power_loss(&mut Random::new(1), Survival::All, 0.0), 0), 1);
         }
         assert!((1..32).contains(&lost), "{lost}");
     }
@@ -211,7 +230,7 @@ mod tests {
         image.flush(flushed);
         image.write(0, &[2; 4096]);
         let torn = (0..64).any(|seed| {
-            let found = image.after_power_loss(&mut Random::new(seed), 1.0);
+            let found = image.after_power_loss(&mut Random::new(seed), Survival::Any, 1.0);
             let mut bytes = [0; 4096];
             found.read(0, &mut bytes);
             bytes[0] == 2 && bytes[4095] == 1

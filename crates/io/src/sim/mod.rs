@@ -34,6 +34,7 @@ use crate::device::{Completion, Device, DeviceError, Lane, Limits, Operation, Op
 use crate::in_flight::{Inbox, Slab};
 use faults::WriteFate;
 pub use faults::{FaultRates, Faults};
+pub use image::Survival;
 use image::{GRANULE_BYTES, Image};
 pub use observed::{ObservedDevice, Observer};
 use saki_base::clock::{Clock, VirtualClock};
@@ -123,13 +124,18 @@ impl SimDevice {
     /// The device as it may be found after a power loss now: every flushed
     /// write, and of the others whatever `seed` spares, 4 KiB by 4 KiB. This device is left as it is.
     pub fn crash(&self, seed: u64) -> Arc<Self> {
+        self.crash_with(seed, Survival::Any)
+    }
+
+    /// The same, where it is said which writes are found.
+    pub fn crash_with(&self, seed: u64, survival: Survival) -> Arc<Self> {
         let store = self.store.lock();
         let mut random = Random::new(seed);
         let mut image = store.image.clone();
         for (offset, bytes) in store.in_flight.values() {
             image.write(*offset, bytes);
         }
-        let found = image.after_power_loss(&mut random, self.faults.rates().torn_at_power_loss);
+        let found = image.after_power_loss(&mut random, survival, self.faults.rates().torn_at_power_loss);
         // The file's length is metadata that `ensure_length` made durable.
         let length_bytes = self.length_bytes.load(Ordering::Relaxed);
         Self::with_image(SimOptions { seed: random.next_u64(), length_bytes, ..self.options.clone() }, found)

@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use saki_base::seam;
 use saki_mvcc::{Direction, IndexId, KeyRange, Newer, Reader, Seen, Transaction};
 
 /// Looks at what counts of a table in memory, at one moment.
@@ -42,6 +43,7 @@ impl Eyes for Transaction<'_> {
 
     #[inline]
     fn look<T>(&self, newer: Newer<'_>, key: &[u8], with: impl FnOnce(Seen<&[u8]>) -> T) -> T {
+        seam::cross();
         with(match self.look(newer, key) {
             Seen::Absent => Seen::Absent,
             Seen::Deleted => Seen::Deleted,
@@ -56,6 +58,7 @@ impl Eyes for Transaction<'_> {
         direction: Direction,
         visit: impl FnMut(&[u8], Option<&[u8]>) -> ControlFlow<()>,
     ) {
+        seam::cross();
         self.scan_all(newer, range, direction, visit);
     }
 
@@ -67,6 +70,7 @@ impl Eyes for Transaction<'_> {
         direction: Direction,
         mut visit: impl FnMut(&[u8], &[u8], &[u8]) -> ControlFlow<()>,
     ) {
+        seam::cross();
         self.scan_index(newer, index, range, direction, |entry, found| visit(entry, found.key, found.body));
     }
 }
@@ -79,6 +83,7 @@ impl Eyes for Reader {
 
     #[inline]
     fn look<T>(&self, newer: Newer<'_>, key: &[u8], with: impl FnOnce(Seen<&[u8]>) -> T) -> T {
+        seam::cross();
         self.look(newer, key, with)
     }
 
@@ -89,6 +94,7 @@ impl Eyes for Reader {
         direction: Direction,
         mut visit: impl FnMut(&[u8], Option<&[u8]>) -> ControlFlow<()>,
     ) {
+        seam::cross();
         self.scan(newer, range, direction, |key, body, _| visit(key, body));
     }
 
@@ -100,6 +106,7 @@ impl Eyes for Reader {
         direction: Direction,
         visit: impl FnMut(&[u8], &[u8], &[u8]) -> ControlFlow<()>,
     ) {
+        seam::cross();
         self.scan_index(newer, index, range, direction, visit);
     }
 }

@@ -142,9 +142,22 @@ impl Drawer<'_> {
         Some(self.tables.stored(WIDE, self.owner, key))
     }
 
+    /// What is unique where that is a constraint; now and then what there is already.
+    fn pair(&mut self, table: TableNumber) -> (i64, String) {
+        let is_unique = table == self.tables.own(self.owner) && self.state.shape.is_unique;
+        let keys = if is_unique && self.random.chance(0.1) { self.filtered(table, &Filter::All) } else { Vec::new() };
+        match keys.len() as u64 {
+            0 => (self.number(), self.tag()),
+            count => {
+                let row = &self.state.rows[&(table, keys[self.below(count) as usize])];
+                (row.n, row.tag.clone())
+            }
+        }
+    }
+
     /// A new row of a table.
     fn row(&mut self, table: TableNumber) -> Row {
-        let (n, tag) = (self.number(), self.tag());
+        let (n, tag) = self.pair(table);
         let length = match self.below(20) {
             0 => self.below(3_000),
             1..=5 => self.below(200),

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! - A thread gives way where it asks the system for something, at a [`switch_point`], and now and then where it
-//!   allocates memory ([`Interrupting`]). Between two of these it
+//!   allocates memory ([`Interrupting`]) or crosses a seam of the engine (`saki_base::seam`). Between two of these it
 //!   runs alone: what lock-free code does under true parallelism is not tried here, but by loom and by `stress`.
 //! - [`cut_power`] ends a world in the middle: its threads are never let go again. None of them is then in the middle
 //!   of its own work ([`settle`]): what it had locked there, the next world might wait for.
@@ -37,5 +37,5 @@ mod system;
 pub use self::core::{cores, stay, stay_on};
 pub use allocator::Interrupting;
 pub use scheduler::interruption::{Kept, held};
-pub use scheduler::{Stuck, cut_power, in_world, note, now, run, settle, switch_point};
+pub use scheduler::{Interruptions, Stuck, cut_power, in_world, note, now, run, settle, switch_point};
 pub use system::{is_supported, prepare};

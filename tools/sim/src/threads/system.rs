@@ -394,6 +394,7 @@ unsafe extern "C" fn pthread_join(handle: libc::pthread_t, result: *mut *mut c_v
 pub fn prepare(seed: u64) -> Result<(), String> {
     library();
     ending_key();
+    saki_base::seam::watch(scheduler::interruption::crosses);
     memory::lay_out(seed)
 }
 

@@ -1,4 +1,4 @@
-//! Threads that are interrupted between two calls of the system: where they allocate memory.
+//! Threads that are interrupted between two calls of the system: where they allocate memory, and at the engine's seams.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -11,6 +11,8 @@ use super::{DRIVER, ME, SCHEDULER, Scheduler, State, Thread, give_way, in_world,
 /// How many of the interruptions are long, and how long they are: less than so many bits of nanoseconds.
 const LONG: f64 = 0.15;
 const LONGEST_BITS: u64 = 29;
+/// The same of those at seams, at least.
+const LONG_BITS: u64 = 20;
 
 /// Allocations until the next interruption. Relaxed: of the one thread that runs.
 static UNTIL_INTERRUPTION: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -42,7 +44,7 @@ impl Scheduler {
 
     /// How many allocations pass before the next interruption.
     pub(super) fn draw_interruption(&mut self) {
-        let allocations = match self.interruptions {
+        let allocations = match self.interruptions.allocations {
             0 => u64::MAX,
             often => self.random.below(2 * often),
         };
@@ -63,7 +65,7 @@ pub fn allocates() {
     let is_due = match SCHEDULER.try_lock() {
         Ok(mut guard) => guard.as_mut().is_some_and(|scheduler| {
             scheduler.draw_interruption();
-            let is_due = scheduler.interruptions > 0 && !scheduler.settles;
+            let is_due = scheduler.interruptions.allocations > 0 && !scheduler.settles;
             if is_due {
                 scheduler.interrupt(ME.get());
             }
@@ -71,6 +73,28 @@ pub fn allocates() {
         }),
         Err(_) => false,
     };
+    if is_due {
+        give_way();
+        with(|scheduler| scheduler.threads[ME.get()].is_interrupted = false);
+    }
+}
+
+/// The calling thread is at a seam of the engine (`saki_base::seam`): now and then others go on for long.
+pub fn crosses() {
+    if !in_world() || ME.get() == DRIVER || HOLDS.get() > 0 {
+        return;
+    }
+    let is_due = with(|scheduler| {
+        let often = scheduler.interruptions.seams;
+        let is_due = often > 0 && !scheduler.settles && scheduler.random.below(often) == 0;
+        if is_due {
+            let longest = 1 << scheduler.random.range(LONG_BITS..LONGEST_BITS + 1);
+            let until = scheduler.now + scheduler.random.below(longest);
+            let thread = &mut scheduler.threads[ME.get()];
+            (thread.is_interrupted, thread.state) = (true, State::Sleeping(until));
+        }
+        is_due
+    });
     if is_due {
         give_way();
         with(|scheduler| scheduler.threads[ME.get()].is_interrupted = false);

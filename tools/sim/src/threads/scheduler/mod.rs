@@ -72,6 +72,15 @@ impl Thread {
     }
 }
 
+/// How often threads are interrupted.
+#[derive(Clone, Copy, Debug)]
+pub struct Interruptions {
+    /// Of about how many allocations one is where another thread may go on; 0: none.
+    pub allocations: u64,
+    /// The same of the engine's seams (`saki_base::seam`).
+    pub seams: u64,
+}
+
 struct Scheduler {
     random: Random,
     threads: Vec<Thread>,
@@ -86,8 +95,7 @@ struct Scheduler {
     stuck: Option<String>,
     /// A thread that has ended here, and not yet for the system.
     leaving: Option<i32>,
-    /// Of how many allocations one is an interruption, about; 0: none.
-    interruptions: u64,
+    interruptions: Interruptions,
     /// Those that were interrupted come first, and nobody else is: somebody waits for them.
     settles: bool,
 }
@@ -392,8 +400,7 @@ pub fn cut_power() -> ! {
 }
 
 /// Runs a world: `first` on a thread of its own, and all threads that come of it, in an order of the seed's. A world
-/// may take `limit` of virtual time. Of about `interruptions` allocations, one is where another thread may go on; of 0,
-/// none.
+/// may take `limit` of virtual time.
 ///
 /// The calling thread is the driver: the same one for all worlds of a process, which share one clock.
 ///
@@ -402,7 +409,7 @@ pub fn cut_power() -> ! {
 pub fn run(
     seed: u64,
     limit: Duration,
-    interruptions: u64,
+    interruptions: Interruptions,
     first: impl FnOnce() + Send + 'static,
 ) -> Result<(Ending, u64), Stuck> {
     begin(seed, limit, interruptions);
@@ -436,7 +443,7 @@ pub fn run(
     }
 }
 
-fn begin(seed: u64, limit: Duration, interruptions: u64) {
+fn begin(seed: u64, limit: Duration, interruptions: Interruptions) {
     let mut scheduler = scheduler();
     let before = scheduler.take();
     before.as_ref().and_then(|before| before.leaving).into_iter().for_each(gone);
