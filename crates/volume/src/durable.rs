@@ -259,9 +259,10 @@ impl Durable {
             return Ok(());
         }
         for number in written.iter().filter(|number| !self.holds_metadata(**number)) {
-            self.members.flush(&mut BlockingIo::open(&self.members.device(*number)?)?)?;
+            let mut io = BlockingIo::open(&self.members.device(*number)?)?;
+            self.members.flush(|| io.flush())?;
         }
-        ios.iter_mut().try_for_each(|io| self.members.flush(io))
+        ios.iter_mut().try_for_each(|io| self.members.flush(|| io.flush()))
     }
 
     /// Refuses to publish what a flush that failed may have lost.
@@ -355,7 +356,7 @@ fn write_superblock(
     // Until it is known to be there again.
     let has_table = tables.remove(&place);
     io.write(place.1, if has_table { &bytes[..SUPERBLOCK_BYTES] } else { &bytes })?;
-    members.flush(io)?;
+    members.flush(|| io.flush())?;
     tables.insert(place);
     Ok(())
 }

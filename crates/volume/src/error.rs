@@ -31,7 +31,8 @@ pub enum VolumeError {
     TooLarge { what: &'static str, bytes: usize, bytes_max: usize },
     /// The chunk map no longer fits in the slots a superblock can name.
     ChunkMapFull { device: String, chunks: usize },
-    /// An earlier superblock could not be written, time and again, so it is unknown which generation is on the device: reopen the database.
+    /// An earlier superblock could not be written, time and again, so it is unknown which generation is on the device:
+    /// reopen the database.
     PublishOutcomeUnknown { device: String, reason: String },
     /// A flush failed since what was to be published began to be written, so some of it may be lost. Nothing was
     /// published: do it again.

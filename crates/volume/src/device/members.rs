@@ -8,7 +8,6 @@ use saki_base::DeviceId;
 use saki_io::{Device, DeviceError};
 
 use super::admission::Admission;
-use crate::blocking::BlockingIo;
 use crate::format::table::{DEVICES_MAX, DeviceEntry};
 
 /// A device of the volume.
@@ -119,8 +118,8 @@ impl Members {
     ///
     /// # Errors
     /// The device's.
-    pub fn flush(&self, io: &mut BlockingIo) -> Result<(), DeviceError> {
-        io.flush().inspect_err(|_| {
+    pub fn flush(&self, flush: impl FnOnce() -> Result<(), DeviceError>) -> Result<(), DeviceError> {
+        flush().inspect_err(|_| {
             self.failed_flushes.fetch_add(1, Ordering::AcqRel);
         })
     }

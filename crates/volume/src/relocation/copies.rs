@@ -112,7 +112,8 @@ impl Volume {
         devices.sort_unstable();
         devices.dedup();
         for device in devices {
-            self.members.flush(&mut BlockingIo::open(&self.members.device(device)?)?)?;
+            let mut io = BlockingIo::open(&self.members.device(device)?)?;
+            self.members.flush(|| io.flush())?;
         }
         let mut bytes = vec![0; HEADER_BYTES + copies.len() * HINT_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
