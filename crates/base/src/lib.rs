@@ -2,8 +2,9 @@
 //! encoding, checksums, buffers, time and randomness. No I/O.
 //!
 //! # Words
-//! - **page address**, **chunk**, **page reference**: `ids.rs`. Each identifier is a
+//! - **page address**, **chunk**, **page reference**: `ids`. Each identifier is a
 //!   type of its own, so that none is taken for another.
+//! - **part**: what a page is part of, and lies with: `ids/part.rs`.
 //! - **value**: [`ValueRef`] borrows one from wherever it lies, [`Value`] owns one.
 //! - **row**: the bytes of a row's columns, the same in memory, in the log, on
 //!   pages and between nodes (`row.rs`).
@@ -58,7 +59,7 @@ pub use bytes::checksum;
 pub use compare_op::CompareOp;
 pub use ids::{
     CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber, InvalidPageSize, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PageAddress,
-    PageRef, PageSize, TableId, TreeId,
+    PageRef, PageSize, Part, PartKind, TableId, TreeId,
 };
 pub use key::{KeyColumn, KeyError, KeyLayout};
 pub use limits::{memory, stack};

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use saki_base::{AlignedBuffer, ValueRef, checksum};
+use saki_base::{AlignedBuffer, Part, ValueRef, checksum};
 use saki_page::{IoShare, Refusal, StoreError};
 use saki_tree::{Fault, Fetcher, Inspect, LivePages};
 use saki_vector::Column;
@@ -75,7 +75,8 @@ pub fn verify(
     let mut runs = Vec::new();
     for (index, segment) in segments.iter().enumerate() {
         for (column, run) in segment.columns.iter().enumerate() {
-            let shared = run.pages(page_bytes).filter(|page| !live.insert(*page)).count();
+            let part = Part::column(root.directory.id, column);
+            let shared = run.pages(page_bytes).filter(|page| !live.insert(*page, part)).count();
             if shared > 0 {
                 let what = format!("{shared} pages of its run belong to something else as well");
                 seen.faults.push(SegmentFault { segment: index, column: Some(column), what });

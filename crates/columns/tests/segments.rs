@@ -247,14 +247,14 @@ impl Bench {
     fn build(&mut self, model: &Model, options: BuildOptions, random: &mut Random) -> SegmentsRoot {
         let publication = self.volume.begin();
         let mut builder =
-            SegmentBuilder::new(self.codec.as_ref(), model.columns.clone(), publication.writer(), options);
+            SegmentBuilder::new(self.codec.as_ref(), model.columns.clone(), DIRECTORY, publication.writer(), options);
         let mut start = 0;
         while start < model.rows {
             let rows = (1 + random.below(400) as usize).min(model.rows - start);
             builder.push(&model.batch(start, rows), &mut |row| Ok(key(start + row))).expect("built");
             start += rows;
         }
-        let (root, writer) = builder.finish(self.volume.page_size(), DIRECTORY).expect("built");
+        let (root, writer) = builder.finish(self.volume.page_size()).expect("built");
         writer.finish().expect("finished");
         publication.commit(&root.directory.to_bytes()).expect("committed");
         root
@@ -442,7 +442,8 @@ fn a_filter_of_other_values_is_a_fault() {
     let publication = bench.volume.begin();
     let codec = codec();
     let options = BuildOptions::default();
-    let mut builder = SegmentBuilder::new(codec.as_ref(), model.columns.clone(), publication.writer(), options);
+    let mut builder =
+        SegmentBuilder::new(codec.as_ref(), model.columns.clone(), DIRECTORY, publication.writer(), options);
     for (index, segment) in table.segments.iter().enumerate() {
         let mut segment = segment.clone();
         if index == 1 {
@@ -450,7 +451,7 @@ fn a_filter_of_other_values_is_a_fault() {
         }
         builder.keep(segment).expect("kept");
     }
-    let (root, writer) = builder.finish(bench.volume.page_size(), DIRECTORY).expect("built");
+    let (root, writer) = builder.finish(bench.volume.page_size()).expect("built");
     writer.finish().expect("finished");
     let mut live = LivePages::new(bench.volume.page_size());
     let source = VerifySource { fetcher: bench.reader.fetcher(), volume: &bench.volume, codec: codec.as_ref() };

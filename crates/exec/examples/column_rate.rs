@@ -131,7 +131,8 @@ fn write(volume: &Arc<Volume>, rows: usize) -> Outcome<SegmentTable> {
     let columns: Vec<ColumnType> = columns.into_iter().map(|(name, data_type)| column(name, data_type)).collect();
     let codec = codec();
     let publication = volume.begin();
-    let mut builder = SegmentBuilder::new(&*codec, columns.clone(), publication.writer(), BuildOptions::default());
+    let (writer, options) = (publication.writer(), BuildOptions::default());
+    let mut builder = SegmentBuilder::new(&*codec, columns.clone(), TreeId(1), writer, options);
     let mut random = Random::new(6);
     let mut written = 0u64;
     while (written as usize) < rows {
@@ -147,7 +148,7 @@ fn write(volume: &Arc<Volume>, rows: usize) -> Outcome<SegmentTable> {
         builder.push(&batch, &mut |row| Ok((written + row as u64).to_be_bytes().to_vec()))?;
         written += count as u64;
     }
-    let (root, writer) = builder.finish(volume.page_size(), TreeId(1))?;
+    let (root, writer) = builder.finish(volume.page_size())?;
     writer.finish()?;
     publication.commit(&[])?;
     let store: Arc<dyn PageStore> = Arc::clone(volume) as _;

@@ -68,7 +68,7 @@ mod uring;
 
 pub use device::{Completion, Device, DeviceError, Lane, Operation, OperationKind, Partner, Wait, Waker};
 pub use file::{Backend, DeviceOptions};
-pub use governor::{DEPTH_MAX, Governor, Share};
+pub use governor::{DEPTH_MAX, Governor, Share, Traffic};
 pub use lanes::Lanes;
 pub use modeled::{Model, ModelError, ModelOptions, ModeledDevice};
 pub use open::open_device;

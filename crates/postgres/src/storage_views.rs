@@ -9,7 +9,7 @@ use saki_base::CHUNK_BYTES;
 
 use crate::pg_catalog::{SystemView, SystemViews};
 use saki_catalog::Result;
-use saki_store::Database;
+use saki_store::{ChunkOwners, Database};
 
 /// Makes the views known.
 pub fn register(views: &SystemViews, database: &Arc<Database>) {
@@ -28,10 +28,10 @@ type Row = (Vec<String>, Vec<Option<u64>>);
 /// Name, columns of text, columns of numbers, and what has the rows.
 type Definition = (&'static str, &'static [&'static str], &'static [&'static str], fn(&Database) -> Vec<Row>);
 
-/// Pieces of 1 MiB in which space is given out and moved.
+/// Pieces of 1 MiB in which space is given out and moved; what tables and parts of these lie in each.
 const CHUNKS: Definition = (
     "chunks",
-    &["device"],
+    &["device", "tables", "parts"],
     &["chunk", "slot", "live_pages", "live_bytes", "device_number", "copy_device", "copy_slot"],
     chunks,
 );
@@ -53,6 +53,10 @@ const DEVICES: Definition = (
         "generation",
         "reads_in_flight",
         "reads_in_flight_max",
+        "reads",
+        "read_bytes",
+        "read_micros",
+        "written_bytes",
     ],
     devices,
 );
@@ -82,6 +86,7 @@ const LOGS: Definition = (
 
 fn chunks(database: &Database) -> Vec<Row> {
     let (volume, page_size) = (database.volume(), database.page_size());
+    let owners = ChunkOwners::new(&database.generation().catalog);
     let row = |chunk: saki_store::PublishedChunk| {
         let bytes = u64::from(chunk.live_pages) * page_size.bytes() as u64;
         let numbers = vec![
@@ -93,7 +98,8 @@ fn chunks(database: &Database) -> Vec<Row> {
             chunk.copy.map(|copy| u64::from(copy.device.0)),
             chunk.copy.map(|copy| copy.slot),
         ];
-        (vec![volume.name_of(chunk.home.device)], numbers)
+        let (tables, parts) = owners.describe(&chunk.parts);
+        (vec![volume.name_of(chunk.home.device), tables, parts], numbers)
     };
     volume.published_chunks().into_iter().map(row).collect()
 }
@@ -118,6 +124,10 @@ fn devices(database: &Database) -> Vec<Row> {
             generation,
             u64::from(device.reads_in_flight),
             u64::from(device.reads_in_flight_max),
+            device.reads.requests,
+            device.reads.bytes,
+            device.reads.latency.as_micros() as u64,
+            device.written_bytes,
         ];
         let state = device.missing.map_or_else(|| "online".to_owned(), |reason| format!("missing: {reason}"));
         let texts = vec![device.name, device.entry.class.to_string(), device.entry.role.to_string(), state];
@@ -220,6 +230,7 @@ mod tests {
             ),
             ("select count(*) from saki.chunks where live_bytes > 1048576 or live_pages < 0", "0"),
             ("select count(*) = count(distinct slot) from saki.chunks where slot is not null", "true"),
+            ("select count(*) from saki.chunks where tables not like '%catalog%' or parts = ''", "0"),
         ]);
     }
 

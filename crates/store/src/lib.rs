@@ -46,8 +46,8 @@ pub use check::{CheckFault, CheckProgress, CheckReport};
 pub use checkpoint::{Alone, CheckpointReport};
 pub use database::sequence;
 pub use database::{
-    CACHE_BYTES_DEFAULT, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation, LOAD_MEMORY_BYTES_DEFAULT,
-    OpenOptions, PAGE_BYTES_DEFAULT, memory_bytes,
+    CACHE_BYTES_DEFAULT, ChunkOwners, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation,
+    LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, Owner, PAGE_BYTES_DEFAULT, memory_bytes,
 };
 pub use delta::Delta;
 pub use draft::index::Concurrently;

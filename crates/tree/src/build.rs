@@ -112,7 +112,7 @@ impl Build {
         Self {
             tree,
             page_size,
-            sink: PageSink::new(page_size),
+            sink: PageSink::new(page_size, tree),
             leaf: LeafBuilder::new(page_size, tree),
             upper: Upper::new(tree, page_size, 0),
             last_key: Vec::new(),

@@ -20,8 +20,9 @@
 //!   TreeRoot ──► free_all ──► its pages                 for DROP
 //! ```
 //!
-//! New pages go through a [`saki_volume::PageWriter`], freed ones to [`saki_volume::Publication::free`], and the new
-//! root counts once the publication is committed. Keys and values are bytes; what they mean is known above.
+//! New pages go through a [`saki_volume::PageWriter`], which is told whether they are inner pages, leaves or large
+//! values, freed ones to [`saki_volume::Publication::free`], and the new root counts once the publication is committed.
+//! Keys and values are bytes; what they mean is known above.
 //!
 //! # Who reads how
 //!

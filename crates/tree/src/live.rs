@@ -1,12 +1,19 @@
-//! Which pages are referred to: gathered by walks over trees, compared with the volume's books.
+//! Which pages are referred to, and what they are of: gathered by walks over trees, compared with the volume's books.
 
 use hashbrown::HashMap;
-use saki_base::{ChunkId, PAGE_BYTES_MIN, PageAddress, PageSize};
+use saki_base::{ChunkId, PAGE_BYTES_MIN, PageAddress, PageSize, Part};
 
 /// Pages met, one bit each.
 pub struct LivePages {
     page_size: PageSize,
-    chunks: HashMap<ChunkId, [u64; WORDS]>,
+    chunks: HashMap<ChunkId, Met>,
+}
+
+/// What was met in a chunk.
+#[derive(Default)]
+struct Met {
+    words: [u64; WORDS],
+    parts: Vec<Part>,
 }
 
 const WORDS: usize = saki_base::CHUNK_BYTES / PAGE_BYTES_MIN as usize / 64;
@@ -26,22 +33,38 @@ impl LivePages {
         Self { page_size, chunks: HashMap::new() }
     }
 
-    /// Notes a page; `false` if it was met before, which no sound tree does.
-    pub fn insert(&mut self, page: PageAddress) -> bool {
+    /// Notes a page of a part; `false` if it was met before, which no sound tree does.
+    pub fn insert(&mut self, page: PageAddress, part: Part) -> bool {
         let index = (page.0 % self.page_size.pages_per_chunk()) as usize;
-        let words = self.chunks.entry(self.page_size.chunk_of(page)).or_insert([0; WORDS]);
+        let met = self.chunks.entry(self.page_size.chunk_of(page)).or_default();
+        if !met.parts.contains(&part) {
+            met.parts.push(part);
+        }
         let bit = 1 << (index % 64);
-        let new = words[index / 64] & bit == 0;
-        words[index / 64] |= bit;
+        let new = met.words[index / 64] & bit == 0;
+        met.words[index / 64] |= bit;
         new
     }
 
     /// Pages met per chunk, in chunk order.
     pub fn counts(&self) -> Vec<(ChunkId, u32)> {
-        let count = |words: &[u64; WORDS]| words.iter().map(|word| word.count_ones()).sum();
-        let mut counts: Vec<_> = self.chunks.iter().map(|(chunk, words)| (*chunk, count(words))).collect();
+        let count = |met: &Met| met.words.iter().map(|word| word.count_ones()).sum();
+        let mut counts: Vec<_> = self.chunks.iter().map(|(chunk, met)| (*chunk, count(met))).collect();
         counts.sort_unstable();
         counts
+    }
+
+    /// Parts of pages met that a volume does not say to be in their chunk, in chunk order; `recorded` are those that it
+    /// says. Of chunks that are not recorded nothing is known.
+    pub fn strangers(&self, recorded: &[(ChunkId, Vec<Part>)]) -> Vec<(ChunkId, Part)> {
+        let of_chunk = |(chunk, recorded): &(ChunkId, Vec<Part>)| {
+            let met = self.chunks.get(chunk).map_or(&[][..], |met| &met.parts);
+            let strangers = met.iter().filter(|part| !recorded.contains(part));
+            strangers.map(|part| (*chunk, *part)).collect::<Vec<_>>()
+        };
+        let mut strangers: Vec<_> = recorded.iter().flat_map(of_chunk).collect();
+        strangers.sort_unstable();
+        strangers
     }
 
     /// Where the pages met (by walks over everything that is published) and a volume's live counts differ.
@@ -63,17 +86,24 @@ impl LivePages {
 
 #[cfg(test)]
 mod tests {
+    use saki_base::{PartKind, TreeId};
+
     use super::*;
+
+    const LEAVES: Part = Part::new(TreeId(1), PartKind::Leaves);
+    const INNER: Part = Part::new(TreeId(1), PartKind::Inner);
 
     #[test]
     fn pages_are_counted_once() {
         let mut live = LivePages::new(PageSize::new(4096).expect("valid"));
-        assert!(live.insert(PageAddress(3)));
-        assert!(!live.insert(PageAddress(3)));
-        assert!(live.insert(PageAddress(255)));
-        assert!(live.insert(PageAddress(256)));
+        assert!(live.insert(PageAddress(3), LEAVES));
+        assert!(!live.insert(PageAddress(3), LEAVES));
+        assert!(live.insert(PageAddress(255), INNER));
+        assert!(live.insert(PageAddress(256), LEAVES));
         assert_eq!(live.counts(), [(ChunkId(0), 2), (ChunkId(1), 1)]);
         let difference = LiveDifference { chunk: ChunkId(1), found: 1, recorded: 2 };
         assert_eq!(live.differences(&[(ChunkId(0), 2), (ChunkId(1), 2)]), [difference]);
+        let recorded = [(ChunkId(0), vec![LEAVES]), (ChunkId(2), vec![])];
+        assert_eq!(live.strangers(&recorded), [(ChunkId(0), INNER)]);
     }
 }

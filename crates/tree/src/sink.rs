@@ -1,6 +1,6 @@
 //! Pages on their way to fresh chunks, counted by what they are.
 
-use saki_base::{PageRef, PageSize};
+use saki_base::{PageRef, PageSize, Part, PartKind, TreeId};
 use saki_page::{InnerBuilder, LeafBuilder};
 use saki_volume::PageWriter;
 
@@ -9,14 +9,20 @@ use crate::error::TreeError;
 /// One page buffer, and what has been written through it.
 pub(crate) struct PageSink {
     page: Vec<u8>,
+    tree: TreeId,
     pub leaf_pages: u64,
     pub inner_pages: u64,
     pub overflow_pages: u64,
 }
 
 impl PageSink {
-    pub fn new(page_size: PageSize) -> Self {
-        Self { page: vec![0; page_size.bytes()], leaf_pages: 0, inner_pages: 0, overflow_pages: 0 }
+    pub fn new(page_size: PageSize, tree: TreeId) -> Self {
+        Self { page: vec![0; page_size.bytes()], tree, leaf_pages: 0, inner_pages: 0, overflow_pages: 0 }
+    }
+
+    /// Writes the page as one of its part.
+    fn append(&self, writer: &mut PageWriter, kind: PartKind) -> Result<PageRef, TreeError> {
+        Ok(writer.append(Part::new(self.tree, kind), &self.page)?)
     }
 
     /// Writes the leaf and empties the builder.
@@ -24,7 +30,7 @@ impl PageSink {
         leaf.finish_into(&mut self.page);
         leaf.reset();
         self.leaf_pages += 1;
-        Ok(writer.append(&self.page)?)
+        self.append(writer, PartKind::Leaves)
     }
 
     /// Writes a leaf that `fill` makes of another one; none if it cannot.
@@ -37,7 +43,7 @@ impl PageSink {
             return Ok(None);
         }
         self.leaf_pages += 1;
-        Ok(Some(writer.append(&self.page)?))
+        self.append(writer, PartKind::Leaves).map(Some)
     }
 
     /// Writes the inner page and empties the builder.
@@ -45,13 +51,13 @@ impl PageSink {
         inner.finish_into(&mut self.page);
         inner.reset();
         self.inner_pages += 1;
-        Ok(writer.append(&self.page)?)
+        self.append(writer, PartKind::Inner)
     }
 
     /// Writes an overflow page that `fill` makes.
     pub fn overflow(&mut self, writer: &mut PageWriter, fill: impl FnOnce(&mut [u8])) -> Result<PageRef, TreeError> {
         fill(&mut self.page);
         self.overflow_pages += 1;
-        Ok(writer.append(&self.page)?)
+        self.append(writer, PartKind::Overflow)
     }
 }

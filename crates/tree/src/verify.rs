@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use saki_base::{PageAddress, PageRef, TreeId};
+use saki_base::{PageAddress, PageRef, PartKind, TreeId};
 use saki_page::{LeafPage, LeafValue, OverflowLayout, OverflowRef, PageError, PageExpectation};
 
 use crate::fetch::Fetcher;
@@ -158,7 +158,12 @@ impl Walk<'_> {
 
     /// A reference to a page was read: it is to be visited, unless it was before.
     fn meet(&mut self, work: &mut Vec<(PageRef, Task)>, parent: PageRef, page: PageRef, task: Task) {
-        if self.live.insert(page.address) {
+        let kind = match &task {
+            Task::Node { level: 0, .. } => PartKind::Leaves,
+            Task::Node { .. } => PartKind::Inner,
+            Task::Part { .. } => PartKind::Overflow,
+        };
+        if self.live.insert(page.address, saki_base::Part::new(self.root.id, kind)) {
             work.push((page, task));
         } else {
             self.fault(parent, format_args!("refers to {}, which another page refers to as well", page.address));

@@ -108,7 +108,7 @@ impl PieceWriter {
             none => none.insert(DeviceLanes::open(&self.members, None)?),
         };
         let buffer = Some(Buffer::Aligned(buffer));
-        self.members.written(device);
+        self.members.written(device, length as u64);
         lanes.submit(device, Operation { kind: OperationKind::Write, token: 0, offset, buffer });
         lanes.flush_submissions();
         lanes.poll(Wait::No, &mut self.completions);

@@ -83,8 +83,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_DOUBLINGS: u32 = 8;
 const TRIES_MAX: u32 = 46;
 
-/// Upper estimate of a chunk's part of a fresh journal: an assign and a live record.
-const CHUNK_RECORD_BYTES: u64 = 48;
+/// Estimate of a chunk's part of a fresh journal: an assign and a live record, and records of two parts.
+const CHUNK_RECORD_BYTES: u64 = 96;
 
 /// Blocks that are to be written behind a journal, or as a new one.
 struct JournalPart {
@@ -247,7 +247,7 @@ impl Durable {
         let written = self.members.take_written();
         if let Err(error) = self.flush(ios, &written) {
             // What is not durable has to be flushed by whoever comes next.
-            written.into_iter().for_each(|number| self.members.written(number));
+            written.into_iter().for_each(|number| self.members.written(number, 0));
             return Err(error.into());
         }
         Ok((part, lists))
@@ -380,6 +380,10 @@ fn whole_map(space: &Space) -> Records {
     chunks.sort_unstable_by_key(|(chunk, _)| **chunk);
     let mut records = Records::default();
     chunks.iter().for_each(|(chunk, state)| records.assign(**chunk, state.location));
+    let mut parts: Vec<_> =
+        chunks.iter().flat_map(|(chunk, state)| state.parts.iter().map(|part| (part, **chunk))).collect();
+    parts.sort_unstable();
+    parts.iter().for_each(|(part, chunk)| records.part(*chunk, *part));
     chunks.iter().for_each(|(chunk, state)| records.live(**chunk, state.live_pages));
     records
 }

@@ -28,6 +28,8 @@
 //! - **live pages**: those that the newest generation refers to, counted per chunk. Whoever publishes says which
 //!   pages it wrote and which it freed; a chunk without live pages gives its slot back.
 //! - **tail**: a published chunk with room, where the next publication goes on: small publishes share chunks.
+//! - **part**: what a page is of, as its writer says ([`saki_base::Part`]). Large parts have chunks of their own. The
+//!   journal has the parts of each chunk: no fewer than it has pages of.
 //! - **held generation**: its pages stay readable while somebody holds it.
 //! - **scratch**: slots for temporary data, which no generation names.
 //!

@@ -10,7 +10,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use saki_base::{PageSize, checksum};
+use saki_base::{PageSize, Part, PartKind, TreeId, checksum};
 use saki_io::{Device, SimDevice, SimOptions};
 use saki_volume::{Volume, VolumeOptions};
 
@@ -45,8 +45,9 @@ fn make_image() -> Image {
     for generation in 1..=5_u8 {
         let publication = volume.begin();
         let mut writer = publication.writer();
+        let part = Part::new(TreeId(generation.into()), PartKind::Leaves);
         for page in 0..300_u32 {
-            writer.append(&[page as u8 ^ generation; BLOCK_BYTES]).expect("room");
+            writer.append(part, &[page as u8 ^ generation; BLOCK_BYTES]).expect("room");
         }
         writer.finish().expect("room");
         publication.commit(&[generation; 40]).expect("room");

@@ -13,7 +13,7 @@ use std::thread;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_schema::DataType as ArrowType;
-use saki_base::{PageSize, TreeId};
+use saki_base::{PageSize, Part, TreeId};
 use saki_vector::{Batch, Column};
 use saki_volume::PageWriter;
 
@@ -54,6 +54,7 @@ pub struct SegmentBuilder<'c> {
     rows_max: usize,
     bytes_max: usize,
     writer: PageWriter,
+    directory: TreeId,
     pending: Pending,
     segments: Vec<Segment>,
 }
@@ -68,7 +69,14 @@ struct Pending {
 }
 
 impl<'c> SegmentBuilder<'c> {
-    pub fn new(codec: &'c dyn Codec, columns: Vec<ColumnType>, writer: PageWriter, options: BuildOptions) -> Self {
+    /// `directory`: the tree that their directory will be; runs of columns are written as parts of it.
+    pub fn new(
+        codec: &'c dyn Codec,
+        columns: Vec<ColumnType>,
+        directory: TreeId,
+        writer: PageWriter,
+        options: BuildOptions,
+    ) -> Self {
         let BuildOptions { rows, bytes, threads, bloom } = options;
         let encoder = ColumnEncoder::new(codec, columns, threads, bloom);
         let pending = Pending::default();
@@ -77,6 +85,7 @@ impl<'c> SegmentBuilder<'c> {
             rows_max: rows.clamp(1, SEGMENT_ROWS) as usize,
             bytes_max: bytes,
             writer,
+            directory,
             pending,
             segments: Vec::new(),
         }
@@ -158,7 +167,7 @@ impl<'c> SegmentBuilder<'c> {
         assert!(changed.iter().all(|(_, column)| fits(column)), "a new column for a segment of {} rows", segment.rows);
         let parts: Vec<Parts<'_>> = changed.iter().map(|(index, column)| (*index, vec![column])).collect();
         for ((index, _), encoded) in parts.iter().zip(self.encoder.encode(&parts)?) {
-            segment.columns[*index] = self.append(encoded)?;
+            segment.columns[*index] = self.append(*index, encoded)?;
         }
         self.segments.push(segment);
         Ok(())
@@ -174,16 +183,17 @@ impl<'c> SegmentBuilder<'c> {
         let parts = |index| (index, batches.iter().map(|batch| &batch.columns[index]).collect());
         let parts: Vec<Parts<'_>> = (0..self.encoder.columns().len()).map(parts).collect();
         let encoded = self.encoder.encode(&parts)?;
-        let columns = encoded.into_iter().map(|encoded| self.append(encoded)).collect::<Result<_, _>>()?;
+        let numbered = encoded.into_iter().enumerate();
+        let columns = numbered.map(|(index, encoded)| self.append(index, encoded)).collect::<Result<_, _>>()?;
         self.segments.push(Segment { first_key, rows: rows as u32, columns });
         Ok(())
     }
 
-    /// Writes a run.
-    fn append(&mut self, (blob, zone): Encoded) -> Result<ColumnRun, ColumnsError> {
+    /// Writes a run of a column.
+    fn append(&mut self, column: usize, (blob, zone): Encoded) -> Result<ColumnRun, ColumnsError> {
         let bytes = u32::try_from(blob.len())
             .map_err(|_| ColumnsError::Unsupported(format!("a column of {} bytes in one segment", blob.len())))?;
-        let run = self.writer.append_run(&blob)?;
+        let run = self.writer.append_run(Part::column(self.directory, column), &blob)?;
         Ok(ColumnRun { first_page: run.first, bytes, checksum: run.checksum, zone })
     }
 
@@ -199,13 +209,9 @@ impl<'c> SegmentBuilder<'c> {
     }
 
     /// Writes the directory; gives the writer back, to be finished.
-    pub fn finish(
-        mut self,
-        page_size: PageSize,
-        directory: TreeId,
-    ) -> Result<(SegmentsRoot, PageWriter), ColumnsError> {
+    pub fn finish(mut self, page_size: PageSize) -> Result<(SegmentsRoot, PageWriter), ColumnsError> {
         self.flush()?;
-        directory::write(self.writer, page_size, directory, self.encoder.columns(), &self.segments)
+        directory::write(self.writer, page_size, self.directory, self.encoder.columns(), &self.segments)
     }
 }
 

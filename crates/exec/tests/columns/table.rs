@@ -120,9 +120,9 @@ impl Fixture {
         let publication = volume.begin();
         let codec = codec();
         let options = BuildOptions { rows: segment_rows as u32, threads: 1, ..BuildOptions::default() };
-        let mut builder = SegmentBuilder::new(&*codec, column_types(), publication.writer(), options);
+        let mut builder = SegmentBuilder::new(&*codec, column_types(), TreeId(1), publication.writer(), options);
         builder.push(&batch(rows), &mut |row| Ok(key(rows[row].id))).unwrap();
-        let (root, writer) = builder.finish(page_size, TreeId(1)).unwrap();
+        let (root, writer) = builder.finish(page_size).unwrap();
         writer.finish().unwrap();
         publication.commit(b"root").unwrap();
         let cache = PageCache::new(page_size, 64).unwrap();

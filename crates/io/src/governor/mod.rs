@@ -45,6 +45,15 @@ use saki_base::clock::{Clock, SystemClock};
 /// comparable between windows of different sizes.
 const WORK_PER_REQUEST: u64 = 64 << 10;
 
+/// Requests since a governor was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    pub requests: u64,
+    pub bytes: u64,
+    /// Of all requests together: from when each was let in to when it was complete.
+    pub latency: Duration,
+}
+
 /// Bounds the requests in flight at one device. See the module's introduction.
 pub struct Governor {
     limit: AtomicU32,
@@ -89,6 +98,14 @@ impl Governor {
     /// Requests that the device shall have in flight at present.
     pub fn limit(&self) -> u32 {
         self.limit.load(Relaxed)
+    }
+
+    /// What has been released so far.
+    pub fn traffic(&self) -> Traffic {
+        let requests = self.completed.load(Relaxed);
+        // The two are counted one after the other.
+        let bytes = self.work.load(Relaxed).saturating_sub(requests * WORK_PER_REQUEST);
+        Traffic { requests, bytes, latency: Duration::from_nanos(self.busy_nanoseconds.load(Relaxed)) }
     }
 
     /// Requests admitted and not released.

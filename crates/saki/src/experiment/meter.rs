@@ -16,7 +16,7 @@ const SAMPLE_EVERY: Duration = Duration::from_micros(500);
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Reading {
     pub seconds: f64,
-    /// Pages that came from the device.
+    /// Requests to the devices: pages, and runs of columns.
     pub pages_read: u64,
     /// Requests in flight at the device, over time.
     pub depth_mean: f64,
@@ -42,6 +42,8 @@ impl Reading {
 pub struct Meter {
     database: Arc<Database>,
     started: Instant,
+    /// Of the volume when it began.
+    reads: u64,
     usage: Usage,
     stop: Arc<AtomicBool>,
     /// Yields the sum and number of samples, and the greatest.
@@ -52,8 +54,8 @@ impl Meter {
     pub fn start(database: &Arc<Database>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let sampler = sample(Arc::clone(database), Arc::clone(&stop));
-        pages_read(database);
-        Self { database: Arc::clone(database), started: Instant::now(), usage: Usage::now(), stop, sampler }
+        let reads = database.volume().reads();
+        Self { database: Arc::clone(database), started: Instant::now(), reads, usage: Usage::now(), stop, sampler }
     }
 
     pub fn stop(mut self) -> Reading {
@@ -64,7 +66,7 @@ impl Meter {
         let (sum, samples, depth_max) = sampled.unwrap_or_default();
         Reading {
             seconds,
-            pages_read: pages_read(&self.database),
+            pages_read: self.database.volume().reads() - self.reads,
             depth_mean: sum as f64 / samples.max(1) as f64,
             depth_max,
             user_seconds: used.user.as_secs_f64(),
@@ -77,11 +79,6 @@ impl Drop for Meter {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
-}
-
-/// Pages read from the device since the last call.
-fn pages_read(database: &Database) -> u64 {
-    database.volume().take_chunk_reads().into_iter().map(|(_, count)| u64::from(count)).sum()
 }
 
 fn sample(database: Arc<Database>, stop: Arc<AtomicBool>) -> Option<JoinHandle<(u64, u64, u32)>> {

@@ -112,6 +112,7 @@ impl Database {
                 );
                 check.fault("volume", what);
             }
+            check.parts(self);
         }
         Ok(check.report)
     }
@@ -140,6 +141,15 @@ impl Check<'_> {
         match seen {
             Ok(report) => self.report.logged = report.records,
             Err(error) => self.fault("logs", error.message),
+        }
+    }
+
+    /// Compares what chunks are said to hold with what was found there.
+    fn parts(&mut self, db: &Database) {
+        let known = db.volume.published_chunks().into_iter().filter(|chunk| !chunk.parts.is_empty());
+        let recorded: Vec<_> = known.map(|chunk| (chunk.chunk, chunk.parts)).collect();
+        for (chunk, part) in self.live.strangers(&recorded) {
+            self.fault("volume", format!("{chunk}: has {part}, of which the journal knows nothing"));
         }
     }
 

@@ -1,8 +1,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use saki_base::PageAddress;
+use saki_base::{PageAddress, Part, PartKind};
 use saki_catalog::{CATALOG_TREE, Result, Table};
+use saki_columns::{SegmentsRoot, read_directory};
 use saki_io::{Device, SimDevice};
 use saki_page::IoShare;
 use saki_tree::{Fetcher, TreeRoot, free_all};
@@ -228,10 +229,30 @@ fn booked(change: impl FnOnce(&mut Writer<'_>, &Table) -> Result<()>) -> Vec<Che
 }
 
 #[test]
+fn a_chunk_that_holds_what_it_is_not_said_to_is_found() {
+    let faults = booked(|writer, table| {
+        // The same runs under another directory: nobody has said that they are its.
+        let before = table.segments.expect("columns are on");
+        let segments = read_directory(writer.reader(), &before, &table.column_types())?;
+        let mut after = Table::clone(table);
+        let other = SegmentsRoot::empty(writer.catalog.new_tree_id());
+        let mut builder = crate::segments::builder(writer.trees(), table, &other, 1);
+        segments.into_iter().try_for_each(|segment| builder.keep(segment))?;
+        after.segments = Some(crate::segments::finish(writer.trees(), builder)?);
+        writer.discard_tree(&before.directory)?;
+        writer.catalog.put(after);
+        Ok(())
+    });
+    assert!(!faults.is_empty() && faults.iter().all(|fault| fault.object == "volume"), "{faults:?}");
+    assert!(faults.iter().all(|fault| fault.what.contains("has column ")), "{faults:?}");
+}
+
+#[test]
 fn books_that_differ_from_what_is_in_use_are_found() {
     let leaked = booked(|writer, _| {
         let mut pages = writer.trees().pages();
-        pages.append(&vec![7; writer.db.page_size().bytes()])?;
+        let part = Part::new(writer.catalog.new_tree_id(), PartKind::Leaves);
+        pages.append(part, &vec![7; writer.db.page_size().bytes()])?;
         Ok(pages.finish()?)
     });
     assert!(leaked.iter().all(|fault| fault.object == "volume") && leaked.len() == 1, "{leaked:?}");

@@ -8,6 +8,7 @@ pub mod devices;
 mod generation;
 mod machine;
 mod options;
+mod owners;
 mod release;
 mod segment_tables;
 pub mod sequence;
@@ -36,6 +37,7 @@ pub use self::machine::{DeviceSpeed, memory_bytes};
 pub use self::options::{
     CACHE_BYTES_DEFAULT, CreateOptions, DeviceSpec, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
 };
+pub use self::owners::{ChunkOwners, Owner};
 pub use self::release::Release;
 pub use self::segment_tables::SegmentTables;
 pub use self::sequence::Sequences;

@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use arrow_array::RecordBatch;
-use saki_columns::SegmentBuilder;
+use saki_columns::{SegmentBuilder, SegmentsRoot};
 use saki_tree::{BulkLoader, Sorter, TreeError, TreeRoot};
 
 pub use self::append::append;
@@ -89,9 +89,9 @@ pub fn load(
                     scope.spawn(move || load_index(trees, table, index, memory, &input))
                 })
                 .collect();
-            let segments = table.segments.is_some().then(|| {
+            let segments = table.segments.map(|before| {
                 let input = queue();
-                scope.spawn(move || load_segments(trees, table, disordered, &input))
+                scope.spawn(move || load_segments(trees, table, &before, disordered, &input))
             });
             let input = queue();
             let statistics = scope.spawn(move || collect(table, &input));
@@ -113,7 +113,7 @@ pub fn load(
     table.root = primary.root;
     if let Some(before) = table.segments {
         table.segments = Some(match segments {
-            Some(builder) if primary.replaced.is_none() => segments::finish(writer.trees(), builder, &before)?,
+            Some(builder) if primary.replaced.is_none() => segments::finish(writer.trees(), builder)?,
             other => {
                 drop(other);
                 progress(LoadProgress::Columns);
@@ -244,11 +244,12 @@ fn merge(trees: Trees<'_>, table: &Table, layout: &EntryLayout, ordered: &TreeRo
 fn load_segments<'w>(
     trees: Trees<'w>,
     table: &Table,
+    before: &SegmentsRoot,
     disordered: &AtomicBool,
     input: &Receiver<Piece>,
 ) -> Result<Option<SegmentBuilder<'w>>> {
     // Half of the cores encode: the other trees are built meanwhile.
-    let mut builder = Some(segments::builder(trees, table, 2));
+    let mut builder = Some(segments::builder(trees, table, before, 2));
     let mut native = NativeBatches::new(table);
     for Piece { batch, first_id } in input {
         if disordered.load(Ordering::Relaxed) {

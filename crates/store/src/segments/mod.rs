@@ -28,22 +28,23 @@ pub use rows::RowBatch;
 use crate::writer::Trees;
 use saki_catalog::{Result, Table};
 
-/// A builder of a table's segments, with pages of the publication under way; `share`: it has one of so many parts of
-/// the machine.
-pub fn builder<'w>(trees: Trees<'w>, table: &Table, share: usize) -> SegmentBuilder<'w> {
-    builder_of(trees, table, BuildOptions::default().threads.div_ceil(share))
+/// A builder of a table's segments in place of those `before`, with pages of the publication under way; `share`: it has
+/// one of so many parts of the machine.
+pub fn builder<'w>(trees: Trees<'w>, table: &Table, before: &SegmentsRoot, share: usize) -> SegmentBuilder<'w> {
+    builder_of(trees, table, before, BuildOptions::default().threads.div_ceil(share))
 }
 
 /// The same with so many threads that encode.
-pub fn builder_of<'w>(trees: Trees<'w>, table: &Table, threads: usize) -> SegmentBuilder<'w> {
+pub fn builder_of<'w>(trees: Trees<'w>, table: &Table, before: &SegmentsRoot, threads: usize) -> SegmentBuilder<'w> {
     let rows = trees.db.options.segment_rows;
     let options = BuildOptions { rows, threads, bloom: table.bloom.clone(), ..BuildOptions::default() };
-    SegmentBuilder::new(trees.db.codec.as_ref(), table.column_types(), trees.pages(), options)
+    let (codec, directory) = (trees.db.codec.as_ref(), before.directory.id);
+    SegmentBuilder::new(codec, table.column_types(), directory, trees.pages(), options)
 }
 
 /// Writes the directory and hands all pages over to the publication.
-pub fn finish(trees: Trees<'_>, builder: SegmentBuilder<'_>, before: &SegmentsRoot) -> Result<SegmentsRoot> {
-    let (root, pages) = builder.finish(trees.db.page_size(), before.directory.id)?;
+pub fn finish(trees: Trees<'_>, builder: SegmentBuilder<'_>) -> Result<SegmentsRoot> {
+    let (root, pages) = builder.finish(trees.db.page_size())?;
     pages.finish()?;
     Ok(root)
 }

@@ -11,9 +11,9 @@ use saki_catalog::{Result, Table};
 
 /// Builds the segments of a table from its primary tree.
 pub fn build(trees: Trees<'_>, table: &Table, before: &SegmentsRoot) -> Result<SegmentsRoot> {
-    let mut builder = builder(trees, table, 1);
+    let mut builder = builder(trees, table, before, 1);
     add_rows(trees, table, (Bound::Unbounded, Bound::Unbounded), &mut builder)?;
-    finish(trees, builder, before)
+    finish(trees, builder)
 }
 
 /// Gives the pages of a directory back.

@@ -117,7 +117,7 @@ pub fn apply_met(
     };
     let all = 0..changes.len();
     let ahead = Ahead::new(root, tree.height - 1, all.clone(), usize::MAX);
-    let sink = PageSink::new(page_size);
+    let sink = PageSink::new(page_size, tree.id);
     let mut work = Apply {
         changes,
         tree: tree.id,

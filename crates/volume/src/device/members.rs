@@ -33,6 +33,8 @@ pub(crate) struct Members {
     /// One bit for each device that has been written to and not been flushed since.
     written: AtomicU64,
     failed_flushes: AtomicU64,
+    /// Bytes written to each device.
+    written_bytes: [AtomicU64; DEVICES_MAX],
 }
 
 impl Members {
@@ -41,7 +43,12 @@ impl Members {
         for member in members {
             put(&mut list, member);
         }
-        Arc::new(Self { list: RwLock::new(list), written: AtomicU64::new(0), failed_flushes: AtomicU64::new(0) })
+        Arc::new(Self {
+            list: RwLock::new(list),
+            written: AtomicU64::new(0),
+            failed_flushes: AtomicU64::new(0),
+            written_bytes: [const { AtomicU64::new(0) }; DEVICES_MAX],
+        })
     }
 
     pub fn get(&self, number: DeviceId) -> Option<Arc<Member>> {
@@ -96,6 +103,8 @@ impl Members {
     pub fn remove(&self, number: DeviceId) {
         let gone = self.list.write()[usize::from(number.0)].take();
         assert!(gone.is_some(), "device {} is removed twice", number.0);
+        // What it was written nobody needs any more.
+        self.written.fetch_and(!(1 << number.0), Ordering::AcqRel);
     }
 
     /// A number that no device has had since the volume was opened.
@@ -104,8 +113,9 @@ impl Members {
         (next < DEVICES_MAX).then_some(DeviceId(next as u16))
     }
 
-    /// A write to the device has been submitted.
-    pub fn written(&self, number: DeviceId) {
+    /// A write of so many bytes to the device has been submitted.
+    pub fn written(&self, number: DeviceId, bytes: u64) {
+        self.written_bytes[usize::from(number.0)].fetch_add(bytes, Ordering::Relaxed);
         let bit = 1 << number.0;
         // Read first: as a rule the bit is set already.
         if self.written.load(Ordering::Relaxed) & bit == 0 {
@@ -128,6 +138,11 @@ impl Members {
     /// it has written is there.
     pub fn failed_flushes(&self) -> u64 {
         self.failed_flushes.load(Ordering::Acquire)
+    }
+
+    /// Bytes written to a device since the volume was opened, but for superblocks and journal.
+    pub fn written_bytes(&self, number: DeviceId) -> u64 {
+        self.written_bytes[usize::from(number.0)].load(Ordering::Relaxed)
     }
 
     /// Devices written to since they were last taken here. Whoever takes them flushes them, or says

@@ -7,11 +7,11 @@
 //!
 //! ```text
 //! block   0  checksum        8      record   0  kind       1
-//!         8  magic "SKJB"    4               1  zero       1
-//!        12  records, count  4               2  device     2
+//!         8  magic "SKJB"    4               1  part kind  1   (0 in other records)
+//!        12  records, count  4               2  device     2   (of a part: its column)
 //!        16  sequence        8               4  count      4
 //!        24  generation      8               8  chunk      8
-//!        32  records        24 each         16  place      8
+//!        32  records        24 each         16  place      8   (of a part: its tree)
 //!            zeros up to a multiple of 4096
 //! ```
 //!
@@ -19,7 +19,7 @@
 //! that the superblock names are ever read, so anything behind them is of no account.
 
 use saki_base::bytes::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
-use saki_base::{ChunkId, DeviceId, GenerationNumber, checksum};
+use saki_base::{ChunkId, DeviceId, GenerationNumber, Part, PartKind, TreeId, checksum};
 
 use crate::map::Location;
 
@@ -44,23 +44,29 @@ pub(crate) enum Record {
     Free { chunk: ChunkId },
     /// Chunks `chunk..chunk + count` lie in the slots from `location` on now; their old ones are free.
     Move { chunk: ChunkId, count: u32, location: Location },
+    /// Chunks `chunk..chunk + count` have pages of this part.
+    Part { chunk: ChunkId, count: u32, part: Part },
 }
 
 const KIND_ASSIGN: u8 = 1;
 const KIND_LIVE: u8 = 2;
 const KIND_FREE: u8 = 3;
 const KIND_MOVE: u8 = 4;
+const KIND_PART: u8 = 5;
 
 impl Record {
     fn encode(self, bytes: &mut [u8]) {
-        let (kind, device, count, chunk, place) = match self {
-            Self::Assign { chunk, count, location } => (KIND_ASSIGN, location.device, count, chunk, location.slot),
-            Self::Live { chunk, chunks, pages } => (KIND_LIVE, DeviceId(0), pages, chunk, chunks),
-            Self::Free { chunk } => (KIND_FREE, DeviceId(0), 0, chunk, 0),
-            Self::Move { chunk, count, location } => (KIND_MOVE, location.device, count, chunk, location.slot),
+        let (kind, detail, count, chunk, place) = match self {
+            Self::Assign { chunk, count, location } => {
+                (KIND_ASSIGN, (0, location.device.0), count, chunk, location.slot)
+            }
+            Self::Live { chunk, chunks, pages } => (KIND_LIVE, (0, 0), pages, chunk, chunks),
+            Self::Free { chunk } => (KIND_FREE, (0, 0), 0, chunk, 0),
+            Self::Move { chunk, count, location } => (KIND_MOVE, (0, location.device.0), count, chunk, location.slot),
+            Self::Part { chunk, count, part } => (KIND_PART, part.kind.code(), count, chunk, u64::from(part.tree.0)),
         };
-        bytes[0] = kind;
-        put_u16(bytes, 2, device.0);
+        (bytes[0], bytes[1]) = (kind, detail.0);
+        put_u16(bytes, 2, detail.1);
         put_u32(bytes, 4, count);
         put_u64(bytes, 8, chunk.0);
         put_u64(bytes, 16, place);
@@ -74,6 +80,11 @@ impl Record {
             KIND_LIVE => Some(Self::Live { chunk, chunks: place, pages: count }),
             KIND_FREE => Some(Self::Free { chunk }),
             KIND_MOVE => Some(Self::Move { chunk, count, location: Location { device, slot: place } }),
+            KIND_PART => {
+                let tree = TreeId(u32::try_from(place).ok()?);
+                let kind = PartKind::from_code(*bytes.get(1)?, device.0)?;
+                Some(Self::Part { chunk, count, part: Part::new(tree, kind) })
+            }
             _ => None,
         }
     }
@@ -107,6 +118,19 @@ impl Records {
             return;
         }
         self.0.push(Record::Live { chunk, chunks: 1, pages });
+    }
+
+    /// One part's chunks after another's, each in ascending order, gives the longest runs.
+    pub fn part(&mut self, chunk: ChunkId, part: Part) {
+        if let Some(Record::Part { chunk: first, count, part: same }) = self.0.last_mut()
+            && first.0 + u64::from(*count) == chunk.0
+            && *same == part
+            && *count < u32::MAX
+        {
+            *count += 1;
+            return;
+        }
+        self.0.push(Record::Part { chunk, count: 1, part });
     }
 
     pub fn free(&mut self, chunk: ChunkId) {
@@ -217,7 +241,10 @@ mod tests {
         for chunk in 0..1000 {
             records.live(ChunkId(chunk), 128);
         }
-        assert_eq!(records.0.len(), 2);
+        for part in [Part::column(TreeId(1), 0), Part::column(TreeId(1), 1)] {
+            (0..1000).for_each(|chunk| records.part(ChunkId(chunk), part));
+        }
+        assert_eq!(records.0.len(), 4);
     }
 
     #[test]
@@ -228,14 +255,16 @@ mod tests {
         records.live(ChunkId(5), 128);
         records.free(ChunkId(1));
         records.moved(ChunkId(5), location(12));
+        records.part(ChunkId(5), Part::column(TreeId(77), 3));
         let mut stream = Vec::new();
         assert_eq!(records.encode(GenerationNumber(3), 2, &mut stream), 3);
         let mut expected = Vec::new();
         expected.extend_from_slice(b"SKJB");
-        expected.extend_from_slice(&4u32.to_le_bytes());
+        expected.extend_from_slice(&5u32.to_le_bytes());
         expected.extend_from_slice(&2u64.to_le_bytes());
         expected.extend_from_slice(&3u64.to_le_bytes());
-        for (kind, count, chunk, place) in [(1u32, 2u32, 5u64, 9u64), (2, 128, 5, 1), (3, 0, 1, 0), (4, 1, 5, 12)] {
+        let records = [(1u32, 2u32, 5u64, 9u64), (2, 128, 5, 1), (3, 0, 1, 0), (4, 1, 5, 12), (0x0003_0405, 1, 5, 77)];
+        for (kind, count, chunk, place) in records {
             expected.extend_from_slice(&kind.to_le_bytes());
             expected.extend_from_slice(&count.to_le_bytes());
             expected.extend_from_slice(&chunk.to_le_bytes());
@@ -260,6 +289,7 @@ mod tests {
         for chunk in 0..count {
             records.assign(ChunkId(chunk * 2), location(chunk + 2));
             records.live(ChunkId(chunk * 2), chunk as u32);
+            records.part(ChunkId(chunk * 2), Part::new(TreeId(chunk as u32), PartKind::Leaves));
             records.free(ChunkId(chunk * 2));
         }
         let mut stream = Vec::new();

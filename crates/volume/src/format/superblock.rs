@@ -13,8 +13,8 @@
 //!     68  root length, bytes      4
 //!     72  open tails, count       4
 //!     76  device table, bytes     4
-//!     80  open tails              8 x (chunk 8, next page 4, zero 4)
-//!    208  root                 1024
+//!     80  open tails             56 x (chunk 8, next page 4, zero 4)
+//!    976  root                  256
 //!   1232  journal slots         712 x 4
 //!   4080  checksum of the table   8   xxh3-64
 //!   4088  checksum                8   xxh3-64 of bytes 0..4088
@@ -34,19 +34,23 @@ pub(crate) const SUPERBLOCK_BYTES: usize = 4096;
 /// Bytes that a superblock has at most, table and all: what is kept for it in each place.
 pub(crate) const SUPERBLOCK_BYTES_MAX: usize = SUPERBLOCK_BYTES + TABLE_BYTES_MAX;
 /// Version of everything this crate writes.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+pub(crate) const FORMAT_VERSION: u32 = 4;
+/// Eight open tails before a root at byte 208, and no parts in the journal: read.
+pub(crate) const FORMAT_VERSION_FEW_TAILS: u32 = 3;
 /// One device, and so no table: read.
 pub(crate) const FORMAT_VERSION_ONE_DEVICE: u32 = 2;
 /// The same bytes, but with one copy of each superblock: read, and given its copies when it is opened for writing.
 pub(crate) const FORMAT_VERSION_ONE_COPY: u32 = 1;
 /// Largest opaque root, in bytes.
-pub const ROOT_BYTES_MAX: usize = 1024;
+pub const ROOT_BYTES_MAX: usize = 256;
 /// Most slots the journal can occupy.
 pub(crate) const JOURNAL_SLOTS_MAX: usize = 712;
 /// The same before there was a device table.
 const JOURNAL_SLOTS_MAX_ONE_DEVICE: usize = 714;
-/// Most chunks that stay open for the next publish.
-pub(crate) const TAILS_MAX: usize = 8;
+/// Most chunks that stay open for the next publish: enough that each part of some tables may have one.
+pub(crate) const TAILS_MAX: usize = 56;
+/// The same in earlier versions.
+const TAILS_MAX_FEW: usize = 8;
 
 const MAGIC: &[u8; 8] = b"SAKIGAKE";
 const OFFSET_TAILS: usize = 80;
@@ -56,7 +60,8 @@ const OFFSET_JOURNAL_SLOTS: usize = OFFSET_ROOT + ROOT_BYTES_MAX;
 const OFFSET_TABLE_BYTES: usize = 76;
 const OFFSET_TABLE_CHECKSUM: usize = SUPERBLOCK_BYTES - 16;
 const OFFSET_CHECKSUM: usize = SUPERBLOCK_BYTES - 8;
-const _: () = assert!(OFFSET_ROOT == 208);
+const OFFSET_ROOT_FEW_TAILS: usize = OFFSET_TAILS + TAILS_MAX_FEW * TAIL_BYTES;
+const _: () = assert!(OFFSET_ROOT == 976 && OFFSET_ROOT_FEW_TAILS == 208);
 const _: () = assert!(OFFSET_JOURNAL_SLOTS + JOURNAL_SLOTS_MAX * 4 == OFFSET_TABLE_CHECKSUM);
 const _: () = assert!(OFFSET_JOURNAL_SLOTS + JOURNAL_SLOTS_MAX_ONE_DEVICE * 4 == OFFSET_CHECKSUM);
 
@@ -170,7 +175,11 @@ impl Superblock {
         let slots_max = if has_table { JOURNAL_SLOTS_MAX } else { JOURNAL_SLOTS_MAX_ONE_DEVICE };
         let slot_count = counted(64, slots_max, "too many journal slots")?;
         let root_length = counted(68, ROOT_BYTES_MAX, "the root is too long")?;
-        let tail_count = counted(72, TAILS_MAX, "too many open tails")?;
+        let (tails_max, root_at) = match version > FORMAT_VERSION_FEW_TAILS {
+            true => (TAILS_MAX, OFFSET_ROOT),
+            false => (TAILS_MAX_FEW, OFFSET_ROOT_FEW_TAILS),
+        };
+        let tail_count = counted(72, tails_max, "too many open tails")?;
         let journal_length = large(48)?;
         if journal_length > (slot_count as u64) << 20 {
             return Err(SuperblockFault::Field("the journal is longer than its slots"));
@@ -201,7 +210,7 @@ impl Superblock {
             journal_sequence: large(56)?,
             journal_slots,
             tails,
-            root: bytes[OFFSET_ROOT..OFFSET_ROOT + root_length].to_vec(),
+            root: bytes[root_at..root_at + root_length].to_vec(),
             devices,
         })
     }
@@ -251,7 +260,7 @@ mod tests {
     fn bytes_are_those_of_the_format() {
         let mut expected = Vec::new();
         expected.extend_from_slice(b"SAKIGAKE");
-        expected.extend_from_slice(&[3, 0, 0, 0, 0, 0x20, 0, 0]);
+        expected.extend_from_slice(&[4, 0, 0, 0, 0, 0x20, 0, 0]);
         expected.extend_from_slice(&[
             0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0, 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 1,
         ]);
@@ -262,7 +271,7 @@ mod tests {
             expected.extend_from_slice(&number.to_le_bytes());
         }
         expected.extend_from_slice(&[98, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0]);
-        expected.resize(208, 0);
+        expected.resize(976, 0);
         expected.extend_from_slice(b"the catalog");
         expected.resize(1232, 0);
         expected.extend_from_slice(&[4, 0, 0, 0, 9, 0, 0, 0]);
@@ -276,15 +285,31 @@ mod tests {
         assert_eq!(example().encode().as_slice(), expected);
     }
 
+    /// The example as an earlier version wrote it, without its table's checksum if that had none.
+    fn earlier(version: u32) -> Vec<u8> {
+        let mut bytes = example().encode();
+        put_u32(&mut bytes, 8, version);
+        bytes.copy_within(OFFSET_ROOT..OFFSET_ROOT + ROOT_BYTES_MAX, OFFSET_ROOT_FEW_TAILS);
+        bytes[OFFSET_ROOT..OFFSET_ROOT + ROOT_BYTES_MAX].fill(0);
+        if version <= FORMAT_VERSION_ONE_DEVICE {
+            put_u32(&mut bytes, 76, 0);
+            put_u64(&mut bytes, OFFSET_TABLE_CHECKSUM, 0);
+        }
+        let sum = checksum(&bytes[..OFFSET_CHECKSUM]);
+        put_u64(&mut bytes, OFFSET_CHECKSUM, sum);
+        bytes
+    }
+
+    #[test]
+    fn a_version_of_few_tails_has_its_root_behind_them() {
+        let expected = Superblock { version: FORMAT_VERSION_FEW_TAILS, ..example() };
+        assert_eq!(Superblock::decode(&earlier(FORMAT_VERSION_FEW_TAILS)), Ok(expected));
+    }
+
     #[test]
     fn versions_without_a_table_have_one_device() {
         for version in [FORMAT_VERSION_ONE_COPY, FORMAT_VERSION_ONE_DEVICE] {
-            let mut bytes = example().encode();
-            put_u32(&mut bytes, 8, version);
-            put_u32(&mut bytes, 76, 0);
-            put_u64(&mut bytes, OFFSET_TABLE_CHECKSUM, 0);
-            let sum = checksum(&bytes[..OFFSET_CHECKSUM]);
-            put_u64(&mut bytes, OFFSET_CHECKSUM, sum);
+            let bytes = earlier(version);
             let expected = Superblock { version, devices: vec![DeviceEntry::only(String::new())], ..example() };
             assert_eq!(Superblock::decode(&bytes[..SUPERBLOCK_BYTES]), Ok(expected));
         }

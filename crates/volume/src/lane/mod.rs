@@ -4,7 +4,6 @@ mod pool;
 mod run_lane;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use saki_base::{Arena, ArenaFrame, Buffer, PageAddress, PageSize};
@@ -13,7 +12,7 @@ use saki_page::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, Stor
 
 use crate::device::gates::Gates;
 use crate::device::{DeviceLanes, Members};
-use crate::map::{MapReader, Place};
+use crate::map::{MapReader, Place, count_read};
 use crate::volume::Volume;
 
 pub use pool::BufferPool;
@@ -130,7 +129,7 @@ impl PageLane for VolumeLane {
             self.map.leave(epoch);
             return Err((memory, Refusal::Busy(device)));
         }
-        reads.fetch_add(1, Ordering::Relaxed);
+        count_read(reads, 1);
         let index = self.occupy(Read { token, share: Arc::clone(share), started: Instant::now(), place, epoch });
         let offset = place.location.offset() + self.page_size.offset_in_chunk(address) as u64;
         let buffer = Some(Buffer::Frame(memory));

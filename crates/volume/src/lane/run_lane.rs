@@ -13,7 +13,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -26,7 +25,7 @@ use crate::device::gates::Gates;
 use crate::device::{DeviceLanes, Members};
 use crate::lane::BufferPool;
 use crate::lane::{LaneWaker, failed_read, store_error};
-use crate::map::{MapReader, Place};
+use crate::map::{MapReader, Place, count_read};
 use crate::space::Space;
 use crate::volume::Volume;
 
@@ -231,7 +230,7 @@ impl RunLane {
             let within = self.page_size.offset_in_chunk(page);
             let length = (CHUNK_BYTES - within).min(bytes - done);
             let (place, reads) = self.map.locate(self.page_size.chunk_of(page))?;
-            reads.fetch_add(1, Ordering::Relaxed);
+            count_read(reads, length.div_ceil(self.page_size.bytes()) as u64);
             let offset = place.location.offset() + within as u64;
             let follows = |last: &Part| {
                 last.device() == place.location.device

@@ -10,7 +10,7 @@
 pub mod epoch;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -78,8 +78,8 @@ struct Block {
     /// a chunk only through a lock or channel taken after it was mapped. A place that changes has the bytes before
     /// the cell says so, and those that were read before keep theirs for an epoch.
     locations: Box<[AtomicU64]>,
-    /// Reads per chunk since they were last taken.
-    reads: Box<[AtomicU32]>,
+    /// Of each chunk: requests in the upper half, and the pages that they were for in the lower.
+    reads: Box<[AtomicU64]>,
     /// Set when the map has let go of this block for ever.
     retired: AtomicBool,
 }
@@ -88,7 +88,7 @@ impl Block {
     fn new() -> Self {
         Self {
             locations: (0..BLOCK_CHUNKS).map(|_| AtomicU64::new(0)).collect(),
-            reads: (0..BLOCK_CHUNKS).map(|_| AtomicU32::new(0)).collect(),
+            reads: (0..BLOCK_CHUNKS).map(|_| AtomicU64::new(0)).collect(),
             retired: AtomicBool::new(false),
         }
     }
@@ -149,17 +149,25 @@ impl ChunkMap {
         Place::unpack(self.blocks.read().get(&block)?.locations[index].load(Ordering::Acquire))
     }
 
-    /// Calls `each` with every chunk read since the last call, and its reads; counting starts again at zero.
-    pub fn take_reads(&self, mut each: impl FnMut(ChunkId, u32)) {
+    /// Calls `each` with every chunk that has been read, and its requests and pages. They are counted from when the
+    /// chunk came, and begin again at zero behind 2^32.
+    pub fn reads(&self, mut each: impl FnMut(ChunkId, (u32, u32))) {
         let blocks: Vec<_> = self.blocks.read().iter().map(|(number, block)| (*number, block.clone())).collect();
         for (number, block) in blocks {
             for (index, reads) in block.reads.iter().enumerate() {
-                if reads.load(Ordering::Relaxed) > 0 {
-                    each(ChunkId(number * BLOCK_CHUNKS + index as u64), reads.swap(0, Ordering::Relaxed));
+                let reads = reads.load(Ordering::Relaxed);
+                if reads > 0 {
+                    each(ChunkId(number * BLOCK_CHUNKS + index as u64), ((reads >> 32) as u32, reads as u32));
                 }
             }
         }
     }
+}
+
+/// Counts a request for so many pages of a chunk.
+#[inline]
+pub(crate) fn count_read(reads: &AtomicU64, pages: u64) {
+    reads.fetch_add(1 << 32 | pages, Ordering::Relaxed);
 }
 
 /// One thread's reader of the map.
@@ -179,7 +187,7 @@ impl MapReader {
     /// Where a chunk is read, and its count of reads. Until the [epoch](Self::enter) that was entered before is left,
     /// it has its bytes there.
     #[inline]
-    pub fn locate(&mut self, chunk: ChunkId) -> Option<(Place, &AtomicU32)> {
+    pub fn locate(&mut self, chunk: ChunkId) -> Option<(Place, &AtomicU64)> {
         let (number, index) = place_of(chunk);
         if !self.seen.contains_key(&number) {
             self.meet(number)?;
@@ -221,7 +229,7 @@ mod tests {
 
     fn read(reader: &mut MapReader, chunk: ChunkId) -> Option<Place> {
         let (place, reads) = reader.locate(chunk)?;
-        reads.fetch_add(1, Ordering::Relaxed);
+        count_read(reads, 3);
         Some(place)
     }
 
@@ -242,8 +250,8 @@ mod tests {
             "the block stays while ids of it are to come"
         );
         let mut reads = Vec::new();
-        map.take_reads(|chunk, count| reads.push((chunk.0, count)));
-        assert_eq!(reads, [(5, 1), (6, 1)]);
+        map.reads(|chunk, count| reads.push((chunk.0, count)));
+        assert_eq!(reads, [(5, (1, 3)), (6, (1, 3))]);
     }
 
     #[test]

@@ -4,21 +4,53 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use saki_base::ChunkId;
+use saki_base::{ChunkId, Part};
 
 use crate::error::VolumeError;
 use crate::format::superblock::Tail;
 use crate::map::Location;
-use crate::space::Content;
+use crate::space::{Content, Parts};
 use crate::volume::Volume;
 
 /// A chunk being filled.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OpenChunk {
     pub chunk: ChunkId,
     pub location: Location,
     /// The first page never written.
     pub next_page: u32,
+    /// What is in it, whether or not that is published.
+    pub parts: Parts,
+}
+
+/// What is written, and where it may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Wanted {
+    pub content: Content,
+    pub part: Part,
+    /// Whether it has chunks for itself; if not, it shares one with others.
+    pub alone: bool,
+    /// Pages that are to lie side by side.
+    pub pages: u32,
+}
+
+/// What a writer has written into a chunk.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Written {
+    pub pages: u32,
+    pub parts: Parts,
+}
+
+impl OpenChunk {
+    /// How well it suits: the less, the better; `None`: not at all. Inner pages share with inner pages only, since they
+    /// are wanted by whoever looks for anything.
+    fn rank(&self, wanted: Wanted) -> Option<u8> {
+        if self.parts.is_only(wanted.part) {
+            return Some(0);
+        }
+        let is_class = self.parts.iter().all(|part| part.is_inner() == wanted.part.is_inner());
+        (!wanted.alone && is_class).then_some(if self.parts.are_several() { 1 } else { 2 })
+    }
 }
 
 #[derive(Default)]
@@ -29,7 +61,7 @@ pub(super) struct Ledger {
     pub open_before: Vec<ChunkId>,
     /// Chunks taken for this publication.
     pub fresh: HashMap<ChunkId, Location>,
-    pub written: HashMap<ChunkId, u32>,
+    pub written: HashMap<ChunkId, Written>,
     pub freed: HashMap<ChunkId, u32>,
     /// `Members::failed_flushes` when the publication began.
     pub failed_flushes: u64,
@@ -45,21 +77,32 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A chunk with room for one page: a left-over tail if there is one.
-    pub fn open_chunk(&self, content: Content) -> Result<OpenChunk, VolumeError> {
-        if let Some(open) = self.take_tail(content) {
+    /// A chunk with room for what is wanted: a left-over tail if there is one.
+    pub fn open_chunk(&self, wanted: Wanted) -> Result<OpenChunk, VolumeError> {
+        if let Some(open) = self.take_tail(wanted) {
             assert!(open.next_page < volume_pages(&self.volume), "{} is open and full", open.chunk);
             return Ok(open);
         }
-        Ok(self.fresh_chunks(1, content)?[0])
+        let mut fresh = self.fresh_chunks(1, wanted.content)?;
+        Ok(fresh.pop().expect("one was asked for"))
     }
 
-    /// The last tail that lies where the content is to lie.
-    fn take_tail(&self, content: Content) -> Option<OpenChunk> {
+    /// The tail that suits best: the part's own, then one that is shared already, then another.
+    pub fn take_tail(&self, wanted: Wanted) -> Option<OpenChunk> {
         let mut ledger = self.ledger.lock();
-        let space = self.volume.space.lock();
-        let at = ledger.open.iter().rposition(|open| space.suits(open.location.device, content))?;
-        Some(ledger.open.remove(at))
+        let mut space = self.volume.space.lock();
+        let full = volume_pages(&self.volume);
+        let suits = |open: &OpenChunk| {
+            let has_room = open.next_page + wanted.pages <= full;
+            let rank = open.rank(wanted)?;
+            (has_room && space.suits(open.location.device, wanted.content)).then_some(rank)
+        };
+        let ranked = ledger.open.iter().enumerate().rev().filter_map(|(at, open)| Some((suits(open)?, at)));
+        let (_, at) = ranked.min_by_key(|(rank, _)| *rank)?;
+        let open = ledger.open.remove(at);
+        // What comes to be written is at its home alone.
+        space.drop_copy(open.chunk);
+        Some(open)
     }
 
     /// `count` empty chunks with consecutive ids.
@@ -69,7 +112,7 @@ impl Shared {
         let open = |(chunk, location)| {
             let before = ledger.fresh.insert(chunk, location);
             assert!(before.is_none(), "{chunk} was taken twice");
-            OpenChunk { chunk, location, next_page: 0 }
+            OpenChunk { chunk, location, next_page: 0, parts: Parts::default() }
         };
         Ok(taken.into_iter().map(open).collect())
     }
@@ -89,16 +132,19 @@ impl Shared {
         self.ledger.lock().writers += 1;
     }
 
-    /// `written`: pages per chunk, all of them on the device; of a writer that was dropped, none.
-    pub fn writer_closed(&self, written: &[(ChunkId, u32)]) {
+    /// `written`: what went into each chunk, all of it on the device; of a writer that was dropped, nothing.
+    pub fn writer_closed(&self, written: HashMap<ChunkId, Written>) {
         let mut ledger = self.ledger.lock();
         assert!(ledger.writers > 0, "a page writer was closed twice");
         ledger.writers -= 1;
         let full = volume_pages(&self.volume);
-        for (chunk, pages) in written {
-            let all = ledger.written.entry(*chunk).or_default();
-            *all += pages;
-            assert!(*all <= full, "{all} pages were written into {chunk}");
+        for (chunk, Written { pages, parts }) in written {
+            let all = ledger.written.entry(chunk).or_default();
+            all.pages += pages;
+            assert!(all.pages <= full, "{} pages were written into {chunk}", all.pages);
+            for part in parts.iter() {
+                all.parts.add(part);
+            }
         }
     }
 }

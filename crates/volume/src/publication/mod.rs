@@ -6,15 +6,15 @@ mod writer;
 
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use parking_lot::Mutex;
-use saki_base::{ChunkId, GenerationNumber, PageAddress};
+use saki_base::{ChunkId, GenerationNumber, PageAddress, Part};
 
 use crate::durable::Change;
 use crate::error::VolumeError;
 use crate::format::journal::Records;
 use crate::format::superblock::{ROOT_BYTES_MAX, TAILS_MAX, Tail};
-use crate::space::Content;
+use crate::space::{ChunkState, Content, Parts};
 use crate::volume::Volume;
 
 use ledger::{Ledger, OpenChunk, Shared, volume_pages};
@@ -33,12 +33,18 @@ impl Volume {
         let mut space = self.space.lock();
         let tails = std::mem::take(&mut space.tails);
         let open = |tail: &Tail| {
-            let location = space.chunks.get(&tail.chunk)?.location;
+            let state = space.chunks.get(&tail.chunk)?;
+            let (location, parts) = (state.location, state.parts.clone());
+            // What an earlier version wrote is not known to be of any part, so nothing is added to it.
+            if parts.is_empty() {
+                return None;
+            }
             // What a device is to be rid of moves away, which it can only when nothing more is written to it.
             space.takes_homes(location.device).then_some(OpenChunk {
                 chunk: tail.chunk,
                 location,
                 next_page: tail.next_page,
+                parts,
             })
         };
         let ledger = Ledger {
@@ -121,6 +127,8 @@ struct Outcome {
     changed: Vec<(ChunkId, u32)>,
     /// Published chunks without a live page.
     retired: Vec<ChunkId>,
+    /// Parts that chunks which stay have for the first time, each part's chunks in order.
+    parts: Vec<(Part, ChunkId)>,
     /// Fresh chunks that nothing refers to.
     unused: Vec<ChunkId>,
     tails: Vec<Tail>,
@@ -134,8 +142,14 @@ impl Outcome {
         open.sort_unstable_by_key(|open| open.next_page);
         open.truncate(TAILS_MAX);
         let tails: Vec<_> = open.iter().map(|open| Tail { chunk: open.chunk, next_page: open.next_page }).collect();
-        let mut outcome =
-            Self { assigned: Vec::new(), changed: Vec::new(), retired: Vec::new(), unused: Vec::new(), tails };
+        let mut outcome = Self {
+            assigned: Vec::new(),
+            changed: Vec::new(),
+            retired: Vec::new(),
+            parts: Vec::new(),
+            unused: Vec::new(),
+            tails,
+        };
         let touched: HashSet<ChunkId> = ledger
             .written
             .keys()
@@ -148,17 +162,24 @@ impl Outcome {
         touched.sort_unstable();
         for chunk in touched {
             let fresh = ledger.fresh.contains_key(&chunk);
-            let before = match space.chunks.get(&chunk) {
+            let state = space.chunks.get(&chunk);
+            let before = match state {
                 Some(state) => state.live_pages,
                 None if fresh => 0,
                 None => return Err(VolumeError::misuse(format!("pages of {chunk} freed, which is not published"))),
             };
-            let of = |counts: &HashMap<ChunkId, u32>| counts.get(&chunk).copied().unwrap_or(0);
-            let live = (before + of(&ledger.written)).checked_sub(of(&ledger.freed)).ok_or_else(|| {
-                VolumeError::misuse(format!("{} pages of {chunk} freed, it has {before} live", of(&ledger.freed)))
-            })?;
+            let written = ledger.written.get(&chunk);
+            let freed = ledger.freed.get(&chunk).copied().unwrap_or(0);
+            let there = before + written.map_or(0, |written| written.pages);
+            let live = there
+                .checked_sub(freed)
+                .ok_or_else(|| VolumeError::misuse(format!("{freed} pages of {chunk} freed, it has {before} live")))?;
             assert!(live <= volume_pages(volume), "{chunk} would have {live} live pages");
             let kept = live > 0 || outcome.tails.iter().any(|tail| tail.chunk == chunk);
+            if kept && let Some(written) = written {
+                let is_new = |part: &Part| !state.is_some_and(|state| state.parts.has(*part));
+                outcome.parts.extend(written.parts.iter().filter(is_new).map(|part| (part, chunk)));
+            }
             match (fresh, kept) {
                 (true, true) => outcome.assigned.push((chunk, live)),
                 (true, false) => outcome.unused.push(chunk),
@@ -167,12 +188,14 @@ impl Outcome {
                 (false, false) => outcome.retired.push(chunk),
             }
         }
+        outcome.parts.sort_unstable();
         Ok(outcome)
     }
 
     fn records(&self, ledger: &Ledger) -> Records {
         let mut records = Records::default();
         self.assigned.iter().for_each(|(chunk, _)| records.assign(*chunk, ledger.fresh[chunk]));
+        self.parts.iter().for_each(|(part, chunk)| records.part(*chunk, *part));
         self.assigned.iter().for_each(|(chunk, live)| records.live(*chunk, *live));
         self.changed.iter().for_each(|(chunk, live)| records.live(*chunk, *live));
         self.retired.iter().for_each(|chunk| records.free(*chunk));
@@ -184,11 +207,15 @@ impl Outcome {
         let mut space = volume.space.lock();
         for (chunk, live_pages) in self.assigned {
             let location = ledger.fresh[&chunk];
-            let before = space.chunks.insert(chunk, crate::space::ChunkState { location, copy: None, live_pages });
+            let parts = Parts::default();
+            let before = space.chunks.insert(chunk, ChunkState { location, copy: None, live_pages, parts });
             assert!(before.is_none(), "{chunk} was published twice");
         }
         for (chunk, live_pages) in self.changed {
             space.chunks.get_mut(&chunk).expect("changed chunks are published").live_pages = live_pages;
+        }
+        for (part, chunk) in self.parts {
+            space.chunks.get_mut(&chunk).expect("chunks that stay are published").parts.add(part);
         }
         self.retired.into_iter().for_each(|chunk| space.retire(chunk, generation));
         for chunk in self.unused {

@@ -56,13 +56,16 @@ impl Volume {
         let mut moves = Vec::with_capacity(chunks.len());
         space.reclaim();
         for chunk in chunks.iter().copied() {
-            let Some(state) = space.chunks.get(&chunk).copied() else { continue };
+            let Some(state) = space.chunks.get(&chunk) else { continue };
+            let (from, has_copy) = (state.location, state.copy.is_some());
+            let written = space.written_into(chunk);
             let is_open = durable.superblock.tails.iter().any(|tail| tail.chunk == chunk);
-            if is_open || state.copy.is_some() || state.location.device == device {
+            // An open chunk that is not with the others is being written.
+            if is_open && written.is_none() || has_copy || from.device == device {
                 continue;
             }
             match space.take_slot_on(device) {
-                Ok(to) => moves.push(Move { chunk, from: state.location, to }),
+                Ok(to) => moves.push(Move { chunk, from, to, written }),
                 Err(error) => return (moves, Some(error)),
             }
         }
@@ -75,7 +78,9 @@ impl Volume {
         for it in moves {
             let state = space.chunks.get(&it.chunk);
             // A chunk that has moved meanwhile has the same bytes; one that is gone, or was copied twice, needs none.
-            if state.is_some_and(|state| state.copy.is_none()) && space.takes_copies(it.to.device) {
+            let is_wanted = state.is_some_and(|state| state.copy.is_none()) && space.takes_copies(it.to.device);
+            let is_whole = it.written.is_none() || it.written == space.written_into(it.chunk);
+            if is_wanted && is_whole {
                 space.put_copy(it.chunk, it.to);
                 count += 1;
             } else {
@@ -91,6 +96,11 @@ impl Volume {
         let count = chunks.iter().filter(|chunk| space.drop_copy(**chunk)).count();
         space.reclaim();
         count
+    }
+
+    /// Whether a chunk has a copy.
+    pub fn has_copy(&self, chunk: ChunkId) -> bool {
+        self.space.lock().chunks.get(&chunk).is_some_and(|state| state.copy.is_some())
     }
 
     /// Chunks that have a copy, and where it lies, in chunk order.
@@ -136,15 +146,12 @@ impl Volume {
     /// copy is what it should be is found when it is read. Returns how many were taken up.
     pub fn adopt_copies(&self, hints: &[u8]) -> usize {
         let Some(hints) = self.decode_hints(hints) else { return 0 };
-        let durable = self.durable.lock();
         let mut space = self.space.lock();
         let mut count = 0;
         for (chunk, location) in hints {
-            let is_open = durable.superblock.tails.iter().any(|tail| tail.chunk == chunk);
             let fits =
                 |state: &crate::space::ChunkState| state.copy.is_none() && state.location.device != location.device;
-            let is_fitting =
-                !is_open && space.chunks.get(&chunk).is_some_and(fits) && space.takes_copies(location.device);
+            let is_fitting = space.chunks.get(&chunk).is_some_and(fits) && space.takes_copies(location.device);
             if is_fitting && space.claim_slot(location) {
                 space.put_copy(chunk, location);
                 count += 1;

@@ -144,6 +144,7 @@ impl Volume {
         }
         if let Err(error) = self.publish_table(&mut durable) {
             self.members.put(Member::clone(&member));
+            self.members.written(number, 0);
             durable.put_back_seat(seat);
             return Err(error);
         }

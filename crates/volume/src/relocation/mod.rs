@@ -6,7 +6,8 @@
 //! no read that was looked up before is under way. So a crash at any instant leaves the home before or the one after,
 //! whole; and a copy that is lost has never mattered.
 //!
-//! Chunks that are still being written (tails) stay where they are.
+//! The home of a chunk that is still being written (a tail) stays where it is. Its copy is dropped before more is
+//! written, as reads of that must not go there.
 
 mod copies;
 mod devices;
@@ -40,6 +41,8 @@ struct Move {
     chunk: ChunkId,
     from: Location,
     to: Location,
+    /// Pages that had been written, if more may follow.
+    written: Option<u32>,
 }
 
 impl Volume {
@@ -50,7 +53,7 @@ impl Volume {
         let mut moves: Vec<Move> = Vec::with_capacity(chunks.len());
         for (chunk, from) in chunks.iter().copied() {
             match self.allocate(|space| space.take_slot()) {
-                Ok(to) => moves.push(Move { chunk, from, to }),
+                Ok(to) => moves.push(Move { chunk, from, to, written: None }),
                 Err(error) => {
                     self.give_back(&moves);
                     return Err(error);
@@ -183,7 +186,7 @@ impl Copier {
         }
         completion.result?;
         let buffer = completion.buffer.expect("a lane returns the buffer it was given");
-        members.written(it.to.device);
+        members.written(it.to.device, CHUNK_BYTES as u64);
         self.lanes.submit(it.to.device, Operation::write(completion.token, it.to.offset(), buffer));
         Ok(())
     }

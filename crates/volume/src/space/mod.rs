@@ -6,6 +6,7 @@
 //! on the device is not older than G, so that falling back to it always finds its pages.
 
 mod held;
+mod parts;
 pub mod slots;
 mod table;
 
@@ -23,6 +24,7 @@ use crate::map::{ChunkMap, Location, Place};
 use crate::space::slots::{Purpose, Slots};
 
 pub use held::HeldGeneration;
+pub(crate) use parts::Parts;
 pub(crate) use table::{ChunkState, ChunkTable};
 
 enum Waiting {
@@ -296,6 +298,11 @@ impl Space {
         assert!(state.copy.is_none(), "{chunk} is copied twice");
         state.copy = Some(copy);
         self.map.redirect(chunk, Place::copy(copy));
+    }
+
+    /// Pages that have been written into an open chunk; `None` of one that is not, or is being written.
+    pub fn written_into(&self, chunk: ChunkId) -> Option<u32> {
+        self.tails.iter().find(|tail| tail.chunk == chunk).map(|tail| tail.next_page)
     }
 
     /// What was read of a chunk came from a copy, and was not what it should be: it is dropped.

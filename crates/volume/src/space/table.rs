@@ -6,15 +6,18 @@ use saki_base::{ChunkId, DeviceId};
 use crate::format::journal::Record;
 use crate::format::superblock::Superblock;
 use crate::map::{Location, SLOTS_MAX};
+use crate::space::parts::Parts;
 
 /// A published chunk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ChunkState {
     /// Its home, which the journal names.
     pub location: Location,
     /// Where it is read instead, if anywhere: nothing names that but this.
     pub copy: Option<Location>,
     pub live_pages: u32,
+    /// What its pages are of.
+    pub parts: Parts,
 }
 
 /// The published chunks, being read from a journal; refuses whatever contradicts itself.
@@ -72,6 +75,12 @@ impl ChunkTable {
                 self.leave(before, newest);
                 Ok(())
             }),
+            Record::Part { chunk, count, part } => {
+                for id in chunk.0..chunk.0.saturating_add(count.into()) {
+                    self.state(ChunkId(id))?.parts.add(part);
+                }
+                Ok(())
+            }
             Record::Live { chunk, chunks, pages } => {
                 if pages > self.pages_per_chunk {
                     return Err(format!("{chunk} has {pages} live pages of {}", self.pages_per_chunk));
@@ -82,8 +91,7 @@ impl ChunkTable {
                 Ok(())
             }
             Record::Free { chunk } => {
-                let state = *self.state(chunk)?;
-                self.chunks.remove(&chunk);
+                let state = self.chunks.remove(&chunk).ok_or_else(|| format!("{chunk} is not assigned"))?;
                 // A slot freed by the newest generation stays taken for the sake of the one before.
                 if newest {
                     self.freed_now.push((chunk, state));
@@ -111,7 +119,7 @@ impl ChunkTable {
             return Err(format!("{chunk} is assigned after chunks were freed"));
         }
         self.occupy(chunk, location)?;
-        match self.chunks.insert(chunk, ChunkState { location, copy: None, live_pages: 0 }) {
+        match self.chunks.insert(chunk, ChunkState { location, copy: None, live_pages: 0, parts: Parts::default() }) {
             None => Ok(()),
             Some(_) => Err(format!("{chunk} is assigned twice")),
         }

@@ -7,8 +7,8 @@ mod survey;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber, PageAddress, PageSize};
-use saki_io::{Device, DeviceError, Governor};
+use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber, PageAddress, PageSize, Part};
+use saki_io::{Device, DeviceError, Governor, Traffic};
 
 use crate::device::{Member, Members};
 use crate::durable::{Change, Durable};
@@ -118,17 +118,24 @@ pub struct DeviceStatus {
     pub missing: Option<String>,
     pub slots: DeviceSlots,
     pub journal_slots: u64,
+    /// Reads of pages and of chunks that moved, since the volume was opened.
+    pub reads: Traffic,
+    /// Bytes of pages, temporary data and chunks that moved, since then.
+    pub written_bytes: u64,
     pub reads_in_flight: u32,
     pub reads_in_flight_max: u32,
 }
 
 /// A published chunk, as it is now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublishedChunk {
     pub chunk: ChunkId,
     pub home: Location,
     pub copy: Option<Location>,
     pub live_pages: u32,
+    /// What has been written into it: one part, or several where none of them was large. Empty: not known, as an
+    /// earlier version wrote it.
+    pub parts: Vec<Part>,
 }
 
 /// Chunks on devices, with one published generation at a time. See the crate's introduction.
@@ -184,6 +191,8 @@ impl Volume {
             missing: member.device.as_ref().err().cloned(),
             slots: space.device_slots(member.entry.number),
             journal_slots: journal.iter().filter(|location| location.device == member.entry.number).count() as u64,
+            reads: member.admission.governor.traffic(),
+            written_bytes: self.members.written_bytes(member.entry.number),
             reads_in_flight: member.admission.governor.in_flight(),
             reads_in_flight_max: member.admission.governor.limit(),
             entry: member.entry.clone(),
@@ -244,6 +253,7 @@ impl Volume {
             home: state.location,
             copy: state.copy,
             live_pages: state.live_pages,
+            parts: state.parts.iter().collect(),
         });
         let mut chunks: Vec<_> = published.collect();
         chunks.sort_unstable_by_key(|chunk| chunk.chunk);
@@ -255,11 +265,15 @@ impl Volume {
         Some(self.map.locate(self.page_size.chunk_of(address))?.location)
     }
 
-    /// Reads per chunk since the last call.
-    pub fn take_chunk_reads(&self) -> Vec<(ChunkId, u32)> {
-        let mut reads = Vec::new();
-        self.map.take_reads(|chunk, count| reads.push((chunk, count)));
-        reads
+    /// Calls `each` with every chunk that has been read since the volume was opened, and the requests and pages that
+    /// were read of it, from home or copy. Both begin again at zero behind 2^32.
+    pub fn chunk_reads(&self, each: impl FnMut(ChunkId, (u32, u32))) {
+        self.map.reads(each);
+    }
+
+    /// Requests to all devices since the volume was opened: reads of pages, and of chunks that moved.
+    pub fn reads(&self) -> u64 {
+        self.members.all().iter().map(|member| member.admission.governor.traffic().requests).sum()
     }
 
     /// What bounds the reads in flight at the first device that is there.

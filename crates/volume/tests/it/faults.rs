@@ -14,7 +14,7 @@ fn publish(volume: &Arc<Volume>, model: &Model, random: &mut Random, count: u64)
     let publication = volume.begin();
     let mut writer = publication.writer();
     for _ in 0..count {
-        let page = writer.append(&crate::support::page(random, volume.page_size()))?;
+        let page = writer.append(crate::support::PART, &crate::support::page(random, volume.page_size()))?;
         next.pages.insert(page.address, page);
     }
     writer.finish()?;
@@ -40,7 +40,7 @@ fn each_kind_of_wrong_file_has_its_own_answer() {
     let places = [0, 256 << 10, 512 << 10, 896 << 10];
     let other_version = made();
     places.iter().for_each(|place| other_version.flip_bit(place + 9, 0));
-    assert!(matches!(open(&other_version), Err(VolumeError::UnsupportedVersion { found: 259, supported: 3, .. })));
+    assert!(matches!(open(&other_version), Err(VolumeError::UnsupportedVersion { found: 260, supported: 4, .. })));
     let damaged = made();
     places.iter().for_each(|place| damaged.flip_bit(place + 2000, 0));
     assert!(matches!(open(&damaged), Err(VolumeError::Corrupt { .. })));

@@ -6,6 +6,7 @@ mod faults;
 mod fleet;
 mod history;
 mod images;
+mod parts;
 mod rot;
 mod runs;
 mod stories;

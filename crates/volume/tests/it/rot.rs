@@ -238,6 +238,9 @@ fn as_version_1(device: &SimDevice) {
         let mut bytes = vec![0; BLOCK as usize];
         device.peek(first, &mut bytes);
         bytes[8] = 1;
+        // The root lay behind eight tails.
+        bytes.copy_within(976..1232, 208);
+        bytes[976..1232].fill(0);
         let sum = checksum(&bytes[..4088]);
         bytes[4088..].copy_from_slice(&sum.to_le_bytes());
         write(device, first, &bytes);

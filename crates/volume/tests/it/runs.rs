@@ -8,7 +8,7 @@ use saki_io::SimDevice;
 use saki_page::{IoShare, Refusal};
 use saki_volume::{PageRun, RunLane, RunRead, Volume};
 
-use crate::support;
+use crate::support::{self, PART};
 
 const PAGE_BYTES: u32 = 8192;
 
@@ -20,8 +20,8 @@ fn publish(volume: &Arc<Volume>, random: &mut Random, lengths: &[usize]) -> Vec<
     let mut runs = Vec::new();
     for length in lengths {
         let bytes: Vec<u8> = (0..*length).map(|_| random.next_u64() as u8).collect();
-        other.append_run(&vec![7; CHUNK_BYTES / 2]).unwrap();
-        runs.push((writer.append_run(&bytes).unwrap(), bytes));
+        other.append_run(PART, &vec![7; CHUNK_BYTES / 2]).unwrap();
+        runs.push((writer.append_run(PART, &bytes).unwrap(), bytes));
     }
     writer.finish().unwrap();
     other.finish().unwrap();

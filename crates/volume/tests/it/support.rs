@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, PageAddress, PageRef, PageSize, Random, checksum};
+use saki_base::{
+    CHUNK_BYTES, ChunkId, DeviceId, PageAddress, PageRef, PageSize, Part, PartKind, Random, TreeId, checksum,
+};
 use saki_io::{Device, SimDevice, SimOptions};
 use saki_volume::{PageWriter, Volume, VolumeOptions};
 
@@ -29,17 +31,26 @@ pub fn page(random: &mut Random, page_size: PageSize) -> Vec<u8> {
     page
 }
 
+/// What tests write that are not about parts.
+pub const PART: Part = Part::new(TreeId(1), PartKind::Leaves);
+/// What pages of a model are of.
+const PARTS: [Part; 3] = [PART, Part::new(TreeId(1), PartKind::Inner), Part::new(TreeId(2), PartKind::Column(5))];
+
 /// Pages a generation refers to.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub struct Model {
     pub pages: BTreeMap<PageAddress, PageRef>,
+    /// What each page is of that was ever appended.
+    pub parts: BTreeMap<PageAddress, Part>,
 }
 
 impl Model {
-    /// Appends `count` pages through `writer`.
+    /// Appends `count` pages of some part through `writer`.
     pub fn append(&mut self, writer: &mut PageWriter, random: &mut Random, page_size: PageSize, count: u64) {
+        let part = PARTS[random.below(PARTS.len() as u64) as usize];
         for _ in 0..count {
-            let page = writer.append(&page(random, page_size)).expect("appended");
+            let page = writer.append(part, &page(random, page_size)).expect("appended");
+            self.parts.insert(page.address, part);
             assert!(self.pages.insert(page.address, page).is_none(), "{} given out twice", page.address);
         }
     }
@@ -65,6 +76,12 @@ impl Model {
         }
         let live = volume.live_pages().into_iter().filter(|(_, pages)| *pages > 0);
         assert_eq!(live.collect::<BTreeMap<_, _>>(), counts);
+        let parts: BTreeMap<_, _> = volume.published_chunks().into_iter().map(|it| (it.chunk, it.parts)).collect();
+        for page in self.pages.keys() {
+            let found = &parts[&volume.page_size().chunk_of(*page)];
+            let part = self.parts.get(page).unwrap_or(&PART);
+            assert!(found.contains(part), "{page} is of {part}, its chunk of {found:?}");
+        }
         let stats = volume.stats();
         assert_eq!(stats.live_pages, self.pages.len() as u64);
         let known = stats.chunks + stats.free_slots + stats.pending_slots + stats.scratch_slots + stats.journal_slots;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use saki_base::{Arena, ArenaFrame, PageAddress, PageRef, PageSize, checksum};
+use saki_base::{Arena, ArenaFrame, PageAddress, PageRef, PageSize, Part, PartKind, TreeId, checksum};
 use saki_io::{Backend, DeviceOptions, open_device};
 use saki_page::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};
 use saki_volume::{Volume, VolumeOptions};
@@ -73,11 +73,12 @@ pub fn create(file: &Path, page_size: PageSize, pages: u64) -> Result<Vec<PageRe
     let volume = Volume::create(device, VolumeOptions::new(page_size)).map_err(|error| said(&error))?;
     let publication = volume.begin();
     let mut writer = publication.writer();
+    let part = Part::new(TreeId(1), PartKind::Leaves);
     let mut page = vec![0; page_size.bytes()];
     let mut made = Vec::with_capacity(pages as usize);
     for number in 0..pages {
         fill(&mut page, number * page_size.bytes() as u64);
-        made.push(writer.append(&page).map_err(|error| said(&error))?);
+        made.push(writer.append(part, &page).map_err(|error| said(&error))?);
     }
     writer.finish().map_err(|error| said(&error))?;
     publication.commit(b"pages").map_err(|error| said(&error))?;

@@ -1,7 +1,7 @@
 //! What a merge makes of a table's segments, in order, cut into new ones: the last step of two, which may be a thread's
 //! of its own.
 
-use saki_columns::{Segment, SegmentBuilder};
+use saki_columns::{Segment, SegmentBuilder, SegmentsRoot};
 use saki_vector::{Batch, Column};
 
 use super::splice::key_of;
@@ -32,9 +32,9 @@ pub struct Cutter<'m, 'w> {
 
 impl<'m, 'w: 'm> Cutter<'m, 'w> {
     /// `threads`: that encode.
-    pub fn new(trees: Trees<'w>, table: &'m Table, threads: usize) -> Self {
+    pub fn new(trees: Trees<'w>, table: &'m Table, before: &SegmentsRoot, threads: usize) -> Self {
         let rows_max = trees.db.options.segment_rows as usize;
-        Self { table, builder: builder_of(trees, table, threads), held: Vec::new(), held_rows: 0, rows_max }
+        Self { table, builder: builder_of(trees, table, before, threads), held: Vec::new(), held_rows: 0, rows_max }
     }
 
     /// Takes what follows.

@@ -85,7 +85,7 @@ impl<'m, 'w> SegmentMerge<'m, 'w> {
             return Ok(self.touch(input));
         }
         let before = self.before;
-        let mut cutter = Cutter::new(self.trees, self.table, self.pacer.threads());
+        let mut cutter = Cutter::new(self.trees, self.table, &before, self.pacer.threads());
         let spliced = Splicer::new(self, &mut |piece| cutter.take(piece)).run(input)?;
         Ok(spliced.with(cutter.finish()?, before))
     }
@@ -99,7 +99,7 @@ impl<'m, 'w> SegmentMerge<'m, 'w> {
         thread::scope(|scope| {
             let (sender, pieces) = sync_channel(PIECES_WAITING);
             let cutting = scope.spawn(move || {
-                let mut cutter = Cutter::new(trees, table, threads);
+                let mut cutter = Cutter::new(trees, table, &before, threads);
                 pieces.into_iter().try_for_each(|piece| cutter.take(piece))?;
                 cutter.finish()
             });
@@ -133,7 +133,7 @@ impl SegmentsMerged<'_> {
             Self::Spliced { freed, before, pages_read, mut builder } => {
                 builder.flush()?;
                 let runs = builder.pages();
-                let root = finish(trees, *builder, &before)?;
+                let root = finish(trees, *builder)?;
                 free_directory(trees, &before)?;
                 trees.free(&freed);
                 Ok((root, Totals { pages_read, pages_written: runs + root.directory.pages(), ..Totals::default() }))

@@ -34,7 +34,7 @@ impl Touched {
         if self.added.iter().all(Option::is_none) {
             return Ok((*before, Totals::default()));
         }
-        let mut builder = builder(trees, table, 1);
+        let mut builder = builder(trees, table, before, 1);
         let mut freed = Vec::new();
         let page_bytes = trees.db.page_size().bytes();
         for neighbours in self.neighbours() {
@@ -50,7 +50,7 @@ impl Touched {
         }
         builder.flush()?;
         let runs = builder.pages();
-        let root = finish(trees, builder, before)?;
+        let root = finish(trees, builder)?;
         free_directory(trees, before)?;
         trees.free(&freed);
         Ok((root, Totals { pages_written: runs + root.directory.pages(), ..Totals::default() }))

@@ -1,6 +1,6 @@
 //! One statement: run, watched, cancelled by Ctrl-C, its rows written as they come.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -100,15 +100,15 @@ fn tag_line(tag: &str, rows: u64) -> String {
 struct Watch<'s> {
     database: &'s Database,
     started: Instant,
-    pages_read: Cell<u64>,
+    /// Of the volume when it began.
+    reads: u64,
     line: RefCell<Option<ProgressBar>>,
 }
 
 impl<'s> Watch<'s> {
     fn new(state: &'s State<'s>) -> Self {
         let database = state.session.database();
-        pages_read(database);
-        Self { database, started: Instant::now(), pages_read: Cell::new(0), line: RefCell::default() }
+        Self { database, started: Instant::now(), reads: database.volume().reads(), line: RefCell::default() }
     }
 
     /// Waits for `work`, updating the line meanwhile.
@@ -127,9 +127,7 @@ impl<'s> Watch<'s> {
     }
 
     fn show(&self) {
-        let before = self.pages_read.get();
-        let pages = before + pages_read(self.database);
-        self.pages_read.set(pages);
+        let pages = self.database.volume().reads() - self.reads;
         let rate = pages as f64 / self.started.elapsed().as_secs_f64();
         let in_flight = self.database.volume().governor().in_flight();
         let message = format!("{pages} pages read, {rate:.0}/s, {in_flight} in flight; Ctrl-C cancels");
@@ -145,9 +143,4 @@ impl<'s> Watch<'s> {
             line.finish_and_clear();
         }
     }
-}
-
-/// Pages read from the device since the last call.
-fn pages_read(database: &Database) -> u64 {
-    database.volume().take_chunk_reads().into_iter().map(|(_, count)| u64::from(count)).sum()
 }

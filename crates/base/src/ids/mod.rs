@@ -1,9 +1,13 @@
 //! Identifiers and units. Each is a newtype, so that a page number, a chunk
 //! number and a byte offset can never be mistaken for one another.
 
+mod part;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use self::part::{Part, PartKind};
 
 /// Bytes in a chunk: the unit of placement, heat and relocation.
 pub const CHUNK_BYTES: usize = 1 << 20;
