@@ -1,3 +1,7 @@
+use std::os::unix::fs::FileExt;
+
+use saki_base::bytes::{u16_at, u32_at, u64_at};
+
 use super::*;
 use crate::fixture::{Bench, Rows, Shape, damage_logs, open_on, options, simulated};
 
@@ -188,4 +192,61 @@ fn plans_are_priced_by_the_model_where_there_is_one() {
     assert!(cloud.latency > 1e-5 && cloud.latency < 1.0 && cloud.reads_per_second > 1.0, "{cloud:?}");
     let assumed = Bench::new(Shape::default()).db().speed();
     assert!(assumed.latency > 0.0 && assumed.bytes_per_second > assumed.reads_per_second, "{assumed:?}");
+}
+
+/// A database of 500 rows that a program wrote which knew format 3 only, in pages of 4 KiB: each block of it that is
+/// not zero with its number and length.
+const FORMAT_3: &[u8] = include_bytes!("golden/format-3.bin");
+
+/// Writes out what a file was.
+fn unpack(mut packed: &[u8], path: &Path) {
+    let file = std::fs::File::create(path).expect("created");
+    file.set_len(65 << 20).expect("made longer");
+    while let Some((head, rest)) = packed.split_first_chunk::<6>() {
+        let block = u64::from(u32_at(head, 0).expect("six bytes"));
+        let (bytes, rest) = rest.split_at(usize::from(u16_at(head, 4).expect("six bytes")));
+        file.write_all_at(bytes, block << 12).expect("written");
+        packed = rest;
+    }
+}
+
+/// The format of what was published last: two superblocks take turns.
+fn version(path: &Path) -> u32 {
+    let bytes = std::fs::read(path).expect("readable");
+    let published = [0, 512 << 10].map(|at| (u64_at(&bytes, at + 32), u32_at(&bytes, at + 8)));
+    published.into_iter().max().and_then(|(_, version)| version).expect("a superblock")
+}
+
+#[test]
+fn a_database_of_format_3_is_read_and_goes_on_as_one_of_today() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("database");
+    unpack(FORMAT_3, &path);
+    let db = Database::open(&path, options()).expect("opened");
+    let report = db.check(&mut |_| {}).expect("checked");
+    assert_eq!((report.rows, report.faults.len(), version(&path)), (500, 0, 3));
+    let is_known = |db: &Database| {
+        let known = db.volume.published_chunks().into_iter().map(|chunk| !chunk.parts.is_empty());
+        known.collect::<Vec<_>>()
+    };
+    assert!(!is_known(&db).contains(&true), "what its chunks are of it does not say");
+    drop(db);
+    let mut rows: Rows = (1..=500).map(|id| (id, id % 7)).collect();
+    for round in 0..4 {
+        let db = Database::open(&path, options()).expect("opened");
+        db.start_engine().expect("started");
+        let bench = Bench::around(db);
+        let seen = |rows: &Rows| {
+            bench.db().drop_caches();
+            assert_eq!((&bench.moment().range(), &bench.moment().columns()), (rows, rows));
+            bench.check();
+        };
+        seen(&rows);
+        bench.commit(&[(round, Some(9)), (600 + round, Some(1))]);
+        rows.extend([(round, 9), (600 + round, 1)]);
+        bench.merge();
+        seen(&rows);
+        assert_eq!(version(&path), 4);
+        assert!(is_known(bench.db()).contains(&true), "of what is new it does");
+    }
 }
