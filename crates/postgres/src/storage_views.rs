@@ -1,4 +1,4 @@
-//! `saki.chunks`, `saki.devices` and `saki.logs`: where the database lies and how it is doing.
+//! `saki.chunks`, `saki.devices`, `saki.tier` and `saki.logs`: where the database lies and how it is doing.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ use saki_store::{ChunkOwners, Database};
 
 /// Makes the views known.
 pub fn register(views: &SystemViews, database: &Arc<Database>) {
-    for (name, texts, numbers, rows) in [CHUNKS, DEVICES, LOGS] {
+    for (name, texts, numbers, rows) in [CHUNKS, DEVICES, LOGS, TIER] {
         let text = |text: &&str| Field::new(*text, DataType::Utf8, false);
         let number = |number: &&str| Field::new(*number, DataType::Int64, true);
         let fields = texts.iter().map(text).chain(numbers.iter().map(number));
@@ -32,7 +32,7 @@ type Definition = (&'static str, &'static [&'static str], &'static [&'static str
 const CHUNKS: Definition = (
     "chunks",
     &["device", "tables", "parts"],
-    &["chunk", "slot", "live_pages", "live_bytes", "device_number", "copy_device", "copy_slot"],
+    &["chunk", "slot", "live_pages", "live_bytes", "device_number", "copy_device", "copy_slot", "heat_micros"],
     chunks,
 );
 
@@ -61,6 +61,10 @@ const DEVICES: Definition = (
     devices,
 );
 
+/// What chooses the copies on fast devices, and what has moved since the database was opened.
+const TIER: Definition =
+    ("tier", &["policy"], &["copies", "promoted", "evicted", "failures", "copies_distrusted"], tier);
+
 /// Counters since the logs were opened, and sizes as they are.
 const LOGS: Definition = (
     "logs",
@@ -86,6 +90,7 @@ const LOGS: Definition = (
 
 fn chunks(database: &Database) -> Vec<Row> {
     let (volume, page_size) = (database.volume(), database.page_size());
+    let heats = database.tier().heats();
     let owners = ChunkOwners::new(&database.generation().catalog);
     let row = |chunk: saki_store::PublishedChunk| {
         let bytes = u64::from(chunk.live_pages) * page_size.bytes() as u64;
@@ -97,6 +102,7 @@ fn chunks(database: &Database) -> Vec<Row> {
             Some(u64::from(chunk.home.device.0)),
             chunk.copy.map(|copy| u64::from(copy.device.0)),
             chunk.copy.map(|copy| copy.slot),
+            heats.get(&chunk.chunk).map(|heat| (heat * 1e6) as u64),
         ];
         let (tables, parts) = owners.describe(&chunk.parts);
         (vec![volume.name_of(chunk.home.device), tables, parts], numbers)
@@ -134,6 +140,14 @@ fn devices(database: &Database) -> Vec<Row> {
         (texts, numbers.map(Some).to_vec())
     };
     volume.devices().into_iter().map(row).collect()
+}
+
+fn tier(database: &Database) -> Vec<Row> {
+    let (tier, volume) = (database.tier(), database.volume());
+    let stats = tier.stats();
+    let copies = volume.copies().len() as u64;
+    let numbers = [copies, stats.promoted, stats.evicted, stats.failures, volume.copies_distrusted()];
+    vec![(vec![tier.policy().to_string()], numbers.map(Some).to_vec())]
 }
 
 fn logs(database: &Database) -> Vec<Row> {
@@ -232,6 +246,11 @@ mod tests {
             ("select count(*) = count(distinct slot) from saki.chunks where slot is not null", "true"),
             ("select count(*) from saki.chunks where tables not like '%catalog%' or parts = ''", "0"),
         ]);
+    }
+
+    #[test]
+    fn the_tier_says_what_chooses_and_what_has_moved() {
+        Planner::new().check(&[("select policy, copies, promoted, evicted, failures from saki.tier", "heat|0|0|0|0")]);
     }
 
     #[test]

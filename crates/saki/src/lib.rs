@@ -51,5 +51,5 @@ pub use saki_base::PageSize;
 pub use saki_io::Backend;
 pub use saki_sql::{
     CheckFault, CheckProgress, CheckReport, CreateOptions, Database, DeviceClass, DeviceSpec, DeviceStatus, ErrorKind,
-    LoadProgress, OpenOptions, Position, Session, Settings, SqlError, StatementResult,
+    LoadProgress, OpenOptions, PolicyKind, Position, Session, Settings, SqlError, StatementResult,
 };

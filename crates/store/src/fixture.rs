@@ -70,6 +70,8 @@ pub fn options() -> OpenOptions {
         segment_rows: 700,
         reactors: Some(1),
         direct: false,
+        // Tests that are about it say so.
+        tier_policy: crate::PolicyKind::None,
         ..OpenOptions::default()
     }
 }

@@ -7,6 +7,7 @@
 //!    └──── vector ◄───────────────────────────┘                 └── postgres ◄┘
 //!            ├── fabric ◄── remote (over page too)
 //!            └── log ◄── mvcc (below catalog) ◄── tools/oltp
+//!   volume ◄── tier ◄── store
 //! ```
 //!
 //! A layer's line says all it may name. Tests may name any layer below, which they set up as fixtures.
@@ -21,6 +22,7 @@ const STORE: &[&str] = &[
     "saki-io",
     "saki-page",
     "saki-volume",
+    "saki-tier",
     "saki-tree",
     "saki-vector",
     "saki-columns",
@@ -68,7 +70,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 31] = [
+const LAYERS: [(&str, &[&str]); 32] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -78,6 +80,7 @@ const LAYERS: [(&str, &[&str]); 31] = [
     ("saki-mvcc", &["saki-base", "saki-io", "saki-log"]),
     ("saki-page", &["saki-base"]),
     ("saki-volume", &["saki-base", "saki-io", "saki-page"]),
+    ("saki-tier", &["saki-base", "saki-io", "saki-volume"]),
     ("saki-tree", &["saki-base", "saki-page", "saki-volume"]),
     ("saki-remote", &["saki-base", "saki-io", "saki-fabric", "saki-page"]),
     ("saki-vector", &["saki-base"]),

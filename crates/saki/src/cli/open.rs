@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use saki::{CreateOptions, Database, DeviceClass, DeviceSpec, OpenOptions, PageSize};
+use saki::{CreateOptions, Database, DeviceClass, DeviceSpec, OpenOptions, PageSize, PolicyKind};
 
 use super::failure::{Failure, Outcome};
 use super::size;
@@ -24,6 +24,10 @@ pub struct OpenArgs {
     /// Threads that visit pages; one per core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub reactors: Option<u16>,
+
+    /// What chooses the chunks that have copies on fast devices: none, static, lru or heat
+    #[arg(long, value_name = "POLICY", default_value = "heat")]
+    pub tier_policy: PolicyKind,
 }
 
 impl OpenArgs {
@@ -33,6 +37,7 @@ impl OpenArgs {
             model: self.model.clone(),
             reactors: self.reactors.map(usize::from),
             read_only,
+            tier_policy: self.tier_policy,
             ..OpenOptions::default()
         }
     }

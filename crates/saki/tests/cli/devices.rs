@@ -63,6 +63,20 @@ fn devices_are_added_drained_and_removed() {
 }
 
 #[test]
+fn what_chooses_copies_is_chosen() {
+    let (_directory, path, _) = filled();
+    let policy = "SELECT policy FROM saki.tier";
+    assert_eq!(sql(&path, policy).answer(), "policy\nheat\n");
+    let told = sql(&path, &format!("CALL saki.set_tier_policy('LRU'); {policy}")).answer();
+    assert_eq!(told, "policy\nlru\n");
+    let refused = sql(&path, "CALL saki.set_tier_policy('fifo')").failure();
+    assert!(refused.contains("there are none, static, lru, heat"), "{refused}");
+    let path = path.to_str().expect("a plain path");
+    let by_option = ["sql", "--db", path, "--format", "csv", "--tier-policy", "static", "-c", policy];
+    assert_eq!(saki(by_option).answer(), "policy\nstatic\n");
+}
+
+#[test]
 fn a_missing_device_is_told_and_the_rest_goes_on() {
     let (directory, path, second) = filled();
     let away = directory.path().join("away");

@@ -79,6 +79,7 @@ impl Database {
     /// Of storage: then the logs stay, and the next to open the database reads them.
     pub fn close(&self) -> Result<()> {
         self.end_logs()?;
+        self.tier.stop();
         self.keep_hints()
     }
 

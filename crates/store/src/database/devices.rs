@@ -31,7 +31,10 @@ impl Database {
     /// If it belongs to a database already, cannot be opened, or the database is open for reading only.
     pub fn add_device(&self, spec: &DeviceSpec) -> Result<DeviceId> {
         self.writable()?;
-        Ok(self.volume.add_device(new_device(spec, &self.options)?)?)
+        let number = self.volume.add_device(new_device(spec, &self.options)?)?;
+        self.tier.devices_changed();
+        self.move_chunks()?;
+        Ok(number)
     }
 
     /// Moves what is at home on a device to the others; returns how many bytes that were. `name`: its path, or number.
@@ -49,7 +52,9 @@ impl Database {
     /// If it is still needed.
     pub fn remove_device(&self, name: &str) -> Result<()> {
         self.writable()?;
-        Ok(self.volume.remove_device(self.device_called(name)?)?)
+        self.volume.remove_device(self.device_called(name)?)?;
+        self.tier.devices_changed();
+        Ok(())
     }
 
     /// Has the next opening know which chunks are copied.

@@ -12,6 +12,7 @@ mod owners;
 mod release;
 mod segment_tables;
 pub mod sequence;
+mod tier;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +24,7 @@ use saki_columns::Codec;
 use saki_exec::{Executor, SegmentReader};
 use saki_io::Device;
 use saki_page::{IoShare, PageCache, PageStore};
+use saki_tier::Tier;
 use saki_tree::{CachedReader, TreeReader};
 use saki_volume::Volume;
 
@@ -41,12 +43,15 @@ pub use self::owners::{ChunkOwners, Owner};
 pub use self::release::Release;
 pub use self::segment_tables::SegmentTables;
 pub use self::sequence::Sequences;
+pub use self::tier::tier_of;
 
 /// Who wants to know when a generation is no longer the newest.
 pub type Watcher = Box<dyn Fn() + Send + Sync>;
 
 /// An open database: its storage. Whoever reads or changes it holds it open.
 pub struct Database {
+    /// Before the volume, whose chunks it moves.
+    pub(crate) tier: Tier,
     pub volume: Arc<Volume>,
     pub store: Arc<dyn PageStore>,
     pub cache: Arc<PageCache>,

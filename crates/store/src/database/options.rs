@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use saki_base::PageSize;
 use saki_io::Backend;
+use saki_tier::PolicyKind;
 use saki_volume::Class;
 
 use super::machine;
@@ -60,6 +61,8 @@ pub struct OpenOptions {
     pub logs: Option<usize>,
     /// Bytes of an extent of a log that is made.
     pub log_extent_bytes: u64,
+    /// What chooses the chunks that have copies on fast devices.
+    pub tier_policy: PolicyKind,
 }
 
 impl Default for OpenOptions {
@@ -83,6 +86,7 @@ impl Default for OpenOptions {
             log_bytes: LOG_BYTES_DEFAULT,
             logs: None,
             log_extent_bytes: saki_mvcc::LogOptions::new(0).extent_bytes,
+            tier_policy: PolicyKind::default(),
         }
     }
 }

@@ -22,7 +22,9 @@ use saki_volume::{Class, Volume, VolumeOptions};
 
 use self::speed::speed_of;
 use crate::database::devices::{adopt_hints, finder, label_of, new_device, open_member, parse_model};
-use crate::database::{CreateOptions, Database, DeviceSpec, Generation, OpenOptions, SegmentTables, read_catalog};
+use crate::database::{
+    CreateOptions, Database, DeviceSpec, Generation, OpenOptions, SegmentTables, read_catalog, tier_of,
+};
 use crate::delta::{Engine, LogDirectory, LogStore, PerTable};
 use saki_catalog::{Catalog, Result, SqlError};
 
@@ -92,7 +94,9 @@ impl Database {
         }
         let is_started = engine.get().is_some();
         let number = guard.generation();
+        let tier = tier_of(&volume, &options);
         let database = Arc::new_cyclic(|me| Self {
+            tier,
             volume,
             store,
             cache,
@@ -125,6 +129,7 @@ impl Database {
         if is_started {
             database.tend_in_background()?;
         }
+        database.move_chunks()?;
         Ok(database)
     }
 }

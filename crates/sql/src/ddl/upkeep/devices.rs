@@ -1,5 +1,5 @@
 //! The devices of a database, while it is used: `CALL saki.add_device(path [, size] [, class])`,
-//! `CALL saki.drain_device(device)`, `CALL saki.remove_device(device)`.
+//! `CALL saki.drain_device(device)`, `CALL saki.remove_device(device)`, `CALL saki.set_tier_policy(policy)`.
 
 use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value};
 use saki_catalog::{Result, SqlError};
@@ -7,7 +7,7 @@ use saki_context::StatementContext;
 use saki_context::access::expect_superuser;
 use saki_context::statement::StatementResult;
 use saki_plan::parse_size;
-use saki_store::{DeviceClass, DeviceSpec};
+use saki_store::{DeviceClass, DeviceSpec, PolicyKind};
 
 /// What is to be done with a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,6 +15,8 @@ pub enum DeviceCall {
     Add(DeviceSpec),
     Drain(String),
     Remove(String),
+    /// What chooses the copies on fast devices.
+    SetPolicy(PolicyKind),
 }
 
 impl DeviceCall {
@@ -25,7 +27,7 @@ impl DeviceCall {
     pub fn read(call: &Function) -> Result<Option<Self>> {
         let name = call.name.to_string().to_lowercase();
         let Some(procedure) = name.strip_prefix("saki.") else { return Ok(None) };
-        if !["add_device", "drain_device", "remove_device"].contains(&procedure) {
+        if !["add_device", "drain_device", "remove_device", "set_tier_policy"].contains(&procedure) {
             return Ok(None);
         }
         let mut texts = texts(call).ok_or_else(|| refused(&name))?.into_iter();
@@ -33,6 +35,9 @@ impl DeviceCall {
         let read = match procedure {
             "add_device" => Self::Add(spec(first, &mut texts).ok_or_else(|| refused(&name))?),
             "drain_device" => Self::Drain(first),
+            "set_tier_policy" => {
+                Self::SetPolicy(first.parse().map_err(|error: String| SqlError::invalid(error).code("22023"))?)
+            }
             _ => Self::Remove(first),
         };
         if texts.next().is_some() {
@@ -58,7 +63,7 @@ fn spec(path: String, rest: &mut impl Iterator<Item = String>) -> Option<DeviceS
 fn refused(name: &str) -> SqlError {
     SqlError::invalid(format!("{name} does not take these arguments")).code("42883").hint(
         "saki.add_device('path' [, 'size'] [, 'standard' | 'fast' | 'slow']), saki.drain_device('path or number'), \
-         saki.remove_device('path or number')",
+         saki.remove_device('path or number'), saki.set_tier_policy('none' | 'static' | 'lru' | 'heat')",
     )
 }
 
@@ -87,6 +92,7 @@ pub async fn change_devices(cx: &StatementContext<'_>, call: DeviceCall) -> Resu
         DeviceCall::Add(spec) => db.add_device(&spec).map(drop),
         DeviceCall::Drain(device) => db.drain_device(&device).map(drop),
         DeviceCall::Remove(device) => db.remove_device(&device),
+        DeviceCall::SetPolicy(kind) => db.set_tier_policy(kind),
     });
     done.await?;
     Ok(StatementResult::done("CALL", 0))

@@ -1,0 +1,90 @@
+//! Copies on fast devices: which policy chooses them, and when anything moves at all.
+
+use std::sync::Arc;
+
+use saki_base::SystemClock;
+use saki_tier::{PolicyKind, Tier};
+use saki_volume::Volume;
+
+use super::{Database, OpenOptions};
+use saki_catalog::{Result, SqlError};
+
+impl Database {
+    /// What chooses the copies on fast devices.
+    pub fn tier(&self) -> &Tier {
+        &self.tier
+    }
+
+    /// Has another policy choose from now on.
+    ///
+    /// # Errors
+    /// If the database is open for reading only.
+    pub fn set_tier_policy(&self, kind: PolicyKind) -> Result<()> {
+        self.writable()?;
+        self.tier.set_policy(kind);
+        self.move_chunks()
+    }
+
+    /// Has chunks moved from now on, if there is anything to move them to, and a policy that would.
+    pub(crate) fn move_chunks(&self) -> Result<()> {
+        let takes_copies = self.volume.devices().iter().any(|device| device.entry.role.copies);
+        if self.options.read_only || !takes_copies || self.tier.policy() == PolicyKind::None {
+            return Ok(());
+        }
+        self.tier.start().map_err(|error| SqlError::storage(format!("the thread that moves chunks: {error}")))
+    }
+}
+
+/// What looks after a volume that is being opened.
+pub fn tier_of(volume: &Arc<Volume>, options: &OpenOptions) -> Tier {
+    Tier::new(Arc::clone(volume), options.tier_policy, Arc::new(SystemClock::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use saki_tier::PolicyKind;
+    use saki_volume::Class;
+
+    use crate::DeviceSpec;
+    use crate::fixture::{Bench, Shape};
+
+    const ROWS: i64 = 200_000;
+
+    #[test]
+    fn what_is_read_is_copied_while_the_database_is_used_and_stays_over_a_restart() {
+        let mut bench = Bench::new(Shape::default());
+        // More than lies with what publications go on writing, whose copies they drop.
+        bench.load((0..ROWS).map(|id| (id, id % 7))).expect("loaded");
+        let path = bench.path().with_file_name("fast");
+        let fast = DeviceSpec { path, bytes: Some(64 << 20), class: Class::Fast };
+        bench.db().add_device(&fast).expect("added");
+        let copies = |bench: &Bench| bench.db().volume().copies().len();
+        let read = |bench: &Bench| {
+            bench.db().drop_caches();
+            assert_eq!(bench.moment().range().len(), ROWS as usize);
+        };
+        read(&bench);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(copies(&bench), 0, "nothing chooses");
+        bench.db().set_tier_policy(PolicyKind::Lru).expect("chosen");
+        let began = Instant::now();
+        while copies(&bench) < 3 {
+            read(&bench);
+            assert!(began.elapsed() < Duration::from_secs(20), "nothing is copied");
+        }
+        assert!(bench.db().tier().stats().promoted > 0);
+        bench.check();
+        bench.db().close().expect("closed");
+        let kept = copies(&bench);
+        bench.reopen();
+        assert!(kept > 0 && copies(&bench) == kept);
+        bench.db().start_engine().expect("closing has ended it");
+        read(&bench);
+        let devices = bench.db().devices();
+        assert!(devices[1].reads.bytes > 0, "{devices:?}");
+        assert_eq!(bench.db().volume().copies_distrusted(), 0);
+        bench.check();
+    }
+}

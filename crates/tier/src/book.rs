@@ -1,0 +1,178 @@
+//! What is known of each published chunk.
+
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use saki_base::{ChunkId, DeviceId, GenerationNumber, Part};
+use saki_volume::{PublishedChunk, Volume};
+
+use crate::inherit::{Earned, Estate};
+use crate::speed::Speeds;
+
+/// After so long heat counts half.
+const HALF_LIFE: Duration = Duration::from_secs(300);
+
+/// A published chunk.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    pub home: DeviceId,
+    /// The device that its copy is on.
+    pub copy: Option<DeviceId>,
+    pub live_pages: u32,
+    pub parts: Vec<Part>,
+    pub earned: Earned,
+    /// Seconds that a copy of it takes to make.
+    pub copying: f64,
+    /// When it was last seen to have been read.
+    pub read_at: Option<Duration>,
+    /// Whether that was at the last look.
+    pub is_read: bool,
+    /// Requests and pages, as counted at the last look.
+    counted: (u32, u32),
+}
+
+/// All published chunks, as of the last look.
+#[derive(Default)]
+pub struct Book {
+    chunks: HashMap<ChunkId, Chunk>,
+    generation: Option<GenerationNumber>,
+    speeds: Speeds,
+    looked_at: Duration,
+}
+
+impl Book {
+    /// Looks at the volume: which chunks there are, and what has been read since the last look. `now`: of any clock,
+    /// and never less than before.
+    pub fn look(&mut self, volume: &Volume, now: Duration) {
+        let faded = 0.5_f64.powf(now.saturating_sub(self.looked_at).as_secs_f64() / HALF_LIFE.as_secs_f64());
+        self.looked_at = now;
+        for chunk in self.chunks.values_mut() {
+            chunk.earned.heat *= faded;
+            chunk.is_read = false;
+        }
+        let generation = volume.generation();
+        if self.generation != Some(generation) {
+            self.generation = Some(generation);
+            self.speeds = Speeds::of(volume);
+            self.renew(volume.published_chunks());
+        }
+        self.count(volume, now);
+    }
+
+    /// Has the next look be at everything: devices have come or gone, or copies.
+    pub fn forget_generation(&mut self) {
+        self.generation = None;
+    }
+
+    fn count(&mut self, volume: &Volume, now: Duration) {
+        let page_bytes = volume.page_size().bytes();
+        let Self { chunks, speeds, .. } = self;
+        volume.chunk_reads(|number, reads| {
+            let Some(chunk) = chunks.get_mut(&number) else { return };
+            let before = std::mem::replace(&mut chunk.counted, reads);
+            let (requests, pages) = (reads.0.wrapping_sub(before.0), reads.1.wrapping_sub(before.1));
+            if requests == 0 {
+                return;
+            }
+            chunk.is_read = true;
+            chunk.read_at = Some(now);
+            let saved = speeds.saved(chunk.home, requests.into(), pages.into(), page_bytes);
+            chunk.earned.heat += saved;
+            chunk.earned.total += saved;
+        });
+    }
+
+    /// Takes over which chunks there are. What those have earned that lost pages goes to those of the same parts that
+    /// have new ones.
+    fn renew(&mut self, published: Vec<PublishedChunk>) {
+        let mut before = std::mem::take(&mut self.chunks);
+        let mut estate = Estate::default();
+        let mut gained = Vec::new();
+        for now in published {
+            let copying = self.speeds.copying(now.home.device);
+            let known = before.remove(&now.chunk);
+            let pages_before = known.as_ref().map_or(0, |chunk| chunk.live_pages);
+            let mut chunk = known.unwrap_or_else(|| Chunk::new(&now));
+            if now.live_pages < pages_before {
+                estate.lose(&mut chunk.earned, &chunk.parts, pages_before, pages_before - now.live_pages);
+            } else if now.live_pages > pages_before {
+                estate.gain(&now.parts, now.live_pages - pages_before);
+                gained.push((now.chunk, now.live_pages - pages_before));
+            }
+            chunk.home = now.home.device;
+            chunk.copy = now.copy.map(|copy| copy.device);
+            chunk.live_pages = now.live_pages;
+            chunk.parts = now.parts;
+            chunk.copying = copying;
+            self.chunks.insert(now.chunk, chunk);
+        }
+        for mut gone in before.into_values() {
+            let pages = gone.live_pages;
+            estate.lose(&mut gone.earned, &gone.parts, pages, pages);
+        }
+        for (number, gained) in gained {
+            let Some(chunk) = self.chunks.get_mut(&number) else { continue };
+            let taken = estate.share(&chunk.parts, gained);
+            chunk.earned.heat += taken.heat;
+            chunk.earned.total += taken.total;
+            chunk.earned.traced += taken.traced;
+        }
+    }
+
+    /// Has a static placement go by what has been read up to now.
+    pub fn end_trace(&mut self) {
+        self.chunks.values_mut().for_each(|chunk| chunk.earned.traced = chunk.earned.total);
+    }
+
+    /// Notes copies that have been made or dropped.
+    pub fn set_copy(&mut self, number: ChunkId, copy: Option<DeviceId>) {
+        if let Some(chunk) = self.chunks.get_mut(&number) {
+            chunk.copy = copy;
+        }
+    }
+
+    pub fn chunks(&self) -> impl Iterator<Item = (ChunkId, &Chunk)> {
+        self.chunks.iter().map(|(number, chunk)| (*number, chunk))
+    }
+
+    pub fn get(&self, number: ChunkId) -> Option<&Chunk> {
+        self.chunks.get(&number)
+    }
+
+    /// When the volume was last looked at.
+    pub fn looked_at(&self) -> Duration {
+        self.looked_at
+    }
+
+    pub fn speeds(&self) -> &Speeds {
+        &self.speeds
+    }
+
+    #[cfg(test)]
+    pub fn put(&mut self, number: ChunkId, chunk: Chunk) {
+        self.chunks.insert(number, chunk);
+    }
+}
+
+impl Chunk {
+    fn new(published: &PublishedChunk) -> Self {
+        Self {
+            home: published.home.device,
+            copy: None,
+            live_pages: 0,
+            parts: published.parts.clone(),
+            earned: Earned::default(),
+            copying: f64::INFINITY,
+            read_at: None,
+            is_read: false,
+            counted: (0, 0),
+        }
+    }
+
+    #[cfg(test)]
+    pub fn at(home: DeviceId, copy: Option<DeviceId>) -> Self {
+        let (parts, earned) = (Vec::new(), Earned::default());
+        let (read_at, is_read, counted) = (None, false, (0, 0));
+        Self { home, copy, live_pages: 128, parts, earned, copying: 1.0, read_at, is_read, counted }
+    }
+}

@@ -1,0 +1,120 @@
+//! Which copies are made and which go, by what a policy says of each chunk.
+
+use saki_base::ChunkId;
+
+use crate::book::Book;
+use crate::policy::Policy;
+
+/// What is to be moved next.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Choice {
+    /// To be copied, in this order.
+    pub promote: Vec<ChunkId>,
+    /// Whose copies go first.
+    pub evict: Vec<ChunkId>,
+}
+
+/// Chooses at most `moves_max` copies to be made. `free`: slots that are to be had without anything going. What is
+/// `needed` keeps its copy.
+pub fn choose(
+    book: &Book,
+    policy: &dyn Policy,
+    free: u64,
+    moves_max: usize,
+    needed: impl Fn(ChunkId) -> bool,
+) -> Choice {
+    let wanted = book.chunks().filter(|(_, chunk)| chunk.copy.is_none() && chunk.live_pages > 0);
+    let mut wanted: Vec<_> = wanted.filter_map(|(number, chunk)| Some((policy.wants(chunk)?, number))).collect();
+    // The best first; of equal ones in the order of chunks, as neighbours lie together.
+    wanted.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    wanted.truncate(moves_max);
+    let mut choice = Choice::default();
+    if wanted.len() as u64 <= free {
+        choice.promote = wanted.into_iter().map(|(_, number)| number).collect();
+        return choice;
+    }
+    let copied = book.chunks().filter(|(number, chunk)| chunk.copy.is_some() && !needed(*number));
+    let mut copied: Vec<_> = copied.map(|(number, chunk)| (policy.keeps(chunk), number)).collect();
+    copied.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut copied = copied.into_iter().peekable();
+    for (place, (worth, number)) in wanted.into_iter().enumerate() {
+        if place as u64 >= free {
+            match copied.next_if(|(keeps, _)| *keeps < worth) {
+                Some((_, goes)) => choice.evict.push(goes),
+                None => break,
+            }
+        }
+        choice.promote.push(number);
+    }
+    choice
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use saki_base::DeviceId;
+
+    use super::*;
+    use crate::book::Chunk;
+    use crate::policy::{PolicyKind, policy_of};
+
+    const FAST: Option<DeviceId> = Some(DeviceId(1));
+
+    /// Chunks by number, each with its copy and its heat.
+    fn book(chunks: &[(Option<DeviceId>, f64)]) -> Book {
+        let mut book = Book::default();
+        for (number, (copy, heat)) in chunks.iter().enumerate() {
+            let mut chunk = Chunk::at(DeviceId(0), *copy);
+            (chunk.earned.heat, chunk.earned.traced) = (*heat, *heat);
+            chunk.read_at = Some(Duration::from_secs_f64(*heat));
+            chunk.is_read = copy.is_none();
+            book.put(ChunkId(number as u64), chunk);
+        }
+        book
+    }
+
+    fn chosen(book: &Book, kind: PolicyKind, free: u64) -> (Vec<u64>, Vec<u64>) {
+        let choice = choose(book, &*policy_of(kind), free, 8, |_| false);
+        let numbers = |chunks: Vec<ChunkId>| chunks.into_iter().map(|chunk| chunk.0).collect();
+        (numbers(choice.promote), numbers(choice.evict))
+    }
+
+    #[test]
+    fn the_hottest_come_first_and_the_coldest_go() {
+        let book = book(&[(None, 5.0), (None, 9.0), (FAST, 1.0), (FAST, 4.0), (None, 0.5)]);
+        assert_eq!(chosen(&book, PolicyKind::Heat, 4), (vec![1, 0], vec![]), "the last is not worth its copying");
+        assert_eq!(chosen(&book, PolicyKind::Heat, 1), (vec![1, 0], vec![2]));
+        assert_eq!(chosen(&book, PolicyKind::Heat, 0), (vec![1], vec![2]), "5 is not that much more than 4");
+        assert_eq!(chosen(&book, PolicyKind::None, 4), (vec![], vec![]));
+        assert_eq!(chosen(&book, PolicyKind::Static, 0), (vec![1, 0], vec![2, 3]));
+        assert_eq!(chosen(&book, PolicyKind::Static, 9), (vec![1, 0, 4], vec![]));
+    }
+
+    #[test]
+    fn what_is_read_goes_before_what_was_read_longer_ago() {
+        let mut book = book(&[(None, 7.0), (FAST, 3.0), (FAST, 2.0), (None, 1.0)]);
+        assert_eq!(chosen(&book, PolicyKind::Lru, 0), (vec![0], vec![2]), "the last was read before all others");
+        let mut idle = Chunk::at(DeviceId(0), None);
+        idle.read_at = Some(Duration::from_secs(9));
+        book.put(ChunkId(4), idle);
+        assert_eq!(chosen(&book, PolicyKind::Lru, 0), (vec![0], vec![2]), "it was not read since");
+    }
+
+    #[test]
+    fn what_is_needed_keeps_its_copy() {
+        let book = book(&[(None, 9.0), (FAST, 1.0), (FAST, 2.0)]);
+        let needed = |number: ChunkId| number.0 == 1;
+        let choice = choose(&book, &*policy_of(PolicyKind::Heat), 0, 8, needed);
+        assert_eq!((choice.promote, choice.evict), (vec![ChunkId(0)], vec![ChunkId(2)]));
+        let choice = choose(&book, &*policy_of(PolicyKind::Heat), 0, 8, |_| true);
+        assert_eq!(choice, Choice::default());
+    }
+
+    #[test]
+    fn moves_are_few_at_a_time() {
+        let book = book(&[(None, 9.0); 100]);
+        let choice = choose(&book, &*policy_of(PolicyKind::Heat), 1000, 8, |_| false);
+        assert_eq!(choice.promote, (0..8).map(ChunkId).collect::<Vec<_>>());
+    }
+}

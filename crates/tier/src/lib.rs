@@ -1,0 +1,41 @@
+//! Which chunks have copies on faster devices: what is known of each chunk, policies that choose by it, and a thread
+//! that moves what they choose.
+//!
+//! ```text
+//!   Volume ── chunks, parts, reads ──► Book ──► Policy: what a copy is worth ──► choose ──► Volume::promote, evict
+//!                                        ▲                                         ▲
+//!                          heat outlives a merge                     chunks that somebody needs stay
+//! ```
+//!
+//! # Words
+//!
+//! - **home**, **copy**, **part**: as in `saki_volume`. **Fast device**: one that takes copies.
+//! - **seconds**: of a device's time, as measured: what a read keeps it from doing anything else.
+//! - **heat**: seconds that a copy of a chunk would have saved, of late: it halves every five minutes.
+//! - **worth**: what a policy says a copy brings, in any unit of its own; only compared.
+//!
+//! # Invariants
+//!
+//! - The volume owns where chunks lie. What is known here of that may be old: a chunk that has gone, or moved, is left
+//!   out by [`Volume::promote`](saki_volume::Volume::promote).
+//! - One thread moves chunks. A chunk that is [needed](Tier::need) keeps its copy, under every policy.
+//! - What a merge writes takes the place of what it frees: a part's new chunks have the heat of those that went.
+//!
+//! # Failure model
+//!
+//! A fast device that fails, or is full, costs nothing but its copies: moving pauses, and is tried again. Queries never
+//! wait for anything here.
+
+#![forbid(unsafe_code)]
+
+mod book;
+mod choose;
+mod inherit;
+mod policy;
+mod speed;
+mod tier;
+
+pub use book::{Book, Chunk};
+pub use policy::{Policy, PolicyKind};
+pub use speed::Speed;
+pub use tier::{Needed, Tier, TierStats};

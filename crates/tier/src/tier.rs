@@ -1,0 +1,270 @@
+//! The thread that moves what the policy chooses, and what others may ask of it.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use parking_lot::{Condvar, Mutex};
+use saki_base::clock::Clock;
+use saki_base::{CHUNK_BYTES, ChunkId};
+use saki_volume::{DeviceStatus, Volume, VolumeError};
+
+use crate::book::Book;
+use crate::choose::choose;
+use crate::policy::{Policy, PolicyKind, policy_of};
+
+/// Between two looks, while nothing moves.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// The same where there is no fast device.
+const INTERVAL_IDLE: Duration = Duration::from_secs(1);
+/// After a failure.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Copies that are made together: more would come too late for whoever reads the first of them.
+const MOVES_MAX: usize = 8;
+
+/// What has been moved since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TierStats {
+    pub promoted: u64,
+    pub evicted: u64,
+    /// Times that a device failed or was full against expectation.
+    pub failures: u64,
+}
+
+/// Moves chunks to and from the fast devices of a volume. Ends when it is dropped.
+pub struct Tier {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    volume: Arc<Volume>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    needed: Mutex<HashMap<ChunkId, u32>>,
+    /// Held for a whole round, so that there is one at a time.
+    moving: Mutex<()>,
+    control: Mutex<Control>,
+    changed: Condvar,
+}
+
+struct State {
+    book: Book,
+    policy: Box<dyn Policy>,
+    stats: TierStats,
+}
+
+#[derive(Default)]
+struct Control {
+    stops: bool,
+    /// There is something new to look at.
+    is_due: bool,
+}
+
+/// How a round went.
+enum Round {
+    Moved,
+    Nothing,
+    NoDevice,
+    Failed,
+}
+
+impl Tier {
+    /// Begins to look after a volume. Nothing moves before [`Self::start`], or but by [`Self::step`].
+    pub fn new(volume: Arc<Volume>, kind: PolicyKind, clock: Arc<dyn Clock>) -> Self {
+        let state = State { book: Book::default(), policy: policy_of(kind), stats: TierStats::default() };
+        let shared = Shared {
+            volume,
+            clock,
+            state: Mutex::new(state),
+            needed: Mutex::default(),
+            moving: Mutex::new(()),
+            control: Mutex::default(),
+            changed: Condvar::new(),
+        };
+        Self { shared: Arc::new(shared), thread: Mutex::new(None) }
+    }
+
+    /// Starts the thread, if it has not been. After [`Self::stop`] it is not.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub fn start(&self) -> std::io::Result<()> {
+        let mut thread = self.thread.lock();
+        if thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            *thread = Some(std::thread::Builder::new().name("mover".to_owned()).spawn(move || shared.run())?);
+        }
+        Ok(())
+    }
+
+    /// Ends the thread, after the chunks that it is moving.
+    pub fn stop(&self) {
+        self.shared.control.lock().stops = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = thread.join();
+        }
+    }
+
+    pub fn policy(&self) -> PolicyKind {
+        self.shared.state.lock().policy.kind()
+    }
+
+    /// Has another policy choose from now on; copies that there are stay until it has others in their place. A static
+    /// placement goes by all reads up to now.
+    pub fn set_policy(&self, kind: PolicyKind) {
+        let mut state = self.shared.state.lock();
+        if kind == PolicyKind::Static {
+            state.book.look(&self.shared.volume, self.shared.clock.now());
+            state.book.end_trace();
+        }
+        state.policy = policy_of(kind);
+        drop(state);
+        self.wake();
+    }
+
+    /// Looks and moves once, on the calling thread; `true` if anything has moved.
+    pub fn step(&self) -> bool {
+        matches!(self.shared.round(), Round::Moved)
+    }
+
+    /// Keeps the copies of these chunks, and those that come to be made, for as long as the result lives.
+    pub fn need(&self, chunks: Vec<ChunkId>) -> Needed {
+        let mut needed = self.shared.needed.lock();
+        chunks.iter().for_each(|chunk| *needed.entry(*chunk).or_insert(0) += 1);
+        drop(needed);
+        Needed { shared: Arc::clone(&self.shared), chunks }
+    }
+
+    pub fn stats(&self) -> TierStats {
+        self.shared.state.lock().stats
+    }
+
+    /// Seconds that a copy of each chunk would have saved, or has saved, of late.
+    pub fn heats(&self) -> HashMap<ChunkId, f64> {
+        let state = self.shared.state.lock();
+        state.book.chunks().map(|(number, chunk)| (number, chunk.earned.heat)).collect()
+    }
+
+    /// Has the devices looked at again: one has come or gone.
+    pub fn devices_changed(&self) {
+        self.shared.state.lock().book.forget_generation();
+        self.wake();
+    }
+
+    fn wake(&self) {
+        self.shared.control.lock().is_due = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for Tier {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Chunks that somebody reads, or is about to.
+pub struct Needed {
+    shared: Arc<Shared>,
+    chunks: Vec<ChunkId>,
+}
+
+impl Drop for Needed {
+    fn drop(&mut self) {
+        let mut needed = self.shared.needed.lock();
+        for chunk in &self.chunks {
+            if let Some(count) = needed.get_mut(chunk) {
+                *count -= 1;
+                if *count == 0 {
+                    needed.remove(chunk);
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        loop {
+            if self.control.lock().stops {
+                return;
+            }
+            let pause = match self.round() {
+                Round::Moved => continue,
+                Round::Nothing => INTERVAL,
+                Round::NoDevice => INTERVAL_IDLE,
+                Round::Failed => PAUSE,
+            };
+            let mut control = self.control.lock();
+            if !control.stops && !control.is_due {
+                self.changed.wait_for(&mut control, pause);
+            }
+            control.is_due = false;
+        }
+    }
+
+    fn round(&self) -> Round {
+        let _moving = self.moving.lock();
+        let devices: Vec<_> = self.volume.devices().into_iter().filter(takes_copies).collect();
+        let free = |device: &DeviceStatus| room(device);
+        let Some(device) = devices.iter().max_by_key(|device| free(device)) else { return Round::NoDevice };
+        let (number, free) = (device.entry.number, free(device));
+        let choice = {
+            let mut state = self.state.lock();
+            state.book.look(&self.volume, self.clock.now());
+            let needed = self.needed.lock();
+            let is_needed = |chunk| needed.contains_key(&chunk);
+            choose(&state.book, &*state.policy, free, MOVES_MAX, is_needed)
+        };
+        if choice.promote.is_empty() {
+            return Round::Nothing;
+        }
+        self.evict(&choice.evict);
+        let promoted = self.volume.promote(&choice.promote, number);
+        let has_copy = |chunk: &ChunkId| self.volume.has_copy(*chunk);
+        let made: Vec<_> = choice.promote.iter().copied().filter(has_copy).collect();
+        let mut state = self.state.lock();
+        made.iter().for_each(|chunk| state.book.set_copy(*chunk, Some(number)));
+        state.stats.promoted += made.len() as u64;
+        match promoted {
+            Ok(_) if made.is_empty() && choice.evict.is_empty() => {
+                // They have gone or moved meanwhile, or are being written.
+                state.book.forget_generation();
+                Round::Nothing
+            }
+            // Slots that reads still need come free by themselves.
+            Ok(_) | Err(VolumeError::Full { .. }) if !made.is_empty() => Round::Moved,
+            Ok(_) | Err(VolumeError::Full { .. }) => Round::Nothing,
+            Err(error) => {
+                state.stats.failures += 1;
+                tracing::warn!("{}: no copies are made there for {PAUSE:?}: {error}", self.volume.name_of(number));
+                Round::Failed
+            }
+        }
+    }
+
+    fn evict(&self, chunks: &[ChunkId]) {
+        if chunks.is_empty() {
+            return;
+        }
+        let count = self.volume.evict(chunks);
+        let mut state = self.state.lock();
+        chunks.iter().for_each(|chunk| state.book.set_copy(*chunk, None));
+        state.stats.evicted += count as u64;
+    }
+}
+
+fn takes_copies(device: &DeviceStatus) -> bool {
+    device.entry.role.copies && !device.entry.role.draining && device.missing.is_none()
+}
+
+/// Slots of a device that can be given out: those that are free, and those that it may grow by.
+fn room(device: &DeviceStatus) -> u64 {
+    let growth = device.entry.slots_max.map_or(u64::MAX, |max| max.saturating_sub(device.slots.total));
+    device.slots.free.saturating_add(growth)
+}
+
+const _: () = assert!(CHUNK_BYTES * MOVES_MAX <= 8 << 20, "what is moved together takes so much memory");

@@ -1,0 +1,4 @@
+//! Policies over a real volume, on simulated devices: what is read comes to have copies.
+
+mod bench;
+mod moves;

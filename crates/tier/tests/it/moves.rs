@@ -1,0 +1,153 @@
+//! One promise each.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use saki_base::{Clock, SystemClock};
+use saki_tier::{PolicyKind, Tier};
+
+use crate::bench::{Bench, FAST, FULL, leaves, settle};
+
+#[test]
+fn what_is_hot_is_copied_and_gives_way_to_what_is_hotter() {
+    let bench = Bench::new(2);
+    let pages = bench.publish(leaves(1), 4 * FULL, &[]);
+    let chunks = bench.chunks_of(&pages);
+    let [first, second, third, _] = [0, 1, 2, 3].map(|at| &pages[at * FULL as usize..(at + 1) * FULL as usize]);
+    let tier = bench.tier(PolicyKind::Heat);
+    bench.read(&first[..10], 1);
+    settle(&tier);
+    assert_eq!(bench.copies(), [], "ten reads take less time than a copy");
+    bench.read(first, 3);
+    bench.read(second, 2);
+    settle(&tier);
+    assert_eq!(bench.copies(), chunks[..2]);
+    bench.read(third, 2);
+    settle(&tier);
+    assert_eq!(bench.copies(), chunks[..2], "no hotter than the second");
+    bench.read(third, 3);
+    settle(&tier);
+    assert_eq!(bench.copies(), [chunks[0], chunks[2]]);
+    assert_eq!((tier.stats().promoted, tier.stats().evicted, tier.stats().failures), (3, 1, 0));
+    // What has cooled down goes for what is less hot than it once was.
+    bench.pass(3600);
+    bench.read(second, 2);
+    settle(&tier);
+    assert!(bench.copies().contains(&chunks[1]));
+    bench.volume.check_devices(|fault| panic!("{fault}")).expect("checked");
+}
+
+#[test]
+fn a_copy_that_is_needed_stays() {
+    for kind in [PolicyKind::Lru, PolicyKind::Heat] {
+        let bench = Bench::new(1);
+        let pages = bench.publish(leaves(1), 2 * FULL, &[]);
+        let chunks = bench.chunks_of(&pages);
+        let (first, second) = pages.split_at(FULL as usize);
+        let tier = bench.tier(kind);
+        bench.read(first, 2);
+        settle(&tier);
+        assert_eq!(bench.copies(), chunks[..1]);
+        let needed = [tier.need(chunks[..1].to_vec()), tier.need(chunks[..1].to_vec())];
+        bench.pass(3600);
+        bench.read(second, 5);
+        settle(&tier);
+        assert_eq!(bench.copies(), chunks[..1], "{kind}");
+        let [one, other] = needed;
+        drop(one);
+        bench.read(second, 5);
+        settle(&tier);
+        assert_eq!(bench.copies(), chunks[..1], "{kind}: the other needs it still");
+        drop(other);
+        bench.read(second, 5);
+        settle(&tier);
+        assert_eq!(bench.copies(), chunks[1..], "{kind}");
+    }
+}
+
+#[test]
+fn a_static_placement_goes_by_what_was_read_before() {
+    let bench = Bench::new(1);
+    let pages = bench.publish(leaves(1), 2 * FULL, &[]);
+    let chunks = bench.chunks_of(&pages);
+    let (first, second) = pages.split_at(FULL as usize);
+    let tier = bench.tier(PolicyKind::None);
+    bench.read(first, 1);
+    settle(&tier);
+    bench.read(second, 2);
+    settle(&tier);
+    assert_eq!(bench.copies(), [], "nothing moves by itself");
+    tier.set_policy(PolicyKind::Static);
+    settle(&tier);
+    assert_eq!(bench.copies(), chunks[1..]);
+    bench.read(first, 9);
+    settle(&tier);
+    assert_eq!(bench.copies(), chunks[1..], "what is read later does not count");
+    tier.set_policy(PolicyKind::Static);
+    settle(&tier);
+    assert_eq!(bench.copies(), chunks[..1], "until it is asked for again");
+}
+
+#[test]
+fn heat_outlives_a_merge() {
+    let bench = Bench::new(4);
+    let pages = bench.publish(leaves(1), 2 * FULL, &[]);
+    let others = bench.publish(leaves(2), 2 * FULL, &[]);
+    let tier = bench.tier(PolicyKind::Heat);
+    tier.step();
+    bench.read(&pages, 4);
+    settle(&tier);
+    assert_eq!(bench.copies(), bench.chunks_of(&pages));
+    let before: f64 = tier.heats().values().sum();
+    // All of it is written anew, as is what nobody has read.
+    let written = bench.publish(leaves(1), 2 * FULL, &pages);
+    let cold = bench.publish(leaves(2), 2 * FULL, &others);
+    settle(&tier);
+    let heats = tier.heats();
+    let of = |chunks: Vec<saki_base::ChunkId>| chunks.iter().map(|chunk| heats[chunk]).sum::<f64>();
+    assert!((of(bench.chunks_of(&written)) - before).abs() < 1e-9 * before);
+    assert_eq!(of(bench.chunks_of(&cold)), 0.0);
+    assert_eq!(bench.copies(), bench.chunks_of(&written), "they are copied before anybody has read them");
+}
+
+#[test]
+fn a_fast_device_that_fails_costs_nothing_but_its_copies() {
+    let bench = Bench::new(4);
+    let pages = bench.publish(leaves(1), 2 * FULL, &[]);
+    let tier = bench.tier(PolicyKind::Lru);
+    bench.fast.faults().fail_range(0..u64::MAX);
+    tier.step();
+    bench.read(&pages, 1);
+    assert!(!tier.step());
+    assert_eq!((bench.copies().len(), tier.stats().failures), (0, 1));
+    bench.fast.faults().heal();
+    bench.read(&pages, 1);
+    settle(&tier);
+    assert_eq!(bench.copies(), bench.chunks_of(&pages));
+    // Whoever takes the device away has it: nothing is moved there any more.
+    bench.volume.remove_device(FAST).expect("copies only");
+    tier.devices_changed();
+    bench.read(&pages, 1);
+    settle(&tier);
+    assert_eq!(bench.copies(), []);
+}
+
+#[test]
+fn the_thread_moves_by_itself_and_ends() {
+    let bench = Bench::new(4);
+    let pages = bench.publish(leaves(1), 2 * FULL, &[]);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let tier = Tier::new(Arc::clone(&bench.volume), PolicyKind::None, clock);
+    tier.start().expect("a thread");
+    bench.read(&pages, 2);
+    tier.set_policy(PolicyKind::Static);
+    let began = Instant::now();
+    while bench.copies().len() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing moves");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    tier.stop();
+    bench.volume.evict(&bench.copies());
+    std::thread::sleep(Duration::from_millis(250));
+    assert_eq!(bench.copies(), [], "it has ended");
+}
