@@ -49,7 +49,7 @@ mod parse;
 pub mod planted;
 pub mod random;
 pub mod row;
-pub mod seam;
+
 mod time;
 pub mod types;
 pub mod value;
@@ -64,6 +64,7 @@ pub use ids::{
 pub use key::{KeyColumn, KeyError, KeyLayout};
 pub use limits::{memory, stack};
 pub use parse::{ParseError, ParseReason};
+pub use planted::seam;
 pub use random::Random;
 pub use row::{RowColumn, RowError, RowLayout, RowRef};
 pub use time::clock::{Clock, SystemClock, VirtualClock, wall_micros};

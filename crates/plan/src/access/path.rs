@@ -427,7 +427,15 @@ mod tests {
         ) {
             let table = orders();
             let (columns, tests) = (&columns[..], &tests[..]);
-            let wanted = Wanted { table: &table, columns, tests, newer: 0.0, alternatives: &[], other_selectivity: 1.0, limit: None };
+            let wanted = Wanted {
+                table: &table,
+                columns,
+                tests,
+                newer: 0.0,
+                alternatives: &[],
+                other_selectivity: 1.0,
+                limit: None,
+            };
             let path = Path::choose(&wanted, &costs(CLOUD), setting);
             let (chain, map) = path.chain(&wanted, Arc::new(()));
             let Origin::Ranges { predicates, .. } = &chain.origin else { panic!("a path begins in a tree") };

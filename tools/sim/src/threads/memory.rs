@@ -5,8 +5,8 @@
 //! with what the stack, the heap and the program's own statics have for addresses, so that nobody can foresee the order
 //! in which they are gone through. Here somebody has to. Memory that is allocated, the stacks of threads, and maps of
 //! the system's are handed out of ranges that are nobody else's, one behind the other; the seed says where the first
-//! block is. And what hash tables have been seeded with is the seed's ([`seed_hashes`]), since where a program's statics lie depends on
-//! the folder that it was built in.
+//! block is. And what hash tables have been seeded with is the seed's ([`seed_hashes`]), since where a program's
+//! statics lie depends on the folder that it was built in.
 
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
@@ -20,7 +20,8 @@ use ahash::random_state::{RandomSource, set_random_source};
 use foldhash::SharedSeed;
 use saki_base::Random;
 
-/// Where blocks, stacks, and what is asked of the system are. Neither system that this is for puts anything there by itself.
+/// Where blocks, stacks, and what is asked of the system are. Neither system that this is for puts anything there by
+/// itself.
 const BLOCKS: Range<usize> = 0x1000_0000_0000..0x1100_0000_0000;
 const STACKS: Range<usize> = 0x2000_0000_0000..0x2100_0000_0000;
 const MAPS: Range<usize> = 0x3000_0000_0000..0x3100_0000_0000;
