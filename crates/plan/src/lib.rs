@@ -45,6 +45,7 @@ pub use execution::narrow::NarrowBatches;
 pub use execution::progress::QueryProgress;
 pub use execution::tops::ModestTops;
 pub use execution::tracked::{Reads, TrackReads, Tracked, TrackedSnapshot, Untracked};
+pub use execution::traffic::Traffic;
 pub use execution::wide::batch_rows;
 pub use execution::yielding::YieldingJoins;
 pub use join::implied::ImpliedConditions;

@@ -60,6 +60,6 @@ pub use reader::{
     BaseReader, Entry, Eyes, IndexEntries, Missed, Missing, Point, SegmentOverlay, Short, Shortly, Snapshot,
     TableReader,
 };
-pub use saki_tier::{PolicyKind, Tier, TierStats};
+pub use saki_tier::{Assessment, Expected, PolicyKind, Reads, Tier, TierStats, Use};
 pub use saki_volume::{Class as DeviceClass, DeviceStatus, PublishedChunk};
 pub use writer::{Trees, Writer, finish_tree};

@@ -6,8 +6,9 @@ use hashbrown::HashMap;
 use saki_base::{ChunkId, DeviceId, GenerationNumber, Part};
 use saki_volume::{PublishedChunk, Volume};
 
+use crate::forecast::{Assessment, Forecast, Use};
 use crate::inherit::{Earned, Estate};
-use crate::speed::Speeds;
+use crate::speed::{Reads, Speeds};
 
 /// After so long heat counts half.
 const HALF_LIFE: Duration = Duration::from_secs(300);
@@ -21,6 +22,10 @@ pub struct Chunk {
     pub live_pages: u32,
     pub parts: Vec<Part>,
     pub earned: Earned,
+    /// What statements that run are expected to read of it yet.
+    pub expected: Reads,
+    /// Seconds that a copy saves them.
+    pub coming: f64,
     /// Seconds that a copy of it takes to make.
     pub copying: f64,
     /// When it was last seen to have been read.
@@ -37,7 +42,11 @@ pub struct Book {
     chunks: HashMap<ChunkId, Chunk>,
     generation: Option<GenerationNumber>,
     speeds: Speeds,
+    page_bytes: usize,
     looked_at: Duration,
+    /// Of statements that run, by number.
+    forecasts: HashMap<u64, Forecast>,
+    next_forecast: u64,
 }
 
 impl Book {
@@ -54,6 +63,7 @@ impl Book {
         if self.generation != Some(generation) {
             self.generation = Some(generation);
             self.speeds = Speeds::of(volume);
+            self.page_bytes = volume.page_size().bytes();
             self.renew(volume.published_chunks());
         }
         self.count(volume, now);
@@ -65,8 +75,7 @@ impl Book {
     }
 
     fn count(&mut self, volume: &Volume, now: Duration) {
-        let page_bytes = volume.page_size().bytes();
-        let Self { chunks, speeds, .. } = self;
+        let Self { chunks, speeds, page_bytes, forecasts, .. } = self;
         volume.chunk_reads(|number, reads| {
             let Some(chunk) = chunks.get_mut(&number) else { return };
             let before = std::mem::replace(&mut chunk.counted, reads);
@@ -76,9 +85,17 @@ impl Book {
             }
             chunk.is_read = true;
             chunk.read_at = Some(now);
-            let saved = speeds.saved(chunk.home, requests.into(), pages.into(), page_bytes);
+            let mut reads = Reads { requests: requests.into(), pages: pages.into() };
+            let saved = speeds.saved(chunk.home, reads, *page_bytes);
             chunk.earned.heat += saved;
             chunk.earned.total += saved;
+            // Whose reads these were is not known: they are the first's who waits for some.
+            for forecast in forecasts.values_mut() {
+                let come = forecast.come(number, reads);
+                reads.take(come);
+                chunk.expected.take(come);
+            }
+            chunk.coming = speeds.saved(chunk.home, chunk.expected, *page_bytes);
         });
     }
 
@@ -119,6 +136,62 @@ impl Book {
         }
     }
 
+    /// A statement begins that will read this; the number by which it ends.
+    pub fn begin(&mut self, uses: &[Use]) -> u64 {
+        let forecast = self.forecast(uses);
+        for (number, reads) in forecast.reads() {
+            let Some(chunk) = self.chunks.get_mut(&number) else { continue };
+            chunk.expected.add(reads);
+            chunk.coming = self.speeds.saved(chunk.home, chunk.expected, self.page_bytes);
+        }
+        self.next_forecast += 1;
+        self.forecasts.insert(self.next_forecast, forecast);
+        self.next_forecast
+    }
+
+    /// The chunks that a statement which runs will read.
+    pub fn chunks_of(&self, forecast: u64) -> Vec<ChunkId> {
+        self.forecasts.get(&forecast).map_or_else(Vec::new, |it| it.reads().map(|(number, _)| number).collect())
+    }
+
+    /// A statement has ended, whatever it has read.
+    pub fn end(&mut self, forecast: u64) {
+        let Some(forecast) = self.forecasts.remove(&forecast) else { return };
+        for (number, reads) in forecast.reads() {
+            let Some(chunk) = self.chunks.get_mut(&number) else { continue };
+            chunk.expected.take(reads);
+            chunk.coming = self.speeds.saved(chunk.home, chunk.expected, self.page_bytes);
+        }
+    }
+
+    /// What a statement that says this is expected to read of each chunk.
+    pub fn forecast(&self, uses: &[Use]) -> Forecast {
+        Forecast::of(uses, |part| self.pages_of(part))
+    }
+
+    /// Where the pages of a part lie. One that shares a chunk is taken to have as many there as each of the others.
+    fn pages_of(&self, part: Part) -> Vec<(ChunkId, f64)> {
+        let of_part = self.chunks().filter(|(_, chunk)| chunk.parts.contains(&part));
+        of_part.map(|(number, chunk)| (number, f64::from(chunk.live_pages) / chunk.parts.len() as f64)).collect()
+    }
+
+    /// What copies would do for a statement that reads this.
+    pub fn assess(&self, uses: &[Use]) -> Assessment {
+        let mut assessment = Assessment::default();
+        for (number, reads) in self.forecast(uses).reads() {
+            let Some(chunk) = self.chunks.get(&number) else { continue };
+            assessment.chunks += 1;
+            assessment.pages += reads.pages;
+            assessment.copied += u64::from(chunk.copy.is_some());
+            let saved = self.speeds.saved(chunk.home, reads, self.page_bytes) - chunk.copying;
+            if chunk.copy.is_none() && saved > 0.0 {
+                assessment.to_move += 1;
+                assessment.seconds_saved += saved;
+            }
+        }
+        assessment
+    }
+
     /// Has a static placement go by what has been read up to now.
     pub fn end_trace(&mut self) {
         self.chunks.values_mut().for_each(|chunk| chunk.earned.traced = chunk.earned.total);
@@ -135,19 +208,6 @@ impl Book {
         self.chunks.iter().map(|(number, chunk)| (*number, chunk))
     }
 
-    pub fn get(&self, number: ChunkId) -> Option<&Chunk> {
-        self.chunks.get(&number)
-    }
-
-    /// When the volume was last looked at.
-    pub fn looked_at(&self) -> Duration {
-        self.looked_at
-    }
-
-    pub fn speeds(&self) -> &Speeds {
-        &self.speeds
-    }
-
     #[cfg(test)]
     pub fn put(&mut self, number: ChunkId, chunk: Chunk) {
         self.chunks.insert(number, chunk);
@@ -162,6 +222,8 @@ impl Chunk {
             live_pages: 0,
             parts: published.parts.clone(),
             earned: Earned::default(),
+            expected: Reads::default(),
+            coming: 0.0,
             copying: f64::INFINITY,
             read_at: None,
             is_read: false,
@@ -172,7 +234,8 @@ impl Chunk {
     #[cfg(test)]
     pub fn at(home: DeviceId, copy: Option<DeviceId>) -> Self {
         let (parts, earned) = (Vec::new(), Earned::default());
+        let (expected, coming) = (Reads::default(), 0.0);
         let (read_at, is_read, counted) = (None, false, (0, 0));
-        Self { home, copy, live_pages: 128, parts, earned, copying: 1.0, read_at, is_read, counted }
+        Self { home, copy, live_pages: 128, parts, earned, expected, coming, copying: 1.0, read_at, is_read, counted }
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   Volume ── chunks, parts, reads ──► Book ──► Policy: what a copy is worth ──► choose ──► Volume::promote, evict
-//!                                        ▲                                         ▲
-//!                          heat outlives a merge                     chunks that somebody needs stay
+//!   plans ── forecasts ─────────────────┘                                          ▲
+//!                                                                  chunks that somebody needs stay
 //! ```
 //!
 //! # Words
@@ -12,6 +12,7 @@
 //! - **home**, **copy**, **part**: as in `saki_volume`. **Fast device**: one that takes copies.
 //! - **seconds**: of a device's time, as measured: what a read keeps it from doing anything else.
 //! - **heat**: seconds that a copy of a chunk would have saved, of late: it halves every five minutes.
+//! - **forecast**: what a statement is about to read, as its plan says.
 //! - **worth**: what a policy says a copy brings, in any unit of its own; only compared.
 //!
 //! # Invariants
@@ -30,12 +31,14 @@
 
 mod book;
 mod choose;
+mod forecast;
 mod inherit;
 mod policy;
 mod speed;
 mod tier;
 
 pub use book::{Book, Chunk};
+pub use forecast::{Assessment, Use};
 pub use policy::{Policy, PolicyKind};
-pub use speed::Speed;
-pub use tier::{Needed, Tier, TierStats};
+pub use speed::{Reads, Speed};
+pub use tier::{Expected, Needed, Tier, TierStats};

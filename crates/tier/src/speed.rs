@@ -4,6 +4,33 @@ use saki_base::{CHUNK_BYTES, DeviceId, PageSize};
 use saki_io::DeviceProfile;
 use saki_volume::{Class, Volume};
 
+/// Requests, and the pages that they are for: halves and thirds where they are expected.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Reads {
+    pub requests: f64,
+    pub pages: f64,
+}
+
+impl Reads {
+    /// Of so many pages, each by itself.
+    pub fn of_pages(pages: f64) -> Self {
+        Self { requests: pages, pages }
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.pages += other.pages;
+    }
+
+    /// Takes away what is in both, and returns that.
+    pub fn take(&mut self, other: Self) -> Self {
+        let taken = Self { requests: self.requests.min(other.requests), pages: self.pages.min(other.pages) };
+        self.requests -= taken.requests;
+        self.pages -= taken.pages;
+        taken
+    }
+}
+
 /// How fast a device is when it is busy.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Speed {
@@ -35,9 +62,9 @@ impl Speed {
     }
 
     /// Seconds of so many requests for so many pages together. A request's first page is sought, the others follow.
-    pub fn seconds(&self, requests: u64, pages: u64, page_bytes: usize) -> f64 {
-        let following = pages.saturating_sub(requests) as f64 * page_bytes as f64;
-        requests as f64 / self.reads_per_second + following / self.read_bytes_per_second
+    pub fn seconds(&self, reads: Reads, page_bytes: usize) -> f64 {
+        let following = (reads.pages - reads.requests).max(0.0) * page_bytes as f64;
+        reads.requests / self.reads_per_second + following / self.read_bytes_per_second
     }
 
     /// Seconds of reading a whole chunk.
@@ -89,9 +116,9 @@ impl Speeds {
     }
 
     /// Seconds that copies save where reads would be at `home`; 0 if there is no fast device.
-    pub fn saved(&self, home: DeviceId, requests: u64, pages: u64, page_bytes: usize) -> f64 {
+    pub fn saved(&self, home: DeviceId, reads: Reads, page_bytes: usize) -> f64 {
         let (Some(home), Some(copy)) = (self.home(home), self.copies) else { return 0.0 };
-        (home.seconds(requests, pages, page_bytes) - copy.seconds(requests, pages, page_bytes)).max(0.0)
+        (home.seconds(reads, page_bytes) - copy.seconds(reads, page_bytes)).max(0.0)
     }
 
     /// Seconds that making a copy takes: of its home, and of the fast device.
@@ -117,15 +144,16 @@ mod tests {
     fn reads_cost_what_the_device_takes_for_them() {
         let mut speeds = Speeds::default();
         speeds.put(DeviceId(0), speed(1.0), false);
-        assert_eq!(speeds.saved(DeviceId(0), 5, 5, 8192), 0.0, "there is nothing faster");
+        let five = Reads::of_pages(5.0);
+        assert_eq!(speeds.saved(DeviceId(0), five, 8192), 0.0, "there is nothing faster");
         speeds.put(DeviceId(1), speed(10.0), true);
-        let saved = speeds.saved(DeviceId(0), 5, 5, 8192);
+        let saved = speeds.saved(DeviceId(0), five, 8192);
         assert!((saved - 0.9 * 0.05).abs() < 1e-9, "{saved}");
         // Pages that follow one another are not sought.
-        let run = speeds.saved(DeviceId(0), 1, 101, 1000);
+        let run = speeds.saved(DeviceId(0), Reads { requests: 1.0, pages: 101.0 }, 1000);
         assert!((run - 0.9 * (0.01 + 0.1)).abs() < 1e-9, "{run}");
         let copying = speeds.copying(DeviceId(0));
         assert!((copying - (0.01 + 1.048_576 + 0.104_857_6)).abs() < 1e-9, "{copying}");
-        assert_eq!(speeds.saved(DeviceId(7), 1, 1, 8192), 0.0, "nothing is known of it");
+        assert_eq!(speeds.saved(DeviceId(7), five, 8192), 0.0, "nothing is known of it");
     }
 }

@@ -1,6 +1,7 @@
 //! The thread that moves what the policy chooses, and what others may ask of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,7 +13,9 @@ use saki_volume::{DeviceStatus, Volume, VolumeError};
 
 use crate::book::Book;
 use crate::choose::choose;
+use crate::forecast::{Assessment, Use};
 use crate::policy::{Policy, PolicyKind, policy_of};
+use crate::speed::Reads;
 
 /// Between two looks, while nothing moves.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -45,6 +48,7 @@ struct Shared {
     needed: Mutex<HashMap<ChunkId, u32>>,
     /// Held for a whole round, so that there is one at a time.
     moving: Mutex<()>,
+    is_running: AtomicBool,
     control: Mutex<Control>,
     changed: Condvar,
 }
@@ -80,6 +84,7 @@ impl Tier {
             state: Mutex::new(state),
             needed: Mutex::default(),
             moving: Mutex::new(()),
+            is_running: AtomicBool::new(false),
             control: Mutex::default(),
             changed: Condvar::new(),
         };
@@ -94,6 +99,7 @@ impl Tier {
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let shared = Arc::clone(&self.shared);
+            shared.is_running.store(true, Ordering::Relaxed);
             *thread = Some(std::thread::Builder::new().name("mover".to_owned()).spawn(move || shared.run())?);
         }
         Ok(())
@@ -101,6 +107,7 @@ impl Tier {
 
     /// Ends the thread, after the chunks that it is moving.
     pub fn stop(&self) {
+        self.shared.is_running.store(false, Ordering::Relaxed);
         self.shared.control.lock().stops = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.lock().take() {
@@ -138,6 +145,35 @@ impl Tier {
         Needed { shared: Arc::clone(&self.shared), chunks }
     }
 
+    /// Whether anything moves by itself: forecasts are of use.
+    pub fn is_active(&self) -> bool {
+        self.shared.is_running.load(Ordering::Relaxed)
+    }
+
+    /// A statement begins that will read this, in this order. As long as the result lives, that is what copies are for;
+    /// none of them goes.
+    pub fn expect(&self, uses: &[Use]) -> Expected {
+        let mut state = self.shared.state.lock();
+        let forecast = state.book.begin(uses);
+        let chunks = state.book.chunks_of(forecast);
+        drop(state);
+        let needed = self.need(chunks);
+        self.wake();
+        Expected { forecast, needed }
+    }
+
+    /// What a statement that says this is expected to read of each chunk.
+    pub fn foresee(&self, uses: &[Use]) -> Vec<(ChunkId, Reads)> {
+        self.shared.state.lock().book.forecast(uses).reads().collect()
+    }
+
+    /// What copies would do for a statement that reads this, as things are now.
+    pub fn assess(&self, uses: &[Use]) -> Assessment {
+        let mut state = self.shared.state.lock();
+        state.book.look(&self.shared.volume, self.shared.clock.now());
+        state.book.assess(uses)
+    }
+
     pub fn stats(&self) -> TierStats {
         self.shared.state.lock().stats
     }
@@ -163,6 +199,18 @@ impl Tier {
 impl Drop for Tier {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// A statement that runs, and what it reads.
+pub struct Expected {
+    forecast: u64,
+    needed: Needed,
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.needed.shared.state.lock().book.end(self.forecast);
     }
 }
 

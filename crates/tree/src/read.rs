@@ -172,6 +172,38 @@ impl CachedReader {
         Ok(!matches!(step, ControlFlow::Break(Stop::Away)))
     }
 
+    /// Tells the leaves that may have keys of a range, in key order, without a look into them. `false` if an inner page
+    /// is not in memory: then only some have been told.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn leaves(
+        &self,
+        tree: &TreeRoot,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+        mut each: impl FnMut(PageRef),
+    ) -> Result<bool, TreeError> {
+        let Some(root) = tree.root else { return Ok(true) };
+        let bounds = Bounds { low: low.map(<[u8]>::to_vec), high: high.map(<[u8]>::to_vec) };
+        let expected = PageExpectation { page_size: self.page_size, tree: tree.id };
+        let (mut waiting, mut children) = (vec![(root, tree.height - 1)], Vec::new());
+        while let Some((page, level)) = waiting.pop() {
+            if level == 0 {
+                each(page);
+                continue;
+            }
+            let looked = self.peek(tree.id, page, |bytes| {
+                bounds.children(&open_inner(bytes, expected, level)?, &mut children);
+                Ok(())
+            })?;
+            if looked.is_none() {
+                return Ok(false);
+            }
+            waiting.extend(children.drain(..).rev().map(|(child, ())| (child, level - 1)));
+        }
+        Ok(true)
+    }
+
     fn peek<R>(
         &self,
         tree: TreeId,

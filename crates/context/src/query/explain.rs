@@ -9,7 +9,7 @@ use crate::context::StatementContext;
 use crate::planner::Planned;
 use crate::statement::{StatementResult, text_rows};
 use saki_catalog::{Result, SqlError};
-use saki_plan::seconds;
+use saki_plan::{Traffic, seconds};
 
 /// EXPLAIN and EXPLAIN ANALYZE as statements.
 pub async fn explain(cx: &StatementContext<'_>, parsed: ast::Statement) -> Result<StatementResult> {
@@ -23,9 +23,12 @@ pub async fn explain(cx: &StatementContext<'_>, parsed: ast::Statement) -> Resul
         return Err(SqlError::unsupported("EXPLAIN takes a query"));
     }
     let Planned { plan, context, .. } = cx.plan(&statement).await?;
+    let forecast = plan.forecast();
+    let expected = forecast.text();
     if !analyze {
-        return text_rows("plan", plan.text(false).lines());
+        return text_rows("plan", plan.text(false).lines().chain(expected.as_deref()));
     }
+    let before = Traffic::of(cx.db);
     let began = Instant::now();
     let mut stream = plan.stream(context)?;
     let mut rows = 0;
@@ -33,7 +36,9 @@ pub async fn explain(cx: &StatementContext<'_>, parsed: ast::Statement) -> Resul
         rows += batch?.num_rows();
     }
     let summary = format!("{rows} rows in {}", seconds(began.elapsed().as_secs_f64()));
-    text_rows("plan", plan.text(true).lines().chain([summary.as_str()]))
+    let measured = forecast.measured(&before, &Traffic::of(cx.db));
+    let tier = expected.iter().chain(&measured).map(String::as_str);
+    text_rows("plan", plan.text(true).lines().chain(tier).chain([summary.as_str()]))
 }
 
 /// The plan of a query, as text.

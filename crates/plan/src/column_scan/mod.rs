@@ -14,6 +14,7 @@
 mod condition;
 mod cost;
 mod explain;
+mod foresee;
 mod lookup;
 mod node;
 mod parts;

@@ -20,10 +20,10 @@ use saki_catalog::{ColumnTest, Table};
 
 use super::parts::ColumnScanParts;
 use super::source::Source;
-use super::{explain, statistics};
+use super::{explain, foresee, statistics};
 use crate::access::conditions;
 use crate::access::scan::ScanInfo;
-use crate::node::{DynamicKeys, Native, NativeStream, PlainScan, Plan, Renewal, SakiNode};
+use crate::node::{DynamicKeys, Forecast, Native, NativeStream, PlainScan, Plan, Renewal, SakiNode};
 
 /// A scan of column segments as a plan node.
 pub struct ColumnScanExec {
@@ -88,6 +88,10 @@ impl SakiNode for ColumnScanExec {
 
     fn expressions(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
         self.parts.scan.rest.iter().collect()
+    }
+
+    fn foresee(&self, forecast: &mut Forecast) {
+        foresee::of_scan(&self.parts, forecast);
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

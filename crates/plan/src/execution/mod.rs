@@ -1,11 +1,13 @@
 //! What a plan does as it runs, beside giving rows: what it may read, how far it has come, what memory it may take,
 //! when it lets go of its thread.
 
+pub mod forecast;
 pub mod memory;
 pub mod narrow;
 pub mod progress;
 mod slices;
 pub mod tops;
 pub mod tracked;
+pub mod traffic;
 pub mod wide;
 pub mod yielding;

@@ -18,8 +18,9 @@ use datafusion::physical_plan::execute_stream;
 use saki_catalog::Result;
 use saki_store::Snapshot;
 
+use super::forecast::{announced, forecast_of};
 use crate::node::explain::plan_text;
-use crate::node::{Plan, QueryEnv};
+use crate::node::{Forecast, Plan, QueryEnv};
 
 /// Who takes note of what is read: a transaction, or nobody where none answers for it.
 pub trait TrackReads {
@@ -77,12 +78,18 @@ impl Tracked {
     /// # Errors
     /// As a node can fail to begin.
     pub fn stream(&self, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        Ok(execute_stream(Arc::clone(&self.0), context)?)
+        let expected = forecast_of(&self.0).announce();
+        Ok(announced(execute_stream(Arc::clone(&self.0), context)?, expected))
     }
 
     /// EXPLAIN's text; with measurements if it has run and `analyzed`.
     pub fn text(&self, analyzed: bool) -> String {
         plan_text(&self.0, analyzed)
+    }
+
+    /// What it is about to read.
+    pub fn forecast(&self) -> Forecast {
+        forecast_of(&self.0)
     }
 
     pub(crate) fn plan(&self) -> &Plan {

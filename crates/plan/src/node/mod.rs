@@ -14,6 +14,7 @@
 mod base;
 mod env;
 pub mod explain;
+mod forecast;
 mod keys;
 mod plan;
 mod renewal;
@@ -22,6 +23,7 @@ mod stream;
 
 pub use self::base::NodeBase;
 pub use self::env::{Asking, QueryEnv, StandIns};
+pub use self::forecast::Forecast;
 pub use self::keys::DynamicKeys;
 pub use self::plan::{Plan, column_index, partitions_of, statistics_of};
 pub use self::renewal::Renewal;

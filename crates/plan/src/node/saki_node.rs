@@ -22,6 +22,7 @@ use saki_catalog::{ColumnTest, Table};
 
 use super::base::NodeBase;
 use super::env::QueryEnv;
+use super::forecast::Forecast;
 use super::keys::DynamicKeys;
 use super::plan::Plan;
 use super::renewal::Renewal;
@@ -44,6 +45,9 @@ pub trait SakiNode: fmt::Debug + Send + Sync + 'static {
 
     /// The same node over other children, as if it had never run.
     fn with_children(&self, children: Vec<Plan>) -> Result<Plan>;
+
+    /// Says what it is about to read itself.
+    fn foresee(&self, _: &mut Forecast) {}
 
     /// All expressions that it evaluates.
     fn expressions(&self) -> Vec<&Arc<dyn PhysicalExpr>> {

@@ -27,13 +27,15 @@ use datafusion::physical_plan::{Distribution, ExecutionPlan, Partitioning, PlanP
 use saki_catalog::{ColumnTest, Table, guesses};
 use saki_exec::Execution;
 
-use super::explain;
 use super::stream::{FedStream, OutputStream};
+use super::{explain, foresee};
 use crate::access::chain::{Chain, ChainFilter, ColumnRef, Lowered, Origin, only_used};
 use crate::access::conditions;
 use crate::access::scan::ScanInfo;
 use crate::cost::Estimate;
-use crate::node::{Outer, PlainScan, Plan, Progress, QueryEnv, Renewal, SakiNode, column_index, partitions_of};
+use crate::node::{
+    Forecast, Outer, PlainScan, Plan, Progress, QueryEnv, Renewal, SakiNode, column_index, partitions_of,
+};
 
 /// Leaves below which a scan is not worth more than one partition.
 const LEAVES_FOR_PARTITIONS: f64 = 16.0;
@@ -181,6 +183,10 @@ impl SakiNode for PipelineExec {
 
     fn expressions(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
         self.chain.filters.iter().map(|filter| &filter.condition).collect()
+    }
+
+    fn foresee(&self, forecast: &mut Forecast) {
+        foresee::of_chain(&self.env, &self.chain, self.child.as_ref(), self.estimate.rows, forecast);
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -25,7 +25,7 @@ pub struct OpenArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub reactors: Option<u16>,
 
-    /// What chooses the chunks that have copies on fast devices: none, static, lru or heat
+    /// What chooses the chunks that have copies on fast devices: none, static, lru, heat or plan
     #[arg(long, value_name = "POLICY", default_value = "heat")]
     pub tier_policy: PolicyKind,
 }

@@ -21,6 +21,7 @@ mod segments;
 mod sequences;
 mod sql_logic;
 mod support;
+mod tiers;
 mod tpch;
 mod transactions;
 mod waits;

@@ -104,7 +104,7 @@ pub fn label_of(path: &Path) -> String {
 
 /// Opens a device that is to be part of a database, and reserves what it is to have.
 pub fn new_device(spec: &DeviceSpec, options: &OpenOptions) -> Result<NewDevice> {
-    let device = open_member(&spec.path, options, true).map_err(SqlError::storage)?;
+    let device = open_member(&spec.path, spec.class, options, true).map_err(SqlError::storage)?;
     let slots_max = spec.bytes.map(|bytes| bytes / CHUNK_BYTES as u64);
     if slots_max.is_some_and(|slots| slots < 2) {
         return Err(SqlError::invalid(format!("{}: a device has 2 MiB at least", spec.path.display())));
@@ -124,15 +124,16 @@ pub fn finder(path: &Path, options: &OpenOptions) -> FindDevice {
         let labelled = Path::new(&entry.label);
         let beside = labelled.file_name().and_then(|name| Some(path.parent()?.join(name)));
         match beside.filter(|beside| !labelled.exists() && beside.exists()) {
-            Some(beside) => open_member(&beside, &options, false),
-            None => open_member(labelled, &options, false),
+            Some(beside) => open_member(&beside, entry.class, &options, false),
+            None => open_member(labelled, entry.class, &options, false),
         }
     })
 }
 
-/// Opens one device, waiting a little if it is in use.
+/// Opens one device, waiting a little if it is in use. A fast one is what it is: models are of those that hold homes.
 pub fn open_member(
     path: &Path,
+    class: Class,
     options: &OpenOptions,
     create: bool,
 ) -> std::result::Result<Arc<dyn Device>, DeviceError> {
@@ -152,7 +153,7 @@ pub fn open_member(
             opened => break opened?,
         }
     };
-    let model = options.model.as_deref().map(parse_model).transpose();
+    let model = options.model.as_deref().filter(|_| class != Class::Fast).map(parse_model).transpose();
     Ok(match model {
         Ok(Some(model)) => ModeledDevice::new(device, model),
         // What is no model is refused before a device is opened.

@@ -1,13 +1,14 @@
 //! Copies on fast devices: which policy chooses them, and when anything moves at all.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
-use saki_base::SystemClock;
+use saki_base::{PageAddress, SystemClock};
 use saki_tier::{PolicyKind, Tier};
 use saki_volume::Volume;
 
 use super::{Database, OpenOptions};
-use saki_catalog::{Result, SqlError};
+use saki_catalog::{Result, SqlError, Table};
 
 impl Database {
     /// What chooses the copies on fast devices.
@@ -23,6 +24,22 @@ impl Database {
         self.writable()?;
         self.tier.set_policy(kind);
         self.move_chunks()
+    }
+
+    /// Tells the leaves of a table's tree that may have keys of a range: of an index by its position, or of the primary
+    /// tree. `false` if what lies above them is not in memory.
+    pub fn leaves(
+        &self,
+        table: &Table,
+        index: Option<usize>,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        each: &mut dyn FnMut(PageAddress),
+    ) -> bool {
+        let root = index.map_or(&table.root, |index| &table.indexes[index].root);
+        let reader = self.cached_reader();
+        let told = reader.leaves(root, bounds, |page| each(page.address));
+        self.rest(reader);
+        told.unwrap_or(false)
     }
 
     /// Has chunks moved from now on, if there is anything to move them to, and a policy that would.

@@ -147,7 +147,7 @@ fn warn_of_readers(path: &Path) {
 /// Opens the first device of a database.
 fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Device>> {
     options.model.as_deref().map(parse_model).transpose()?;
-    open_member(path, options, false).map_err(SqlError::storage)
+    open_member(path, Class::Standard, options, false).map_err(SqlError::storage)
 }
 
 /// The logs of the database at `path`.

@@ -28,10 +28,12 @@ pub enum PolicyKind {
     /// By the time that copies would have saved of late.
     #[default]
     Heat,
+    /// By the time that copies save statements which run, as their plans say; and of late.
+    Plan,
 }
 
 impl PolicyKind {
-    pub const ALL: [Self; 4] = [Self::None, Self::Static, Self::Lru, Self::Heat];
+    pub const ALL: [Self; 5] = [Self::None, Self::Static, Self::Lru, Self::Heat, Self::Plan];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,6 +41,7 @@ impl PolicyKind {
             Self::Static => "static",
             Self::Lru => "lru",
             Self::Heat => "heat",
+            Self::Plan => "plan",
         }
     }
 }

@@ -3,6 +3,7 @@
 mod heat;
 mod kind;
 mod lru;
+mod plan;
 mod traced;
 
 use crate::book::Chunk;
@@ -10,6 +11,7 @@ use crate::book::Chunk;
 use heat::Heat;
 pub use kind::{Policy, PolicyKind};
 use lru::Lru;
+use plan::Planned;
 use traced::Traced;
 
 /// The policy of a kind.
@@ -19,6 +21,7 @@ pub(crate) fn policy_of(kind: PolicyKind) -> Box<dyn Policy> {
         PolicyKind::Static => Box::new(Traced),
         PolicyKind::Lru => Box::new(Lru),
         PolicyKind::Heat => Box::new(Heat),
+        PolicyKind::Plan => Box::new(Planned),
     }
 }
 
@@ -50,6 +53,6 @@ mod tests {
             assert_eq!(policy_of(kind).kind(), kind);
         }
         let error = "fifo".parse::<PolicyKind>().expect_err("there is none");
-        assert_eq!(error, "there is no tier policy \"fifo\"; there are none, static, lru, heat");
+        assert_eq!(error, "there is no tier policy \"fifo\"; there are none, static, lru, heat, plan");
     }
 }

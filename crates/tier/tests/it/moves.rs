@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use saki_base::{Clock, SystemClock};
-use saki_tier::{PolicyKind, Tier};
+use saki_tier::{PolicyKind, Reads, Tier, Use};
 
 use crate::bench::{Bench, FAST, FULL, leaves, settle};
 
@@ -150,4 +150,53 @@ fn the_thread_moves_by_itself_and_ends() {
     bench.volume.evict(&bench.copies());
     std::thread::sleep(Duration::from_millis(250));
     assert_eq!(bench.copies(), [], "it has ended");
+}
+
+#[test]
+fn what_a_statement_will_read_is_copied_before_it_does() {
+    let bench = Bench::new(2);
+    let [first, second] = [1, 2].map(|tree| bench.publish(leaves(tree), 2 * FULL, &[]));
+    let tier = bench.tier(PolicyKind::Plan);
+    settle(&tier);
+    assert_eq!(bench.copies(), [], "nobody reads anything");
+    let all = [Use::Part(leaves(1), f64::INFINITY)];
+    let assessment = tier.assess(&all);
+    assert_eq!((assessment.chunks, assessment.copied, assessment.to_move), (2, 0, 2));
+    assert!(assessment.seconds_saved > 0.0 && (assessment.pages - 256.0).abs() < 1e-9, "{assessment:?}");
+    let running = tier.expect(&all);
+    settle(&tier);
+    assert_eq!(bench.copies(), bench.chunks_of(&first), "and nothing has been read");
+    assert_eq!(tier.assess(&all), saki_tier::Assessment { copied: 2, to_move: 0, seconds_saved: 0.0, ..assessment });
+    // Another one comes, and has to wait for the fast device.
+    let others: Vec<Use> =
+        bench.chunks_of(&second).into_iter().map(|chunk| Use::Chunk(chunk, Reads::of_pages(1e4))).collect();
+    let other = tier.expect(&others);
+    settle(&tier);
+    assert_eq!(bench.copies(), bench.chunks_of(&first), "the first statement needs them");
+    drop(running);
+    settle(&tier);
+    assert_eq!(bench.copies(), bench.chunks_of(&second));
+    drop(other);
+}
+
+#[test]
+fn what_has_been_read_already_is_not_copied_for_its_statement() {
+    for is_read in [false, true] {
+        let bench = Bench::new(4);
+        let pages = bench.publish(leaves(1), FULL, &[]);
+        let chunk = bench.chunk_of(&pages[0]);
+        let tier = bench.tier(PolicyKind::None);
+        tier.step();
+        let running = tier.expect(&[Use::Chunk(chunk, Reads::of_pages(100.0))]);
+        if is_read {
+            bench.read(&pages[..100], 1);
+        }
+        // Reads have been seen, and are of no account by themselves any more.
+        tier.step();
+        bench.pass(36_000);
+        tier.set_policy(PolicyKind::Plan);
+        settle(&tier);
+        assert_eq!(bench.copies().is_empty(), is_read);
+        drop(running);
+    }
 }

@@ -63,7 +63,7 @@ fn spec(path: String, rest: &mut impl Iterator<Item = String>) -> Option<DeviceS
 fn refused(name: &str) -> SqlError {
     SqlError::invalid(format!("{name} does not take these arguments")).code("42883").hint(
         "saki.add_device('path' [, 'size'] [, 'standard' | 'fast' | 'slow']), saki.drain_device('path or number'), \
-         saki.remove_device('path or number'), saki.set_tier_policy('none' | 'static' | 'lru' | 'heat')",
+         saki.remove_device('path or number'), saki.set_tier_policy('none' | 'static' | 'lru' | 'heat' | 'plan')",
     )
 }
 
