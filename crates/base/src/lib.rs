@@ -46,10 +46,9 @@ pub mod ids;
 pub mod key;
 mod limits;
 mod parse;
-pub mod planted;
 pub mod random;
 pub mod row;
-
+mod tester;
 mod time;
 pub mod types;
 pub mod value;
@@ -64,9 +63,9 @@ pub use ids::{
 pub use key::{KeyColumn, KeyError, KeyLayout};
 pub use limits::{memory, stack};
 pub use parse::{ParseError, ParseReason};
-pub use planted::seam;
 pub use random::Random;
 pub use row::{RowColumn, RowError, RowLayout, RowRef};
+pub use tester::{planted, seam};
 pub use time::clock::{Clock, SystemClock, VirtualClock, wall_micros};
 pub use time::{civil, clock};
 pub use types::{Column, DataType, ValueRef};

@@ -95,9 +95,8 @@ pub fn bounds_of_any(
         let one = bounds(access, &both)?;
         all.points &= one.points;
         let is_kept = |position: &usize, other: &Vec<usize>| *position < tests.len() && other.contains(position);
-        match number {
-            0 => (all.used, all.decided) = (one.used.clone(), one.decided.clone()),
-            _ => {}
+        if number == 0 {
+            (all.used, all.decided) = (one.used.clone(), one.decided.clone());
         }
         all.used.retain(|position| is_kept(position, &one.used));
         all.decided.retain(|position| is_kept(position, &one.decided));

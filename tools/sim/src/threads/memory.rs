@@ -20,8 +20,7 @@ use ahash::random_state::{RandomSource, set_random_source};
 use foldhash::SharedSeed;
 use saki_base::Random;
 
-/// Where blocks, stacks, and what is asked of the system are. Neither system that this is for puts anything there by
-/// itself.
+/// Where blocks, stacks, and maps are. Neither system that this is for puts anything there by itself.
 const BLOCKS: Range<usize> = 0x1000_0000_0000..0x1100_0000_0000;
 const STACKS: Range<usize> = 0x2000_0000_0000..0x2100_0000_0000;
 const MAPS: Range<usize> = 0x3000_0000_0000..0x3100_0000_0000;

@@ -3,8 +3,6 @@
 //! Each is a mistake that is easy to make, and most have been made. Only programs built with debug assertions have
 //! them; elsewhere none is ever planted, and asking costs nothing.
 
-pub mod seam;
-
 use std::sync::atomic::{AtomicU8, Ordering};
 
 macro_rules! faults {
