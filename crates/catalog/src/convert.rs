@@ -8,24 +8,62 @@ use arrow_array::builder::{
     Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::types::{Float32Type, Float64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow_schema::DataType as Arrow;
+use arrow_schema::{DataType as Arrow, TimeUnit};
 use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{Column, DataType, Value};
 
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 
+/// What becomes of values where that depends on who asks: times, which are read and shown by clocks of some zone.
+pub trait Conversions {
+    /// A text as a value of a column's type.
+    ///
+    /// # Errors
+    /// 22007 and its like for a text that is none.
+    fn read(&self, data_type: DataType, text: &str) -> Result<Value>;
+
+    /// The instant at which the clocks show a time. Both are microseconds since 1970; infinity stays.
+    fn instant(&self, local: i64) -> i64;
+
+    /// What the clocks show at an instant.
+    fn local(&self, instant: i64) -> i64;
+}
+
+/// Of nobody: by clocks in Greenwich.
+pub struct Plain;
+
+impl Conversions for Plain {
+    fn read(&self, data_type: DataType, text: &str) -> Result<Value> {
+        Value::parse(data_type, text).map_err(SqlError::from)
+    }
+
+    fn instant(&self, local: i64) -> i64 {
+        local
+    }
+
+    fn local(&self, instant: i64) -> i64 {
+        instant
+    }
+}
+
 /// A batch whose column `i` is table column `columns[i]`, as a batch of the whole table; columns that are not named are
 /// NULL.
-pub fn conform(batch: &RecordBatch, table: &Table, columns: &[usize], first_row: u64) -> Result<RecordBatch> {
+pub fn conform(
+    batch: &RecordBatch,
+    table: &Table,
+    columns: &[usize],
+    first_row: u64,
+    by: &dyn Conversions,
+) -> Result<RecordBatch> {
     let schema = table.schema();
     let mut arrays = Vec::with_capacity(table.columns.len());
     for (position, column) in table.columns.iter().enumerate() {
         let target = schema.field(position).data_type();
         arrays.push(match columns.iter().position(|named| *named == position) {
-            Some(source) => convert(batch.column(source), column, target, first_row)?,
+            Some(source) => convert(batch.column(source), column, target, first_row, by)?,
             None => new_null_array(target, batch.num_rows()),
         });
     }
@@ -34,7 +72,13 @@ pub fn conform(batch: &RecordBatch, table: &Table, columns: &[usize], first_row:
     Ok(RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), arrays)?)
 }
 
-fn convert(array: &ArrayRef, column: &Column, target: &Arrow, first_row: u64) -> Result<ArrayRef> {
+fn convert(
+    array: &ArrayRef,
+    column: &Column,
+    target: &Arrow,
+    first_row: u64,
+    by: &dyn Conversions,
+) -> Result<ArrayRef> {
     if array.data_type() == target {
         return Ok(Arc::clone(array));
     }
@@ -43,15 +87,40 @@ fn convert(array: &ArrayRef, column: &Column, target: &Arrow, first_row: u64) ->
         let texts = cast_with_options(array, &Arrow::Utf8, &CastOptions::default())?;
         let texts = texts.as_string::<i32>();
         let value = |row: usize| texts.is_valid(row).then(|| texts.value(row));
-        return parse_column(column, (0..texts.len()).map(value), |row| format!("row {}", first_row + row as u64));
+        let place = |row| format!("row {}", first_row + row as u64);
+        return parse_column(column, (0..texts.len()).map(value), place, by);
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
+    let array = &by_clocks(array, target, by)?;
     let whole = if target.is_integer() { to_whole(array)? } else { Arc::clone(array) };
     cast_with_options(&whole, target, &options).map_err(|error| {
         let SqlError { message, code, .. } = SqlError::from(error);
         let message = format!("column {:?} of type {}: {message}", column.name, column.data_type);
         SqlError { code, ..SqlError::data(message) }
     })
+}
+
+/// Moments with a zone as what its clocks show, where moments without one are wanted, and the other way round.
+fn by_clocks(array: &ArrayRef, target: &Arrow, by: &dyn Conversions) -> Result<ArrayRef> {
+    let has_zone = |of: &Arrow| matches!(of, Arrow::Timestamp(_, Some(_)));
+    let is_local = |of: &Arrow| matches!(of, Arrow::Timestamp(_, None) | Arrow::Date32);
+    let local = Arrow::Timestamp(TimeUnit::Microsecond, None);
+    let micros = |of: &Arrow| cast_with_options(array, of, &CastOptions::default());
+    let moved = |of: &Arrow, by: &dyn Fn(i64) -> i64| -> Result<ArrayRef> {
+        let moments = micros(of)?;
+        let moments = moments.as_primitive::<TimestampMicrosecondType>().unary::<_, TimestampMicrosecondType>(by);
+        Ok(Arc::new(moments))
+    };
+    if is_local(array.data_type()) && has_zone(target) {
+        let instants = moved(&local, &|local| by.instant(local))?;
+        let instants = instants.as_primitive::<TimestampMicrosecondType>().clone().with_data_type(target.clone());
+        return Ok(Arc::new(instants));
+    }
+    if has_zone(array.data_type()) && is_local(target) {
+        let zoned = Arrow::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        return moved(&zoned, &|instant| by.local(instant));
+    }
+    Ok(Arc::clone(array))
 }
 
 /// Numbers rounded to whole ones: decimals away from zero at a half, floats to the even.
@@ -83,14 +152,15 @@ pub fn parse_column<'t>(
     column: &Column,
     texts: impl Iterator<Item = Option<&'t str>>,
     place: impl Fn(usize) -> String,
+    by: &dyn Conversions,
 ) -> Result<ArrayRef> {
     let mut values = Vec::new();
     for (row, text) in texts.enumerate() {
         values.push(match text {
             None => Value::Null,
-            Some(text) => Value::parse(column.data_type, text).map_err(|error| {
-                let error = SqlError::from(error);
-                SqlError { message: format!("{}, column {:?}: {}", place(row), column.name, error.message), ..error }
+            Some(text) => by.read(column.data_type, text).map_err(|error| SqlError {
+                message: format!("{}, column {:?}: {}", place(row), column.name, error.message),
+                ..error
             })?,
         });
     }

@@ -3,7 +3,7 @@
 //! `parameters.tsv` is the one table of them, a line each; [`Definition`] is such a line. What a session has set is
 //! [`Parameters`]: SET lasts if its transaction commits, SET LOCAL until the transaction ends, and ROLLBACK, also to a
 //! savepoint, brings back what was before. [`Effective`] is what they come to for whoever goes by them: time limits,
-//! the [search path](SearchPath), how [times look](TimeStyle). Whom the session acts for
+//! the [search path](SearchPath), how [times look and are read](TimeStyle). Whom the session acts for
 //! ([`SessionRoles`]) is a parameter like others.
 //!
 //! # Invariants
@@ -18,8 +18,10 @@
 mod accept;
 mod definition;
 mod effective;
+mod input;
 mod path;
 mod roles;
+mod session_time;
 mod state;
 mod style;
 mod units;
@@ -29,10 +31,12 @@ mod zone;
 pub use accept::truth;
 pub use definition::{Context, Definition, Effect, Kind, all, find};
 pub use effective::Effective;
+pub use input::{Interval, Unit, is_relative, zone_named};
 pub use path::{SearchPath, list as identifiers};
 pub use roles::{ROLE, SESSION, SessionRoles};
+pub use session_time::{Clock, SessionTime};
 pub use state::State;
 pub use style::{DateOrder, DateOutput, DateStyle, IntervalStyle, TimeStyle};
 pub use units::{duration, show_with_unit};
 pub use values::{Extension, Origin, Parameters, TransactionModes, read_only};
-pub use zone::TimeZone;
+pub use zone::{TimeZone, ZoneOffset};

@@ -114,7 +114,7 @@ impl IntervalStyle {
 }
 
 impl TimeStyle {
-    /// Whether all looks as it does by default: ISO dates and Greenwich's time.
+    /// Whether all looks as by default: ISO dates and Greenwich's time.
     pub fn is_plain(&self) -> bool {
         self.zone.is_utc() && self.date.output == DateOutput::Iso
     }
@@ -127,11 +127,13 @@ impl TimeStyle {
             _ => {}
         }
         let date = civil_from_days(days.into());
-        match self.date.output {
-            DateOutput::Postgres => self.write_day(date, '-', out)?,
-            _ => self.write_day(date, '/', out)?,
-        }
+        self.write_day(date, if self.date.output == DateOutput::Postgres { '-' } else { '/' }, out)?;
         write_era(date, out)
+    }
+
+    /// Writes microseconds of the day.
+    pub fn write_time(&self, micros: i64, out: &mut impl Write) -> fmt::Result {
+        write_clock(micros, out)
     }
 
     /// Writes microseconds since 1970 without a zone.

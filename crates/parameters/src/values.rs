@@ -11,6 +11,7 @@ use crate::accept::{accept, check_context};
 use crate::definition::{Definition, Kind, all, find};
 use crate::path::SearchPath;
 use crate::roles::{self, Acting, SessionRoles};
+use crate::session_time::{Clock, SessionTime};
 use crate::state::State;
 use crate::units;
 
@@ -68,6 +69,7 @@ pub struct Parameters {
     made_up: Mutex<BTreeSet<String>>,
     transaction: RwLock<Option<TransactionModes>>,
     extension: Option<Box<dyn Extension>>,
+    clock: Arc<Clock>,
     /// Who the roles are; without it there are those that every database has.
     catalog: OnceLock<Box<ShowCatalog>>,
 }
@@ -84,6 +86,7 @@ impl Parameters {
             made_up: Mutex::default(),
             transaction: RwLock::new(None),
             extension,
+            clock: Arc::default(),
             catalog: OnceLock::new(),
         }
     }
@@ -127,6 +130,16 @@ impl Parameters {
     /// The values as they are.
     pub fn state(&self) -> Arc<State> {
         Arc::clone(&self.state.read())
+    }
+
+    /// When the session's transaction and statement began.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// What times are read and written by.
+    pub fn time(&self) -> SessionTime {
+        SessionTime { style: Arc::clone(&self.state.read().effective.time), clock: Arc::clone(&self.clock) }
     }
 
     /// Where names are looked for that say no schema.

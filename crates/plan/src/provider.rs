@@ -68,14 +68,14 @@ impl SnapshotTable {
         (provider.as_ref() as &dyn Any).downcast_ref().map(look)
     }
 
-    /// Splits planner conditions into column tests and the rest, both over table columns.
-    pub fn split_conditions(&self, filters: &[Expr]) -> Result<Conditions> {
+    /// Splits planner conditions into column tests and the rest, both over table columns. `properties` are those of the
+    /// session that evaluates them, whose options functions look at.
+    pub fn split_conditions(&self, filters: &[Expr], properties: &ExecutionProps) -> Result<Conditions> {
         let (mut tests, mut rest) = (Vec::new(), Vec::new());
         if filters.is_empty() {
             return Ok((tests, rest));
         }
         let df_schema = DFSchema::try_from(self.schema.as_ref().clone())?;
-        let properties = ExecutionProps::new();
         let planning = PhysicalPlanningContext::default();
         let type_of = |column: usize| (column < self.schema.fields().len()).then(|| self.table.column_type(column).1);
         for filter in filters {
@@ -84,7 +84,7 @@ impl SnapshotTable {
                 continue;
             }
             let filter = unqualified(filter)?;
-            let condition = create_physical_expr(&filter, &df_schema, &properties, &planning)?;
+            let condition = create_physical_expr(&filter, &df_schema, properties, &planning)?;
             conditions::split(&condition, &type_of, &mut tests, &mut rest);
         }
         Ok((tests, rest))
@@ -110,7 +110,7 @@ impl SnapshotTable {
 
     /// Rows and seconds a scan with these conditions would take; for join ordering.
     pub fn estimate(&self, filters: &[Expr], columns: &[usize]) -> Result<Estimate> {
-        let (tests, rest) = self.split_conditions(filters)?;
+        let (tests, rest) = self.split_conditions(filters, &ExecutionProps::new())?;
         let alternatives = self.alternatives(&rest);
         let wanted = Wanted {
             table: &self.table,
@@ -142,8 +142,14 @@ impl SnapshotTable {
         if chosen { Access::Columns(Arc::clone(segments), columns) } else { Access::Rows(rows) }
     }
 
-    fn plan(&self, projection: Option<&Vec<usize>>, filters: &[Expr], limit: Option<usize>) -> Result<Plan> {
-        let (tests, rest) = self.split_conditions(filters)?;
+    fn plan(
+        &self,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+        properties: &ExecutionProps,
+    ) -> Result<Plan> {
+        let (tests, rest) = self.split_conditions(filters, properties)?;
         let columns: Vec<usize> = match projection {
             Some(projection) => projection.clone(),
             None => (0..self.schema.fields().len()).collect(),
@@ -272,12 +278,12 @@ impl TableProvider for SnapshotTable {
 
     async fn scan(
         &self,
-        _: &dyn Session,
+        session: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.plan(projection, filters, limit)
+        self.plan(projection, filters, limit, session.execution_props())
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
@@ -358,7 +364,7 @@ mod tests {
     }
 
     fn node(table: &SnapshotTable, columns: &[usize], filters: &[Expr]) -> String {
-        table.plan(Some(&columns.to_vec()), filters, None).unwrap().name().to_owned()
+        table.plan(Some(&columns.to_vec()), filters, None, &ExecutionProps::new()).unwrap().name().to_owned()
     }
 
     #[test]
@@ -412,7 +418,7 @@ mod tests {
         assert!(!taken(&col("id").lt(placeholder("$1"))));
         assert!(!taken(&col("text").eq(placeholder("$1"))), "a number is no text");
         assert!(!taken(&col("id").eq(placeholder("$2"))), "there is one parameter");
-        let (tests, rest) = table.split_conditions(&[col("id").eq(placeholder("$1"))]).unwrap();
+        let (tests, rest) = table.split_conditions(&[col("id").eq(placeholder("$1"))], &ExecutionProps::new()).unwrap();
         assert_eq!((tests[0].parameter, rest.len()), (Some(1), 0));
     }
 

@@ -49,7 +49,9 @@ pub use saki_context::database::{Database, FileAccess};
 pub use saki_context::shown_bytes;
 pub use saki_context::statement::{Command, CopyFormat, CopyKind, Parsed, StatementResult, TableName, parse};
 pub use saki_context::transaction::TransactionStatus;
-pub use saki_parameters::{Effective, Parameters, ROLE, SESSION, SessionRoles, State, TimeStyle, duration};
+pub use saki_parameters::{
+    Effective, Interval, Parameters, ROLE, SESSION, SessionRoles, SessionTime, State, TimeStyle, duration,
+};
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
 pub use saki_postgres::statement::without_passwords;
 pub use saki_postgres::{Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};

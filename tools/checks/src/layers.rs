@@ -30,6 +30,7 @@ const STORE: &[&str] = &[
     "saki-mvcc",
     "saki-catalog",
 ];
+const TIMES: &[&str] = &["saki-unify", "saki-base", "saki-catalog", "saki-parameters"];
 const PLAN: &[&str] =
     &["saki-unify", "saki-base", "saki-vector", "saki-columns", "saki-exec", "saki-catalog", "saki-store"];
 const POSTGRES: &[&str] = &[
@@ -42,6 +43,7 @@ const POSTGRES: &[&str] = &[
     "saki-parameters",
     "saki-store",
     "saki-statement",
+    "saki-times",
 ];
 const CONTEXT: &[&str] = &[
     "saki-unify",
@@ -70,7 +72,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 32] = [
+const LAYERS: [(&str, &[&str]); 33] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -88,6 +90,7 @@ const LAYERS: [(&str, &[&str]); 32] = [
     ("saki-exec", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns"]),
     ("saki-catalog", CATALOG),
     ("saki-parameters", PARAMETERS),
+    ("saki-times", TIMES),
     ("saki-store", STORE),
     ("saki-plan", PLAN),
     ("saki-statement", &["saki-unify", "saki-base", "saki-catalog", "saki-store"]),
@@ -158,6 +161,7 @@ const COLUMNAR: &[&str] = &[
     "saki-exec",
     "saki-catalog",
     "saki-store",
+    "saki-times",
     "saki-plan",
     "saki-statement",
     "saki-postgres",
@@ -169,8 +173,17 @@ const COLUMNAR: &[&str] = &[
     "saki-sim",
 ];
 /// Crates that plan and run queries through DataFusion.
-const PLANNING: &[&str] =
-    &["saki-plan", "saki-statement", "saki-postgres", "saki-context", "saki-sql", "saki", "saki-bench", "saki-sim"];
+const PLANNING: &[&str] = &[
+    "saki-times",
+    "saki-plan",
+    "saki-statement",
+    "saki-postgres",
+    "saki-context",
+    "saki-sql",
+    "saki",
+    "saki-bench",
+    "saki-sim",
+];
 
 /// Dependencies that only some crates may name: the planner stays above `store`, Arrow's small crates reach down to
 /// where columns are, the encodings have one home, and so has each way to the kernel.
@@ -180,6 +193,7 @@ const CONFINED: [(&str, &[&str]); 16] = [
         "datafusion",
         &[
             "saki-catalog",
+            "saki-times",
             "saki-plan",
             "saki-statement",
             "saki-postgres",
@@ -194,6 +208,7 @@ const CONFINED: [(&str, &[&str]); 16] = [
         &[
             "saki-unify",
             "saki-catalog",
+            "saki-times",
             "saki-store",
             "saki-plan",
             "saki-postgres",

@@ -13,12 +13,16 @@ use saki_base::{TableId, Value};
 use super::row_checks::RowChecks;
 use saki_catalog::convert::{array_of, conform};
 use saki_catalog::{Catalog, ColumnReader, ReferentialAction, Result, SqlError, Table};
+use saki_parameters::SessionTime;
+use saki_postgres::dialect::session_time;
 
 /// Planned before a statement changes rows, for all tables that its changes may reach.
 #[derive(Default)]
 pub struct ActionRules {
     checks: HashMap<TableId, RowChecks>,
     defaults: HashMap<(TableId, usize), Arc<dyn PhysicalExpr>>,
+    /// What the defaults are read by.
+    time: SessionTime,
 }
 
 impl ActionRules {
@@ -59,6 +63,7 @@ impl ActionRules {
     ) -> Result<()> {
         if let Some(text) = table.default_of(catalog, column) {
             let (state, nothing) = (state(), DFSchema::empty());
+            self.time = session_time(state.config_options()).clone();
             let expression = state.create_logical_expr(&text, &nothing)?;
             self.defaults.insert((table.id, column), state.create_physical_expr(expression, &nothing)?);
         }
@@ -76,7 +81,7 @@ impl ActionRules {
         let value = expression.evaluate(&row)?.into_array(1)?;
         let field = Field::new("default", value.data_type().clone(), true);
         let value = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![value])?;
-        let conformed = conform(&value, table, &[column], 1)?;
+        let conformed = conform(&value, table, &[column], 1, &self.time)?;
         Ok(Value::from(ColumnReader::new(conformed.column(column), &table.columns[column])?.value(0)))
     }
 

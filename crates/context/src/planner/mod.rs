@@ -32,10 +32,12 @@ use crate::database::Database;
 use crate::demands::Demands;
 use saki_base::memory::Pool;
 use saki_catalog::{Result, SqlError};
+use saki_parameters::Parameters;
 use saki_plan::execution::memory;
 use saki_plan::nested_loops::{nested_loops, physical_plan};
 use saki_plan::{PlanCache, QueryEnv, Settings, Sighting, TrackReads, Tracked, Untracked, plan_cache};
-use saki_postgres::{SystemCatalog, dialect, pg_catalog};
+use saki_postgres::dialect::{self, TimeOption};
+use saki_postgres::{SystemCatalog, pg_catalog};
 use saki_store::{Generation, Snapshot};
 
 /// A query that can run, once its reads are tracked.
@@ -77,6 +79,7 @@ pub struct Planner {
     pub names: Arc<PublicSchema>,
     /// Functions, and files that the session gave names to.
     pub context: SessionContext,
+    parameters: Arc<Parameters>,
     plans: Arc<PlanCache>,
     memory: Arc<Pool>,
     /// What plans are made with, and the settings it belongs to. Held while a statement is planned: names mean the
@@ -101,12 +104,15 @@ impl Planner {
         names.plan_views_by(context.state_weak_ref());
         let (plans, memory) = (Arc::clone(&db.plans), Arc::clone(&db.memory));
         let (planning, demands, contexts) = Default::default();
-        Self { names, context, plans, memory, planning, demands, contexts }
+        let parameters = Arc::clone(system.parameters());
+        Self { names, context, parameters, plans, memory, planning, demands, contexts }
     }
 
-    /// What expressions are planned with.
+    /// What expressions are planned with, by the session's time as it is now.
     pub fn state(&self) -> SessionState {
-        self.context.state()
+        let mut state = self.context.state();
+        state.config_mut().options_mut().extensions.insert(TimeOption(self.parameters.time()));
+        state
     }
 
     /// How a plan runs.
@@ -185,7 +191,8 @@ impl Planner {
         let mut known = None;
         let logical = async |state: &SessionState| {
             let logical = logical_plan(state, statement).await?;
-            known = Some((plan_cache::is_repeatable(&logical), Described::of(&logical)));
+            let is_repeatable = plan_cache::is_repeatable(&logical) && !dialect::is_relative(&logical);
+            known = Some((is_repeatable, Described::of(&logical)));
             Ok(logical)
         };
         let (plan, context) = self.plan_noting(env, logical, |demands| self.note(query, env, demands)).await?;
@@ -255,7 +262,7 @@ impl Planner {
         let known = planning.take().filter(|(settings, _)| *settings == env.settings);
         let anew = || (env.settings.clone(), state::with_settings(self.state(), &env.settings));
         let (_, state) = planning.insert(known.unwrap_or_else(anew));
-        // What `now()` is.
+        // Random numbers and the like begin anew.
         state.mark_start_execution();
         self.names.enter(env);
         let made = work(state).await;

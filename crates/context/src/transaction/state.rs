@@ -55,6 +55,7 @@ impl Transactions {
     pub(super) fn opened(&self, scope: Scope) -> Open {
         // What was set outside of transactions stays.
         self.parameters.commit();
+        self.parameters.clock().begin_transaction();
         let state = self.parameters.state();
         let access = if state.effective.read_only { Access::ReadOnly } else { Access::ReadWrite };
         Open::new(Level::named(&state.effective.isolation), access, scope)

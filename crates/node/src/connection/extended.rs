@@ -85,9 +85,10 @@ impl Connection {
         }
         let given = formats::of_columns(&formats::read(codes)?, wanted)?;
         let types = statement.prepared.parameters.iter().zip(given);
+        let time = self.session.parameters().time();
         let values = types
             .zip(values.iter())
-            .map(|((data_type, format), bytes)| decode::value(data_type, format, bytes))
+            .map(|((data_type, format), bytes)| decode::value(data_type, format, bytes, &time))
             .collect::<Result<Vec<ScalarValue>>>()?;
         let formats = formats::read(results)?;
         if let Some(schema) = &statement.prepared.schema {

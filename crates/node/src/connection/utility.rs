@@ -103,8 +103,9 @@ impl Connection {
             let message = format!("wrong number of parameters for prepared statement {name:?}");
             return Err(Failure::new("42601", message).hint(format!("{} are expected", types.len())));
         }
+        let time = self.session.parameters().time();
         let typed = given.into_iter().zip(types).map(|(value, data_type)| match &value {
-            ScalarValue::Utf8(Some(text)) => decode::value(data_type, Format::Text, Some(text.as_bytes())),
+            ScalarValue::Utf8(Some(text)) => decode::value(data_type, Format::Text, Some(text.as_bytes()), &time),
             value if data_type.is_decimal() => Ok(value.clone()),
             value => value.cast_to(data_type).map_err(|error| Failure::new("22P02", error.to_string())),
         });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
-use saki_sql::{CopyTarget, ScalarValue};
+use saki_sql::{CopyTarget, ScalarValue, SessionTime};
 
 use super::batch::{BATCH_BYTES, BATCH_ROWS, bad};
 use crate::failure::Result;
@@ -112,6 +112,8 @@ impl BinaryReader {
             rest = after;
             fields.push(Some(field));
         }
+        // Bytes of times say the same to everybody.
+        let time = SessionTime::default();
         for ((values, data_type), field) in self.values.iter_mut().zip(&self.types).zip(fields) {
             values.push(match field {
                 Some(field) if data_type.is_decimal() => {
@@ -119,7 +121,7 @@ impl BinaryReader {
                     ScalarValue::Utf8(Some(text))
                 }
                 None if data_type.is_decimal() => ScalarValue::Utf8(None),
-                field => decode::value(data_type, Format::Binary, field)?,
+                field => decode::value(data_type, Format::Binary, field, &time)?,
             });
             self.bytes += field.map_or(0, <[u8]>::len);
         }

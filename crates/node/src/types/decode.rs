@@ -7,7 +7,7 @@ use arrow_array::StringArray;
 use arrow_buffer::{IntervalMonthDayNano, i256};
 use arrow_schema::{DataType, Field};
 use saki_base::{DataType as Storage, Value};
-use saki_sql::ScalarValue;
+use saki_sql::{Interval, ScalarValue, SessionTime};
 
 use super::{EPOCH_DAYS, EPOCH_MICROS, Format, arrow_type, numeric, text};
 use crate::failure::{Failure, Result};
@@ -15,8 +15,8 @@ use crate::failure::{Failure, Result};
 /// Reads a value of type `data_type`; `None` is NULL.
 ///
 /// # Errors
-/// 22P02 for text, 22P03 for bytes that are no value of the type.
-pub fn value(data_type: &DataType, format: Format, bytes: Option<&[u8]>) -> Result<ScalarValue> {
+/// 22P02, of times 22007 and 22008, for text, and 22P03 for bytes that are no value of the type.
+pub fn value(data_type: &DataType, format: Format, bytes: Option<&[u8]>, time: &SessionTime) -> Result<ScalarValue> {
     let Some(bytes) = bytes else {
         return ScalarValue::try_from(data_type).map_err(|error| Failure::new("0A000", error.to_string()));
     };
@@ -24,7 +24,7 @@ pub fn value(data_type: &DataType, format: Format, bytes: Option<&[u8]>) -> Resu
         Format::Text => {
             let text = std::str::from_utf8(bytes)
                 .map_err(|_| Failure::new("22021", "a parameter is not text in the encoding UTF8"))?;
-            of_text(data_type, text)
+            of_text(data_type, text, time)
         }
         Format::Binary => of_binary(data_type, bytes)
             .ok_or_else(|| Failure::new("22P03", format!("{} bytes are no value of type {data_type}", bytes.len()))),
@@ -50,10 +50,13 @@ fn storage(data_type: &DataType) -> Option<Storage> {
     })
 }
 
-fn of_text(data_type: &DataType, text: &str) -> Result<ScalarValue> {
+fn of_text(data_type: &DataType, text: &str, time: &SessionTime) -> Result<ScalarValue> {
     let invalid = |why: &dyn std::fmt::Display| Failure::new("22P02", format!("{text:?}: {why}"));
     if let Some(storage) = storage(data_type) {
-        return Value::parse(storage, text).map(scalar).map_err(|error| invalid(&error));
+        return match storage {
+            Storage::Date | Storage::Timestamp | Storage::Timestamptz => Ok(scalar(time.read_value(storage, text)?)),
+            other => Value::parse(other, text).map(scalar).map_err(|error| invalid(&error)),
+        };
     }
     match data_type {
         DataType::Decimal128(..) | DataType::Decimal256(..) => {
@@ -61,14 +64,17 @@ fn of_text(data_type: &DataType, text: &str) -> Result<ScalarValue> {
         }
         DataType::List(field) => {
             let elements = text::elements(text).ok_or_else(|| invalid(&"not an array of one dimension"))?;
-            let read =
-                |element: Option<String>| value(field.data_type(), Format::Text, element.as_deref().map(str::as_bytes));
+            let read = |element: Option<String>| {
+                value(field.data_type(), Format::Text, element.as_deref().map(str::as_bytes), time)
+            };
             list(field, elements.into_iter().map(read).collect::<Result<_>>()?)
                 .ok_or_else(|| invalid(&"elements of several types"))
         }
-        DataType::Interval(_) => text::parse_interval(text)
-            .map(|value| ScalarValue::IntervalMonthDayNano(Some(value)))
-            .ok_or_else(|| invalid(&"not an interval")),
+        DataType::Interval(_) => {
+            let Interval { months, days, micros } = time.read_interval(text)?;
+            let nanoseconds = micros.checked_mul(1_000).ok_or_else(|| invalid(&"interval out of range"))?;
+            Ok(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, days, nanoseconds })))
+        }
         other => {
             let array: arrow_array::ArrayRef = Arc::new(StringArray::from(vec![text]));
             let options = CastOptions { safe: false, ..CastOptions::default() };
@@ -240,14 +246,14 @@ mod tests {
             (list(DataType::Decimal128(38, 10)), "{1.50,2.25}"),
         ];
         for (data_type, text) in cases {
-            let read = value(&data_type, Format::Text, Some(text.as_bytes())).unwrap();
+            let read = value(&data_type, Format::Text, Some(text.as_bytes()), &SessionTime::default()).unwrap();
             for format in [Format::Text, Format::Binary] {
                 let mut out = BytesMut::new();
                 Column::new(&read.to_array().unwrap(), format, &None).unwrap().value(0, &mut out);
                 if format == Format::Text {
                     assert_eq!(std::str::from_utf8(&out).unwrap(), text);
                 }
-                let again = value(&data_type, format, Some(&out)).unwrap();
+                let again = value(&data_type, format, Some(&out), &SessionTime::default()).unwrap();
                 assert_eq!(again, read, "{data_type} {format:?}");
             }
         }
@@ -255,9 +261,19 @@ mod tests {
 
     #[test]
     fn what_is_no_value_is_an_error() {
-        for data_type in [DataType::Int32, DataType::Boolean, DataType::Decimal128(38, 10), DataType::Date32] {
-            assert_eq!(value(&data_type, Format::Text, Some(b"x")).unwrap_err().code, "22P02");
-            assert_eq!(value(&data_type, Format::Binary, Some(b"xyz")).unwrap_err().code, "22P03");
+        let code = |data_type: &DataType, format, bytes: &[u8]| {
+            value(data_type, format, Some(bytes), &SessionTime::default()).unwrap_err().code
+        };
+        let cases = [
+            (DataType::Int32, "22P02"),
+            (DataType::Boolean, "22P02"),
+            (DataType::Decimal128(38, 10), "22P02"),
+            (DataType::Date32, "22007"),
+            (DataType::Interval(IntervalUnit::MonthDayNano), "22007"),
+        ];
+        for (data_type, expected) in cases {
+            assert_eq!(code(&data_type, Format::Text, b"x"), expected);
+            assert_eq!(code(&data_type, Format::Binary, b"xyz"), "22P03");
         }
     }
 }

@@ -49,66 +49,6 @@ pub fn interval(value: IntervalMonthDayNano, out: &mut impl Write) -> fmt::Resul
     fraction((micros % 1_000_000) as i64, out)
 }
 
-/// Reads `1 year 2 mons -3 days 04:05:06.5`, `90 minutes`, `2 hours ago`; `None`: it is no interval.
-pub fn parse_interval(text: &str) -> Option<IntervalMonthDayNano> {
-    let (mut months, mut days, mut nanoseconds) = (0_i32, 0_i32, 0_i64);
-    let mut words = text.split_whitespace().peekable();
-    words.peek()?;
-    while let Some(word) = words.next() {
-        if word == "ago" && words.peek().is_none() {
-            (months, days, nanoseconds) = (months.checked_neg()?, days.checked_neg()?, nanoseconds.checked_neg()?);
-            break;
-        }
-        if word.contains(':') {
-            nanoseconds = nanoseconds.checked_add(clock(word)?)?;
-            continue;
-        }
-        let end = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
-        let (number, unit) = word.split_at(end);
-        let unit = if unit.is_empty() { words.next().unwrap_or("second") } else { unit };
-        let whole = || number.parse::<i32>().ok();
-        let unit = unit.to_ascii_lowercase();
-        match unit.strip_suffix('s').filter(|unit| unit.len() > 1).unwrap_or(&unit) {
-            "c" | "century" | "centurie" => months = months.checked_add(whole()?.checked_mul(1_200)?)?,
-            "decade" => months = months.checked_add(whole()?.checked_mul(120)?)?,
-            "y" | "yr" | "year" => months = months.checked_add(whole()?.checked_mul(12)?)?,
-            "mon" | "month" => months = months.checked_add(whole()?)?,
-            "w" | "week" => days = days.checked_add(whole()?.checked_mul(7)?)?,
-            "d" | "day" => days = days.checked_add(whole()?)?,
-            "h" | "hr" | "hour" => nanoseconds = nanoseconds.checked_add(scaled(number, 3_600_000_000_000)?)?,
-            "m" | "min" | "minute" => nanoseconds = nanoseconds.checked_add(scaled(number, 60_000_000_000)?)?,
-            "s" | "sec" | "second" => nanoseconds = nanoseconds.checked_add(scaled(number, 1_000_000_000)?)?,
-            "ms" | "msec" | "millisecond" => nanoseconds = nanoseconds.checked_add(scaled(number, 1_000_000)?)?,
-            "us" | "usec" | "microsecond" => nanoseconds = nanoseconds.checked_add(scaled(number, 1_000)?)?,
-            _ => return None,
-        }
-    }
-    Some(IntervalMonthDayNano { months, days, nanoseconds })
-}
-
-/// Nanoseconds of `-04:05:06.5` or `04:05`.
-fn clock(text: &str) -> Option<i64> {
-    let (sign, text) = match text.strip_prefix('-') {
-        Some(text) => (-1, text),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let mut parts = text.split(':');
-    let (hours, minutes) = (parts.next()?.parse::<u32>().ok()?, parts.next()?.parse::<u32>().ok()?);
-    let seconds = scaled(parts.next().unwrap_or("0"), 1_000_000_000)?;
-    if minutes >= 60 || !(0..60_000_000_000).contains(&seconds) || parts.next().is_some() {
-        return None;
-    }
-    let whole = i64::from(hours).checked_mul(3_600_000_000_000)?.checked_add(i64::from(minutes) * 60_000_000_000)?;
-    whole.checked_add(seconds)?.checked_mul(sign)
-}
-
-/// A decimal number of units of `nanoseconds`.
-fn scaled(number: &str, nanoseconds: i64) -> Option<i64> {
-    let (unscaled, scale) = super::numeric::parse(number)?;
-    let total = unscaled.to_i128()?.checked_mul(nanoseconds.into())?;
-    i64::try_from(total.checked_div(10_i128.checked_pow(scale.try_into().ok()?)?)?).ok()
-}
-
 /// Whether an element must be quoted within `{…}`.
 pub fn needs_quotes(element: &str) -> bool {
     element.is_empty()
@@ -162,17 +102,6 @@ mod tests {
         assert_eq!(text(0, 0, 0), "00:00:00");
         assert_eq!(text(14, -3, 3_661_000_001_000), "1 year 2 mons -3 days +01:01:01.000001");
         assert_eq!(text(0, 1, -1_500_000_000), "1 day -00:00:01.5");
-    }
-
-    #[test]
-    fn intervals_are_read() {
-        let read = |text: &str| parse_interval(text).map(|value| (value.months, value.days, value.nanoseconds));
-        assert_eq!(read("1 year 2 mons -3 days -01:00:00.5"), Some((14, -3, -3_600_500_000_000)));
-        assert_eq!(read("90 min"), Some((0, 0, 5_400_000_000_000)));
-        assert_eq!(read("2 weeks ago"), Some((0, -14, 0)));
-        assert_eq!(read("1.5h"), Some((0, 0, 5_400_000_000_000)));
-        assert!(read("").is_none() && read("1 x").is_none() && read("1:99:00").is_none() && read("x").is_none());
-        assert!(read("99999999999 days").is_none() && read("9999999999999 hours").is_none());
     }
 
     #[test]

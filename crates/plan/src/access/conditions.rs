@@ -275,6 +275,7 @@ pub fn compare_op(op: Operator) -> Option<CompareOp> {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::logical_expr::execution_props::ExecutionProps;
     use std::sync::LazyLock;
 
     use super::*;
@@ -382,7 +383,7 @@ mod tests {
             .apply(|node| {
                 if let LogicalPlan::TableScan(scan) = node {
                     text = SnapshotTable::with(scan, |table| {
-                        let (tests, rest) = table.split_conditions(&scan.filters).unwrap();
+                        let (tests, rest) = table.split_conditions(&scan.filters, &ExecutionProps::new()).unwrap();
                         let tests: Vec<String> = tests.iter().map(|test| test_text(test, &table.table)).collect();
                         let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
                         format!("{}; {}", tests.join(" AND "), rest.join(" AND "))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, Result};
+use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 
 use crate::cost::Estimate;
@@ -45,7 +46,7 @@ fn table_below(plan: &LogicalPlan, columns: &[Column]) -> Result<Option<TableBel
     match plan {
         LogicalPlan::TableScan(scan) => {
             let found = SnapshotTable::with(scan, |provider| {
-                let (tests, rest) = provider.split_conditions(&scan.filters)?;
+                let (tests, rest) = provider.split_conditions(&scan.filters, &ExecutionProps::new())?;
                 let sources = columns.iter().map(|column| provider.table.column(&column.name)).collect();
                 Ok((Arc::clone(&provider.table), sources, tests, rest.is_empty() && scan.fetch.is_none()))
             });

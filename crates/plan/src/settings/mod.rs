@@ -5,7 +5,7 @@
 
 mod kinds;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::common::config::ConfigExtension;
 use datafusion::common::extensions_options;
@@ -106,11 +106,13 @@ macro_rules! settings {
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub struct Settings {
             $(#[doc = $help] pub $field: $type,)*
+            /// What else of the session plans depend on, in words of whoever makes them: its time zone.
+            pub made_for: Arc<str>,
         }
 
         impl Default for Settings {
             fn default() -> Self {
-                Self { $($field: $default,)* }
+                Self { $($field: $default,)* made_for: Arc::default() }
             }
         }
 

@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast;
 use super::resolution::resolved;
 use crate::statement::parse_query;
 use saki_catalog::{Result, SqlError};
+use saki_times::session_time;
 
 /// A condition over rows of a schema, ready to be evaluated.
 ///
@@ -21,7 +22,7 @@ use saki_catalog::{Result, SqlError};
 /// When it is none.
 pub fn condition(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
     let mut statement = ast::Statement::Query(parse_query(&format!("SELECT {text}"))?);
-    super::rewrite(&mut statement)?;
+    super::rewrite(&mut statement, session_time(state.config_options()))?;
     let ast::Statement::Query(query) = statement else { return Err(SqlError::internal("a query became none")) };
     let expr = match *query.body {
         ast::SetExpr::Select(mut select) => select.projection.pop(),
@@ -42,7 +43,10 @@ pub fn condition(state: &SessionState, text: &str, schema: &DFSchema) -> Result<
         return Err(SqlError::internal("the projection of a condition became none"));
     };
     let Some(condition) = projection.expr.pop() else { return Err(SqlError::internal("a condition became none")) };
-    let context = SimplifyContext::builder().with_schema(Arc::new(schema.clone())).build();
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .build();
     let condition = ExprSimplifier::new(context).simplify(condition.unalias())?;
     Ok(state.create_physical_expr(condition, schema)?)
 }

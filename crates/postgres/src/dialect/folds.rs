@@ -147,12 +147,22 @@ impl Hash for Fold {
 }
 
 impl Fold {
-    fn step(&self, operator: Operator, left: &DataType, right: &DataType) -> Result<Arc<Step>> {
+    /// A step; one over times belongs to the session whose options these are.
+    fn step(
+        &self,
+        operator: Operator,
+        left: &DataType,
+        right: &DataType,
+        options: &Arc<ConfigOptions>,
+    ) -> Result<Arc<Step>> {
+        if left.is_temporal() || right.is_temporal() {
+            return Ok(Arc::new(Step::plan(operator, left, right, options)?));
+        }
         let sides = (operator, left.clone(), right.clone());
         if let Some(step) = self.steps.lock().get(&sides) {
             return Ok(Arc::clone(step));
         }
-        let step = Arc::new(Step::plan(operator, left, right)?);
+        let step = Arc::new(Step::plan(operator, left, right, options)?);
         let mut steps = self.steps.lock();
         if steps.len() >= STEPS_KEPT {
             steps.clear();
@@ -163,7 +173,7 @@ impl Fold {
 }
 
 impl Step {
-    fn plan(operator: Operator, left: &DataType, right: &DataType) -> Result<Self> {
+    fn plan(operator: Operator, left: &DataType, right: &DataType, options: &Arc<ConfigOptions>) -> Result<Self> {
         let field = |name, data_type: &DataType| Field::new(name, data_type.clone(), true);
         let schema = SchemaRef::new(Schema::new(vec![field("l", left), field("r", right)]));
         let columns = DFSchema::try_from(Arc::clone(&schema))?;
@@ -171,10 +181,10 @@ impl Step {
             Planned::Whole(planned) => planned,
             Planned::Operands(left, right) => binary_expr(left, operator, right),
         };
-        let options = ConfigOptions::default();
-        let meant = planned.transform_up(|expr| Meaning.rewrite(expr, &columns, &options))?.data;
+        let meant = planned.transform_up(|expr| Meaning.rewrite(expr, &columns, options))?.data;
         let typed = meant.rewrite(&mut TypeCoercionRewriter::new(&columns))?.data;
-        let (properties, planning) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+        let (mut properties, planning) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+        properties.config_options = Some(Arc::clone(options));
         let expr = create_physical_expr(&typed, &columns, &properties, &planning)?;
         let result = expr.data_type(&schema)?;
         Ok(Self { expr, schema, result })
@@ -208,10 +218,12 @@ impl ScalarUDFImpl for Fold {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let operators = operators(args.scalar_arguments.first().copied().flatten())?;
+        // The session changes no type.
+        let options = Arc::new(ConfigOptions::default());
         let mut types = args.arg_fields.iter().skip(1).map(|field| field.data_type());
         let mut result = types.next().cloned().unwrap_or(DataType::Null);
         for (operator, data_type) in operators.into_iter().zip(types) {
-            result = self.step(operator, &result, data_type)?.result.clone();
+            result = self.step(operator, &result, data_type, &options)?.result.clone();
         }
         Ok(Arc::new(Field::new(FOLD, result, true)))
     }
@@ -224,7 +236,7 @@ impl ScalarUDFImpl for Fold {
         };
         let mut result = values.next().unwrap_or(ColumnarValue::Scalar(ScalarValue::Null));
         for (operator, value) in operators(Some(&letters))?.into_iter().zip(values) {
-            let step = self.step(operator, &result.data_type(), &value.data_type())?;
+            let step = self.step(operator, &result.data_type(), &value.data_type(), &args.config_options)?;
             result = step.run(&result, &value, args.number_rows)?;
         }
         Ok(result)

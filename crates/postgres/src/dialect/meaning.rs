@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -13,6 +13,8 @@ use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast, lit};
 
 use super::functions::{arithmetic, text};
+use saki_parameters::{SessionTime, Unit};
+use saki_times::session_time;
 
 /// The rewrite; expressions are visited from their leaves.
 #[derive(Debug)]
@@ -23,10 +25,13 @@ impl FunctionRewrite for Meaning {
         "meaning"
     }
 
-    fn rewrite(&self, expr: Expr, schema: &DFSchema, _: &ConfigOptions) -> Result<Transformed<Expr>> {
+    fn rewrite(&self, expr: Expr, schema: &DFSchema, options: &ConfigOptions) -> Result<Transformed<Expr>> {
         Ok(match expr {
             Expr::BinaryExpr(binary) => operator(binary, schema),
-            Expr::Cast(cast) => conversion(cast, schema),
+            Expr::Cast(cast) => match moment(cast, schema, session_time(options))? {
+                Expr::Cast(cast) => conversion(cast, schema),
+                other => Transformed::yes(other),
+            },
             Expr::ScalarFunction(call) => call_of(call, schema),
             Expr::IsUnknown(truth) if is_truth(&truth, schema) => Transformed::yes(Expr::IsNull(truth)),
             Expr::IsNotUnknown(truth) if is_truth(&truth, schema) => Transformed::yes(Expr::IsNotNull(truth)),
@@ -148,6 +153,50 @@ fn is_constant(expr: &Expr) -> bool {
         Expr::Cast(cast) => is_constant(&cast.expr),
         _ => false,
     }
+}
+
+/// A cast to a moment or an interval that depends on the session: of a text, read now if it is a constant, and of a
+/// moment between what has a zone and what has none.
+fn moment(cast: Cast, schema: &DFSchema, session: &SessionTime) -> Result<Expr> {
+    let target = cast.field.data_type();
+    let is_time =
+        matches!(target, DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_) | DataType::Interval(_));
+    let Ok(source) = cast.expr.get_type(schema) else { return Ok(Expr::Cast(cast)) };
+    let is_text = matches!(source, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8);
+    if is_text && is_time {
+        return match constant(&cast.expr, target, session)? {
+            Some(literal) => Ok(literal),
+            None => Ok(saki_times::cast_function(*cast.expr.clone(), target).unwrap_or(Expr::Cast(cast))),
+        };
+    }
+    let has_zone = |of: &DataType| matches!(of, DataType::Timestamp(_, Some(_)));
+    let is_local = |of: &DataType| matches!(of, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Time64(_));
+    let crosses = has_zone(&source) && is_local(target) || is_local(&source) && has_zone(target);
+    if crosses && !session.style.zone.is_utc() {
+        return Ok(saki_times::cast_function(*cast.expr.clone(), target).unwrap_or(Expr::Cast(cast)));
+    }
+    Ok(Expr::Cast(cast))
+}
+
+/// A constant text as the time that it says.
+fn constant(text: &Expr, target: &DataType, session: &SessionTime) -> Result<Option<Expr>> {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = text else { return Ok(None) };
+    let (style, now) = (&session.style, session.now());
+    let value = match target {
+        DataType::Date32 => ScalarValue::Date32(Some(style.read_date(text, now)?)),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            ScalarValue::TimestampMicrosecond(Some(style.read_timestamp(text, now)?), None)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+            ScalarValue::TimestampMicrosecond(Some(style.read_timestamptz(text, now)?), zone.clone())
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let interval = saki_times::nanoseconds(style.read_interval(text, Unit::Second)?)?;
+            ScalarValue::IntervalMonthDayNano(Some(interval))
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(lit(value)))
 }
 
 fn conversion(conversion: Cast, schema: &DFSchema) -> Transformed<Expr> {

@@ -37,15 +37,20 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
 
 pub use self::condition::condition;
-use self::functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, patterns, to_char};
+use self::functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, patterns};
 pub use self::operators::Operators;
-use self::query::{emptiness, having, joins, lists, order, quantified, rows, series, sets, twins, values, windows};
+pub use self::query::times::is_relative;
+use self::query::{
+    emptiness, having, joins, lists, order, quantified, rows, series, sets, times, twins, values, windows,
+};
 pub use self::resolution::CharColumns;
 pub use self::size::{is_large, is_long};
 use crate::column_names::Columns;
 pub use crate::column_names::{called, shown, unmarked, with_shown_names};
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
+use saki_parameters::SessionTime;
+pub use saki_times::{TimeOption, session_time};
 
 /// Makes functions and rewrites known to a session's planner.
 pub fn register(state: &mut SessionState) {
@@ -54,10 +59,6 @@ pub fn register(state: &mut SessionState) {
     let _ = state.register_udf(Arc::new(arithmetic::numeric_function()));
     let alias = |function: &ScalarUDF, name| function.clone().with_aliases([name]);
     let sign = alias(&datafusion::functions::math::signum(), "sign");
-    // The planner's now() is the moment at which its statement began.
-    if let Ok(now) = state.udf("now") {
-        let _ = state.register_udf(Arc::new(alias(&now, "statement_timestamp")));
-    }
     let random_uuid = alias(&datafusion::functions::string::uuid(), "gen_random_uuid");
     for (aggregate, name) in [(bool_and_udaf(), "every"), (var_samp_udaf(), "variance")] {
         let _ = state.register_udaf(Arc::new(aggregate.as_ref().clone().with_aliases([name])));
@@ -67,18 +68,11 @@ pub fn register(state: &mut SessionState) {
     }
     for function in domains::all()
         .chain(arithmetic::whole_functions())
-        .chain([
-            sign,
-            random_uuid,
-            to_char::function(),
-            twins::apart(),
-            folds::function(),
-            patterns::function(),
-            blanks::function(),
-        ])
+        .chain([sign, random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
         .chain(bytes::functions())
         .chain(choices::all())
         .chain(encodings::functions())
+        .chain(saki_times::all())
     {
         let _ = state.register_udf(Arc::new(function));
     }
@@ -92,7 +86,7 @@ pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<Logi
     if let Statement::Statement(statement) = &mut statement {
         size::refuse_doubled(statement)?;
         pg_catalog::rewrite(statement)?;
-        rewrite(statement)?;
+        rewrite(statement, session_time(state.config_options()))?;
     }
     let plan = state.statement_to_plan(statement).await?;
     size::refuse_large(&plan)?;
@@ -109,7 +103,7 @@ pub fn result_schema(state: &SessionState, plan: LogicalPlan) -> SchemaRef {
     shown(&schema)
 }
 
-fn rewrite(statement: &mut ast::Statement) -> Result<()> {
+fn rewrite(statement: &mut ast::Statement, session: &SessionTime) -> Result<()> {
     pass(statement, &mut sets::Sets)?;
     pass(statement, &mut series::Series)?;
     pass(statement, &mut joins::Joins)?;
@@ -119,6 +113,7 @@ fn rewrite(statement: &mut ast::Statement) -> Result<()> {
     pass(statement, &mut windows::Windows)?;
     pass(statement, &mut having::Having)?;
     pass(statement, &mut quantified::Quantified)?;
+    pass(statement, &mut times::Times { style: &session.style })?;
     pass(statement, &mut spellings::Spellings)?;
     pass(statement, &mut twins::Twins)?;
     pass(statement, &mut lists::Lists)?;

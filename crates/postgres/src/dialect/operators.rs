@@ -5,16 +5,14 @@
 use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::datetime::date_part;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast, lit};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::functions::arithmetic::quotient;
-use super::functions::intervals;
 use super::types::{compares, comparison, known_type, truth, typed};
 
-/// Seconds since 1970 of a moment, with their fraction.
-const EPOCH: Arrow = Arrow::Decimal128(20, 6);
 const TIMESTAMP: Arrow = Arrow::Timestamp(TimeUnit::Microsecond, None);
 
 /// Plans operators whose operands PostgreSQL sees otherwise.
@@ -33,40 +31,29 @@ impl ExprPlanner for Operators {
         })
     }
 
-    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        let [Expr::Literal(ScalarValue::Utf8(Some(part)), _), time] = &args[..] else {
-            return Ok(PlannerResult::Original(args));
-        };
-        let of = |part: &str| date_part().call(vec![lit(part), time.clone()]);
-        let digits = |digits, scale| Arrow::Decimal128(digits, scale);
-        // With its fraction: the planner's parts are whole.
-        let shifted = |scale: i8| {
-            let micros = cast(of("microsecond"), digits(8, 0));
-            let unit = Expr::Literal(ScalarValue::Decimal128(Some(10_i128.pow(scale as u32)), 7, 0), None);
-            cast(quotient(micros, unit), digits(8, scale))
-        };
-        // It may be written as a text.
-        let part = part.trim_matches('\'').to_ascii_lowercase();
-        Ok(PlannerResult::Planned(match part.as_str() {
-            "second" | "seconds" | "sec" => shifted(6),
-            "millisecond" | "milliseconds" | "msec" => shifted(3),
-            "epoch" => cast(of("epoch"), EPOCH),
-            part => cast(of(part), digits(10, 0)),
-        }))
+    fn plan_extract(&self, mut args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        match (&args[..], args.len()) {
+            ([Expr::Literal(ScalarValue::Utf8(Some(part)), _), _], 2) => {
+                // It may be written as a text.
+                let part = part.trim_matches('\'').to_ascii_lowercase();
+                Ok(PlannerResult::Planned(saki_times::extract(&part, args.remove(1))))
+            }
+            _ => Ok(PlannerResult::Original(args)),
+        }
     }
 }
 
-/// The seconds of EXTRACT, which have a fraction unless they are a date's.
-pub fn epoch(seconds: Cast, schema: &DFSchema) -> Expr {
-    match seconds.expr.as_ref() {
-        Expr::ScalarFunction(call)
-            if *seconds.field.data_type() == EPOCH
-                && call.name() == "date_part"
-                && call.args.get(1).and_then(|time| known_type(time, schema)) == Some(Arrow::Date32) =>
-        {
-            cast(*seconds.expr, Arrow::Decimal128(20, 0))
-        }
-        _ => Expr::Cast(seconds),
+/// A field of a time; of dates and times without zone the planner has its own function for whole ones.
+pub fn field(call: ScalarFunction, schema: &DFSchema) -> Expr {
+    const NUMBER: Arrow = Arrow::Decimal128(10, 0);
+    let [Expr::Literal(ScalarValue::Utf8(Some(part)), _), of] = &call.args[..] else {
+        return Expr::ScalarFunction(call);
+    };
+    let known = known_type(of, schema).is_some_and(|of| saki_times::of_calendar(part, &of));
+    match call.name() {
+        saki_times::EXTRACT if known => cast(date_part().call(call.args), NUMBER),
+        saki_times::PART if known => cast(date_part().call(call.args), Arrow::Float64),
+        _ => Expr::ScalarFunction(call),
     }
 }
 
@@ -146,9 +133,16 @@ fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Resul
         (Operator::Plus, Arrow::Interval(_), Arrow::Date32) => {
             binary_expr(cast(right, TIMESTAMP), Operator::Plus, left)
         }
-        (Operator::Multiply, Arrow::Interval(_), factor) if is_number(factor) => intervals::times(left, right),
-        (Operator::Multiply, factor, Arrow::Interval(_)) if is_number(factor) => intervals::times(right, left),
-        (Operator::Divide, Arrow::Interval(_), divisor) if is_number(divisor) => intervals::over(left, right),
+        (Operator::Plus, Arrow::Timestamp(..), Arrow::Interval(_)) => saki_times::moved(left, right, false),
+        (Operator::Plus, Arrow::Interval(_), Arrow::Timestamp(..)) => saki_times::moved(right, left, false),
+        (Operator::Minus, Arrow::Timestamp(..), Arrow::Interval(_)) => saki_times::moved(left, right, true),
+        (Operator::Minus, Arrow::Timestamp(..) | Arrow::Date32, Arrow::Timestamp(..) | Arrow::Date32) => {
+            let (left, right) = comparison(left, Operator::Minus, right, schema)?;
+            saki_times::difference(left, right)
+        }
+        (Operator::Multiply, Arrow::Interval(_), factor) if is_number(factor) => saki_times::times(left, right),
+        (Operator::Multiply, factor, Arrow::Interval(_)) if is_number(factor) => saki_times::times(right, left),
+        (Operator::Divide, Arrow::Interval(_), divisor) if is_number(divisor) => saki_times::over(left, right),
         _ => return Ok(Planned::Operands(left, right)),
     };
     Ok(Planned::Whole(planned))
@@ -159,6 +153,7 @@ fn beside(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(E
     let of = |data_type: Arrow| match (&data_type, op) {
         (Arrow::Timestamp(..), Operator::Plus) => Some(Arrow::Interval(IntervalUnit::MonthDayNano)),
         (Arrow::Date32 | Arrow::Timestamp(..), Operator::Minus) => Some(data_type),
+        (Arrow::Interval(_), Operator::Plus | Operator::Minus) => Some(data_type),
         (number, _) if is_number(number) => Some(data_type),
         _ => None,
     };

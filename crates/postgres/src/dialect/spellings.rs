@@ -156,10 +156,6 @@ fn function_of(function: &mut Function) -> Result<Option<Expr>, SqlError> {
         Some("div") => {
             Some(parse_expression(&format!("trunc({NUMERIC}(({left}) - ({left}) % ({right})) / ({right}))"))?)
         }
-        // A double, where EXTRACT is a number.
-        Some("date_part") if is_text(left) => {
-            Some(parse_expression(&format!("CAST(EXTRACT({left} FROM {right}) AS DOUBLE PRECISION)"))?)
-        }
         _ => None,
     })
 }

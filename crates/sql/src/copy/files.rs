@@ -14,6 +14,7 @@ use futures::StreamExt;
 
 use saki_catalog::convert::parse_column;
 use saki_catalog::{Result, SqlError, Table};
+use saki_parameters::SessionTime;
 use saki_postgres::FileFormat;
 use saki_store::{CsvError, CsvOptions, CsvReader, CsvWriter};
 
@@ -27,6 +28,7 @@ pub struct CsvBatches {
     table: Arc<Table>,
     columns: Vec<usize>,
     path: String,
+    time: SessionTime,
 }
 
 /// Fields of rows as text, column by column, and the line that each row begins on.
@@ -36,10 +38,16 @@ struct Texts {
 }
 
 impl CsvBatches {
-    pub fn open(path: &str, options: CsvOptions, table: Arc<Table>, columns: Vec<usize>) -> Result<Self> {
+    pub fn open(
+        path: &str,
+        options: CsvOptions,
+        table: Arc<Table>,
+        columns: Vec<usize>,
+        time: SessionTime,
+    ) -> Result<Self> {
         let file = File::open(path).map_err(|error| SqlError::of_file(path, error))?;
         let (input, reader) = (BufReader::with_capacity(1 << 20, file), CsvReader::new(options));
-        Ok(Self { input, reader, table, columns, path: path.to_owned() })
+        Ok(Self { input, reader, table, columns, path: path.to_owned(), time })
     }
 
     fn read(&mut self) -> Result<Option<RecordBatch>> {
@@ -97,7 +105,7 @@ impl CsvBatches {
         let mut fields = Vec::with_capacity(self.columns.len());
         for (texts, column) in texts.columns.iter().zip(&self.columns) {
             let column = &self.table.columns[*column];
-            let array = parse_column(column, texts.iter().map(Option::as_deref), place)?;
+            let array = parse_column(column, texts.iter().map(Option::as_deref), place, &self.time)?;
             fields.push(Field::new(&column.name, array.data_type().clone(), true));
             arrays.push(array);
         }

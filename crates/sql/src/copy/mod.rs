@@ -54,7 +54,8 @@ async fn copy_from(cx: &StatementContext<'_>, copy: &Copy, table: Arc<Table>, co
     let path = cx.files.to_read(&copy.path)?;
     match copy.format {
         FileFormat::Csv => {
-            let batches = CsvBatches::open(&path, copy.csv.clone(), Arc::clone(&table), columns.clone())?;
+            let batches =
+                CsvBatches::open(&path, copy.csv.clone(), Arc::clone(&table), columns.clone(), cx.parameters.time())?;
             let fields: Vec<_> = columns.iter().map(|column| table.schema().field(*column).clone()).collect();
             let schema = Arc::new(Schema::new(fields));
             let batches = futures::stream::iter(batches.map(|batch| batch.map_err(DataFusionError::from)));

@@ -61,12 +61,13 @@ async fn completed(
 ) -> Result<Vec<RecordBatch>> {
     const COPIED: &str = "copied rows";
     let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(Vec::new()) };
+    let time = cx.parameters.time();
     let is_default = |column: usize| !columns.contains(&column) && table.has_default(column);
     if !(0..table.columns.len()).any(is_default) {
         let mut first = 1;
         let mut conformed = Vec::with_capacity(batches.len());
         for batch in batches {
-            conformed.push(conform(batch, table, columns, first)?);
+            conformed.push(conform(batch, table, columns, first, &time)?);
             first += batch.num_rows() as u64;
         }
         return Ok(conformed);
@@ -75,7 +76,7 @@ async fn completed(
     let all = select(vec![SelectItem::Wildcard(Default::default())], vec![relation(COPIED, None)?], None)?;
     let (query, columns) = Defaults::new(&env.generation.catalog, table).complete(all, columns)?;
     let rows = cx.rows_of(&env.with_stand_ins(StandIns::from([(COPIED.to_owned(), copied)])), query).await?;
-    Ok(vec![conform(&rows, table, &columns, 1)?])
+    Ok(vec![conform(&rows, table, &columns, 1, &time)?])
 }
 
 /// Adds what a stream gives to columns of a table: all of it, or nothing. The number of rows.

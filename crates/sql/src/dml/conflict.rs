@@ -186,7 +186,7 @@ pub async fn resolve(
     if columns.iter().any(|column| table.primary_key.contains(column)) {
         return Err(SqlError::unsupported("ON CONFLICT DO UPDATE of the primary key is not supported"));
     }
-    let changed = updated(&before, &found, 1, table, &columns)?;
+    let changed = updated(&before, &found, 1, table, &columns, &cx.parameters.time())?;
     check_lengths(&changed, table, 1)?;
     RowChecks::new(&cx.planner.state(), table)?.check(&changed)?;
     let pairs = pairs(table, &entries, &ordinals, &changed)?;

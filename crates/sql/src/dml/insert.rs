@@ -91,7 +91,7 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
     let source = Source::read(cx, env, insert, &table).await?;
     let found = cx.rows_of(env, source.query).await?;
     fit(found.num_columns(), &source.columns, &table)?;
-    let rows = conform(&found, &table, &source.columns, 1)?;
+    let rows = conform(&found, &table, &source.columns, 1, &cx.parameters.time())?;
     check_lengths(&rows, &table, 1)?;
     RowChecks::new(&cx.planner.state(), &table)?.check(&rows)?;
     let alias = insert.table_alias.as_ref().map_or_else(|| name.to_owned(), |alias| alias.alias.value.clone());

@@ -19,6 +19,7 @@ use saki_context::StatementContext;
 use saki_context::constraint::{ActionRules, Defaults, RowChecks};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
+use saki_parameters::SessionTime;
 use saki_store::Entry;
 
 /// An UPDATE and its table.
@@ -76,7 +77,7 @@ async fn plan_update(
     let found = first_of_each(&found, &table)?;
     let before = table_batch(&found, &table, 0)?;
     let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
-    let after = updated(&before, &found, first_new, &table, &columns)?;
+    let after = updated(&before, &found, first_new, &table, &columns, &cx.parameters.time())?;
     check_lengths(&after, &table, 1)?;
     RowChecks::new(&cx.planner.state(), &table)?.check(&after)?;
     let returned = match &returning {
@@ -124,9 +125,10 @@ pub fn updated(
     first_new: usize,
     table: &Table,
     columns: &[usize],
+    time: &SessionTime,
 ) -> Result<RecordBatch> {
     let places: Vec<usize> = (first_new..first_new + columns.len()).collect();
-    let new = conform(&found.project(&places)?, table, columns, 1)?;
+    let new = conform(&found.project(&places)?, table, columns, 1, time)?;
     let mut arrays = before.columns().to_vec();
     for column in columns {
         arrays[*column] = Arc::clone(new.column(*column));

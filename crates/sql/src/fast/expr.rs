@@ -43,8 +43,9 @@ pub struct Inputs<'i> {
     pub parameters: &'i [ScalarValue],
     /// Values of sequences.
     pub drawn: &'i [i64],
-    /// Microseconds since 1970.
+    /// When the transaction began, in microseconds since 1970, and what the session's clocks showed.
     pub now: i64,
+    pub local_now: i64,
 }
 
 /// Why there is no value.
@@ -84,7 +85,7 @@ impl Expr {
             Self::Parameter(parameter) => scalar(&inputs.parameters[*parameter])?,
             Self::Literal(value, scale) => Scaled { value: value.as_ref(), scale: *scale },
             Self::Now(DataType::Timestamptz) => ValueRef::Timestamptz(inputs.now).into(),
-            Self::Now(_) => ValueRef::Timestamp(inputs.now).into(),
+            Self::Now(_) => ValueRef::Timestamp(inputs.local_now).into(),
             Self::Drawn(number) => ValueRef::Int8(inputs.drawn[*number]).into(),
             Self::Arithmetic(operator, left, right, data_type) => {
                 operator.apply(left.value(inputs)?, right.value(inputs)?, *data_type)?
@@ -324,7 +325,7 @@ mod tests {
     #[test]
     fn arithmetic_is_exact_and_ends_at_the_range_of_its_type() {
         let row = [ValueRef::Int4(i32::MAX), ValueRef::Decimal(150)];
-        let inputs = Inputs { row: &row, excluded: &[], parameters: &[], drawn: &[], now: 0 };
+        let inputs = Inputs { row: &row, excluded: &[], parameters: &[], drawn: &[], now: 0, local_now: 0 };
         let add = |left, right, data_type| Expr::Arithmetic(Operator::Add, Box::new(left), Box::new(right), data_type);
         let one = || Expr::Literal(Value::Int4(1), 0);
         let overflow = add(Expr::Column(0, 0), one(), DataType::Int4);

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use saki_catalog::{Result, SqlError};
+use saki_parameters::TimeStyle;
 
 /// The literal that means `value`, with its type. NULL is bare, so that it goes everywhere.
 pub fn literal(value: &ScalarValue) -> Result<Expr> {
@@ -68,6 +69,22 @@ fn number(text: &str) -> Expr {
 }
 
 fn text_of(value: &ScalarValue) -> Result<String> {
+    let plain = TimeStyle::default();
+    let mut text = String::new();
+    let written = match value {
+        ScalarValue::Date32(Some(days)) => plain.write_date(*days, &mut text),
+        ScalarValue::TimestampMicrosecond(Some(micros), None) => plain.write_timestamp(*micros, &mut text),
+        ScalarValue::TimestampMicrosecond(Some(micros), Some(_)) => plain.write_timestamptz(*micros, &mut text),
+        ScalarValue::IntervalMonthDayNano(Some(interval)) => {
+            let micros = interval.nanoseconds.div_euclid(1_000);
+            plain.write_interval(interval.months, interval.days, micros, &mut text)
+        }
+        other => return cast_to_text(other),
+    };
+    written.map(|()| text).map_err(|error| SqlError::internal(error.to_string()))
+}
+
+fn cast_to_text(value: &ScalarValue) -> Result<String> {
     let array = value.to_array()?;
     let text = arrow::compute::cast(&array, &DataType::Utf8)?;
     let text = ScalarValue::try_from_array(&text, 0)?;

@@ -18,6 +18,7 @@ use saki_postgres::statement::{AccessStatement, LockTable};
 impl Session {
     /// Runs one statement: at once if it is about the transaction, compiled if it can be, and else as its kind is.
     pub(super) async fn execute_statement(&self, mut parsed: Statement) -> Result<StatementResult> {
+        self.parameters.clock().begin_statement(self.transactions.outlives_statement());
         match &parsed {
             Statement::Statement(statement) => {
                 if let Some(done) = self.transactions.control(statement).await? {
@@ -54,6 +55,7 @@ impl Session {
             return Ok(None);
         }
         let Some(open) = prepared::opened(prepared, values)? else { return Ok(None) };
+        self.parameters.clock().begin_statement(self.transactions.outlives_statement());
         if let Some(done) = self.transactions.control(&open.query).await? {
             return Ok(Some(done));
         }

@@ -1,7 +1,9 @@
 //! The settings that are ours among the parameters.
 
+use std::sync::Arc;
+
 use saki_catalog::Result;
-use saki_parameters::{Extension, State};
+use saki_parameters::{Extension, State, TimeStyle};
 use saki_plan::Settings;
 
 /// What names of our settings begin with.
@@ -33,7 +35,7 @@ impl Extension for OwnSettings {
 
 /// Our settings as a session has them.
 pub fn settings_of(state: &State) -> Settings {
-    let mut settings = Settings::default();
+    let mut settings = Settings { made_for: made_for(&state.effective.time), ..Settings::default() };
     for name in Settings::names() {
         if let Some(value) = state.setting(&format!("{PREFIX}{name}")) {
             // It was accepted when it was set.
@@ -41,4 +43,12 @@ pub fn settings_of(state: &State) -> Settings {
         }
     }
     settings
+}
+
+/// Zone and styles, by which texts in statements are read; nothing if they are the default's.
+fn made_for(time: &TimeStyle) -> Arc<str> {
+    match *time == TimeStyle::default() {
+        true => Arc::default(),
+        false => format!("{}; {}; {:?}", time.zone, time.date, time.interval).into(),
+    }
 }

@@ -6,8 +6,6 @@ pub mod bytes;
 pub mod choices;
 pub mod domains;
 pub mod encodings;
-pub mod intervals;
 pub mod numbers;
 pub mod patterns;
 pub mod text;
-pub mod to_char;

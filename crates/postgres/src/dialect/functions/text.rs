@@ -4,9 +4,12 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, TimestampMicrosecondType};
+use arrow_array::types::{
+    Date32Type, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType,
+    TimestampMicrosecondType,
+};
 use arrow_array::{ArrayRef, StringArray};
-use arrow_schema::{DataType as Arrow, TimeUnit};
+use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
 use datafusion::arrow::compute::cast;
 use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
@@ -14,12 +17,22 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use saki_base::{DataType, ValueRef, display};
+use saki_parameters::TimeStyle;
+use saki_times::session_time;
 
 /// Whether the planner writes values of a type otherwise.
 pub fn differs(data_type: &Arrow) -> bool {
     matches!(
         data_type,
-        Arrow::Float32 | Arrow::Float64 | Arrow::Timestamp(..) | Arrow::Binary | Arrow::FixedSizeBinary(16)
+        Arrow::Float32
+            | Arrow::Float64
+            | Arrow::Date32
+            | Arrow::Time64(_)
+            | Arrow::Timestamp(..)
+            | Arrow::Interval(_)
+            | Arrow::Duration(_)
+            | Arrow::Binary
+            | Arrow::FixedSizeBinary(16)
     )
 }
 
@@ -49,11 +62,19 @@ impl ScalarUDFImpl for Text {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        make_scalar_function(|arrays: &[ArrayRef]| written(&arrays[0]), Vec::new())(&args.args)
+        let style = &session_time(&args.config_options).style;
+        make_scalar_function(|arrays: &[ArrayRef]| written(&arrays[0], style), Vec::new())(&args.args)
     }
 }
 
-fn written(values: &ArrayRef) -> Result<ArrayRef> {
+fn shown(write: impl FnOnce(&mut String) -> std::fmt::Result) -> String {
+    let mut out = String::new();
+    // Into memory it never fails.
+    let _ = write(&mut out);
+    out
+}
+
+fn written(values: &ArrayRef, style: &TimeStyle) -> Result<ArrayRef> {
     let text = |value: Option<ValueRef<'_>>, data_type| value.map(|value| display(value, data_type).to_string());
     let texts: StringArray = match values.data_type() {
         Arrow::Float32 => {
@@ -76,13 +97,32 @@ fn written(values: &ArrayRef) -> Result<ArrayRef> {
             let uuids = values.as_fixed_size_binary().iter();
             uuids.map(|uuid| text(uuid.and_then(|u| u.try_into().ok()).map(ValueRef::Uuid), DataType::Uuid)).collect()
         }
+        Arrow::Date32 => {
+            let days = values.as_primitive::<Date32Type>().iter();
+            days.map(|days| days.map(|days| shown(|out| style.write_date(days, out)))).collect()
+        }
         Arrow::Timestamp(_, zone) => {
             let micros = cast(values, &Arrow::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
             let micros = micros.as_primitive::<TimestampMicrosecondType>().iter();
-            match zone {
-                None => micros.map(|time| text(time.map(ValueRef::Timestamp), DataType::Timestamp)).collect(),
-                Some(_) => micros.map(|time| text(time.map(ValueRef::Timestamptz), DataType::Timestamptz)).collect(),
-            }
+            let write = |micros: i64| match zone {
+                None => shown(|out| style.write_timestamp(micros, out)),
+                Some(_) => shown(|out| style.write_timestamptz(micros, out)),
+            };
+            micros.map(|micros| micros.map(write)).collect()
+        }
+        Arrow::Time64(_) => {
+            let micros = cast(values, &Arrow::Time64(TimeUnit::Microsecond))?;
+            let micros = micros.as_primitive::<Time64MicrosecondType>().iter();
+            micros.map(|micros| micros.map(|micros| shown(|out| style.write_time(micros, out)))).collect()
+        }
+        Arrow::Interval(_) | Arrow::Duration(_) => {
+            let intervals = cast(values, &Arrow::Interval(IntervalUnit::MonthDayNano))?;
+            let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>().iter();
+            let write = |interval: IntervalMonthDayNano| {
+                let micros = interval.nanoseconds.div_euclid(1_000);
+                shown(|out| style.write_interval(interval.months, interval.days, micros, out))
+            };
+            intervals.map(|interval| interval.map(write)).collect()
         }
         _ => return Ok(cast(values, &Arrow::Utf8)?),
     };

@@ -10,6 +10,7 @@ pub mod quantified;
 pub mod rows;
 pub mod series;
 pub mod sets;
+pub mod times;
 pub mod twins;
 pub mod values;
 pub mod windows;

@@ -10,7 +10,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::blanks::trim;
 use super::sets;
-use crate::dialect::operators::{Planned, epoch, operator};
+use crate::dialect::operators::{Planned, field, operator};
 use crate::dialect::types::{
     Together, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special, known_type,
     no_operator, truth, typed,
@@ -49,7 +49,6 @@ impl TreeNodeRewriter for Types<'_> {
             Expr::InSubquery(within) => Transformed::yes(self.in_subquery(within)?),
             Expr::Case(case) => self.coerced(self.case(case)?)?,
             Expr::ScalarFunction(call) => self.function(call)?,
-            Expr::Cast(cast) => Transformed::yes(epoch(cast, self.schema)),
             Expr::AggregateFunction(mut call) => {
                 self.widen(call.func.name(), &mut call.params.args)?;
                 Transformed::yes(Expr::AggregateFunction(call))
@@ -201,7 +200,7 @@ impl Types<'_> {
             let (left, right) = comparison(left, Operator::Eq, right, self.schema)?;
             args = vec![left, right];
         } else {
-            return Ok(Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })));
+            return Ok(Transformed::yes(field(ScalarFunction { func, args }, self.schema)));
         }
         self.coerced(Expr::ScalarFunction(ScalarFunction { func, args }))
     }

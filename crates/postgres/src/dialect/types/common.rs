@@ -66,6 +66,10 @@ fn rank(data_type: &Arrow) -> u8 {
     }
 }
 
+fn has_zone(data_type: &Arrow) -> bool {
+    matches!(data_type, Arrow::Timestamp(_, Some(_)))
+}
+
 /// Operands of a comparison. A float beside any other number is compared as a double.
 pub fn compared(left: &Arrow, right: &Arrow) -> Together {
     let (Some(left_category), Some(right_category)) = (category(left), category(right)) else {
@@ -77,7 +81,9 @@ pub fn compared(left: &Arrow, right: &Arrow) -> Together {
     if left != right && (left.is_floating() || right.is_floating()) {
         return Together::Cast(Arrow::Float64);
     }
-    Together::As(if rank(right) > rank(left) { right.clone() } else { left.clone() })
+    let together = if rank(right) > rank(left) { right.clone() } else { left.clone() };
+    // What a moment without a zone is beside one with a zone is for the session to say.
+    if left != right && has_zone(&together) { Together::Cast(together) } else { Together::As(together) }
 }
 
 /// Expressions of which one is chosen, in PostgreSQL's order; at least one.
@@ -98,7 +104,7 @@ pub fn chosen<'t>(types: impl IntoIterator<Item = &'t Arrow>) -> Together {
         }
     }
     match common {
-        Some(common) if differ && common.is_floating() => Together::Cast(common.clone()),
+        Some(common) if differ && (common.is_floating() || has_zone(common)) => Together::Cast(common.clone()),
         Some(common) => Together::As(common.clone()),
         None => Together::Unknown,
     }

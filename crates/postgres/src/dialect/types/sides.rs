@@ -6,7 +6,6 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Operator};
 
 use super::common::{Together, compared, no_operator};
 use super::unknown::{text_of, typed};
-use crate::dialect::functions::intervals;
 use crate::pg_catalog::PG_TYPE;
 use crate::pg_catalog::type_name;
 use saki_catalog::SqlError;
@@ -55,7 +54,7 @@ pub fn comparison(left: Expr, operator: Operator, right: Expr, schema: &DFSchema
         },
     };
     if any_interval && is_interval(&known_type(&left, schema)) && is_interval(&known_type(&right, schema)) {
-        return Ok((intervals::length(left), intervals::length(right)));
+        return Ok((saki_times::length(left), saki_times::length(right)));
     }
     Ok((left, right))
 }

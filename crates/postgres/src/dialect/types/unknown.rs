@@ -22,15 +22,17 @@ pub fn text_of(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// A literal without a type as one of a type; anything else as it is.
+/// A literal without a type as one of a type, or a cast to it; anything else as it is.
 ///
 /// # Errors
-/// What is said of text that is no value of the type: 22P02, 22003, 22007.
+/// What is said of text that is no value of the type: 22P02, 22003.
 pub fn typed(expr: Expr, target: &Arrow) -> Result<Expr> {
     let Some(text) = text_of(&expr) else { return Ok(expr) };
     let data_type = match stored(target) {
         Some(DataType::Text) => return Ok(expr),
         Some(DataType::Decimal { .. }) => decimal_type(text),
+        // By the session's zone and styles, once they are known.
+        Some(DataType::Date | DataType::Timestamp | DataType::Timestamptz) => return Ok(cast(expr, target.clone())),
         Some(data_type) => data_type,
         None if matches!(target, Arrow::Interval(_) | Arrow::Duration(_)) => return Ok(cast(expr, INTERVAL)),
         None => return Ok(expr),
@@ -72,11 +74,10 @@ mod tests {
         assert_eq!(read("1.50", Arrow::Decimal128(10, 1)), "Decimal128(1.50,3,2)");
         assert_eq!(read("-.5", Arrow::Decimal128(10, 1)), "Decimal128(-0.5,1,1)");
         assert_eq!(read("t", Arrow::Boolean), "Boolean(true)");
-        assert_eq!(read("2024-01-31", Arrow::Date32), "Date32(\"2024-01-31\")");
+        assert_eq!(read("2024-01-31", Arrow::Date32), "CAST(Utf8(\"2024-01-31\") AS Date32)");
         assert_eq!(read("a", Arrow::Utf8), "Utf8(\"a\")");
         assert_eq!(read("1.5", Arrow::Int32), "22P02");
         assert_eq!(read("x", Arrow::Decimal128(10, 1)), "22P02");
         assert_eq!(read("99999999999", Arrow::Int32), "22003");
-        assert_eq!(read("yesterday?", Arrow::Date32), "22007");
     }
 }

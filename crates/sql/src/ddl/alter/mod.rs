@@ -28,6 +28,7 @@ use saki_catalog::{Catalog, ColumnReader, RelationKind, Result, Sequence, Sequen
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
+use saki_parameters::SessionTime;
 use saki_postgres::statement::parse_query;
 use saki_postgres::statement::table::alter_table::new_name;
 use saki_postgres::{Action, AlterTable, RelationName};
@@ -82,12 +83,13 @@ async fn alter_stored_table(
     alter: AlterTable,
     before: Arc<Table>,
 ) -> Result<StatementResult> {
+    let time = cx.parameters.time();
     let mut catalog = cx.generation()?.catalog.clone();
     let alteration = Alteration::new(&mut catalog, Arc::clone(&before), &alter.actions)?;
     check_expressions(cx, &catalog, &alteration.after)?;
     validate(cx, &catalog, &alteration).await?;
     if !alteration.rewrites() || before.root.is_empty() {
-        cx.change_catalog(move |db| publish(db, &before, &alter.actions, None)).await?;
+        cx.change_catalog(move |db| publish(db, &before, &alter.actions, None, &time)).await?;
         return Ok(StatementResult::done("ALTER TABLE", 0));
     }
     let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
@@ -95,7 +97,7 @@ async fn alter_stored_table(
     // As in CREATE TABLE AS: parts of the plan run from here on.
     let _publishing = cx.sequences.publishing();
     let stream = cx.start(planned)?;
-    feed(cx, stream, move |db, batches| publish(db, &before, &alter.actions, Some(batches))).await?;
+    feed(cx, stream, move |db, batches| publish(db, &before, &alter.actions, Some(batches), &time)).await?;
     Ok(StatementResult::done("ALTER TABLE", 0))
 }
 
@@ -121,7 +123,13 @@ async fn change_index(cx: &StatementContext<'_>, alter: AlterTable) -> Result<()
 /// Batches of a query.
 type Batches<'b> = &'b mut dyn Iterator<Item = Result<RecordBatch>>;
 
-fn publish(db: &Stoppable<'_>, seen: &Arc<Table>, actions: &[Action], batches: Option<Batches<'_>>) -> Result<()> {
+fn publish(
+    db: &Stoppable<'_>,
+    seen: &Arc<Table>,
+    actions: &[Action],
+    batches: Option<Batches<'_>>,
+    time: &SessionTime,
+) -> Result<()> {
     db.write(|writer| {
         let before = writer.catalog.table(&seen.name)?;
         // What was validated is this table only.
@@ -132,7 +140,7 @@ fn publish(db: &Stoppable<'_>, seen: &Arc<Table>, actions: &[Action], batches: O
         }
         let before = Arc::clone(before);
         let alteration = Alteration::new(&mut writer.catalog, before, actions)?;
-        if alteration.rewrites() { rewrite(writer, alteration, batches) } else { adapt(writer, alteration) }
+        if alteration.rewrites() { rewrite(writer, alteration, batches, time) } else { adapt(writer, alteration) }
     })
 }
 
@@ -210,7 +218,12 @@ fn adapt(writer: &mut Writer<'_>, alteration: Alteration) -> Result<()> {
 }
 
 /// Publishes a change of rows or keys: all trees are built anew.
-fn rewrite(writer: &mut Writer<'_>, alteration: Alteration, batches: Option<Batches<'_>>) -> Result<()> {
+fn rewrite(
+    writer: &mut Writer<'_>,
+    alteration: Alteration,
+    batches: Option<Batches<'_>>,
+    time: &SessionTime,
+) -> Result<()> {
     let Alteration { before, mut after, .. } = alteration;
     clear_table(&writer.catalog, &mut after);
     free_table(writer, &before)?;
@@ -222,7 +235,7 @@ fn rewrite(writer: &mut Writer<'_>, alteration: Alteration, batches: Option<Batc
         let batch = texts(&batch?, &after)?;
         read += batch.num_rows() as u64;
         let columns: Vec<usize> = (0..after.columns.len()).collect();
-        conform(&batch, &after, &columns, read - batch.num_rows() as u64 + 1)
+        conform(&batch, &after, &columns, read - batch.num_rows() as u64 + 1, time)
     });
     let rows = load(writer, &after.name, shaped, &mut |_| {})?;
     number_on(&mut writer.catalog, &before, &after, rows);

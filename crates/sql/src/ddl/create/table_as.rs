@@ -30,6 +30,7 @@ pub async fn create_table_as(cx: &StatementContext<'_>, new: NewTableAs) -> Resu
     // Parts of the plan run from here on: none of them may wait for the publication that waits for it.
     let _publishing = cx.sequences.publishing();
     let stream = cx.start(planned)?;
+    let time = cx.parameters.time();
     let rows = feed(cx, stream, move |db, batches| {
         db.write(|writer| {
             let Some(table) = make(&mut writer.catalog, &new, &columns)? else { return Ok(0) };
@@ -39,7 +40,7 @@ pub async fn create_table_as(cx: &StatementContext<'_>, new: NewTableAs) -> Resu
             let shaped = batches.map(|batch| {
                 let batch = batch?;
                 read += batch.num_rows() as u64;
-                conform(&batch, &table, &all, read - batch.num_rows() as u64 + 1)
+                conform(&batch, &table, &all, read - batch.num_rows() as u64 + 1, &time)
             });
             load(writer, &table.name, shaped, &mut |_| {})
         })

@@ -14,6 +14,7 @@ use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::constraint::RowChecks;
 use saki_context::database::{Database, Stoppable};
+use saki_parameters::SessionTime;
 use saki_store::load::{append, load};
 use saki_store::locks::LockMode;
 use saki_store::{LoadProgress, OnDuplicate};
@@ -30,7 +31,8 @@ pub fn bulk_load(
 ) -> Result<u64> {
     let definition = Arc::clone(db.generation().catalog.table(table)?);
     let columns: Vec<usize> = (0..definition.columns.len()).collect();
-    add_rows(&Stoppable::never(db), &definition, conforming(Arc::clone(&definition), columns, batches), progress)
+    let conformed = conforming(Arc::clone(&definition), columns, SessionTime::default(), batches);
+    add_rows(&Stoppable::never(db), &definition, conformed, progress)
 }
 
 /// Adds what a stream gives to columns of a table, straight to its base with transactions kept out: all of it, or
@@ -50,8 +52,9 @@ pub async fn load_stream(
         return Err(changed(&table));
     }
     let checks = RowChecks::new(&cx.planner.state(), &table)?;
+    let time = cx.parameters.time();
     feed(cx, rows, move |db, batches| {
-        let conformed = conforming(Arc::clone(&table), columns, batches);
+        let conformed = conforming(Arc::clone(&table), columns, time, batches);
         let checked = conformed.map(|batch| {
             let batch = batch?;
             checks.check(&batch)?;
@@ -127,6 +130,7 @@ fn add_rows(
 fn conforming(
     table: Arc<Table>,
     columns: Vec<usize>,
+    time: SessionTime,
     batches: impl Iterator<Item = Result<RecordBatch>>,
 ) -> impl Iterator<Item = Result<RecordBatch>> {
     let mut rows = 0;
@@ -140,7 +144,7 @@ fn conforming(
                 table.name
             )));
         }
-        let conformed = conform(&batch, &table, &columns, rows + 1);
+        let conformed = conform(&batch, &table, &columns, rows + 1, &time);
         rows += batch.num_rows() as u64;
         conformed
     })

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, TableWithJoins,
 };
 
-use saki_catalog::convert::conform;
+use saki_catalog::convert::{Plain, conform};
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::planner::logical_plan;
@@ -139,5 +139,5 @@ pub async fn width_of(cx: &StatementContext<'_>, env: &Arc<QueryEnv>, query: &Qu
 pub fn table_batch(batch: &RecordBatch, table: &Table, first: usize) -> Result<RecordBatch> {
     let columns: Vec<usize> = (first..first + table.columns.len()).collect();
     let all: Vec<usize> = (0..table.columns.len()).collect();
-    conform(&batch.project(&columns)?, table, &all, 1)
+    conform(&batch.project(&columns)?, table, &all, 1, &Plain)
 }

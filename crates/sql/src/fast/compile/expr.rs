@@ -243,7 +243,9 @@ fn is_now(function: &ast::Function) -> bool {
         ast::FunctionArguments::List(list) => list.args.is_empty(),
         ast::FunctionArguments::Subquery(_) => false,
     };
-    no_arguments && (name == "now" || name == "current_timestamp") && function.over.is_none()
+    no_arguments
+        && matches!(&*name, "now" | "current_timestamp" | "transaction_timestamp" | "localtimestamp")
+        && function.over.is_none()
 }
 
 /// A number as it is written: the narrowest integer from `integer` on, or `numeric`.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast;
-use saki_base::{TableId, wall_micros};
+use saki_base::TableId;
 use saki_mvcc::{Holder, Receipt};
 
 use self::rows::{Running, Stopped};
@@ -103,6 +103,13 @@ impl Runner<'_> {
         }
     }
 
+    /// `now()`, and what the session's clocks show then, for a statement that begins.
+    fn moments(&self, is_within: bool) -> (i64, i64) {
+        let time = self.rules.parameters.time();
+        time.clock.begin_statement(is_within);
+        (time.now(), time.style.zone.local(time.now()))
+    }
+
     fn try_fast(
         &self,
         transactions: &mut Transactions,
@@ -137,6 +144,7 @@ impl Runner<'_> {
             }
             Err(error) => return transactions.refused(error.into()).map(Attempt::Conflict),
         };
+        let (now, local_now) = self.moments(outlives);
         let running = Running {
             db: self.db,
             generation: &generation,
@@ -146,7 +154,8 @@ impl Runner<'_> {
             rules: &rules,
             parameters: values,
             drawn,
-            now: wall_micros(),
+            now,
+            local_now,
             waiting: (writes && outlives).then(|| Waiting::new(&self.db.memory)).transpose()?,
             missed: Missed::default(),
         };

@@ -83,8 +83,9 @@ pub struct Running<'r> {
     pub parameters: &'r [ScalarValue],
     /// Values of sequences for its rows.
     pub drawn: &'r [i64],
-    /// Microseconds since 1970.
+    /// When the transaction began, in microseconds since 1970, and what the session's clocks showed.
     pub now: i64,
+    pub local_now: i64,
     /// Memory of what it changes, if its transaction goes on after it: by itself it changes no more than its own text
     /// and values are large, or what it has found.
     pub waiting: Option<Waiting>,
@@ -115,7 +116,14 @@ impl Running<'_> {
 
     /// The same, over a row.
     pub fn inputs_over<'i>(&'i self, row: &'i [ValueRef<'i>]) -> Inputs<'i> {
-        Inputs { row, excluded: &[], parameters: self.parameters, drawn: self.drawn, now: self.now }
+        Inputs {
+            row,
+            excluded: &[],
+            parameters: self.parameters,
+            drawn: self.drawn,
+            now: self.now,
+            local_now: self.local_now,
+        }
     }
 
     /// The key of a source that is about one row, if it has no filter; `Some(None)`: a part of it is NULL or beyond its

@@ -165,7 +165,6 @@ fn to_micros(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{check_refused, check_values};
 
     const HOUR: i64 = 3_600_000_000_000;
 
@@ -190,22 +189,5 @@ mod tests {
         assert!(scale(interval(i32::MAX, 0, 0), Scaling::Times, 2.0).is_err());
         assert!(scale(interval(0, 0, i64::MAX), Scaling::Times, 2.0).is_err());
         assert!(scale(interval(1, 1, 1), Scaling::Times, f64::NAN).is_err());
-    }
-
-    #[test]
-    fn intervals_are_scaled() {
-        check_values(&[
-            ("interval '1 day' * 2 = interval '2 days'", "true"),
-            ("interval '1 day' * 1.5 = interval '1 day 12 hours'", "true"),
-            ("2 * interval '1 hour' = interval '2 hours'", "true"),
-            ("interval '1 day' / 2 = interval '12 hours'", "true"),
-            ("interval '1 month' / 3 = interval '10 days'", "true"),
-            ("date '2024-01-01' + interval '1 day' * 3", "2024-01-04 00:00:00"),
-        ]);
-    }
-
-    #[test]
-    fn an_interval_over_zero_is_refused() {
-        check_refused(&[("interval '1 day' / 0 = interval '1 day'", "22012")]);
     }
 }

@@ -1,0 +1,322 @@
+//! `to_date` and `to_timestamp` of a text by a template: the patterns of `to_char`, read.
+
+use arrow_schema::DataType;
+use datafusion::common::Result;
+use saki_base::civil::{MICROS_PER_DAY, MICROS_PER_SECOND, days_from_civil, days_in_month};
+use saki_catalog::SqlError;
+use saki_parameters::{SessionTime, TimeZone};
+
+use crate::datum::Datum;
+use crate::function::{TimeFunction, no_function};
+
+/// Patterns, each before those that are its beginning, and how many digits they have.
+const PATTERNS: [(&str, usize); 38] = [
+    ("HH24", 2),
+    ("HH12", 2),
+    ("HH", 2),
+    ("MI", 2),
+    ("SSSSS", 5),
+    ("SSSS", 5),
+    ("SS", 2),
+    ("MS", 3),
+    ("US", 6),
+    ("FF1", 1),
+    ("FF2", 2),
+    ("FF3", 3),
+    ("FF4", 4),
+    ("FF5", 5),
+    ("FF6", 6),
+    ("Y,YYY", 5),
+    ("YYYY", 4),
+    ("YYY", 3),
+    ("YY", 2),
+    ("MONTH", 0),
+    ("MON", 0),
+    ("MM", 2),
+    ("DAY", 0),
+    ("DY", 0),
+    ("DDD", 3),
+    ("DD", 2),
+    ("Y", 1),
+    ("J", 7),
+    ("A.M.", 0),
+    ("P.M.", 0),
+    ("AM", 0),
+    ("PM", 0),
+    ("A.D.", 0),
+    ("B.C.", 0),
+    ("AD", 0),
+    ("BC", 0),
+    ("TZH", 3),
+    ("TZM", 2),
+];
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+/// Days since 1970-01-01 back to the first of the Julian period.
+const JULIAN_EPOCH: i64 = 2_440_588;
+
+/// `to_date(text, template)`.
+pub const TO_DATE: TimeFunction = TimeFunction::new(
+    "to_date",
+    (2, 2),
+    |types, _| text_type(types, DataType::Date32),
+    |args, _| {
+        let (Some(text), Some(template)) = (args[0].text(), args[1].text()) else { return Ok(Datum::Null) };
+        Ok(Datum::Date(read(text, template)?.days(text)? as i32))
+    },
+);
+
+fn text_type(types: &[DataType], of: DataType) -> Result<DataType> {
+    match types.iter().all(|of| matches!(of, DataType::Utf8 | DataType::Null)) {
+        true => Ok(of),
+        false => Err(no_function("to_date", types).into()),
+    }
+}
+
+/// `to_timestamp(text, template)`: microseconds since 1970.
+///
+/// # Errors
+/// 22007 for a text that does not fit, 22008 for a field that there is not.
+pub fn timestamp(text: &str, template: &str, session: &SessionTime) -> Result<i64> {
+    let said = read(text, template)?;
+    let local = said.days(text)?.saturating_mul(MICROS_PER_DAY).saturating_add(said.micros(text)?);
+    Ok(match said.zone_hours {
+        Some(hours) => TimeZone::fixed((hours * 3_600 + hours.signum() * said.zone_minutes * 60) as i32).instant(local),
+        None => session.style.zone.instant(local),
+    })
+}
+
+/// What a text says.
+#[derive(Default)]
+struct Said {
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    julian: Option<i64>,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    micros: i64,
+    second_of_day: Option<i64>,
+    is_half: bool,
+    afternoon: Option<bool>,
+    before_era: bool,
+    zone_hours: Option<i64>,
+    zone_minutes: i64,
+}
+
+impl Said {
+    fn days(&self, text: &str) -> Result<i64> {
+        let bad = || SqlError::data(format!("date/time field value out of range: \"{text}\"")).code("22008");
+        if let Some(julian) = self.julian {
+            return Ok(julian - JULIAN_EPOCH);
+        }
+        let year = match self.year {
+            Some(year) if self.before_era || year < 0 => 1 - year.abs(),
+            // Without a year it is the one before our era.
+            None | Some(0) => 0,
+            Some(year) => year,
+        };
+        if let Some(day) = self.day_of_year {
+            let length = 337 + i64::from(days_in_month(year, 2));
+            return if (1..=length).contains(&day) {
+                Ok(days_from_civil(year, 1, 1) + day - 1)
+            } else {
+                Err(bad().into())
+            };
+        }
+        let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
+        if year.abs() > 5_000_000 || !(1..=12).contains(&month) {
+            return Err(bad().into());
+        }
+        match (1..=i64::from(days_in_month(year, month as u8))).contains(&day) {
+            true => Ok(days_from_civil(year, month as u8, day as u8)),
+            false => Err(bad().into()),
+        }
+    }
+
+    /// Of the day.
+    fn micros(&self, text: &str) -> Result<i64> {
+        if let Some(second) = self.second_of_day {
+            return Ok(second * MICROS_PER_SECOND + self.micros);
+        }
+        let mut hour = self.hour;
+        if self.is_half {
+            if !(1..=12).contains(&hour) {
+                let message = format!("hour \"{hour}\" is invalid for the 12-hour clock");
+                return Err(SqlError::data(message)
+                    .code("22007")
+                    .hint("Use the 24-hour clock, or give an hour between 1 and 12.")
+                    .into());
+            }
+            match self.afternoon {
+                Some(true) if hour < 12 => hour += 12,
+                Some(false) if hour == 12 => hour = 0,
+                _ => {}
+            }
+        }
+        if !(0..24).contains(&hour) || self.minute > 59 || self.second > 59 {
+            let message = format!("date/time field value out of range: \"{text}\"");
+            return Err(SqlError::data(message).code("22008").into());
+        }
+        Ok((hour * 3_600 + self.minute * 60 + self.second) * MICROS_PER_SECOND + self.micros)
+    }
+
+    fn set(&mut self, pattern: &str, value: i64, digits: usize) {
+        let fraction = |width: u32| value * 10_i64.pow(6_u32.saturating_sub(width));
+        match pattern {
+            "HH24" => self.hour = value,
+            "HH12" | "HH" => (self.hour, self.is_half) = (value, true),
+            "MI" => self.minute = value,
+            "SS" => self.second = value,
+            "SSSS" | "SSSSS" => self.second_of_day = Some(value),
+            "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => self.micros += fraction(digits as u32),
+            "YYYY" | "Y,YYY" => self.year = Some(value),
+            // Of the century that is near 2020.
+            "YYY" if value < 100 => self.year = Some(value + if value < 70 { 2_000 } else { 1_900 }),
+            "YYY" => self.year = Some(value + if value < 520 { 2_000 } else { 1_000 }),
+            "YY" | "Y" if value < 70 => self.year = Some(value + 2_000),
+            "YY" | "Y" if value < 100 => self.year = Some(value + 1_900),
+            "YY" | "Y" => self.year = Some(value),
+            "MM" => self.month = Some(value),
+            "DD" => self.day = Some(value),
+            "DDD" => self.day_of_year = Some(value),
+            "J" => self.julian = Some(value),
+            "TZH" => self.zone_hours = Some(value),
+            _ => self.zone_minutes = value,
+        }
+    }
+
+    fn name(&mut self, pattern: &str, rest: &str) -> Option<usize> {
+        let lower = rest.to_ascii_lowercase();
+        let of = |names: &[&str], cut: bool| {
+            let length = |name: &str| if cut { 3 } else { name.len() };
+            let found = names.iter().position(|name| lower.starts_with(&name[..length(name)]))?;
+            Some((found, length(names[found])))
+        };
+        match pattern {
+            "MONTH" | "MON" => {
+                let (month, length) = of(&MONTHS, pattern == "MON")?;
+                self.month = Some(month as i64 + 1);
+                Some(length)
+            }
+            "DAY" | "DY" => of(&DAYS, pattern == "DY").map(|(_, length)| length),
+            "AM" | "PM" | "A.M." | "P.M." => {
+                let words = if pattern.len() == 2 { ["am", "pm"] } else { ["a.m.", "p.m."] };
+                let half = words.iter().position(|word| lower.starts_with(word))?;
+                self.afternoon = Some(half == 1);
+                Some(words[half].len())
+            }
+            _ => {
+                let words = if pattern.len() == 2 { ["ad", "bc"] } else { ["a.d.", "b.c."] };
+                let era = words.iter().position(|word| lower.starts_with(word))?;
+                self.before_era = era == 1;
+                Some(words[era].len())
+            }
+        }
+    }
+}
+
+/// What follows a prefix that is compared without regard to case.
+fn strip<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    let start = text.get(..prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
+}
+
+fn is_separator(letter: char) -> bool {
+    letter.is_ascii_punctuation() || letter.is_whitespace()
+}
+
+/// Reads a text by a template. Blanks and separators match each other, and blanks before fields count for nothing.
+fn read(text: &str, template: &str) -> Result<Said> {
+    let mut said = Said::default();
+    let (mut rest, mut template) = (text.trim_start(), template);
+    // How many characters more have been passed over than the template has.
+    let mut ahead = 0_i64;
+    while let Some(first) = template.chars().next() {
+        if let Some(after) = strip(template, "FM").or_else(|| strip(template, "FX")) {
+            template = after;
+            continue;
+        }
+        if let Some((pattern, width)) = PATTERNS.iter().find(|(pattern, _)| strip(template, pattern).is_some()) {
+            template = &template[pattern.len()..];
+            template = strip(template, "TH").unwrap_or(template);
+            rest = rest.trim_start();
+            if rest.is_empty() {
+                break;
+            }
+            let used = match width {
+                0 => said.name(pattern, rest).ok_or_else(|| {
+                    let word: String = rest.chars().take(pattern.len()).collect();
+                    SqlError::data(format!("invalid value \"{word}\" for \"{pattern}\"")).code("22007")
+                })?,
+                _ => number(&mut said, pattern, *width, rest, template)?,
+            };
+            rest = &rest[used..];
+            ahead = 0;
+            continue;
+        }
+        template = &template[first.len_utf8()..];
+        if first == '"' {
+            // It stands for as many characters, whichever they are.
+            let (quoted, after) = template.split_once('"').unwrap_or((template, ""));
+            template = after;
+            for _ in quoted.chars() {
+                pass(&mut rest, &mut ahead);
+            }
+        } else if is_separator(first) {
+            match rest.chars().next().filter(|next| is_separator(*next)) {
+                Some(next) => rest = &rest[next.len_utf8()..],
+                None => ahead -= 1,
+            }
+        } else {
+            pass(&mut rest, &mut ahead);
+        }
+    }
+    Ok(said)
+}
+
+/// Passes over a character, unless one too many has been.
+fn pass(rest: &mut &str, ahead: &mut i64) {
+    if *ahead > 0 {
+        *ahead -= 1;
+    } else if let Some(next) = rest.chars().next() {
+        *rest = &rest[next.len_utf8()..];
+    }
+}
+
+/// A number at the beginning of a text: of so many digits, or of all if no digits follow it.
+fn number(said: &mut Said, pattern: &str, width: usize, rest: &str, template: &str) -> Result<usize> {
+    let is_signed = rest.starts_with(['+', '-']);
+    let digits = rest[usize::from(is_signed)..].bytes().take_while(u8::is_ascii_digit).count();
+    let follows = PATTERNS.iter().any(|(pattern, width)| *width > 0 && strip(template, pattern).is_some());
+    let is_fraction = matches!(pattern, "MS" | "US") || pattern.starts_with("FF");
+    let taken = if follows || is_fraction { digits.min(width) } else { digits };
+    let end = usize::from(is_signed) + taken;
+    let invalid = || {
+        let word: String = rest.chars().take(width).collect();
+        SqlError::data(format!("invalid value \"{word}\" for \"{pattern}\""))
+            .code("22007")
+            .detail("Value must be an integer.")
+    };
+    if taken == 0 {
+        return Err(invalid().into());
+    }
+    let value: i64 = rest[..end].parse().map_err(|_| invalid())?;
+    said.set(pattern, value, taken);
+    Ok(end)
+}
