@@ -88,6 +88,7 @@ class Peer:
             return [self._answer(str(statement)) for statement in case]
         finally:
             if not self.connection.broken:
+                self.connection.execute("SET TimeZone = 'UTC'")
                 for statement in [*schema.EMPTY, *self.rows]:
                     self.connection.execute(statement)
 

@@ -8,7 +8,10 @@ import random
 from .schema import TABLES, WORDS
 from .sql import Sql
 
-TYPES = ("int", "numeric", "float", "text", "date", "timestamp", "bool")
+TYPES = ("int", "numeric", "float", "text", "date", "timestamp", "bool", "timestamptz", "interval")
+# Zones with and without summer time, and one whose offset has minutes.
+ZONES = ("UTC", "America/New_York", "Europe/Berlin", "Asia/Kolkata", "-3")
+FIELDS = ("year", "month", "day", "hour", "minute", "dow", "doy", "week", "isodow", "isoyear", "quarter", "decade", "century")
 COMPARED = ("=", "<>", "<", "<=", ">", ">=")
 # `{type}` stands for an expression of that type.
 SHAPES = {
@@ -19,17 +22,21 @@ SHAPES = {
         "CASE {text} WHEN 'a' THEN {int} WHEN {text} THEN 0 END", "CAST({numeric} AS int)", "CAST({bool} AS int)",
         "CAST(extract(year FROM {date}) AS int)", "CAST(extract(month FROM {timestamp}) AS int)", "CAST(CAST({int} AS text) AS int)",
         "CAST(floor({float}) AS int)", "strpos({text}, 'b')", "sign({int})::int",
+        *(f"CAST(extract({field} FROM {{timestamptz}}) AS int)" for field in FIELDS),
+        "CAST(extract(hour FROM {interval}) AS int)", "({date} - {date})",
     ],
     "numeric": [
         "({numeric} + {numeric})", "({numeric} - {int})", "({numeric} * 1.5)", "round({numeric}, 1)", "abs({numeric})",
         "CAST({int} AS numeric(12,2))", "coalesce({numeric}, 0)", "CASE WHEN {bool} THEN {numeric} ELSE {int} END",
         "CAST({float} AS numeric(12,2))", "greatest({numeric}, {numeric})", "round({numeric} / 3, 4)", "floor({numeric})",
-        "ceil({numeric})", "trunc({numeric}, 1)",
+        "ceil({numeric})", "trunc({numeric}, 1)", "extract(epoch FROM {interval})", "extract(epoch FROM {timestamptz})",
+        "extract(second FROM {timestamp})",
     ],
     "float": [
         "({float} + {float})", "({float} * 0.5::float8)", "sqrt(abs({float}))", "floor({float})", "ceil({float})", "abs({float})",
         "CAST({int} AS float8)", "CAST({numeric} AS float8)", "coalesce({float}, {float})", "power({float}, 2)",
         "({float} / nullif({float}, 0))", "CASE WHEN {bool} THEN {float} END",
+        "date_part('epoch', {timestamp})", "date_part('milliseconds', {interval})",
     ],
     "text": [
         "({text} || {text})", "upper({text})", "lower({text})", "substr({text}, 1, 2)", "substring({text} FROM 2)", "trim({text})",
@@ -37,14 +44,30 @@ SHAPES = {
         "CAST({int} AS text)", "left({text}, 2)", "right({text}, 1)", "concat({text}, {int}, {text})", "reverse({text})",
         "lpad({text}, 4, '*')", "repeat({text}, 2)", "CAST({bool} AS text)", "CAST({date} AS text)", "CAST({text} AS varchar(2))",
         "to_char({timestamp}, 'YYYY-MM')", "split_part({text}, 'b', 1)", "nullif({text}, '')",
+        "CAST({timestamptz} AS text)", "CAST({timestamp} AS text)", "CAST({interval} AS text)",
+        "to_char({timestamptz}, 'YYYY-MM-DD HH24:MI TZ')", "({timestamptz} || {text})",
     ],
     "date": [
         "({date} + 7)", "({date} - 31)", "CAST({timestamp} AS date)", "coalesce({date}, {date})", "greatest({date}, {date})",
-        "CASE WHEN {bool} THEN {date} END",
+        "CASE WHEN {bool} THEN {date} END", "CAST({timestamptz} AS date)", "make_date({int} + 2000, 2, 28)",
     ],
     "timestamp": [
         "date_trunc('month', {timestamp})", "({timestamp} + interval '1 day')", "({timestamp} - interval '2 hours')",
         "CAST({date} AS timestamp)", "coalesce({timestamp}, {timestamp})", "({date} + interval '1 month')",
+        "({timestamp} + {interval})", "({timestamptz} AT TIME ZONE 'Asia/Kolkata')", "CAST({timestamptz} AS timestamp)",
+        "date_trunc('week', {timestamp})", "date_bin('15 minutes', {timestamp}, TIMESTAMP '2001-01-01')",
+    ],
+    "timestamptz": [
+        "({timestamptz} + {interval})", "({timestamptz} - {interval})", "({timestamp} AT TIME ZONE 'America/New_York')",
+        "CAST({timestamp} AS timestamptz)", "CAST({date} AS timestamptz)", "date_trunc('day', {timestamptz})",
+        "date_trunc('month', {date})", "date_trunc('day', {timestamptz}, 'Europe/Berlin')", "coalesce({timestamptz}, {date})",
+        "greatest({timestamptz}, {timestamp})", "CASE WHEN {bool} THEN {timestamptz} ELSE {timestamp} END",
+        "CAST(CAST({timestamptz} AS text) AS timestamptz)",
+    ],
+    "interval": [
+        "({interval} + {interval})", "({interval} * 2)", "(- {interval})", "({timestamp} - {timestamp})", "({timestamptz} - {timestamp})",
+        "age({timestamp}, {timestamp})", "age({timestamptz}, {timestamptz})", "justify_hours({interval})", "justify_interval({interval})",
+        "make_interval(days => {int})", "CAST(CAST({interval} AS text) AS interval)", "date_trunc('hour', {interval})",
     ],
     "bool": [
         "({bool} AND {bool})", "({bool} OR {bool})", "(NOT {bool})", "({bool} IS TRUE)", "({bool} IS NOT FALSE)", "({bool} IS UNKNOWN)",
@@ -53,6 +76,8 @@ SHAPES = {
         "({text} ILIKE '%B%')", "({int} IN ({int}, 3, NULL))", "({int} NOT IN (1, {int}))", "({text} IN ('a', 'ab', {text}))",
         "({text} ~ '^[a-z]+$')", "starts_with({text}, 'a')", "({int} > {numeric})", "({numeric} < {float})",
         "(({int}, {text}) = ({int}, {text}))", "(({int}, {int}) < ({int}, {int}))", "({timestamp} > {date})",
+        "({timestamptz} > {timestamp})", "({timestamptz} = {date})", "({timestamptz} < '2024-06-30 12:00')", "({date} < now())",
+        "({timestamptz} IN ('2024-02-01 10:30', {timestamptz}))", "({timestamptz} BETWEEN {date} AND {timestamp})",
     ],
 }
 
@@ -115,5 +140,7 @@ class Expressions:
             "text": lambda: f"'{source.choice(WORDS)}'",
             "date": lambda: f"DATE '2024-{source.randint(1, 12):02}-{source.randint(1, 28):02}'",
             "timestamp": lambda: f"TIMESTAMP '2024-{source.randint(1, 12):02}-01 {source.randint(0, 23):02}:00:00'",
+            "timestamptz": lambda: f"TIMESTAMPTZ '2024-{source.randint(1, 12):02}-{source.randint(1, 28):02} {source.randint(0, 23):02}:30'",
+            "interval": lambda: f"INTERVAL '{source.choice(['1 day', '-3 days 4:05', '1 mon', '1 year -2 mons', '90 min', 'P1DT2H'])}'",
             "bool": lambda: source.choice(["true", "false"]),
         }[kind]()

@@ -4,7 +4,8 @@ import random
 
 TABLES = {
     "items": {"id": "int", "i": "int", "n": "numeric", "f": "float", "t": "text", "d": "date", "p": "bool"},
-    "orders": {"id": "int", "item": "int", "quantity": "int", "price": "numeric", "at": "timestamp", "note": "text"},
+    "orders": {"id": "int", "item": "int", "quantity": "int", "price": "numeric", "at": "timestamp", "note": "text",
+               "made": "timestamptz"},
     "tags": {"item": "int", "tag": "text", "weight": "float", "since": "date"},
 }
 KEYS = {"items": ["id"], "orders": ["id"], "tags": ["item", "tag"]}
@@ -15,7 +16,7 @@ CREATE = [
     "CREATE TABLE items (id int PRIMARY KEY, i int, n numeric(12,3), f double precision, t varchar(12), d date, p boolean,"
     " CONSTRAINT items_i CHECK (i > -1000))",
     "CREATE TABLE orders (id int PRIMARY KEY, item int REFERENCES items (id), quantity int NOT NULL, price numeric(10,2),"
-    " at timestamp, note text)",
+    " at timestamp, note text, made timestamptz)",
     "CREATE TABLE tags (item int, tag text, weight double precision, since date, PRIMARY KEY (item, tag))",
     "CREATE INDEX items_t ON items (t)", "CREATE INDEX orders_item ON orders (item)", "CREATE INDEX orders_at ON orders (at, quantity)",
 ]
@@ -38,6 +39,9 @@ def rows(seed: int) -> list[str]:
     def hour() -> str:
         return f"{date().replace('DATE', 'TIMESTAMP')[:-1]} {source.randint(0, 23):02}:30:00'"
 
+    def instant() -> str:
+        return f"{hour().replace('TIMESTAMP', 'TIMESTAMPTZ')[:-1]}{source.choice(['+00', '-05', '+05:30'])}'"
+
     def truth() -> str:
         return source.choice(["true", "false"])
 
@@ -48,7 +52,7 @@ def rows(seed: int) -> list[str]:
         f"({id}, {maybe(str(source.randint(-9, 20)))}, {fraction(-9999, 99999, 1000)}, {fraction(-40, 40, 4)}, {word()},"
         f" {maybe(date())}, {maybe(truth())})" for id in range(1, 41)]
     orders = [
-        f"({id}, {maybe(str(source.randint(1, 40)))}, {source.randint(0, 9)}, {fraction(0, 9999, 100)}, {maybe(hour())}, {word()})"
+        f"({id}, {maybe(str(source.randint(1, 40)))}, {source.randint(0, 9)}, {fraction(0, 9999, 100)}, {maybe(hour())}, {word()}, {maybe(instant())})"
         for id in range(1, 61)]
     pairs = sorted({(source.randint(1, 45), source.choice(WORDS)) for _ in range(30)})
     tags = [f"({item}, '{tag}', {fraction(-8, 8, 2)}, {maybe(date())})" for item, tag in pairs]

@@ -8,6 +8,7 @@ CLAUSE, LIST, FIXED = "clause", "list", "fixed"
 SIMPLEST = {
     "int": "1", "numeric": "1.5", "float": "1.5::float8", "text": "'a'", "date": "DATE '2024-01-31'",
     "timestamp": "TIMESTAMP '2024-01-31 12:00:00'", "bool": "true",
+    "timestamptz": "TIMESTAMPTZ '2024-01-31 12:00:00+00'", "interval": "INTERVAL '1 day'",
 }
 
 

@@ -2,7 +2,7 @@
 
 import random
 
-from .expressions import TYPES, Expressions
+from .expressions import TYPES, ZONES, Expressions
 from .schema import KEYS, REFERENCES, TABLES
 from .sql import Sql, clause, fixed, listed
 
@@ -17,6 +17,8 @@ AGGREGATES = {
     "text": ["min({text})", "max({text})"],
     "date": ["min({date})", "max({date})"],
     "timestamp": ["min({timestamp})", "max({timestamp})"],
+    "timestamptz": ["min({timestamptz})", "max({timestamptz})"],
+    "interval": ["min({interval})", "max({interval})", "sum({interval})"],
     "bool": ["bool_and({bool})", "bool_or({bool})"],
 }
 WINDOWS = [
@@ -50,8 +52,10 @@ class Statements:
         self.expressions = Expressions(self.source)
 
     def case(self) -> list[Sql]:
-        """One to five statements; after a change, all rows of its table."""
+        """One to five statements, in some time zone; after a change, all rows of its table."""
         statements = []
+        if self.source.random() < 0.5:
+            statements.append(fixed(f"SET TIME ZONE '{self.source.choice(ZONES)}'"))
         for _ in range(self.source.randint(1, 5)):
             kind = self.source.random()
             if kind < 0.55:
