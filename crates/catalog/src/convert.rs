@@ -227,7 +227,7 @@ mod tests {
 
     fn parsed(data_type: DataType, text: &str) -> Result<Value> {
         let column = column("x", data_type, true);
-        let array = parse_column(&column, std::iter::once(Some(text)), |row| format!("row {}", row + 1))?;
+        let array = parse_column(&column, std::iter::once(Some(text)), |row| format!("row {}", row + 1), &Plain)?;
         Ok(ColumnReader::new(&array, &column)?.value(0).into())
     }
 
@@ -273,7 +273,7 @@ mod tests {
         let table = table("t", columns, vec![0]);
         let arrays: [(&str, ArrayRef); 2] =
             [("x", Arc::new(Float64Array::from(vec![1.25, -0.04]))), ("y", Arc::new(Int64Array::from(vec![2, 3])))];
-        let batch = conform(&RecordBatch::try_from_iter(arrays).unwrap(), &table, &[2, 0], 1).unwrap();
+        let batch = conform(&RecordBatch::try_from_iter(arrays).unwrap(), &table, &[2, 0], 1, &Plain).unwrap();
         let column = |at: usize| {
             let reader = ColumnReader::new(batch.column(at), &table.columns[at]).unwrap();
             [0, 1].map(|row| Value::from(reader.value(row)))
@@ -288,7 +288,7 @@ mod tests {
         let table = table("t", vec![column("a", DataType::Int2, false)], vec![0]);
         let batch =
             RecordBatch::try_from_iter([("a", Arc::new(Int64Array::from(vec![1, 70_000])) as ArrayRef)]).unwrap();
-        let error = conform(&batch, &table, &[0], 1).unwrap_err();
+        let error = conform(&batch, &table, &[0], 1, &Plain).unwrap_err();
         assert_eq!((error.sqlstate(), error.kind), ("22003", crate::error::ErrorKind::Data));
         assert!(error.message.contains("column \"a\" of type smallint"), "{error}");
     }
@@ -299,9 +299,9 @@ mod tests {
         let texts = |texts: Vec<Option<&str>>| {
             RecordBatch::try_from_iter([("a", Arc::new(StringArray::from(texts)) as ArrayRef)]).unwrap()
         };
-        let batch = conform(&texts(vec![Some("12"), None]), &table, &[0], 1).unwrap();
+        let batch = conform(&texts(vec![Some("12"), None]), &table, &[0], 1, &Plain).unwrap();
         assert_eq!(batch.column(0).null_count(), 1);
-        let error = conform(&texts(vec![Some("1"), Some("x")]), &table, &[0], 11).unwrap_err();
+        let error = conform(&texts(vec![Some("1"), Some("x")]), &table, &[0], 11, &Plain).unwrap_err();
         assert!(error.message.starts_with("row 12, column \"a\""), "{error}");
     }
 

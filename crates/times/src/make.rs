@@ -76,7 +76,7 @@ fn interval(args: &[Datum]) -> Result<Datum> {
     let days = part(2, 7)?.checked_add(part(3, 1)?).ok_or_else(too_large)?;
     let seconds = seconds(args, 6) * 1e6;
     let hours = part(4, 3_600 * MICROS_PER_SECOND)?.checked_add(part(5, 60 * MICROS_PER_SECOND)?);
-    if !(seconds.abs() < i64::MAX as f64) {
+    if seconds.is_nan() || seconds.abs() >= i64::MAX as f64 {
         return Err(too_large());
     }
     let micros = hours.and_then(|micros| micros.checked_add(seconds.round_ties_even() as i64)).ok_or_else(too_large)?;
