@@ -1,5 +1,6 @@
 //! Pages for the cache: one thread's way from page address through the chunk map to the device.
 
+mod ends;
 mod pool;
 mod run_lane;
 
@@ -12,6 +13,7 @@ use saki_page::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, Stor
 
 use crate::device::gates::Gates;
 use crate::device::{DeviceLanes, Members};
+use crate::lane::ends::Ends;
 use crate::map::{MapReader, Place, count_read};
 use crate::volume::Volume;
 
@@ -31,6 +33,7 @@ impl PageStore for Volume {
             lanes: lanes.map_err(|error| store_error(&self.device_name(), error))?,
             map: MapReader::new(&self.map),
             gates: Gates::new(&self.members),
+            ends: Ends::default(),
             reads: Vec::new(),
             vacant: Vec::new(),
             completions: Vec::new(),
@@ -81,6 +84,7 @@ struct VolumeLane {
     lanes: DeviceLanes,
     map: MapReader,
     gates: Gates,
+    ends: Ends,
     /// By operation token; entries are reused through `vacant`, so that a read allocates nothing.
     reads: Vec<Option<Read>>,
     vacant: Vec<u32>,
@@ -129,9 +133,11 @@ impl PageLane for VolumeLane {
             self.map.leave(epoch);
             return Err((memory, Refusal::Busy(device)));
         }
-        count_read(reads, 1);
+        // Each chunk is sought once at least.
+        let offset = self.page_size.offset_in_chunk(address) as u64;
+        count_read(reads, u64::from(!self.ends.goes_on(address) || offset == 0), 1);
         let index = self.occupy(Read { token, share: Arc::clone(share), started: Instant::now(), place, epoch });
-        let offset = place.location.offset() + self.page_size.offset_in_chunk(address) as u64;
+        let offset = place.location.offset() + offset;
         let buffer = Some(Buffer::Frame(memory));
         self.lanes.submit(device, Operation { kind: OperationKind::Read, token: index, offset, buffer });
         Ok(())

@@ -230,7 +230,7 @@ impl RunLane {
             let within = self.page_size.offset_in_chunk(page);
             let length = (CHUNK_BYTES - within).min(bytes - done);
             let (place, reads) = self.map.locate(self.page_size.chunk_of(page))?;
-            count_read(reads, length.div_ceil(self.page_size.bytes()) as u64);
+            count_read(reads, 1, length.div_ceil(self.page_size.bytes()) as u64);
             let offset = place.location.offset() + within as u64;
             let follows = |last: &Part| {
                 last.device() == place.location.device

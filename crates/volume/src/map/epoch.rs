@@ -55,6 +55,11 @@ impl Epochs {
         self.now.fetch_add(1, Ordering::AcqRel)
     }
 
+    /// Epochs that have ended.
+    pub fn ended(&self) -> u64 {
+        self.now.load(Ordering::Acquire)
+    }
+
     /// Whether every read has ended that may have been looked up in this epoch or before.
     pub fn has_passed(&self, epoch: u64) -> bool {
         fence(Ordering::SeqCst);

@@ -78,7 +78,8 @@ struct Block {
     /// a chunk only through a lock or channel taken after it was mapped. A place that changes has the bytes before
     /// the cell says so, and those that were read before keep theirs for an epoch.
     locations: Box<[AtomicU64]>,
-    /// Of each chunk: requests in the upper half, and the pages that they were for in the lower.
+    /// Of each chunk: requests in the upper half, and the pages that they were for in the lower. Reads that go on where
+    /// another has ended are one request.
     reads: Box<[AtomicU64]>,
     /// Set when the map has let go of this block for ever.
     retired: AtomicBool,
@@ -164,10 +165,10 @@ impl ChunkMap {
     }
 }
 
-/// Counts a request for so many pages of a chunk.
+/// Counts so many requests for so many pages of a chunk.
 #[inline]
-pub(crate) fn count_read(reads: &AtomicU64, pages: u64) {
-    reads.fetch_add(1 << 32 | pages, Ordering::Relaxed);
+pub(crate) fn count_read(reads: &AtomicU64, requests: u64, pages: u64) {
+    reads.fetch_add(requests << 32 | pages, Ordering::Relaxed);
 }
 
 /// One thread's reader of the map.
@@ -229,7 +230,7 @@ mod tests {
 
     fn read(reader: &mut MapReader, chunk: ChunkId) -> Option<Place> {
         let (place, reads) = reader.locate(chunk)?;
-        count_read(reads, 3);
+        count_read(reads, 1, 3);
         Some(place)
     }
 

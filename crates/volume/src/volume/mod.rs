@@ -177,6 +177,11 @@ impl Volume {
         self.members.first().1.name()
     }
 
+    /// A device, to be measured; `None` if it is not there.
+    pub fn device(&self, number: DeviceId) -> Option<Arc<dyn Device>> {
+        self.members.device(number).ok()
+    }
+
     /// A device, for messages.
     pub fn name_of(&self, number: DeviceId) -> String {
         self.members.get(number).map_or_else(|| format!("device {}", number.0), |member| member.name())
@@ -266,7 +271,8 @@ impl Volume {
     }
 
     /// Calls `each` with every chunk that has been read since the volume was opened, and the requests and pages that
-    /// were read of it, from home or copy. Both begin again at zero behind 2^32.
+    /// were read of it, from home or copy; pages of it that were read one behind another count as one request. Both
+    /// begin again at zero behind 2^32.
     pub fn chunk_reads(&self, each: impl FnMut(ChunkId, (u32, u32))) {
         self.map.reads(each);
     }
@@ -274,6 +280,12 @@ impl Volume {
     /// Requests to all devices since the volume was opened: reads of pages, and of chunks that moved.
     pub fn reads(&self) -> u64 {
         self.members.all().iter().map(|member| member.admission.governor.traffic().requests).sum()
+    }
+
+    /// How often a chunk has come to be read elsewhere since the volume was opened: from a copy, or no longer from it,
+    /// or from another home.
+    pub fn moves(&self) -> u64 {
+        self.map.epochs.ended()
     }
 
     /// What bounds the reads in flight at the first device that is there.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use saki_base::{DeviceId, PageRef, Part, PartKind, Random, TreeId};
+use saki_base::{Arena, DeviceId, PageRef, Part, PartKind, Random, TreeId};
 use saki_io::Device;
+use saki_page::{IoShare, PageStore};
 use saki_volume::{Class, NewDevice, Publication, Role, Volume};
 
 use crate::support::{create, device, open, page};
@@ -91,4 +93,24 @@ fn the_copy_of_an_open_chunk_goes_before_more_is_written() {
     assert_eq!(volume.promote(&[chunk], DeviceId(1)).expect("copied"), 1);
     volume.check_devices(|fault| panic!("{fault}")).expect("checked");
     volume.remove_device(DeviceId(1)).expect("what was written there is nobody's");
+}
+
+#[test]
+fn pages_read_one_behind_another_are_one_request_of_each_chunk() {
+    let device = device(1);
+    let volume = create(&device, 8192);
+    let pages = publish(&volume, &[(LEAVES, 2 * FULL)]);
+    let (arena, mut frames) = Arena::new(1, 8192).expect("mapped");
+    let mut lane = PageStore::open_lane(&*volume, &arena).expect("opened");
+    let (share, mut frame, mut finished) = (IoShare::new(1), frames.pop(), Vec::new());
+    for (_, page) in &pages {
+        assert!(lane.try_read(&share, page.address, frame.take().expect("given back"), 0).is_ok());
+        while finished.is_empty() {
+            lane.poll(Some(Duration::from_secs(1)), &mut finished);
+        }
+        frame = finished.pop().map(|read| read.memory);
+    }
+    let mut counted = Vec::new();
+    volume.chunk_reads(|_, reads| counted.push(reads));
+    assert_eq!(counted, [(1, FULL as u32); 2]);
 }

@@ -207,7 +207,7 @@ fn pages_are_read_through_lanes_within_the_governor() {
     assert_eq!(share.in_flight(), 0);
     let mut counted = (0, 0);
     volume.chunk_reads(|_, (requests, pages)| counted = (counted.0 + requests, counted.1 + pages));
-    assert_eq!((counted, volume.reads()), ((500, 500), 500));
+    assert_eq!((counted, volume.reads()), ((500, 500), 500), "backwards");
 }
 
 #[test]
