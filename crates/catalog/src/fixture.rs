@@ -48,6 +48,7 @@ pub fn table(name: &str, columns: Vec<Column>, primary_key: Vec<usize>) -> Table
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         resident: false,
+        tier: crate::TableTier::Auto,
         comment: None,
         next_row_id: 0,
         root: TreeRoot::empty(TreeId(1)),

@@ -126,7 +126,7 @@ impl SnapshotTable {
 
     /// The cheapest access that the setting allows.
     fn choose(&self, wanted: &Wanted<'_>) -> Access {
-        let (costs, setting) = (&self.env.costs, self.env.settings.access_path);
+        let (costs, setting) = (&*self.env, self.env.settings.access_path);
         let rows = Path::choose(wanted, costs, setting);
         let Some(segments) = self.segments.as_ref().filter(|_| setting != AccessPath::Rows) else {
             return Access::Rows(rows);

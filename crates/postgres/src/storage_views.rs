@@ -1,4 +1,5 @@
-//! `saki.chunks`, `saki.devices`, `saki.tier` and `saki.logs`: where the database lies and how it is doing.
+//! `saki.chunks`, `saki.parts`, `saki.devices`, `saki.tier` and `saki.logs`: where the database lies and how it is
+//! doing.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -13,7 +14,7 @@ use saki_store::{ChunkOwners, Database};
 
 /// Makes the views known.
 pub fn register(views: &SystemViews, database: &Arc<Database>) {
-    for (name, texts, numbers, rows) in [CHUNKS, DEVICES, LOGS, TIER] {
+    for (name, texts, numbers, rows) in [CHUNKS, PARTS, DEVICES, LOGS, TIER] {
         let text = |text: &&str| Field::new(*text, DataType::Utf8, false);
         let number = |number: &&str| Field::new(*number, DataType::Int64, true);
         let fields = texts.iter().map(text).chain(numbers.iter().map(number));
@@ -35,6 +36,9 @@ const CHUNKS: Definition = (
     &["chunk", "slot", "live_pages", "live_bytes", "device_number", "copy_device", "copy_slot", "heat_micros"],
     chunks,
 );
+
+/// Parts of tables, how large they are, and how much of them lies on fast devices.
+const PARTS: Definition = ("parts", &["table_name", "part"], &["bytes", "copied_bytes", "heat_micros"], parts);
 
 const DEVICES: Definition = (
     "devices",
@@ -108,6 +112,14 @@ fn chunks(database: &Database) -> Vec<Row> {
         (vec![volume.name_of(chunk.home.device), tables, parts], numbers)
     };
     volume.published_chunks().into_iter().map(row).collect()
+}
+
+fn parts(database: &Database) -> Vec<Row> {
+    let row = |(owner, part): (saki_store::Owner, saki_store::PartStatus)| {
+        let numbers = [part.bytes, part.copied_bytes, part.heat * 1e6].map(|number| Some(number.round() as u64));
+        (vec![owner.table, owner.part], numbers.to_vec())
+    };
+    database.parts().into_iter().map(row).collect()
 }
 
 fn devices(database: &Database) -> Vec<Row> {
@@ -244,6 +256,11 @@ mod tests {
             ),
             ("select count(*) from saki.chunks where live_bytes > 1048576 or live_pages < 0", "0"),
             ("select count(*) = count(distinct slot) from saki.chunks where slot is not null", "true"),
+            (
+                "select abs((select sum(bytes) from saki.parts) - (select sum(live_bytes) from saki.chunks)) < 100, \
+                 (select count(*) from saki.parts where table_name = 'catalog' and part = 'leaves')",
+                "true|1",
+            ),
             ("select count(*) from saki.chunks where tables not like '%catalog%' or parts = ''", "0"),
         ]);
     }

@@ -281,6 +281,7 @@ pub fn table(catalog: &mut Catalog, shape: Shape) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         resident: shape.resident,
+        tier: saki_catalog::TableTier::Auto,
         comment: None,
         next_row_id: 0,
         root: TreeRoot::empty(catalog.new_tree_id()),

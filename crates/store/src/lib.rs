@@ -47,7 +47,7 @@ pub use checkpoint::{Alone, CheckpointReport};
 pub use database::sequence;
 pub use database::{
     CACHE_BYTES_DEFAULT, ChunkOwners, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation,
-    LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, Owner, PAGE_BYTES_DEFAULT, memory_bytes,
+    LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, Owner, PAGE_BYTES_DEFAULT, PartStatus, memory_bytes,
 };
 pub use delta::Delta;
 pub use draft::index::Concurrently;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use saki_base::{ChunkId, DeviceId, GenerationNumber, Part};
+use saki_base::{ChunkId, DeviceId, GenerationNumber, Part, TreeId};
 use saki_volume::{PublishedChunk, Volume};
 
 use crate::forecast::{Assessment, Forecast, Use};
@@ -13,10 +13,21 @@ use crate::speed::{Reads, Speeds};
 /// After so long heat counts half.
 const HALF_LIFE: Duration = Duration::from_secs(300);
 
+/// What its owner wants of a tree's pages, whatever the policy would have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// All of them are to have copies.
+    Fast,
+    /// None is to have one.
+    Slow,
+}
+
 /// A published chunk.
 #[derive(Clone, Debug)]
 pub struct Chunk {
     pub home: DeviceId,
+    /// Of those whose pages it has: one wish for copies is enough.
+    pub wish: Option<Wish>,
     /// The device that its copy is on.
     pub copy: Option<DeviceId>,
     pub live_pages: u32,
@@ -41,6 +52,7 @@ pub struct Chunk {
 pub struct Book {
     chunks: HashMap<ChunkId, Chunk>,
     generation: Option<GenerationNumber>,
+    wishes: HashMap<TreeId, Wish>,
     speeds: Speeds,
     page_bytes: usize,
     looked_at: Duration,
@@ -62,14 +74,24 @@ impl Book {
         let generation = volume.generation();
         if self.generation != Some(generation) {
             self.generation = Some(generation);
-            self.speeds = Speeds::of(volume);
             self.page_bytes = volume.page_size().bytes();
             self.renew(volume.published_chunks());
         }
         self.count(volume, now);
     }
 
-    /// Has the next look be at everything: devices have come or gone, or copies.
+    /// Whether the last look was at this generation.
+    pub fn is_of(&self, generation: GenerationNumber) -> bool {
+        self.generation == Some(generation)
+    }
+
+    /// How fast devices are, from the next look on.
+    pub fn set_speeds(&mut self, speeds: Speeds) {
+        self.speeds = speeds;
+        self.forget_generation();
+    }
+
+    /// Has the next look be at everything: copies have gone.
     pub fn forget_generation(&mut self) {
         self.generation = None;
     }
@@ -80,7 +102,7 @@ impl Book {
             let Some(chunk) = chunks.get_mut(&number) else { return };
             let before = std::mem::replace(&mut chunk.counted, reads);
             let (requests, pages) = (reads.0.wrapping_sub(before.0), reads.1.wrapping_sub(before.1));
-            if requests == 0 {
+            if pages == 0 {
                 return;
             }
             chunk.is_read = true;
@@ -119,6 +141,7 @@ impl Book {
             chunk.home = now.home.device;
             chunk.copy = now.copy.map(|copy| copy.device);
             chunk.live_pages = now.live_pages;
+            chunk.wish = self.wish_of(&now.parts);
             chunk.parts = now.parts;
             chunk.copying = copying;
             self.chunks.insert(now.chunk, chunk);
@@ -136,6 +159,31 @@ impl Book {
         }
     }
 
+    /// `Fast` if that is any part's wish; `Slow` if it is that of all.
+    fn wish_of(&self, parts: &[Part]) -> Option<Wish> {
+        let wishes = parts.iter().map(|part| self.wishes.get(&part.tree).copied());
+        let least = |one: Option<Wish>, other| match (one, other) {
+            (Some(Wish::Fast), _) | (_, Some(Wish::Fast)) => Some(Wish::Fast),
+            (Some(Wish::Slow), Some(Wish::Slow)) => Some(Wish::Slow),
+            _ => None,
+        };
+        wishes.reduce(least).flatten()
+    }
+
+    /// What is wanted of trees, from the next look on; `false` if that is what was wanted before.
+    pub fn set_wishes(&mut self, wishes: HashMap<TreeId, Wish>) -> bool {
+        let is_new = self.wishes != wishes;
+        if is_new {
+            self.wishes = wishes;
+            self.forget_generation();
+        }
+        is_new
+    }
+
+    pub fn has_wishes(&self) -> bool {
+        !self.wishes.is_empty()
+    }
+
     /// A statement begins that will read this; the number by which it ends.
     pub fn begin(&mut self, uses: &[Use]) -> u64 {
         let forecast = self.forecast(uses);
@@ -147,11 +195,6 @@ impl Book {
         self.next_forecast += 1;
         self.forecasts.insert(self.next_forecast, forecast);
         self.next_forecast
-    }
-
-    /// The chunks that a statement which runs will read.
-    pub fn chunks_of(&self, forecast: u64) -> Vec<ChunkId> {
-        self.forecasts.get(&forecast).map_or_else(Vec::new, |it| it.reads().map(|(number, _)| number).collect())
     }
 
     /// A statement has ended, whatever it has read.
@@ -218,6 +261,7 @@ impl Chunk {
     fn new(published: &PublishedChunk) -> Self {
         Self {
             home: published.home.device,
+            wish: None,
             copy: None,
             live_pages: 0,
             parts: published.parts.clone(),
@@ -236,6 +280,19 @@ impl Chunk {
         let (parts, earned) = (Vec::new(), Earned::default());
         let (expected, coming) = (Reads::default(), 0.0);
         let (read_at, is_read, counted) = (None, false, (0, 0));
-        Self { home, copy, live_pages: 128, parts, earned, expected, coming, copying: 1.0, read_at, is_read, counted }
+        Self {
+            home,
+            wish: None,
+            copy,
+            live_pages: 128,
+            parts,
+            earned,
+            expected,
+            coming,
+            copying: 1.0,
+            read_at,
+            is_read,
+            counted,
+        }
     }
 }

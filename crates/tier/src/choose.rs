@@ -2,7 +2,7 @@
 
 use saki_base::ChunkId;
 
-use crate::book::Book;
+use crate::book::{Book, Chunk, Wish};
 use crate::policy::Policy;
 
 /// What is to be moved next.
@@ -14,27 +14,22 @@ pub struct Choice {
     pub evict: Vec<ChunkId>,
 }
 
-/// Chooses at most `moves_max` copies to be made. `free`: slots that are to be had without anything going. What is
-/// `needed` keeps its copy.
-pub fn choose(
-    book: &Book,
-    policy: &dyn Policy,
-    free: u64,
-    moves_max: usize,
-    needed: impl Fn(ChunkId) -> bool,
-) -> Choice {
+/// Chooses at most `moves_max` copies to be made. `free`: slots that are to be had without anything going.
+pub fn choose(book: &Book, policy: &dyn Policy, free: u64, moves_max: usize) -> Choice {
     let wanted = book.chunks().filter(|(_, chunk)| chunk.copy.is_none() && chunk.live_pages > 0);
-    let mut wanted: Vec<_> = wanted.filter_map(|(number, chunk)| Some((policy.wants(chunk)?, number))).collect();
+    let mut wanted: Vec<_> = wanted.filter_map(|(number, chunk)| Some((wants(policy, chunk)?, number))).collect();
     // The best first; of equal ones in the order of chunks, as neighbours lie together.
     wanted.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     wanted.truncate(moves_max);
     let mut choice = Choice::default();
+    let copied = || book.chunks().filter(|(_, chunk)| chunk.copy.is_some());
+    choice.evict.extend(copied().filter(|(_, chunk)| chunk.wish == Some(Wish::Slow)).map(|(number, _)| number));
     if wanted.len() as u64 <= free {
         choice.promote = wanted.into_iter().map(|(_, number)| number).collect();
         return choice;
     }
-    let copied = book.chunks().filter(|(number, chunk)| chunk.copy.is_some() && !needed(*number));
-    let mut copied: Vec<_> = copied.map(|(number, chunk)| (policy.keeps(chunk), number)).collect();
+    let stays = copied().filter(|(_, chunk)| chunk.wish != Some(Wish::Slow));
+    let mut copied: Vec<_> = stays.map(|(number, chunk)| (keeps(policy, chunk), number)).collect();
     copied.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut copied = copied.into_iter().peekable();
     for (place, (worth, number)) in wanted.into_iter().enumerate() {
@@ -47,6 +42,19 @@ pub fn choose(
         choice.promote.push(number);
     }
     choice
+}
+
+/// What a copy is worth, as its owner wishes or else the policy says.
+fn wants(policy: &dyn Policy, chunk: &Chunk) -> Option<f64> {
+    match chunk.wish {
+        Some(Wish::Fast) => Some(f64::MAX),
+        Some(Wish::Slow) => None,
+        None => policy.wants(chunk),
+    }
+}
+
+fn keeps(policy: &dyn Policy, chunk: &Chunk) -> f64 {
+    if chunk.wish == Some(Wish::Fast) { f64::INFINITY } else { policy.keeps(chunk) }
 }
 
 #[cfg(test)]
@@ -75,7 +83,7 @@ mod tests {
     }
 
     fn chosen(book: &Book, kind: PolicyKind, free: u64) -> (Vec<u64>, Vec<u64>) {
-        let choice = choose(book, &*policy_of(kind), free, 8, |_| false);
+        let choice = choose(book, &*policy_of(kind), free, 8);
         let numbers = |chunks: Vec<ChunkId>| chunks.into_iter().map(|chunk| chunk.0).collect();
         (numbers(choice.promote), numbers(choice.evict))
     }
@@ -102,19 +110,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_keeps_its_copy() {
-        let book = book(&[(None, 9.0), (FAST, 1.0), (FAST, 2.0)]);
-        let needed = |number: ChunkId| number.0 == 1;
-        let choice = choose(&book, &*policy_of(PolicyKind::Heat), 0, 8, needed);
-        assert_eq!((choice.promote, choice.evict), (vec![ChunkId(0)], vec![ChunkId(2)]));
-        let choice = choose(&book, &*policy_of(PolicyKind::Heat), 0, 8, |_| true);
-        assert_eq!(choice, Choice::default());
+    fn what_a_statement_has_yet_to_read_keeps_its_copy() {
+        let mut book = book(&[(None, 9.0), (FAST, 1.0), (FAST, 2.0)]);
+        let mut coming = Chunk::at(DeviceId(0), FAST);
+        coming.coming = 1e-6;
+        book.put(ChunkId(1), coming.clone());
+        assert_eq!(chosen(&book, PolicyKind::Plan, 0), (vec![0], vec![2]));
+        assert_eq!(chosen(&book, PolicyKind::Heat, 0), (vec![0], vec![1]), "other policies know no plans");
+        book.put(ChunkId(2), coming);
+        assert_eq!(chosen(&book, PolicyKind::Plan, 0), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_its_owner_wishes_comes_before_what_the_policy_says() {
+        let mut book = book(&[(None, 9.0), (FAST, 1.0), (None, 0.0), (None, 99.0), (FAST, 5.0)]);
+        for (number, copy, wish) in
+            [(2, None, Wish::Fast), (1, FAST, Wish::Fast), (3, None, Wish::Slow), (4, FAST, Wish::Slow)]
+        {
+            let mut chunk = Chunk::at(DeviceId(0), copy);
+            (chunk.wish, chunk.earned.heat) = (Some(wish), 50.0);
+            book.put(ChunkId(number), chunk);
+        }
+        assert_eq!(chosen(&book, PolicyKind::Heat, 2), (vec![2, 0], vec![4]));
+        assert_eq!(chosen(&book, PolicyKind::Heat, 1), (vec![2], vec![4]), "one that its owner wants stays");
     }
 
     #[test]
     fn moves_are_few_at_a_time() {
         let book = book(&[(None, 9.0); 100]);
-        let choice = choose(&book, &*policy_of(PolicyKind::Heat), 1000, 8, |_| false);
+        let choice = choose(&book, &*policy_of(PolicyKind::Heat), 1000, 8);
         assert_eq!(choice.promote, (0..8).map(ChunkId).collect::<Vec<_>>());
     }
 }

@@ -11,8 +11,10 @@ pub enum Use {
     /// Of one chunk.
     Chunk(ChunkId, Reads),
     /// Pages of a part, each by itself and wherever they lie: so many look-ups. A page that is read once is in memory
-    /// from then on; all pages are read if there is no end of look-ups.
+    /// from then on.
     Part(Part, f64),
+    /// All pages of a part, one behind another.
+    Whole(Part),
 }
 
 /// What a statement has yet to read.
@@ -43,13 +45,16 @@ impl Forecast {
         for what in uses {
             match what {
                 Use::Chunk(number, reads) => forecast.chunks.entry(*number).or_default().add(*reads),
-                Use::Part(part, lookups) => forecast.add_part(pages_of(*part), *lookups),
+                Use::Part(part, lookups) => forecast.add_lookups(pages_of(*part), *lookups),
+                Use::Whole(part) => pages_of(*part).into_iter().for_each(|(number, pages)| {
+                    forecast.chunks.entry(number).or_default().add(Reads::of_run(pages));
+                }),
             }
         }
         forecast
     }
 
-    fn add_part(&mut self, pages: Vec<(ChunkId, f64)>, lookups: f64) {
+    fn add_lookups(&mut self, pages: Vec<(ChunkId, f64)>, lookups: f64) {
         let all: f64 = pages.iter().map(|(_, pages)| pages).sum();
         let share = 1.0 - (-lookups / all.max(1.0)).exp();
         for (number, pages) in pages {
@@ -63,6 +68,6 @@ impl Forecast {
 
     /// Some of a chunk has been read; returns how much of that was waited for.
     pub fn come(&mut self, number: ChunkId, reads: Reads) -> Reads {
-        self.chunks.get_mut(&number).map(|left| left.take(reads)).unwrap_or_default()
+        self.chunks.get_mut(&number).map(|left| left.take_pages(reads.pages)).unwrap_or_default()
     }
 }

@@ -3,8 +3,7 @@
 //!
 //! ```text
 //!   Volume ── chunks, parts, reads ──► Book ──► Policy: what a copy is worth ──► choose ──► Volume::promote, evict
-//!   plans ── forecasts ─────────────────┘                                          ▲
-//!                                                                  chunks that somebody needs stay
+//!   plans ── forecasts ─────────────────┘
 //! ```
 //!
 //! # Words
@@ -19,7 +18,7 @@
 //!
 //! - The volume owns where chunks lie. What is known here of that may be old: a chunk that has gone, or moved, is left
 //!   out by [`Volume::promote`](saki_volume::Volume::promote).
-//! - One thread moves chunks. A chunk that is [needed](Tier::need) keeps its copy, under every policy.
+//! - One thread moves chunks.
 //! - What a merge writes takes the place of what it frees: a part's new chunks have the heat of those that went.
 //!
 //! # Failure model
@@ -33,12 +32,13 @@ mod book;
 mod choose;
 mod forecast;
 mod inherit;
+mod places;
 mod policy;
 mod speed;
 mod tier;
 
-pub use book::{Book, Chunk};
+pub use book::{Book, Chunk, Wish};
 pub use forecast::{Assessment, Use};
 pub use policy::{Policy, PolicyKind};
 pub use speed::{Reads, Speed};
-pub use tier::{Expected, Needed, Tier, TierStats};
+pub use tier::{Expected, Tier, TierStats};

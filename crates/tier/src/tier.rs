@@ -6,16 +6,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 use saki_base::clock::Clock;
-use saki_base::{CHUNK_BYTES, ChunkId};
+use saki_base::{CHUNK_BYTES, ChunkId, Part, TreeId};
 use saki_volume::{DeviceStatus, Volume, VolumeError};
 
-use crate::book::Book;
+use crate::book::{Book, Wish};
 use crate::choose::choose;
 use crate::forecast::{Assessment, Use};
+use crate::places::Places;
 use crate::policy::{Policy, PolicyKind, policy_of};
-use crate::speed::Reads;
+use crate::speed::{Reads, Speed, Speeds};
 
 /// Between two looks, while nothing moves.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -45,7 +46,10 @@ struct Shared {
     volume: Arc<Volume>,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    needed: Mutex<HashMap<ChunkId, u32>>,
+    speeds: RwLock<Speeds>,
+    /// What devices that hold homes are taken for, whatever their profiles say.
+    homes: Mutex<Option<Speed>>,
+    places: Mutex<Places>,
     /// Held for a whole round, so that there is one at a time.
     moving: Mutex<()>,
     is_running: AtomicBool,
@@ -75,14 +79,20 @@ enum Round {
 }
 
 impl Tier {
-    /// Begins to look after a volume. Nothing moves before [`Self::start`], or but by [`Self::step`].
-    pub fn new(volume: Arc<Volume>, kind: PolicyKind, clock: Arc<dyn Clock>) -> Self {
-        let state = State { book: Book::default(), policy: policy_of(kind), stats: TierStats::default() };
+    /// Begins to look after a volume. Nothing moves before [`Self::start`], or but by [`Self::step`]. `homes`: what
+    /// devices that hold homes are taken for; `None`: each for what its profile says.
+    pub fn new(volume: Arc<Volume>, kind: PolicyKind, clock: Arc<dyn Clock>, homes: Option<Speed>) -> Self {
+        let speeds = Speeds::of(&volume, homes);
+        let mut book = Book::default();
+        book.set_speeds(speeds.clone());
+        let state = State { book, policy: policy_of(kind), stats: TierStats::default() };
         let shared = Shared {
             volume,
             clock,
             state: Mutex::new(state),
-            needed: Mutex::default(),
+            speeds: RwLock::new(speeds),
+            homes: Mutex::new(homes),
+            places: Mutex::default(),
             moving: Mutex::new(()),
             is_running: AtomicBool::new(false),
             control: Mutex::default(),
@@ -132,17 +142,25 @@ impl Tier {
         self.wake();
     }
 
+    /// What the owners of trees want, whatever the policy: where nothing is said, it chooses. `false` if that is what
+    /// they wanted before.
+    pub fn set_wishes(&self, wishes: HashMap<TreeId, Wish>) -> bool {
+        let is_new = self.shared.state.lock().book.set_wishes(wishes);
+        if is_new {
+            self.wake();
+        }
+        is_new
+    }
+
+    /// Whether there is anything to choose copies by.
+    pub fn chooses(&self) -> bool {
+        let state = self.shared.state.lock();
+        state.policy.kind() != PolicyKind::None || state.book.has_wishes()
+    }
+
     /// Looks and moves once, on the calling thread; `true` if anything has moved.
     pub fn step(&self) -> bool {
         matches!(self.shared.round(), Round::Moved)
-    }
-
-    /// Keeps the copies of these chunks, and those that come to be made, for as long as the result lives.
-    pub fn need(&self, chunks: Vec<ChunkId>) -> Needed {
-        let mut needed = self.shared.needed.lock();
-        chunks.iter().for_each(|chunk| *needed.entry(*chunk).or_insert(0) += 1);
-        drop(needed);
-        Needed { shared: Arc::clone(&self.shared), chunks }
     }
 
     /// Whether anything moves by itself: forecasts are of use.
@@ -150,16 +168,18 @@ impl Tier {
         self.shared.is_running.load(Ordering::Relaxed)
     }
 
-    /// A statement begins that will read this, in this order. As long as the result lives, that is what copies are for;
-    /// none of them goes.
+    /// A statement begins that will read this. As long as the result lives, that is what copies are for, if the policy
+    /// goes by plans.
     pub fn expect(&self, uses: &[Use]) -> Expected {
         let mut state = self.shared.state.lock();
+        // What has been published since the last look may be what is read.
+        if !state.book.is_of(self.shared.volume.generation()) {
+            state.book.look(&self.shared.volume, self.shared.clock.now());
+        }
         let forecast = state.book.begin(uses);
-        let chunks = state.book.chunks_of(forecast);
         drop(state);
-        let needed = self.need(chunks);
         self.wake();
-        Expected { forecast, needed }
+        Expected { forecast, shared: Arc::clone(&self.shared) }
     }
 
     /// What a statement that says this is expected to read of each chunk.
@@ -184,10 +204,36 @@ impl Tier {
         state.book.chunks().map(|(number, chunk)| (number, chunk.earned.heat)).collect()
     }
 
-    /// Has the devices looked at again: one has come or gone.
+    /// How fast the first device is.
+    pub fn speed(&self) -> Option<Speed> {
+        self.shared.speeds.read().first()
+    }
+
+    /// How fast pages of some parts are read where they lie, from all their devices at once; `None` of parts that have
+    /// no pages, or are not known.
+    pub fn speed_of(&self, parts: &[Part]) -> Option<Speed> {
+        let speeds = self.shared.speeds.read();
+        if speeds.is_one() {
+            return speeds.first();
+        }
+        let mut places = self.shared.places.lock();
+        places.look(&self.shared.volume);
+        speeds.of_shares(places.of(parts))
+    }
+
+    /// Has the devices looked at again: one has come or gone, or has another profile.
     pub fn devices_changed(&self) {
-        self.shared.state.lock().book.forget_generation();
+        let homes = *self.shared.homes.lock();
+        let speeds = Speeds::of(&self.shared.volume, homes);
+        self.shared.speeds.write().clone_from(&speeds);
+        self.shared.state.lock().book.set_speeds(speeds);
         self.wake();
+    }
+
+    /// Takes devices that hold homes for this from now on, whatever their profiles say.
+    pub fn set_homes(&self, homes: Speed) {
+        *self.shared.homes.lock() = Some(homes);
+        self.devices_changed();
     }
 
     fn wake(&self) {
@@ -205,32 +251,12 @@ impl Drop for Tier {
 /// A statement that runs, and what it reads.
 pub struct Expected {
     forecast: u64,
-    needed: Needed,
+    shared: Arc<Shared>,
 }
 
 impl Drop for Expected {
     fn drop(&mut self) {
-        self.needed.shared.state.lock().book.end(self.forecast);
-    }
-}
-
-/// Chunks that somebody reads, or is about to.
-pub struct Needed {
-    shared: Arc<Shared>,
-    chunks: Vec<ChunkId>,
-}
-
-impl Drop for Needed {
-    fn drop(&mut self) {
-        let mut needed = self.shared.needed.lock();
-        for chunk in &self.chunks {
-            if let Some(count) = needed.get_mut(chunk) {
-                *count -= 1;
-                if *count == 0 {
-                    needed.remove(chunk);
-                }
-            }
-        }
+        self.shared.state.lock().book.end(self.forecast);
     }
 }
 
@@ -263,14 +289,12 @@ impl Shared {
         let choice = {
             let mut state = self.state.lock();
             state.book.look(&self.volume, self.clock.now());
-            let needed = self.needed.lock();
-            let is_needed = |chunk| needed.contains_key(&chunk);
-            choose(&state.book, &*state.policy, free, MOVES_MAX, is_needed)
+            choose(&state.book, &*state.policy, free, MOVES_MAX)
         };
+        self.evict(&choice.evict);
         if choice.promote.is_empty() {
             return Round::Nothing;
         }
-        self.evict(&choice.evict);
         let promoted = self.volume.promote(&choice.promote, number);
         let has_copy = |chunk: &ChunkId| self.volume.has_copy(*chunk);
         let made: Vec<_> = choice.promote.iter().copied().filter(has_copy).collect();

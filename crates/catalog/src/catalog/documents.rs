@@ -225,6 +225,7 @@ mod tests {
         });
         child.indexes.push(Index { constraint: true, ..index("child_b_key", &[(1, true)], true, &[0]) });
         (child.resident, child.next_row_id, child.merged_through, child.layout_version) = (true, 9, 77, 3);
+        child.tier = crate::TableTier::Slow;
         let sequence = Sequence {
             id: catalog.new_table_id(),
             name: "child_a_seq".to_owned(),

@@ -17,6 +17,7 @@ mod question;
 mod roles;
 mod staged;
 pub(crate) mod statistics;
+mod tier;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub use self::privileges::{
     Privileges, Role, RoleId, denied,
 };
 use self::statistics::TableStatistics;
+pub use self::tier::TableTier;
 use crate::error::{Result, SqlError};
 
 /// Name of the key column of a table without a primary key. Never visible.
@@ -77,6 +79,8 @@ pub struct Table {
     /// Whether rows stay in memory after a merge.
     #[serde(default)]
     pub resident: bool,
+    #[serde(default)]
+    pub tier: TableTier,
     #[serde(default)]
     pub comment: Option<String>,
     /// The next hidden row id.

@@ -6,7 +6,7 @@ use saki_exec::plan::{JoinKind, KeyRange};
 
 use crate::access::alternatives::Alternatives;
 use crate::access::chain::{Chain, ColumnRef, Link, LinkKey, Origin};
-use crate::cost::{CostModel, Estimate, distinct_pages};
+use crate::cost::{Costs, Estimate, distinct_pages};
 use crate::settings::AccessPath;
 use saki_catalog::{ColumnTest, KeyBounds, PlacedTest, Table, TableAccess, key_range};
 
@@ -44,7 +44,7 @@ impl Wanted<'_> {
 
 impl Path {
     /// The cheapest path, among those the setting allows.
-    pub fn choose(wanted: &Wanted<'_>, costs: &CostModel, setting: AccessPath) -> Self {
+    pub fn choose(wanted: &Wanted<'_>, costs: &dyn Costs, setting: AccessPath) -> Self {
         let mut paths: Vec<Self> =
             TableAccess::all(wanted.table).filter_map(|access| Self::through(access, wanted, costs, setting)).collect();
         if setting == AccessPath::Index && paths.iter().any(|path| path.bounds.is_some()) {
@@ -61,7 +61,7 @@ impl Path {
         self.bounds.as_ref().is_some_and(|bounds| bounds.points && bounds.ranges.len() <= 1)
     }
 
-    fn through(access: Arc<TableAccess>, wanted: &Wanted<'_>, costs: &CostModel, setting: AccessPath) -> Option<Self> {
+    fn through(access: Arc<TableAccess>, wanted: &Wanted<'_>, costs: &dyn Costs, setting: AccessPath) -> Option<Self> {
         let table = wanted.table;
         let tested = wanted.tests.iter().map(|test| test.column);
         let covering = access.covers(wanted.columns.iter().copied().chain(tested));
@@ -77,28 +77,29 @@ impl Path {
         let entries = wanted.entries();
         let rows = entries * table.selectivity(wanted.tests) * wanted.other_selectivity;
         let leaves = access.tree.leaf_pages as f64;
+        let here = costs.of_tree(access.tree.tree);
         let mut seconds = match &bounds {
             None => {
                 let share = match wanted.limit {
                     Some(limit) if wanted.tests.is_empty() => (limit as f64 / entries.max(1.0)).min(1.0),
                     _ => 1.0,
                 };
-                costs.sequential(leaves * share, entries * share) + costs.newer_by_key(wanted.newer * share)
+                here.sequential(leaves * share, entries * share) + here.newer_by_key(wanted.newer * share)
             }
             Some(bounds) => {
                 let share = bounded_share.expect("where there are bounds");
                 let pages = leaves * share + bounds.ranges.len() as f64;
                 let descents = distinct_pages(bounds.ranges.len() as f64, leaves) + f64::from(access.tree.height);
-                costs.sequential(pages, entries * share)
-                    + costs.random(descents, bounds.ranges.len() as f64)
-                    + costs.newer_by_key(wanted.newer * share)
+                here.sequential(pages, entries * share)
+                    + here.random(descents, bounds.ranges.len() as f64)
+                    + here.newer_by_key(wanted.newer * share)
             }
         };
         let fetches_primary = !covering && !primary;
         if fetches_primary {
             let on_index = wanted.tests.iter().filter(|test| access.position(test.column).is_some());
             let fetched = entries * table.selectivity(on_index);
-            seconds += costs.lookups(fetched, 1.0, table.root.leaf_pages as f64);
+            seconds += costs.of_tree(table.root.id).lookups(fetched, 1.0, table.root.leaf_pages as f64);
         }
         Some(Self { access, bounds, fetches_primary, estimate: Estimate { rows, seconds } })
     }
@@ -200,6 +201,8 @@ mod tests {
     use saki_catalog::Test;
     use saki_exec::predicate::CompareOp;
     use saki_store::DeviceSpeed;
+
+    use crate::cost::CostModel;
 
     use super::*;
     use crate::access::text::path_text;

@@ -1,10 +1,11 @@
 //! What a scan of column segments is expected to read and to take.
 
+use saki_base::Part;
 use saki_columns::{ColumnCache, ColumnRun, Segment, SegmentTable};
 
 use super::condition::zone_test;
 use crate::access::path::Wanted;
-use crate::cost::{ColumnWork, CostModel, Estimate};
+use crate::cost::{ColumnWork, Costs, Estimate};
 
 /// Runs that are looked for in the cache at most: a sample tells as much.
 const CACHE_SAMPLE: usize = 64;
@@ -16,7 +17,7 @@ pub struct ColumnPath {
 }
 
 impl ColumnPath {
-    pub fn new(wanted: &Wanted<'_>, segments: &SegmentTable, cache: &ColumnCache, costs: &CostModel) -> Self {
+    pub fn new(wanted: &Wanted<'_>, segments: &SegmentTable, cache: &ColumnCache, costs: &dyn Costs) -> Self {
         let tested: Vec<usize> = wanted.tests.iter().map(|test| test.column).collect();
         let output: Vec<usize> = wanted.columns.iter().copied().filter(|column| !tested.contains(column)).collect();
         let zone_tests: Vec<_> =
@@ -48,6 +49,12 @@ impl ColumnPath {
         }
         work.values_tested = rows_in * tested.len() as f64 * share;
         work.values_yielded = rows * share * wanted.columns.len() as f64;
+        let directory = wanted.table.segments.as_ref().map(|segments| segments.directory.id);
+        let parts: Vec<Part> = directory
+            .iter()
+            .flat_map(|directory| tested.iter().chain(&output).map(|column| Part::column(*directory, *column)))
+            .collect();
+        let costs = costs.of(&parts);
         let seconds = costs.columns(&work) + costs.newer_by_column(wanted.newer);
         Self { estimate: Estimate { rows, seconds } }
     }
@@ -102,7 +109,7 @@ mod tests {
             Wanted { table: &table, columns, tests, newer: 0.0, alternatives: &[], other_selectivity: 1.0, limit };
         // Nothing is in memory.
         let cache = ColumnCache::new(1 << 20);
-        ColumnPath::new(&wanted, &segments, &cache, &env.costs).estimate
+        ColumnPath::new(&wanted, &segments, &cache, &*env).estimate
     }
 
     #[test]
@@ -190,7 +197,7 @@ mod tests {
                 other_selectivity: 1.0,
                 limit: None,
             };
-            ColumnPath::new(&wanted, &segments, cache, &env.costs).estimate.seconds
+            ColumnPath::new(&wanted, &segments, cache, &*env).estimate.seconds
         };
         let cold = seconds(&ColumnCache::new(1 << 20));
         TABLE.rows(

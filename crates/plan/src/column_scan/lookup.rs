@@ -20,7 +20,7 @@ use super::cost::ColumnPath;
 use super::parts::ColumnScanParts;
 use crate::access::chain::{Chain, ChainFilter, ColumnRef, Link, LinkKey, Origin, only_used};
 use crate::access::path::{ColumnMap, Wanted, primary_fetch};
-use crate::cost::Estimate;
+use crate::cost::{Costs, Estimate};
 use crate::pipeline::{PipelineExec, PipelineParts};
 use saki_catalog::key_range::exact_in_keys;
 use saki_catalog::{InPlan, TableAccess};
@@ -70,7 +70,7 @@ fn remaining_seconds(parts: &ColumnScanParts) -> f64 {
         other_selectivity: 1.0,
         limit: parts.limit,
     };
-    ColumnPath::new(&wanted, &parts.segments, parts.env.segment_reader.cache(), &parts.env.costs).estimate.seconds
+    ColumnPath::new(&wanted, &parts.segments, parts.env.segment_reader.cache(), &*parts.env).estimate.seconds
 }
 
 /// Keys and the tree to look them up in.
@@ -89,16 +89,18 @@ impl Plan {
             return None;
         }
         let keys = keys.values(KEYS_MAX)?;
-        let (table, costs) = (&parts.scan.table, &parts.env.costs);
+        let (table, costs) = (&parts.scan.table, &*parts.env);
         let distinct = table.distinct(column).clamp(1.0, table.rows().max(1.0));
         let matches = if access.unique_width() == Some(1) { 1.0 } else { (table.rows() / distinct).max(1.0) };
         let leaves = access.tree.leaf_pages as f64;
         let rows_per_leaf = (table.rows() / leaves.max(1.0)).max(1.0);
         let rows = keys.len() as f64 * matches;
-        let mut seconds = costs.lookups(keys.len() as f64, (matches / rows_per_leaf).ceil(), leaves);
+        let here = costs.of_tree(access.tree.tree);
+        let mut seconds = here.lookups(keys.len() as f64, (matches / rows_per_leaf).ceil(), leaves);
         if fetches_primary(parts, &access) {
             let tests = parts.scan.tests.iter().filter(|test| access.position(test.column).is_some());
-            seconds += costs.lookups(rows * table.selectivity(tests), 1.0, table.root.leaf_pages as f64);
+            let fetched = rows * table.selectivity(tests);
+            seconds += costs.of_tree(table.root.id).lookups(fetched, 1.0, table.root.leaf_pages as f64);
         }
         Some(Self { access, keys, seconds, rows })
     }

@@ -3,4 +3,4 @@
 mod model;
 pub mod text;
 
-pub use self::model::{ColumnWork, CostModel, Estimate, distinct_pages};
+pub use self::model::{ColumnWork, CostModel, Costs, Estimate, distinct_pages};

@@ -2,6 +2,7 @@
 //! out of order, many reads share the latency and the device's throughput is the price; in order, each read pays the
 //! latency.
 
+use saki_base::{Part, PartKind, TreeId};
 use saki_exec::plan::VisitOrder;
 
 use crate::settings::Settings;
@@ -26,9 +27,30 @@ const NEWER_BY_COLUMN: f64 = 600e-9;
 /// What starting a pipeline takes.
 const START: f64 = 50e-6;
 
+/// What reading costs, by where that lies which is read.
+pub trait Costs {
+    /// Of pages of these parts.
+    fn of(&self, parts: &[Part]) -> CostModel;
+
+    /// Of pages of a tree.
+    fn of_tree(&self, tree: TreeId) -> CostModel {
+        self.of(&[Part::new(tree, PartKind::Leaves)])
+    }
+}
+
+/// The same, wherever it lies.
+impl Costs for CostModel {
+    fn of(&self, _: &[Part]) -> CostModel {
+        *self
+    }
+}
+
 /// What reading pages costs.
 #[derive(Clone, Copy, Debug)]
 pub struct CostModel {
+    page_bytes: f64,
+    /// Requests in flight at most.
+    depth: f64,
     /// Seconds from request to arrival of one page, alone.
     pub latency: f64,
     /// Single pages per second with as many requests in flight as the session allows.
@@ -64,21 +86,35 @@ pub struct Estimate {
 
 impl CostModel {
     pub fn new(speed: DeviceSpeed, page_bytes: usize, settings: &Settings) -> Self {
-        let page_bytes = page_bytes as f64;
         let depth = match settings.execution {
             VisitOrder::OutOfOrder => f64::from(settings.max_in_flight),
             VisitOrder::InOrder => 1.0,
         };
-        let by_device = speed.reads_per_second.min(speed.bytes_per_second / page_bytes);
-        let by_depth = depth / speed.latency.max(1e-9);
-        Self {
-            latency: speed.latency,
-            random_pages_per_second: by_device.min(by_depth).max(1.0),
-            sequential_pages_per_second: (speed.bytes_per_second / page_bytes).min(by_depth).max(1.0),
-            bytes_per_second: speed.bytes_per_second.max(1.0),
+        let nowhere = Self {
+            page_bytes: page_bytes as f64,
+            depth,
+            latency: 0.0,
+            random_pages_per_second: 1.0,
+            sequential_pages_per_second: 1.0,
+            bytes_per_second: 1.0,
             cores: settings.scan_partitions() as f64,
             out_of_order: settings.execution == VisitOrder::OutOfOrder,
             native_joins: settings.native().join,
+        };
+        nowhere.on(speed)
+    }
+
+    /// The same on a device as fast as this.
+    #[must_use]
+    pub fn on(&self, speed: DeviceSpeed) -> Self {
+        let by_device = speed.reads_per_second.min(speed.bytes_per_second / self.page_bytes);
+        let by_depth = self.depth / speed.latency.max(1e-9);
+        Self {
+            latency: speed.latency,
+            random_pages_per_second: by_device.min(by_depth).max(1.0),
+            sequential_pages_per_second: (speed.bytes_per_second / self.page_bytes).min(by_depth).max(1.0),
+            bytes_per_second: speed.bytes_per_second.max(1.0),
+            ..*self
         }
     }
 
@@ -196,6 +232,17 @@ mod tests {
         let one = model(CLOUD, &[("execution", "in_order")]);
         assert!((one.random_pages_per_second - 1.0 / 700e-6).abs() < 1.0);
         assert_eq!(one.cores, 1.0);
+    }
+
+    #[test]
+    fn what_lies_elsewhere_costs_what_it_does_there() {
+        for changes in [&[][..], &[("max_in_flight", "7")], &[("execution", "in_order")]] {
+            let (moved, there) = (model(DISK, changes).on(FLASH), model(FLASH, changes));
+            assert_eq!(moved.random(1e4, 1e4), there.random(1e4, 1e4));
+            assert_eq!(moved.sequential(1e4, 1e6), there.sequential(1e4, 1e6));
+            let work = ColumnWork { bytes: 1e9, runs: 1e3, ..ColumnWork::default() };
+            assert_eq!(moved.columns(&work), there.columns(&work));
+        }
     }
 
     #[test]

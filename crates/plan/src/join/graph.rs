@@ -6,7 +6,7 @@ use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Operator};
 use hashbrown::HashMap;
 
-use crate::cost::Estimate;
+use crate::cost::{Costs, Estimate};
 use crate::node::QueryEnv;
 use crate::settings::IndexJoin;
 use saki_catalog::{ColumnTest, Table, TableAccess, guesses};
@@ -288,10 +288,10 @@ impl JoinGraph {
             let matches = if once { 1.0 } else { (entries / distinct).max(1.0) };
             let leaves = access.tree.leaf_pages as f64;
             let rows_per_leaf = (entries / leaves.max(1.0)).max(1.0);
-            let lookups = self.env.costs.lookups(probes, (matches / rows_per_leaf).ceil(), leaves);
+            let lookups = self.env.of_tree(access.tree.tree).lookups(probes, (matches / rows_per_leaf).ceil(), leaves);
             let used = relation.sources.iter().flatten().copied().chain(relation.tests.iter().map(|t| t.column));
             let fetch = match access.index.is_some() && !access.covers(used) {
-                true => self.env.costs.lookups(probes * matches, 1.0, table.root.leaf_pages as f64),
+                true => self.env.of_tree(table.root.id).lookups(probes * matches, 1.0, table.root.leaf_pages as f64),
                 false => 0.0,
             };
             Some(lookups + fetch)

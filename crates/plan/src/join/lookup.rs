@@ -6,6 +6,7 @@ use saki_catalog::key_range::exact_in_keys;
 use saki_catalog::{ColumnTest, TableAccess, guesses};
 use saki_exec::plan::JoinKind;
 
+use crate::cost::Costs;
 use crate::join::candidate::Candidate;
 
 /// Distinct values of a column that an equality after a lookup is taken to compare, at most.
@@ -72,17 +73,17 @@ impl Lookup {
     }
 
     fn seconds(&self, candidate: &Candidate<'_>, matches: f64) -> f64 {
-        let (scan, costs) = (&candidate.scan, &candidate.env.costs);
+        let (scan, costs) = (&candidate.scan, &*candidate.env);
         let probes = candidate.outer.estimate.rows;
         let leaves = self.access.tree.leaf_pages as f64;
         let rows_per_leaf = (scan.table.rows().max(1.0) / leaves.max(1.0)).max(1.0);
-        let seconds = costs.lookups(probes, (matches / rows_per_leaf).ceil(), leaves);
+        let seconds = costs.of_tree(self.access.tree.tree).lookups(probes, (matches / rows_per_leaf).ceil(), leaves);
         if !self.fetches_primary {
             return seconds;
         }
         let on_index = scan.tests.iter().filter(|test| self.access.position(test.column).is_some());
         let remaining = probes * matches * scan.table.selectivity(on_index);
-        seconds + costs.lookups(remaining, 1.0, scan.table.root.leaf_pages as f64)
+        seconds + costs.of_tree(scan.table.root.id).lookups(remaining, 1.0, scan.table.root.leaf_pages as f64)
     }
 
     fn rows(&self, candidate: &Candidate<'_>, matches: f64, loose: &[usize]) -> f64 {

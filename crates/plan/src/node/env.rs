@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::ScalarValue;
+use saki_base::Part;
 use saki_exec::{Executor, SegmentReader};
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, Costs};
 use crate::settings::{Operators, Settings};
 use saki_catalog::{Result, RoleId, SqlError, Table};
 use saki_store::{Database, Generation, Snapshot};
@@ -24,6 +25,7 @@ pub struct QueryEnv {
     /// `None` in plans that are kept, which would keep it open.
     db: Option<Arc<Database>>,
     pub settings: Settings,
+    /// On the first device; by part, as [`Costs`].
     pub costs: CostModel,
     pub executor: Arc<Executor>,
     pub segment_reader: Arc<SegmentReader>,
@@ -42,6 +44,12 @@ pub struct QueryEnv {
 pub struct Asking {
     pub role: RoleId,
     pub rights: Arc<Generation>,
+}
+
+impl Costs for QueryEnv {
+    fn of(&self, parts: &[Part]) -> CostModel {
+        self.db.as_ref().map_or(self.costs, |db| self.costs.on(db.speed_of(parts)))
+    }
 }
 
 impl QueryEnv {

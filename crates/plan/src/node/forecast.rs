@@ -28,9 +28,24 @@ impl Forecast {
         self.uses.push(Use::Part(part, lookups));
     }
 
-    /// A page by itself.
-    pub fn page(&mut self, database: &Database, page: PageAddress) {
-        self.uses.push(Use::Chunk(database.page_size().chunk_of(page), Reads::of_pages(1.0)));
+    /// All pages of a part.
+    pub fn whole(&mut self, part: Part) {
+        self.uses.push(Use::Whole(part));
+    }
+
+    /// Pages in the order in which they are read.
+    pub fn pages(&mut self, database: &Database, pages: impl IntoIterator<Item = PageAddress>) {
+        let mut run: Option<(PageAddress, u64)> = None;
+        for page in pages {
+            match &mut run {
+                Some((first, count)) if first.0 + *count == page.0 => *count += 1,
+                _ => {
+                    let before = run.replace((page, 1));
+                    before.into_iter().for_each(|(first, count)| self.run(database, first, count));
+                }
+            }
+        }
+        run.into_iter().for_each(|(first, count)| self.run(database, first, count));
     }
 
     /// A run of pages that follow one another.
@@ -41,7 +56,7 @@ impl Forecast {
         while at < end {
             let next = (at / per_chunk + 1) * per_chunk;
             let pages = (next.min(end) - at) as f64;
-            self.uses.push(Use::Chunk(ChunkId(at / per_chunk), Reads { requests: 1.0, pages }));
+            self.uses.push(Use::Chunk(ChunkId(at / per_chunk), Reads::of_run(pages)));
             at = next;
         }
     }

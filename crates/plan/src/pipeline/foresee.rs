@@ -32,8 +32,8 @@ pub fn of_chain(env: &QueryEnv, chain: &Chain, child: Option<&Plan>, mut rows: f
 fn of_range(access: &TableAccess, range: &KeyRange, database: &Database, forecast: &mut Forecast) {
     let tree = access.tree.tree;
     if range.low.is_none() && range.high.is_none() {
-        forecast.lookups(Part::new(tree, PartKind::Inner), f64::INFINITY);
-        forecast.lookups(Part::new(tree, PartKind::Leaves), f64::INFINITY);
+        forecast.whole(Part::new(tree, PartKind::Inner));
+        forecast.whole(Part::new(tree, PartKind::Leaves));
         return;
     }
     let low = range.low.as_deref().map_or(Bound::Unbounded, Bound::Included);
@@ -42,7 +42,7 @@ fn of_range(access: &TableAccess, range: &KeyRange, database: &Database, forecas
     let is_known = database.leaves(&access.table, access.index, (low, high), &mut |page| pages.push(page));
     // Where some of what is above them is not in memory, which they are is not known.
     if is_known {
-        pages.into_iter().for_each(|page| forecast.page(database, page));
+        forecast.pages(database, pages);
     }
 }
 

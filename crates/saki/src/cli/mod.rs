@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{calibrate, check, create, demo, device, load, recover, serve, sql, user};
+use commands::{calibrate, check, create, demo, device, load, recover, serve, sql, tier, user};
 use runtime::runtime;
 
 /// A SQL database for storage that is larger than memory and far away.
@@ -50,6 +50,7 @@ enum Command {
     Recover(recover::Args),
     Calibrate(calibrate::Args),
     Device(device::Args),
+    Tier(tier::Args),
     Serve(serve::Args),
     User(user::Args),
 }
@@ -63,6 +64,7 @@ pub fn run() -> ExitCode {
         Command::Recover(args) => recover::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Device(args) => device::run(&args),
+        Command::Tier(args) => tier::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::User(args) => user::run(&args),
         Command::Load(args) => runtime().and_then(|runtime| runtime.block_on(load::run(&args))),

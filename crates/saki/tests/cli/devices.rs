@@ -77,6 +77,27 @@ fn what_chooses_copies_is_chosen() {
 }
 
 #[test]
+fn a_table_that_is_to_be_fast_is_copied_and_is_told_to_be() {
+    let (directory, path, _) = filled();
+    let fast = directory.path().join("fast").display().to_string();
+    let tier = || saki(["tier", "--db", path.to_str().expect("a plain path")]).answer();
+    let leaves =
+        |told: &str| told.lines().find(|line| line.starts_with("t ") && line.contains("leaves")).map(String::from);
+    assert!(leaves(&tier()).is_some_and(|line| line.ends_with("  0 %")));
+    device(&path, &["add", &format!("{fast}:64MB:fast")]).answer();
+    sql(&path, "ALTER TABLE t SET (tier = 'fast')").answer();
+    let began = Instant::now();
+    // Copies are made while the database is open, and are there again when it is opened the next time.
+    while !leaves(&tier()).is_some_and(|line| line.ends_with("100 %")) {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", tier());
+        sql(&path, "SELECT pg_sleep(1)").answer();
+    }
+    let told =
+        sql(&path, "SELECT bytes = copied_bytes AS c FROM saki.parts WHERE part = 'leaves' AND table_name = 't'");
+    assert_eq!(told.answer(), "c\ntrue\n");
+}
+
+#[test]
 fn a_missing_device_is_told_and_the_rest_goes_on() {
     let (directory, path, second) = filled();
     let away = directory.path().join("away");
@@ -136,4 +157,30 @@ fn changes_of_devices_killed_at_any_moment_lose_nothing() {
         assert_eq!(sql(&path, SUM).answer(), EXPECTED, "after {after:?}");
         assert!(check(&path).answer().ends_with("no faults\n"), "after {after:?}");
     }
+}
+
+/// A plan and sizes of PostgreSQL 15.
+#[test]
+fn relations_of_another_database_are_advised() {
+    let beside = |name: &str| format!("{}/tests/cli/postgres/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (plan, sizes) = (beside("plan.json"), beside("sizes.csv"));
+    let advise =
+        |sizes: &str, room: &str| saki(["tier", "advise", "--explain", &plan, "--sizes", sizes, "--room", room]);
+    let told = advise(&sizes, "6MB").answer();
+    let verdicts: Vec<_> = told
+        .lines()
+        .filter_map(|line| Some((line.split_whitespace().next()?, line.contains("move"), line.contains("no room"))))
+        .filter(|(relation, ..)| relation.starts_with(['l', 'o']) || *relation == "region")
+        .collect();
+    let expected = [
+        ("orders", true, false),
+        ("lineitem_pkey", false, true),
+        ("lineitem", false, true),
+        ("orders_custkey", true, false),
+        ("region", false, false),
+    ];
+    assert_eq!(verdicts, expected, "{told}");
+    let refused = advise(&plan, "6MB").failure();
+    assert!(refused.contains("plan.json") && refused.contains("number of bytes"), "{refused}");
+    assert!(saki(["tier"]).failure().contains("--db"), "it shows a database, if nothing else is said");
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use saki_sql::{CreateOptions, Database, DeviceClass, DeviceSpec, OpenOptions, PolicyKind, Session};
+use futures::StreamExt;
+use saki_base::{DeviceId, PartKind};
+use saki_sql::{CreateOptions, Database, DeviceClass, DeviceSpec, OpenOptions, PolicyKind, Session, StatementResult};
 
 use crate::sql_logic::text_rows;
 
@@ -107,5 +109,118 @@ fn chunks_are_copied_for_a_statement_while_it_runs() {
         }
         database.drop_caches();
         assert_eq!(lines(&session, "SELECT count(*), sum(five) FROM t").await, ["300000 600000"]);
+    });
+}
+
+#[test]
+fn plans_go_by_where_a_table_lies() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = OpenOptions {
+        model: Some("modeled:latency=8ms,servers=1,bandwidth=500MB".to_owned()),
+        tier_policy: PolicyKind::None,
+        ..OpenOptions::default()
+    };
+    let fast = DeviceSpec { path: directory.path().join("fast"), bytes: Some(64 << 20), class: DeviceClass::Fast };
+    let options = CreateOptions { open, devices: vec![fast], ..CreateOptions::default() };
+    let database = Database::create(directory.path().join("database"), options).unwrap();
+    run(async {
+        let session = Session::new(&database);
+        for sql in [
+            "CREATE TABLE w (id int PRIMARY KEY, v int, name text) WITH (columns = off)",
+            "INSERT INTO w SELECT value, value % 4000, 'name ' || value FROM generate_series(1, 20000) AS s(value)",
+            "CREATE INDEX w_v ON w (v)",
+            "CHECKPOINT",
+            "ANALYZE",
+        ] {
+            session.execute(sql).await.unwrap();
+        }
+        let is_by_index = async |v: u32| {
+            let told = lines(&session, &format!("EXPLAIN SELECT name FROM w WHERE v = {v}")).await;
+            told.iter().any(|line| line.contains("w_v"))
+        };
+        let volume = database.volume();
+        let chunks: Vec<_> = volume.published_chunks().iter().map(|chunk| chunk.chunk).collect();
+        assert!(!is_by_index(1).await, "a disk that seeks is read from end to end");
+        volume.promote(&chunks, DeviceId(1)).unwrap();
+        assert!(!volume.copies().is_empty());
+        assert!(is_by_index(2).await, "five rows are looked up where that is quick");
+        volume.evict(&chunks);
+        assert!(!is_by_index(3).await);
+    });
+}
+
+#[test]
+fn tables_say_whether_they_are_copied() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path(), PolicyKind::None);
+    run(async {
+        let session = Session::new(&database);
+        fill(&session).await;
+        let copies = async |wanted: &str| {
+            session.execute(&format!("ALTER TABLE t SET (tier = '{wanted}')")).await.unwrap();
+            let (mut before, mut seen) = (usize::MAX, Vec::new());
+            let sql = "SELECT tables || ' ' || parts FROM saki.chunks WHERE copy_device IS NOT NULL";
+            // Until nothing more comes or goes.
+            while seen.len() != before {
+                before = seen.len();
+                tokio::time::sleep(Duration::from_millis(700)).await;
+                seen = lines(&session, sql).await;
+            }
+            seen
+        };
+        assert_eq!(copies("auto").await, [""; 0], "nothing chooses");
+        let fast = copies("fast").await;
+        for part in ["t leaves", "t column name"] {
+            assert!(fast.iter().any(|chunk| chunk == part), "{part}: {fast:?}");
+        }
+        assert_eq!(copies("auto").await, fast, "they may stay");
+        let slow = copies("slow").await;
+        assert!(slow.iter().all(|chunk| chunk.contains(';')), "what is shared with others may stay: {slow:?}");
+        assert!(slow.len() < fast.len());
+    });
+}
+
+#[test]
+fn a_slow_device_holds_back_nothing_that_lies_on_a_fast_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = OpenOptions { segment_rows: 1024, tier_policy: PolicyKind::None, ..OpenOptions::default() };
+    let fast = DeviceSpec { path: directory.path().join("fast"), bytes: Some(64 << 20), class: DeviceClass::Fast };
+    let options = CreateOptions { open: open.clone(), devices: vec![fast], ..CreateOptions::default() };
+    let path = directory.path().join("database");
+    let database = Database::create(&path, options).unwrap();
+    run(async { fill(&Session::new(&database)).await });
+    // All but every second chunk of what is scanned.
+    let mut odd = false;
+    let mut on_fast = |kind: Option<PartKind>| {
+        odd ^= matches!(kind, Some(PartKind::Leaves | PartKind::Column(2)));
+        !odd
+    };
+    let chunks = database.volume().published_chunks();
+    let of_one = |parts: &[saki_base::Part]| parts.first().filter(|_| parts.len() == 1).map(|part| part.kind);
+    let chunks =
+        chunks.iter().filter(|chunk| on_fast(of_one(&chunk.parts))).map(|chunk| chunk.chunk).collect::<Vec<_>>();
+    database.volume().promote(&chunks, DeviceId(1)).unwrap();
+    database.close().unwrap();
+    drop(database);
+    let open = OpenOptions { model: Some("modeled:latency=200ms,iops=5".to_owned()), ..open };
+    let database = Database::open(&path, open).unwrap();
+    assert_eq!(database.volume().copies().len(), chunks.len(), "taken up again");
+    let slow_reads = || database.devices()[0].reads.requests;
+    run(async {
+        let session = Session::new(&database);
+        session.set("max_in_flight", "8").unwrap();
+        for way in ["rows", "columns"] {
+            session.set("access_path", way).unwrap();
+            let before = slow_reads();
+            let result = session.execute("SELECT name FROM t").await.unwrap().pop().unwrap();
+            let StatementResult::Rows { mut stream, .. } = result else { panic!("no rows") };
+            let mut rows = 0;
+            while rows < 60_000 {
+                rows += stream.next().await.expect("there are more").unwrap().num_rows();
+            }
+            // Hundreds are wanted of it, five of which come in a second.
+            let reads = slow_reads() - before;
+            assert!(reads < 60, "{way}: {reads} reads of the slow device came first");
+        }
     });
 }

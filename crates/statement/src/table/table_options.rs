@@ -1,11 +1,11 @@
-//! Options of tables: `WITH (columns = on | off, bloom = 'column, …', resident = on | off)` in CREATE TABLE, `SET (…)`
-//! in ALTER TABLE.
+//! Options of tables: `WITH (columns = on | off, bloom = 'column, …', resident = on | off, tier = 'fast')` in CREATE
+//! TABLE, `SET (…)` in ALTER TABLE.
 
 use datafusion::sql::sqlparser::ast::{Expr, SqlOption};
 use saki_base::{Column, DataType};
 
 use crate::{name_of, position_of, setting_text};
-use saki_catalog::{Position, Result, SqlError};
+use saki_catalog::{Position, Result, SqlError, TableTier};
 
 /// What was said of a table's options; `None`: nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -16,6 +16,8 @@ pub struct TableOptions {
     bloom: Option<NamedColumns>,
     /// Whether rows stay in memory after a merge.
     pub resident: Option<bool>,
+    /// Whether it is copied to fast devices.
+    pub tier: Option<TableTier>,
 }
 
 /// Columns by their names, and where they are named.
@@ -40,6 +42,7 @@ impl TableOptions {
                     read.bloom.replace(NamedColumns { names, position: at }).is_some()
                 }
                 "resident" => read.resident.replace(switch(&name, value).map_err(|error| error.at(at))?).is_some(),
+                "tier" => read.tier.replace(tier(value).map_err(|error| error.at(at))?).is_some(),
                 // How PostgreSQL's own storage is to be laid out and cleaned.
                 name if POSTGRES.contains(&name) || name.starts_with("autovacuum_") => false,
                 _ => return Err(SqlError::unsupported(format!("there is no table option {name:?}")).hint(HINT).at(at)),
@@ -102,6 +105,15 @@ fn switch(name: &str, value: &Expr) -> Result<bool> {
     }
 }
 
+fn tier(value: &Expr) -> Result<TableTier> {
+    match setting_text(value).as_deref().map(str::to_lowercase).as_deref() {
+        Some("auto") => Ok(TableTier::Auto),
+        Some("fast") => Ok(TableTier::Fast),
+        Some("slow") => Ok(TableTier::Slow),
+        _ => Err(SqlError::invalid(format!("tier = {value}: it is 'auto', 'fast' or 'slow'")).code("22023")),
+    }
+}
+
 /// Names divided by commas: in lower case unless quoted, as identifiers are. Blank text names none.
 fn names(value: &Expr) -> Result<Vec<String>> {
     let refused = || SqlError::invalid(format!("bloom = {value}: it is a list of columns")).hint("bloom = 'a, b'");
@@ -119,7 +131,8 @@ fn names(value: &Expr) -> Result<Vec<String>> {
     text.split(',').map(name).collect()
 }
 
-const HINT: &str = "options are: columns = on | off, bloom = 'column, …', resident = on | off";
+const HINT: &str =
+    "options are: columns = on | off, bloom = 'column, …', resident = on | off, tier = 'auto' | 'fast' | 'slow'";
 
 const POSTGRES: [&str; 7] = [
     "fillfactor",
@@ -162,6 +175,7 @@ mod tests {
 
     fn shown(options: &str) -> String {
         match read_text(options) {
+            Ok(TableOptions { tier: Some(tier), .. }) => format!("{tier:?}"),
             Ok(read) => format!("columns {:?} resident {:?}", read.columns, read.resident),
             Err(error) => code(&error),
         }
@@ -186,6 +200,9 @@ mod tests {
                 ("columns = 'on'", "columns Some(true) resident None"),
                 ("COLUMNS = ON, Resident = 'Off'", "columns Some(true) resident Some(false)"),
                 ("resident = on", "columns None resident Some(true)"),
+                ("tier = 'Fast'", "Fast"),
+                ("TIER = slow", "Slow"),
+                ("tier = auto", "Auto"),
                 ("fillfactor = 70, autovacuum_enabled = false, toast_tuple_target = 128", "columns None resident None"),
             ],
             shown,
@@ -200,6 +217,9 @@ mod tests {
                 ("columns = maybe", "22023 at 1:30"),
                 ("columns = on, columns = off", "42000 at 1:44"),
                 ("columns = on, resident = on, resident = on", "42000 at 1:59"),
+                ("tier = 'object'", "22023 at 1:30"),
+                ("tier = on", "22023 at 1:30"),
+                ("tier = fast, tier = slow", "42000 at 1:43"),
                 ("nosuch = on", "0A000 at 1:30"),
                 ("columns = on, \"COLUMNS\" = on", "0A000 at 1:44"),
                 ("bloom = ',a'", "42000 at 1:30"),

@@ -1,18 +1,9 @@
-//! What the machine has: how much memory, and how fast a device.
+//! What the machine has: how much memory.
 
 use std::fs::read_to_string;
 
 /// What is assumed where the system does not tell: 4 GiB.
 const BYTES_ASSUMED: u64 = 4 << 30;
-
-/// What a device can do, measured or stated, in the numbers that plans are priced by.
-#[derive(Clone, Copy, Debug)]
-pub struct DeviceSpeed {
-    /// Seconds of one read by itself.
-    pub latency: f64,
-    pub reads_per_second: f64,
-    pub bytes_per_second: f64,
-}
 
 /// Bytes of memory of the machine, or what this process's group may have of it.
 pub fn memory_bytes() -> u64 {

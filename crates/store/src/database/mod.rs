@@ -9,9 +9,11 @@ mod generation;
 mod machine;
 mod options;
 mod owners;
+mod parts;
 mod release;
 mod segment_tables;
 pub mod sequence;
+mod speed;
 mod tier;
 
 use std::path::PathBuf;
@@ -35,14 +37,16 @@ use saki_catalog::{Result, SqlError};
 pub use self::background::Background;
 pub use self::catalog::{catalog_root, read_catalog};
 pub use self::generation::Generation;
-pub use self::machine::{DeviceSpeed, memory_bytes};
+pub use self::machine::memory_bytes;
 pub use self::options::{
     CACHE_BYTES_DEFAULT, CreateOptions, DeviceSpec, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
 };
 pub use self::owners::{ChunkOwners, Owner};
+pub use self::parts::PartStatus;
 pub use self::release::Release;
 pub use self::segment_tables::SegmentTables;
 pub use self::sequence::Sequences;
+pub use self::speed::DeviceSpeed;
 pub use self::tier::tier_of;
 
 /// Who wants to know when a generation is no longer the newest.
@@ -88,13 +92,13 @@ pub struct Database {
     /// What transactions have staged that have ended without effect: the next publication gives it back.
     pub(crate) abandoned: Mutex<Vec<u32>>,
     pub(crate) device: Arc<dyn Device>,
-    pub(crate) speed: RwLock<DeviceSpeed>,
 }
 
 impl Database {
     /// Makes a generation the newest.
     pub fn succeed(&self, generation: Generation) {
         let number = generation.number().0;
+        self.tell_wishes(&generation.catalog);
         let before = std::mem::replace(&mut *self.current.write(), Arc::new(generation));
         self.newest.store(number, Ordering::SeqCst);
         let mut past = self.past.lock();
@@ -142,10 +146,6 @@ impl Database {
     /// Backend, path and model of the device, for outputs.
     pub fn device_name(&self) -> String {
         self.device.name()
-    }
-
-    pub fn speed(&self) -> DeviceSpeed {
-        *self.speed.read()
     }
 
     /// Empties the caches of pages and of columns, so that the next statement starts cold.

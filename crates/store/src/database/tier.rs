@@ -3,12 +3,14 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use saki_base::{PageAddress, SystemClock};
-use saki_tier::{PolicyKind, Tier};
+use hashbrown::HashMap;
+use saki_base::{PageAddress, SystemClock, TreeId};
+use saki_tier::{PolicyKind, Tier, Wish};
 use saki_volume::Volume;
 
+use super::speed::speed_of_model;
 use super::{Database, OpenOptions};
-use saki_catalog::{Result, SqlError, Table};
+use saki_catalog::{Catalog, Result, SqlError, Table, TableTier};
 
 impl Database {
     /// What chooses the copies on fast devices.
@@ -24,6 +26,15 @@ impl Database {
         self.writable()?;
         self.tier.set_policy(kind);
         self.move_chunks()
+    }
+
+    /// Tells what moves chunks what tables are to have of it, as a catalog says.
+    pub(crate) fn tell_wishes(&self, catalog: &Catalog) {
+        if self.tier.set_wishes(wishes_of(catalog))
+            && let Err(error) = self.move_chunks()
+        {
+            tracing::warn!("tables are not copied to fast devices: {error}");
+        }
     }
 
     /// Tells the leaves of a table's tree that may have keys of a range: of an index by its position, or of the primary
@@ -42,19 +53,38 @@ impl Database {
         told.unwrap_or(false)
     }
 
-    /// Has chunks moved from now on, if there is anything to move them to, and a policy that would.
+    /// Has chunks moved from now on, if there is anything to move them to, and a policy or a table that asks for it.
     pub(crate) fn move_chunks(&self) -> Result<()> {
         let takes_copies = self.volume.devices().iter().any(|device| device.entry.role.copies);
-        if self.options.read_only || !takes_copies || self.tier.policy() == PolicyKind::None {
+        if self.options.read_only || !takes_copies || !self.tier.chooses() {
             return Ok(());
         }
         self.tier.start().map_err(|error| SqlError::storage(format!("the thread that moves chunks: {error}")))
     }
 }
 
+fn wishes_of(catalog: &Catalog) -> HashMap<TreeId, Wish> {
+    let mut wishes = HashMap::new();
+    for table in catalog.tables() {
+        let wish = match table.tier {
+            TableTier::Auto => continue,
+            TableTier::Fast => Wish::Fast,
+            TableTier::Slow => Wish::Slow,
+        };
+        let indexes = table.indexes.iter().map(|index| index.root.id);
+        let directory = table.segments.iter().map(|segments| segments.directory.id);
+        wishes.extend([table.root.id].into_iter().chain(indexes).chain(directory).map(|tree| (tree, wish)));
+    }
+    wishes
+}
+
 /// What looks after a volume that is being opened.
-pub fn tier_of(volume: &Arc<Volume>, options: &OpenOptions) -> Tier {
-    Tier::new(Arc::clone(volume), options.tier_policy, Arc::new(SystemClock::default()))
+///
+/// # Errors
+/// If there is no such model as the options name.
+pub fn tier_of(volume: &Arc<Volume>, options: &OpenOptions) -> Result<Tier> {
+    let homes = speed_of_model(options, volume.page_size())?;
+    Ok(Tier::new(Arc::clone(volume), options.tier_policy, Arc::new(SystemClock::default()), homes))
 }
 
 #[cfg(test)]

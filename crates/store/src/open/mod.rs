@@ -1,7 +1,6 @@
 //! Opening a database: its device and volume, the catalog, and what the logs bring back.
 
 mod engine;
-mod speed;
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +19,6 @@ use saki_io::Device;
 use saki_page::{PageCache, PageStore};
 use saki_volume::{Class, Volume, VolumeOptions};
 
-use self::speed::speed_of;
 use crate::database::devices::{adopt_hints, finder, label_of, new_device, open_member, parse_model};
 use crate::database::{
     CreateOptions, Database, DeviceSpec, Generation, OpenOptions, SegmentTables, read_catalog, tier_of,
@@ -81,7 +79,7 @@ impl Database {
         let codec = saki_columns::codec();
         let columns = ColumnCache::new(options.column_cache_bytes);
         let segment_reader = SegmentReader::start(&volume, columns, Arc::clone(&codec))?;
-        let speed = speed_of(&volume, &options)?;
+        let tier = tier_of(&volume, &options)?;
         let guard = volume.hold();
         let catalog = read_catalog(&cache, &store, guard.root())?;
         let segment_tables = Arc::new(SegmentTables::new(&cache, &store));
@@ -94,7 +92,6 @@ impl Database {
         }
         let is_started = engine.get().is_some();
         let number = guard.generation();
-        let tier = tier_of(&volume, &options);
         let database = Arc::new_cyclic(|me| Self {
             tier,
             volume,
@@ -121,7 +118,6 @@ impl Database {
             writing: Mutex::new(()),
             abandoned: Mutex::default(),
             device,
-            speed: RwLock::new(speed),
         });
         if !database.options.read_only {
             database.settle_staged()?;
@@ -129,6 +125,7 @@ impl Database {
         if is_started {
             database.tend_in_background()?;
         }
+        database.tell_wishes(&database.generation().catalog);
         database.move_chunks()?;
         Ok(database)
     }

@@ -59,6 +59,7 @@ fn typed(writer: &mut Writer<'_>) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         resident: false,
+        tier: saki_catalog::TableTier::Auto,
         comment: None,
         next_row_id: 0,
         root: TreeRoot::empty(catalog.new_tree_id()),

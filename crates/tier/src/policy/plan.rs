@@ -22,7 +22,8 @@ impl Policy for Planned {
         (worth(chunk) > chunk.copying).then_some(worth(chunk))
     }
 
+    /// What a statement has yet to read stays until it has.
     fn keeps(&self, chunk: &Chunk) -> f64 {
-        worth(chunk) * MARGIN
+        if chunk.coming > 0.0 { f64::INFINITY } else { chunk.earned.heat * MARGIN }
     }
 }

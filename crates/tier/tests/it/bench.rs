@@ -44,7 +44,7 @@ impl Bench {
     }
 
     pub fn tier(&self, kind: PolicyKind) -> Tier {
-        Tier::new(Arc::clone(&self.volume), kind, Arc::clone(&self.clock) as _)
+        Tier::new(Arc::clone(&self.volume), kind, Arc::clone(&self.clock) as _, None)
     }
 
     /// Publishes so many pages of a part, and frees others.

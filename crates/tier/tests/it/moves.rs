@@ -38,31 +38,57 @@ fn what_is_hot_is_copied_and_gives_way_to_what_is_hotter() {
 }
 
 #[test]
-fn a_copy_that_is_needed_stays() {
-    for kind in [PolicyKind::Lru, PolicyKind::Heat] {
-        let bench = Bench::new(1);
-        let pages = bench.publish(leaves(1), 2 * FULL, &[]);
-        let chunks = bench.chunks_of(&pages);
-        let (first, second) = pages.split_at(FULL as usize);
-        let tier = bench.tier(kind);
-        bench.read(first, 2);
-        settle(&tier);
-        assert_eq!(bench.copies(), chunks[..1]);
-        let needed = [tier.need(chunks[..1].to_vec()), tier.need(chunks[..1].to_vec())];
-        bench.pass(3600);
-        bench.read(second, 5);
-        settle(&tier);
-        assert_eq!(bench.copies(), chunks[..1], "{kind}");
-        let [one, other] = needed;
-        drop(one);
-        bench.read(second, 5);
-        settle(&tier);
-        assert_eq!(bench.copies(), chunks[..1], "{kind}: the other needs it still");
-        drop(other);
-        bench.read(second, 5);
-        settle(&tier);
-        assert_eq!(bench.copies(), chunks[1..], "{kind}");
-    }
+fn what_a_statement_has_yet_to_read_stays() {
+    let bench = Bench::new(1);
+    let pages = bench.publish(leaves(1), 2 * FULL, &[]);
+    let chunks = bench.chunks_of(&pages);
+    let (first, second) = pages.split_at(FULL as usize);
+    let tier = bench.tier(PolicyKind::Plan);
+    bench.read(first, 2);
+    settle(&tier);
+    assert_eq!(bench.copies(), chunks[..1]);
+    let running = [(); 2].map(|()| tier.expect(&[Use::Chunk(chunks[0], Reads::of_pages(FULL as f64))]));
+    bench.pass(3600);
+    bench.read(second, 5);
+    settle(&tier);
+    assert_eq!(bench.copies(), chunks[..1], "much hotter, and has to wait");
+    let [one, other] = running;
+    drop(one);
+    settle(&tier);
+    assert_eq!(bench.copies(), chunks[..1], "the other one needs it still");
+    bench.read(first, 1);
+    bench.pass(3600);
+    bench.read(second, 5);
+    settle(&tier);
+    assert_eq!(bench.copies(), chunks[1..], "it has read it");
+    drop(other);
+}
+
+#[test]
+fn parts_are_as_fast_as_the_devices_they_are_read_from() {
+    let bench = Bench::new(8);
+    let [half, slow] = [1, 2].map(|tree| bench.publish(leaves(tree), 2 * FULL, &[]));
+    let tier = bench.tier(PolicyKind::None);
+    let home = tier.speed().expect("a device").reads_per_second;
+    // How many times as fast as the home, in thousandths.
+    let rate = |parts: &[saki_base::Part]| {
+        tier.speed_of(parts).map(|speed| (speed.reads_per_second / home * 1000.0).round() as u32)
+    };
+    assert_eq!(rate(&[leaves(1)]), Some(1000));
+    assert_eq!(rate(&[leaves(9)]), None);
+    let chunks = bench.chunks_of(&half);
+    bench.volume.promote(&chunks[..1], FAST).expect("copied");
+    assert_eq!(rate(&[leaves(1)]), Some(2000), "the home has half of it to read");
+    assert_eq!(rate(&[leaves(2)]), Some(1000));
+    assert_eq!(rate(&[leaves(1), leaves(2)]), Some(1333));
+    bench.volume.promote(&chunks, FAST).expect("copied");
+    assert_eq!(rate(&[leaves(1)]), Some(10_000));
+    bench.volume.evict(&chunks);
+    assert_eq!(rate(&[leaves(1)]), Some(1000));
+    // What is written anew lies where it was written.
+    let written = bench.publish(leaves(2), 2 * FULL, &slow);
+    bench.volume.promote(&bench.chunks_of(&written), FAST).expect("copied");
+    assert_eq!(rate(&[leaves(2)]), Some(10_000));
 }
 
 #[test]
@@ -137,7 +163,7 @@ fn the_thread_moves_by_itself_and_ends() {
     let bench = Bench::new(4);
     let pages = bench.publish(leaves(1), 2 * FULL, &[]);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let tier = Tier::new(Arc::clone(&bench.volume), PolicyKind::None, clock);
+    let tier = Tier::new(Arc::clone(&bench.volume), PolicyKind::None, clock, None);
     tier.start().expect("a thread");
     bench.read(&pages, 2);
     tier.set_policy(PolicyKind::Static);
@@ -157,9 +183,18 @@ fn what_a_statement_will_read_is_copied_before_it_does() {
     let bench = Bench::new(2);
     let [first, second] = [1, 2].map(|tree| bench.publish(leaves(tree), 2 * FULL, &[]));
     let tier = bench.tier(PolicyKind::Plan);
+    // Announced before anything has been looked at.
+    let early = tier.expect(&[Use::Whole(leaves(1)), Use::Part(leaves(1), 1e9)]);
+    settle(&tier);
+    assert_eq!(bench.copies(), bench.chunks_of(&first));
+    drop(early);
+    bench.volume.evict(&bench.copies());
+    tier.devices_changed();
     settle(&tier);
     assert_eq!(bench.copies(), [], "nobody reads anything");
-    let all = [Use::Part(leaves(1), f64::INFINITY)];
+    let once = tier.assess(&[Use::Whole(leaves(1))]);
+    assert_eq!((once.chunks, once.to_move), (2, 0), "a copy takes as long as reading on");
+    let all = [Use::Part(leaves(1), 1e9)];
     let assessment = tier.assess(&all);
     assert_eq!((assessment.chunks, assessment.copied, assessment.to_move), (2, 0, 2));
     assert!(assessment.seconds_saved > 0.0 && (assessment.pages - 256.0).abs() < 1e-9, "{assessment:?}");
@@ -167,7 +202,7 @@ fn what_a_statement_will_read_is_copied_before_it_does() {
     settle(&tier);
     assert_eq!(bench.copies(), bench.chunks_of(&first), "and nothing has been read");
     assert_eq!(tier.assess(&all), saki_tier::Assessment { copied: 2, to_move: 0, seconds_saved: 0.0, ..assessment });
-    // Another one comes, and has to wait for the fast device.
+    // Another one comes, and has to wait for the fast device: the first has not read anything yet.
     let others: Vec<Use> =
         bench.chunks_of(&second).into_iter().map(|chunk| Use::Chunk(chunk, Reads::of_pages(1e4))).collect();
     let other = tier.expect(&others);

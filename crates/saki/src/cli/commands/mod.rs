@@ -9,4 +9,5 @@ pub mod load;
 pub mod recover;
 pub mod serve;
 pub mod sql;
+pub mod tier;
 pub mod user;

@@ -255,6 +255,7 @@ fn set_options(table: &mut Table, options: &TableOptions) -> Result<()> {
         table.segments = on.then(|| saki_columns::SegmentsRoot::empty(saki_base::TreeId(0)));
     }
     table.resident = options.resident.unwrap_or(table.resident);
+    table.tier = options.tier.unwrap_or(table.tier);
     Ok(())
 }
 

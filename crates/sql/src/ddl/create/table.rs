@@ -91,6 +91,7 @@ pub fn empty_table(catalog: &mut Catalog, name: &RelationName, if_not_exists: bo
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         resident: false,
+        tier: saki_catalog::TableTier::Auto,
         comment: None,
         next_row_id: 0,
         root: TreeRoot::empty(catalog.new_tree_id()),
@@ -109,5 +110,6 @@ pub fn set_options(catalog: &mut Catalog, table: &mut Table, options: &TableOpti
     table.segments = on.then(|| SegmentsRoot::empty(catalog.new_tree_id()));
     table.bloom = options.bloom_columns(&table.columns, on, &[])?;
     table.resident = options.resident.unwrap_or(false);
+    table.tier = options.tier.unwrap_or_default();
     Ok(())
 }
