@@ -67,6 +67,7 @@ small-benches: build-all
 	$(SAKI_BENCH) tpch --small --cold --repeat 1 --data $(DATA)/small --json $(DATA)/small/tpch-cold.json
 	$(SAKI_BENCH) join --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/join.json --plot $(DATA)/small/join.png
 	$(SAKI_BENCH) operators --small --repeat 1 --data $(DATA)/small --json $(DATA)/small/operators.json
+	$(SAKI_BENCH) tiering --small --data $(DATA)/small --json $(DATA)/small/tiering.json --plot $(DATA)/small/tiering.png
 	$(SAKI_BENCH) merge --small --data $(DATA)/small --json $(DATA)/small/merge.json --plot $(DATA)/small/merge.png
 	$(SAKI_BENCH) delta --small --data $(DATA)/small --json $(DATA)/small/delta.json --plot $(DATA)/small/delta.png
 	$(SAKI_BENCH) planning --small --data $(DATA)/small --json $(DATA)/small/planning.json

@@ -27,7 +27,7 @@ use clap::{Parser, Subcommand};
 
 use saki_report::{Common, Report};
 
-use self::others::{fabric, oltp};
+use self::others::{fabric, oltp, tiering};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -66,6 +66,8 @@ enum Benchmark {
     Join(join::Options),
     /// Native operators against DataFusion's, over the 22 queries of TPC-H
     Operators(operators::Options),
+    /// The paper's nine queries of TPC-H on a slow and a fast device: policies side by side, over the fast one's share
+    Tiering(tiering::Options),
     /// Hit ratios of page replacement policies on traces
     Cache(cache::Options),
     /// Messages and reads between two processes: operations and latency, by connections and sizes
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Benchmark::Tpch(options) => tpch::run(&common, &options),
         Benchmark::Join(options) => join::run(&common, &options),
         Benchmark::Operators(options) => operators::run(&common, &options),
+        Benchmark::Tiering(options) => tiering::run(&common, &options),
         Benchmark::Cache(options) => cache::run(&common, &options),
         Benchmark::Fabric(options) => fabric::run(&common, &options),
         Benchmark::FabricPeer(options) => return exit(saki_nodes::serve(&options)),
