@@ -125,13 +125,13 @@ macro_rules! kinds {
 
 kinds! {
     Changes: Insert "insert" 10, Upsert "upsert" 5, Update "update" 10, UpdateMany "update-many" 6,
-        Delete "delete" 6, DeleteMany "delete-many" 3, Copy "copy" 4, InsertSelect "insert-select" 3;
+        Delete "delete" 6, DeleteMany "delete-many" 3, Copy "copy" 5, InsertSelect "insert-select" 4;
     Transactions: Transaction "transaction" 24, Transfer "transfer" 10;
     Reads: Read "read" 22, RepeatableRead "repeatable-read" 8, Balances "balances" 6;
-    Maintenance: Checkpoint "checkpoint" 7, Analyze "analyze" 2, Vacuum "vacuum" 1;
+    Maintenance: Checkpoint "checkpoint" 7, Release "release" 6, Analyze "analyze" 2, Vacuum "vacuum" 1;
     Catalogue: Truncate "truncate" 2, Columns "columns" 4, Rename "rename" 3, Constraints "constraints" 6,
-        CreateAs "create-as" 4, CreateIndex "create-index" 3, DropIndex "drop-index" 3, AddColumn "add-column" 2,
-        DropColumn "drop-column" 2, SharedConstraint "shared-constraint" 2;
+        CreateAs "create-as" 4, CreateIndex "create-index" 3, DropIndex "drop-index" 3, AddColumn "add-column" 3,
+        DropColumn "drop-column" 3, SharedConstraint "shared-constraint" 2;
     Rest: Cancel "cancel" 6, Settings "settings" 2, Pause "pause" 4;
 }
 
@@ -161,6 +161,13 @@ impl Mixture {
             (*kind, weight * times * sorts[*sort as usize])
         });
         let mut all: Vec<(Kind, u64)> = weighed.collect();
+        // Some have a few kinds and nothing else.
+        if random.chance(0.3) {
+            let mut kept: Vec<usize> = (0..all.len()).collect();
+            random.shuffle(&mut kept);
+            kept.truncate(random.range(2..6) as usize);
+            all.iter_mut().enumerate().for_each(|(at, (_, weight))| *weight *= u64::from(kept.contains(&at)));
+        }
         // Whatever else there is, rows come to be.
         let total: u64 = all.iter().map(|(_, weight)| weight).sum();
         all[0].1 = all[0].1.max(1 + total / 10);
@@ -206,7 +213,8 @@ impl Script {
             count => count,
         };
         let mixture = Mixture::draw(&mut random);
-        let each = random.range(6..24);
+        let most = if random.chance(0.3) { 48 } else { 24 };
+        let each = random.range(6..most);
         let each = choices.steps.unwrap_or(each);
         let mut number = 0;
         let mut next = || {

@@ -1,6 +1,6 @@
 //! Statements that alter what an owner's own tables are.
 
-use super::{Change, Drawer, Expected, Statement};
+use super::{Change, Drawer, Expected, Statement, rules};
 use crate::model::shape::{Constraint, EXTRAS_MAX, Extra, OnDelete, names};
 use crate::model::{Row, State};
 use crate::script::Kind;
@@ -94,6 +94,9 @@ impl Drawer<'_> {
             return self.alter(&format!("DROP CONSTRAINT {}", constraint.name(self.owner)), Ok(after));
         }
         after.shape.set(constraint, true);
+        if !rules::broken(self.tables, self.owner, &after).is_empty() && self.random.chance(0.7) {
+            return self.clear_way(constraint);
+        }
         let (name, n) = (constraint.name(self.owner), self.state.shape.n());
         let what = match constraint {
             Constraint::Below(bound) => format!("CHECK ({n} < {bound})"),
@@ -104,6 +107,30 @@ impl Drawer<'_> {
         };
         let text = format!("ALTER TABLE {} ADD CONSTRAINT {name} {what}", self.state.shape.own_name(self.owner));
         self.change(Statement::Sql(text), None, after)
+    }
+
+    /// Changes rows so that a constraint may be added.
+    fn clear_way(&self, constraint: Constraint) -> Change {
+        let own = self.tables.own(self.owner);
+        let mut after = self.state.clone();
+        let rows = after.rows.iter_mut().filter(|((table, _), _)| *table == own);
+        let (count, n) = (self.filtered(own, &Filter::All).len(), self.state.shape.n());
+        let set = match constraint {
+            Constraint::Below(_) => {
+                rows.for_each(|(_, row)| row.n = 0);
+                format!("{n} = 0")
+            }
+            Constraint::Unique => {
+                rows.for_each(|((_, key), row)| row.n = *key);
+                format!("{n} = id")
+            }
+            Constraint::Link(_) => {
+                rows.for_each(|(_, row)| row.link = None);
+                "link = NULL".to_owned()
+            }
+        };
+        let text = format!("UPDATE {} SET {set}", self.state.shape.own_name(self.owner));
+        self.change(Statement::Sql(text), Some(count), after)
     }
 
     /// Makes a table of a query, or drops it.

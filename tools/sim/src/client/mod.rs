@@ -28,6 +28,7 @@ pub struct Client<'r> {
     run: &'r Run,
     /// Which rows are its own.
     owner: Owner,
+    database: Arc<Database>,
     session: Session,
     /// `lock_timeout` of the session, in milliseconds.
     patience: Cell<u64>,
@@ -48,7 +49,8 @@ pub struct Stop;
 
 impl<'r> Client<'r> {
     pub fn new(run: &'r Run, owner: Owner, database: &Arc<Database>) -> Self {
-        Self { run, owner, session: Session::new(database), patience: Cell::new(0) }
+        let session = Session::new(database);
+        Self { run, owner, database: Arc::clone(database), session, patience: Cell::new(0) }
     }
 
     /// Takes its steps until they are done.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use saki_base::Random;
+use saki_sql::SqlError;
 
 use super::reading::Look;
 use super::transaction::{any_level, any_patience, fate_after};
@@ -39,19 +40,9 @@ impl Client<'_> {
             Kind::Checkpoint => self.utility("CHECKPOINT").await,
             Kind::Analyze => self.utility("ANALYZE").await,
             Kind::Vacuum => self.utility("VACUUM").await,
-            Kind::CreateIndex => self.shared(&create_index(random.below(8) as usize)).await,
-            Kind::DropIndex => self.shared(&drop_index(random.below(8) as usize)).await,
-            Kind::AddColumn => {
-                let (table, number) = (any_shared(random), random.below(EXTRAS));
-                let text = format!("ALTER TABLE {table} ADD COLUMN IF NOT EXISTS extra_{number} int DEFAULT {number}");
-                self.shared(&text).await
-            }
-            Kind::DropColumn => {
-                let (table, number) = (any_shared(random), random.below(EXTRAS));
-                self.shared(&format!("ALTER TABLE {table} DROP COLUMN IF EXISTS extra_{number}")).await
-            }
-            Kind::SharedConstraint => {
-                self.shared(&toggle_constraint(random.below(3) as usize, random.chance(0.6))).await
+            Kind::Release => self.release(),
+            Kind::CreateIndex | Kind::DropIndex | Kind::AddColumn | Kind::DropColumn | Kind::SharedConstraint => {
+                self.shared(&shared_alteration(step.kind, random)).await
             }
             Kind::Settings => self.set(random).await,
             kind => self.change(kind, random).await,
@@ -62,7 +53,15 @@ impl Client<'_> {
     async fn shared(&self, text: &str) -> Result<(), Stop> {
         match self.sql(text).await {
             Ok(_) => Ok(()),
-            Err(error) if ["42P07", "42701", "42703", "42704", "42710"].contains(&error.sqlstate()) => Ok(()),
+            Err(error) if is_taken(&error) => Ok(()),
+            Err(error) => self.heard(&error),
+        }
+    }
+
+    /// What the database does by itself from time to time: rows leave memory that have been merged.
+    fn release(&self) -> Result<(), Stop> {
+        match self.database.store().release_merged() {
+            Ok(()) => Ok(()),
             Err(error) => self.heard(&error),
         }
     }
@@ -252,6 +251,30 @@ impl Client<'_> {
         }
         Ok(())
     }
+}
+
+/// Kinds of changes of what everybody uses.
+pub const SHARED: [Kind; 5] =
+    [Kind::CreateIndex, Kind::DropIndex, Kind::AddColumn, Kind::DropColumn, Kind::SharedConstraint];
+
+/// Such a change.
+pub fn shared_alteration(kind: Kind, random: &mut Random) -> String {
+    let (number, column) = (random.below(8) as usize, random.below(EXTRAS));
+    match kind {
+        Kind::CreateIndex => create_index(number),
+        Kind::DropIndex => drop_index(number),
+        Kind::AddColumn => {
+            let table = any_shared(random);
+            format!("ALTER TABLE {table} ADD COLUMN IF NOT EXISTS extra_{column} int DEFAULT {column}")
+        }
+        Kind::DropColumn => format!("ALTER TABLE {} DROP COLUMN IF EXISTS extra_{column}", any_shared(random)),
+        _ => toggle_constraint(number, random.chance(0.6)),
+    }
+}
+
+/// Whether somebody else was there first with a change of what everybody uses.
+pub fn is_taken(error: &SqlError) -> bool {
+    ["42P07", "42701", "42703", "42704", "42710"].contains(&error.sqlstate())
 }
 
 fn any_shared(random: &mut Random) -> &'static str {

@@ -2,6 +2,7 @@
 
 use saki_base::Random;
 
+use super::perform::{SHARED, is_taken, shared_alteration};
 use super::reading::Look;
 use super::{Client, Refused, Stop, pause};
 use crate::change::alter;
@@ -142,6 +143,9 @@ impl Client<'_> {
 impl Open<'_> {
     async fn statement(&mut self, random: &mut Random) -> Result<(), Refused> {
         if random.below(10) < self.alterations {
+            if random.chance(0.3) {
+                return self.alter_shared(random).await;
+            }
             let kind = alter::KINDS[random.below(alter::KINDS.len() as u64) as usize];
             return self.change(kind, random).await;
         }
@@ -155,6 +159,16 @@ impl Open<'_> {
                 pause(random.below(PAUSE_MAX)).await;
                 Ok(())
             }
+        }
+    }
+
+    /// Alters what everybody uses, who then waits for the end of the transaction.
+    async fn alter_shared(&self, random: &mut Random) -> Result<(), Refused> {
+        let kind = SHARED[random.below(SHARED.len() as u64) as usize];
+        match self.client.sql(&shared_alteration(kind, random)).await {
+            Ok(_) => Ok(()),
+            Err(error) if is_taken(&error) => Err(Refused::Expected),
+            Err(error) => Err(Refused::Error(error)),
         }
     }
 
