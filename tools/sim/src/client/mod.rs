@@ -2,6 +2,7 @@
 
 mod perform;
 mod reading;
+mod shared;
 mod transaction;
 
 use std::cell::Cell;

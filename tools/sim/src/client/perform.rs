@@ -3,22 +3,20 @@
 use std::time::Duration;
 
 use saki_base::Random;
-use saki_sql::SqlError;
 
 use super::reading::Look;
+use super::shared::{is_taken, shared_alteration};
 use super::transaction::{any_level, any_patience, fate_after};
 use super::{Client, Refused, Stop, pause};
 use crate::change::alter;
 use crate::change::{Change, Drawer, Expected};
 use crate::model::{Fate, State};
 use crate::script::{Kind, Step};
-use crate::tables::{ACCOUNTS, Filter, create_index, drop_index, toggle_constraint};
+use crate::tables::{ACCOUNTS, Filter};
 
 /// The longest pause, and the longest that a statement is let run that is cancelled, in nanoseconds.
 const PAUSE_MAX: u64 = 400_000_000;
 const CANCEL_MAX: u64 = 3_000_000;
-/// Columns that come and go.
-const EXTRAS: u64 = 3;
 /// Ways to tables' rows.
 const PATHS: [&str; 5] = ["auto", "rows", "columns", "index", "scan"];
 
@@ -251,34 +249,6 @@ impl Client<'_> {
         }
         Ok(())
     }
-}
-
-/// Kinds of changes of what everybody uses.
-pub const SHARED: [Kind; 5] =
-    [Kind::CreateIndex, Kind::DropIndex, Kind::AddColumn, Kind::DropColumn, Kind::SharedConstraint];
-
-/// Such a change.
-pub fn shared_alteration(kind: Kind, random: &mut Random) -> String {
-    let (number, column) = (random.below(8) as usize, random.below(EXTRAS));
-    match kind {
-        Kind::CreateIndex => create_index(number),
-        Kind::DropIndex => drop_index(number),
-        Kind::AddColumn => {
-            let table = any_shared(random);
-            format!("ALTER TABLE {table} ADD COLUMN IF NOT EXISTS extra_{column} int DEFAULT {column}")
-        }
-        Kind::DropColumn => format!("ALTER TABLE {} DROP COLUMN IF EXISTS extra_{column}", any_shared(random)),
-        _ => toggle_constraint(number, random.chance(0.6)),
-    }
-}
-
-/// Whether somebody else was there first with a change of what everybody uses.
-pub fn is_taken(error: &SqlError) -> bool {
-    ["42P07", "42701", "42703", "42704", "42710"].contains(&error.sqlstate())
-}
-
-fn any_shared(random: &mut Random) -> &'static str {
-    ["wide", "heap", "account", "ledger"][random.below(4) as usize]
 }
 
 pub fn numbers(rows: &[Vec<String>]) -> Vec<Vec<i64>> {

@@ -2,8 +2,8 @@
 
 use saki_base::Random;
 
-use super::perform::{SHARED, is_taken, shared_alteration};
 use super::reading::Look;
+use super::shared::{SHARED, is_taken, shared_alteration};
 use super::{Client, Refused, Stop, pause};
 use crate::change::alter;
 use crate::model::{Fate, State, Window};
