@@ -132,6 +132,7 @@ bench: setup
 	target/dist/saki-bench delta --sf 1 --data $(DATA) --json $(DATA)/delta.json --plot $(DATA)/delta.png
 	target/dist/saki-bench planning --sf 1 --data $(DATA) --json $(DATA)/planning.json
 	target/dist/saki-bench compiled --data $(DATA) --json $(DATA)/compiled.json
+	target/dist/saki-bench tiering --data $(DATA) --json $(DATA)/tiering.json --plot $(DATA)/tiering.png
 	target/dist/saki-bench merge --sf $(SCALE) --data $(DATA) --json $(DATA)/merge.json --plot $(DATA)/merge.png
 	target/dist/saki-bench neworder --all --data $(DATA) --json $(DATA)/neworder.json --plot $(DATA)/neworder.png
 	target/dist/saki-bench validation --data $(DATA) --json $(DATA)/validation.json
