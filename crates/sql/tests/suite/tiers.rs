@@ -203,7 +203,7 @@ fn a_slow_device_holds_back_nothing_that_lies_on_a_fast_one() {
     database.volume().promote(&chunks, DeviceId(1)).unwrap();
     database.close().unwrap();
     drop(database);
-    let open = OpenOptions { model: Some("modeled:latency=200ms,iops=5".to_owned()), ..open };
+    let open = OpenOptions { model: Some("modeled:latency=200ms,iops=2".to_owned()), ..open };
     let database = Database::open(&path, open).unwrap();
     assert_eq!(database.volume().copies().len(), chunks.len(), "taken up again");
     let slow_reads = || database.devices()[0].reads.requests;
@@ -219,9 +219,9 @@ fn a_slow_device_holds_back_nothing_that_lies_on_a_fast_one() {
             while rows < 60_000 {
                 rows += stream.next().await.expect("there are more").unwrap().num_rows();
             }
-            // Hundreds are wanted of it, five of which come in a second.
+            // Read on in order it would be a whole chunk of 128 first; two of them come in a second.
             let reads = slow_reads() - before;
-            assert!(reads < 150, "{way}: {reads} reads of the slow device came first");
+            assert!(reads < 100, "{way}: {reads} reads of the slow device came first");
         }
     });
 }
