@@ -38,7 +38,7 @@ fn add(node: &Value, runs: f64, reads: &mut BTreeMap<String, Reads>) {
     let kind = text("Node Type").unwrap_or_default();
     let is_read = kind.ends_with("Scan");
     if let Some(relation) = text("Relation Name").filter(|_| is_read && kind != "Index Only Scan") {
-        let of_relation = reads.entry(relation.to_owned()).or_insert_with(Reads::default);
+        let of_relation = reads.entry(relation.to_owned()).or_default();
         match kind {
             "Seq Scan" | "Sample Scan" => of_relation.scans += runs,
             _ => of_relation.lookups += rows * runs,
@@ -46,7 +46,7 @@ fn add(node: &Value, runs: f64, reads: &mut BTreeMap<String, Reads>) {
     }
     if let Some(index) = text("Index Name").filter(|_| is_read) {
         // Entries of one run lie side by side.
-        reads.entry(index.to_owned()).or_insert_with(Reads::default).lookups += runs;
+        reads.entry(index.to_owned()).or_default().lookups += runs;
     }
     let children = node.get("Plans").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let outer = children.iter().find(|child| relationship(child) == "Outer");
