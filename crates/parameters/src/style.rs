@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use saki_base::civil::{CivilDate, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days};
+use saki_base::civil::{CivilDate, MICROS_PER_DAY, MICROS_PER_SECOND, MONTHS, WEEKDAYS, civil_from_days};
 
 use crate::zone::TimeZone;
 
@@ -181,8 +181,8 @@ impl TimeStyle {
             }
             DateOutput::Postgres => {
                 // 1970-01-01 was a Thursday.
-                let weekday = WEEKDAYS[(days + 4).rem_euclid(7) as usize];
-                let month = MONTHS[usize::from(date.month) - 1];
+                let weekday = &WEEKDAYS[(days + 4).rem_euclid(7) as usize][..3];
+                let month = &MONTHS[usize::from(date.month) - 1][..3];
                 match self.date.order {
                     DateOrder::Dmy => write!(out, "{weekday} {:02} {month} ", date.day)?,
                     _ => write!(out, "{weekday} {month} {:02} ", date.day)?,
@@ -218,9 +218,6 @@ impl TimeStyle {
         }
     }
 }
-
-const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// The year as people count it.
 fn year(date: CivilDate) -> i64 {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use arrow_schema::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, ScalarUDF, lit};
-use saki_base::civil::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil};
+use saki_base::civil::{JULIAN_EPOCH, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil};
 use saki_catalog::SqlError;
 use saki_parameters::{Interval, SessionTime};
 
@@ -20,8 +20,6 @@ pub const PART: &str = "date_part_of";
 
 /// Digits of a number, and those behind its point.
 const DIGITS: u8 = 38;
-/// Days since 1970-01-01 back to the first of the Julian period.
-const JULIAN_EPOCH: i64 = 2_440_588;
 const JULIAN_SCALE: i8 = 20;
 
 const NUMBER: TimeFunction = TimeFunction::new(EXTRACT, (2, 2), number_type, |args, session| {
@@ -191,7 +189,7 @@ fn unknown<T>(field: &str, type_name: &str) -> Result<T> {
 }
 
 /// A field's name among those that it has.
-fn canonical(field: &str) -> &str {
+pub fn canonical(field: &str) -> &str {
     match field {
         "microsecond" | "usec" | "usecs" | "us" => "microseconds",
         "millisecond" | "msec" | "msecs" | "ms" => "milliseconds",

@@ -2,7 +2,9 @@
 
 use arrow_schema::DataType;
 use datafusion::common::Result;
-use saki_base::civil::{MICROS_PER_DAY, MICROS_PER_SECOND, days_from_civil, days_in_month};
+use saki_base::civil::{
+    JULIAN_EPOCH, MICROS_PER_DAY, MICROS_PER_SECOND, MONTHS, WEEKDAYS, days_from_civil, days_in_month,
+};
 use saki_catalog::SqlError;
 use saki_parameters::{SessionTime, TimeZone};
 
@@ -50,23 +52,6 @@ const PATTERNS: [(&str, usize); 38] = [
     ("TZH", 3),
     ("TZM", 2),
 ];
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
-/// Days since 1970-01-01 back to the first of the Julian period.
-const JULIAN_EPOCH: i64 = 2_440_588;
 
 /// `to_date(text, template)`.
 pub const TO_DATE: TimeFunction = TimeFunction::new(
@@ -205,7 +190,8 @@ impl Said {
         let lower = rest.to_ascii_lowercase();
         let of = |names: &[&str], cut: bool| {
             let length = |name: &str| if cut { 3 } else { name.len() };
-            let found = names.iter().position(|name| lower.starts_with(&name[..length(name)]))?;
+            let begins = |name: &str| lower.starts_with(&name[..length(name)].to_ascii_lowercase());
+            let found = names.iter().position(|name| begins(name))?;
             Some((found, length(names[found])))
         };
         match pattern {
@@ -214,7 +200,7 @@ impl Said {
                 self.month = Some(month as i64 + 1);
                 Some(length)
             }
-            "DAY" | "DY" => of(&DAYS, pattern == "DY").map(|(_, length)| length),
+            "DAY" | "DY" => of(&WEEKDAYS, pattern == "DY").map(|(_, length)| length),
             "AM" | "PM" | "A.M." | "P.M." => {
                 let words = if pattern.len() == 2 { ["am", "pm"] } else { ["a.m.", "p.m."] };
                 let half = words.iter().position(|word| lower.starts_with(word))?;

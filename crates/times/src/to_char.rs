@@ -11,7 +11,7 @@ use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use saki_base::civil::{MICROS_PER_DAY, civil_from_days};
+use saki_base::civil::{JULIAN_EPOCH, MICROS_PER_DAY, MONTHS, WEEKDAYS, civil_from_days};
 use saki_catalog::SqlError;
 use saki_parameters::{TimeZone, ZoneOffset};
 
@@ -69,21 +69,6 @@ fn texts(arrays: &[ArrayRef], zone: &TimeZone) -> Result<ArrayRef> {
     Ok(Arc::new(texts.collect::<Result<StringArray, SqlError>>()?))
 }
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 /// Width of a month's or day's name that is filled with blanks.
 const NAME_WIDTH: usize = 9;
 /// Patterns, each before those that are its beginning. A pattern of letters matches in any case; for names the case
@@ -209,8 +194,8 @@ impl Moment {
             "MM" => number(self.month, 2),
             "MONTH" => name(MONTHS[self.month as usize - 1], spelled, fill),
             "MON" => name(&MONTHS[self.month as usize - 1][..3], spelled, false),
-            "DAY" => name(DAYS[self.weekday() as usize], spelled, fill),
-            "DY" => name(&DAYS[self.weekday() as usize][..3], spelled, false),
+            "DAY" => name(WEEKDAYS[self.weekday() as usize], spelled, fill),
+            "DY" => name(&WEEKDAYS[self.weekday() as usize][..3], spelled, false),
             "DDD" => number(self.day_of_year(), 3),
             "DD" => number(self.day, 2),
             "D" => (self.weekday() + 1).to_string(),
@@ -219,7 +204,7 @@ impl Moment {
             "Q" => ((self.month - 1) / 3 + 1).to_string(),
             "CC" => number((self.year + 99) / 100, 2),
             // Days since the beginning of the Julian period, 4714 BC.
-            "J" => (self.days + 2_440_588).to_string(),
+            "J" => (self.days + JULIAN_EPOCH).to_string(),
             "AM" | "PM" => cased(if hour < 12 { "AM" } else { "PM" }, spelled),
             "A.M." | "P.M." => cased(if hour < 12 { "A.M." } else { "P.M." }, spelled),
             "AD" | "BC" => cased(if self.year > 0 { "AD" } else { "BC" }, spelled),

@@ -8,6 +8,7 @@ use saki_parameters::{Interval, SessionTime, TimeZone};
 
 use crate::conversion::{instant, out_of_range, timestamp, zone_of};
 use crate::datum::{Datum, INTERVAL, TIMESTAMP, timestamptz};
+use crate::fields;
 use crate::function::{TimeFunction, no_function};
 
 pub const FUNCTIONS: &[TimeFunction] =
@@ -47,21 +48,12 @@ fn trunc_instant(unit: &str, instant: i64, zone: &TimeZone) -> Result<i64> {
     Ok(if is_within_day { instant - (local - cut) } else { zone.instant(cut) })
 }
 
+/// A unit's name among those that are cut to.
 fn canonical(unit: &str) -> &str {
-    match unit {
-        "microseconds" | "usec" | "usecs" | "us" => "microsecond",
-        "milliseconds" | "msec" | "msecs" | "ms" => "millisecond",
-        "seconds" | "sec" | "secs" | "s" => "second",
-        "minutes" | "min" | "mins" | "m" => "minute",
-        "hours" | "hr" | "hrs" | "h" => "hour",
-        "days" | "d" => "day",
-        "weeks" | "w" => "week",
-        "months" | "mon" | "mons" => "month",
-        "qtr" => "quarter",
-        "years" | "yr" | "yrs" | "y" => "year",
-        "decades" | "dec" | "decs" => "decade",
-        "centuries" | "cent" | "c" => "century",
-        "millennia" | "millenniums" | "mil" | "mils" => "millennium",
+    match fields::canonical(unit) {
+        "microseconds" => "microsecond",
+        "milliseconds" => "millisecond",
+        "millenniums" => "millennium",
         other => other,
     }
 }

@@ -12,6 +12,28 @@ pub const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 
 const YEARS_PER_ERA: i64 = 400;
 const DAYS_PER_ERA: i64 = 146_097;
+/// The day of the Julian period that 1970-01-01 is.
+pub const JULIAN_EPOCH: i64 = 2_440_588;
+
+/// From January on.
+pub const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// From Sunday on.
+pub const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 const _: () = assert!(days_from_civil(1970, 1, 1) == 0 && days_from_civil(2000, 3, 1) == 11_017);

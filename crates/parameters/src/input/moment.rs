@@ -1,6 +1,6 @@
 //! Dates and times of day as texts spell them. The rules are PostgreSQL's (`DecodeDateTime` and what it calls).
 
-use saki_base::civil::{MICROS_PER_DAY, days_from_civil, days_in_month};
+use saki_base::civil::{JULIAN_EPOCH, MICROS_PER_DAY, days_from_civil, days_in_month};
 
 use super::clocks::{HOUR, clock, micros_of, of_day, offset};
 use super::error::Bad;
@@ -23,9 +23,6 @@ mod part {
     pub const HALF: u8 = 64;
     pub const ERA: u8 = 128;
 }
-
-/// Days from 1970-01-01 back to the first day of the Julian period.
-const JULIAN_EPOCH: i64 = 2_440_588;
 
 /// What a text says.
 #[derive(Clone, PartialEq, Eq, Debug)]

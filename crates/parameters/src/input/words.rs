@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use saki_base::civil::{MONTHS, WEEKDAYS};
+
 use super::unit::Unit;
 
 /// The meaning of a word.
@@ -36,22 +38,6 @@ pub enum Word {
     Nothing,
 }
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-const WEEKDAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
-
 /// Words are known by so many letters.
 const LETTERS_MAX: usize = 10;
 
@@ -72,7 +58,8 @@ pub fn word(text: &str) -> Option<Word> {
     }
     let text = text.get(..LETTERS_MAX).unwrap_or(text);
     let named = |names: &'static [&str], more: &[(&str, usize)]| {
-        let whole = names.iter().position(|name| *name == text || name.get(..3) == Some(text));
+        let whole =
+            names.iter().position(|name| name.eq_ignore_ascii_case(text) || name[..3].eq_ignore_ascii_case(text));
         whole.or_else(|| more.iter().find(|(name, _)| *name == text).map(|(_, position)| *position))
     };
     if let Some(month) = named(&MONTHS, &[("sept", 8)]) {
