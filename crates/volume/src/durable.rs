@@ -321,9 +321,8 @@ impl Durable {
     }
 }
 
-/// Writes a superblock into one of its places, durably.
-/// The same, again and again while the device fails: as long as nobody knows which generation it holds, nothing else
-/// can be published, and what is known to be there then is the newest generation like any other.
+/// Writes a superblock into one of its places, durably, again and again while the device fails: as long as nobody knows
+/// which generation it holds, nothing else can be published, and once it is there it is the newest like any other.
 fn write_superblock_patiently(
     members: &Members,
     io: &mut BlockingIo,
@@ -345,6 +344,7 @@ fn write_superblock_patiently(
     }
 }
 
+/// The same, once.
 fn write_superblock(
     members: &Members,
     io: &mut BlockingIo,
