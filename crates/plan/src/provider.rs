@@ -77,7 +77,6 @@ impl SnapshotTable {
         }
         let df_schema = DFSchema::try_from(self.schema.as_ref().clone())?;
         let planning = PhysicalPlanningContext::default();
-        let type_of = |column: usize| (column < self.schema.fields().len()).then(|| self.table.column_type(column).1);
         for filter in filters {
             if let Some(test) = self.open_test(filter) {
                 tests.push(test);
@@ -85,14 +84,18 @@ impl SnapshotTable {
             }
             let filter = unqualified(filter)?;
             let condition = create_physical_expr(&filter, &df_schema, properties, &planning)?;
-            conditions::split(&condition, &type_of, &mut tests, &mut rest);
+            conditions::split(&condition, &|column| self.type_of(column), &mut tests, &mut rest);
         }
         Ok((tests, rest))
     }
 
+    /// The type of the table column that a column of an expression is.
+    fn type_of(&self, column: usize) -> Option<saki_base::DataType> {
+        (column < self.schema.fields().len()).then(|| self.table.column_type(column).1)
+    }
+
     fn alternatives(&self, rest: &[Arc<dyn PhysicalExpr>]) -> Vec<Alternatives> {
-        let type_of = |column: usize| (column < self.schema.fields().len()).then(|| self.table.column_type(column).1);
-        rest.iter().filter_map(|condition| alternatives::of(condition, &type_of)).collect()
+        rest.iter().filter_map(|condition| alternatives::of(condition, &|column| self.type_of(column))).collect()
     }
 
     /// `column = $n`, where the statement leaves the parameter open.

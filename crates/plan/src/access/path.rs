@@ -35,7 +35,12 @@ pub struct Wanted<'a> {
     pub limit: Option<usize>,
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
+    /// All rows that pass the tests, of a table that is all in its base.
+    pub fn new(table: &'a Arc<Table>, columns: &'a [usize], tests: &'a [ColumnTest]) -> Self {
+        Self { table, columns, tests, alternatives: &[], newer: 0.0, other_selectivity: 1.0, limit: None }
+    }
+
     /// Rows of the table, before any condition. How many of the newer ones replace others is not known.
     pub fn entries(&self) -> f64 {
         self.table.rows().max(self.newer)
@@ -240,16 +245,7 @@ mod tests {
     }
 
     fn chosen(columns: &[usize], tests: &[ColumnTest], speed: DeviceSpeed, setting: AccessPath) -> Path {
-        let wanted = Wanted {
-            table: &orders(),
-            columns,
-            tests,
-            newer: 0.0,
-            alternatives: &[],
-            other_selectivity: 1.0,
-            limit: None,
-        };
-        Path::choose(&wanted, &costs(speed), setting)
+        Path::choose(&Wanted::new(&orders(), columns, tests), &costs(speed), setting)
     }
 
     #[test]
@@ -295,13 +291,9 @@ mod tests {
         let table = orders();
         let alternatives = [vec![vec![equal(0, 70)], vec![equal(0, 7), equal(2, 3)]]];
         let wanted = |tests| Wanted {
-            table: &table,
-            columns: &[0, 1, 2, 3],
-            tests,
             alternatives: &alternatives,
-            newer: 0.0,
             other_selectivity: 2e-6,
-            limit: None,
+            ..Wanted::new(&table, &[0, 1, 2, 3], tests)
         };
         let path = Path::choose(&wanted(&[]), &costs(CLOUD), AccessPath::Auto);
         assert_eq!(path_text(&path), "orders by primary key, 2 keys: o = 70 or o = 7");
@@ -355,15 +347,7 @@ mod tests {
     fn a_limit_without_conditions_reads_a_part() {
         let table = orders();
         let seconds = |tests: &[ColumnTest], limit| {
-            let wanted = Wanted {
-                table: &table,
-                columns: &[0, 1, 2, 3],
-                tests,
-                newer: 0.0,
-                alternatives: &[],
-                other_selectivity: 1.0,
-                limit,
-            };
+            let wanted = Wanted { limit, ..Wanted::new(&table, &[0, 1, 2, 3], tests) };
             Path::choose(&wanted, &costs(CLOUD), AccessPath::Scan).estimate.seconds
         };
         assert!(seconds(&[], Some(10)) < seconds(&[], None) / 10.0);
@@ -373,15 +357,7 @@ mod tests {
     #[test]
     fn rows_are_what_all_conditions_leave() {
         let table = orders();
-        let wanted = |tests, other_selectivity| Wanted {
-            table: &table,
-            columns: &[0],
-            tests,
-            newer: 0.0,
-            alternatives: &[],
-            other_selectivity,
-            limit: None,
-        };
+        let wanted = |tests, other_selectivity| Wanted { other_selectivity, ..Wanted::new(&table, &[0], tests) };
         let rows = |wanted: Wanted<'_>| Path::choose(&wanted, &costs(CLOUD), AccessPath::Auto).estimate.rows;
         assert_eq!(rows(wanted(&[], 1.0)), 1e6);
         assert!((rows(wanted(&[], 0.5)) - 5e5).abs() < 1.0);
@@ -393,15 +369,7 @@ mod tests {
     fn rows_found_in_an_index_are_completed_from_the_primary_tree() {
         let tests = [equal(1, 7), equal(3, 9)];
         let table = orders();
-        let wanted = Wanted {
-            table: &table,
-            columns: &[0, 2],
-            tests: &tests,
-            newer: 0.0,
-            alternatives: &[],
-            other_selectivity: 1.0,
-            limit: None,
-        };
+        let wanted = Wanted::new(&table, &[0, 2], &tests);
         let path = Path::choose(&wanted, &costs(CLOUD), AccessPath::Auto);
         assert!(path.fetches_primary);
         let (chain, map) = path.chain(&wanted, Arc::new(()));
@@ -430,15 +398,7 @@ mod tests {
         ) {
             let table = orders();
             let (columns, tests) = (&columns[..], &tests[..]);
-            let wanted = Wanted {
-                table: &table,
-                columns,
-                tests,
-                newer: 0.0,
-                alternatives: &[],
-                other_selectivity: 1.0,
-                limit: None,
-            };
+            let wanted = Wanted::new(&table, columns, tests);
             let path = Path::choose(&wanted, &costs(CLOUD), setting);
             let (chain, map) = path.chain(&wanted, Arc::new(()));
             let Origin::Ranges { predicates, .. } = &chain.origin else { panic!("a path begins in a tree") };

@@ -105,16 +105,8 @@ mod tests {
             (&[0], vec![of_c], "t by index t_c, index only, 1 range: c = 'x''y'"),
         ];
         for (columns, tests, text) in cases {
-            let wanted = Wanted {
-                table: &table(),
-                columns,
-                tests: &tests,
-                newer: 0.0,
-                alternatives: &[],
-                other_selectivity: 1.0,
-                limit: None,
-            };
-            assert_eq!(path_text(&Path::choose(&wanted, &costs, AccessPath::Auto)), text);
+            let path = Path::choose(&Wanted::new(&table(), columns, &tests), &costs, AccessPath::Auto);
+            assert_eq!(path_text(&path), text);
         }
     }
 

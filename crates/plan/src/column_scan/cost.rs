@@ -105,8 +105,7 @@ mod tests {
         let env = TABLE.default_env();
         let table = TABLE.table("t");
         let segments = env.generation.segments(&table).unwrap().unwrap();
-        let wanted =
-            Wanted { table: &table, columns, tests, newer: 0.0, alternatives: &[], other_selectivity: 1.0, limit };
+        let wanted = Wanted { limit, ..Wanted::new(&table, columns, tests) };
         // Nothing is in memory.
         let cache = ColumnCache::new(1 << 20);
         ColumnPath::new(&wanted, &segments, &cache, &*env).estimate
@@ -146,15 +145,7 @@ mod tests {
         let cache = ColumnCache::new(1 << 20);
         let tests = [ColumnTest::new(0, Test::OneOf { values: (0..3).map(Value::Int8).collect(), negated: false })];
         let seconds = |newer: f64| {
-            let wanted = Wanted {
-                table: &table,
-                columns: &[0, 1],
-                tests: &tests,
-                newer,
-                alternatives: &[],
-                other_selectivity: 1.0,
-                limit: None,
-            };
+            let wanted = Wanted { newer, ..Wanted::new(&table, &[0, 1], &tests) };
             let path = Path::choose(&wanted, &env.costs, AccessPath::Rows);
             (ColumnPath::new(&wanted, &segments, &cache, &env.costs).estimate.seconds, path.estimate.seconds)
         };
@@ -167,15 +158,7 @@ mod tests {
     fn more_rows_are_expected_where_the_base_has_none_yet() {
         let env = TABLE.default_env();
         let table = TABLE.table("t");
-        let wanted = Wanted {
-            table: &table,
-            columns: &[0],
-            tests: &[],
-            newer: 64_000.0,
-            alternatives: &[],
-            other_selectivity: 1.0,
-            limit: None,
-        };
+        let wanted = Wanted { newer: 64_000.0, ..Wanted::new(&table, &[0], &[]) };
         assert_eq!(Path::choose(&wanted, &env.costs, AccessPath::Auto).estimate.rows, 64_000.0);
         let segments = env.generation.segments(&table).unwrap().unwrap();
         let columns = ColumnPath::new(&wanted, &segments, &ColumnCache::new(1 << 20), &env.costs);
@@ -188,15 +171,7 @@ mod tests {
         let table = TABLE.table("t");
         let segments = env.generation.segments(&table).unwrap().unwrap();
         let seconds = |cache: &ColumnCache| {
-            let wanted = Wanted {
-                table: &table,
-                columns: &[0, 1, 2],
-                tests: &[],
-                newer: 0.0,
-                alternatives: &[],
-                other_selectivity: 1.0,
-                limit: None,
-            };
+            let wanted = Wanted::new(&table, &[0, 1, 2], &[]);
             ColumnPath::new(&wanted, &segments, cache, &*env).estimate.seconds
         };
         let cold = seconds(&ColumnCache::new(1 << 20));

@@ -62,13 +62,9 @@ fn remaining_seconds(parts: &ColumnScanParts) -> f64 {
     columns.sort_unstable();
     columns.dedup();
     let wanted = Wanted {
-        table: &scan.table,
-        columns: &columns,
-        tests: &scan.tests,
-        alternatives: &[],
         newer: parts.env.snapshot.newer_rows(&scan.table) as f64,
-        other_selectivity: 1.0,
         limit: parts.limit,
+        ..Wanted::new(&scan.table, &columns, &scan.tests)
     };
     ColumnPath::new(&wanted, &parts.segments, parts.env.segment_reader.cache(), &*parts.env).estimate.seconds
 }
