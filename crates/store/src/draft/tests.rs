@@ -101,8 +101,12 @@ fn a_change_whose_rows_are_committed_is_seen_though_the_device_refuses_it() {
         bench.db().engine().expect("started").mark(&mut transaction, draft.staged.id).expect("marked");
         transaction.commit().expect("committed");
         draft.is_over = true;
+        let before = bench.db().generation();
         device.faults().fail_next(OperationKind::Flush, 1);
         draft.publish_decided(bench.db()).expect("committed");
+        assert!(!bench.db().is_newest(&before), "what is kept for the generation before is not used for this one");
+        // Whoever reads on from before is not disturbed.
+        assert!(before.catalog.get("t").is_some() && before.catalog.get("u").is_none());
     });
     for is_open_again in [false, true] {
         let generation = bench.db().generation();
