@@ -28,6 +28,8 @@ pub struct FastPlan {
     pub(super) table: String,
     /// Whose layout it was compiled against.
     pub(super) delta: TableId,
+    /// What the table's columns were called then.
+    pub(super) names: Vec<String>,
     /// The generation in which the table was last seen to be free of rules that changes of rows have to follow, and to
     /// fill columns as it did.
     pub(super) free_in: AtomicU64,
@@ -202,6 +204,12 @@ impl FastPlan {
     /// The answer's columns, as a query plan would name them; `None` for changes that only count.
     pub fn schema(&self) -> Option<SchemaRef> {
         self.schema.clone()
+    }
+
+    /// Whether a table is the one it was compiled for, laid out and with its columns called as they were. It was
+    /// compiled for the newest definition; who keeps an older snapshot may see another.
+    pub(super) fn is_of(&self, table: &Table) -> bool {
+        table.delta == self.delta && table.columns.iter().map(|column| &column.name).eq(&self.names)
     }
 
     /// Whether it changes rows.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::util::pretty::pretty_format_batches;
 use arrow_schema::DataType;
 use saki_base::Random;
-use saki_sql::{Database, FastAnswer, Pace, RowSink, ScalarValue, Session, ValueRef};
+use saki_sql::{Database, FastAnswer, Pace, RowSink, ScalarValue, Session, StatementResult, ValueRef};
 
 use crate::support::{create, reopen, run, waits};
 
@@ -371,4 +371,36 @@ async fn held_rows_wait_for_the_end_of_the_transaction() {
     session.execute("COMMIT").await.unwrap();
     waiting.await.unwrap();
     assert_eq!(outcome(&session, "SELECT k FROM m WHERE w = 1").await.unwrap(), ["| 11 |"]);
+}
+
+/// A statement is compiled for the newest definition of its table; a transaction may be older than that.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_keeps_a_snapshot_keeps_the_names_of_its_columns() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let [reader, writer] = [Session::new(&database), Session::new(&database)];
+    run(&writer, "CREATE TABLE other (id int)").await;
+    run(&writer, "CREATE TABLE t (id int PRIMARY KEY, n int, m int)").await;
+    run(&writer, "INSERT INTO t VALUES (1, 10, 20)").await;
+    let names = async |query: &str| {
+        let Some(StatementResult::Rows { schema, .. }) = reader.execute(query).await.unwrap().pop() else {
+            panic!("{query} gives no rows")
+        };
+        schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(" ")
+    };
+    for level in ["REPEATABLE READ", "SERIALIZABLE READ ONLY"] {
+        run(&reader, &format!("BEGIN ISOLATION LEVEL {level}")).await;
+        // From here on it keeps what it has seen.
+        assert_eq!(values(&reader, "SELECT count(*) FROM other").await, ["0"]);
+        for exchange in ["n TO was_n", "m TO n", "was_n TO m"] {
+            run(&writer, &format!("ALTER TABLE t RENAME COLUMN {exchange}")).await;
+        }
+        assert_eq!(values(&reader, "SELECT n FROM t WHERE id = 1").await, ["10"], "{level}");
+        assert_eq!(names("SELECT * FROM t WHERE id = 1").await, "id n m", "{level}");
+        run(&reader, "COMMIT").await;
+        assert_eq!(values(&reader, "SELECT n FROM t WHERE id = 1").await, ["20"]);
+        for exchange in ["n TO was_n", "m TO n", "was_n TO m"] {
+            run(&writer, &format!("ALTER TABLE t RENAME COLUMN {exchange}")).await;
+        }
+    }
 }

@@ -81,6 +81,7 @@ impl<'t> Compiler<'t> {
         Some(FastPlan {
             table: self.table.name.clone(),
             delta: self.table.delta,
+            names: self.table.columns.iter().map(|column| column.name.clone()).collect(),
             free_in: AtomicU64::new(0),
             rules: Mutex::default(),
             no_rules: Arc::default(),

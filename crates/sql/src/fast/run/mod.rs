@@ -126,7 +126,7 @@ impl Runner<'_> {
             return Ok(Attempt::Ordinary);
         }
         let Some(generation) = transactions.begin_statement(self.db)? else { return Ok(Attempt::Ordinary) };
-        let known = generation.catalog.get(&plan.table).filter(|table| table.delta == plan.delta);
+        let known = generation.catalog.get(&plan.table).filter(|table| plan.is_of(table));
         let Some((table, delta)) = known.and_then(|table| Some((table, generation.delta(table)?))) else {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
