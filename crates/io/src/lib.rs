@@ -70,7 +70,7 @@ pub use device::{Completion, Device, DeviceError, Lane, Operation, OperationKind
 pub use file::{Backend, DeviceOptions};
 pub use governor::{DEPTH_MAX, Governor, Share, Traffic};
 pub use lanes::Lanes;
-pub use modeled::{Model, ModelError, ModelOptions, ModeledDevice};
+pub use modeled::{MERGED_BYTES_MAX, Model, ModelError, ModelOptions, ModeledDevice};
 pub use open::open_device;
 pub use profile::{
     CalibrateOptions, CalibrateProgress, DeviceProfile, LatencySummary, Measurement, ProfilePoint, calibrate,

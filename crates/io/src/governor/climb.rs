@@ -149,11 +149,11 @@ pub(super) struct Climber {
 
 impl Climber {
     /// Begins at `limit`; also returns where the first window ends.
-    pub fn new(limit: u32, now: Duration) -> (Self, u64) {
+    pub fn new(limit: u32, begun: Totals) -> (Self, u64) {
         let climber = Self {
             limit,
             goal: Goal::Start { before: None },
-            begun: Totals { now, ..Totals::default() },
+            begun,
             settling: true,
             shortened: 0,
             pace: 0.0,
@@ -161,7 +161,7 @@ impl Climber {
             up: Patience::new(2),
             down: Patience::new(2),
         };
-        (climber, u64::from(limit).min(*WINDOW_COMPLETIONS.start()))
+        (climber, begun.completed + u64::from(limit).min(*WINDOW_COMPLETIONS.start()))
     }
 
     /// Ends a window: returns the limit from now on, and the number of completions that ends the next.

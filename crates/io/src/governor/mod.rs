@@ -80,7 +80,7 @@ impl Governor {
     /// Starts at `depth`, on any clock.
     pub fn with_clock(depth: u32, clock: Arc<dyn Clock>) -> Arc<Self> {
         let depth = depth.clamp(1, DEPTH_MAX);
-        let (climber, window_end) = Climber::new(depth, clock.now());
+        let (climber, window_end) = Climber::new(depth, Totals { now: clock.now(), ..Totals::default() });
         Arc::new(Self {
             limit: AtomicU32::new(depth),
             in_flight: AtomicU32::new(0),
@@ -93,6 +93,26 @@ impl Governor {
             climber: Mutex::new(climber),
             clock,
         })
+    }
+
+    /// Starts anew, at the knee that a profile shows for reads of `page_bytes`: the device has been measured.
+    pub fn restart(&self, profile: &DeviceProfile, page_bytes: u32) {
+        let depth = profile.knee_depth(page_bytes).clamp(1, DEPTH_MAX);
+        let mut climber = self.climber.lock();
+        let window_end;
+        (*climber, window_end) = Climber::new(depth, self.totals());
+        self.limit.store(depth, Relaxed);
+        self.window_end.store(window_end, Relaxed);
+    }
+
+    fn totals(&self) -> Totals {
+        Totals {
+            completed: self.completed.load(Relaxed),
+            work: self.work.load(Relaxed),
+            busy: Duration::from_nanos(self.busy_nanoseconds.load(Relaxed)),
+            in_flight: self.in_flight(),
+            now: self.clock.now(),
+        }
     }
 
     /// Requests that the device shall have in flight at present.
@@ -174,17 +194,11 @@ impl Governor {
     fn end_window(&self) {
         // Whoever holds the lock is ending this window already.
         let Some(mut climber) = self.climber.try_lock() else { return };
-        let completed = self.completed.load(Relaxed);
+        let totals = self.totals();
+        let completed = totals.completed;
         if completed < self.window_end.load(Relaxed) {
             return;
         }
-        let totals = Totals {
-            completed,
-            work: self.work.load(Relaxed),
-            busy: Duration::from_nanos(self.busy_nanoseconds.load(Relaxed)),
-            in_flight: self.in_flight(),
-            now: self.clock.now(),
-        };
         let refused = self.refused.swap(false, Relaxed);
         let (limit, window_end) = climber.end_window(totals, refused);
         assert!((1..=DEPTH_MAX).contains(&limit), "a limit of {limit} requests in flight");

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::*;
 use crate::modeled::Model;
+use crate::profile::ProfilePoint;
 use saki_base::Random;
 use saki_base::clock::VirtualClock;
 
@@ -263,4 +264,25 @@ fn threads_never_lose_a_count() {
         }
     });
     assert_eq!(governor.in_flight(), 0);
+}
+
+#[test]
+fn a_device_that_has_been_measured_starts_at_its_knee() {
+    let mut simulation = Simulation::new("cloud-volume");
+    let governor = Governor::with_clock(2, Arc::clone(&simulation.clock) as Arc<dyn Clock>);
+    let share = governor.share(u32::MAX);
+    let slow = simulation.run(&[&share], 0.05);
+    let point = |depth: u32| ProfilePoint {
+        bytes: 4096,
+        depth,
+        iops: f64::from(depth) * 1000.0,
+        latency_mean: 1e-3,
+        latency_p99: 1e-3,
+    };
+    let profile = DeviceProfile::from_points("measured".to_owned(), vec![point(1), point(256)], 1e9).unwrap();
+    governor.restart(&profile, 4096);
+    assert_eq!(governor.limit(), profile.knee_depth(4096));
+    let quick = simulation.run(&[&share], 0.05);
+    simulation.finish(&[&share]);
+    assert!(quick > 5.0 * slow, "{quick} a second after {slow}");
 }

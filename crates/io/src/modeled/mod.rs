@@ -6,8 +6,13 @@
 //! model shows through.
 //!
 //! ```text
-//!  submit ──► model: due time ──► inner lane ──► done early: held ──► poll returns it when due
+//!  submit ──► together: neighbours merged ──► model: due time ──► inner lane ──► done early: held ──► poll returns it
+//!                                                                                                      when due
 //! ```
+//!
+//! Reads that are handed over together go in the order of their addresses, and neighbours among them are one request of
+//! up to [`MERGED_BYTES_MAX`], as the kernel's block layer makes them one for a disk, and network block storage counts
+//! them as one.
 
 mod model;
 
@@ -27,6 +32,10 @@ pub use model::{Model, ModelError, ModelOptions};
 
 /// A sleep may end this much late, so the rest of a wait is spent looking at the clock.
 const SPIN: Duration = Duration::from_micros(60);
+
+/// Neighbouring reads are merged up to so many bytes: what Amazon's general-purpose volumes count as one operation
+/// (User Guide of EBS, "I/O characteristics"); the kernel merges up to a disk's `max_sectors_kb`, mostly more.
+pub const MERGED_BYTES_MAX: usize = 256 << 10;
 
 /// See the module's introduction.
 pub struct ModeledDevice {
@@ -75,6 +84,7 @@ impl Device for ModeledDevice {
         Ok(Box::new(ModeledLane {
             inner,
             shared: Arc::clone(&self.shared),
+            pending: Vec::new(),
             requests: Slab::new(),
             held: BinaryHeap::new(),
             arrived: Vec::new(),
@@ -94,6 +104,8 @@ struct Request {
 struct ModeledLane {
     inner: Box<dyn Lane>,
     shared: Arc<Shared>,
+    /// Submitted, and not handed over yet.
+    pending: Vec<Operation>,
     requests: Slab<Request>,
     /// Done, but not due: soonest first.
     held: BinaryHeap<Reverse<(Instant, u32)>>,
@@ -118,6 +130,38 @@ impl Waker for ModeledWaker {
 }
 
 impl ModeledLane {
+    /// Hands over what was submitted: to the model, and to the inner lane.
+    fn hand_over(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let mut pending = std::mem::take(&mut self.pending);
+        // All else keeps its place before the reads; nobody submits a read of what is being written.
+        pending.sort_by_key(|operation| (operation.kind == OperationKind::Read).then_some(operation.offset));
+        let now = self.shared.start.elapsed();
+        let shared = Arc::clone(&self.shared);
+        let mut model = shared.model.lock();
+        let mut rest = &pending[..];
+        let mut dues = Vec::with_capacity(rest.len());
+        while let [first, ..] = rest {
+            let count = merged(rest);
+            let bytes: usize = rest[..count].iter().map(Operation::length_bytes).sum();
+            let due = match first.kind {
+                OperationKind::Flush => model.flushes_at(now),
+                _ => model.completes_at(now, first.offset, bytes as u64),
+            };
+            dues.extend(std::iter::repeat_n(shared.start + due, count));
+            rest = &rest[count..];
+        }
+        drop(model);
+        for (mut operation, due) in pending.drain(..).zip(dues) {
+            let request = Request { token: operation.token, due, completion: None };
+            operation.token = u64::from(self.requests.insert(request));
+            self.inner.submit(operation);
+        }
+        self.pending = pending;
+    }
+
     fn poll_inner(&mut self, wait: Wait) {
         self.inner.poll(wait, &mut self.arrived);
         for mut completion in self.arrived.drain(..) {
@@ -143,26 +187,24 @@ impl ModeledLane {
     }
 }
 
+impl Drop for ModeledLane {
+    fn drop(&mut self) {
+        self.hand_over();
+    }
+}
+
 impl Lane for ModeledLane {
-    fn submit(&mut self, mut operation: Operation) {
-        let now = self.shared.start.elapsed();
-        let due = {
-            let mut model = self.shared.model.lock();
-            match operation.kind {
-                OperationKind::Flush => model.flushes_at(now),
-                _ => model.completes_at(now, operation.offset, operation.length_bytes() as u64),
-            }
-        };
-        let request = Request { token: operation.token, due: self.shared.start + due, completion: None };
-        operation.token = u64::from(self.requests.insert(request));
-        self.inner.submit(operation);
+    fn submit(&mut self, operation: Operation) {
+        self.pending.push(operation);
     }
 
     fn flush_submissions(&mut self) {
+        self.hand_over();
         self.inner.flush_submissions();
     }
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> usize {
+        self.hand_over();
         self.poll_inner(Wait::No);
         let mut count = self.release_due(completions);
         let Some(deadline) = wait.deadline(Instant::now()) else { return count };
@@ -188,12 +230,25 @@ impl Lane for ModeledLane {
     }
 
     fn in_flight(&self) -> usize {
-        self.requests.len()
+        self.pending.len() + self.requests.len()
     }
 
     fn waker(&self) -> Arc<dyn Waker> {
         Arc::clone(&self.waker) as Arc<dyn Waker>
     }
+}
+
+/// How many of the operations are one request, from the first on.
+fn merged(operations: &[Operation]) -> usize {
+    let [first, rest @ ..] = operations else { return 0 };
+    let mut bytes = first.length_bytes();
+    let follows = |operation: &&Operation| {
+        let is_next = (first.kind, operation.kind) == (OperationKind::Read, OperationKind::Read)
+            && operation.offset == first.offset + bytes as u64;
+        bytes += operation.length_bytes();
+        is_next && bytes <= MERGED_BYTES_MAX
+    };
+    1 + rest.iter().take_while(follows).count()
 }
 
 #[cfg(test)]
@@ -245,6 +300,28 @@ mod tests {
             }
         });
         assert!(started.elapsed() >= Duration::from_millis(40), "two lanes got two disks");
+    }
+
+    #[test]
+    fn neighbours_handed_over_together_are_one_request() {
+        let device = over_memory("latency=1ms,iops=1000", 4 << 20);
+        let took = |offsets: &[u64]| {
+            let mut lane = device.open_lane(None).unwrap();
+            let started = Instant::now();
+            for (token, offset) in offsets.iter().enumerate() {
+                lane.submit(Operation::read(token as u64, *offset, contract::filled(4096, 0)));
+            }
+            assert_eq!(lane.in_flight(), offsets.len());
+            contract::drain(&mut *lane);
+            started.elapsed()
+        };
+        let pages: Vec<u64> = (0..128).map(|page| page * 4096).collect();
+        let backwards: Vec<u64> = pages.iter().rev().copied().collect();
+        // 512 KiB are two requests; pages that are apart are as many as they are.
+        assert!(took(&pages) < Duration::from_millis(60));
+        assert!(took(&backwards) < Duration::from_millis(60));
+        let apart: Vec<u64> = pages.iter().map(|offset| offset * 2).collect();
+        assert!(took(&apart) >= Duration::from_millis(127));
     }
 
     #[test]

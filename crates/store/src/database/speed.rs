@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use saki_base::{DeviceId, PageSize, Part};
-use saki_io::{CalibrateOptions, CalibrateProgress, Device, DeviceProfile, ModelOptions, calibrate};
+use saki_io::{CalibrateOptions, CalibrateProgress, Device, DeviceProfile, MERGED_BYTES_MAX, ModelOptions, calibrate};
 use saki_tier::Speed;
 
 use super::{Database, OpenOptions, devices::parse_model};
@@ -45,6 +45,7 @@ impl Database {
     pub fn calibrate(&self, progress: &mut dyn FnMut(&CalibrateProgress)) -> Result<DeviceProfile> {
         let first = measure(&*self.device, progress)?;
         if self.options.model.is_some() || self.options.read_only {
+            self.volume.governor().restart(&first, self.page_size().into());
             self.tier.set_homes(Speed::of_profile(&first, self.page_size()));
             return Ok(first);
         }
@@ -78,16 +79,17 @@ pub fn speed_of_model(options: &OpenOptions, page_size: PageSize) -> Result<Opti
     Ok(model.map(|model| model_speed(&model, page_size)))
 }
 
-/// Requests a second that the device under a model serves at best, neighbouring pages asked for together.
-const MODEL_READS_PER_SECOND_MAX: f64 = 90_000.0;
+/// Pages a second that the device under a model serves at best.
+const MODEL_PAGES_PER_SECOND_MAX: f64 = 90_000.0;
 
-/// A model sees every page as a request of its own, neighbours too: what it serves in pages a second bounds scans.
 fn model_speed(model: &ModelOptions, page_size: PageSize) -> Speed {
     let latency = (model.latency_min + model.latency_max).as_secs_f64() / 2.0;
     let by_servers = model.servers.map_or(f64::INFINITY, |servers| f64::from(servers) / latency.max(1e-9));
     let reads_per_second = model.iops.unwrap_or(1e6).min(by_servers);
-    let by_requests = model.iops.unwrap_or(MODEL_READS_PER_SECOND_MAX) * page_size.bytes() as f64;
-    let bytes_per_second = model.bandwidth.unwrap_or(f64::INFINITY).min(by_requests);
+    // Neighbours are one request.
+    let by_requests = model.iops.unwrap_or(f64::INFINITY) * MERGED_BYTES_MAX as f64;
+    let by_pages = MODEL_PAGES_PER_SECOND_MAX * page_size.bytes() as f64;
+    let bytes_per_second = model.bandwidth.unwrap_or(f64::INFINITY).min(by_requests).min(by_pages);
     Speed {
         latency,
         reads_per_second,

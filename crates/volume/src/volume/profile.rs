@@ -45,7 +45,7 @@ impl Volume {
         self.store_profile_of(self.members.first().0, profile)
     }
 
-    /// Stores the profile of a device.
+    /// Stores the profile of a device, whose governor starts anew by it.
     pub fn store_profile_of(&self, number: DeviceId, profile: &[u8]) -> Result<(), VolumeError> {
         if profile.len() > PROFILE_BYTES_MAX {
             let what = "the device profile";
@@ -57,7 +57,11 @@ impl Volume {
         bytes.extend_from_slice(profile);
         let mut io = BlockingIo::open(&self.members.device(number)?)?;
         io.write(PROFILE_OFFSET, &bytes)?;
-        Ok(io.flush()?)
+        io.flush()?;
+        if let (Some(profile), Some(member)) = (parsed(profile), self.members.get(number)) {
+            member.admission.governor.restart(&profile, self.page_size().into());
+        }
+        Ok(())
     }
 }
 
@@ -74,6 +78,10 @@ fn read_profile(io: &mut BlockingIo) -> Result<Option<Vec<u8>>, VolumeError> {
 /// A governor that starts where the stored profile says, or an assumed one.
 pub(crate) fn governor(device: &Arc<dyn Device>, page_size: PageSize) -> Result<Arc<Governor>, VolumeError> {
     let stored = read_profile(&mut BlockingIo::open(device)?)?;
-    let profile = stored.and_then(|profile| DeviceProfile::from_json(std::str::from_utf8(&profile).ok()?));
-    Ok(Governor::new(&profile.unwrap_or_else(DeviceProfile::assumed), page_size.into()))
+    let profile = stored.and_then(|profile| parsed(&profile)).unwrap_or_else(DeviceProfile::assumed);
+    Ok(Governor::new(&profile, page_size.into()))
+}
+
+fn parsed(profile: &[u8]) -> Option<DeviceProfile> {
+    DeviceProfile::from_json(std::str::from_utf8(profile).ok()?)
 }

@@ -1,9 +1,9 @@
 //! The paper's nine queries of TPC-H in sequence, on a slow device and a fast one that has room for some share of what
 //! they read cold: policies side by side, by kind of slow device and by how tables are read.
 //!
-//! Every run begins cold, on the same database, which nobody has read since it was opened: what a policy knows it has
-//! seen in this run, but for the static placement, which has seen the whole sequence once before and is in place. The
-//! slow device is modeled, the fast one is what its file lies on.
+//! The sequence runs twice under each policy, and the second time is measured: memory is empty again, the policy knows
+//! what it has seen, and its copies are where the first time has left them. The static placement is by the first time as
+//! a whole, and in place before the second. The slow device is modeled, the fast one is what its file lies on.
 
 mod prediction;
 mod runs;
