@@ -17,26 +17,30 @@ pub struct Choice {
 /// Chooses at most `moves_max` copies to be made. `free`: slots that are to be had without anything going.
 pub fn choose(book: &Book, policy: &dyn Policy, free: u64, moves_max: usize) -> Choice {
     let wanted = book.chunks().filter(|(_, chunk)| chunk.copy.is_none() && chunk.live_pages > 0);
-    let mut wanted: Vec<_> = wanted.filter_map(|(number, chunk)| Some((wants(policy, chunk)?, number))).collect();
+    let wanted = wanted.filter_map(|(number, chunk)| Some((wants(policy, chunk)?, number, chunk)));
+    let mut wanted: Vec<_> = wanted.collect();
     // The best first; of equal ones in the order of chunks, as neighbours lie together.
     wanted.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    wanted.truncate(moves_max);
     let mut choice = Choice::default();
     let copied = || book.chunks().filter(|(_, chunk)| chunk.copy.is_some());
     choice.evict.extend(copied().filter(|(_, chunk)| chunk.wish == Some(Wish::Slow)).map(|(number, _)| number));
     if wanted.len() as u64 <= free {
-        choice.promote = wanted.into_iter().map(|(_, number)| number).collect();
+        choice.promote = wanted.into_iter().map(|(_, number, _)| number).take(moves_max).collect();
         return choice;
     }
     let stays = copied().filter(|(_, chunk)| chunk.wish != Some(Wish::Slow));
-    let mut copied: Vec<_> = stays.map(|(number, chunk)| (keeps(policy, chunk), number)).collect();
+    let mut copied: Vec<_> = stays.map(|(number, chunk)| (keeps(policy, chunk), number, chunk)).collect();
     copied.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut copied = copied.into_iter().peekable();
-    for (place, (worth, number)) in wanted.into_iter().enumerate() {
-        if place as u64 >= free {
-            match copied.next_if(|(keeps, _)| *keeps < worth) {
-                Some((_, goes)) => choice.evict.push(goes),
-                None => break,
+    for (_, number, chunk) in wanted {
+        if choice.promote.len() == moves_max {
+            break;
+        }
+        if choice.promote.len() as u64 >= free {
+            match copied.next_if(|(_, _, goes)| replaces(policy, chunk, goes)) {
+                Some((_, goes, _)) => choice.evict.push(goes),
+                // Another may be wanted for another reason.
+                None => continue,
             }
         }
         choice.promote.push(number);
@@ -55,6 +59,14 @@ fn wants(policy: &dyn Policy, chunk: &Chunk) -> Option<f64> {
 
 fn keeps(policy: &dyn Policy, chunk: &Chunk) -> f64 {
     if chunk.wish == Some(Wish::Fast) { f64::INFINITY } else { policy.keeps(chunk) }
+}
+
+fn replaces(policy: &dyn Policy, wanted: &Chunk, copied: &Chunk) -> bool {
+    match (wanted.wish, copied.wish) {
+        (_, Some(Wish::Fast)) => false,
+        (Some(Wish::Fast), _) => true,
+        _ => policy.replaces(wanted, copied),
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +131,17 @@ mod tests {
         assert_eq!(chosen(&book, PolicyKind::Heat, 0), (vec![0], vec![1]), "other policies know no plans");
         book.put(ChunkId(2), coming);
         assert_eq!(chosen(&book, PolicyKind::Plan, 0), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_a_statement_is_about_to_read_finds_a_place_among_what_is_hot() {
+        let mut book = book(&[(None, 60.0), (FAST, 50.0)]);
+        let mut coming = Chunk::at(DeviceId(0), None);
+        coming.coming = 2.5;
+        book.put(ChunkId(2), coming);
+        assert_eq!(chosen(&book, PolicyKind::Plan, 0), (vec![2], vec![1]), "60 is not that much more than 50");
+        assert_eq!(chosen(&book, PolicyKind::Plan, 1), (vec![0, 2], vec![1]));
+        assert_eq!(chosen(&book, PolicyKind::Heat, 0), (vec![], vec![]));
     }
 
     #[test]

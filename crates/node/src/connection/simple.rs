@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use saki_sql::{Command, Parsed};
 
-use super::Connection;
 use super::work::{self, Outcome, Shape, Work};
+use super::{Connection, formats};
 use crate::failure::{Failure, Result};
 use crate::message::backend;
 
@@ -67,8 +67,32 @@ impl Connection {
         read.map_err(|error| Failure::of_statement(error, sql))
     }
 
+    /// Runs a statement on this thread if it is compiled without a planner; `None` if it has to go the ordinary way.
+    async fn compiled(&mut self, parsed: &Parsed, sql: &str) -> Result<Option<Outcome>> {
+        if sql.len() >= LONG_TEXT_BYTES {
+            return Ok(None);
+        }
+        let Some(prepared) = self.session.prepare_fast_parsed(parsed.clone(), &[]) else { return Ok(None) };
+        // Its values are in its text: no client gives it any.
+        let Some(plan) = prepared.fast.as_ref().filter(|_| prepared.parameters.is_empty()) else { return Ok(None) };
+        let begun = self.writer.buffer.len();
+        if let Some(schema) = &prepared.schema {
+            work::describe(schema, &formats::of_columns(&[], schema.fields().len())?, &mut self.writer.buffer);
+        }
+        let done = self.execute_fast(plan, &[], &[], sql).await;
+        if !matches!(done, Ok(Some(_))) {
+            self.writer.buffer.truncate(begun);
+        }
+        done
+    }
+
     async fn simple_statement(&mut self, parsed: Parsed, sql: &Arc<str>) -> Result<Outcome> {
         let command = parsed.command().map_err(|error| Failure::of_statement(error, sql))?;
+        if matches!(command, Command::Run)
+            && let Some(outcome) = self.compiled(&parsed, sql).await?
+        {
+            return Ok(outcome);
+        }
         match command {
             Command::Run | Command::Transaction | Command::Parameter => {
                 let short = !matches!(command, Command::Run);

@@ -283,17 +283,28 @@ impl Session {
 
     /// The same without a query planner, at once; `None` if it takes one.
     pub fn prepare_fast(&self, sql: &str, declared: &[Option<DataType>]) -> Option<Prepared> {
-        // Compiled for tables as everybody sees them.
-        if self.transactions.has_draft() || !self.settings().compiled {
+        match self.compiles() {
+            true => self.prepare_fast_parsed(prepared::single(sql).ok()??, declared),
+            false => None,
+        }
+    }
+
+    /// The same, of a statement that was read already.
+    pub fn prepare_fast_parsed(&self, parsed: Parsed, declared: &[Option<DataType>]) -> Option<Prepared> {
+        if !self.compiles() {
             return None;
         }
         let generation = self.db.generation();
-        let parsed = prepared::single(sql).ok()??;
         let mut resolved = parsed.clone();
         let names = self.resolve(&mut resolved.0).ok()?;
         let mut prepared = Prepared::compiled(&resolved, declared, &generation.catalog)?;
         (prepared.statement, prepared.names) = (Some(parsed), names);
         Some(prepared)
+    }
+
+    /// Whether statements are compiled now: they are for tables as everybody sees them.
+    fn compiles(&self) -> bool {
+        !self.transactions.has_draft() && self.settings().compiled
     }
 
     /// Runs a prepared statement with one value per parameter.

@@ -12,8 +12,13 @@ pub trait Policy: Send {
     /// What a copy is worth of a chunk that has none; `None`: it is to have none.
     fn wants(&self, chunk: &Chunk) -> Option<f64>;
 
-    /// What the copy is worth that a chunk has: it goes for one that is worth more.
+    /// What the copy is worth that a chunk has.
     fn keeps(&self, chunk: &Chunk) -> f64;
+
+    /// Whether a copy goes for that of a chunk which is wanted: mostly, if that is worth more.
+    fn replaces(&self, wanted: &Chunk, copied: &Chunk) -> bool {
+        self.wants(wanted).is_some_and(|worth| worth > self.keeps(copied))
+    }
 }
 
 /// The policies that there are.

@@ -26,4 +26,37 @@ impl Policy for Planned {
     fn keeps(&self, chunk: &Chunk) -> f64 {
         if chunk.coming > 0.0 { f64::INFINITY } else { chunk.earned.heat * MARGIN }
     }
+
+    /// A copy that goes for what a statement is about to read is made again when a plan asks for it: losing it costs no
+    /// more than that, however hot it is. What no plan asks for has to be hotter.
+    fn replaces(&self, wanted: &Chunk, copied: &Chunk) -> bool {
+        if wanted.coming == 0.0 {
+            return worth(wanted) > self.keeps(copied);
+        }
+        copied.coming == 0.0 && worth(wanted) > wanted.copying + self.keeps(copied).min(copied.copying)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use saki_base::DeviceId;
+
+    use super::*;
+
+    fn chunk(heat: f64, coming: f64) -> Chunk {
+        let mut chunk = Chunk::at(DeviceId(0), None);
+        (chunk.earned.heat, chunk.coming, chunk.copying) = (heat, coming, 1.0);
+        chunk
+    }
+
+    #[test]
+    fn losing_a_copy_costs_no_more_than_making_it_again() {
+        let hot = chunk(50.0, 0.0);
+        assert!(Planned.replaces(&chunk(0.0, 2.1), &hot), "it saves more than both copies take to make");
+        assert!(!Planned.replaces(&chunk(0.0, 1.9), &hot));
+        assert!(Planned.replaces(&chunk(0.0, 1.5), &chunk(0.1, 0.0)), "what nobody reads is not made again");
+        assert!(!Planned.replaces(&chunk(60.0, 0.0), &hot), "60 is not that much more than 50");
+        assert!(Planned.replaces(&chunk(80.0, 0.0), &hot));
+        assert!(!Planned.replaces(&chunk(0.0, 99.0), &chunk(0.0, 0.1)), "a statement has yet to read it");
+    }
 }
