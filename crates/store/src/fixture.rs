@@ -373,7 +373,7 @@ impl Moment {
         });
         match entries.expect("readable") {
             Shortly::Rows(entries) => Some(self.rows(&entries)),
-            Shortly::Long | Shortly::Away => None,
+            Shortly::Long | Shortly::Away(_) => None,
         }
     }
 

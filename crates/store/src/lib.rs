@@ -61,5 +61,6 @@ pub use reader::{
     TableReader,
 };
 pub use saki_tier::{Assessment, Expected, PolicyKind, Reads, Tier, TierStats, Use};
+pub use saki_tree::Wanted;
 pub use saki_volume::{Class as DeviceClass, DeviceStatus, PublishedChunk};
 pub use writer::{Trees, Writer, finish_tree};

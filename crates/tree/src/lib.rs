@@ -27,7 +27,7 @@
 //! # Who reads how
 //!
 //! A [`Fetcher`] is one thread's way to pages. Whatever here reads many pages keeps many in flight:
-//! walks in any order ([`verify()`], [`free_all`], overflow values), and leaves in key order with those ahead
+//! walks in any order ([`verify()`], [`free_all`], overflow values, [`TreeReader::bring`]), and leaves in key order with those ahead
 //! asked for ([`TreeRange`], [`apply()`]). Queries do not read through this crate but through `exec`.
 //!
 //! # Invariants
@@ -54,6 +54,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod bring;
 mod build;
 mod difference;
 mod error;
@@ -68,6 +69,7 @@ mod sort;
 mod verify;
 
 pub use apply::{Applied, Change, Effect, Met, apply, apply_met};
+pub use bring::Wanted;
 pub use build::BulkLoader;
 pub use difference::{Differing, TreeDifference};
 pub use error::TreeError;

@@ -146,11 +146,36 @@ impl CachedReader {
             page = child;
         }
         Ok(match self.peek(tree.id, page, |bytes| look_up(bytes, expected, key, value))? {
-            // Long values are rare: whoever may wait reads them.
-            None | Some(Found::Overflow(_)) => None,
+            None => None,
+            Some(Found::Overflow(reference)) => self.value(tree.id, reference, value)?.then_some(true),
             Some(Found::Absent) => Some(false),
             Some(Found::Inline) => Some(true),
         })
+    }
+
+    /// Replaces `value` by a value in overflow pages; `false` if one of them is not in memory.
+    fn value(&self, tree: TreeId, reference: OverflowRef, value: &mut Vec<u8>) -> Result<bool, TreeError> {
+        let expected = PageExpectation { page_size: self.page_size, tree };
+        let mut work = vec![(reference.root, overflow::top(reference, self.page_size))];
+        value.clear();
+        while let Some((page, part)) = work.pop() {
+            let looked = self.peek(tree, page, |bytes| {
+                Ok(match part.level {
+                    0 => overflow::piece(bytes, expected, reference.length, part)
+                        .map(|piece| overflow::place(piece, part, self.page_size, value)),
+                    _ => overflow::children(bytes, expected, reference.length, part, &mut work),
+                })
+            })?;
+            match looked {
+                None => return Ok(false),
+                Some(Ok(())) => {}
+                Some(Err(fault)) => {
+                    let (device, what) = ("page cache".into(), fault.to_string());
+                    return Err(TreeError::Malformed { tree, page, device, what });
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Visits the entries of a range until `visit` breaks off, in key order or, if `is_reverse`, against it. `false` if
@@ -167,7 +192,8 @@ impl CachedReader {
     ) -> Result<bool, TreeError> {
         let Some(root) = tree.root else { return Ok(true) };
         let bounds = Bounds { low: low.map(<[u8]>::to_vec), high: high.map(<[u8]>::to_vec) };
-        let mut walk = CachedWalk { reader: self, tree: tree.id, bounds, is_reverse, visit, key: Vec::new() };
+        let mut walk =
+            CachedWalk { reader: self, tree: tree.id, bounds, is_reverse, visit, key: Vec::new(), long: Vec::new() };
         let step = walk.page(root, tree.height - 1)?;
         Ok(!matches!(step, ControlFlow::Break(Stop::Away)))
     }
@@ -232,6 +258,8 @@ struct CachedWalk<'r, V> {
     is_reverse: bool,
     visit: V,
     key: Vec<u8>,
+    /// A value out of pages of its own.
+    long: Vec<u8>,
 }
 
 impl<V: FnMut(&[u8], &[u8]) -> ControlFlow<()>> CachedWalk<'_, V> {
@@ -261,7 +289,7 @@ impl<V: FnMut(&[u8], &[u8]) -> ControlFlow<()>> CachedWalk<'_, V> {
     }
 
     fn leaf(&mut self, page: PageRef) -> Result<ControlFlow<Stop>, TreeError> {
-        let Self { reader, tree, bounds, is_reverse, visit, key } = self;
+        let Self { reader, tree, bounds, is_reverse, visit, key, long } = self;
         let expected = PageExpectation { page_size: reader.page_size, tree: *tree };
         let looked = reader.peek(*tree, page, |bytes| {
             let leaf = LeafPage::open(bytes, expected)?;
@@ -269,14 +297,21 @@ impl<V: FnMut(&[u8], &[u8]) -> ControlFlow<()>> CachedWalk<'_, V> {
             for step in start..end {
                 let index = if *is_reverse { start + end - 1 - step } else { step };
                 leaf.key_into(index, key);
-                let LeafValue::Inline(value) = leaf.value(index) else { return Ok(ControlFlow::Break(Stop::Away)) };
+                let value = match leaf.value(index) {
+                    LeafValue::Inline(value) => value,
+                    LeafValue::Overflow(reference) => match reader.value(*tree, reference, long) {
+                        Ok(true) => &long[..],
+                        Ok(false) => return Ok(Ok(ControlFlow::Break(Stop::Away))),
+                        Err(error) => return Ok(Err(error)),
+                    },
+                };
                 if visit(key, value).is_break() {
-                    return Ok(ControlFlow::Break(Stop::Enough));
+                    return Ok(Ok(ControlFlow::Break(Stop::Enough)));
                 }
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(Ok(ControlFlow::Continue(())))
         })?;
-        Ok(looked.unwrap_or(ControlFlow::Break(Stop::Away)))
+        looked.unwrap_or(Ok(ControlFlow::Break(Stop::Away)))
     }
 }
 
@@ -302,9 +337,10 @@ fn look_up(
     })
 }
 
-struct Bounds {
-    low: Bound<Vec<u8>>,
-    high: Bound<Vec<u8>>,
+/// A range of keys.
+pub(crate) struct Bounds {
+    pub low: Bound<Vec<u8>>,
+    pub high: Bound<Vec<u8>>,
 }
 
 impl Bounds {
@@ -316,7 +352,7 @@ impl Bounds {
     }
 
     /// Lists the children of an inner page that can hold keys within the bounds.
-    fn children(&self, view: &InnerPage<'_>, children: &mut Vec<(PageRef, ())>) {
+    pub fn children(&self, view: &InnerPage<'_>, children: &mut Vec<(PageRef, ())>) {
         let first = self.low_key().map_or(0, |low| view.child_for(low));
         let last = match &self.high {
             Bound::Unbounded => view.count() - 1,
@@ -326,7 +362,7 @@ impl Bounds {
     }
 
     /// The entries of a leaf within the bounds.
-    fn entries(&self, leaf: &LeafPage<'_>) -> (usize, usize) {
+    pub fn entries(&self, leaf: &LeafPage<'_>) -> (usize, usize) {
         let behind = |key: &[u8]| {
             let at = leaf.lower_bound(key);
             at + usize::from(at < leaf.count() && leaf.compare(at, key).is_eq())

@@ -17,11 +17,12 @@
 //! anew, since another was in the way, gives all of them anew.
 //!
 //! Changes are made by the same code as planned ones (`dml`): unique keys, conditions and references are looked up by
-//! its writer, here in memory alone. What is not there is read by a thread that may wait, and the statement begins anew
-//! (`saki_store::Missed`).
+//! its writer, here in memory alone. What is not there, of rows that are looked for and of these, is read by a thread
+//! that may wait, all that is known to be missing together, and the statement begins anew (`saki_store::Missing`).
 //!
-//! Whatever is not recognised goes the ordinary way, and means the same there; so does what turns out to take more rows
-//! or pages than are in memory, before anything of it is seen. A statement is compiled against a layout of its table;
+//! Whatever is not recognised goes the ordinary way, and means the same there; so does what turns out to take too many
+//! rows, or pages that do not stay in memory, before anything of it is seen; for a while it is not tried then. A
+//! statement is compiled against a layout of its table;
 //! when that has changed, or a page has to be read first, the caller is told so.
 
 mod compile;

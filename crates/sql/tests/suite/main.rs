@@ -6,6 +6,7 @@ mod column_scans;
 mod concurrently;
 mod drafts;
 mod fast_changes;
+mod fast_cold;
 mod fast_inserts;
 mod fast_ranges;
 mod fast_rows;

@@ -5,6 +5,7 @@ use std::ops::{Bound, ControlFlow};
 use saki_base::planted::{self, Fault};
 use saki_base::{KeyLayout, RowLayout, ValueRef};
 use saki_mvcc::{Direction, IndexId, KeyRange};
+use saki_tree::Wanted;
 
 use super::memory::Missed;
 use super::range::{Met, weight};
@@ -89,18 +90,21 @@ impl<E: Eyes> TableReader<'_, E> {
         let mut rows = match self.base_entries_cached(base, entries, bounds, short)? {
             Shortly::Rows(rows) => rows,
             Shortly::Long => return Ok(Shortly::Long),
-            Shortly::Away => return Ok(Shortly::Away),
+            Shortly::Away(index) => return Ok(Shortly::Away(index)),
         };
-        let mut read = 0;
+        let (mut read, mut away) = (0, Vec::new());
         for met in &mut rows {
             let (key, row) = &mut met.entry;
             if base.get_cached(&self.table.root, key, row)? != Some(true) {
-                return Ok(Shortly::Away);
+                away.push(Wanted::key(&self.table.root, key));
             }
             read += weight(row);
             if read > short.entries {
                 return Ok(Shortly::Long);
             }
+        }
+        if !away.is_empty() {
+            return Ok(Shortly::Away(away));
         }
         let (of_base, mut read) = (rows.len(), 0);
         let range = KeyRange::between(bounds.0, bounds.1);
@@ -142,7 +146,7 @@ impl<E: Eyes> TableReader<'_, E> {
         })?;
         outcome?;
         Ok(match is_there {
-            false => Shortly::Away,
+            false => Shortly::Away(vec![Wanted::range(tree, bounds, short.is_reverse())]),
             true if read > short.entries => Shortly::Long,
             true => Shortly::Rows(rows),
         })

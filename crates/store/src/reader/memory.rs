@@ -7,13 +7,18 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use saki_tree::TreeRoot;
+use saki_tree::{TreeRoot, Wanted};
 
 use crate::database::Database;
 use saki_catalog::{Result, SqlError};
 
 /// Entries of ranges at most that a statement reads from memory alone.
 const ENTRIES_MAX: usize = 4000;
+/// Leaves of a range that are fetched at first; each attempt of a statement doubles it, since how many entries they
+/// have, and how many of these it takes, is not known before.
+const LEAVES_FIRST: usize = 8;
+/// Leaves of a range that are fetched at most: as many as there may be entries.
+const LEAVES_MAX: usize = ENTRIES_MAX;
 
 /// An encoded row: its key, and the rest.
 pub type Entry = (Vec<u8>, Vec<u8>);
@@ -21,8 +26,8 @@ pub type Entry = (Vec<u8>, Vec<u8>);
 /// What was missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Missing {
-    /// Pages of a range of a tree.
-    Pages { tree: TreeRoot, low: Bound<Vec<u8>>, high: Bound<Vec<u8>> },
+    /// The first pages of ranges of trees.
+    Pages(Vec<Wanted>),
     /// Nothing: the ranges have more entries than are read from memory alone.
     Long,
 }
@@ -38,23 +43,18 @@ pub struct Missed {
 impl Missing {
     /// The way to a key.
     pub fn key(tree: &TreeRoot, key: &[u8]) -> Self {
-        Self::Pages { tree: *tree, low: Bound::Included(key.to_vec()), high: Bound::Included(key.to_vec()) }
+        Self::Pages(vec![Wanted::key(tree, key)])
     }
 
-    /// Brings it to memory. Waits for storage. The generation that has the tree must live meanwhile.
+    /// Brings it to memory, the more of long ranges the more often the statement was `attempted` before. Waits for
+    /// storage. The generation that has the trees must live meanwhile.
     ///
     /// # Errors
     /// Those of storage.
-    pub fn fetch(&self, db: &Database) -> Result<()> {
-        let Self::Pages { tree, low, high } = self else { return Ok(()) };
-        let mut base = db.base_reader();
-        let mut range = base.range(tree, low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice))?;
-        for _ in 0..ENTRIES_MAX {
-            if range.next()?.is_none() {
-                break;
-            }
-        }
-        Ok(())
+    pub fn fetch(&self, db: &Database, attempted: u32) -> Result<()> {
+        let Self::Pages(ranges) = self else { return Ok(()) };
+        let leaves = LEAVES_FIRST.checked_shl(attempted).map_or(LEAVES_MAX, |leaves| leaves.min(LEAVES_MAX));
+        Ok(db.tree_reader()?.bring(ranges, leaves)?)
     }
 }
 
@@ -101,8 +101,7 @@ impl Missed {
         })?;
         counted?;
         if !is_there {
-            let (low, high) = (low.map(<[u8]>::to_vec), high.map(<[u8]>::to_vec));
-            return Err(self.note(Missing::Pages { tree: *tree, low, high }));
+            return Err(self.note(Missing::Pages(vec![Wanted::range(tree, (low, high), false)])));
         }
         Ok(entries)
     }

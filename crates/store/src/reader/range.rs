@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
 use saki_mvcc::{Direction, KeyRange};
+use saki_tree::Wanted;
 
 use super::memory::{Entry, Missed};
 use super::{BaseReader, Eyes, NewerRows, TableReader};
@@ -25,8 +26,8 @@ pub enum Shortly<T> {
     Rows(T),
     /// It takes more entries than it may.
     Long,
-    /// It takes a page that is not in memory.
-    Away,
+    /// It takes these first, which are not in memory.
+    Away(Vec<Wanted>),
 }
 
 /// A row on its way out: where it is in the order of reading, and itself.
@@ -61,7 +62,7 @@ impl<E: Eyes> TableReader<'_, E> {
             short.go_on(rows.len(), read)
         })?;
         if !is_there {
-            return Ok(Shortly::Away);
+            return Ok(Shortly::Away(vec![Wanted::range(&self.table.root, bounds, short.is_reverse())]));
         }
         if read > short.entries {
             return Ok(Shortly::Long);

@@ -1,11 +1,11 @@
 //! Bulk load, apply, range, delete: always the same as a map.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 use proptest::prelude::*;
 use saki_base::Random;
-use saki_tree::{BulkLoader, Change, TreeError, apply};
+use saki_tree::{BulkLoader, CachedReader, Change, TreeError, Wanted, apply};
 
 use crate::support::{Bench, TREE, key, value};
 
@@ -100,6 +100,59 @@ fn a_difference_is_found_without_reading_what_is_the_same() {
     bench.check_difference(&saki_tree::TreeRoot::empty(TREE), &BTreeMap::new());
     bench.apply(&BTreeMap::from([(number(7), Some(vec![7; 20]))])).expect("applied");
     bench.check_difference(&root, &map);
+}
+
+/// Many ranges are brought to memory together, values in pages of their own as well; of a long one no more than is
+/// wanted, from either end.
+#[test]
+fn ranges_that_were_brought_to_memory_are_read_there() {
+    let mut bench = Bench::new(4096, 2048, 5);
+    let number = |n: u64| format!("{n:012}").into_bytes();
+    let value = |n: u64| vec![n as u8; if n % 50 == 7 { 5000 + n as usize } else { 20 }];
+    bench.load((0..20_000).map(|n| (number(n), value(n))).collect());
+    let root = bench.root;
+    let cached = CachedReader::new(&bench.cache, bench.volume.page_size());
+    let read = |low: &[u8], high: &[u8], is_reverse: bool, most: usize| {
+        let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let bounds = (Bound::Included(low), Bound::Excluded(high));
+        let is_there = cached.range(&root, bounds, is_reverse, |key, value| {
+            found.push((key.to_vec(), value.to_vec()));
+            if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        is_there.expect("sound").then_some(found)
+    };
+    bench.cache.clear();
+    let ranges: Vec<_> = (0..40).map(|range| (number(range * 450), number(range * 450 + 30))).collect();
+    let wanted = ranges.iter().map(|(low, high)| {
+        let bounds = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+        Wanted::range(&root, bounds, false)
+    });
+    let keys = [19_007, 19_999, 30_000].map(|n| Wanted::key(&root, &number(n)));
+    let wanted: Vec<_> = wanted.chain(keys).collect();
+    assert!(ranges.iter().all(|(low, high)| read(low, high, false, usize::MAX).is_none()), "nothing is in memory");
+    bench.reader.bring(&wanted, 4).expect("read");
+    assert!(bench.cache.resident_pages() < 350, "{} pages", bench.cache.resident_pages());
+    for (low, high) in &ranges {
+        let expected: Vec<_> =
+            bench.map.range(low.clone()..high.clone()).map(|(k, v)| (k.clone(), v.clone())).collect();
+        assert!(read(low, high, false, usize::MAX) == Some(expected));
+    }
+    let mut found = Vec::new();
+    for n in [19_007, 19_999] {
+        assert_eq!(cached.get(&root, &number(n), &mut found).expect("sound"), Some(true));
+        assert!(found == value(n));
+    }
+    assert_eq!(cached.get(&root, &number(30_000), &mut found).expect("sound"), Some(false));
+    for is_reverse in [false, true] {
+        bench.cache.clear();
+        let (low, high) = (number(1000), number(15_000));
+        let whole = Wanted::range(&root, (Bound::Included(&low), Bound::Excluded(&high)), is_reverse);
+        bench.reader.bring(&[whole], 3).expect("read");
+        assert!(bench.cache.resident_pages() < 80, "{} pages", bench.cache.resident_pages());
+        let first = read(&low, &high, is_reverse, 50).expect("in memory")[0].0.clone();
+        assert_eq!(first, number(if is_reverse { 14_999 } else { 1000 }));
+        assert!(read(&low, &high, is_reverse, usize::MAX).is_none(), "no more was wanted");
+    }
 }
 
 #[test]

@@ -87,12 +87,16 @@ impl Runner<'_> {
                 Attempt::Ordinary => return Ok(FastAnswer::Ordinary),
                 Attempt::Conflict(Some(holder)) => self.transactions.wait_for(holder).await?,
                 Attempt::Conflict(None) => tokio::task::yield_now().await,
-                // Too much, too long for a page, or pushed out of memory again at once.
-                Attempt::Read(..) if reads == READS_MAX => return Ok(FastAnswer::Ordinary),
+                // Too much, or pushed out of memory again at once.
+                Attempt::Read(..) if reads == READS_MAX => {
+                    plan.leave_out();
+                    return Ok(FastAnswer::Ordinary);
+                }
                 Attempt::Read(generation, missing) => {
+                    let attempted = reads;
                     reads += 1;
                     let read = move |db: &Stoppable<'_>| {
-                        let read = missing.fetch(db);
+                        let read = missing.fetch(db, attempted);
                         // Until here nobody may write other pages in the place of its own.
                         drop(generation);
                         read

@@ -14,7 +14,7 @@ use super::super::rules::Rules;
 use saki_catalog::{EntryDecoder, EntryLayout, Result, SqlError, Table};
 use saki_context::database::Database;
 use saki_context::transaction::{Refusal, Waiting};
-use saki_store::{Delta, Generation, IndexEntries, Missed, Missing, Point, Short, Shortly, TableReader};
+use saki_store::{Delta, Generation, IndexEntries, Missed, Missing, Point, Short, Shortly, TableReader, Wanted};
 
 /// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.
 const ENTRIES_MAX: usize = 4000;
@@ -33,6 +33,13 @@ pub enum Stopped {
     /// This is not in memory.
     Read(Box<Missing>),
     Refused(Refusal),
+}
+
+impl Stopped {
+    /// These are not in memory.
+    fn away(wanted: Vec<Wanted>) -> Self {
+        Self::Read(Box::new(Missing::Pages(wanted)))
+    }
 }
 
 impl From<Missing> for Stopped {
@@ -157,12 +164,20 @@ impl Running<'_> {
         key: &[u8],
         show: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, Stopped> {
-        let reader = TableReader::new(self.table, self.delta, transaction);
-        match reader.get_cached(&self.db.base_reader(), key, show)? {
+        match self.look(transaction, key, show)? {
             Point::Nowhere => Ok(None),
             Point::Row(shown) => Ok(Some(shown)),
-            Point::Away => Err(Stopped::Read(Box::new(Missing::key(&self.table.root, key)))),
+            Point::Away => Err(Stopped::away(vec![Wanted::key(&self.table.root, key)])),
         }
+    }
+
+    fn look<T>(
+        &self,
+        transaction: &Transaction<'_>,
+        key: &[u8],
+        show: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Point<T>, Stopped> {
+        Ok(TableReader::new(self.table, self.delta, transaction).get_cached(&self.db.base_reader(), key, show)?)
     }
 
     /// Shows the values of a row, by table column.
@@ -181,20 +196,24 @@ impl Running<'_> {
             keys.reverse();
         }
         let mut rows = Vec::with_capacity(keys.len().min(wanted));
-        let mut bytes = 0;
+        let (mut bytes, mut away) = (0, Vec::new());
         for key in keys {
-            if rows.len() == wanted {
+            if rows.len() + away.len() == wanted {
                 break;
             }
-            if let Some(row) = self.find(transaction, &key, <[u8]>::to_vec)? {
-                bytes += row.len();
-                rows.push((key, row));
+            match self.look(transaction, &key, <[u8]>::to_vec)? {
+                Point::Nowhere => {}
+                Point::Row(row) => {
+                    bytes += row.len();
+                    rows.push((key, row));
+                }
+                Point::Away => away.push(Wanted::key(&self.table.root, &key)),
             }
             if bytes > BYTES_MAX {
                 return Err(Stopped::Long);
             }
         }
-        Ok(rows)
+        if away.is_empty() { Ok(rows) } else { Err(Stopped::away(away)) }
     }
 
     fn rows_of_ranges(
@@ -222,10 +241,11 @@ impl Running<'_> {
             }
         };
         let mut rows: Vec<Entry> = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut away, mut ranges_away) = (0, Vec::new(), 0);
         for bounds in &all {
+            // What is not in memory may have a row in each range.
             let left = wanted - rows.len();
-            if left == 0 {
+            if left <= ranges_away {
                 break;
             }
             match read(bounds, left)? {
@@ -233,14 +253,17 @@ impl Running<'_> {
                     bytes += more.iter().map(|(_, row)| row.len()).sum::<usize>();
                     rows.append(&mut more);
                 }
-                Shortly::Away => return Err(Stopped::Ordinary),
+                Shortly::Away(mut more) => {
+                    ranges_away += 1;
+                    away.append(&mut more);
+                }
                 Shortly::Long => return Err(Stopped::Long),
             }
-            if rows.len() > ENTRIES_MAX || bytes > BYTES_MAX {
+            if rows.len() + away.len() > ENTRIES_MAX || bytes > BYTES_MAX {
                 return Err(Stopped::Long);
             }
         }
-        Ok(rows)
+        if away.is_empty() { Ok(rows) } else { Err(Stopped::away(away)) }
     }
 
     fn index_layout(&self, index: usize) -> Arc<EntryLayout> {
