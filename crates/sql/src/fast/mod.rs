@@ -22,8 +22,7 @@
 //!
 //! Whatever is not recognised goes the ordinary way, and means the same there; so does what turns out to take too many
 //! rows, or pages that do not stay in memory, before anything of it is seen; for a while it is not tried then. A
-//! statement is compiled against a layout of its table;
-//! when that has changed, or a page has to be read first, the caller is told so.
+//! statement is compiled against a layout of its table; when that has changed, the caller is told so.
 
 mod compile;
 mod condition;
