@@ -62,9 +62,9 @@ impl Described {
         Self(plan.schema().columns().iter().map(|column| origin(plan, column)).collect())
     }
 
-    /// Of columns of one table, by their positions.
-    pub fn of_table(table: &Table, columns: &[usize]) -> Self {
-        Self(columns.iter().map(|column| Origin::new(table, *column)).collect())
+    /// Of columns of tables, by their positions.
+    pub fn of_columns<'t>(columns: impl IntoIterator<Item = (&'t Table, usize)>) -> Self {
+        Self(columns.into_iter().map(|(table, column)| Origin::new(table, column)).collect())
     }
 
     /// The schema with it as metadata of the fields: [`PG_TABLE`] and [`PG_COLUMN`], and [`PG_TYPE`] and

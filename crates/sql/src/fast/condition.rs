@@ -36,6 +36,13 @@ pub struct Condition {
 pub type Alternatives = Vec<Vec<Condition>>;
 
 impl Values {
+    /// Visits the columns that they are made of.
+    pub fn columns(&self, visit: &mut dyn FnMut(usize)) {
+        if let Self::List(list) = self {
+            list.iter().for_each(|expr| expr.columns(visit));
+        }
+    }
+
     /// Whether there is exactly one.
     pub fn is_single(&self) -> bool {
         matches!(self, Self::List(list) if list.len() == 1)
@@ -83,6 +90,21 @@ pub fn holds(alternatives: &Alternatives, inputs: &Inputs<'_>) -> Result<bool, M
 }
 
 impl Condition {
+    /// Visits the columns that it compares with its own.
+    pub fn columns(&self, visit: &mut dyn FnMut(usize)) {
+        match &self.test {
+            Test::OneOf(values) => values.columns(visit),
+            Test::Compare(_, expr) => expr.columns(visit),
+        }
+    }
+
+    /// Whether it compares its column with others.
+    pub fn has_columns(&self) -> bool {
+        let mut has_any = false;
+        self.columns(&mut |_| has_any = true);
+        has_any
+    }
+
     fn holds(&self, inputs: &Inputs<'_>) -> Result<bool, Misfit> {
         let value = Scaled::of(inputs.row[self.column], self.data_type);
         match &self.test {

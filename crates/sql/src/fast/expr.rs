@@ -76,6 +76,18 @@ impl<'v> From<ValueRef<'v>> for Scaled<'v> {
 }
 
 impl Expr {
+    /// Visits the columns that it is made of.
+    pub fn columns(&self, visit: &mut dyn FnMut(usize)) {
+        match self {
+            Self::Column(column, _) => visit(*column),
+            Self::Arithmetic(_, left, right, _) => {
+                left.columns(visit);
+                right.columns(visit);
+            }
+            Self::Excluded(..) | Self::Parameter(_) | Self::Literal(..) | Self::Now(_) | Self::Drawn(_) => {}
+        }
+    }
+
     /// # Errors
     /// 22003 where it is out of its type's range; the ordinary way for numbers that take more digits than there are.
     pub fn value<'v>(&'v self, inputs: &Inputs<'v>) -> Result<Scaled<'v>, Misfit> {

@@ -2,11 +2,16 @@
 //!
 //! ```text
 //!   WHERE ─► source: keys, or ranges of the primary tree or an index ─► filter: what they leave open
-//!                                                                         │ rows, at most a thousand
+//!                                                                         │ rows, some thousands at most
+//!            lookups: sources of other tables, for each row ◄── JOIN ─────┤ or those of several tables made one
 //!              ┌──────────────────────────┬────────────────────┬──────────┴──────────┐
 //!   SELECT columns, ORDER BY,   SELECT count, sum,   SELECT … FOR UPDATE    UPDATE, DELETE: a write
 //!   DISTINCT, LIMIT             min, max, GROUP BY                           for each row, RETURNING
 //! ```
+//!
+//! Of several tables the one whose conditions say most is read first. For each row, rows of the next are looked up by a
+//! tree of its own of which what is known says most (`Lookup`, inner or left); whole rows are tested and go on, one at
+//! a time. What the lookups of all rows miss in memory is read together.
 //!
 //! Conditions are comparisons of columns with values, `BETWEEN`, `IN` and `= ANY`, under AND and OR: alternatives, of
 //! which each has to begin a key of the same tree. Values are parameters of any type that PostgreSQL would compare or

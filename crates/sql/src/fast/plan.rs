@@ -17,7 +17,7 @@ use super::rules::{KeptRules, RulePlanner, Rules};
 use crate::dml::Arbiter;
 use saki_catalog::{Catalog, EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
 use saki_context::database::Database;
-use saki_store::Generation;
+use saki_store::{Delta, Generation};
 
 /// How often a statement that took too much goes the ordinary way before it is tried again.
 const RUNS_LEFT_OUT: u32 = 15;
@@ -25,11 +25,7 @@ const RUNS_LEFT_OUT: u32 = 15;
 /// A compiled statement.
 #[derive(Debug)]
 pub struct FastPlan {
-    pub(super) table: String,
-    /// Whose layout it was compiled against.
-    pub(super) delta: TableId,
-    /// What the table's columns were called then.
-    pub(super) names: Vec<String>,
+    pub(super) table: Definition,
     /// The generation in which the table was last seen to be free of rules that changes of rows have to follow, and to
     /// fill columns as it did.
     pub(super) free_in: AtomicU64,
@@ -41,8 +37,6 @@ pub struct FastPlan {
     pub(super) left_out: AtomicU32,
     /// The newest generation when a role was last found to be allowed this, and the role.
     pub(super) allowed_in: Mutex<(Weak<Generation>, Option<RoleId>)>,
-    /// Of the table's primary entries.
-    pub(super) layout: Arc<EntryLayout>,
     pub(super) operation: Operation,
     /// Types of the parameters, by number.
     pub parameters: Vec<arrow_schema::DataType>,
@@ -51,6 +45,37 @@ pub struct FastPlan {
     /// Columns of the answer, in order: name and type; none for changes that only count.
     pub output: Vec<(String, DataType)>,
     pub(super) schema: Option<SchemaRef>,
+}
+
+/// A table as a statement was compiled for it: by the newest catalog. Who keeps an older snapshot may see another under
+/// its name, or the same with its columns called otherwise.
+#[derive(Debug)]
+pub struct Definition {
+    pub name: String,
+    /// Whose layout that was.
+    delta: TableId,
+    /// What the columns were called.
+    columns: Vec<String>,
+    /// Of the primary entries.
+    pub layout: Arc<EntryLayout>,
+}
+
+impl Definition {
+    pub fn of(table: &Table) -> Self {
+        Self {
+            name: table.name.clone(),
+            delta: table.delta,
+            columns: table.columns.iter().map(|column| column.name.clone()).collect(),
+            layout: Arc::new(table.primary_layout()),
+        }
+    }
+
+    /// The table in a generation; `None` if it is not there as it was.
+    pub fn find<'g>(&self, generation: &'g Generation) -> Option<(&'g Arc<Table>, Arc<Delta>)> {
+        let table = generation.catalog.get(&self.name)?;
+        let is_same = table.delta == self.delta && table.columns.iter().map(|column| &column.name).eq(&self.columns);
+        is_same.then_some((table, Arc::clone(generation.delta(table)?)))
+    }
 }
 
 /// What it does.
@@ -103,14 +128,34 @@ impl Insert {
     }
 }
 
+/// Columns of its rows are those of all of its tables, in the order of FROM.
 #[derive(Debug)]
 pub struct Query {
+    /// Of the plan's table.
     pub source: Source,
+    /// The plan's table has its columns from here on.
+    pub first: usize,
+    /// Rows of other tables that belong to each, one table after the other.
+    pub lookups: Vec<Lookup>,
+    /// How many columns there are.
+    pub width: usize,
     pub shape: Shape,
     /// Rows of the answer at most.
     pub limit: Option<Expr>,
     /// Whether its rows are held until the transaction ends: FOR UPDATE.
     pub holds: bool,
+}
+
+/// A join: for each row, rows of a table.
+#[derive(Debug)]
+pub struct Lookup {
+    pub table: Definition,
+    /// The table has its columns from here on.
+    pub first: usize,
+    /// Values of its ranges are made of columns of tables before it, as is what its filter says of whole rows.
+    pub source: Source,
+    /// A row that finds none has NULLs in their place.
+    pub is_outer: bool,
 }
 
 /// Where rows are found.
@@ -168,7 +213,10 @@ pub enum Aggregate {
     Count,
     /// Of rows in which a column is not NULL.
     CountOf(usize),
-    Sum(usize),
+    /// Of different values of a column that are not NULL.
+    CountDistinct(usize),
+    /// Of a column, and its type.
+    Sum(usize, DataType),
     Min(usize),
     Max(usize),
 }
@@ -206,12 +254,6 @@ impl FastPlan {
         self.schema.clone()
     }
 
-    /// Whether a table is the one it was compiled for, laid out and with its columns called as they were. It was
-    /// compiled for the newest definition; who keeps an older snapshot may see another.
-    pub(super) fn is_of(&self, table: &Table) -> bool {
-        table.delta == self.delta && table.columns.iter().map(|column| &column.name).eq(&self.names)
-    }
-
     /// Whether it changes rows.
     pub fn is_change(&self) -> bool {
         !matches!(self.operation, Operation::Query(_))
@@ -228,6 +270,14 @@ impl FastPlan {
     /// Whether it holds rows that it gives.
     pub(super) fn holds_rows(&self) -> bool {
         matches!(&self.operation, Operation::Query(query) if query.holds)
+    }
+
+    /// Tables that it looks rows of its own up in.
+    pub(super) fn lookups(&self) -> &[Lookup] {
+        match &self.operation {
+            Operation::Query(query) => &query.lookups,
+            _ => &[],
+        }
     }
 
     /// Whether a role may run it now, as far as that can be told without a look at columns.
@@ -247,11 +297,16 @@ impl FastPlan {
         }
         let needed = self.needed();
         let catalog = &newest.catalog;
-        let schema = catalog.schema_object(&table.schema);
-        let is_allowed = catalog.privileges_on(role, table.id.into(), ObjectKind::Table).covers(needed)
-            && schema.is_some_and(|schema| {
-                catalog.privileges_on(role, schema, ObjectKind::Schema).contains(Privilege::Usage)
-            });
+        let is_allowed_on = |table: &Table| {
+            let schema = catalog.schema_object(&table.schema);
+            catalog.privileges_on(role, table.id.into(), ObjectKind::Table).covers(needed)
+                && schema.is_some_and(|schema| {
+                    catalog.privileges_on(role, schema, ObjectKind::Schema).contains(Privilege::Usage)
+                })
+        };
+        let is_joined_allowed =
+            |lookup: &Lookup| catalog.get(&lookup.table.name).is_some_and(|table| is_allowed_on(table));
+        let is_allowed = is_allowed_on(table) && self.lookups().iter().all(is_joined_allowed);
         if is_allowed {
             *allowed_in = (Arc::downgrade(newest), Some(role));
         }

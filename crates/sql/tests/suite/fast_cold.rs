@@ -8,7 +8,7 @@ use crate::support::{create, reopen, run};
 
 /// Rows as lines.
 #[derive(Default)]
-struct Lines(Vec<String>);
+pub struct Lines(Vec<String>);
 
 impl RowSink for Lines {
     fn clear(&mut self) {

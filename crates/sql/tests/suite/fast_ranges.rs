@@ -110,7 +110,6 @@ async fn what_is_no_range_of_a_key_is_planned() {
         "SELECT DISTINCT ON (a) a FROM t WHERE a = 1",
         "SELECT a FROM t WHERE a = 1 LIMIT 1 FOR UPDATE",
         "SELECT a FROM t WHERE a = 1 FOR UPDATE NOWAIT",
-        "SELECT count(DISTINCT b) FROM t WHERE a = 1",
         "SELECT sum(b) FILTER (WHERE b > 1) FROM t WHERE a = 1",
         "SELECT sum(b), b FROM t WHERE a = 1",
         "SELECT sum(f) FROM t WHERE a = 1",

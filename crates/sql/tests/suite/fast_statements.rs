@@ -109,6 +109,12 @@ fn condition(random: &mut Random) -> (String, String) {
         let column = one_of(random, &["w", "d", "o", "c", "v", "n", "u", "t", "e", "b", "k"]);
         all.push(test(random, column));
     }
+    if random.below(4) == 0 {
+        // Columns with each other.
+        all.push(
+            one_of(random, &["k = w", "o >= d", "k <> o + 1", "n < k", "n BETWEEN w AND d * 2", "d IN (w, k)"]).into(),
+        );
+    }
     let mut fast = all.join(" AND ");
     if random.below(4) == 0 {
         fast = format!("{fast} OR {}", test(random, "w"));
@@ -181,7 +187,8 @@ async fn change(session: &Session, random: &mut Random) {
 async fn query(session: &Session, random: &mut Random) -> bool {
     let (fast, slow) = condition(random);
     let all = "w, d, o, c, v, n, u, f, t, e, b, k";
-    let (shown, behind) = match random.below(9) {
+    let (shown, behind) = match random.below(10) {
+        9 => ("count(DISTINCT n), count(DISTINCT c) AS texts, count(DISTINCT t)", String::new()),
         0 => ("count(*), count(n), sum(n), min(n), max(k), sum(k) AS total, min(t), max(e)", String::new()),
         1 => ("DISTINCT c, n", "ORDER BY n DESC, c".to_owned()),
         2 => (all, "ORDER BY v, n DESC, w, d, o".to_owned()),

@@ -8,6 +8,7 @@ mod drafts;
 mod fast_changes;
 mod fast_cold;
 mod fast_inserts;
+mod fast_joins;
 mod fast_ranges;
 mod fast_rows;
 mod fast_statements;

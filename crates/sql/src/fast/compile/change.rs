@@ -70,7 +70,7 @@ pub fn compile_insert(insert: &ast::Insert, catalog: &Catalog, stated: &[Option<
     }
     let mut compiler = Compiler::of_table(catalog, name, None, stated)?;
     if let Some(alias) = &insert.table_alias {
-        compiler.alias = name_of(&alias.alias);
+        compiler.relations[0].alias = name_of(&alias.alias);
     }
     let width = values.rows.first()?.len();
     if values.rows.len() > ROWS_MAX {

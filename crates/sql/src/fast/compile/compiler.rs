@@ -8,16 +8,26 @@ use datafusion::sql::sqlparser::ast::{self, TableFactor, TableWithJoins};
 use parking_lot::Mutex;
 use saki_base::DataType;
 
-use super::super::plan::{FastPlan, Operation};
+use super::super::plan::{Definition, FastPlan, Operation};
 use saki_catalog::{Catalog, Table};
 use saki_context::planner::Described;
 use saki_postgres::statement::{name_of, object_name};
 
-/// A statement being compiled: its table, and the types of the parameters met so far.
-pub struct Compiler<'t> {
+/// A table of a statement.
+pub struct Relation<'t> {
     pub table: &'t Table,
     /// What columns may be qualified by.
     pub alias: String,
+    /// Its columns are those of the statement from here on.
+    pub first: usize,
+}
+
+/// A statement being compiled: its tables, and the types of the parameters met so far.
+pub struct Compiler<'t> {
+    /// Which it changes, or reads first.
+    pub table: &'t Table,
+    /// In the order of FROM.
+    pub relations: Vec<Relation<'t>>,
     pub stated: &'t [Option<Arrow>],
     pub parameters: Vec<Option<Arrow>>,
     /// Whether there is a row `excluded` beside that of the table.
@@ -26,18 +36,11 @@ pub struct Compiler<'t> {
 
 impl<'t> Compiler<'t> {
     pub fn new(catalog: &'t Catalog, relation: &TableWithJoins, stated: &'t [Option<Arrow>]) -> Option<Self> {
-        let TableFactor::Table { name, alias, args: None, with_hints, version: None, partitions, sample: None, .. } =
-            &relation.relation
-        else {
-            return None;
-        };
-        if !relation.joins.is_empty() || !with_hints.is_empty() || !partitions.is_empty() {
+        if !relation.joins.is_empty() {
             return None;
         }
-        if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
-            return None;
-        }
-        Self::of_table(catalog, name, alias.as_ref(), stated)
+        let (name, alias) = named_table(&relation.relation)?;
+        Self::of_table(catalog, name, alias, stated)
     }
 
     /// Of a table by its name.
@@ -48,8 +51,23 @@ impl<'t> Compiler<'t> {
         stated: &'t [Option<Arrow>],
     ) -> Option<Self> {
         let table = catalog.get(&object_name(name).ok()?.0)?;
+        let mut compiler = Self { table, relations: Vec::new(), stated, parameters: Vec::new(), has_excluded: false };
+        compiler.add(catalog, name, alias)?;
+        Some(compiler)
+    }
+
+    /// Adds a table behind the others.
+    pub fn add(&mut self, catalog: &'t Catalog, name: &ast::ObjectName, alias: Option<&ast::TableAlias>) -> Option<()> {
+        let table = catalog.get(&object_name(name).ok()?.0)?;
         let alias = alias.map_or_else(|| table.bare_name().to_owned(), |alias| name_of(&alias.name));
-        Some(Self { table, alias, stated, parameters: Vec::new(), has_excluded: false })
+        let is_known = self.relations.iter().any(|other| other.alias == alias);
+        let relation = Relation { table, alias, first: self.width() };
+        (!is_known).then(|| self.relations.push(relation))
+    }
+
+    /// How many columns its tables have.
+    pub fn width(&self) -> usize {
+        self.relations.last().map_or(0, |last| last.first + last.table.columns.len())
     }
 
     /// The plan of a change, of whose rows `returning` says something.
@@ -68,26 +86,23 @@ impl<'t> Compiler<'t> {
         returning: Option<Vec<usize>>,
         output: Vec<(String, DataType)>,
     ) -> Option<FastPlan> {
+        let schema = match (&operation, &returning) {
+            (Operation::Query(query), _) => Some(self.answer(query.shape.columns(), &output)),
+            (_, Some(columns)) => Some(self.answer(Some(columns), &output)),
+            (_, None) => None,
+        };
         // A parameter that is nowhere has no type, or one that nobody looks at.
         let parameters = self.parameters.into_iter().collect::<Option<Vec<_>>>()?;
         if self.stated.len() > parameters.len() {
             return None;
         }
-        let schema = match (&operation, &returning) {
-            (Operation::Query(query), _) => Some(answer(self.table, query.shape.columns(), &output)),
-            (_, Some(columns)) => Some(answer(self.table, Some(columns), &output)),
-            (_, None) => None,
-        };
         Some(FastPlan {
-            table: self.table.name.clone(),
-            delta: self.table.delta,
-            names: self.table.columns.iter().map(|column| column.name.clone()).collect(),
+            table: Definition::of(self.table),
             free_in: AtomicU64::new(0),
             rules: Mutex::default(),
             no_rules: Arc::default(),
             allowed_in: Mutex::default(),
             left_out: AtomicU32::new(0),
-            layout: Arc::new(self.table.primary_layout()),
             operation,
             parameters,
             returning,
@@ -96,15 +111,20 @@ impl<'t> Compiler<'t> {
         })
     }
 
+    /// A column of one of the tables.
     pub fn column(&self, expr: &ast::Expr) -> Option<usize> {
-        match expr {
-            ast::Expr::Identifier(ident) => self.table.column(&name_of(ident)),
+        let (alias, name) = match expr {
+            ast::Expr::Identifier(ident) => (None, name_of(ident)),
             ast::Expr::CompoundIdentifier(parts) => match &parts[..] {
-                [relation, column] if name_of(relation) == self.alias => self.table.column(&name_of(column)),
-                _ => None,
+                [relation, column] => (Some(name_of(relation)), name_of(column)),
+                _ => return None,
             },
-            _ => None,
-        }
+            _ => return None,
+        };
+        let asked = self.relations.iter().filter(|relation| alias.as_ref().is_none_or(|name| *name == relation.alias));
+        let mut found = asked.filter_map(|relation| Some(relation.first + relation.table.column(&name)?));
+        // What two tables have is ambiguous, which the planner says.
+        found.next().filter(|_| found.next().is_none())
     }
 
     /// A column of the row `excluded`.
@@ -120,22 +140,53 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// Whether columns may be qualified by this.
-    pub fn is_called(&self, name: &ast::ObjectName) -> bool {
-        matches!(&name.0[..], [part] if part.as_ident().is_some_and(|ident| name_of(ident) == self.alias))
+    /// The table whose columns are qualified by this.
+    pub fn called(&self, name: &ast::ObjectName) -> Option<&Relation<'t>> {
+        let [part] = &name.0[..] else { return None };
+        let name = name_of(part.as_ident()?);
+        self.relations.iter().find(|relation| relation.alias == name)
+    }
+
+    /// By number: the table that has a column.
+    pub fn relation_of(&self, column: usize) -> usize {
+        self.relations.iter().rposition(|relation| relation.first <= column).unwrap_or_default()
+    }
+
+    /// A column's table, and which of its columns it is.
+    fn origin(&self, column: usize) -> (&'t Table, usize) {
+        let relation = &self.relations[self.relation_of(column)];
+        (relation.table, column - relation.first)
+    }
+
+    pub fn name_of(&self, column: usize) -> String {
+        let (table, column) = self.origin(column);
+        table.columns[column].name.clone()
     }
 
     pub fn type_of(&self, column: usize) -> DataType {
-        self.table.columns[column].data_type
+        let (table, column) = self.origin(column);
+        table.columns[column].data_type
+    }
+
+    /// The answer's columns as clients are told of them.
+    fn answer(&self, columns: Option<&[usize]>, output: &[(String, DataType)]) -> SchemaRef {
+        let field = |(name, data_type): &(String, DataType)| Field::new(name, saki_exec::arrow_type(*data_type), true);
+        let schema = SchemaRef::new(Schema::new(output.iter().map(field).collect::<Vec<_>>()));
+        match columns {
+            Some(columns) => Described::of_columns(columns.iter().map(|column| self.origin(*column))).apply(&schema),
+            None => schema,
+        }
     }
 }
 
-/// The answer's columns as clients are told of them.
-fn answer(table: &Table, columns: Option<&[usize]>, output: &[(String, DataType)]) -> SchemaRef {
-    let field = |(name, data_type): &(String, DataType)| Field::new(name, saki_exec::arrow_type(*data_type), true);
-    let schema = SchemaRef::new(Schema::new(output.iter().map(field).collect::<Vec<_>>()));
-    match columns {
-        Some(columns) => Described::of_table(table, columns).apply(&schema),
-        None => schema,
-    }
+/// A table and what it is called, if FROM says no more of it.
+pub fn named_table(factor: &TableFactor) -> Option<(&ast::ObjectName, Option<&ast::TableAlias>)> {
+    let TableFactor::Table { name, alias, args: None, with_hints, version: None, partitions, sample: None, .. } =
+        factor
+    else {
+        return None;
+    };
+    let is_plain =
+        with_hints.is_empty() && partitions.is_empty() && alias.as_ref().is_none_or(|alias| alias.columns.is_empty());
+    is_plain.then_some((name, alias.as_ref()))
 }

@@ -1,4 +1,4 @@
-//! Recognises conditions that are ranges of a key, and orders that are the key's.
+//! Recognises conditions, those of them that are ranges of a key, and orders that are the key's.
 
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator};
 use saki_base::CompareOp;
@@ -7,69 +7,47 @@ use super::super::condition::{Alternatives, Condition, Test, Values};
 use super::super::expr::Expr;
 use super::super::plan::{Source, Tree};
 use super::super::range::Range;
-use super::compiler::Compiler;
-use saki_catalog::EntryLayout;
+use super::compiler::{Compiler, Relation};
 use saki_catalog::key_range::exact_in_keys;
+use saki_catalog::{EntryLayout, Table};
 
 /// Alternatives of a condition at most.
 const ALTERNATIVES_MAX: usize = 64;
 
 /// How one alternative fits a tree: the range, and how much of the alternative that leaves open.
-struct Fit {
-    range: Range,
+pub struct Fit {
+    pub range: Range,
     /// Whether the range is all that the alternative says.
-    is_whole: bool,
+    pub is_whole: bool,
     /// Leading key columns that have one value each.
     fixed: usize,
 }
 
 /// A tree to find rows in, and how good it is: the greater, the better.
-type Choice = ((bool, bool, usize, bool), Source, bool);
+pub type Choice = ((bool, bool, usize, bool), Source, bool);
 
 impl Compiler<'_> {
     /// Where the rows are found that meet a condition, and whether they are found in this order: columns, and whether
     /// they descend.
     pub fn source(&mut self, selection: &ast::Expr, order: &[(usize, bool)]) -> Option<(Source, bool)> {
         let alternatives = self.alternatives(selection)?;
-        let primary = (!self.table.primary_key.is_empty()).then(|| (Tree::Primary, self.table.primary_layout()));
-        let indexes = self.table.indexes.iter().enumerate();
-        let indexes = indexes.map(|(place, index)| (Tree::Index(place), self.table.index_layout(index)));
-        let mut best: Option<Choice> = None;
-        for (tree, layout) in primary.into_iter().chain(indexes) {
-            let Some(choice) = self.choice(tree, &layout, &alternatives, order) else { continue };
-            if best.as_ref().is_none_or(|best| choice.0 > best.0) {
-                best = Some(choice);
-            }
-        }
-        best.map(|(_, source, is_ordered)| (source, is_ordered))
+        self.choose(&self.relations[0], &alternatives, order).map(|(_, source, is_ordered)| (source, is_ordered))
     }
 
-    fn choice(
+    /// The best tree of a table for conditions on its columns.
+    pub fn choose(
         &self,
-        tree: Tree,
-        layout: &EntryLayout,
+        relation: &Relation<'_>,
         alternatives: &Alternatives,
         order: &[(usize, bool)],
     ) -> Option<Choice> {
-        let fits = alternatives.iter().map(|conditions| fit(layout, conditions)).collect::<Option<Vec<_>>>()?;
-        let keys = layout.key_columns.len();
-        let is_key = tree == Tree::Primary && fits.iter().all(|fit| fit.range.prefix.len() == keys);
-        let is_whole = fits.iter().all(|fit| fit.is_whole);
-        let width = fits.iter().map(|fit| fit.range.width()).min().unwrap_or(0);
-        // One value each in all alternatives, if there is one.
-        let fixed = if let [fit] = &fits[..] { fit.fixed } else { 0 };
-        let direction = self.direction(layout, fixed, order);
-        let source = Source {
-            tree: if is_key { Tree::Keys } else { tree },
-            ranges: fits.into_iter().map(|fit| fit.range).collect(),
-            is_reverse: direction.unwrap_or(false),
-            filter: (!is_whole).then(|| alternatives.clone()),
-        };
-        Some(((is_key, is_whole, width, direction.is_some()), source, direction.is_some()))
+        let choices =
+            trees(relation.table).filter_map(|(tree, layout)| choice(relation, tree, &layout, alternatives, order));
+        choices.reduce(|best, choice| if choice.0 > best.0 { choice } else { best })
     }
 
     /// A condition as alternatives of conditions on single columns.
-    fn alternatives(&mut self, condition: &ast::Expr) -> Option<Alternatives> {
+    pub fn alternatives(&mut self, condition: &ast::Expr) -> Option<Alternatives> {
         let all = match condition {
             ast::Expr::Nested(inner) => return self.alternatives(inner),
             ast::Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
@@ -109,9 +87,9 @@ impl Compiler<'_> {
             ast::Expr::BinaryOp { left, op, right } => {
                 let operator = compare_op(op)?;
                 match (self.column(left), self.column(right)) {
-                    (Some(_), None) => self.comparison(left, operator, right),
+                    (Some(_), _) => self.comparison(left, operator, right),
                     (None, Some(_)) => self.comparison(right, operator.mirrored(), left),
-                    _ => None,
+                    (None, None) => None,
                 }
             }
             _ => None,
@@ -130,24 +108,70 @@ impl Compiler<'_> {
             _ => Condition { column, data_type: self.type_of(column), test: Test::Compare(operator, value) },
         })
     }
+}
 
-    /// Which way a tree is read so that rows come in the order asked for: `true` against its own. `fixed` leading
-    /// columns of its key have one value each.
-    fn direction(&self, layout: &EntryLayout, fixed: usize, order: &[(usize, bool)]) -> Option<bool> {
-        let is_fixed = |column: &usize| layout.key_columns[..fixed].contains(column);
-        let keys = layout.key_columns.iter().zip(layout.key.columns()).skip(fixed);
-        let mut directions = Vec::with_capacity(order.len());
-        for ((wanted, descends), (column, key)) in order.iter().filter(|(column, _)| !is_fixed(column)).zip(keys) {
-            // NULLs have a place of their own in keys.
-            if wanted != column || !exact_in_keys(key.data_type) || self.table.columns[*column].nullable {
-                return None;
-            }
-            directions.push(*descends != key.descending);
-        }
-        // Beyond the last key column nothing is left to be ordered.
-        let is_uniform = directions.windows(2).all(|pair| pair[0] == pair[1]);
-        is_uniform.then(|| directions.first().copied().unwrap_or(false))
+impl Relation<'_> {
+    /// Which of its columns a column of the statement is.
+    pub fn local(&self, column: usize) -> Option<usize> {
+        column.checked_sub(self.first).filter(|column| *column < self.table.columns.len())
     }
+}
+
+/// The trees of a table, with what their entries are made of.
+pub fn trees(table: &Table) -> impl Iterator<Item = (Tree, EntryLayout)> {
+    let primary = (!table.primary_key.is_empty()).then(|| (Tree::Primary, table.primary_layout()));
+    let indexes = table.indexes.iter().enumerate();
+    primary.into_iter().chain(indexes.map(|(place, index)| (Tree::Index(place), table.index_layout(index))))
+}
+
+fn choice(
+    relation: &Relation<'_>,
+    tree: Tree,
+    layout: &EntryLayout,
+    alternatives: &Alternatives,
+    order: &[(usize, bool)],
+) -> Option<Choice> {
+    let fits = alternatives.iter().map(|conditions| {
+        // What is made of other columns is known with a row.
+        let known: Vec<_> = conditions.iter().filter(|condition| !condition.has_columns()).cloned().collect();
+        let fit = fit(relation, layout, &known)?;
+        Some(Fit { is_whole: fit.is_whole && known.len() == conditions.len(), ..fit })
+    });
+    let fits = fits.collect::<Option<Vec<_>>>()?;
+    let keys = layout.key_columns.len();
+    let is_key = tree == Tree::Primary && fits.iter().all(|fit| fit.range.prefix.len() == keys);
+    let is_whole = fits.iter().all(|fit| fit.is_whole);
+    let width = fits.iter().map(|fit| fit.range.width()).min().unwrap_or(0);
+    // One value each in all alternatives, if there is one.
+    let fixed = if let [fit] = &fits[..] { fit.fixed } else { 0 };
+    let direction = direction(relation, layout, fixed, order);
+    let source = Source {
+        tree: if is_key { Tree::Keys } else { tree },
+        ranges: fits.into_iter().map(|fit| fit.range).collect(),
+        is_reverse: direction.unwrap_or(false),
+        filter: (!is_whole).then(|| alternatives.clone()),
+    };
+    Some(((is_key, is_whole, width, direction.is_some()), source, direction.is_some()))
+}
+
+/// Which way a tree is read so that rows come in the order asked for: `true` against its own. `fixed` leading columns
+/// of its key have one value each.
+fn direction(relation: &Relation<'_>, layout: &EntryLayout, fixed: usize, order: &[(usize, bool)]) -> Option<bool> {
+    let order = order.iter().map(|(column, descends)| Some((relation.local(*column)?, *descends)));
+    let order = order.collect::<Option<Vec<_>>>()?;
+    let is_fixed = |column: &usize| layout.key_columns[..fixed].contains(column);
+    let keys = layout.key_columns.iter().zip(layout.key.columns()).skip(fixed);
+    let mut directions = Vec::with_capacity(order.len());
+    for ((wanted, descends), (column, key)) in order.iter().filter(|(column, _)| !is_fixed(column)).zip(keys) {
+        // NULLs have a place of their own in keys.
+        if wanted != column || !exact_in_keys(key.data_type) || relation.table.columns[*column].nullable {
+            return None;
+        }
+        directions.push(*descends != key.descending);
+    }
+    // Beyond the last key column nothing is left to be ordered.
+    let is_uniform = directions.windows(2).all(|pair| pair[0] == pair[1]);
+    is_uniform.then(|| directions.first().copied().unwrap_or(false))
 }
 
 fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {
@@ -162,8 +186,8 @@ fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {
     })
 }
 
-/// The range of a tree that an alternative is; `None` if it says nothing of the first key column.
-fn fit(layout: &EntryLayout, conditions: &[Condition]) -> Option<Fit> {
+/// The range of a tree of a table that an alternative is; `None` if it says nothing of the first key column.
+pub fn fit(relation: &Relation<'_>, layout: &EntryLayout, conditions: &[Condition]) -> Option<Fit> {
     let mut range = Range { prefix: Vec::new(), low: None, high: None };
     let mut used = 0;
     let mut fixed = 0;
@@ -172,7 +196,7 @@ fn fit(layout: &EntryLayout, conditions: &[Condition]) -> Option<Fit> {
         if !exact_in_keys(key.data_type) {
             break;
         }
-        let here = || conditions.iter().filter(|condition| condition.column == *column);
+        let here = || conditions.iter().filter(|condition| relation.local(condition.column) == Some(*column));
         let equal = here().find_map(|condition| match &condition.test {
             Test::OneOf(values) => Some(values.clone()),
             Test::Compare(..) => None,

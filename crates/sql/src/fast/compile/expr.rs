@@ -21,8 +21,12 @@ impl Compiler<'_> {
     /// What is compared with a column.
     pub fn compared(&mut self, expr: &ast::Expr, column: usize) -> Option<Expr> {
         let data_type = self.type_of(column);
-        let (expr, found) = self.expr(expr, data_type, false)?;
-        is_comparable(found, data_type).then_some(expr)
+        let (expr, found) = self.expr(expr, data_type, true)?;
+        // Blanks at the end mean something beside another column of text, and nothing beside what has no type.
+        let is_padded = |data_type| matches!(data_type, DataType::Char(_));
+        let is_column = matches!(expr, Expr::Column(..));
+        let is_like = !is_column || is_padded(found) == is_padded(data_type);
+        (is_comparable(found, data_type) && is_like).then_some(expr)
     }
 
     /// What becomes a column's value; `columns`: it may be made of others.

@@ -4,6 +4,7 @@ mod change;
 mod compiler;
 mod condition;
 mod expr;
+mod join;
 mod select;
 
 use arrow_schema::DataType as Arrow;

@@ -10,7 +10,8 @@ use saki_base::types::DECIMAL_PRECISION_MAX;
 
 use super::super::expr::Expr;
 use super::super::plan::{Aggregate, FastPlan, Item, Operation, Query, Shape};
-use super::compiler::Compiler;
+use super::compiler::{Compiler, Relation};
+use super::join::{Found, Joins};
 use saki_catalog::Catalog;
 use saki_postgres::statement::name_of;
 
@@ -19,7 +20,6 @@ pub type Columns = Vec<(String, usize)>;
 
 pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
-    let [relation] = &select.from[..] else { return None };
     if !is_plain(query) || !is_plain_select(select) {
         return None;
     }
@@ -28,34 +28,35 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
         Some(Distinct::Distinct) => true,
         Some(_) => return None,
     };
-    let mut compiler = Compiler::new(catalog, relation, stated)?;
+    let (mut compiler, joins) = Compiler::of_from(catalog, &select.from, stated)?;
     let selection = select.selection.as_ref()?;
     if !is_ungrouped(&select.group_by) {
         let is_plain = !is_distinct && query.locks.is_empty();
-        return if is_plain { compiler.groups(select, selection, query) } else { None };
+        return if is_plain { compiler.groups(select, &joins, query) } else { None };
     }
     let holds = !query.locks.is_empty();
     let Some(columns) = compiler.columns(&select.projection) else {
         let is_one_row = !is_distinct && !holds && query.order_by.is_none() && query.limit_clause.is_none();
-        return if is_one_row { compiler.aggregates(&select.projection, selection) } else { None };
+        return if is_one_row { compiler.aggregates(&select.projection, &joins, selection) } else { None };
     };
     let order = compiler.order(query.order_by.as_ref(), &columns)?;
     let limit = compiler.limit(query.limit_clause.as_ref())?;
     // All rows that the condition meets are held, whatever LIMIT says.
-    if holds && (limit.is_some() || is_distinct) {
+    if holds && (limit.is_some() || is_distinct || compiler.relations.len() > 1) {
         return None;
     }
-    let (source, is_ordered) = compiler.source(selection, &order)?;
+    let found = compiler.found(&joins, selection, &order)?;
     let output = compiler.output(&columns);
     let columns: Vec<usize> = columns.into_iter().map(|(_, column)| column).collect();
     let is_shown = |(column, _): &(usize, bool)| columns.contains(column);
-    let shape = match is_distinct || !(is_ordered || source.is_single()) {
+    let is_single = found.lookups.is_empty() && found.source.is_single();
+    let shape = match is_distinct || !(found.is_ordered || is_single) {
         false => Shape::Rows(columns),
         // The planner says what is wrong.
         true if is_distinct && !order.iter().all(is_shown) => return None,
         true => Shape::Sorted { columns, order, is_distinct },
     };
-    compiler.finish(Operation::Query(Query { source, shape, limit, holds }), None, output)
+    compiler.finish_query(found, shape, limit, holds, output)
 }
 
 fn is_plain(query: &ast::Query) -> bool {
@@ -89,13 +90,13 @@ impl Compiler<'_> {
             match item {
                 SelectItem::Wildcard(options) if options.to_string().is_empty() => columns.extend(self.all()),
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
-                    if options.to_string().is_empty() && self.is_called(name) =>
+                    if options.to_string().is_empty() =>
                 {
-                    columns.extend(self.all());
+                    columns.extend(of_relation(self.called(name)?));
                 }
                 SelectItem::UnnamedExpr(expr) => {
                     let column = self.column(expr)?;
-                    columns.push((self.table.columns[column].name.clone(), column));
+                    columns.push((self.name_of(column), column));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => columns.push((name_of(alias), self.column(expr)?)),
                 _ => return None,
@@ -105,7 +106,20 @@ impl Compiler<'_> {
     }
 
     fn all(&self) -> impl Iterator<Item = (String, usize)> {
-        self.table.columns.iter().enumerate().map(|(place, column)| (column.name.clone(), place))
+        self.relations.iter().flat_map(of_relation)
+    }
+
+    fn finish_query(
+        self,
+        found: Found,
+        shape: Shape,
+        limit: Option<Expr>,
+        holds: bool,
+        output: Vec<(String, DataType)>,
+    ) -> Option<FastPlan> {
+        let Found { source, first, lookups, .. } = found;
+        let width = self.width();
+        self.finish(Operation::Query(Query { source, first, lookups, width, shape, limit, holds }), None, output)
     }
 
     /// What columns of an answer are called, and their types.
@@ -114,7 +128,7 @@ impl Compiler<'_> {
     }
 
     /// A query of aggregates of all its rows.
-    fn aggregates(mut self, projection: &[SelectItem], selection: &ast::Expr) -> Option<FastPlan> {
+    fn aggregates(mut self, projection: &[SelectItem], joins: &Joins<'_>, selection: &ast::Expr) -> Option<FastPlan> {
         let (mut aggregates, mut output) = (Vec::new(), Vec::new());
         for item in projection {
             let (expr, alias) = named(item)?;
@@ -123,13 +137,12 @@ impl Compiler<'_> {
             aggregates.push(aggregate);
             output.push((alias.unwrap_or(name), data_type));
         }
-        let (source, _) = self.source(selection, &[])?;
-        let query = Query { source, shape: Shape::Aggregates(aggregates), limit: None, holds: false };
-        self.finish(Operation::Query(query), None, output)
+        let found = self.found(joins, selection, &[])?;
+        self.finish_query(found, Shape::Aggregates(aggregates), None, false, output)
     }
 
     /// A query of groups of its rows.
-    fn groups(mut self, select: &ast::Select, selection: &ast::Expr, query: &ast::Query) -> Option<FastPlan> {
+    fn groups(mut self, select: &ast::Select, joins: &Joins<'_>, query: &ast::Query) -> Option<FastPlan> {
         let GroupByExpr::Expressions(list, modifiers) = &select.group_by else { return None };
         let by = list.iter().map(|expr| self.column(expr)).collect::<Option<Vec<_>>>()?;
         let (mut items, mut output, mut shown) = (Vec::new(), Vec::new(), Vec::new());
@@ -142,8 +155,8 @@ impl Compiler<'_> {
                 }
                 _ => {
                     let column = self.column(expr).filter(|column| by.contains(column))?;
-                    shown.push((alias.clone().unwrap_or_else(|| self.table.columns[column].name.clone()), column));
-                    (self.table.columns[column].name.clone(), Item::Column(column), self.type_of(column))
+                    shown.push((alias.clone().unwrap_or_else(|| self.name_of(column)), column));
+                    (self.name_of(column), Item::Column(column), self.type_of(column))
                 }
             };
             items.push(item);
@@ -151,22 +164,23 @@ impl Compiler<'_> {
         }
         let order = self.order(query.order_by.as_ref(), &shown)?;
         let is_known = |name: &str| shown.iter().any(|(other, _)| other == name);
-        let is_hidden = |(name, _): &(String, DataType)| !is_known(name) && self.table.column(name).is_some();
+        let is_column = |name: &str| self.relations.iter().any(|relation| relation.table.column(name).is_some());
+        let is_hidden = |(name, _): &(String, DataType)| !is_known(name) && is_column(name);
         // A name of the answer goes before one of the table, in ORDER BY.
         let is_plain = modifiers.is_empty() && !output.iter().any(is_hidden);
         if !is_plain || !order.iter().all(|(column, _)| by.contains(column)) {
             return None;
         }
         let limit = self.limit(query.limit_clause.as_ref())?;
-        let (source, _) = self.source(selection, &[])?;
-        let query = Query { source, shape: Shape::Groups { by, items, order }, limit, holds: false };
-        self.finish(Operation::Query(query), None, output)
+        let found = self.found(joins, select.selection.as_ref()?, &[])?;
+        self.finish_query(found, Shape::Groups { by, items, order }, limit, false, output)
     }
 
     /// An aggregate, what its column is called, and its type.
     fn aggregate(&self, function: &ast::Function) -> Option<(String, Aggregate, DataType)> {
         let ast::FunctionArguments::List(list) = &function.args else { return None };
-        let is_plain = list.duplicate_treatment.is_none()
+        let is_distinct = matches!(list.duplicate_treatment, Some(ast::DuplicateTreatment::Distinct));
+        let is_plain = (list.duplicate_treatment.is_none() || is_distinct)
             && list.clauses.is_empty()
             && function.filter.is_none()
             && function.over.is_none()
@@ -178,14 +192,18 @@ impl Compiler<'_> {
         }
         let name = function.name.to_string().to_lowercase();
         let column = match argument {
-            FunctionArgExpr::Wildcard if name == "count" => return Some((name, Aggregate::Count, DataType::Int8)),
+            FunctionArgExpr::Wildcard if name == "count" && !is_distinct => {
+                return Some((name, Aggregate::Count, DataType::Int8));
+            }
             FunctionArgExpr::Expr(expr) => self.column(expr)?,
             _ => return None,
         };
         let data_type = self.type_of(column);
         let (aggregate, data_type) = match name.as_str() {
+            "count" if is_distinct => (Aggregate::CountDistinct(column), DataType::Int8),
+            _ if is_distinct => return None,
             "count" => (Aggregate::CountOf(column), DataType::Int8),
-            "sum" => (Aggregate::Sum(column), sum_of(data_type)?),
+            "sum" => (Aggregate::Sum(column, data_type), sum_of(data_type)?),
             "min" if has_extremes(data_type) => (Aggregate::Min(column), data_type),
             "max" if has_extremes(data_type) => (Aggregate::Max(column), data_type),
             _ => return None,
@@ -223,6 +241,12 @@ impl Compiler<'_> {
         };
         list.iter().map(column).collect()
     }
+}
+
+/// All columns of a table.
+fn of_relation(relation: &Relation<'_>) -> impl Iterator<Item = (String, usize)> {
+    let columns = relation.table.columns.iter().enumerate();
+    columns.map(|(place, column)| (column.name.clone(), relation.first + place))
 }
 
 /// An expression of an answer, and what it is to be called.

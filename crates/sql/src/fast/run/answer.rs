@@ -1,6 +1,7 @@
 //! What queries make of the rows they find.
 
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use saki_base::types::DECIMAL_PRECISION_MAX;
@@ -9,8 +10,9 @@ use saki_mvcc::Transaction;
 
 use super::super::expr::has_digits;
 use super::super::plan::{Aggregate, Item, Query, Shape};
-use super::rows::{Entry, Running, Stopped};
+use super::rows::Running;
 use super::sink::{RowSink, show};
+use super::stopped::{Entry, Stopped};
 use saki_catalog::{EntryDecoder, Result, SqlError};
 
 impl Running<'_> {
@@ -23,25 +25,44 @@ impl Running<'_> {
         sink: &mut dyn RowSink,
     ) -> Result<u64, Stopped> {
         let limit = self.limit(query)?;
-        if let (Shape::Rows(columns), false, Some(key)) = (&query.shape, holds, self.single_key(&query.source)?) {
+        if query.lookups.is_empty()
+            && let (Shape::Rows(columns), false, Some(key)) = (&query.shape, holds, self.single_key(&query.source)?)
+        {
             let Some(key) = key.filter(|_| limit > 0) else { return Ok(0) };
             let show = |row: &[u8]| self.decode(&key, row, |values| show(columns, values, sink));
             return Ok(self.find(transaction, &key, show)?.transpose()?.map_or(0, |()| 1));
         }
         let is_cut = matches!(query.shape, Shape::Rows(_));
-        let rows = self.rows(&query.source, if is_cut { limit } else { usize::MAX }, transaction)?;
+        let rows = match query.lookups.is_empty() {
+            true => self.rows(&query.source, if is_cut { limit } else { usize::MAX }, transaction)?,
+            // Filtered as parts of whole rows.
+            false => self.finder(query.source.tree, transaction).rows(&query.source, usize::MAX, &self.inputs())?,
+        };
         if holds {
             for (key, row) in &rows {
                 self.write(transaction, key, Some(row))?;
             }
         }
+        let transaction = &*transaction;
+        let mut each = |show: &mut dyn FnMut(&[ValueRef<'_>])| {
+            self.flow(query, &rows, transaction, &mut |values| {
+                show(values);
+                Ok(ControlFlow::Continue(()))
+            })
+        };
         match &query.shape {
+            Shape::Rows(_) if limit == 0 => Ok(0),
             Shape::Rows(columns) => {
-                self.each(&rows, |values| show(columns, values, sink))?;
-                Ok(rows.len() as u64)
+                let mut given = 0;
+                self.flow(query, &rows, transaction, &mut |values| {
+                    given += 1;
+                    show(columns, values, sink);
+                    Ok(if given < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+                })?;
+                Ok(given as u64)
             }
             Shape::Sorted { columns, order, is_distinct } => {
-                let mut sorted = self.sorted(&rows, columns, order, *is_distinct)?;
+                let mut sorted = sorted(&mut each, columns, order, *is_distinct)?;
                 sorted.truncate(limit);
                 sorted.iter().for_each(|row| {
                     let out: Vec<ValueRef<'_>> = row[..columns.len()].iter().map(Value::as_ref).collect();
@@ -50,13 +71,13 @@ impl Running<'_> {
                 Ok(sorted.len() as u64)
             }
             Shape::Groups { by, items, order } => {
-                let mut groups = self.groups(&rows, by, items, order)?;
+                let mut groups = groups(&mut each, query.width, by, items, order)?;
                 groups.truncate(limit);
                 groups.iter().for_each(|row| sink.row(&row.iter().map(Value::as_ref).collect::<Vec<_>>()));
                 Ok(groups.len() as u64)
             }
             Shape::Aggregates(aggregates) => {
-                let values = self.aggregated(&rows, aggregates)?;
+                let values = aggregated(&mut each, aggregates)?;
                 sink.row(&values.iter().map(Value::as_ref).collect::<Vec<_>>());
                 Ok(1)
             }
@@ -77,81 +98,79 @@ impl Running<'_> {
         let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
         rows.iter().try_for_each(|(key, row)| decoder.decode(self.table, key, row, &mut show))
     }
+}
 
-    /// The columns of all rows and what they are ordered by, in order.
-    fn sorted(
-        &self,
-        rows: &[Entry],
-        columns: &[usize],
-        order: &[(usize, bool)],
-        is_distinct: bool,
-    ) -> Result<Vec<Vec<Value>>, Stopped> {
-        let mut all = Vec::with_capacity(rows.len());
-        let wanted = || columns.iter().chain(order.iter().map(|(column, _)| column));
-        self.each(rows, |values| all.push(wanted().map(|column| Value::from(values[*column])).collect::<Vec<_>>()))?;
-        let by_order = |left: &Vec<Value>, right: &Vec<Value>| {
-            let places = columns.len()..;
-            let compared = order.iter().zip(places).map(|((_, descends), at)| placed(&left[at], &right[at], *descends));
-            compared.fold(Ordering::Equal, Ordering::then)
-        };
-        let as_a_whole = |left: &Vec<Value>, right: &Vec<Value>| {
-            let pairs = left.iter().zip(right).take(columns.len());
-            pairs.map(|(left, right)| placed(left, right, false)).fold(Ordering::Equal, Ordering::then)
-        };
-        if is_distinct {
-            all.sort_by(|left, right| by_order(left, right).then_with(|| as_a_whole(left, right)));
-            all.dedup_by(|left, right| as_a_whole(left, right).is_eq());
-        } else {
-            all.sort_by(by_order);
-        }
-        Ok(all)
+/// Shows all rows, one after the other.
+type Each<'e> = dyn FnMut(&mut dyn FnMut(&[ValueRef<'_>])) -> Result<(), Stopped> + 'e;
+
+/// The columns of all rows and what they are ordered by, in order.
+fn sorted(
+    each: &mut Each<'_>,
+    columns: &[usize],
+    order: &[(usize, bool)],
+    is_distinct: bool,
+) -> Result<Vec<Vec<Value>>, Stopped> {
+    let mut all = Vec::new();
+    let wanted = || columns.iter().chain(order.iter().map(|(column, _)| column));
+    each(&mut |values| all.push(wanted().map(|column| Value::from(values[*column])).collect::<Vec<_>>()))?;
+    let by_order = |left: &Vec<Value>, right: &Vec<Value>| {
+        let places = columns.len()..;
+        let compared = order.iter().zip(places).map(|((_, descends), at)| placed(&left[at], &right[at], *descends));
+        compared.fold(Ordering::Equal, Ordering::then)
+    };
+    let as_a_whole = |left: &Vec<Value>, right: &Vec<Value>| {
+        let pairs = left.iter().zip(right).take(columns.len());
+        pairs.map(|(left, right)| placed(left, right, false)).fold(Ordering::Equal, Ordering::then)
+    };
+    if is_distinct {
+        all.sort_by(|left, right| by_order(left, right).then_with(|| as_a_whole(left, right)));
+        all.dedup_by(|left, right| as_a_whole(left, right).is_eq());
+    } else {
+        all.sort_by(by_order);
     }
+    Ok(all)
+}
 
-    /// A row for each group, in order.
-    fn groups(
-        &self,
-        rows: &[Entry],
-        by: &[usize],
-        items: &[Item],
-        order: &[(usize, bool)],
-    ) -> Result<Vec<Vec<Value>>, Stopped> {
-        let order: Vec<(usize, bool)> = order.iter().copied().chain(by.iter().map(|column| (*column, false))).collect();
-        let all: Vec<usize> = (0..self.table.columns.len()).collect();
-        // Rows of a group beside each other.
-        let sorted = self.sorted(rows, &all, &order, false)?;
-        let is_same = |one: &Vec<Value>, other: &Vec<Value>| {
-            by.iter().all(|column| placed(&one[*column], &other[*column], false).is_eq())
-        };
-        let type_of = |column: usize| self.table.columns[column].data_type;
-        let mut groups = Vec::new();
-        for group in sorted.chunk_by(is_same) {
-            let said = items.iter().map(|item| match item {
-                Item::Column(column) => Ok(group[0][*column].clone()),
-                Item::Aggregate(aggregate) => {
-                    let mut total = Total::default();
-                    for row in group {
-                        total.add(*aggregate, |column| row[column].as_ref());
-                    }
-                    total.value(*aggregate, type_of)
+/// A row for each group of rows with so many columns, in order.
+fn groups(
+    each: &mut Each<'_>,
+    width: usize,
+    by: &[usize],
+    items: &[Item],
+    order: &[(usize, bool)],
+) -> Result<Vec<Vec<Value>>, Stopped> {
+    let order: Vec<(usize, bool)> = order.iter().copied().chain(by.iter().map(|column| (*column, false))).collect();
+    let all: Vec<usize> = (0..width).collect();
+    // Rows of a group beside each other.
+    let sorted = sorted(each, &all, &order, false)?;
+    let is_same = |one: &Vec<Value>, other: &Vec<Value>| {
+        by.iter().all(|column| placed(&one[*column], &other[*column], false).is_eq())
+    };
+    let mut groups = Vec::new();
+    for group in sorted.chunk_by(is_same) {
+        let said = items.iter().map(|item| match item {
+            Item::Column(column) => Ok(group[0][*column].clone()),
+            Item::Aggregate(aggregate) => {
+                let mut total = Total::default();
+                for row in group {
+                    total.add(*aggregate, |column| row[column].as_ref());
                 }
-            });
-            groups.push(said.collect::<Result<Vec<_>, _>>()?);
-        }
-        Ok(groups)
-    }
-
-    fn aggregated(&self, rows: &[Entry], aggregates: &[Aggregate]) -> Result<Vec<Value>, Stopped> {
-        let mut totals: Vec<Total> = aggregates.iter().map(|_| Total::default()).collect();
-        self.each(rows, |values| {
-            for (aggregate, total) in aggregates.iter().zip(&mut totals) {
-                total.add(*aggregate, |column| values[column]);
+                total.value(*aggregate)
             }
-        })?;
-        let totals = aggregates.iter().zip(totals);
-        totals
-            .map(|(aggregate, total)| total.value(*aggregate, |column| self.table.columns[column].data_type))
-            .collect()
+        });
+        groups.push(said.collect::<Result<Vec<_>, _>>()?);
     }
+    Ok(groups)
+}
+
+fn aggregated(each: &mut Each<'_>, aggregates: &[Aggregate]) -> Result<Vec<Value>, Stopped> {
+    let mut totals: Vec<Total> = aggregates.iter().map(|_| Total::default()).collect();
+    each(&mut |values| {
+        for (aggregate, total) in aggregates.iter().zip(&mut totals) {
+            total.add(*aggregate, |column| values[column]);
+        }
+    })?;
+    aggregates.iter().zip(totals).map(|(aggregate, total)| total.value(*aggregate)).collect()
 }
 
 /// How two values of a column lie to each other; NULLs are the greatest.
@@ -167,6 +186,8 @@ struct Total {
     /// `None` once it takes more digits than there are.
     sum: Option<i128>,
     extreme: Value,
+    /// Values that are counted once each.
+    different: Vec<Value>,
 }
 
 impl Total {
@@ -176,9 +197,11 @@ impl Total {
                 self.rows += 1;
                 return;
             }
-            Aggregate::CountOf(column) | Aggregate::Sum(column) | Aggregate::Min(column) | Aggregate::Max(column) => {
-                column
-            }
+            Aggregate::CountOf(column)
+            | Aggregate::CountDistinct(column)
+            | Aggregate::Sum(column, _)
+            | Aggregate::Min(column)
+            | Aggregate::Max(column) => column,
         };
         let value = value_of(column);
         if value == ValueRef::Null {
@@ -188,7 +211,8 @@ impl Total {
         self.rows += 1;
         match aggregate {
             Aggregate::Count | Aggregate::CountOf(_) => {}
-            Aggregate::Sum(_) => {
+            Aggregate::CountDistinct(_) => self.different.push(Value::from(value)),
+            Aggregate::Sum(..) => {
                 let before = if is_first { Some(0) } else { self.sum };
                 self.sum = before.zip(whole(value)).and_then(|(sum, value)| sum.checked_add(value));
             }
@@ -201,12 +225,17 @@ impl Total {
         }
     }
 
-    fn value(self, aggregate: Aggregate, type_of: impl Fn(usize) -> DataType) -> Result<Value, Stopped> {
+    fn value(mut self, aggregate: Aggregate) -> Result<Value, Stopped> {
         match aggregate {
             Aggregate::Count | Aggregate::CountOf(_) => Ok(Value::Int8(self.rows as i64)),
+            Aggregate::CountDistinct(_) => {
+                self.different.sort_by(|one, other| placed(one, other, false));
+                self.different.dedup_by(|one, other| placed(one, other, false).is_eq());
+                Ok(Value::Int8(self.different.len() as i64))
+            }
             Aggregate::Min(_) | Aggregate::Max(_) => Ok(self.extreme),
-            Aggregate::Sum(_) if self.rows == 0 => Ok(Value::Null),
-            Aggregate::Sum(column) => match (self.sum, type_of(column)) {
+            Aggregate::Sum(..) if self.rows == 0 => Ok(Value::Null),
+            Aggregate::Sum(_, data_type) => match (self.sum, data_type) {
                 (Some(sum), DataType::Decimal { .. }) if has_digits(sum, DECIMAL_PRECISION_MAX) => {
                     Ok(Value::Decimal(sum))
                 }

@@ -2,8 +2,11 @@
 
 mod answer;
 mod change;
+mod find;
+mod join;
 mod rows;
 mod sink;
+mod stopped;
 
 use std::sync::Arc;
 
@@ -12,10 +15,12 @@ use datafusion::sql::sqlparser::ast;
 use saki_base::TableId;
 use saki_mvcc::{Holder, Receipt};
 
-use self::rows::{Running, Stopped};
+use self::find::Relation;
+use self::rows::Running;
 use self::sink::Kept;
 pub use self::sink::RowSink;
-use super::plan::FastPlan;
+use self::stopped::Stopped;
+use super::plan::{FastPlan, Lookup};
 use super::rules::{RulePlanner, Rules};
 use saki_catalog::{Result, RoleId, Table};
 use saki_context::database::{Database, Stoppable};
@@ -23,7 +28,7 @@ use saki_context::planner::SessionSequences;
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Refusal, SessionTransactions, Transactions, Waiting, is_unchanged};
 use saki_store::locks::LockMode;
-use saki_store::{Generation, Missed, Missing};
+use saki_store::{Delta, Generation, Missed, Missing};
 
 /// How often a statement has something read before it goes the ordinary way.
 const READS_MAX: u32 = 16;
@@ -130,12 +135,11 @@ impl Runner<'_> {
             return Ok(Attempt::Ordinary);
         }
         let Some(generation) = transactions.begin_statement(self.db)? else { return Ok(Attempt::Ordinary) };
-        let known = generation.catalog.get(&plan.table).filter(|table| plan.is_of(table));
-        let Some((table, delta)) = known.and_then(|table| Some((table, generation.delta(table)?))) else {
+        let Some(((table, delta), others)) = tables(plan, &generation) else {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         };
-        let may_use = |rules: &Arc<Rules>| self.may_use(transactions, &generation, table, rules, writes);
+        let may_use = |rules: &Arc<Rules>| self.may_use(transactions, &generation, (table, &others), rules, writes);
         let Some(rules) = self.rules(plan, &generation, table).filter(may_use) else {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
@@ -153,8 +157,9 @@ impl Runner<'_> {
             db: self.db,
             generation: &generation,
             table,
-            delta,
-            layout: &plan.layout,
+            delta: &delta,
+            layout: &plan.table.layout,
+            joined: &joined(plan, &others),
             rules: &rules,
             parameters: values,
             drawn,
@@ -244,12 +249,14 @@ impl Runner<'_> {
         &self,
         transactions: &Transactions,
         generation: &Generation,
-        table: &Table,
+        (table, others): (&Table, &[Known<'_>]),
         rules: &Rules,
         writes: bool,
     ) -> bool {
         if !writes {
-            return !transactions.outlives_statement() || transactions.try_lock_table(table.id, LockMode::AccessShare);
+            let is_locked = |table: &Table| transactions.try_lock_table(table.id, LockMode::AccessShare);
+            let is_free = !transactions.outlives_statement();
+            return is_free || is_locked(table) && others.iter().all(|(table, _)| is_locked(table));
         }
         let catalog = &generation.catalog;
         let related = || rules.related.iter().filter(|name| **name != table.name);
@@ -265,6 +272,22 @@ impl Runner<'_> {
         let newest = &self.db.generation().catalog;
         is_unchanged(catalog, newest, &table.name) && related().all(|name| is_unchanged(catalog, newest, name))
     }
+}
+
+/// A table of a generation, and its delta.
+type Known<'g> = (&'g Arc<Table>, Arc<Delta>);
+
+/// The table of a plan, and those of its lookups, if they are as they were.
+fn tables<'g>(plan: &FastPlan, generation: &'g Generation) -> Option<(Known<'g>, Vec<Known<'g>>)> {
+    let others = plan.lookups().iter().map(|lookup| lookup.table.find(generation));
+    Some((plan.table.find(generation)?, others.collect::<Option<_>>()?))
+}
+
+/// The tables of a plan's lookups.
+fn joined<'r>(plan: &'r FastPlan, others: &'r [Known<'r>]) -> Vec<Relation<'r>> {
+    let relation =
+        |(lookup, (table, delta)): (&'r Lookup, &'r Known<'r>)| Relation { table, delta, layout: &lookup.table.layout };
+    plan.lookups().iter().zip(others).map(relation).collect()
 }
 
 impl Runner<'_> {

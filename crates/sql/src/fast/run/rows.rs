@@ -4,79 +4,19 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use saki_base::ValueRef;
-use saki_mvcc::{Direction, Transaction};
+use saki_mvcc::Transaction;
 
 use super::super::condition::holds;
-use super::super::expr::{Inputs, Misfit};
+use super::super::expr::Inputs;
 use super::super::plan::{Source, Tree};
-use super::super::range::{Bounds, borrowed, bounds, keys};
+use super::super::range::keys;
 use super::super::rules::Rules;
-use saki_catalog::{EntryDecoder, EntryLayout, Result, SqlError, Table};
+use super::find::{Finder, Relation};
+use super::stopped::{Entry, Stopped};
+use saki_catalog::{EntryDecoder, EntryLayout, Result, Table};
 use saki_context::database::Database;
-use saki_context::transaction::{Refusal, Waiting};
-use saki_store::{Delta, Generation, IndexEntries, Missed, Missing, Point, Short, Shortly, TableReader, Wanted};
-
-/// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.
-const ENTRIES_MAX: usize = 4000;
-/// Bytes of the rows that are kept at most.
-const BYTES_MAX: usize = 16 << 20;
-
-/// A key and its row.
-pub type Entry = (Vec<u8>, Vec<u8>);
-
-/// Why a statement does not come to its end here.
-pub enum Stopped {
-    /// It has to go the ordinary way.
-    Ordinary,
-    /// The same, since it takes too many entries.
-    Long,
-    /// This is not in memory.
-    Read(Box<Missing>),
-    Refused(Refusal),
-}
-
-impl Stopped {
-    /// These are not in memory.
-    fn away(wanted: Vec<Wanted>) -> Self {
-        Self::Read(Box::new(Missing::Pages(wanted)))
-    }
-}
-
-impl From<Missing> for Stopped {
-    fn from(missing: Missing) -> Self {
-        match missing {
-            Missing::Long => Self::Long,
-            missing => Self::Read(Box::new(missing)),
-        }
-    }
-}
-
-impl From<Misfit> for Stopped {
-    fn from(misfit: Misfit) -> Self {
-        match misfit {
-            Misfit::Ordinary => Self::Ordinary,
-            Misfit::Error(error) => error.into(),
-        }
-    }
-}
-
-impl From<Refusal> for Stopped {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<SqlError> for Stopped {
-    fn from(error: SqlError) -> Self {
-        Self::Refused(error.into())
-    }
-}
-
-impl From<saki_mvcc::Error> for Stopped {
-    fn from(error: saki_mvcc::Error) -> Self {
-        Self::Refused(error.into())
-    }
-}
+use saki_context::transaction::Waiting;
+use saki_store::{Delta, Generation, Missed, Point, Wanted};
 
 /// A statement that runs.
 pub struct Running<'r> {
@@ -85,6 +25,8 @@ pub struct Running<'r> {
     pub table: &'r Arc<Table>,
     pub delta: &'r Arc<Delta>,
     pub layout: &'r Arc<EntryLayout>,
+    /// The tables of its lookups.
+    pub joined: &'r [Relation<'r>],
     /// For what it changes.
     pub rules: &'r Rules,
     pub parameters: &'r [ScalarValue],
@@ -146,15 +88,18 @@ impl Running<'_> {
     pub fn rows(&self, source: &Source, limit: usize, transaction: &Transaction<'_>) -> Result<Vec<Entry>, Stopped> {
         // What the filter leaves is not known before.
         let wanted = if source.filter.is_some() { usize::MAX } else { limit };
-        let mut rows = match source.tree {
-            Tree::Keys => self.rows_of_keys(source, wanted, transaction)?,
-            Tree::Primary | Tree::Index(_) => self.rows_of_ranges(source, wanted, transaction)?,
-        };
+        let mut rows = self.finder(source.tree, transaction).rows(source, wanted, &self.inputs())?;
         if source.filter.is_some() {
             rows = self.filtered(source, rows)?;
             rows.truncate(limit);
         }
         Ok(rows)
+    }
+
+    /// Finds rows of its table.
+    pub fn finder<'f, 't>(&'f self, tree: Tree, transaction: &'f Transaction<'t>) -> Finder<'f, Transaction<'t>> {
+        let relation = Relation { table: self.table, delta: self.delta, layout: self.layout };
+        Finder::new(self.db, relation, tree, transaction)
     }
 
     /// Shows the row of a key.
@@ -164,110 +109,16 @@ impl Running<'_> {
         key: &[u8],
         show: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, Stopped> {
-        match self.look(transaction, key, show)? {
+        match self.finder(Tree::Keys, transaction).look(key, show)? {
             Point::Nowhere => Ok(None),
             Point::Row(shown) => Ok(Some(shown)),
             Point::Away => Err(Stopped::away(vec![Wanted::key(&self.table.root, key)])),
         }
     }
 
-    fn look<T>(
-        &self,
-        transaction: &Transaction<'_>,
-        key: &[u8],
-        show: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Point<T>, Stopped> {
-        Ok(TableReader::new(self.table, self.delta, transaction).get_cached(&self.db.base_reader(), key, show)?)
-    }
-
     /// Shows the values of a row, by table column.
     pub fn decode<T>(&self, key: &[u8], row: &[u8], show: impl FnOnce(&[ValueRef<'_>]) -> T) -> Result<T> {
         EntryDecoder::new(Arc::clone(self.layout)).decode(self.table, key, row, show)
-    }
-
-    fn rows_of_keys(
-        &self,
-        source: &Source,
-        wanted: usize,
-        transaction: &Transaction<'_>,
-    ) -> Result<Vec<Entry>, Stopped> {
-        let mut keys = keys(&source.ranges, self.layout.key.columns(), &self.inputs())?;
-        if source.is_reverse {
-            keys.reverse();
-        }
-        let mut rows = Vec::with_capacity(keys.len().min(wanted));
-        let (mut bytes, mut away) = (0, Vec::new());
-        for key in keys {
-            if rows.len() + away.len() == wanted {
-                break;
-            }
-            match self.look(transaction, &key, <[u8]>::to_vec)? {
-                Point::Nowhere => {}
-                Point::Row(row) => {
-                    bytes += row.len();
-                    rows.push((key, row));
-                }
-                Point::Away => away.push(Wanted::key(&self.table.root, &key)),
-            }
-            if bytes > BYTES_MAX {
-                return Err(Stopped::Long);
-            }
-        }
-        if away.is_empty() { Ok(rows) } else { Err(Stopped::away(away)) }
-    }
-
-    fn rows_of_ranges(
-        &self,
-        source: &Source,
-        wanted: usize,
-        transaction: &Transaction<'_>,
-    ) -> Result<Vec<Entry>, Stopped> {
-        let index = match source.tree {
-            Tree::Index(index) => Some((IndexEntries::new(self.table, index), self.index_layout(index))),
-            Tree::Keys | Tree::Primary => None,
-        };
-        let layout = index.as_ref().map_or(self.layout, |(_, layout)| layout);
-        let mut all = bounds(&source.ranges, layout.key.columns(), &self.inputs())?;
-        if source.is_reverse {
-            all.reverse();
-        }
-        let direction = if source.is_reverse { Direction::Reverse } else { Direction::Forward };
-        let (reader, base) = (TableReader::new(self.table, self.delta, transaction), self.db.base_reader());
-        let read = |bounds: &Bounds, rows: usize| {
-            let short = Short { rows, entries: ENTRIES_MAX, direction };
-            match &index {
-                None => reader.range_cached(&base, borrowed(bounds), short),
-                Some((entries, _)) => reader.index_range_cached(&base, entries, borrowed(bounds), short),
-            }
-        };
-        let mut rows: Vec<Entry> = Vec::new();
-        let (mut bytes, mut away, mut ranges_away) = (0, Vec::new(), 0);
-        for bounds in &all {
-            // What is not in memory may have a row in each range.
-            let left = wanted - rows.len();
-            if left <= ranges_away {
-                break;
-            }
-            match read(bounds, left)? {
-                Shortly::Rows(mut more) => {
-                    bytes += more.iter().map(|(_, row)| row.len()).sum::<usize>();
-                    rows.append(&mut more);
-                }
-                Shortly::Away(mut more) => {
-                    ranges_away += 1;
-                    away.append(&mut more);
-                }
-                Shortly::Long => return Err(Stopped::Long),
-            }
-            if rows.len() + away.len() > ENTRIES_MAX || bytes > BYTES_MAX {
-                return Err(Stopped::Long);
-            }
-        }
-        if away.is_empty() { Ok(rows) } else { Err(Stopped::away(away)) }
-    }
-
-    fn index_layout(&self, index: usize) -> Arc<EntryLayout> {
-        Arc::new(self.table.index_layout(&self.table.indexes[index]))
     }
 
     fn filtered(&self, source: &Source, rows: Vec<Entry>) -> Result<Vec<Entry>, Stopped> {

@@ -6,7 +6,8 @@ use arrow_array::RecordBatch;
 use saki_base::{DataType, Value, ValueRef};
 
 use super::super::plan::FastPlan;
-use super::rows::{Entry, Running};
+use super::rows::Running;
+use super::stopped::Entry;
 use saki_catalog::Result;
 use saki_catalog::convert::array_of;
 use saki_context::statement::StatementResult;

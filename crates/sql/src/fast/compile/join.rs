@@ -1,0 +1,210 @@
+//! Recognises joins: which table is read first, and how rows of the others are looked up for its rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow_schema::DataType as Arrow;
+use datafusion::sql::sqlparser::ast::{self, JoinConstraint, JoinOperator, TableWithJoins};
+
+use super::super::condition::{Condition, Test, Values};
+use super::super::expr::{Expr, scale_of};
+use super::super::plan::{Definition, Lookup, Source, Tree};
+use super::compiler::{Compiler, named_table};
+use super::condition::{fit, trees};
+use saki_catalog::Catalog;
+
+/// Tables of a statement at most.
+const RELATIONS_MAX: usize = 6;
+
+/// Where rows are found: of the compiler's table, and of others for each.
+pub struct Found {
+    pub source: Source,
+    /// The table has its columns from here on.
+    pub first: usize,
+    pub lookups: Vec<Lookup>,
+    /// Whether they are found in the order asked for.
+    pub is_ordered: bool,
+}
+
+/// What FROM says of its tables.
+#[derive(Default)]
+pub struct Joins<'a> {
+    /// What all rows meet.
+    conditions: Vec<&'a ast::Expr>,
+    /// What rows of a table, by number, meet, of which there may be none.
+    outer: BTreeMap<usize, &'a ast::Expr>,
+}
+
+/// A condition, and the tables of its columns.
+struct Clause {
+    condition: Condition,
+    touches: BTreeSet<usize>,
+    /// The table that it is to be met by a row of, if there may be none.
+    outer: Option<usize>,
+}
+
+impl<'t> Compiler<'t> {
+    /// Of the tables of FROM, and what joins them.
+    pub fn of_from<'a>(
+        catalog: &'t Catalog,
+        from: &'a [TableWithJoins],
+        stated: &'t [Option<Arrow>],
+    ) -> Option<(Self, Joins<'a>)> {
+        let [first, others @ ..] = from else { return None };
+        let (name, alias) = named_table(&first.relation)?;
+        let (mut compiler, mut joins) = (Self::of_table(catalog, name, alias, stated)?, Joins::default());
+        compiler.join(catalog, first, &mut joins)?;
+        for other in others {
+            let (name, alias) = named_table(&other.relation)?;
+            compiler.add(catalog, name, alias)?;
+            compiler.join(catalog, other, &mut joins)?;
+        }
+        (compiler.relations.len() <= RELATIONS_MAX).then_some((compiler, joins))
+    }
+
+    fn join<'a>(&mut self, catalog: &'t Catalog, with: &'a TableWithJoins, joins: &mut Joins<'a>) -> Option<()> {
+        for join in &with.joins {
+            let (name, alias) = named_table(&join.relation)?;
+            self.add(catalog, name, alias)?;
+            match &join.join_operator {
+                _ if join.global => return None,
+                JoinOperator::Join(JoinConstraint::On(on)) | JoinOperator::Inner(JoinConstraint::On(on)) => {
+                    joins.conditions.push(on);
+                }
+                JoinOperator::CrossJoin(JoinConstraint::None) => {}
+                JoinOperator::Left(JoinConstraint::On(on)) | JoinOperator::LeftOuter(JoinConstraint::On(on)) => {
+                    joins.outer.insert(self.relations.len() - 1, on);
+                }
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// Where the rows are found that meet a condition, and what joins say.
+    pub fn found(&mut self, joins: &Joins<'_>, selection: &ast::Expr, order: &[(usize, bool)]) -> Option<Found> {
+        if self.relations.len() == 1 {
+            let (source, is_ordered) = self.source(selection, order)?;
+            return Some(Found { source, first: 0, lookups: Vec::new(), is_ordered });
+        }
+        let mut clauses = self.clauses(selection, None)?;
+        for on in &joins.conditions {
+            clauses.append(&mut self.clauses(on, None)?);
+        }
+        for (relation, on) in &joins.outer {
+            clauses.append(&mut self.clauses(on, Some(*relation))?);
+        }
+        let mut outer: BTreeSet<usize> = joins.outer.keys().copied().collect();
+        // What compares a column of such a table is not met by NULLs: there has to be a row.
+        while let Some(relation) = outer
+            .iter()
+            .copied()
+            .find(|relation| clauses.iter().any(|clause| clause.outer.is_none() && clause.touches.contains(relation)))
+        {
+            outer.remove(&relation);
+            clauses.iter_mut().filter(|clause| clause.outer == Some(relation)).for_each(|clause| clause.outer = None);
+        }
+        self.in_turn(&clauses, &outer, order)
+    }
+
+    /// A condition as clauses that all hold.
+    fn clauses(&mut self, condition: &ast::Expr, outer: Option<usize>) -> Option<Vec<Clause>> {
+        let alternatives = self.alternatives(condition)?;
+        let [conditions] = &alternatives[..] else { return None };
+        let clause = |condition: &Condition| {
+            let mut touches = BTreeSet::from([self.relation_of(condition.column)]);
+            condition.columns(&mut |column| {
+                touches.insert(self.relation_of(column));
+            });
+            Clause { condition: condition.clone(), touches, outer }
+        };
+        Some(conditions.iter().map(clause).collect())
+    }
+
+    /// One table after the other: first the one whose own conditions say most, then always the one of which what is
+    /// known says most.
+    fn in_turn(&mut self, clauses: &[Clause], outer: &BTreeSet<usize>, order: &[(usize, bool)]) -> Option<Found> {
+        let all = 0..self.relations.len();
+        let first = all.clone().filter(|relation| !outer.contains(relation)).filter_map(|relation| {
+            let of_itself = |clause: &&Clause| clause.outer.is_none() && clause.touches.iter().eq([&relation]);
+            let conditions: Vec<_> = clauses.iter().filter(of_itself).map(|clause| clause.condition.clone()).collect();
+            Some((relation, self.choose(&self.relations[relation], &vec![conditions], order)?))
+        });
+        let (relation, (_, source, is_ordered)) =
+            first.reduce(|best, other| if other.1.0 > best.1.0 { other } else { best })?;
+        let mut bound = BTreeSet::from([relation]);
+        let mut lookups = Vec::new();
+        while bound.len() < self.relations.len() {
+            let next = all.clone().filter(|relation| !bound.contains(relation)).filter_map(|relation| {
+                let is_outer = outer.contains(&relation);
+                self.lookup(relation, is_outer, clauses, &bound).map(|(score, lookup)| (score, relation, lookup))
+            });
+            let (_, relation, lookup) = next.reduce(|best, other| if other.0 > best.0 { other } else { best })?;
+            bound.insert(relation);
+            lookups.push(lookup);
+        }
+        let relation = &self.relations[relation];
+        self.table = relation.table;
+        Some(Found { source, first: relation.first, lookups, is_ordered })
+    }
+
+    /// How rows of a table are looked up for rows of those that are `bound`, and how good that is; `None` if nothing
+    /// says where.
+    fn lookup(
+        &self,
+        number: usize,
+        is_outer: bool,
+        clauses: &[Clause],
+        bound: &BTreeSet<usize>,
+    ) -> Option<((bool, usize), Lookup)> {
+        let relation = &self.relations[number];
+        let of = is_outer.then_some(number);
+        let is_known = |clause: &Clause| clause.touches.iter().all(|other| *other == number || bound.contains(other));
+        let is_its = |clause: &&Clause| clause.outer == of && (is_outer || clause.touches.contains(&number));
+        // What joins it has to be known as a whole; of what holds anyway the rest is tested later.
+        let its: Vec<&Clause> = clauses.iter().filter(is_its).collect();
+        if is_outer && !its.iter().all(|clause| is_known(clause)) {
+            return None;
+        }
+        let its: Vec<&Clause> = its.into_iter().filter(|clause| is_known(clause)).collect();
+        let forms: Vec<Condition> = its.iter().filter_map(|clause| self.form(number, &clause.condition)).collect();
+        let fits = trees(relation.table).filter_map(|(tree, layout)| {
+            let fit = fit(relation, &layout, &forms).filter(|fit| !fit.range.prefix.is_empty())?;
+            let is_key = tree == Tree::Primary && fit.range.prefix.len() == layout.key_columns.len();
+            Some(((is_key, fit.range.width()), if is_key { Tree::Keys } else { tree }, fit))
+        });
+        let (score, tree, fit) = fits.reduce(|best, other| if other.0 > best.0 { other } else { best })?;
+        let is_whole = fit.is_whole && forms.len() == its.len();
+        let rest = || vec![its.iter().map(|clause| clause.condition.clone()).collect()];
+        let source = Source { tree, ranges: vec![fit.range], is_reverse: false, filter: (!is_whole).then(rest) };
+        let table = relation.table;
+        let lookup = Lookup { table: Definition::of(table), first: relation.first, source, is_outer };
+        Some((score, lookup))
+    }
+
+    /// A condition as one of a table's own column with what is made of others'.
+    fn form(&self, number: usize, condition: &Condition) -> Option<Condition> {
+        let is_own = |column: usize| self.relation_of(column) == number;
+        let mut has_own = false;
+        condition.columns(&mut |column| has_own |= is_own(column));
+        match (is_own(condition.column), has_own) {
+            (true, false) => Some(condition.clone()),
+            (false, true) => {
+                let (operator, other) = match &condition.test {
+                    Test::OneOf(Values::List(list)) => match &list[..] {
+                        [Expr::Column(other, _)] => (None, *other),
+                        _ => return None,
+                    },
+                    Test::Compare(operator, Expr::Column(other, _)) => (Some(operator.mirrored()), *other),
+                    _ => return None,
+                };
+                let value = Expr::Column(condition.column, scale_of(condition.data_type));
+                let test = match operator {
+                    None => Test::OneOf(Values::List(vec![value])),
+                    Some(operator) => Test::Compare(operator, value),
+                };
+                Some(Condition { column: other, data_type: self.type_of(other), test })
+            }
+            _ => None,
+        }
+    }
+}

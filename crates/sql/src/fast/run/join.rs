@@ -1,0 +1,124 @@
+//! Rows of several tables made one: for each row, rows of the next table are looked up.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use saki_base::ValueRef;
+use saki_mvcc::Transaction;
+
+use super::super::condition::holds;
+use super::super::plan::Query;
+use super::find::{ENTRIES_MAX, Finder, Relation};
+use super::rows::Running;
+use super::stopped::{Entry, Stopped};
+use saki_catalog::EntryDecoder;
+use saki_store::{Eyes, Missing, Wanted};
+
+/// Takes rows, by column of the statement.
+pub type Show<'s> = dyn FnMut(&[ValueRef<'_>]) -> Result<ControlFlow<()>, Stopped> + 's;
+
+impl Running<'_> {
+    /// Shows the rows that a query makes of those of its first table, until it is told to stop.
+    pub fn flow(
+        &self,
+        query: &Query,
+        rows: &[Entry],
+        transaction: &Transaction<'_>,
+        show: &mut Show<'_>,
+    ) -> Result<(), Stopped> {
+        let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
+        if query.lookups.is_empty() {
+            for (key, row) in rows {
+                if decoder.decode(self.table, key, row, &mut *show)??.is_break() {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let lookups = query.lookups.iter().zip(self.joined);
+        let finders = lookups
+            .map(|(lookup, relation)| Finder::new(self.db, *relation, lookup.source.tree, transaction))
+            .collect();
+        let mut flow = Flow { running: self, query, finders, away: Vec::new(), taken: 0 };
+        let (nulls, columns) = (vec![ValueRef::Null; query.width], self.table.columns.len());
+        for (key, row) in rows {
+            let step = decoder.decode(self.table, key, row, |values| {
+                let row = placed(&nulls, query.first, &values[..columns]);
+                match &query.source.filter {
+                    Some(filter) if !holds(filter, &self.inputs_over(&row))? => Ok(ControlFlow::Continue(())),
+                    _ => flow.step(0, &row, show),
+                }
+            })??;
+            if step.is_break() {
+                break;
+            }
+        }
+        if flow.away.is_empty() { Ok(()) } else { Err(Stopped::away(flow.away)) }
+    }
+}
+
+/// A row with the values of one of its tables.
+fn placed<'v>(row: &[ValueRef<'v>], first: usize, values: &[ValueRef<'v>]) -> Vec<ValueRef<'v>> {
+    let mut row = row.to_vec();
+    row[first..first + values.len()].copy_from_slice(values);
+    row
+}
+
+/// Rows on their way through the tables of a query.
+struct Flow<'f, E> {
+    running: &'f Running<'f>,
+    query: &'f Query,
+    /// One for each lookup.
+    finders: Vec<Finder<'f, E>>,
+    /// What lookups were missing in memory: of all rows, so that it is read together.
+    away: Vec<Wanted>,
+    /// Rows looked for and found.
+    taken: usize,
+}
+
+impl<E: Eyes> Flow<'_, E> {
+    /// Looks up what belongs to a row from a lookup on.
+    fn step(&mut self, number: usize, row: &[ValueRef<'_>], show: &mut Show<'_>) -> Result<ControlFlow<()>, Stopped> {
+        let (running, query) = (self.running, self.query);
+        let Some(lookup) = query.lookups.get(number) else {
+            // What is not complete is not shown.
+            return if self.away.is_empty() { show(row) } else { Ok(ControlFlow::Continue(())) };
+        };
+        let found = match self.finders[number].rows(&lookup.source, usize::MAX, &running.inputs_over(row)) {
+            Ok(found) => found,
+            Err(Stopped::Read(missing)) => match *missing {
+                Missing::Pages(mut pages) => {
+                    self.away.append(&mut pages);
+                    return self.count(1).map(|()| ControlFlow::Continue(()));
+                }
+                Missing::Long => return Err(Stopped::Long),
+            },
+            Err(stopped) => return Err(stopped),
+        };
+        self.count(1 + found.len())?;
+        let Relation { table, layout, .. } = running.joined[number];
+        let (mut decoder, mut has_any) = (EntryDecoder::new(Arc::clone(layout)), false);
+        for (key, body) in &found {
+            let step = decoder.decode(table, key, body, |values| {
+                let wider = placed(row, lookup.first, &values[..table.columns.len()]);
+                if let Some(filter) = &lookup.source.filter
+                    && !holds(filter, &running.inputs_over(&wider))?
+                {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                has_any = true;
+                self.step(number + 1, &wider, show)
+            })??;
+            if step.is_break() {
+                return Ok(step);
+            }
+        }
+        // Its columns are NULL still.
+        if lookup.is_outer && !has_any { self.step(number + 1, row, show) } else { Ok(ControlFlow::Continue(())) }
+    }
+
+    fn count(&mut self, rows: usize) -> Result<(), Stopped> {
+        self.taken += rows;
+        if self.taken + self.away.len() <= ENTRIES_MAX { Ok(()) } else { Err(Stopped::Long) }
+    }
+}
