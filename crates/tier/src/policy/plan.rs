@@ -28,12 +28,10 @@ impl Policy for Planned {
     }
 
     /// A copy that goes for what a statement is about to read is made again when a plan asks for it: losing it costs no
-    /// more than that, however hot it is. What no plan asks for has to be hotter.
+    /// more than that, however hot it is. What saves a statement no more than both copies take has to be hotter.
     fn replaces(&self, wanted: &Chunk, copied: &Chunk) -> bool {
-        if wanted.coming == 0.0 {
-            return worth(wanted) > self.keeps(copied);
-        }
-        copied.coming == 0.0 && worth(wanted) > wanted.copying + self.keeps(copied).min(copied.copying)
+        let pays = copied.coming == 0.0 && wanted.coming > wanted.copying + copied.copying.min(self.keeps(copied));
+        pays || worth(wanted) > self.keeps(copied)
     }
 }
 
@@ -54,6 +52,7 @@ mod tests {
         let hot = chunk(50.0, 0.0);
         assert!(Planned.replaces(&chunk(0.0, 2.1), &hot), "it saves more than both copies take to make");
         assert!(!Planned.replaces(&chunk(0.0, 1.9), &hot));
+        assert!(!Planned.replaces(&chunk(50.0, 1.9), &hot), "both are as hot, and would take turns");
         assert!(Planned.replaces(&chunk(0.0, 1.5), &chunk(0.1, 0.0)), "what nobody reads is not made again");
         assert!(!Planned.replaces(&chunk(60.0, 0.0), &hot), "60 is not that much more than 50");
         assert!(Planned.replaces(&chunk(80.0, 0.0), &hot));
