@@ -27,8 +27,9 @@
 //! # Who reads how
 //!
 //! A [`Fetcher`] is one thread's way to pages. Whatever here reads many pages keeps many in flight:
-//! walks in any order ([`verify()`], [`free_all`], overflow values, [`TreeReader::bring`]), and leaves in key order with those ahead
-//! asked for ([`TreeRange`], [`apply()`]). Queries do not read through this crate but through `exec`.
+//! walks in any order ([`verify()`], [`free_all`], overflow values, [`TreeReader::bring`]), and leaves in
+//! key order with those ahead asked for ([`TreeRange`], [`apply()`]). Queries do not read through this crate
+//! but through `exec`.
 //!
 //! # Invariants
 //!
@@ -54,7 +55,6 @@
 #![forbid(unsafe_code)]
 
 mod apply;
-mod bring;
 mod build;
 mod difference;
 mod error;
@@ -69,14 +69,13 @@ mod sort;
 mod verify;
 
 pub use apply::{Applied, Change, Effect, Met, apply, apply_met};
-pub use bring::Wanted;
 pub use build::BulkLoader;
 pub use difference::{Differing, TreeDifference};
 pub use error::TreeError;
 pub use fetch::Fetcher;
 pub use free::{TreePages, free_all};
 pub use live::{LiveDifference, LivePages};
-pub use read::{CachedReader, TreeRange, TreeReader};
+pub use read::{CachedReader, TreeRange, TreeReader, Wanted};
 pub use root::{TREE_ROOT_BYTES, TreeRoot};
 pub use sort::{SORT_MEMORY_BYTES, Sorted, Sorter};
 pub use verify::{Fault, Inspect, NoInspection, Verification, verify};

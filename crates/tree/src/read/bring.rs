@@ -6,10 +6,10 @@ use std::ops::Bound;
 use saki_base::{PageRef, TreeId};
 use saki_page::{FormatError, LeafPage, LeafValue, PageExpectation};
 
+use super::reader::{AheadError, Bounds, TreeReader, open_inner};
 use crate::error::TreeError;
 use crate::fetch::Fetcher;
 use crate::overflow::{self, Part};
-use crate::read::{AheadError, Bounds, TreeReader, open_inner};
 use crate::root::TreeRoot;
 
 /// A range of a tree whose first pages are wanted in memory.
