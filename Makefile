@@ -72,6 +72,7 @@ small-benches: build-all
 	$(SAKI_BENCH) delta --small --data $(DATA)/small --json $(DATA)/small/delta.json --plot $(DATA)/small/delta.png
 	$(SAKI_BENCH) planning --small --data $(DATA)/small --json $(DATA)/small/planning.json
 	$(SAKI_BENCH) compiled --small --data $(DATA)/small --json $(DATA)/small/compiled.json
+	$(SAKI_BENCH) cliffs --small --data $(DATA)/small --json $(DATA)/small/cliffs.json --plot $(DATA)/small/cliffs.png
 	$(SAKI_BENCH) neworder --small --data $(DATA)/small --json $(DATA)/small/neworder.json --plot $(DATA)/small/neworder.png
 	$(SAKI_BENCH) validation --small --data $(DATA)/small --json $(DATA)/small/validation.json
 	$(SAKI_BENCH) tpcc --small --data $(DATA)/small --json $(DATA)/small/tpcc.json --plot $(DATA)/small/tpcc.png

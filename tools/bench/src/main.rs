@@ -60,6 +60,8 @@ enum Benchmark {
     Planning(planning::Options),
     /// Statements about few rows, compiled and by plans
     Compiled(planning::compiled::Options),
+    /// Walks from one row to all of a table: where a statement takes much longer for a few rows more
+    Cliffs(planning::cliffs::Options),
     /// The 22 queries of TPC-H, cold or hot, against DuckDB
     Tpch(tpch::Options),
     /// The three-table join over selectivities, against DuckDB and PostgreSQL
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         Benchmark::Delta(options) => delta::run(&common, &options),
         Benchmark::Planning(options) => planning::run(&common, &options),
         Benchmark::Compiled(options) => planning::compiled::run(&common, &options),
+        Benchmark::Cliffs(options) => planning::cliffs::run(&common, &options),
         Benchmark::Tpch(options) => tpch::run(&common, &options),
         Benchmark::Join(options) => join::run(&common, &options),
         Benchmark::Operators(options) => operators::run(&common, &options),

@@ -4,6 +4,7 @@
 //! The time is that from the statement to a stream that has not been asked for a row; reading the text is counted for
 //! text, as a server would have to read it.
 
+pub mod cliffs;
 pub mod compiled;
 
 use std::sync::Arc;
