@@ -87,8 +87,11 @@ impl Transactions {
         newest: &Generation,
     ) -> Result<bool> {
         if !table.is_stored_as(published) {
-            // It is the transaction's own already, and nobody else has changed it since.
-            return Ok(snapshot.generation.delta(table).is_some() && newest.delta(table).is_none());
+            // Either others have built it anew since the snapshot, or it is the transaction's own already: then it
+            // lies where no generation has it that others publish, and nobody else has changed it since.
+            let kept = self.begun().and_then(|begun| begun.generation.catalog.table_of(table.id));
+            let is_own = kept.is_none_or(|kept| !table.is_stored_as(kept));
+            return Ok(is_own && snapshot.generation.delta(table).is_some() && newest.delta(table).is_none());
         }
         let timestamp = self.within(|transaction| transaction.snapshot())?;
         Ok(newest.delta(published).is_none_or(|delta| !delta.changed_since(timestamp)))

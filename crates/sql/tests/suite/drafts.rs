@@ -1,9 +1,14 @@
 //! Changes of the catalog within transactions: what others see before and after the commit, who waits, and what is
 //! there after reopening.
 
-use saki_sql::{Database, Session};
+use std::ops::Range;
+use std::sync::Arc;
 
-use crate::support::{create, number, reopen, run, waits};
+use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+use futures::StreamExt;
+use saki_sql::{CreateOptions, Database, OpenOptions, Session};
+
+use crate::support::{create, number, options, reopen, run, waits};
 
 /// The condition of the error that a statement ends with.
 async fn refused(session: &Session, sql: &str) -> String {
@@ -151,4 +156,38 @@ async fn a_snapshot_that_is_kept_does_not_take_rows_away() {
     run(&one, "COMMIT").await;
     assert_eq!(number(&two, "SELECT count(*) FROM u JOIN t ON t.id = u.id").await, 3);
     check(&database);
+}
+
+/// The same where rows did not lie in memory in between: many go straight to the base, and the table gets a delta anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_that_is_kept_does_not_take_loaded_rows_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = OpenOptions { bulk_rows: 8, ..options() };
+    let options = CreateOptions { open, ..CreateOptions::default() };
+    let database = Database::create(directory.path().join("database"), options).unwrap();
+    let (one, two) = (Session::new(&database), Session::new(&database));
+    run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)").await;
+    for change in ["ADD CHECK (v > 0)", "ADD COLUMN w int DEFAULT 3", "ALTER COLUMN v TYPE bigint"] {
+        let before = number(&two, "SELECT count(*) FROM t").await;
+        run(&one, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class").await;
+        copy(&two, before as i32 + 1..before as i32 + 20).await;
+        assert_eq!(refused(&one, &format!("ALTER TABLE t {change}")).await, "40001", "{change}");
+        run(&one, "ROLLBACK").await;
+        assert_eq!(number(&two, "SELECT count(*) FROM t").await, before + 19);
+    }
+    // What it altered itself it may alter again.
+    run(&one, "BEGIN ISOLATION LEVEL REPEATABLE READ; ALTER TABLE t ALTER COLUMN v TYPE bigint").await;
+    run(&one, "INSERT INTO t VALUES (0, 1); ALTER TABLE t ADD CHECK (v > 0); COMMIT").await;
+    assert_eq!(number(&two, "SELECT count(*) FROM t").await, 59);
+    check(&database);
+}
+
+/// Rows by COPY, with these keys.
+async fn copy(session: &Session, keys: Range<i32>) {
+    let columns = ["id".to_owned(), "v".to_owned()];
+    let target = session.copy_target("t", &columns).unwrap();
+    let keys: ArrayRef = Arc::new(Int32Array::from_iter_values(keys));
+    let batch = RecordBatch::try_new(target.schema, vec![Arc::clone(&keys), keys]).unwrap();
+    let batches = futures::stream::iter([Ok(batch)]).boxed();
+    session.copy_in("t", &columns, batches).await.unwrap();
 }
