@@ -32,6 +32,8 @@ pub struct Run {
     pub is_set_up: AtomicBool,
     /// Restarts so far.
     pub restarts: AtomicUsize,
+    /// How many have altered what everybody uses, and not yet ended their transactions.
+    pub alterations: AtomicUsize,
     /// By client: which step is next.
     next: Vec<AtomicUsize>,
     failure: Kept<Option<String>>,
@@ -53,6 +55,7 @@ impl Run {
             is_made: AtomicBool::new(false),
             is_set_up: AtomicBool::new(false),
             restarts: AtomicUsize::new(0),
+            alterations: AtomicUsize::new(0),
             next: (0..owners).map(|_| AtomicUsize::new(0)).collect(),
             failure: Kept::default(),
             history: Kept::default(),

@@ -66,6 +66,8 @@ pub enum Counted {
     Logs,
     /// Flushes, before which there is most to lose.
     Flushes,
+    /// Those of the logs.
+    LogFlushes,
 }
 
 /// What one client does at once: a statement, or a transaction.
@@ -269,19 +271,27 @@ impl Cut {
     /// The end of a world, after one that ended so.
     fn draw(random: &mut Random, before: Option<&Self>) -> Self {
         // What a process that was killed has left unflushed, the next one finds; and loses, if the power goes before it
-        // has flushed that.
-        if before.is_some_and(|before| before.is_kill) && random.chance(0.5) {
-            let counted = if random.chance(0.5) { Counted::Logs } else { Counted::Flushes };
-            return Self { at: random.below(8) + 1, counted, is_early: random.chance(0.8), is_kill: false };
+        // has flushed that: while it is being opened, or as soon as somebody has been told of it.
+        if before.is_some_and(|before| before.is_kill) && random.chance(0.6) {
+            let is_early = random.chance(0.5);
+            let (counted, most) = match random.below(3) {
+                0 => (Counted::Flushes, 8),
+                _ if is_early => (Counted::Logs, 8),
+                _ => (Counted::Logs, 2),
+            };
+            return Self { at: random.below(most) + 1, counted, is_early, is_kill: false };
         }
         // Of the logs' operations, and of flushes, there are some for each transaction.
         let few = if random.chance(0.3) { 8 } else { 120 };
-        let (counted, at) = match random.below(4) {
+        let (counted, at) = match random.below(5) {
             0 => (Counted::Logs, random.below(2 * few) + 1),
             1 => (Counted::Flushes, random.below(few) + 1),
+            2 => (Counted::LogFlushes, random.below(few) + 1),
             _ => (Counted::All, early(random)),
         };
-        Self { at, counted, is_early: random.chance(0.5), is_kill: random.chance(0.3) }
+        // Before a flush of a log a process leaves most that is not durable.
+        let kills = if counted == Counted::LogFlushes { 0.7 } else { 0.3 };
+        Self { at, counted, is_early: random.chance(0.5), is_kill: random.chance(kills) }
     }
 }
 

@@ -108,10 +108,13 @@ impl Station {
 
     /// Whether the world ends before this operation; how.
     fn is_cut_by(&self, device: &SimDevice, operation: &Operation) -> Option<Cut> {
+        let is_log = || !std::ptr::eq(device, Arc::as_ptr(&*self.disk.lock()));
+        let is_flush = operation.kind == OperationKind::Flush;
         let counts = |counted: Counted| match counted {
             Counted::All => true,
-            Counted::Logs => !std::ptr::eq(device, Arc::as_ptr(&*self.disk.lock())),
-            Counted::Flushes => operation.kind == OperationKind::Flush,
+            Counted::Logs => is_log(),
+            Counted::Flushes => is_flush,
+            Counted::LogFlushes => is_flush && is_log(),
         };
         let mut cut = self.cut.lock();
         let cut = cut.as_mut().filter(|cut| counts(cut.counted))?;

@@ -18,6 +18,7 @@ use crate::verify;
 pub fn run(run: &Arc<Run>) {
     let number = run.restarts.load(Ordering::Relaxed);
     run.station.restart();
+    run.alterations.store(0, Ordering::Relaxed);
     let is_early = |cut: &Cut| cut.is_early && number > 0;
     run.station.expect_cut(run.cut().filter(is_early));
     let database = match open(run) {

@@ -2,6 +2,7 @@
 
 pub mod alter;
 mod rules;
+mod upsert;
 
 use std::ops::RangeInclusive;
 
@@ -219,35 +220,6 @@ impl Drawer<'_> {
         let text = format!("INSERT INTO {} ({columns}) VALUES {}", self.name(table), values.join(", "));
         let change = self.change(Statement::Sql(text), Some(rows.len()), after);
         Change { expected: refused.unwrap_or(change.expected), ..change }
-    }
-
-    fn upsert(&mut self) -> Change {
-        let table = if self.random.chance(0.7) { WIDE } else { self.tables.own(self.owner) };
-        // Whether rows break a unique constraint on the way is not modelled.
-        let most = if table != WIDE && self.state.shape.is_unique { 1 } else { 4 };
-        let mut keys: Vec<i64> = (0..1 + self.below(most)).map(|_| self.below(KEYS as u64) as i64).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let updates = self.random.chance(0.6);
-        let (mut after, mut values, mut count) = (self.state.clone(), Vec::new(), 0);
-        for key in keys {
-            let row = self.row(table);
-            values.push(self.tables.values(table, self.owner, key, &row));
-            let before = self.state.rows.get(&(table, key));
-            if updates || before.is_none() {
-                count += 1;
-                // What is not set stays.
-                let kept = before.map_or((row.link, row.extras), |before| (before.link, before.extras.clone()));
-                after.rows.insert((table, key), Row { link: kept.0, extras: kept.1, ..row });
-            }
-        }
-        let n = self.tables.n_column(table, &self.state.shape);
-        let update = format!("UPDATE SET {n} = excluded.{n}, tag = excluded.tag, pad = excluded.pad");
-        let action = if updates { &update } else { "NOTHING" };
-        let columns = self.tables.columns(table, &self.state.shape).join(", ");
-        let (name, values) = (self.name(table), values.join(", "));
-        let text = format!("INSERT INTO {name} ({columns}) VALUES {values} ON CONFLICT (id) DO {action}");
-        self.change(Statement::Sql(text), Some(count), after)
     }
 
     /// Which of its rows a statement is about: one, or some.

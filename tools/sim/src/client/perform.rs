@@ -1,5 +1,6 @@
 //! Steps, each by its kind.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use saki_base::Random;
@@ -40,7 +41,8 @@ impl Client<'_> {
             Kind::Vacuum => self.utility("VACUUM").await,
             Kind::Release => self.release(),
             Kind::CreateIndex | Kind::DropIndex | Kind::AddColumn | Kind::DropColumn | Kind::SharedConstraint => {
-                self.shared(&shared_alteration(step.kind, random)).await
+                let text = shared_alteration(step.kind, random);
+                self.shared(&text, random).await
             }
             Kind::Settings => self.set(random).await,
             kind => self.change(kind, random).await,
@@ -48,12 +50,33 @@ impl Client<'_> {
     }
 
     /// Changes what everybody uses, maybe beside others that do the same.
-    async fn shared(&self, text: &str) -> Result<(), Stop> {
+    async fn shared(&self, text: &str, random: &mut Random) -> Result<(), Stop> {
+        if random.chance(0.4) {
+            return self.shared_in_block(text, random).await;
+        }
         match self.sql(text).await {
             Ok(_) => Ok(()),
             Err(error) if is_taken(&error) => Ok(()),
             Err(error) => self.heard(&error),
         }
+    }
+
+    /// The same in a transaction, for whose end others wait.
+    async fn shared_in_block(&self, text: &str, random: &mut Random) -> Result<(), Stop> {
+        let alterations = &self.run.alterations;
+        let outcome = async {
+            self.sql("BEGIN").await?;
+            self.sql(text).await?;
+            alterations.fetch_add(1, Ordering::Relaxed);
+            pause(random.below(PAUSE_MAX) / 4).await;
+            alterations.fetch_sub(1, Ordering::Relaxed);
+            self.sql("COMMIT").await
+        };
+        let Err(error) = outcome.await else { return Ok(()) };
+        if !is_taken(&error) {
+            self.heard(&error)?;
+        }
+        self.utility("ROLLBACK").await
     }
 
     /// What the database does by itself from time to time: rows leave memory that have been merged.

@@ -1,18 +1,22 @@
 //! Transactions of several statements, at every isolation level, with savepoints.
 
+use std::sync::atomic::Ordering;
+
 use saki_base::Random;
 
 use super::reading::Look;
 use super::shared::{SHARED, is_taken, shared_alteration};
 use super::{Client, Refused, Stop, pause};
 use crate::change::alter;
-use crate::model::{Fate, State, Window};
+use crate::model::{Fate, State, TableNumber, Window};
 use crate::script::Kind;
 
 /// Statements of a transaction, at most.
 const STATEMENTS_MAX: u64 = 6;
 /// The longest pause between two of them, in nanoseconds.
 const PAUSE_MAX: u64 = 30_000_000;
+/// How often it pauses for another one's alteration, at most.
+const PAUSES_MAX: usize = 6;
 
 const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
@@ -73,8 +77,13 @@ impl Client<'_> {
         }
         let generation = (level != "READ COMMITTED").then(|| self.run.model.lock().look());
         let mut open = Open::new(self, generation, [0, 1, 5][random.below(3) as usize]);
-        for _ in 0..1 + random.below(STATEMENTS_MAX) {
-            match open.statement(random).await {
+        let looks_first = open.generation.is_some() && random.chance(0.4);
+        for number in 0..1 + random.below(STATEMENTS_MAX) {
+            let outcome = match looks_first && number == 0 {
+                true => open.look_first(random).await,
+                false => open.statement(random).await,
+            };
+            match outcome {
                 Ok(()) => continue,
                 Err(Refused::Stop(stop)) => return Err(stop),
                 Err(Refused::Expected) => {}
@@ -178,9 +187,27 @@ impl Open<'_> {
         Ok(())
     }
 
+    /// Its snapshot is settled by a look at what is its own; then it changes rows, if it can while somebody is altering
+    /// what they lie in.
+    async fn look_first(&mut self, random: &mut Random) -> Result<(), Refused> {
+        let own = self.client.run.tables.own(self.client.owner);
+        self.read_table(own, random).await?;
+        for _ in 0..PAUSES_MAX {
+            pause(random.below(PAUSE_MAX)).await;
+            if self.client.run.alterations.load(Ordering::Relaxed) > 0 {
+                break;
+            }
+        }
+        self.change(Kind::Insert, random).await
+    }
+
     async fn read(&mut self, random: &mut Random) -> Result<(), Refused> {
+        let table = random.below(self.client.run.tables.all().count() as u64) as usize;
+        self.read_table(table, random).await
+    }
+
+    async fn read_table(&mut self, table: TableNumber, random: &mut Random) -> Result<(), Refused> {
         let tables = self.client.run.tables;
-        let table = random.below(tables.all().count() as u64) as usize;
         let filter = &self.client.any_filter(random);
         let is_own = tables.owner_of(table) == Some(self.client.owner);
         let shape = if is_own { self.now.state.shape.clone() } else { self.client.shape_of(table) };
