@@ -23,6 +23,7 @@ mod tests;
 mod text;
 pub mod types;
 mod utility;
+mod with;
 
 use std::ops::ControlFlow;
 
@@ -40,7 +41,7 @@ use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualifie
 use self::syntax::Syntax;
 pub use self::text::overriding::Overriding;
 pub use self::text::weight::weight;
-use self::text::{chains, deferrable, depth, identity, isnull, overriding};
+use self::text::{chains, continued, deferrable, depth, identity, isnull, key_locks, overriding};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec, is_move,
     without_passwords,
@@ -68,8 +69,9 @@ fn read(sql: &str) -> Result<Vec<Statement>> {
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(ParserError::from)?;
     let links = depth::links_of(&tokens)?;
     let mut parser = DFParserBuilder::new("").with_dialect(&dialect).build()?;
-    parser.parser = Parser::new(&dialect).with_tokens_with_locations(retold(sql, tokens));
-    let mut statements = read_all(&mut parser)?;
+    parser.parser = Parser::new(&dialect).with_tokens_with_locations(retold(sql, continued::joined(tokens)?));
+    let statements = read_all(&mut parser)?;
+    let mut statements = statements.into_iter().map(with::put_in_place).collect::<Result<Vec<_>>>()?;
     if links > LINKS_UNSEEN {
         statements.iter_mut().for_each(chains::balance);
         statements.iter().try_for_each(depth::refuse)?;
@@ -156,6 +158,9 @@ fn retold(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     if has(b"isnull") {
         tokens = isnull::written_out(tokens);
+    }
+    if has(b"key") && has(b"for") {
+        tokens = key_locks::as_plain(tokens);
     }
     if has(b"overriding") {
         tokens = overriding::as_partition(tokens);

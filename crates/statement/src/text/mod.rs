@@ -1,9 +1,11 @@
 //! On the way from a text to trees: tokens in the parser's order, how deep they lead, what they weigh, and long chains.
 
 pub mod chains;
+pub mod continued;
 pub mod deferrable;
 pub mod depth;
 pub mod identity;
 pub mod isnull;
+pub mod key_locks;
 pub mod overriding;
 pub mod weight;
