@@ -220,7 +220,11 @@ fn expected(call: &Call, values: &[Plain]) -> Option<Plain> {
         }
         (Function::Average, DataType::Decimal128(..)) => {
             let scaled = exact(&numbers).checked_mul(i256::from(10_000))?;
-            let average = scaled.checked_div(i256::from(numbers.len() as i64))?;
+            let count = i256::from(numbers.len() as i64);
+            // The half of a place more, and then cut.
+            let half = scaled.signum().checked_mul(count)?;
+            let average =
+                scaled.checked_mul(i256::from(2))?.checked_add(half)?.checked_div(count.checked_mul(i256::from(2))?)?;
             Plain::Number(average.to_i128()?).in_range(10i128.pow(38))?
         }
         (Function::Sum, _) => Plain::Number(i128::from(i64::try_from(numbers.iter().sum::<i128>()).ok()?)),
@@ -442,11 +446,11 @@ fn decimals_keep_to_their_precision() {
 }
 
 #[test]
-fn averages_of_decimals_are_cut() {
+fn averages_of_decimals_are_rounded() {
     let average = vec![call(Function::Average, Some(DECIMAL), DataType::Decimal128(38, 6))];
     let thirds = |value: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![value, 0, 0])) };
-    assert_eq!(whole(average.clone(), &[thirds(2)]).unwrap(), [Plain::Number(6666)]);
-    assert_eq!(whole(average, &[thirds(-2)]).unwrap(), [Plain::Number(-6666)]);
+    assert_eq!(whole(average.clone(), &[thirds(2)]).unwrap(), [Plain::Number(6667)]);
+    assert_eq!(whole(average, &[thirds(-2)]).unwrap(), [Plain::Number(-6667)]);
 }
 
 #[test]

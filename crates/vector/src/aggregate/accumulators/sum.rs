@@ -184,8 +184,8 @@ impl Sum {
         }
     }
 
-    /// The sums of `groups` divided by how many values each has. Decimals get the result's scale and are cut, not
-    /// rounded.
+    /// The sums of `groups` divided by how many values each has. Decimals get the result's scale and are
+    /// rounded, halves away from zero.
     pub(crate) fn average(&self, groups: Range<usize>, counts: &[i64], result: &DataType) -> Result<Column> {
         let valid: NullBuffer = counts.iter().map(|count| *count != 0).collect();
         let nulls = Some(valid).filter(|valid| valid.null_count() > 0);
@@ -276,15 +276,21 @@ fn divide_narrow(sum: i64, count: i64, scale_by: i128) -> i128 {
     let narrow = i64::try_from(scale_by).ok().and_then(|scale_by| sum.checked_mul(scale_by));
     match narrow {
         // Division of 16 bytes costs ten times as much.
-        Some(scaled) => i128::from(scaled / count),
+        Some(scaled) => {
+            let is_more = (scaled % count).unsigned_abs() >= count.unsigned_abs().div_ceil(2);
+            i128::from(scaled / count + if is_more { scaled.signum() } else { 0 })
+        }
         None => scale_quotient(i128::from(sum), i128::from(count), scale_by).unwrap_or(i128::MAX),
     }
 }
 
-/// `sum * scale_by / count`, cut, though the product may not fit.
+/// `sum * scale_by / count`, rounded, though the product may not fit.
 fn scale_quotient(sum: i128, count: i128, scale_by: i128) -> Option<i128> {
     let (whole, rest) = (sum / count, sum % count);
-    whole.checked_mul(scale_by)?.checked_add(rest.checked_mul(scale_by)? / count)
+    let fraction = rest.checked_mul(scale_by)?;
+    let is_more = (fraction % count).unsigned_abs() >= count.unsigned_abs().div_ceil(2);
+    let step = if is_more { fraction.signum() } else { 0 };
+    whole.checked_mul(scale_by)?.checked_add(fraction / count)?.checked_add(step)
 }
 
 fn divide(sum: i256, count: i64, scale_by: i128) -> Option<i128> {
@@ -292,7 +298,10 @@ fn divide(sum: i256, count: i64, scale_by: i128) -> Option<i128> {
         return Some(0);
     }
     let (count, scale_by) = (i256::from(count), i256::from_i128(scale_by));
-    sum.checked_mul(scale_by)?.checked_div(count)?.to_i128()
+    let scaled = sum.checked_mul(scale_by)?;
+    let is_more = scaled.checked_rem(count)?.wrapping_abs().checked_mul(i256::from(2))? >= count;
+    let step = if is_more { scaled.signum() } else { i256::ZERO };
+    scaled.checked_div(count)?.checked_add(step)?.to_i128()
 }
 
 fn to_float(sum: &i256) -> f64 {
