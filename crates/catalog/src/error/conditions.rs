@@ -32,6 +32,9 @@ pub(super) const VALUES: Signs = &[
     ("rror parsing", "22007"),
     ("more than one row", "21000"),
     ("egex", "2201B"),
+    ("negative count not allowed", "22011"),
+    ("field position must not be zero", "22023"),
+    ("zero raised to a negative power", "2201F"),
 ];
 
 /// The condition of a kernel's error, if one is known that is more exact than its kind's.

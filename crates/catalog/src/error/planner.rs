@@ -34,7 +34,15 @@ const PLANNING: Signs = &[
     ("different number of columns", "42601"),
     ("not in select list", "42P10"),
     ("Cannot find column with position", "42P10"),
+    ("SELECT DISTINCT ON expressions must match", "42P10"),
+    ("For SELECT DISTINCT, ORDER BY", "42P10"),
+    ("Inconsistent data length across values list", "42601"),
+    ("specified more than once", "42712"),
+    ("Cannot infer common string type", "42883"),
+    ("columns but only", "42P10"),
+    ("FILTER clause can only be used", "0A000"),
     ("does not exist", "42704"),
+    ("is not defined!", "42704"),
 ];
 
 /// The condition of an error, if one is known that is more exact than its kind's.
@@ -54,6 +62,7 @@ fn condition(error: &DataFusionError) -> Option<&'static str> {
         DataFusionError::Execution(message) => first(message, VALUES),
         DataFusionError::NotImplemented(message) if message.contains("Decimal scale") => Some("22003"),
         DataFusionError::ResourcesExhausted(_) => Some("53200"),
+        DataFusionError::External(other) if other.to_string().starts_with("regex parse error") => Some("2201B"),
         _ => None,
     }
 }
