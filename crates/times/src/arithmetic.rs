@@ -6,6 +6,7 @@ use arrow_schema::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, ScalarUDF, lit};
 use saki_base::civil::{MICROS_PER_DAY, civil_from_days, days_from_civil, days_in_month};
+use saki_catalog::SqlError;
 use saki_parameters::{Interval, SessionTime, TimeZone};
 
 use crate::conversion::{instant, out_of_range, timestamp};
@@ -119,6 +120,38 @@ fn subtract(args: &[Datum], session: &SessionTime) -> Result<Datum> {
     Ok(Datum::Interval(Interval { months: 0, days: days as i32, micros: micros % MICROS_PER_DAY }))
 }
 
+/// The moments of a series, at most `most`.
+///
+/// # Errors
+/// 22023 for a step of no length, 54000 for more moments, 22008 for one out of range.
+pub fn series(
+    first: i64,
+    last: i64,
+    step: Interval,
+    has_zone: bool,
+    session: &SessionTime,
+    most: usize,
+) -> Result<Vec<i64>> {
+    let days = i128::from(step.months) * i128::from(DAYS_OF_MONTH) + i128::from(step.days);
+    let length = days * i128::from(MICROS_PER_DAY) + i128::from(step.micros);
+    if length == 0 {
+        return Err(SqlError::data("step size cannot equal zero").code("22023").into());
+    }
+    let (mut moments, mut moment) = (Vec::new(), first);
+    while if length > 0 { moment <= last } else { moment >= last } {
+        if moments.len() == most {
+            let message = format!("generate_series gives more than {most} values here");
+            return Err(SqlError::data(message).code("54000").into());
+        }
+        moments.push(moment);
+        moment = match has_zone {
+            true => plus_in_zone(moment, step, &session.style.zone)?,
+            false => plus(moment, step)?,
+        };
+    }
+    Ok(moments)
+}
+
 fn age_type(types: &[DataType]) -> Result<DataType> {
     let is_moment =
         |of: &DataType| matches!(of, DataType::Timestamp(..) | DataType::Date32 | DataType::Utf8 | DataType::Null);
@@ -144,16 +177,11 @@ fn age(args: &[Datum], session: &SessionTime) -> Result<Datum> {
     if is_infinite(later) || is_infinite(earlier) {
         return Err(out_of_range("timestamp out of range"));
     }
-    Ok(Datum::Interval(if later >= earlier {
-        between(earlier, later, true)
-    } else {
-        negative(between(later, earlier, false))?
-    }))
+    Ok(Datum::Interval(if later >= earlier { between(earlier, later) } else { negative(between(later, earlier))? }))
 }
 
-/// Years, months and days from one moment to a later one. `forward`: days that are borrowed are those of the earlier
-/// one's month, else of the later one's.
-fn between(earlier: i64, later: i64, forward: bool) -> Interval {
+/// Years, months and days from one moment to a later one. Days that are borrowed are those of the earlier one's month.
+fn between(earlier: i64, later: i64) -> Interval {
     let take_apart = |local: i64| (civil_from_days(local.div_euclid(MICROS_PER_DAY)), local.rem_euclid(MICROS_PER_DAY));
     let ((from, from_micros), (to, to_micros)) = (take_apart(earlier), take_apart(later));
     let mut months = (to.year - from.year) * 12 + i64::from(to.month) - i64::from(from.month);
@@ -164,8 +192,7 @@ fn between(earlier: i64, later: i64, forward: bool) -> Interval {
         days -= 1;
     }
     while days < 0 {
-        let lent = if forward { from } else { to };
-        days += i64::from(days_in_month(lent.year, lent.month));
+        days += i64::from(days_in_month(from.year, from.month));
         months -= 1;
     }
     Interval { months: months as i32, days: days as i32, micros }
