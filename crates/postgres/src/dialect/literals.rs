@@ -6,17 +6,24 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, SelectItem, SetExpr,
-    UnaryOperator, Value, VisitorMut,
+    self, BinaryOperator, CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, SelectItem,
+    SetExpr, UnaryOperator, Value, VisitorMut,
 };
 
 use crate::statement::name_of;
 use saki_catalog::SqlError;
 
 /// Functions whose results have the type of their arguments.
-const POLYMORPHIC: [&str; 13] = [
+const POLYMORPHIC: [&str; 22] = [
     "abs",
     "array_agg",
+    "array_append",
+    "array_fill",
+    "array_position",
+    "array_positions",
+    "array_prepend",
+    "array_remove_all",
+    "array_replace_all",
     "coalesce",
     "generate_series",
     "greatest",
@@ -25,15 +32,33 @@ const POLYMORPHIC: [&str; 13] = [
     "min",
     "mod",
     "nullif",
+    "pg_series",
     "pg_typeof",
     "sign",
     "sum",
+    "to_hex",
 ];
 
-pub struct Literals;
+pub struct Literals {
+    /// Whether the next query is what an INSERT brings: its numbers become what their columns are.
+    is_source: bool,
+}
+
+impl Literals {
+    pub fn of(statement: &ast::Statement) -> Self {
+        Self { is_source: matches!(statement, ast::Statement::Insert(_)) }
+    }
+}
 
 impl VisitorMut for Literals {
     type Break = SqlError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        if !std::mem::take(&mut self.is_source) {
+            narrow_values(query);
+        }
+        ControlFlow::Continue(())
+    }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         match expr {
@@ -41,6 +66,10 @@ impl VisitorMut for Literals {
                 if let Value::Number(digits, _) = &value.value
                     && let Some(whole) = written_out(digits).or_else(|| as_double(digits))
                 {
+                    if digits.parse::<f64>().is_ok_and(f64::is_infinite) {
+                        let message = format!("\"{digits}\" is out of range for type double precision");
+                        return ControlFlow::Break(SqlError::data(message).code("22003"));
+                    }
                     *expr = whole;
                 }
             }
@@ -51,6 +80,10 @@ impl VisitorMut for Literals {
                 }
             }
             Expr::Array(array) => array.elem.iter_mut().for_each(narrow),
+            Expr::BinaryOp { left, op, right } if keeps_type(op) => {
+                narrow(left);
+                narrow(right);
+            }
             Expr::Function(function) if is_polymorphic(function) => {
                 if let FunctionArguments::List(list) = &mut function.args {
                     for argument in &mut list.args {
@@ -76,7 +109,6 @@ impl VisitorMut for Literals {
 
     fn pre_visit_table_factor(&mut self, factor: &mut ast::TableFactor) -> ControlFlow<SqlError> {
         match factor {
-            ast::TableFactor::Derived { subquery, .. } => narrow_values(subquery),
             ast::TableFactor::Table { args: Some(ast::TableFunctionArgs { args, .. }), .. }
             | ast::TableFactor::Function { args, .. } => args.iter_mut().for_each(widen),
             _ => {}
@@ -89,6 +121,17 @@ fn narrow_values(query: &mut Query) {
     if let SetExpr::Values(values) = query.body.as_mut() {
         values.rows.iter_mut().flat_map(|row| row.content.iter_mut()).for_each(narrow);
     }
+}
+
+/// Whether an operator's result has the type of its operands, or of their elements.
+fn keeps_type(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{
+        BitwiseAnd, BitwiseOr, BitwiseXor, PGBitwiseShiftLeft, PGBitwiseShiftRight, PGBitwiseXor, StringConcat,
+    };
+    matches!(
+        op,
+        BitwiseAnd | BitwiseOr | BitwiseXor | PGBitwiseXor | PGBitwiseShiftLeft | PGBitwiseShiftRight | StringConcat
+    )
 }
 
 fn is_polymorphic(function: &ast::Function) -> bool {
@@ -165,7 +208,12 @@ fn written_out(digits: &str) -> Option<Expr> {
 
 fn is_integer(expr: &Expr) -> bool {
     match expr {
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_integer(expr),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(value) => {
+                matches!(&value.value, Value::Number(digits, _) if format!("-{digits}").parse::<i32>().is_ok())
+            }
+            inner => is_integer(inner),
+        },
         Expr::Value(value) => matches!(&value.value, Value::Number(digits, _) if digits.parse::<i32>().is_ok()),
         _ => false,
     }
@@ -173,7 +221,26 @@ fn is_integer(expr: &Expr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::check_values;
+    use crate::fixture::{check_refused, check_values, library};
+
+    #[test]
+    fn numbers_that_fit_are_integers_wherever_they_stand() {
+        library().check(&[
+            ("select pg_typeof(x) from (values (1)) as t(x)", "integer"),
+            ("with t(x) as (values (1), (2)) select pg_typeof(sum(x)) from t", "bigint"),
+            ("select pg_typeof(5 & 3), pg_typeof(1 << 4), pg_typeof(~5)", "integer|integer|integer"),
+            ("select pg_typeof(5::int8 | 1), pg_typeof(5::int2 # 1::int2)", "bigint|smallint"),
+            ("select pg_typeof(-2147483648), pg_typeof(-2147483649)", "integer|bigint"),
+            ("select pg_typeof(array[1] || 2), pg_typeof(array_append(array[1], 2))", "integer[]|integer[]"),
+            ("select pg_typeof(array_length(array[1], 1)), pg_typeof(cardinality(array[1]) + 1)", "integer|integer"),
+            ("select to_hex(-1), to_hex(-1::int8), to_hex(255)", "ffffffff|ffffffffffffffff|ff"),
+        ]);
+    }
+
+    #[test]
+    fn numbers_of_no_type_are_refused() {
+        check_refused(&[("1e400", "22003"), ("-1.5e999::float8", "22003")]);
+    }
 
     #[test]
     fn choices_have_the_values_they_choose() {

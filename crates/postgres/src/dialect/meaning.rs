@@ -52,8 +52,8 @@ fn call_of(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     {
         return Transformed::yes(arithmetic::rounded(call.args.swap_remove(0)));
     }
-    if let Some(cut) = cut(&call, schema) {
-        return Transformed::yes(cut);
+    if let Some(other) = cut(&call, schema).or_else(|| hexadecimal(&mut call, schema)) {
+        return Transformed::yes(other);
     }
     if matches!(call.name(), "concat" | "concat_ws") {
         let is_other = |expr: &Expr| {
@@ -81,6 +81,17 @@ fn call_of(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
         }
         None => Transformed::no(Expr::ScalarFunction(call)),
     }
+}
+
+/// An integer below zero has eight digits, not those of the bigint.
+fn hexadecimal(call: &mut ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let is_integer = |number: &Expr| matches!(number.get_type(schema), Ok(DataType::Int16 | DataType::Int32));
+    if call.name() != "to_hex" || !call.args.first().is_some_and(is_integer) {
+        return None;
+    }
+    let wide = cast(call.args.swap_remove(0), DataType::Int64);
+    let low = binary_expr(wide, Operator::BitwiseAnd, lit(i64::from(u32::MAX)));
+    Some(Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args: vec![low] }))
 }
 
 /// A decimal without digits that were cut off: `trunc(x)` has none behind the point, `trunc(x, n)` has n.

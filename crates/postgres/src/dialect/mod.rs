@@ -37,12 +37,11 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
 
 pub use self::condition::condition;
-use self::functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, patterns};
+use self::functions::{arithmetic, averages, blanks, bytes, choices, domains, encodings, numbers, patterns};
 pub use self::operators::Operators;
+use self::query::groups::{gathered, having, twins};
 pub use self::query::times::is_relative;
-use self::query::{
-    emptiness, having, joins, lists, order, quantified, rows, series, sets, times, twins, values, windows,
-};
+use self::query::{emptiness, joins, lists, order, quantified, rows, series, sets, times, values, wildcards, windows};
 pub use self::resolution::CharColumns;
 pub use self::size::{is_large, is_long};
 use crate::column_names::Columns;
@@ -63,16 +62,20 @@ pub fn register(state: &mut SessionState) {
     for (aggregate, name) in [(bool_and_udaf(), "every"), (var_samp_udaf(), "variance")] {
         let _ = state.register_udaf(Arc::new(aggregate.as_ref().clone().with_aliases([name])));
     }
+    let _ = state.register_udaf(Arc::new(averages::average()));
     for function in numbers::all() {
         let _ = state.register_udwf(Arc::new(function));
     }
     for function in domains::all()
         .chain(arithmetic::whole_functions())
         .chain([sign, random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
+        .chain([functions::series::function()])
+        .chain(functions::regexps::functions())
         .chain(bytes::functions())
         .chain(choices::all())
         .chain(encodings::functions())
         .chain(saki_times::all())
+        .chain(functions::to_char::function())
     {
         let _ = state.register_udf(Arc::new(function));
     }
@@ -91,6 +94,7 @@ pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<Logi
     let plan = state.statement_to_plan(statement).await?;
     size::refuse_large(&plan)?;
     let plan = resolution::resolved(plan, state.config().get_extension().as_deref())?;
+    let plan = resolution::kept(plan)?;
     Ok(emptiness::settled(plan)?)
 }
 
@@ -107,6 +111,7 @@ fn rewrite(statement: &mut ast::Statement, session: &SessionTime) -> Result<()> 
     pass(statement, &mut sets::Sets)?;
     pass(statement, &mut series::Series)?;
     pass(statement, &mut joins::Joins)?;
+    pass(statement, &mut wildcards::Wildcards)?;
     pass(statement, &mut order::Order::default())?;
     // Columns are called after what was written, not after what it becomes.
     pass(statement, &mut Columns::default())?;
@@ -116,10 +121,12 @@ fn rewrite(statement: &mut ast::Statement, session: &SessionTime) -> Result<()> 
     pass(statement, &mut times::Times { style: &session.style })?;
     pass(statement, &mut spellings::Spellings)?;
     pass(statement, &mut twins::Twins)?;
+    pass(statement, &mut gathered::Gathered)?;
     pass(statement, &mut lists::Lists)?;
     pass(statement, &mut values::Values)?;
     pass(statement, &mut rows::Rows)?;
-    pass(statement, &mut literals::Literals)?;
+    let mut literals = literals::Literals::of(statement);
+    pass(statement, &mut literals)?;
     pass(statement, &mut casts::Casts)?;
     pass(statement, &mut folds::Folds)
 }

@@ -107,6 +107,7 @@ pub fn operator(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Res
 
 fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Planned> {
     let (left, right) = beside(as_integer(left), op, as_integer(right), schema)?;
+    let (left, right) = as_doubles(left, right, schema);
     let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
         return Ok(Planned::Operands(left, right));
     };
@@ -161,6 +162,18 @@ fn beside(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(E
         (Some(target), None) => Ok((left, typed(right, &target)?)),
         (None, Some(target)) => Ok((typed(left, &target)?, right)),
         _ => Ok((left, right)),
+    }
+}
+
+/// A real has operators of its own beside another only; beside any other number it is a double.
+fn as_doubles(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    let is_real = |of: &Arrow| *of == Arrow::Float32;
+    match (left.get_type(schema), right.get_type(schema)) {
+        (Ok(one), Ok(other)) if is_real(&one) != is_real(&other) && is_number(&one) && is_number(&other) => {
+            let double = |expr, of| if of == Arrow::Float64 { expr } else { cast(expr, Arrow::Float64) };
+            (double(left, one), double(right, other))
+        }
+        _ => (left, right),
     }
 }
 
@@ -260,6 +273,18 @@ mod tests {
             ("timestamp '2024-01-31' > '2024-01-30 23:59:59'", "true"),
             ("date '2024-01-31' + interval '1 month' = date '2024-02-29'", "true"),
             ("date '2024-01-31' between '2024-01-01' and '2024-12-31'", "true"),
+        ]);
+    }
+
+    #[test]
+    fn reals_beside_other_numbers_are_doubles() {
+        check_values(&[
+            ("0.1::real + 0.1::real", "0.2"),
+            ("0.1::real + 1", "1.1000000014901161"),
+            ("1::real / 3", "0.3333333333333333"),
+            ("0.1::real * 1.5", "0.15000000223517418"),
+            ("2::int8 - 0.1::real", "1.8999999985098839"),
+            ("16777217 + 0::real", "16777217"),
         ]);
     }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, LimitClause, Query, UnaryOperator, Value, VisitorMut,
+    FunctionArguments, Ident, LimitClause, ObjectName, Query, UnaryOperator, Value, VisitorMut,
 };
 
 use super::functions::arithmetic::NUMERIC;
@@ -106,7 +106,8 @@ fn arrays(expr: &mut Expr) -> Option<Expr> {
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } if array_elements(right).is_some() => {
             Some(within(take(left), array_elements(right).unwrap_or_default(), true))
         }
-        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+        Expr::AnyOp { left, compare_op, right, .. } => any(left, compare_op, right),
+        Expr::AllOp { right, .. } => {
             if let Some(array) = array_literal(right) {
                 **right = array;
             }
@@ -130,6 +131,29 @@ fn arrays(expr: &mut Expr) -> Option<Expr> {
     }
 }
 
+/// `expr op ANY (ARRAY[…])`: what one of the elements says, or NULL if it says nothing.
+fn any(left: &mut Expr, op: &BinaryOperator, right: &mut Box<Expr>) -> Option<Expr> {
+    /// Comparisons that are written out.
+    const LONG: usize = 32;
+    if let Some(array) = array_literal(right) {
+        **right = array;
+    }
+    let Expr::Array(array) = right.as_mut() else { return None };
+    let is_flat = !array.elem.iter().any(|item| matches!(item, Expr::Array(_)));
+    if !is_flat || array.elem.is_empty() {
+        return None;
+    }
+    if *op == BinaryOperator::Eq {
+        return Some(within(take(left), std::mem::take(&mut array.elem), false));
+    }
+    if array.elem.len() > LONG || !is_comparison(op) {
+        return None;
+    }
+    let compared = |item| nested(binary(nested(left.clone()), op.clone(), nested(item)));
+    let each = std::mem::take(&mut array.elem).into_iter().map(compared);
+    each.reduce(|before, next| binary(before, BinaryOperator::Or, next)).map(nested)
+}
+
 /// `expr [NOT] IN (list)`, which is decided for an empty list.
 fn within(expr: Expr, list: Vec<Expr>, negated: bool) -> Expr {
     if list.is_empty() {
@@ -144,6 +168,15 @@ fn cast(expr: Expr, data_type: DataType) -> Expr {
 
 fn function_of(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     let name = function.name.0.last().and_then(|part| part.as_ident()).map(name_of);
+    // The planner's functions of these names stop at the first.
+    let every = match name.as_deref() {
+        Some("array_remove") => Some("array_remove_all"),
+        Some("array_replace") => Some("array_replace_all"),
+        _ => None,
+    };
+    if let Some(every) = every {
+        function.name = ObjectName::from(vec![Ident::new(every)]);
+    }
     let FunctionArguments::List(list) = &mut function.args else { return Ok(None) };
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
         &mut list.args[..]
@@ -216,7 +249,7 @@ mod tests {
             ("'a' = any('{a,b}')", "true"),
             ("'c' <> all('{a,b}')", "true"),
             ("1 = any(array[]::int[])", "false"),
-            ("'{a,b}'::text[]", "[a, b]"),
+            ("'{a,b}'::text[]", "{a,b}"),
             ("('{a,b}'::text[])[2]", "b"),
             ("2 = any('{1,2}'::int[])", "true"),
             ("'2' = any('{1,2}'::text[])", "true"),
@@ -224,6 +257,16 @@ mod tests {
             ("date '2024-01-31' = any('{2024-01-31,2024-02-01}')", "true"),
             ("1 <> all('{2,3}')", "true"),
             ("1 = any('{}')", "false"),
+            ("2 = any(array[1, null])", "NULL"),
+            ("2 <> all('{1,null}'::int[])", "NULL"),
+            ("2 = any('{1,Null}'::int[])", "NULL"),
+            ("2 < any(array[1, null])", "NULL"),
+            ("2 < any(array[3, null])", "true"),
+            ("array_to_string(array_remove(array[1, 2, 1], 1), ',')", "2"),
+            ("array_to_string(array_replace(array[1, 2, 1], 1, 3), ',')", "3,2,3"),
+            ("('{a,\"NULL\", b }'::text[])[2]", "NULL"),
+            ("('{a,\"NULL\", b }'::text[])[2] is null", "false"),
+            ("('{a,NULL, b }'::text[])[3]", "b"),
             ("'01' = any('{1}'::text[])", "false"),
             ("('{01,2}'::text[])[1]", "01"),
             ("cardinality(array['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']::uuid[])", "1"),

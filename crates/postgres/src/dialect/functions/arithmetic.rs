@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
     cast as cast_expr,
 };
 
+use super::text::text_of;
 use saki_catalog::SqlError;
 use saki_catalog::convert::round;
 
@@ -169,8 +170,10 @@ impl ScalarUDFImpl for Arithmetic {
     fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         match (&self.kind, &args[..]) {
             (Kind::Numeric, [value]) => {
-                let target = numeric_type(&context.get_data_type(value)?);
-                Ok(ExprSimplifyResult::Simplified(cast_expr(value.clone(), target)))
+                let of = context.get_data_type(value)?;
+                // By its digits, as any cast of a float to a number.
+                let read = if of.is_floating() { text_of(value.clone()) } else { value.clone() };
+                Ok(ExprSimplifyResult::Simplified(cast_expr(read, numeric_type(&of))))
             }
             _ => Ok(ExprSimplifyResult::Original(args)),
         }
@@ -185,6 +188,7 @@ impl ScalarUDFImpl for Arithmetic {
             (Kind::FloatQuotient, [left, right]) => divide_floats(left, right, returns),
             (Kind::Round, [float]) => Ok(round(float)),
             (Kind::Whole(direction), [value]) => whole(value, *direction, returns),
+            (_, [value, ..]) if value.data_type().is_floating() => cast(&cast(value, &DataType::Utf8)?, returns),
             (_, [value, ..]) => cast(value, returns),
             (_, []) => Err(SqlError::internal("arithmetic without operands").into()),
         };
@@ -339,6 +343,8 @@ mod tests {
             ("abs(-5.5::float8)", "5.5"),
             ("@ -5", "5"),
             ("sign(-3)", "-1"),
+            ("0.1::real::numeric = 0.1", "true"),
+            ("round(2.345::real::numeric, 2)", "2.35"),
             ("sign(2.5)", "1"),
             ("sign(0::float8)", "0"),
             ("ceil(1.2)", "2"),

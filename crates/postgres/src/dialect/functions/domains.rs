@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result};
-use datafusion::functions::math;
+use datafusion::functions::{math, unicode};
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
@@ -25,6 +25,8 @@ pub fn all() -> impl Iterator<Item = ScalarUDF> {
         number if number < 0.0 => Some(("2201E", "cannot take logarithm of a negative number")),
         _ => None,
     };
+    // Four bytes a character, as PostgreSQL reckons.
+    let length: Refuse = |number| (number > 268_435_454.0).then_some(("54000", "requested length too large"));
     let root: Refuse = |number| (number < 0.0).then_some(("2201F", "cannot take square root of a negative number"));
     [
         (math::ln(), logarithm),
@@ -32,6 +34,8 @@ pub fn all() -> impl Iterator<Item = ScalarUDF> {
         (math::log10(), logarithm),
         (math::log2(), logarithm),
         (math::sqrt(), root),
+        (unicode::lpad(), length),
+        (unicode::rpad(), length),
     ]
     .into_iter()
     .map(|(function, refuse)| ScalarUDF::from(Domain { name: function.name().to_owned(), function, refuse }))
@@ -68,6 +72,9 @@ impl Domain {
                 argument.as_primitive::<Float32Type>().iter().flatten().find_map(|number| (self.refuse)(number.into()))
             }
             DataType::Float64 => argument.as_primitive::<Float64Type>().iter().flatten().find_map(self.refuse),
+            DataType::Int64 => {
+                argument.as_primitive::<Int64Type>().iter().flatten().find_map(|number| (self.refuse)(number as f64))
+            }
             _ => None,
         };
         match refused {
@@ -147,6 +154,8 @@ mod tests {
             ("ln(0)", "2201E"),
             ("log(0::float8)", "2201E"),
             ("log(-1)", "2201E"),
+            ("lpad('a', 1000000000)", "54000"),
+            ("rpad('a', 1000000000, 'b')", "54000"),
         ]);
     }
 }

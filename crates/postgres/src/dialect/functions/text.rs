@@ -8,7 +8,7 @@ use arrow_array::types::{
     Date32Type, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType,
     TimestampMicrosecondType,
 };
-use arrow_array::{ArrayRef, StringArray};
+use arrow_array::{Array, ArrayRef, ListArray, StringArray};
 use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
 use datafusion::arrow::compute::cast;
 use datafusion::common::Result;
@@ -33,6 +33,7 @@ pub fn differs(data_type: &Arrow) -> bool {
             | Arrow::Duration(_)
             | Arrow::Binary
             | Arrow::FixedSizeBinary(16)
+            | Arrow::List(_)
     )
 }
 
@@ -124,9 +125,36 @@ fn written(values: &ArrayRef, style: &TimeStyle) -> Result<ArrayRef> {
             };
             intervals.map(|interval| interval.map(write)).collect()
         }
+        Arrow::List(_) => lists(values.as_list(), style)?,
         _ => return Ok(cast(values, &Arrow::Utf8)?),
     };
     Ok(Arc::new(texts))
+}
+
+/// Arrays in braces.
+fn lists(lists: &ListArray, style: &TimeStyle) -> Result<StringArray> {
+    let elements = written(lists.values(), style)?;
+    let elements = elements.as_string::<i32>();
+    let is_nested = matches!(lists.value_type(), Arrow::List(_));
+    let item = |at: usize| match elements.is_valid(at) {
+        false => "NULL".to_owned(),
+        true if is_nested => elements.value(at).to_owned(),
+        true => in_array(elements.value(at)),
+    };
+    let list = |row: usize| {
+        let ends = [row, row + 1].map(|at| lists.value_offsets()[at] as usize);
+        format!("{{{}}}", (ends[0]..ends[1]).map(item).collect::<Vec<_>>().join(","))
+    };
+    Ok((0..lists.len()).map(|row| lists.is_valid(row).then(|| list(row))).collect())
+}
+
+/// An element, in quotes where it would be taken for something else.
+fn in_array(text: &str) -> String {
+    let is_special = |letter: char| matches!(letter, '{' | '}' | '"' | ',' | '\\') || letter.is_ascii_whitespace();
+    if text.is_empty() || text.eq_ignore_ascii_case("null") || text.contains(is_special) {
+        return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    }
+    text.to_owned()
 }
 
 #[cfg(test)]
@@ -142,6 +170,12 @@ mod tests {
             ("1 || 'a'", "1a"),
             ("'a' || null", "NULL"),
             ("'x' || 1.5::float8", "x1.5"),
+            ("array[1, null, 3]", "{1,NULL,3}"),
+            ("array['a b', '', 'NULL', null, 'c\"d', 'e']", r#"{"a b","","NULL",NULL,"c\"d",e}"#),
+            ("array[array[1, 2], array[3, 4]]", "{{1,2},{3,4}}"),
+            ("array[date '2024-01-31']", "{2024-01-31}"),
+            ("array[true, false]", "{t,f}"),
+            ("concat(array[1], '!')", "{1}!"),
             ("'x' || 1e20::float8", "x1e+20"),
             ("'x' || timestamp '2024-01-31 12:00:00'", "x2024-01-31 12:00:00"),
             ("'x' || date '2024-01-31'", "x2024-01-31"),

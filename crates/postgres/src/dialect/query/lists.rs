@@ -108,8 +108,9 @@ fn bring_together(values: &mut Values, column: usize) -> Result<(), SqlError> {
     for (row, kind) in values.rows.iter_mut().zip(kinds) {
         let is_cast = match kind {
             Kind::Text => true,
+            Kind::Null => is_placeholder(&row.content[column]),
             Kind::Typed(of) => is_for_all && of != target,
-            Kind::Null | Kind::Other => false,
+            Kind::Other => false,
         };
         if is_cast {
             let cell = &mut row.content[column];
@@ -117,6 +118,10 @@ fn bring_together(values: &mut Values, column: usize) -> Result<(), SqlError> {
         }
     }
     Ok(())
+}
+
+fn is_placeholder(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)))
 }
 
 fn cast(expr: Expr, data_type: DataType) -> Expr {

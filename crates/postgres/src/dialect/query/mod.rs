@@ -2,7 +2,7 @@
 //! as a value, what groups, windows and sets of rows are made of.
 
 pub mod emptiness;
-pub mod having;
+pub mod groups;
 pub mod joins;
 pub mod lists;
 pub mod order;
@@ -11,6 +11,6 @@ pub mod rows;
 pub mod series;
 pub mod sets;
 pub mod times;
-pub mod twins;
 pub mod values;
+pub mod wildcards;
 pub mod windows;

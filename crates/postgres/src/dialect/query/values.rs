@@ -38,7 +38,7 @@ fn selects(query: &Query) -> Result<Option<SetExpr>, SqlError> {
     let is_short = values.rows.len() <= ROWS_MAX;
     let any = |wanted: fn(&Expr) -> bool| values.rows.iter().any(|row| row.content.iter().any(wanted));
     // Rows of a list draw from sequences one after another, SELECTs all at once.
-    if !is_short || !(any(is_branching) || is_mixed(values)) || (values.rows.len() > 1 && any(draws)) {
+    if !is_short || !(any(is_branching) || any(refers) || is_mixed(values)) || (values.rows.len() > 1 && any(draws)) {
         return Ok(None);
     }
     let width = values.rows.first().map_or(0, |row| row.content.len());
@@ -83,12 +83,18 @@ fn is_mixed(values: &ast::Values) -> bool {
 
 /// Whether an expression has a subquery in it, or chooses among parts whose types may differ.
 fn is_branching(expr: &Expr) -> bool {
-    const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
+    // `trunc` keeps fewer digits than the planner thinks.
+    const CHOOSING: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "trunc"];
     has(expr, |expr| match expr {
         Expr::Case { .. } | Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => true,
         Expr::Function(function) => name(function).is_some_and(|name| CHOOSING.contains(&name.as_str())),
         _ => false,
     })
+}
+
+/// Whether an expression has columns in it: those of a query around this one.
+fn refers(expr: &Expr) -> bool {
+    has(expr, |expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)))
 }
 
 /// Whether an expression takes a sequence's next value.
@@ -116,6 +122,7 @@ mod tests {
             &[
                 ("VALUES (1, 'a'), (2, 'b')", "1|a 2|b"),
                 ("VALUES (coalesce(NULL, 1), greatest(1, 2), least(1, 2), nullif(1, 1))", "1|2|1|NULL"),
+                ("VALUES (trunc(2.04, 1), 'a')", "2.0|a"),
             ],
             shown,
         );
@@ -144,6 +151,7 @@ mod tests {
                 ("VALUES (1), (2)", "VALUES (1), (2)"),
                 ("VALUES (1 + 1)", "VALUES (1 + 1)"),
                 ("VALUES (coalesce(a, 1))", "SELECT coalesce(a, 1) AS column1"),
+                ("VALUES (t.a), (2)", "SELECT t.a AS column1 UNION ALL SELECT 2 AS column1"),
                 ("VALUES (1), ((SELECT 2))", "SELECT 1 AS column1 UNION ALL SELECT (SELECT 2) AS column1"),
                 ("VALUES (nextval('s')), (coalesce(1, 2))", "VALUES (nextval('s')), (coalesce(1, 2))"),
             ],

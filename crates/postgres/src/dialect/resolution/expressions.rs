@@ -1,7 +1,7 @@
 //! Types of the parts of an expression, from its leaves up: whatever stands together gets one type here, or is refused,
 //! before the planner would bring it together by rules of its own.
 
-use arrow_schema::DataType as Arrow;
+use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction};
@@ -10,6 +10,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::blanks::trim;
 use super::sets;
+use crate::dialect::functions::series::{SERIES, argument_types};
 use crate::dialect::operators::{Planned, field, operator};
 use crate::dialect::types::{
     Together, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special, known_type,
@@ -20,6 +21,22 @@ use saki_catalog::SqlError;
 /// Functions that give back one of their arguments.
 const CHOOSING: [(&str, &str); 4] =
     [("coalesce", "COALESCE"), ("greatest", "GREATEST"), ("least", "LEAST"), ("make_array", "ARRAY")];
+
+/// Functions, and which of their arguments are integers.
+const COUNTED: [(&str, usize); 10] = [
+    ("left", 1),
+    ("lpad", 1),
+    ("repeat", 1),
+    ("right", 1),
+    ("round", 1),
+    ("rpad", 1),
+    ("split_part", 2),
+    ("substr", 1),
+    ("substr", 2),
+    ("trunc", 1),
+];
+/// Functions that give integers, where the planner's numbers have no sign.
+const COUNTING: [&str; 4] = ["array_length", "array_ndims", "array_position", "cardinality"];
 
 /// Gives the parts of one expression their types.
 pub struct Types<'s> {
@@ -54,6 +71,9 @@ impl TreeNodeRewriter for Types<'_> {
                 Transformed::yes(Expr::AggregateFunction(call))
             }
             Expr::WindowFunction(mut call) => {
+                for key in &mut call.params.order_by {
+                    key.expr = self.sorted_by(std::mem::take(&mut key.expr));
+                }
                 self.widen(call.fun.name(), &mut call.params.args)?;
                 Transformed::yes(Expr::WindowFunction(call))
             }
@@ -65,6 +85,14 @@ impl TreeNodeRewriter for Types<'_> {
 impl Types<'_> {
     fn truth(&self, expr: Expr, place: &str) -> Result<Expr> {
         truth(expr, place, self.schema)
+    }
+
+    /// What a key of ORDER BY is sorted by: an interval by its length.
+    pub fn sorted_by(&self, key: Expr) -> Expr {
+        match known_type(&key, self.schema) {
+            Some(of) if is_interval(&of) => saki_times::length(key),
+            _ => key,
+        }
     }
 
     fn between(&self, between: Between) -> Result<Expr> {
@@ -85,25 +113,29 @@ impl Types<'_> {
         let is_column = |item: &Expr| matches!(item, Expr::Column(_) | Expr::OuterReferenceColumn(..));
         // As PostgreSQL does: several values are an array, of one type; a single value and columns are compared alone.
         let of_intervals = self.known_types(&list).iter().chain(&known_type(&expr, self.schema)).any(is_interval);
+        // The planner takes for a constant whatever is one where there are no rows: a CASE, though it looks at columns.
+        let is_computed = |item: &Expr| !is_column(item) && item.any_column_refs();
         if list.len() > 1 && !list.iter().any(is_column) && !of_intervals {
             let mut all = vec![*expr.clone()];
             all.extend(list.iter().cloned());
             if let Some(mut all) = self.together(all)? {
                 let expr = Box::new(all.remove(0));
+                if all.iter().any(is_computed) {
+                    let equal = |item| binary_expr(expr.as_ref().clone(), Operator::Eq, item);
+                    return one_of(all.into_iter().map(equal).collect(), negated);
+                }
                 return Ok(Expr::InList(InList { expr, list: all, negated }));
             }
         }
         let pairs = list.into_iter().map(|item| comparison(*expr.clone(), Operator::Eq, item, self.schema));
         let pairs = pairs.collect::<Result<Vec<_>>>()?;
         let alike = pairs.iter().all(|(left, _)| *left == pairs[0].0);
-        if alike {
+        if alike && !pairs.iter().any(|(_, item)| is_computed(item)) {
             let (mut lefts, list): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
             let expr = Box::new(lefts.pop().unwrap_or(*expr));
             return Ok(Expr::InList(InList { expr, list, negated }));
         }
-        let equal = pairs.into_iter().map(|(left, right)| binary_expr(left, Operator::Eq, right)).reduce(or);
-        let equal = equal.ok_or_else(|| SqlError::internal("IN without a list"))?;
-        Ok(if negated { Expr::Not(Box::new(equal)) } else { equal })
+        one_of(pairs.into_iter().map(|(left, right)| binary_expr(left, Operator::Eq, right)).collect(), negated)
     }
 
     /// Expressions of one type; `None` if they have none in common.
@@ -199,10 +231,39 @@ impl Types<'_> {
             let (left, right) = (args.remove(0), args.remove(0));
             let (left, right) = comparison(left, Operator::Eq, right, self.schema)?;
             args = vec![left, right];
+        } else if func.name() == SERIES {
+            let of = |arg: &Expr| known_type(arg, self.schema).unwrap_or(Arrow::Null);
+            let targets = argument_types(&args.iter().map(of).collect::<Vec<_>>())?;
+            let pairs = args.into_iter().zip(&targets);
+            args = pairs.map(|(arg, target)| converted(arg, target, self.schema)).collect::<Result<_>>()?;
         } else {
-            return Ok(Transformed::yes(field(ScalarFunction { func, args }, self.schema)));
+            self.parameters(func.name(), &mut args)?;
+            let call = ScalarFunction { func, args };
+            if COUNTING.contains(&call.name()) {
+                return Ok(Transformed::yes(cast(Expr::ScalarFunction(call), Arrow::Int32)));
+            }
+            return Ok(Transformed::yes(field(call, self.schema)));
         }
         self.coerced(Expr::ScalarFunction(ScalarFunction { func, args }))
+    }
+
+    /// Parameters whose type says what they are for: numbers of letters and digits, and an array that a value is
+    /// looked for in.
+    fn parameters(&self, function: &str, args: &mut [Expr]) -> Result<()> {
+        let is_open = |arg: &Expr| matches!(arg, Expr::Placeholder(_));
+        for (_, at) in COUNTED.iter().filter(|(name, _)| *name == function) {
+            if let Some(arg) = args.get_mut(*at).filter(|arg| is_open(arg)) {
+                *arg = typed(std::mem::take(arg), &Arrow::Int32)?;
+            }
+        }
+        if let ("array_has", [list, needle]) = (function, args)
+            && is_open(list)
+            && let Some(of) = known_type(needle, self.schema)
+        {
+            let of = Arrow::List(Field::new_list_field(of, true).into());
+            *list = typed(std::mem::take(list), &of)?;
+        }
+        Ok(())
     }
 
     /// Sums of bigints and averages of integers are numeric.
@@ -228,6 +289,12 @@ impl Types<'_> {
     fn coerced(&self, expr: Expr) -> Result<Transformed<Expr>> {
         TypeCoercionRewriter::new(self.schema).f_up(expr)
     }
+}
+
+/// Whether one of some comparisons is true, or none.
+fn one_of(comparisons: Vec<Expr>, negated: bool) -> Result<Expr> {
+    let any = comparisons.into_iter().reduce(or).ok_or_else(|| SqlError::internal("IN without a list"))?;
+    Ok(if negated { Expr::Not(Box::new(any)) } else { any })
 }
 
 fn all_typed(exprs: Vec<Expr>, target: &Arrow) -> Result<Vec<Expr>> {

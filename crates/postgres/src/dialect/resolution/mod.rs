@@ -6,18 +6,21 @@
 
 mod blanks;
 mod expressions;
+mod order;
 mod sets;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Filter, Join, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Operator};
 
 pub use self::blanks::CharColumns;
 use self::blanks::char_columns;
 use self::expressions::Types;
+pub use self::order::kept;
 use super::types::{comparison, truth};
+use saki_catalog::SqlError;
 
 /// A plan whose expressions have their types; `chars` tells which columns are of type char(n).
 ///
@@ -43,8 +46,29 @@ fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
     })?;
     match plan.data {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let is_window = |expr: &Expr| Ok(matches!(expr, Expr::WindowFunction(_)));
+            if predicate.exists(is_window)? {
+                return Err(SqlError::invalid("window functions are not allowed in WHERE").code("42P20").into());
+            }
             let predicate = truth(predicate, "argument of WHERE", input.schema())?;
             Ok(LogicalPlan::Filter(Filter::try_new(predicate, input)?))
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let is_aggregate = |expr: &Expr| Ok(matches!(expr, Expr::AggregateFunction(_)));
+            for key in &aggregate.group_expr {
+                if key.exists(is_aggregate)? {
+                    let message = "aggregate functions are not allowed in GROUP BY";
+                    return Err(SqlError::invalid(message).code("42803").into());
+                }
+            }
+            LogicalPlan::Aggregate(aggregate).recompute_schema()
+        }
+        LogicalPlan::Sort(mut sort) => {
+            let types = Types { schema: &schema, chars: &chars };
+            for key in &mut sort.expr {
+                key.expr = types.sorted_by(std::mem::take(&mut key.expr));
+            }
+            LogicalPlan::Sort(sort).recompute_schema()
         }
         LogicalPlan::Union(union) => sets::union(union),
         LogicalPlan::Join(join) if sets::is_set_operation(&join) => sets::set_operation(join),

@@ -1,7 +1,8 @@
 //! Texts whose type is unknown until they stand beside something: `'5'` beside an integer is one.
 
-use arrow_schema::{DataType as Arrow, IntervalUnit};
+use arrow_schema::{DataType as Arrow, Field, IntervalUnit};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, cast};
 use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{DataType, Value};
@@ -22,11 +23,15 @@ pub fn text_of(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// A literal without a type as one of a type, or a cast to it; anything else as it is.
+/// A literal or parameter without a type as one of a type, or a cast to it; anything else as it is.
 ///
 /// # Errors
 /// What is said of text that is no value of the type: 22P02, 22003.
 pub fn typed(expr: Expr, target: &Arrow) -> Result<Expr> {
+    if let Expr::Placeholder(Placeholder { id, field: None }) = expr {
+        let field = Field::new(&id, target.clone(), true).into();
+        return Ok(Expr::Placeholder(Placeholder { id, field: Some(field) }));
+    }
     let Some(text) = text_of(&expr) else { return Ok(expr) };
     let data_type = match stored(target) {
         Some(DataType::Text) => return Ok(expr),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Int64Array, ListArray, StructArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue};
 
 use super::super::system::SystemCatalog;
 use super::function::{Arguments, Definition, Returns, integer, lax, position_fields, position_type, strict, text};
@@ -16,7 +16,8 @@ pub const UNNESTED: &[(&str, &str)] = &[
     ("generate_subscripts", "pg_subscripts"),
     ("_pg_expandarray", "pg_expand_array"),
     ("generate_series", "pg_series"),
-    ("regexp_split_to_table", "pg_split"),
+    ("regexp_matches", "pg_matches"),
+    ("regexp_split_to_table", "regexp_split_to_array"),
     ("string_to_table", "string_to_array"),
     ("pg_partition_ancestors", "pg_no_ancestors"),
 ];
@@ -31,11 +32,6 @@ pub const FUNCTIONS: &[Definition] = &[
     // No table is a part of another.
     strict("pg_no_ancestors", Returns::Int8List, |_, _| Ok(integer_list(std::iter::empty()))),
     strict("pg_expand_array", Returns::Positions, expand_array),
-    strict("pg_series", Returns::Int8List, series),
-    strict("pg_split", Returns::TextList, |_, args| {
-        let (whole, at) = (args.text(0).unwrap_or_default(), args.text(1).unwrap_or_default());
-        Ok(text_list(whole.split(at).map(str::to_owned).collect()))
-    }),
     strict("array_lower", Returns::Int4, |_, args| Ok(ScalarValue::Int32(extent(args).map(|_| 1)))),
     strict("array_upper", Returns::Int4, |_, args| {
         Ok(ScalarValue::Int32(extent(args).and_then(|length| length.try_into().ok())))
@@ -110,25 +106,6 @@ fn expand_array(_: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> 
     let field = Arc::new(Field::new_list_field(position_type(), true));
     let list = ListArray::try_new(field, OffsetBuffer::from_lengths([items.len()]), Arc::new(rows), None)?;
     Ok(ScalarValue::List(Arc::new(list)))
-}
-
-/// The most numbers that a series may have as one list.
-const SERIES_MAX: i64 = 10_000_000;
-
-fn series(_: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
-    let (Some(first), Some(last)) = (args.integer(0), args.integer(1)) else {
-        return Err(DataFusionError::Plan("generate_series takes whole numbers here".to_owned()));
-    };
-    let step = if args.len() > 2 { args.integer(2).unwrap_or(0) } else { 1 };
-    if step == 0 {
-        return Err(DataFusionError::Plan("the step of generate_series must not be zero".to_owned()));
-    }
-    let span = if step > 0 { last.saturating_sub(first) } else { first.saturating_sub(last) };
-    let count = if span < 0 { 0 } else { span / step.saturating_abs() + 1 };
-    if count > SERIES_MAX {
-        return Err(DataFusionError::Plan(format!("generate_series gives {count} numbers; the most is {SERIES_MAX}")));
-    }
-    Ok(integer_list((0..count).map(|at| first + at * step)))
 }
 
 /// Names and values in turn, as PostgreSQL writes an object.

@@ -75,11 +75,14 @@ pub fn array_literal(expr: &Expr) -> Option<Expr> {
 /// The elements of such a literal, as texts without a type.
 pub fn array_elements(expr: &Expr) -> Option<Vec<Expr>> {
     let inner = literal(expr)?.trim().strip_prefix('{')?.strip_suffix('}')?;
-    Some(elements(inner).iter().map(|item| element(item)).collect())
+    Some(elements(inner).iter().map(element).collect())
 }
 
-fn element(item: &str) -> Expr {
-    if item == "NULL" { Expr::value(Value::Null) } else { string(item) }
+fn element(item: &Option<String>) -> Expr {
+    match item {
+        Some(text) => string(text),
+        None => Expr::value(Value::Null),
+    }
 }
 
 fn is_text(data_type: &DataType) -> bool {
@@ -94,31 +97,65 @@ fn is_text(data_type: &DataType) -> bool {
 fn braces(text: &str) -> Option<Expr> {
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
     let items = elements(inner);
-    let numbers: Option<Vec<i64>> = items.iter().map(|item| item.parse().ok()).collect();
+    let numbers: Option<Vec<i64>> = items.iter().map(|item| item.as_ref()?.parse().ok()).collect();
     let elem = match numbers {
         Some(numbers) => numbers.into_iter().map(number).collect(),
-        None => items.iter().map(|item| element(item)).collect(),
+        None => items.iter().map(element).collect(),
     };
     Some(Expr::Array(Array { elem, named: true }))
 }
 
-/// The elements between braces, unquoted.
-fn elements(text: &str) -> Vec<String> {
+/// The elements between braces, unquoted; `None`: NULL, in whatever letters, without quotes. Blanks around what is not
+/// quoted are not part of it.
+fn elements(text: &str) -> Vec<Option<String>> {
     if text.trim().is_empty() {
         return Vec::new();
     }
-    let mut items = vec![String::new()];
+    let mut items = Vec::new();
+    let mut item = Item::default();
     let (mut quoted, mut letters) = (false, text.chars());
     while let Some(letter) = letters.next() {
-        let Some(item) = items.last_mut() else { break };
         match letter {
-            '\\' => item.extend(letters.next()),
-            '"' => quoted = !quoted,
-            ',' if !quoted => items.push(String::new()),
-            letter => item.push(letter),
+            '\\' => letters.next().into_iter().for_each(|letter| item.take(letter, true)),
+            '"' => {
+                quoted = !quoted;
+                item.is_quoted = true;
+            }
+            ',' if !quoted => items.push(std::mem::take(&mut item).read()),
+            letter => item.take(letter, quoted),
         }
     }
+    items.push(item.read());
     items
+}
+
+/// An element while it is read.
+#[derive(Default)]
+struct Item {
+    text: String,
+    /// Bytes up to the last that is no blank, or is quoted.
+    length: usize,
+    is_quoted: bool,
+}
+
+impl Item {
+    fn take(&mut self, letter: char, quoted: bool) {
+        let is_blank = letter.is_ascii_whitespace() && !quoted;
+        if is_blank && self.text.is_empty() {
+            return;
+        }
+        self.is_quoted |= quoted;
+        self.text.push(letter);
+        if !is_blank {
+            self.length = self.text.len();
+        }
+    }
+
+    fn read(mut self) -> Option<String> {
+        self.text.truncate(self.length);
+        let is_null = !self.is_quoted && self.text.eq_ignore_ascii_case("null");
+        (!is_null).then_some(self.text)
+    }
 }
 
 /// Subscripts of vectors count from zero; a field of a composite value is named by a text.
@@ -199,9 +236,13 @@ mod tests {
             (r#""a\"b""#, &[r#"a"b"#]),
             (r"a\,b", &["a,b"]),
             (r#""""#, &[""]),
+            (r#" a , "b c" ,d e "#, &["a", "b c", "d e"]),
+            (r#""NULL","#, &["NULL", ""]),
         ] {
+            let expected: Vec<_> = expected.iter().map(|item| Some((*item).to_owned())).collect();
             assert_eq!(elements(text), expected, "{text}");
         }
+        assert_eq!(elements(" null ,NULL"), [None, None]);
     }
 
     #[test]

@@ -52,7 +52,11 @@ impl VisitorMut for Twins {
             }
         }
         if !later.is_empty() {
-            tell_apart(select, &later);
+            let first = first.into_values().collect();
+            let mut apart = Apart { first, later, within: 0 };
+            let _ = VisitMut::visit(&mut select.projection, &mut apart);
+            let _ = VisitMut::visit(&mut select.group_by, &mut apart);
+            let _ = VisitMut::visit(&mut select.having, &mut apart);
         }
         ControlFlow::Continue(())
     }
@@ -120,50 +124,67 @@ fn without_casts(expr: &Expr) -> String {
     expr.to_string()
 }
 
-/// Puts the function around what these expressions are about.
-fn tell_apart(select: &mut Select, later: &HashSet<String>) {
-    struct Apart<'l>(&'l HashSet<String>);
-    impl VisitorMut for Apart<'_> {
-        type Break = ();
+/// Puts the function around what the later ones are about, but not within one of them or of the first.
+struct Apart {
+    first: HashSet<String>,
+    later: HashSet<String>,
+    /// How many of these the visit is in.
+    within: usize,
+}
 
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            let text = expr.to_string();
-            if self.0.contains(&text) {
-                let argument = match expr {
-                    Expr::Function(function) => match &mut function.args {
-                        FunctionArguments::List(list) => list.args.first_mut().and_then(|argument| match argument {
-                            FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(argument),
-                            _ => None,
-                        }),
-                        _ => None,
-                    },
-                    key => Some(key),
-                };
-                if let Some(argument) = argument {
-                    let inner = take(argument);
-                    *argument = call(APART, vec![inner, Expr::value(Value::SingleQuotedString(text))]);
-                }
-            }
-            ControlFlow::Continue(())
-        }
+impl Apart {
+    fn knows(&self, text: &str) -> bool {
+        self.first.contains(text) || self.later.contains(text)
     }
-    let mut apart = Apart(later);
-    let _ = VisitMut::visit(&mut select.projection, &mut apart);
-    let _ = VisitMut::visit(&mut select.group_by, &mut apart);
-    let _ = VisitMut::visit(&mut select.having, &mut apart);
+}
+
+impl VisitorMut for Apart {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.knows(&expr.to_string()) {
+            self.within += 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let text = expr.to_string();
+        if !self.knows(&text) {
+            return ControlFlow::Continue(());
+        }
+        self.within -= 1;
+        if self.within == 0 && self.later.contains(&text) {
+            let argument = match expr {
+                Expr::Function(function) => match &mut function.args {
+                    FunctionArguments::List(list) => list.args.first_mut().and_then(|argument| match argument {
+                        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(argument),
+                        _ => None,
+                    }),
+                    _ => None,
+                },
+                key => Some(key),
+            };
+            if let Some(argument) = argument {
+                let inner = take(argument);
+                *argument = call(APART, vec![inner, Expr::value(Value::SingleQuotedString(text))]);
+            }
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// The function.
 pub fn apart() -> ScalarUDF {
-    ScalarUDF::from(Apart { signature: Signature::any(2, Volatility::Immutable) })
+    ScalarUDF::from(Identity { signature: Signature::any(2, Volatility::Immutable) })
 }
 
 #[derive(PartialEq, Eq, Hash, Debug)]
-struct Apart {
+struct Identity {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Apart {
+impl ScalarUDFImpl for Identity {
     fn name(&self) -> &str {
         APART
     }
@@ -214,6 +235,9 @@ mod tests {
                 ("SELECT a, a::text, count(*) FROM t GROUP BY a, a::text", "1|1|2 2|2|1"),
                 ("SELECT a, a::text, count(*) FROM t GROUP BY 1, 2", "1|1|2 2|2|1"),
                 ("SELECT b::numeric::int, count(*) FROM t GROUP BY b::numeric::int", "2|1 3|2"),
+                ("SELECT a::text, a, count(*) FROM t GROUP BY 1, 2", "1|1|2 2|2|1"),
+                ("SELECT a::int8, a, a::text, max(a::int8) FROM t GROUP BY a::int8, a, a::text", "1|1|1|1 2|2|2|2"),
+                ("SELECT a::text, a, a::int8 FROM t GROUP BY 1, 2, 3", "1|1|1 2|2|2"),
                 ("SELECT a, sum(b::numeric(5, 1)) FROM t GROUP BY a HAVING sum(b::numeric(5, 1)) > 3", "1|4.0"),
                 (
                     "SELECT sum(b::numeric(5, 1)), sum(b::float8) FROM t HAVING sum(b::numeric(5, 1)) > 6 AND \

@@ -1,0 +1,193 @@
+//! Matches of regular expressions as lists: `regexp_split_to_array`, and what `regexp_matches` and
+//! `regexp_split_to_table` unnest.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StringArray};
+use arrow_schema::{DataType, Field};
+use datafusion::arrow::compute::cast;
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+use regex::{Regex, RegexBuilder};
+
+use saki_catalog::SqlError;
+
+pub fn functions() -> [ScalarUDF; 2] {
+    let signature = Signature::one_of(vec![TypeSignature::String(2), TypeSignature::String(3)], Volatility::Immutable);
+    [Kind::Split, Kind::Matches].map(|kind| ScalarUDF::from(Regexps { kind, signature: signature.clone() }))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Kind {
+    /// What is between the matches.
+    Split,
+    /// What each match captures, as a list of lists.
+    Matches,
+}
+
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Regexps {
+    kind: Kind,
+    signature: Signature,
+}
+
+fn list(of: DataType) -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(of, true)))
+}
+
+impl ScalarUDFImpl for Regexps {
+    fn name(&self) -> &str {
+        match self.kind {
+            Kind::Split => "regexp_split_to_array",
+            Kind::Matches => "pg_matches",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        let texts = list(DataType::Utf8);
+        Ok(if self.kind == Kind::Split { texts } else { list(texts) })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let found = |arrays: &[ArrayRef]| -> Result<ArrayRef> {
+            let texts = arrays.iter().map(|array| Ok(cast(array, &DataType::Utf8)?)).collect::<Result<Vec<_>>>()?;
+            let texts: Vec<&StringArray> = texts.iter().map(|array| array.as_string()).collect();
+            match self.kind {
+                Kind::Split => split_all(&texts),
+                Kind::Matches => match_all(&texts),
+            }
+        };
+        make_scalar_function(found, Vec::new())(&args.args)
+    }
+}
+
+/// A pattern and its options, ready to be looked for.
+struct Pattern {
+    text: String,
+    flags: String,
+    regex: Regex,
+    is_global: bool,
+}
+
+impl Pattern {
+    /// # Errors
+    /// 2201B for a pattern that cannot be read, 22023 for an option that there is not.
+    fn new(text: &str, flags: &str) -> Result<Self> {
+        let mut builder = RegexBuilder::new(text);
+        // A dot is any character, the end of a line too.
+        builder.dot_matches_new_line(true);
+        let mut is_global = false;
+        for flag in flags.chars() {
+            match flag {
+                'g' => is_global = true,
+                'i' => drop(builder.case_insensitive(true)),
+                'c' => drop(builder.case_insensitive(false)),
+                'n' | 'm' => drop(builder.dot_matches_new_line(false).multi_line(true)),
+                's' => drop(builder.dot_matches_new_line(true).multi_line(false)),
+                'w' => drop(builder.multi_line(true)),
+                'p' => drop(builder.dot_matches_new_line(false)),
+                'x' => drop(builder.ignore_whitespace(true)),
+                't' => {}
+                other => {
+                    let message = format!("invalid regular expression option: \"{other}\"");
+                    return Err(SqlError::data(message).code("22023").into());
+                }
+            }
+        }
+        let invalid = |error: regex::Error| {
+            let message = error.to_string();
+            let reason = message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            SqlError::data(format!("invalid regular expression: {reason}")).code("2201B")
+        };
+        let regex = builder.build().map_err(invalid)?;
+        Ok(Self { text: text.to_owned(), flags: flags.to_owned(), regex, is_global })
+    }
+
+    /// That of a row, which is mostly that of the row before; `None`: one of its parts is NULL.
+    fn of_row<'p>(last: &'p mut Option<Self>, texts: &[&StringArray], row: usize) -> Result<Option<&'p Self>> {
+        if texts.iter().any(|array| array.is_null(row)) {
+            return Ok(None);
+        }
+        let (text, flags) = (texts[1].value(row), texts.get(2).map_or("", |flags| flags.value(row)));
+        if last.as_ref().is_none_or(|last| last.text != text || last.flags != flags) {
+            *last = Some(Self::new(text, flags)?);
+        }
+        Ok(last.as_ref())
+    }
+}
+
+fn split_all(texts: &[&StringArray]) -> Result<ArrayRef> {
+    let (mut lists, mut last) = (ListBuilder::new(StringBuilder::new()), None);
+    for row in 0..texts[0].len() {
+        match Pattern::of_row(&mut last, texts, row)? {
+            None => lists.append_null(),
+            Some(pattern) => lists.append_value(split(&pattern.regex, texts[0].value(row)).into_iter().map(Some)),
+        }
+    }
+    Ok(Arc::new(lists.finish()))
+}
+
+/// The parts between matches. One without letters at an end, or where the match before it ended, does not count.
+fn split<'t>(regex: &Regex, text: &'t str) -> Vec<&'t str> {
+    let (mut parts, mut end) = (Vec::new(), 0);
+    for found in regex.find_iter(text) {
+        if found.start() < text.len() && found.end() > end {
+            parts.push(&text[end..found.start()]);
+            end = found.end();
+        }
+    }
+    parts.push(&text[end..]);
+    parts
+}
+
+fn match_all(texts: &[&StringArray]) -> Result<ArrayRef> {
+    let (mut lists, mut last) = (ListBuilder::new(ListBuilder::new(StringBuilder::new())), None);
+    for row in 0..texts[0].len() {
+        let Some(pattern) = Pattern::of_row(&mut last, texts, row)? else {
+            lists.append_null();
+            continue;
+        };
+        let most = if pattern.is_global { usize::MAX } else { 1 };
+        // The whole match, where nothing is captured.
+        let first = usize::from(pattern.regex.captures_len() > 1);
+        for captures in pattern.regex.captures_iter(texts[0].value(row)).take(most) {
+            lists.values().append_value(captures.iter().skip(first).map(|part| part.map(|part| part.as_str())));
+        }
+        lists.append(true);
+    }
+    Ok(Arc::new(lists.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::library;
+
+    #[test]
+    fn matches_are_lists() {
+        library().check(&[
+            ("select array_to_string(regexp_split_to_array('a1b22c', '[0-9]+'), ',')", "a,b,c"),
+            ("select array_to_string(regexp_split_to_array('abc', ''), ',')", "a,b,c"),
+            ("select array_to_string(regexp_split_to_array('1a1', '1'), ',', '-')", ",a,"),
+            ("select array_to_string(regexp_split_to_array('aXbxc', 'x', 'i'), ',')", "a,b,c"),
+            ("select regexp_split_to_array(null, 'x') is null", "true"),
+            ("select * from regexp_split_to_table('a b  c', '\\s+')", "a\nb\nc"),
+            ("select array_to_string(m, '|') from regexp_matches('foobarbequebaz', 'ba.', 'g') m", "bar\nbaz"),
+            ("select (regexp_matches('foobarbequebaz', '(bar)(beque)'))[2]", "beque"),
+            ("select count(*) from regexp_matches('abc', 'x')", "0"),
+            ("select array_to_string(m, '|', '-') from regexp_matches('ab a', 'a(b)?', 'g') m", "b\n-"),
+        ]);
+        library().check_refused(&[
+            ("select regexp_split_to_array('a', '(')", "2201B"),
+            ("select regexp_split_to_array('a', 'a', 'z')", "22023"),
+        ]);
+    }
+}

@@ -1,0 +1,130 @@
+//! `to_char` of numbers, by PostgreSQL's template patterns; of times it is that of [`saki_times`].
+
+mod number;
+mod template;
+mod writer;
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Float64Type};
+use arrow_array::{ArrayRef, StringArray};
+use arrow_schema::DataType;
+use datafusion::arrow::compute::cast;
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+
+use self::number::Number;
+use self::template::Template;
+use saki_catalog::SqlError;
+
+const NAME: &str = "to_char";
+
+/// The function, under its name; there is none if there is none of times.
+pub fn function() -> Option<ScalarUDF> {
+    let of_times = saki_times::all().find(|function| function.name() == NAME)?;
+    Some(ScalarUDF::from(ToChar { of_times: Arc::new(of_times), signature: Signature::any(2, Volatility::Stable) }))
+}
+
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct ToChar {
+    of_times: Arc<ScalarUDF>,
+    signature: Signature,
+}
+
+fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric()
+}
+
+impl ScalarUDFImpl for ToChar {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types.first() {
+            Some(of) if is_number(of) => Ok(DataType::Utf8),
+            _ => self.of_times.return_type(types),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.first() {
+            Some(value) if is_number(&value.data_type()) => make_scalar_function(texts, Vec::new())(&args.args),
+            _ => self.of_times.invoke_with_args(args),
+        }
+    }
+}
+
+fn texts(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let [numbers, templates] = arrays else { return Err(SqlError::internal("to_char takes two arguments").into()) };
+    let templates = cast(templates, &DataType::Utf8)?;
+    let mut last: Option<(String, Template)> = None;
+    let mut write = |number: Number, text: &str| -> Result<String, SqlError> {
+        if last.as_ref().is_none_or(|(known, _)| known != text) {
+            last = Some((text.to_owned(), Template::read(text)?));
+        }
+        Ok(last.as_ref().map_or_else(String::new, |(_, template)| writer::written(template, &number)))
+    };
+    let templates = templates.as_string::<i32>().iter();
+    let texts = if numbers.data_type().is_floating() {
+        let floats = cast(numbers, &DataType::Float64)?;
+        let pairs = floats.as_primitive::<Float64Type>().iter().zip(templates);
+        pairs.map(|pair| match pair {
+            (Some(float), Some(text)) => write(Number::Float(float), text).map(Some),
+            _ => Ok(None),
+        })
+        .collect::<Result<StringArray, SqlError>>()?
+    } else {
+        let scale = if let DataType::Decimal128(_, scale) = numbers.data_type() { *scale } else { 0 };
+        let decimals = cast(numbers, &DataType::Decimal128(38, scale))?;
+        let pairs = decimals.as_primitive::<Decimal128Type>().iter().zip(templates);
+        pairs.map(|pair| match pair {
+            (Some(digits), Some(text)) => write(Number::Decimal(digits, scale), text).map(Some),
+            _ => Ok(None),
+        })
+        .collect::<Result<StringArray, SqlError>>()?
+    };
+    Ok(Arc::new(texts))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{check_refused, check_values};
+
+    #[test]
+    fn numbers_are_written_by_templates() {
+        check_values(&[
+            ("'[' || to_char(485, '999') || ']'", "[ 485]"),
+            ("'[' || to_char(-485, '9999') || ']'", "[ -485]"),
+            ("'[' || to_char(1485, '9,999') || ']'", "[ 1,485]"),
+            ("'[' || to_char(485, '9,999') || ']'", "[   485]"),
+            ("'[' || to_char(1485, '999') || ']'", "[ ###]"),
+            ("to_char(148.5, 'FM999.990')", "148.500"),
+            ("to_char(148.5, 'FM999.999')", "148.5"),
+            ("to_char(5, 'FM9.9')", "5."),
+            ("'[' || to_char(0.1, '9.9') || ']'", "[  .1]"),
+            ("'[' || to_char(0.1, '0.9') || ']'", "[ 0.1]"),
+            ("'[' || to_char(-0.05, '9.9') || ']'", "[ -.1]"),
+            ("to_char(5, 'FM000')", "005"),
+            ("to_char(-485, '999S')", "485-"),
+            ("to_char(-485, '9SG99')", "4-85"),
+            ("to_char(-485, '999PR')", "<485>"),
+            ("to_char(485, 'FMRN')", "CDLXXXV"),
+            ("to_char(482, 'FM999th')", "482nd"),
+            ("to_char(12.45, 'FM99V9')", "125"),
+            ("to_char(0.0004859, 'FM9.99EEEE')", " 4.86e-04"),
+            ("to_char(1234567.891::float8, 'FM9,999,999.00')", "1,234,567.89"),
+            ("to_char(2.5::real, 'FM9.00')", "2.50"),
+            ("to_char(485, '\"n: \"FM999')", "n: 485"),
+            ("to_char(null::int, '999')", "NULL"),
+            ("to_char(date '2024-01-31', 'DD.MM.')", "31.01."),
+        ]);
+        check_refused(&[("to_char(1, '9.9.9')", "42601"), ("to_char(1, 'S9S')", "42601")]);
+    }
+}

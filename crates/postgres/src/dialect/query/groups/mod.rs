@@ -1,0 +1,5 @@
+//! Groups of rows and what is made of them.
+
+pub mod gathered;
+pub mod having;
+pub mod twins;
