@@ -152,3 +152,28 @@ async fn a_parameter_is_described_as_its_first_cast_says() {
     let statement = client.prepare("SELECT $1::oid[], $2::name, $3::int4, $3::oid, $4::oid").await.unwrap();
     assert_eq!(statement.params(), [Type::OID_ARRAY, Type::NAME, Type::INT4, Type::OID]);
 }
+
+/// What a parameter stands beside gives it its type, the first place that does.
+#[tokio::test]
+async fn a_parameter_has_the_type_of_what_it_stands_beside() {
+    use tokio_postgres::types::Type;
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE described (id int PRIMARY KEY, n numeric, s text)").await.unwrap();
+    for (sql, expected) in [
+        ("SELECT coalesce($1, 5)", &[Type::INT4][..]),
+        ("SELECT CASE WHEN $1 THEN 1 ELSE $2 END", &[Type::BOOL, Type::INT4]),
+        ("SELECT $1 IN (1, 2), greatest($2, 1::bigint)", &[Type::INT4, Type::INT8]),
+        ("SELECT sum(x) FROM (VALUES ($1::int), ($2)) v(x)", &[Type::INT4, Type::INT4]),
+        ("SELECT round($1::numeric, $2), left($3, $4)", &[Type::NUMERIC, Type::INT4, Type::TEXT, Type::INT4]),
+        ("SELECT id FROM described WHERE id <> ALL ($1)", &[Type::INT4_ARRAY]),
+        ("SELECT id FROM described WHERE s || 'x' = ANY ($1)", &[Type::TEXT_ARRAY]),
+        ("SELECT * FROM generate_series(1, $1) g", &[Type::INT4]),
+        ("SELECT id FROM described WHERE $1 IS NULL OR id = $1", &[Type::INT4]),
+    ] {
+        let statement = client.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        assert_eq!(statement.params(), expected, "{sql}");
+    }
+    let rows = client.query("SELECT id FROM described WHERE id <> ALL ($1)", &[&vec![1, 2]]).await.unwrap();
+    assert!(rows.is_empty());
+}

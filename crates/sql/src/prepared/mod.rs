@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
@@ -179,9 +182,26 @@ async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<Has
     let Parsed(statement) = query;
     cx.analyze(async |state| {
         let plan = logical_plan(state, statement).await?;
-        Ok(plan.get_parameter_types()?)
+        Ok(found_types(&plan)?)
     })
     .await
+}
+
+/// What a plan says of its parameters. The first place that gives one a type counts, as in PostgreSQL.
+fn found_types(plan: &LogicalPlan) -> datafusion::common::Result<HashMap<String, Option<DataType>>> {
+    let mut found: HashMap<String, Option<DataType>> = HashMap::new();
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::Placeholder(Placeholder { id, field }) = expr {
+                    let known = found.entry(id.clone()).or_default();
+                    *known = known.take().or_else(|| field.as_ref().map(|field| field.data_type().clone()));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
 }
 
 /// The columns that a statement gives.

@@ -90,10 +90,10 @@ impl Session {
         let cx = &self.context();
         access::authorize(cx, &parsed).await?;
         match parsed {
-            Sql::Query(mut query) => {
-                dml::hold_rows(cx, &mut query).await?;
-                query::run(cx, Sql::Query(query)).await
-            }
+            Sql::Query(mut query) => match dml::hold_rows(cx, &mut query).await? {
+                Some(held) => Ok(held),
+                None => query::run(cx, Sql::Query(query)).await,
+            },
             Sql::ShowTables { .. } | Sql::ShowColumns { .. } => query::run(cx, parsed).await,
             Sql::Explain { .. } | Sql::ExplainTable { .. } => query::explain(cx, parsed).await,
 

@@ -249,10 +249,51 @@ async fn rows_selected_for_update_are_held_until_the_end() {
     // Outside of a transaction there is nothing to hold a row for.
     assert_eq!(run(&one, "SELECT n FROM t WHERE id = 2 FOR UPDATE").await, "20");
     assert_eq!(run(&two, "UPDATE t SET n = 0 WHERE id = 2 RETURNING n").await, "0");
-    for sql in ["SELECT 1 FROM t AS a JOIN t AS b ON a.id = b.id FOR UPDATE", "SELECT n FROM t FOR UPDATE SKIP LOCKED"]
-    {
+    for sql in [
+        "SELECT 1 FROM t AS a JOIN t AS b ON a.id = b.id FOR UPDATE",
+        "SELECT count(*) FROM t GROUP BY n FOR UPDATE SKIP LOCKED",
+    ] {
         assert!(run(&one, sql).await.starts_with("0A000"), "{sql}");
     }
+}
+
+/// Each of two workers gets the first rows that the other does not hold; NOWAIT says that there is one.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_others_hold_are_skipped_or_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two, three) = (Session::new(&database), Session::new(&database), Session::new(&database));
+    run(&one, "CREATE TABLE job (id int PRIMARY KEY, state text, tries int)").await;
+    run(&one, "INSERT INTO job SELECT g, CASE WHEN g = 2 THEN 'done' ELSE 'new' END, 0 FROM generate_series(1, 6) g")
+        .await;
+    database.checkpoint(&saki_sql::Pace::full()).unwrap();
+    let next = "SELECT id, tries + 1 AS try FROM job WHERE state = 'new' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED";
+    for session in [&one, &two, &three] {
+        run(session, "BEGIN").await;
+    }
+    assert_eq!(run(&one, next).await, "1|1");
+    assert_eq!(run(&two, next).await, "3|1");
+    // What a transaction holds itself is not passed over.
+    assert_eq!(run(&one, next).await, "1|1");
+    assert_eq!(run(&three, "SELECT id FROM job ORDER BY 1 DESC FOR UPDATE SKIP LOCKED").await, "6;5;4;2");
+    assert_eq!(run(&three, "SELECT id AS n FROM job ORDER BY n OFFSET 1 FOR SHARE SKIP LOCKED").await, "4;5;6");
+    for wanted in ["id = 3", "state = 'new'"] {
+        let sql = format!("SELECT id FROM job WHERE {wanted} FOR UPDATE NOWAIT");
+        run(&one, "SAVEPOINT before").await;
+        assert!(run(&one, &sql).await.starts_with("55P03"), "{sql}");
+        run(&one, "ROLLBACK TO before").await;
+    }
+    assert_eq!(run(&one, "SELECT id FROM job WHERE id = 1 FOR NO KEY UPDATE NOWAIT").await, "1");
+    run(&one, "UPDATE job SET state = 'done' WHERE id = 1").await;
+    run(&one, "COMMIT").await;
+    run(&three, "ROLLBACK").await;
+    // By itself, too: what others hold is not among it, and what nobody holds any more is.
+    assert_eq!(run(&one, "SELECT id FROM job WHERE state = 'new' ORDER BY id FOR UPDATE SKIP LOCKED").await, "4;5;6");
+    run(&two, "ROLLBACK").await;
+    assert_eq!(run(&one, next).await, "3|1");
+    assert_eq!(run(&one, "SELECT id FROM job FETCH FIRST 0 ROWS ONLY FOR UPDATE SKIP LOCKED").await, "");
+    assert!(run(&one, "SELECT id FROM job LIMIT -1 FOR UPDATE SKIP LOCKED").await.starts_with("2201W"));
+    assert_eq!(run(&two, "SELECT count(*) FROM job WHERE state = 'new'").await, "4");
 }
 
 /// Whatever a client is told, beside others that write the same rows all the time: what it rests on was durable when
