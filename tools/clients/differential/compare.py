@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import decimal
 import itertools
+import re
 
 import psycopg
 
@@ -19,6 +20,8 @@ FRACTION_LEAST = 4
 LONGEST = 10
 STOPPED = "57014"
 ROWS_SHOWN = 6
+# What orders all rows stands at the end: ORDER BY within brackets is a window's.
+ORDERED = re.compile(r" ORDER BY [^()]*$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +119,7 @@ class Peer:
                 raise
             return Answer(state=error.sqlstate if error.sqlstate == STOPPED else error.sqlstate[:2],
                           message=f"({error.sqlstate}) {error.diag.message_primary}")
-        return Answer(rows if " ORDER BY 1" in statement or "BY id" in statement else tuple(sorted(rows, key=repr)))
+        return Answer(rows if ORDERED.search(statement) else tuple(sorted(rows, key=repr)))
 
 
 def plain(value):
