@@ -31,6 +31,7 @@
 //! - **part**: what a page is of, as its writer says ([`saki_base::Part`]). Large parts have chunks of their own. The
 //!   journal has the parts of each chunk: no fewer than it has pages of.
 //! - **held generation**: its pages stay readable while somebody holds it.
+//! - **image**: a held generation as its chunks, to be copied elsewhere. **Restoration**: a volume made anew from one.
 //! - **scratch**: slots for temporary data, which no generation names.
 //!
 //! # Invariants
@@ -106,6 +107,6 @@ pub use scratch::{
 };
 pub use space::{DeviceSlots, HeldGeneration};
 pub use volume::{
-    DeviceStatus, FindDevice, NewDevice, OpenOptions, PROFILE_BYTES_MAX, PublishedChunk, Volume, VolumeOptions,
-    VolumeStats,
+    DeviceStatus, FindDevice, HeldImage, Image, ImageChunk, ImageReader, NewDevice, OpenOptions, PROFILE_BYTES_MAX,
+    PublishedChunk, Restoration, RestorationWriter, Volume, VolumeOptions, VolumeStats,
 };

@@ -305,6 +305,16 @@ impl Space {
         self.tails.iter().find(|tail| tail.chunk == chunk).map(|tail| tail.next_page)
     }
 
+    /// Where a chunk of a held generation is at home now.
+    pub fn home_of(&self, chunk: ChunkId) -> Option<Location> {
+        let retired = |pending: &Pending| match &pending.what {
+            Waiting::Chunk(waiting, state) if *waiting == chunk => Some(state.location),
+            _ => None,
+        };
+        let published = self.chunks.get(&chunk).map(|state| state.location);
+        published.or_else(|| self.pending.iter().find_map(retired))
+    }
+
     /// What was read of a chunk came from a copy, and was not what it should be: it is dropped.
     pub fn distrust_copy(&mut self, chunk: ChunkId) {
         if self.drop_copy(chunk) {

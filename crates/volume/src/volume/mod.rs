@@ -1,7 +1,9 @@
 //! A volume: created, opened, looked at.
 
+mod image;
 mod open;
 pub(crate) mod profile;
+mod restoration;
 mod survey;
 
 use std::sync::Arc;
@@ -19,8 +21,10 @@ use crate::map::{ChunkMap, Location};
 use crate::places::SuperblockDamage;
 use crate::space::{DeviceSlots, HeldGeneration, Space};
 
+pub use image::{HeldImage, Image, ImageChunk, ImageReader};
 pub(crate) use open::{check_label, prepare};
 pub use profile::PROFILE_BYTES_MAX;
+pub use restoration::{Restoration, RestorationWriter};
 
 /// What a new volume is to be.
 #[derive(Clone)]

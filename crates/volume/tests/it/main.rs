@@ -7,6 +7,7 @@ mod fleet;
 mod history;
 mod images;
 mod parts;
+mod restore;
 mod rot;
 mod runs;
 mod stories;
