@@ -91,4 +91,5 @@ pub use error::{Damage, LogError, Refusal};
 pub use horizon::waiters::Callback;
 pub use logs::{Logs, Reservation};
 pub use options::{Options, Range};
+pub use recovery::extents::{Extent, write_extent};
 pub use recovery::report::{LogEnd, LogStatistics, Progress, RecoveryReport};

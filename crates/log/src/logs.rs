@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use saki_base::AlignedBuffer;
 use saki_io::Device;
 
 use crate::error::{LogError, Refusal};
@@ -15,6 +16,7 @@ use crate::format::record::{RecordHeader, RecordKind};
 use crate::horizon::waiters::{Callback, Waiter};
 use crate::options::{Options, Range};
 use crate::recovery;
+use crate::recovery::extents::{self, Extent};
 use crate::recovery::report::{LogStatistics, Progress, RecoveryReport};
 use crate::shared::{Log, Shared, count};
 use crate::start::{Started, start};
@@ -196,6 +198,34 @@ impl Logs {
         let shared = self.shared();
         shared.cut_through(through);
         shared.logs.iter().for_each(|log| log.waker.wake());
+    }
+
+    /// The extents that a recovery would read, in the order of logs and of their numbers, to be copied while the logs
+    /// go on. Holds every record through what was the durable horizon before the call, if nothing is cut meanwhile: the
+    /// copy is opened *through* that ([`Range::through`]).
+    ///
+    /// # Errors
+    /// `Device`, `Corrupt` if a header is damaged, `Closed`.
+    pub fn extents(&self) -> Result<Vec<Extent>, LogError> {
+        let mut all = Vec::new();
+        for log in &self.shared().logs {
+            let device = log.storage.upgrade().ok_or(LogError::Closed)?;
+            all.extend(extents::extents(&device, log.identity, log.extent_bytes)?);
+        }
+        Ok(all)
+    }
+
+    /// `length` bytes of an extent from `offset` on, whole blocks. `None`: all that it had has been cut, and its place
+    /// is another's now.
+    ///
+    /// # Errors
+    /// `Device`, `Closed`.
+    ///
+    /// # Panics
+    /// If there is no such log.
+    pub fn read_extent(&self, extent: &Extent, offset: u64, length: usize) -> Result<Option<AlignedBuffer>, LogError> {
+        let device = self.shared().logs[extent.log].storage.upgrade().ok_or(LogError::Closed)?;
+        extents::read(&device, extent, offset, length)
     }
 
     /// Per log.

@@ -1,11 +1,11 @@
 //! What workers and log threads share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crossbeam_utils::CachePadded;
 use parking_lot::{Condvar, Mutex};
-use saki_io::Waker;
+use saki_io::{Device, Waker};
 
 use crate::error::LogError;
 use crate::format::{Identity, Incarnation};
@@ -36,6 +36,8 @@ pub struct Shared {
 pub struct Log {
     pub identity: Identity,
     pub device: String,
+    /// The device itself: the log's thread has it for as long as the log is open.
+    pub storage: Weak<dyn Device>,
     /// Of this log: it keeps what it was made with.
     pub extent_bytes: u64,
     pub stream: Mutex<Stream>,
@@ -159,7 +161,7 @@ impl Log {
 
 #[cfg(all(test, not(saki_loom)))]
 mod tests {
-    use saki_io::{Device, SimDevice, SimOptions};
+    use saki_io::{SimDevice, SimOptions};
 
     use super::*;
     use crate::stream::Geometry;
@@ -175,6 +177,7 @@ mod tests {
         let log = Log {
             identity: Identity { database: 1, log: 0, logs: 1 },
             device: device.name(),
+            storage: Arc::downgrade(&(Arc::clone(&device) as Arc<dyn Device>)),
             extent_bytes: options.extent_bytes,
             stream: Mutex::new(Stream::new(geometry, 1)),
             room: Condvar::new(),

@@ -33,6 +33,7 @@ pub fn start(options: Options, recovered: Recovered) -> Result<Started, LogError
         shared_logs.push(Log {
             identity,
             device: device.name(),
+            storage: Arc::downgrade(&device),
             extent_bytes,
             stream: Mutex::new(Stream::new(geometry, next_sequence)),
             room: Condvar::new(),

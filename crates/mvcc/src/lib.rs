@@ -119,13 +119,16 @@ mod transaction;
 
 pub use chain::Holder;
 pub use database::{
-    Call, Database, Options, Procedure, Wait, Workers, check_logs, open_log_devices, open_log_devices_to_read,
+    Call, Database, Options, Procedure, Wait, Workers, check_logs, end_logs_at, open_log_devices,
+    open_log_devices_to_read, write_log_extent,
 };
 pub use error::Error;
 pub use index::KEY_BYTES_MAX;
 #[doc(hidden)]
 pub use runner::Sabotage;
 pub use runner::{Durability, Isolation, Receipt, Released, Runner};
-pub use saki_log::{LogError, LogStatistics, Options as LogOptions, Progress, Range, RecoveryReport};
+pub use saki_log::{
+    Extent as LogExtent, LogError, LogStatistics, Options as LogOptions, Progress, Range, RecoveryReport,
+};
 pub use table::{BODY_BYTES_MAX, Catalog, IndexDefinition, IndexId, Newer, Table, TableDefinition};
 pub use transaction::{Direction, Found, KeyRange, Moment, Reader, RowId, Savepoint, Seen, Transaction};

@@ -18,6 +18,7 @@
 
 mod assembler;
 mod extent_reader;
+pub mod extents;
 mod mend;
 mod plan;
 mod replay;

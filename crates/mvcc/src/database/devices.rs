@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use saki_io::{Device, DeviceError, DeviceOptions};
-use saki_log::{Logs, Range, RecoveryReport};
+use saki_log::{LogError, Logs, Range, RecoveryReport};
 
 use crate::error::Error;
 
@@ -31,6 +31,35 @@ pub fn open_log_devices_to_read(directory: &Path, logs: usize) -> Result<Vec<Arc
 /// `Log` with what a recovery would say.
 pub fn check_logs(devices: Vec<Arc<dyn Device>>, database: u64, range: Range) -> Result<RecoveryReport, Error> {
     Ok(Logs::inspect(devices, &saki_log::Options::new(database), range, &|_| {})?)
+}
+
+/// Puts bytes of an extent that was copied into a slot of a log, from `offset` on.
+///
+/// # Errors
+/// `Log`: of the device.
+pub fn write_log_extent(
+    device: &Arc<dyn Device>,
+    log: usize,
+    slot: u64,
+    extent: (u64, u64),
+    bytes: &[u8],
+) -> Result<(), Error> {
+    let (extent_bytes, offset) = extent;
+    let written = saki_log::write_extent(device, slot, extent_bytes, offset, bytes);
+    Ok(written.map_err(|error| LogError::Device { log, error })?)
+}
+
+/// Makes logs that were copied end where `range` says: what is later in them is void for ever, and all of the range is
+/// there.
+///
+/// # Errors
+/// `Log` with what is missing or damaged.
+pub fn end_logs_at(devices: Vec<Arc<dyn Device>>, database: u64, range: Range) -> Result<RecoveryReport, Error> {
+    let options = saki_log::Options::new(database);
+    let (logs, report) =
+        Logs::recover(devices, options, range, &|_| {}, &|_: usize, _: u64, _: &[u8]| Ok::<_, LogError>(()))?;
+    logs.close()?;
+    Ok(report)
 }
 
 fn open_files(directory: &Path, logs: usize, options: &DeviceOptions) -> Result<Vec<Arc<dyn Device>>, Error> {

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, RwLock};
-use saki_base::TableId;
 use saki_base::planted::{self, Fault};
+use saki_base::{AlignedBuffer, TableId};
 use saki_io::Device;
-use saki_log::{LogStatistics, Progress, Range, RecoveryReport};
+use saki_log::{Extent as LogExtent, LogStatistics, Progress, Range, RecoveryReport};
 
 use crate::chain::PARTICIPANTS_MAX;
 use crate::epoch::Epochs;
@@ -28,7 +28,7 @@ use crate::runner::{Receipt, Reclaimers, Runner, Sabotage, Shared, Waiters, Watc
 use crate::table::{Catalog, Table, TableDefinition};
 use crate::transaction::Moment;
 
-pub use devices::{check_logs, open_log_devices, open_log_devices_to_read};
+pub use devices::{check_logs, end_logs_at, open_log_devices, open_log_devices_to_read, write_log_extent};
 pub use procedure::{Call, Procedure, Workers};
 pub use waiting::Wait;
 
@@ -323,6 +323,28 @@ impl Database {
     pub fn memory_bytes(&self) -> usize {
         // What one depot gave may have come back to another.
         self.shared.depots.values().fold(0, |sum, depot| sum.wrapping_add(depot.bytes()))
+    }
+
+    /// What a recovery would read of the logs, to be copied while transactions go on: all that is durable now, if
+    /// nothing is cut meanwhile.
+    ///
+    /// # Errors
+    /// `Log`: of a device, if a log is damaged or closed.
+    pub fn log_extents(&self) -> Result<Vec<LogExtent>, Error> {
+        Ok(self.shared.logs.extents()?)
+    }
+
+    /// `length` bytes of an extent from `offset` on, whole blocks; `None` if nobody needs it any more.
+    ///
+    /// # Errors
+    /// `Log`: of a device; if the logs are closed.
+    pub fn read_log_extent(
+        &self,
+        extent: &LogExtent,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<AlignedBuffer>, Error> {
+        Ok(self.shared.logs.read_extent(extent, offset, length)?)
     }
 
     /// Counters of the logs.
