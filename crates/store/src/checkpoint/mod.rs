@@ -11,6 +11,7 @@
 
 mod alone;
 mod background;
+mod still;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use crate::writer::Writer;
 use saki_catalog::{Result, SqlError, Table};
 
 pub use self::alone::Alone;
+pub use self::still::{LogRange, Still, StillLogs};
 
 /// All keys.
 pub(crate) const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);

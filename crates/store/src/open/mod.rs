@@ -1,6 +1,7 @@
 //! Opening a database: its device and volume, the catalog, and what the logs bring back.
 
 mod engine;
+mod restore;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,8 @@ use crate::database::{
 };
 use crate::delta::{Engine, LogDirectory, LogStore, PerTable};
 use saki_catalog::{Catalog, Result, SqlError};
+
+pub use self::restore::Restore;
 
 impl Database {
     /// Makes an empty database at `path`, a file or a block device, and on the other devices that the options name, and

@@ -1,8 +1,11 @@
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicI64, Ordering};
 
+use saki_base::Random;
 use saki_base::bytes::{u16_at, u32_at, u64_at};
 
 use super::*;
+use crate::StillLogs;
 use crate::fixture::{Bench, Rows, Shape, damage_logs, open_on, options, simulated};
 
 fn refused(opened: Result<Arc<Database>>) -> SqlError {
@@ -249,4 +252,133 @@ fn a_database_of_format_3_is_read_and_goes_on_as_one_of_today() {
         assert_eq!(version(&path), 4);
         assert!(is_known(bench.db()).contains(&true), "of what is new it does");
     }
+}
+
+/// Makes the database at `path` from what `db` is just now.
+fn copy(db: &Database, path: &Path) {
+    let still = db.still().expect("held");
+    let restore = Restore::begin(path, still.image().image().clone(), still.logs().map(StillLogs::range));
+    let restore = restore.expect("begun");
+    let mut slots = HashMap::new();
+    for (logs, extent) in still.logs().iter().flat_map(|logs| logs.extents().iter().map(move |extent| (logs, extent))) {
+        let slot = slots.entry(extent.log).or_insert(0);
+        for offset in (0..extent.bytes).step_by(1 << 20) {
+            let length = (extent.bytes - offset).min(1 << 20) as usize;
+            let Some(bytes) = logs.read(extent, offset, length).expect("read") else { continue };
+            restore.write_extent(extent.log, *slot, (extent.extent_bytes, offset), &bytes).expect("written");
+        }
+        *slot += 1;
+    }
+    // Checkpoints go on from here.
+    let image = still.into_image();
+    let (mut reader, mut writer) = (image.reader().expect("a reader"), restore.writer().expect("a writer"));
+    for chunk in &image.image().chunks {
+        writer.write(chunk.chunk, &reader.read(chunk).expect("read")).expect("written");
+    }
+    drop((reader, writer));
+    restore.finish().expect("finished");
+}
+
+/// Copied again and again while rows change, are merged, and a statement has the table for itself, a database has every
+/// commit that was acknowledged before, and none in part.
+#[test]
+fn what_is_copied_beside_changes_is_whole() {
+    const ROWS: i64 = 50;
+    let bench = Bench::new(Shape::default());
+    // Row 0 counts commits; the others always have the same sum.
+    bench.load((0..ROWS).map(|id| (id, if id == 0 { 0 } else { 100 }))).expect("loaded");
+    let (acknowledged, stop) = (AtomicI64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            let (mut random, mut values) = (Random::new(3), vec![100; ROWS as usize]);
+            let mut number = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let (from, to) = (1 + random.below(49) as usize, 1 + random.below(49) as usize);
+                let amount = random.below(30) as i64;
+                values[from] -= amount;
+                values[to] += amount;
+                number += 1;
+                let row = |id: usize| (id as i64, Some(values[id]));
+                let mut rows = vec![(0, Some(number)), row(from)];
+                rows.extend((from != to).then(|| row(to)));
+                bench.commit(&rows);
+                acknowledged.store(number, Ordering::SeqCst);
+            }
+        });
+        let merges = scope.spawn(|| {
+            for round in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                match round % 3 {
+                    0 => drop(bench.db().write(|_| Ok(())).expect("published")),
+                    _ => bench.merge(),
+                }
+            }
+        });
+        let directory = tempfile::tempdir().expect("a directory");
+        for round in 0..8 {
+            let path = directory.path().join(format!("copy-{round}"));
+            let before = acknowledged.load(Ordering::SeqCst);
+            copy(bench.db(), &path);
+            let copied = Bench::around(Database::open(&path, options()).expect("opens by recovery"));
+            let rows = copied.moment().range();
+            assert!(rows[&0] >= before, "commit {before} was acknowledged, the copy ends with {}", rows[&0]);
+            assert_eq!(rows.values().skip(1).sum::<i64>(), 49 * 100, "a transaction is there in part");
+            // And it goes on as any other.
+            copied.commit(&[(ROWS, Some(1))]);
+            copied.merge();
+            copied.check();
+            assert_eq!(copied.moment().range().len() as i64, ROWS + 1);
+        }
+        stop.store(true, Ordering::Relaxed);
+        changes.join().expect("no change fails");
+        merges.join().expect("no merge fails");
+    });
+}
+
+#[test]
+fn a_restoration_overwrites_nothing_and_leaves_nothing_unfinished() {
+    let bench = Bench::new(Shape::default());
+    bench.commit(&[(1, Some(1))]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("copy");
+    let begin = || {
+        let still = bench.db().still().expect("held");
+        Restore::begin(&path, still.image().image().clone(), still.logs().map(StillLogs::range))
+    };
+    let names = || std::fs::read_dir(directory.path()).expect("readable").flatten().count();
+    drop(begin().expect("begun"));
+    assert_eq!(names(), 0, "an attempt that was given up leaves something");
+    // As a process that was killed leaves it.
+    std::mem::forget(begin().expect("begun"));
+    assert_eq!(names(), 2);
+    let unfinished = directory.path().join("copy.restoring");
+    std::fs::copy(&unfinished, directory.path().join("seen")).expect("copied");
+    assert!(Database::open(directory.path().join("seen"), options()).is_err());
+    std::fs::remove_file(directory.path().join("seen")).expect("removed");
+    // Nobody has it open any more in the place of the one that is forgotten here.
+    std::fs::rename(&unfinished, directory.path().join("other")).expect("renamed");
+    std::fs::copy(directory.path().join("other"), &unfinished).expect("copied");
+    std::fs::remove_file(directory.path().join("other")).expect("removed");
+    copy(bench.db(), &path);
+    assert_eq!(names(), 2, "the database and its logs");
+    let refused = |begun: saki_catalog::Result<Restore>| begun.err().expect("refused").sqlstate();
+    assert_eq!(refused(begin()), "58P02");
+    std::fs::remove_file(&path).expect("removed");
+    assert_eq!(refused(begin()), "58P02", "logs that are somebody's are not removed");
+}
+
+#[test]
+fn a_copy_that_lacks_a_piece_of_its_logs_is_refused() {
+    let bench = Bench::new(Shape::default());
+    bench.commit(&[(1, Some(1))]);
+    bench.commit(&[(2, Some(1))]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("copy");
+    let still = bench.db().still().expect("held");
+    let restore = Restore::begin(&path, still.image().image().clone(), still.logs().map(StillLogs::range));
+    let refused = restore.expect("begun").finish().expect_err("there is nothing in the logs");
+    assert!(refused.message.contains("log"), "{refused:?}");
+    assert!(!path.exists() && !directory.path().join("copy.log").exists());
 }

@@ -1,0 +1,158 @@
+//! A database made anew from what was copied of another: its chunks, its logs, and at last its superblocks.
+//!
+//! It is written beside its path, as `<path>.restoring`, and its logs where they will lie. The very last step gives it
+//! its name; so what an interruption leaves is no database, and the next restoration to the same path takes it away.
+
+use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use saki_catalog::{Result, SqlError};
+use saki_io::Device;
+use saki_volume::{Class, Image, Restoration, RestorationWriter};
+
+use crate::checkpoint::LogRange;
+use crate::database::OpenOptions;
+use crate::database::devices::{label_of, open_member};
+use crate::delta::{LogDirectory, LogStore, range_of};
+
+/// A database that is being made. Dropped before it is finished, it leaves nothing.
+pub struct Restore {
+    path: PathBuf,
+    /// What it is called until it is whole.
+    work: PathBuf,
+    directory: LogDirectory,
+    restoration: Option<Restoration>,
+    logs: Option<(LogRange, Vec<Arc<dyn Device>>)>,
+}
+
+impl Restore {
+    /// Begins to make a database at `path`, where there is nothing, or a block device without a database.
+    ///
+    /// # Errors
+    /// 58P02 if there is something; of storage.
+    pub fn begin(path: &Path, image: Image, logs: Option<LogRange>) -> Result<Self> {
+        let is_block_device = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+        let work = if is_block_device { path.to_owned() } else { suffixed(path, ".restoring") };
+        let directory = LogDirectory::beside(path);
+        let options = OpenOptions::default();
+        if !is_block_device {
+            refuse_existing(path)?;
+        }
+        if !is_block_device && work.exists() {
+            // Whoever is at work on it has it locked.
+            drop(open_member(&work, Class::Standard, &options, false).map_err(SqlError::storage)?);
+            remove(&work, &directory)?;
+        }
+        refuse_existing(Path::new(&directory.name()))?;
+        let device = open_member(&work, Class::Standard, &options, true).map_err(SqlError::storage)?;
+        let mut restore = Self { path: path.to_owned(), work, directory, restoration: None, logs: None };
+        let begun = Restoration::begin(device, label_of(path), image);
+        restore.restoration = Some(begun?);
+        if let Some(range) = logs {
+            restore.directory.clear()?;
+            let devices = restore.directory.open(range.state.logs)?;
+            restore.logs = Some((range, devices));
+        }
+        Ok(restore)
+    }
+
+    /// A writer of chunks for one thread; each chunk of the image is written once.
+    ///
+    /// # Errors
+    /// Of storage.
+    pub fn writer(&self) -> Result<RestorationWriter<'_>> {
+        Ok(self.restoration().writer()?)
+    }
+
+    fn restoration(&self) -> &Restoration {
+        self.restoration.as_ref().expect("until it is finished")
+    }
+
+    /// Puts bytes of an extent into its slot of a log, from `offset` on; each extent has a slot of its own, counted
+    /// from 0.
+    ///
+    /// # Errors
+    /// If there is no such log; of storage.
+    pub fn write_extent(&self, log: usize, slot: u64, extent: (u64, u64), bytes: &[u8]) -> Result<()> {
+        let device = self.logs.as_ref().and_then(|(_, devices)| devices.get(log));
+        let device = device.ok_or_else(|| SqlError::corrupt(format!("there is no log {log} in what is restored")))?;
+        Ok(saki_mvcc::write_log_extent(device, log, slot, extent, bytes)?)
+    }
+
+    /// Makes what was written a database.
+    ///
+    /// # Errors
+    /// If the logs lack something; of storage. Then there is none.
+    pub fn finish(mut self) -> Result<()> {
+        if let Some((LogRange { state, through }, devices)) = self.logs.take() {
+            let database = state.database.ok_or_else(|| SqlError::corrupt("logs without an identity are restored"))?;
+            let range = saki_mvcc::Range { through, ..range_of(state) };
+            saki_mvcc::end_logs_at(devices, database, range)?;
+            sync_directory(Path::new(&self.directory.name()))?;
+        }
+        if let Some(parent) = self.path.parent() {
+            sync_directory(parent)?;
+        }
+        self.restoration.take().expect("until now").finish()?;
+        if self.work != self.path {
+            // Between the look for it and now somebody may have made one.
+            refuse_existing(&self.path)?;
+            std::fs::rename(&self.work, &self.path).map_err(|error| SqlError::of_file(self.path.display(), error))?;
+            self.work.clone_from(&self.path);
+        }
+        match self.path.parent() {
+            Some(parent) => sync_directory(parent),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let is_whole = self.work == self.path && self.restoration.is_none();
+        if is_whole {
+            return;
+        }
+        self.restoration = None;
+        self.logs = None;
+        if self.work == self.path {
+            // A block device: without superblocks it holds nothing.
+            let _ = std::fs::remove_dir_all(self.directory.name());
+        } else if let Err(error) = remove(&self.work, &self.directory) {
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+fn suffixed(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn refuse_existing(path: &Path) -> Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(_) => Err(SqlError::invalid(format!("{}: is there already, and is not overwritten", path.display()))
+            .code("58P02")
+            .hint("choose another path, or remove it first")),
+    }
+}
+
+/// Takes away what an unfinished restoration has left: the logs first, for as long as the rest is there it is known
+/// whose they are.
+fn remove(work: &Path, directory: &LogDirectory) -> Result<()> {
+    if directory.exists() {
+        directory.remove()?;
+    }
+    std::fs::remove_file(work).map_err(|error| SqlError::of_file(work.display(), error))
+}
+
+/// Makes names of a directory durable.
+fn sync_directory(path: &Path) -> Result<()> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let synced = File::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| SqlError::of_file(path.display(), error))
+}
