@@ -7,7 +7,7 @@
 //!    └──── vector ◄───────────────────────────┘                 └── postgres ◄┘
 //!            ├── fabric ◄── remote (over page too)
 //!            └── log ◄── mvcc (below catalog) ◄── tools/oltp
-//!   volume ◄── tier ◄── store
+//!   volume ◄── tier ◄── store ◄── backup (over objects) ◄── sql
 //! ```
 //!
 //! A layer's line says all it may name. Tests may name any layer below, which they set up as fixtures.
@@ -59,6 +59,7 @@ const CONTEXT: &[&str] = &[
 const SQL: &[&str] = &[
     "saki-unify",
     "saki-base",
+    "saki-backup",
     "saki-tree",
     "saki-columns",
     "saki-exec",
@@ -72,10 +73,11 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 33] = [
+const LAYERS: [(&str, &[&str]); 35] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
+    ("saki-objects", &[]),
     ("saki-io", &["saki-base"]),
     ("saki-fabric", &["saki-base", "saki-io"]),
     ("saki-log", &["saki-base", "saki-io"]),
@@ -92,6 +94,7 @@ const LAYERS: [(&str, &[&str]); 33] = [
     ("saki-parameters", PARAMETERS),
     ("saki-times", TIMES),
     ("saki-store", STORE),
+    ("saki-backup", &["saki-base", "saki-objects", "saki-catalog", "saki-store"]),
     ("saki-plan", PLAN),
     ("saki-statement", &["saki-unify", "saki-base", "saki-catalog", "saki-store"]),
     ("saki-postgres", POSTGRES),
@@ -109,6 +112,7 @@ const LAYERS: [(&str, &[&str]); 33] = [
             "saki-vector",
             "saki-columns",
             "saki-exec",
+            "saki-backup",
             "saki-sql",
             "saki-node",
         ],
@@ -187,7 +191,7 @@ const PLANNING: &[&str] = &[
 
 /// Dependencies that only some crates may name: the planner stays above `store`, Arrow's small crates reach down to
 /// where columns are, the encodings have one home, and so has each way to the kernel.
-const CONFINED: [(&str, &[&str]); 16] = [
+const CONFINED: [(&str, &[&str]); 17] = [
     // Of `catalog` only by its feature `planner`, for the errors of those above: see [`planner`].
     (
         "datafusion",
@@ -232,6 +236,7 @@ const CONFINED: [(&str, &[&str]); 16] = [
         "tokio",
         &[
             "saki-unify",
+            "saki-objects",
             "saki-store",
             "saki-plan",
             "saki-context",
@@ -242,6 +247,7 @@ const CONFINED: [(&str, &[&str]); 16] = [
             "saki-sim",
         ],
     ),
+    ("object_store", &["saki-objects"]),
     ("io-uring", &["saki-io"]),
     ("libc", &["saki-unify", "saki-base", "saki-io", "saki-fabric", "saki-mvcc", "saki-nodes", "saki-sim"]),
     ("ring", &["saki-fabric"]),
