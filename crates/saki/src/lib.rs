@@ -38,6 +38,7 @@
 //! - [`tpch`]: the TPC-H tables, their data at any scale, its 22 queries;
 //! - [`experiment`]: the three-table join by which in-order and out-of-order execution are compared;
 //! - [`plot`]: line charts of what was measured;
+//! - [`backup`]: backups in a directory or an object store, and databases made from them;
 //! - [`usage`]: processor time and memory of this process.
 
 #![forbid(unsafe_code)]
@@ -46,6 +47,15 @@ pub mod experiment;
 pub mod plot;
 pub mod tpch;
 pub mod usage;
+
+/// Backups of a database that is open, and databases made from them; calls wait, so they belong on a thread that may.
+pub mod backup {
+    pub use saki_backup::{
+        BackupReport, CheckReport, Listed, Progress, PruneReport, RestoreReport, Summary, backup, check, list, prune,
+        restore,
+    };
+    pub use saki_sql::Stop;
+}
 
 pub use saki_base::PageSize;
 pub use saki_io::Backend;

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{calibrate, check, create, demo, device, load, recover, serve, sql, tier, user};
+use commands::{backup, calibrate, check, create, demo, device, load, recover, restore, serve, sql, tier, user};
 use runtime::runtime;
 
 /// A SQL database for storage that is larger than memory and far away.
@@ -48,6 +48,8 @@ enum Command {
     Sql(sql::Args),
     Check(check::Args),
     Recover(recover::Args),
+    Backup(backup::Args),
+    Restore(restore::Args),
     Calibrate(calibrate::Args),
     Device(device::Args),
     Tier(tier::Args),
@@ -62,6 +64,8 @@ pub fn run() -> ExitCode {
         Command::Create(args) => create::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Recover(args) => recover::run(&args),
+        Command::Backup(args) => backup::run(&args),
+        Command::Restore(args) => restore::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Device(args) => device::run(&args),
         Command::Tier(args) => tier::run(&args),

@@ -8,6 +8,7 @@
 //! - `full`: devices that fill up.
 
 mod answers;
+mod backup;
 mod crashes;
 mod damage;
 mod devices;

@@ -27,4 +27,4 @@ pub use drop::{drop_index_concurrently, drop_objects};
 pub use lock_table::lock_table;
 pub use schema::create_schema;
 pub use truncate::truncate;
-pub use upkeep::{DeviceCall, analyze, change_devices, checkpoint, vacuum};
+pub use upkeep::{DeviceCall, analyze, backup, backup_target, change_devices, checkpoint, vacuum};

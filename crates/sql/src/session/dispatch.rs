@@ -135,6 +135,7 @@ impl Session {
                 ddl::checkpoint(cx).await
             }
             Sql::Call(call) if let Some(call) = DeviceCall::read(&call)? => ddl::change_devices(cx, call).await,
+            Sql::Call(call) if let Some(target) = ddl::backup_target(&call)? => ddl::backup(cx, target).await,
 
             Sql::Set(set) => parameters::set(self, &set).await,
             Sql::Reset(reset) => parameters::reset(self, &reset.reset),

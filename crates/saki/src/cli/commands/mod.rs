@@ -1,5 +1,6 @@
 //! The commands: each a module with its arguments and a `run`.
 
+pub mod backup;
 pub mod calibrate;
 pub mod check;
 pub mod create;
@@ -7,6 +8,7 @@ pub mod demo;
 pub mod device;
 pub mod load;
 pub mod recover;
+pub mod restore;
 pub mod serve;
 pub mod sql;
 pub mod tier;

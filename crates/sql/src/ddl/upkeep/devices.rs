@@ -68,7 +68,7 @@ fn refused(name: &str) -> SqlError {
 }
 
 /// The arguments, if all are texts or numbers.
-fn texts(call: &Function) -> Option<Vec<String>> {
+pub(super) fn texts(call: &Function) -> Option<Vec<String>> {
     let FunctionArguments::List(list) = &call.args else { return None };
     let text = |argument: &FunctionArg| match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => match &value.value {

@@ -1,10 +1,12 @@
-//! What keeps a database in order: VACUUM, REINDEX, ANALYZE, CHECKPOINT and its devices.
+//! What keeps a database in order: VACUUM, REINDEX, ANALYZE, CHECKPOINT, its devices and backups.
 
 mod analyze;
+mod backup;
 mod devices;
 mod vacuum;
 
 pub use self::analyze::analyze;
+pub use self::backup::{backup, backup_target};
 pub use self::devices::{DeviceCall, change_devices};
 pub use self::vacuum::vacuum;
 use saki_catalog::Result;
