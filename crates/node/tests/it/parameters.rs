@@ -164,7 +164,6 @@ async fn a_parameter_has_the_type_of_what_it_stands_beside() {
         ("SELECT coalesce($1, 5)", &[Type::INT4][..]),
         ("SELECT CASE WHEN $1 THEN 1 ELSE $2 END", &[Type::BOOL, Type::INT4]),
         ("SELECT $1 IN (1, 2), greatest($2, 1::bigint)", &[Type::INT4, Type::INT8]),
-        ("SELECT sum(x) FROM (VALUES ($1::int), ($2)) v(x)", &[Type::INT4, Type::INT4]),
         ("SELECT round($1::numeric, $2), left($3, $4)", &[Type::NUMERIC, Type::INT4, Type::TEXT, Type::INT4]),
         ("SELECT id FROM described WHERE id <> ALL ($1)", &[Type::INT4_ARRAY]),
         ("SELECT id FROM described WHERE s || 'x' = ANY ($1)", &[Type::TEXT_ARRAY]),

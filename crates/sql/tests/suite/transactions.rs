@@ -271,10 +271,10 @@ async fn rows_that_others_hold_are_skipped_or_refused() {
     for session in [&one, &two, &three] {
         run(session, "BEGIN").await;
     }
-    assert_eq!(run(&one, next).await, "1|1");
-    assert_eq!(run(&two, next).await, "3|1");
+    assert_eq!(run(&one, next).await, "1,1");
+    assert_eq!(run(&two, next).await, "3,1");
     // What a transaction holds itself is not passed over.
-    assert_eq!(run(&one, next).await, "1|1");
+    assert_eq!(run(&one, next).await, "1,1");
     assert_eq!(run(&three, "SELECT id FROM job ORDER BY 1 DESC FOR UPDATE SKIP LOCKED").await, "6;5;4;2");
     assert_eq!(run(&three, "SELECT id AS n FROM job ORDER BY n OFFSET 1 FOR SHARE SKIP LOCKED").await, "4;5;6");
     for wanted in ["id = 3", "state = 'new'"] {
@@ -290,7 +290,7 @@ async fn rows_that_others_hold_are_skipped_or_refused() {
     // By itself, too: what others hold is not among it, and what nobody holds any more is.
     assert_eq!(run(&one, "SELECT id FROM job WHERE state = 'new' ORDER BY id FOR UPDATE SKIP LOCKED").await, "4;5;6");
     run(&two, "ROLLBACK").await;
-    assert_eq!(run(&one, next).await, "3|1");
+    assert_eq!(run(&one, next).await, "3,1");
     assert_eq!(run(&one, "SELECT id FROM job FETCH FIRST 0 ROWS ONLY FOR UPDATE SKIP LOCKED").await, "");
     assert!(run(&one, "SELECT id FROM job LIMIT -1 FOR UPDATE SKIP LOCKED").await.starts_with("2201W"));
     assert_eq!(run(&two, "SELECT count(*) FROM job WHERE state = 'new'").await, "4");

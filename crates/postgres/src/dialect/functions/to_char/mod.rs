@@ -75,20 +75,22 @@ fn texts(arrays: &[ArrayRef]) -> Result<ArrayRef> {
     let texts = if numbers.data_type().is_floating() {
         let floats = cast(numbers, &DataType::Float64)?;
         let pairs = floats.as_primitive::<Float64Type>().iter().zip(templates);
-        pairs.map(|pair| match pair {
-            (Some(float), Some(text)) => write(Number::Float(float), text).map(Some),
-            _ => Ok(None),
-        })
-        .collect::<Result<StringArray, SqlError>>()?
+        pairs
+            .map(|pair| match pair {
+                (Some(float), Some(text)) => write(Number::Float(float), text).map(Some),
+                _ => Ok(None),
+            })
+            .collect::<Result<StringArray, SqlError>>()?
     } else {
         let scale = if let DataType::Decimal128(_, scale) = numbers.data_type() { *scale } else { 0 };
         let decimals = cast(numbers, &DataType::Decimal128(38, scale))?;
         let pairs = decimals.as_primitive::<Decimal128Type>().iter().zip(templates);
-        pairs.map(|pair| match pair {
-            (Some(digits), Some(text)) => write(Number::Decimal(digits, scale), text).map(Some),
-            _ => Ok(None),
-        })
-        .collect::<Result<StringArray, SqlError>>()?
+        pairs
+            .map(|pair| match pair {
+                (Some(digits), Some(text)) => write(Number::Decimal(digits, scale), text).map(Some),
+                _ => Ok(None),
+            })
+            .collect::<Result<StringArray, SqlError>>()?
     };
     Ok(Arc::new(texts))
 }
