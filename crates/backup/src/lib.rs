@@ -13,12 +13,13 @@
 //!
 //! # Invariants
 //! - A piece's name is the BLAKE3 hash of its bytes, so the same bytes are the same object, whichever backup has them,
-//!   and what is read is compared with its name. A chunk that is published never changes: the next backup finds it there.
+//!   and what is read is compared with its name. A chunk that is published never changes: the next backup finds it
+//!   there.
 //! - A manifest is written when everything that it names is durable, and never changed.
-//! - A backup is what a crash could have left of the database at a moment after the backup began ([`saki_store::Still`]):
-//!   everything that was acknowledged before is in it, no transaction in part.
-//! - Only `prune` removes anything: manifests first, then what none of those names that are left. While a backup is made
-//!   there is no pruning, nor the other way round.
+//! - A backup is what a crash could have left of the database at a moment after the backup began
+//!   ([`saki_store::Still`]): everything that was acknowledged before is in it, no transaction in part.
+//! - Only `prune` removes anything: manifests first, then what none of those names that are left. While a backup is
+//!   made there is no pruning, nor the other way round.
 //!
 //! # Failure model
 //! A backup that is interrupted leaves objects, which the next one uses, and no manifest. A restoration that is

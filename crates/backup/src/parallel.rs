@@ -33,8 +33,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Calls `work` with each number below `count`, from several threads, each with a `state` of its own. Ends with the first
-/// error, or when it is told to stop.
+/// Calls `work` with each number below `count`, from several threads, each with a `state` of its own. Ends with the
+/// first error, or when it is told to stop.
 pub fn each<S>(
     count: usize,
     stop: &Stop,

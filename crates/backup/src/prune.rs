@@ -25,8 +25,8 @@ pub struct PruneReport {
 /// those of backups that were interrupted. Interrupted, it may be run again.
 ///
 /// # Errors
-/// 22023 if none would be kept; 55006 while a backup is made; XX001 if the manifest of one that is kept is damaged: then
-/// nothing is removed, for nobody knows what it names; of the target.
+/// 22023 if none would be kept; 55006 while a backup is made; XX001 if the manifest of one that is kept is damaged:
+/// then nothing is removed, for nobody knows what it names; of the target.
 pub fn prune(target: &str, keep: usize, stop: &Stop) -> Result<PruneReport> {
     if keep == 0 {
         return Err(SqlError::invalid("one backup is kept at least")

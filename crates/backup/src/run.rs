@@ -33,8 +33,8 @@ pub struct BackupReport {
 /// by now. Waits; belongs on a thread that may.
 ///
 /// # Errors
-/// 55006 if another is being made, or somebody prunes; 57014 if it is told to stop; of the database's devices and of the
-/// target, naming what could not be read or written. Then there is no backup more than before.
+/// 55006 if another is being made, or somebody prunes; 57014 if it is told to stop; of the database's devices and of
+/// the target, naming what could not be read or written. Then there is no backup more than before.
 pub fn backup(db: &Database, target: &str, stop: &Stop, progress: &(dyn Fn(Progress) + Sync)) -> Result<BackupReport> {
     let _turn = Turn::take(db.volume().database_id())?;
     let repository = Repository::open(target, true)?;

@@ -25,6 +25,8 @@ mod column_names;
 pub mod dialect;
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod functions;
 pub mod pg_catalog;
 #[cfg(test)]
 mod statements;

@@ -39,6 +39,7 @@ use saki_base::stack::with_room;
 use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualified};
 
 use self::syntax::Syntax;
+pub use self::syntax::name_of;
 pub use self::text::overriding::Overriding;
 pub use self::text::weight::weight;
 use self::text::{chains, continued, deferrable, depth, identity, isnull, key_locks, overriding};
@@ -200,11 +201,6 @@ fn checkpoint(parser: &mut DFParser<'_>) -> Result<Option<Statement>> {
     }
     parser.parser.next_token();
     Ok(parse(&format!("CALL {CHECKPOINT}()"))?.pop())
-}
-
-/// An identifier as the catalog spells it: lower case unless quoted.
-pub fn name_of(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
 }
 
 /// Where an identifier stands.

@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -125,6 +125,11 @@ impl Dialect for Syntax {
         supports_unicode_string_literal() -> bool;
         supports_xml_expressions() -> bool;
     }
+}
+
+/// An identifier as the catalog spells it: lower case unless quoted.
+pub fn name_of(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
 }
 
 #[cfg(test)]

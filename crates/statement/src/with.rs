@@ -9,7 +9,8 @@ use datafusion::sql::sqlparser::ast::{
     self, FromTable, Ident, ObjectName, Query, SetExpr, TableAlias, TableFactor, VisitMut, VisitorMut, With,
 };
 
-use crate::{name_of, parse_query};
+use crate::syntax::{Syntax, name_of};
+use datafusion::sql::sqlparser::parser::Parser;
 use saki_catalog::{Result, SqlError};
 
 /// A statement without WITH before what changes rows. Where a query of WITH changes rows itself it stays.
@@ -75,6 +76,14 @@ struct Places<'w> {
     hidden: Vec<HashSet<String>>,
 }
 
+impl Places<'_> {
+    /// The query that a name stands for.
+    fn query_of(&self, name: &Ident) -> Result<Box<Query>> {
+        let text = format!("{} SELECT * FROM {name}", self.with);
+        Ok(Parser::new(&Syntax).try_with_sql(&text)?.parse_query()?)
+    }
+}
+
 impl VisitorMut for Places<'_> {
     type Break = SqlError;
 
@@ -103,7 +112,7 @@ impl VisitorMut for Places<'_> {
             columns: Vec::new(),
             at: None,
         });
-        match parse_query(&format!("{} SELECT * FROM {ident}", self.with)) {
+        match self.query_of(ident) {
             Ok(subquery) => {
                 *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
                 ControlFlow::Continue(())

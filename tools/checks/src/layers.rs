@@ -31,6 +31,8 @@ const STORE: &[&str] = &[
     "saki-catalog",
 ];
 const TIMES: &[&str] = &["saki-unify", "saki-base", "saki-catalog", "saki-parameters"];
+const FUNCTIONS: &[&str] =
+    &["saki-unify", "saki-base", "saki-exec", "saki-catalog", "saki-parameters", "saki-times"];
 const PLAN: &[&str] =
     &["saki-unify", "saki-base", "saki-vector", "saki-columns", "saki-exec", "saki-catalog", "saki-store"];
 const POSTGRES: &[&str] = &[
@@ -44,6 +46,7 @@ const POSTGRES: &[&str] = &[
     "saki-store",
     "saki-statement",
     "saki-times",
+    "saki-functions",
 ];
 const CONTEXT: &[&str] = &[
     "saki-unify",
@@ -93,6 +96,7 @@ const LAYERS: [(&str, &[&str]); 35] = [
     ("saki-catalog", CATALOG),
     ("saki-parameters", PARAMETERS),
     ("saki-times", TIMES),
+    ("saki-functions", FUNCTIONS),
     ("saki-store", STORE),
     ("saki-backup", &["saki-base", "saki-objects", "saki-catalog", "saki-store"]),
     ("saki-plan", PLAN),
@@ -166,6 +170,7 @@ const COLUMNAR: &[&str] = &[
     "saki-catalog",
     "saki-store",
     "saki-times",
+    "saki-functions",
     "saki-plan",
     "saki-statement",
     "saki-postgres",
@@ -179,6 +184,7 @@ const COLUMNAR: &[&str] = &[
 /// Crates that plan and run queries through DataFusion.
 const PLANNING: &[&str] = &[
     "saki-times",
+    "saki-functions",
     "saki-plan",
     "saki-statement",
     "saki-postgres",
@@ -198,6 +204,7 @@ const CONFINED: [(&str, &[&str]); 17] = [
         &[
             "saki-catalog",
             "saki-times",
+            "saki-functions",
             "saki-plan",
             "saki-statement",
             "saki-postgres",
@@ -213,6 +220,7 @@ const CONFINED: [(&str, &[&str]); 17] = [
             "saki-unify",
             "saki-catalog",
             "saki-times",
+            "saki-functions",
             "saki-store",
             "saki-plan",
             "saki-postgres",

@@ -1,7 +1,7 @@
 //! A database with one table of numbers, made without SQL.
 #![allow(dead_code)]
 
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 

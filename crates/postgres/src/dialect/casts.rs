@@ -6,12 +6,12 @@ use datafusion::sql::sqlparser::ast::{
     self, CharacterLength, DataType, ExactNumberInfo, Expr, TypedString, Value, VisitorMut,
 };
 
-use super::functions::arithmetic::NUMERIC;
-use super::functions::blanks::BPCHAR;
-use super::functions::bytes::{BYTEA, UUID};
 use crate::pg_catalog::is_type;
 use crate::statement::{call, take};
 use saki_catalog::SqlError;
+use saki_functions::arithmetic::NUMERIC;
+use saki_functions::blanks::BPCHAR;
+use saki_functions::bytes::{BYTEA, UUID};
 
 pub struct Casts;
 

@@ -12,7 +12,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast, lit};
 
-use super::functions::{arithmetic, text};
+use saki_functions::{arithmetic, text};
 use saki_parameters::{SessionTime, Unit};
 use saki_times::session_time;
 

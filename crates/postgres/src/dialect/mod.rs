@@ -12,7 +12,6 @@
 mod casts;
 mod condition;
 mod folds;
-mod functions;
 mod literals;
 mod meaning;
 mod operators;
@@ -37,7 +36,6 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
 
 pub use self::condition::condition;
-use self::functions::{arithmetic, averages, blanks, bytes, choices, domains, encodings, numbers, patterns};
 pub use self::operators::Operators;
 use self::query::groups::{gathered, having, twins};
 pub use self::query::times::is_relative;
@@ -48,6 +46,7 @@ use crate::column_names::Columns;
 pub use crate::column_names::{called, shown, unmarked, with_shown_names};
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
+use saki_functions::{arithmetic, averages, blanks, bytes, choices, domains, encodings, numbers, patterns};
 use saki_parameters::SessionTime;
 pub use saki_times::{TimeOption, session_time};
 
@@ -69,13 +68,13 @@ pub fn register(state: &mut SessionState) {
     for function in domains::all()
         .chain(arithmetic::whole_functions())
         .chain([sign, random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
-        .chain([functions::series::function()])
-        .chain(functions::regexps::functions())
+        .chain([saki_functions::series::function()])
+        .chain(saki_functions::regexps::functions())
         .chain(bytes::functions())
         .chain(choices::all())
         .chain(encodings::functions())
         .chain(saki_times::all())
-        .chain(functions::to_char::function())
+        .chain(saki_functions::to_char::function())
     {
         let _ = state.register_udf(Arc::new(function));
     }

@@ -7,12 +7,12 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, Ident, LimitClause, ObjectName, Query, UnaryOperator, Value, VisitorMut,
 };
 
-use super::functions::arithmetic::NUMERIC;
-use super::functions::patterns::SIMILAR;
 use super::query::rows::is_comparison;
 use crate::pg_catalog::{array_elements, array_literal};
 use crate::statement::{call, name_of, parse_expression, take};
 use saki_catalog::SqlError;
+use saki_functions::arithmetic::NUMERIC;
+use saki_functions::patterns::SIMILAR;
 
 pub struct Spellings;
 

@@ -1,11 +1,14 @@
 //! Strings that go on in the next line, `'a'` and `'b'` below it: they are one. The parser would take the second for
 //! the name of a column.
 
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use saki_catalog::{ErrorKind, Position, Result, SqlError};
 
 /// The tokens with each such string whole.
+///
+/// Names and values of OPTIONS stand beside each other, each by itself.
 ///
 /// # Errors
 /// 42601 for two strings in one line.
@@ -17,6 +20,7 @@ pub fn joined(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut told: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // The last string, and whether its line has ended since.
     let (mut last, mut has_ended): (Option<usize>, bool) = (None, false);
+    let mut is_in_options = false;
     for token in tokens {
         match &token.token {
             Token::Whitespace(space) => {
@@ -26,6 +30,9 @@ pub fn joined(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
                     last = None;
                 }
             }
+            Token::Word(word) if word.keyword == Keyword::OPTIONS => is_in_options = true,
+            Token::RParen => (is_in_options, last) = (false, None),
+            Token::SingleQuotedString(_) if is_in_options => {}
             Token::SingleQuotedString(more) => match last {
                 Some(at) if has_ended && !escapes(&told[at].token, more) => {
                     if let Some(text) = string_mut(&mut told[at].token) {
@@ -86,6 +93,7 @@ mod tests {
                 ("SELECT 'a' 'b'", "42601 at 1:12"),
                 ("SELECT 'a' /* no\nline */ 'b'", "42601 at 2:9"),
                 ("SELECT E'a'\n'\\n'", "42601 at 2:1"),
+                ("COPY t TO 'f.csv' OPTIONS ('a' 'b',\n'c'\n'd')", "COPY t TO f.csv OPTIONS ('a' 'b', 'c' 'd')"),
             ],
             read,
         );

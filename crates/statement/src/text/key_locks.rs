@@ -1,5 +1,5 @@
-//! `FOR NO KEY UPDATE` and `FOR KEY SHARE`, which the SQL parser does not know. Rows are held in one way only, so they are
-//! FOR UPDATE and FOR SHARE.
+//! `FOR NO KEY UPDATE` and `FOR KEY SHARE`, which the SQL parser does not know. Rows are held in one way only, so they
+//! are FOR UPDATE and FOR SHARE.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -17,7 +17,8 @@ pub fn as_plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 
 fn says(tokens: &[TokenWithSpan], phrase: &[&str]) -> bool {
     tokens.iter().zip(phrase).all(|(token, word)| {
-        matches!(&token.token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+        let Token::Word(found) = &token.token else { return false };
+        found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word)
     })
 }
 

@@ -51,7 +51,8 @@ impl Database {
     /// checkpoint that goes on; until this is dropped there is no other.
     ///
     /// # Errors
-    /// 55006 if tables are being changed without end; if the database is open for reading only, and has logs; of storage.
+    /// 55006 if tables are being changed without end; if the database is open for reading only, and has logs; of
+    /// storage.
     pub fn still(&self) -> Result<Still<'_>> {
         let no_checkpoint = self.checkpoints.lock();
         let until = Instant::now() + PATIENCE;

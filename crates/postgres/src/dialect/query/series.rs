@@ -8,9 +8,9 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, Value, VisitorMut, visit_expressions,
 };
 
-use crate::dialect::functions::series::SERIES;
 use crate::statement::{name_of, parse_query, quoted};
 use saki_catalog::SqlError;
+use saki_functions::series::SERIES;
 
 /// Functions of the planner's that give rows of one value.
 const FUNCTIONS: [&str; 2] = ["generate_series", "range"];

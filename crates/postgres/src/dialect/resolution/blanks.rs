@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableSource};
 
-use crate::dialect::functions::blanks::BPCHAR;
+use saki_functions::blanks::BPCHAR;
 
 /// Tells which columns of tables are of type char(n): their fields are texts as others. The session's planner has it
 /// as an extension of its configuration.

@@ -10,13 +10,13 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::blanks::trim;
 use super::sets;
-use crate::dialect::functions::series::{SERIES, argument_types};
 use crate::dialect::operators::{Planned, field, operator};
 use crate::dialect::types::{
     Together, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special, known_type,
     no_operator, truth, typed,
 };
 use saki_catalog::SqlError;
+use saki_functions::series::{SERIES, argument_types};
 
 /// Functions that give back one of their arguments.
 const CHOOSING: [(&str, &str); 4] =

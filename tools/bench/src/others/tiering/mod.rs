@@ -2,8 +2,8 @@
 //! they read cold: policies side by side, by kind of slow device and by how tables are read.
 //!
 //! The sequence runs twice under each policy, and the second time is measured: memory is empty again, the policy knows
-//! what it has seen, and its copies are where the first time has left them. The static placement is by the first time as
-//! a whole, and in place before the second. The slow device is modeled, the fast one is what its file lies on.
+//! what it has seen, and its copies are where the first time has left them. The static placement is by the first
+//! time as a whole, and in place before the second. The slow device is modeled, the fast one is what its file lies on.
 
 mod prediction;
 mod runs;

@@ -94,39 +94,3 @@ fn texts(arrays: &[ArrayRef]) -> Result<ArrayRef> {
     };
     Ok(Arc::new(texts))
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::fixture::{check_refused, check_values};
-
-    #[test]
-    fn numbers_are_written_by_templates() {
-        check_values(&[
-            ("'[' || to_char(485, '999') || ']'", "[ 485]"),
-            ("'[' || to_char(-485, '9999') || ']'", "[ -485]"),
-            ("'[' || to_char(1485, '9,999') || ']'", "[ 1,485]"),
-            ("'[' || to_char(485, '9,999') || ']'", "[   485]"),
-            ("'[' || to_char(1485, '999') || ']'", "[ ###]"),
-            ("to_char(148.5, 'FM999.990')", "148.500"),
-            ("to_char(148.5, 'FM999.999')", "148.5"),
-            ("to_char(5, 'FM9.9')", "5."),
-            ("'[' || to_char(0.1, '9.9') || ']'", "[  .1]"),
-            ("'[' || to_char(0.1, '0.9') || ']'", "[ 0.1]"),
-            ("'[' || to_char(-0.05, '9.9') || ']'", "[ -.1]"),
-            ("to_char(5, 'FM000')", "005"),
-            ("to_char(-485, '999S')", "485-"),
-            ("to_char(-485, '9SG99')", "4-85"),
-            ("to_char(-485, '999PR')", "<485>"),
-            ("to_char(485, 'FMRN')", "CDLXXXV"),
-            ("to_char(482, 'FM999th')", "482nd"),
-            ("to_char(12.45, 'FM99V9')", "125"),
-            ("to_char(0.0004859, 'FM9.99EEEE')", " 4.86e-04"),
-            ("to_char(1234567.891::float8, 'FM9,999,999.00')", "1,234,567.89"),
-            ("to_char(2.5::real, 'FM9.00')", "2.50"),
-            ("to_char(485, '\"n: \"FM999')", "n: 485"),
-            ("to_char(null::int, '999')", "NULL"),
-            ("to_char(date '2024-01-31', 'DD.MM.')", "31.01."),
-        ]);
-        check_refused(&[("to_char(1, '9.9.9')", "42601"), ("to_char(1, 'S9S')", "42601")]);
-    }
-}

@@ -1,0 +1,21 @@
+//! Functions that PostgreSQL's dialect calls or gives other meanings: what a row costs is here, which function a
+//! statement means is for `saki_postgres`, whose tests run them in statements. Those of times are in `saki_times`.
+//!
+//! # Failure model
+//! An argument that a function does not take is refused with PostgreSQL's condition, when the function is evaluated: a
+//! batch has all its values or none.
+#![forbid(unsafe_code)]
+
+pub mod arithmetic;
+pub mod averages;
+pub mod blanks;
+pub mod bytes;
+pub mod choices;
+pub mod domains;
+pub mod encodings;
+pub mod numbers;
+pub mod patterns;
+pub mod regexps;
+pub mod series;
+pub mod text;
+pub mod to_char;

@@ -1,0 +1,15 @@
+//! What the functions of `saki_functions` give in statements.
+
+mod arithmetic;
+mod averages;
+mod blanks;
+mod bytes;
+mod choices;
+mod domains;
+mod encodings;
+mod numbers;
+mod patterns;
+mod regexps;
+mod series;
+mod text;
+mod to_char;
