@@ -90,3 +90,61 @@ impl Runner {
         self.shared.put_dropped(dropped);
     }
 }
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use saki_base::{Column, DataType, KeyColumn, KeyLayout, ValueRef};
+    use saki_io::{Device, SimDevice, SimOptions};
+
+    use super::*;
+    use crate::{Catalog, Database, IndexDefinition, Isolation, Options, TableDefinition};
+
+    /// Numbers with a colour, by which they are indexed.
+    fn numbers() -> TableDefinition {
+        let column = |name: &str, data_type| Column { name: name.into(), data_type, nullable: false };
+        TableDefinition {
+            name: "numbers".into(),
+            columns: vec![column("id", DataType::Int8), column("colour", DataType::Int4)],
+            primary_key: vec![0],
+            indexes: vec![IndexDefinition { name: "by_colour".into(), columns: vec![1], ..Default::default() }],
+            over_base: true,
+            ..Default::default()
+        }
+    }
+
+    fn database() -> Database {
+        let mut catalog = Catalog::in_memory(7, 1);
+        catalog.add(numbers()).unwrap();
+        let device = SimDevice::new(SimOptions { seed: 1, length_bytes: 0, ..SimOptions::default() });
+        let mut options = Options { participants_max: 4, ..Options::default() };
+        options.log.extent_bytes = 64 << 10;
+        options.log.write_bytes_max = 16 << 10;
+        Database::open_on(catalog, vec![device as Arc<dyn Device>], options, &|_| {}).unwrap()
+    }
+
+    /// An entry that stayed would lead to memory that is somebody else's by then.
+    #[test]
+    fn rows_that_leave_memory_leave_its_indexes() {
+        let database = database();
+        let table = database.table("numbers").unwrap();
+        let keys = KeyLayout::new([KeyColumn { data_type: DataType::Int8, nullable: false, descending: false }]);
+        let mut runner = database.runner().unwrap();
+        for id in 0..100 {
+            let (mut key, mut body) = (Vec::new(), Vec::new());
+            keys.encode(&[ValueRef::Int8(id)], &mut key).unwrap();
+            table.row_layout().encode(&[ValueRef::Int4(id as i32 % 7)], &mut body).unwrap();
+            runner.run(Isolation::Snapshot, |t| t.write(&table, &key, Some(&body))).unwrap();
+        }
+        let are_empty = |runner: &mut Runner| {
+            runner.pinned(|runner| {
+                let pin = Pin::of_announced(&runner.participant);
+                [&table.inner().primary, &table.inner().secondary[0].entries].map(|index| index.is_empty(&pin))
+            })
+        };
+        assert_eq!(are_empty(&mut runner), [false, false]);
+        assert_eq!(database.release(&table, database.now()).unwrap().rows, 100);
+        assert_eq!(are_empty(&mut runner), [true, true]);
+    }
+}
