@@ -178,18 +178,37 @@ mod tests {
         assert_eq!(ExtentHeader::decode(&block), HeaderFound::Foreign);
         let impossible = [
             ExtentHeader { extent_bytes: 4096, ..header() },
+            ExtentHeader { extent_bytes: 3 * BLOCK_BYTES as u64, ..header() },
             ExtentHeader { extent_bytes: 1 << 60, ..header() },
             ExtentHeader { sequence: 0, ..header() },
-            ExtentHeader { sequence: u64::MAX, ..header() },
+            ExtentHeader { sequence: u64::MAX / 2 + 1, ..header() },
             ExtentHeader { oldest: 10, ..header() },
-            ExtentHeader { cut: u64::MAX, ..header() },
+            ExtentHeader { cut: TIMESTAMP_MAX + 1, ..header() },
             ExtentHeader { incarnation: Incarnation { number: 0, ..header().incarnation }, ..header() },
+            ExtentHeader { incarnation: Incarnation { number: u32::MAX / 2 + 1, ..header().incarnation }, ..header() },
             ExtentHeader { incarnation: Incarnation { first: 5, ..header().incarnation }, ..header() },
             ExtentHeader { incarnation: Incarnation { first: u64::MAX, ..header().incarnation }, ..header() },
         ];
         for header in impossible {
             header.encode(&mut block);
             assert!(matches!(ExtentHeader::decode(&block), HeaderFound::Impossible(_)), "{header:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_just_possible_is_a_header() {
+        let possible = [
+            ExtentHeader { extent_bytes: 4 * BLOCK_BYTES as u64, ..header() },
+            ExtentHeader { sequence: u64::MAX / 2, ..header() },
+            ExtentHeader { oldest: 9, ..header() },
+            ExtentHeader { cut: TIMESTAMP_MAX, ..header() },
+            ExtentHeader { incarnation: Incarnation { number: u32::MAX / 2, ..header().incarnation }, ..header() },
+            ExtentHeader { incarnation: Incarnation { first: TIMESTAMP_MAX, ..header().incarnation }, ..header() },
+        ];
+        for header in possible {
+            let mut block = [0; BLOCK_BYTES];
+            header.encode(&mut block);
+            assert_eq!(ExtentHeader::decode(&block), HeaderFound::Header(header));
         }
     }
 

@@ -194,6 +194,23 @@ mod tests {
         assert_eq!(FrameHeader::peek(&PLACE, &frame, 66), Err(FrameFault::Torn), "longer than its extent");
     }
 
+    #[test]
+    fn what_a_frame_cannot_say_is_found() {
+        let possible = [
+            FrameHeader { continued_bytes: 3, ..header(b"abc") },
+            FrameHeader { proven: 14, ..header(b"abc") },
+            FrameHeader { proven: TIMESTAMP_MAX, ..header(b"abc") },
+        ];
+        let impossible = [
+            FrameHeader { continued_bytes: 4, ..header(b"abc") },
+            FrameHeader { proven: 13, ..header(b"abc") },
+            FrameHeader { proven: TIMESTAMP_MAX + 1, ..header(b"abc") },
+        ];
+        let verified = |header: &FrameHeader| header.verify(&sealed(b"abc", header));
+        possible.iter().for_each(|header| assert_eq!(verified(header), Ok(()), "{header:?}"));
+        impossible.iter().for_each(|header| assert_eq!(verified(header), Err(FrameFault::Impossible), "{header:?}"));
+    }
+
     proptest! {
         #[test]
         fn frames_round_trip_and_notice_every_flip(payload: Vec<u8>, flip: prop::sample::Index, bit in 0_u32..8) {

@@ -78,6 +78,15 @@ mod tests {
         assert_eq!(void.encode(), [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
     }
 
+    #[test]
+    fn timestamps_that_no_record_has_are_refused() {
+        let mut bytes = RecordHeader { timestamp: 1, kind: RecordKind::Commit, length: 3 }.encode();
+        for timestamp in [0, u64::MAX] {
+            bytes[..8].copy_from_slice(&timestamp.to_le_bytes());
+            assert!(RecordHeader::decode(&bytes).is_err(), "{timestamp}");
+        }
+    }
+
     proptest! {
         #[test]
         fn what_decodes_encodes_the_same(bytes: [u8; RECORD_HEADER_BYTES], kind in 0_u8..4, clean: bool) {
