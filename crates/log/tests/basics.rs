@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use common::{Found, memory_devices, open, options, payload};
 use saki_io::{Device, DeviceOptions, open_device};
@@ -172,4 +174,71 @@ fn real_files_hold_logs() {
         last += 2_100;
         logs.wait_durable(last).unwrap();
     }
+}
+
+/// So long at most until a thread is through that nothing holds up any more.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn room_that_is_given_back_goes_to_those_who_wait_for_it() {
+    let (logs, ..) = open(&memory_devices(1, 3), options()).unwrap();
+    // As many as the buffer has room for: short records, and a long one.
+    for (bytes, count) in [(60 << 10, 4), (200 << 10, 1)] {
+        let held: Vec<_> = (0..count).map(|_| logs.reserve(0, bytes).unwrap()).collect();
+        let (told, through) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let logs = &logs;
+            scope.spawn(move || told.send(logs.reserve(0, bytes).map(drop).is_ok()));
+            assert!(through.recv_timeout(Duration::from_millis(50)).is_err(), "{bytes} bytes had room");
+            drop(held);
+            assert_eq!(through.recv_timeout(PATIENCE), Ok(true), "{bytes} bytes");
+        });
+    }
+}
+
+#[test]
+fn short_records_go_on_when_a_long_one_has_got_its_room() {
+    let (logs, ..) = open(&memory_devices(1, 3), options()).unwrap();
+    for _ in 0..40 {
+        let held = logs.reserve(0, 200 << 10).unwrap();
+        let (told, through) = mpsc::channel();
+        let long = Mutex::new(None);
+        std::thread::scope(|scope| {
+            let (logs, long) = (&logs, &long);
+            let wait = |bytes: usize| {
+                let told = told.clone();
+                scope.spawn(move || {
+                    let reservation = logs.reserve(0, bytes).unwrap();
+                    if bytes > 1 << 10 {
+                        *long.lock().unwrap() = Some(reservation);
+                    }
+                    told.send(bytes).unwrap();
+                });
+                std::thread::sleep(Duration::from_millis(2));
+            };
+            wait(150 << 10);
+            wait(1 << 10);
+            drop(held);
+            let mut got = [through.recv_timeout(PATIENCE), through.recv_timeout(PATIENCE)];
+            got.sort_by_key(|got| got.ok());
+            assert_eq!(got, [Ok(1 << 10), Ok(150 << 10)]);
+        });
+    }
+}
+
+#[test]
+fn timestamps_reach_as_far_as_the_window() {
+    let (logs, ..) = open(&memory_devices(2, 4), options()).unwrap();
+    let beyond = logs.durable() + options().window + 1;
+    for timestamp in [logs.durable(), beyond] {
+        let reservation = logs.reserve(0, 3).unwrap();
+        let refused = catch_unwind(AssertUnwindSafe(|| reservation.commit(timestamp, b"abc")));
+        assert!(refused.is_err(), "timestamp {timestamp}");
+    }
+    // All up to there, the last one first, and in another log: its own has come too far.
+    logs.reserve(1, 3).unwrap().commit(beyond - 1, b"abc");
+    for timestamp in 1..beyond - 1 {
+        logs.reserve(0, 0).unwrap().void(timestamp);
+    }
+    logs.wait_durable(beyond - 1).unwrap();
 }
