@@ -31,8 +31,7 @@ const STORE: &[&str] = &[
     "saki-catalog",
 ];
 const TIMES: &[&str] = &["saki-unify", "saki-base", "saki-catalog", "saki-parameters"];
-const FUNCTIONS: &[&str] =
-    &["saki-unify", "saki-base", "saki-exec", "saki-catalog", "saki-parameters", "saki-times"];
+const FUNCTIONS: &[&str] = &["saki-unify", "saki-base", "saki-exec", "saki-catalog", "saki-parameters", "saki-times"];
 const PLAN: &[&str] =
     &["saki-unify", "saki-base", "saki-vector", "saki-columns", "saki-exec", "saki-catalog", "saki-store"];
 const POSTGRES: &[&str] = &[
@@ -76,7 +75,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 35] = [
+const LAYERS: [(&str, &[&str]); 36] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
