@@ -65,8 +65,8 @@ impl Objects {
 
     #[cfg(feature = "s3")]
     fn s3(target: &str, rest: &str, options: Options) -> Result<Self, ObjectError> {
+        use object_store::RetryConfig;
         use object_store::aws::AmazonS3Builder;
-        use object_store::{ClientOptions, RetryConfig};
         let wrong = |reason: String| ObjectError::Target { target: target.to_owned(), reason };
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
@@ -79,13 +79,11 @@ impl Objects {
             .any(|name| std::env::var(name).is_ok_and(|address| address.starts_with("http://")));
         let retries =
             RetryConfig { max_retries: options.retries, retry_timeout: options.patience, ..RetryConfig::default() };
-        let client = ClientOptions::new().with_allow_http(is_plain).with_timeout(options.patience);
-        let store = AmazonS3Builder::from_env()
-            .with_bucket_name(bucket)
-            .with_client_options(client)
-            .with_retry(retries)
-            .build()
-            .map_err(|error| wrong(error.to_string()))?;
+        let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retries);
+        if is_plain {
+            builder = builder.with_allow_http(true);
+        }
+        let store = builder.build().map_err(|error| wrong(error.to_string()))?;
         Self::over(target, Arc::new(store), prefix, None)
     }
 

@@ -94,7 +94,7 @@ fn make(args: &Args) -> Outcome {
     let bar = progress::steps("copying", 1);
     let made = backup::backup(&database, target, &backup::Stop::default(), &|at| show(&bar, at));
     bar.finish_and_clear();
-    let report = made.map_err(|error| Failure::from(error))?;
+    let report = made?;
     say!(
         "{target}: backup {} of {}: {} objects, {} of them new ({})",
         report.name,
