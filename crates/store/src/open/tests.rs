@@ -311,7 +311,7 @@ fn what_is_copied_beside_changes_is_whole() {
                     return;
                 }
                 match round % 3 {
-                    0 => drop(bench.db().write(|_| Ok(())).expect("published")),
+                    0 => bench.db().write(|_| Ok(())).expect("published"),
                     _ => bench.merge(),
                 }
             }

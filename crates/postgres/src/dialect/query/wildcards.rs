@@ -42,17 +42,3 @@ fn is_last(name: &ObjectName, whole: &ObjectName) -> bool {
     let of = |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).map(name_of);
     name.0.len() == 1 && of(name) == of(whole)
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::fixture::library;
-
-    #[test]
-    fn columns_of_a_table_in_a_schema_are_found_by_its_name() {
-        library().check(&[
-            (r#"select "Order".* from shop."Order""#, ""),
-            (r#"select count(*) from (select "Order".*, 1 as d from shop."Order") as t"#, "0"),
-            (r#"select count(*) from (select * from shop."Order" join (select 1 as a) u using (a)) as t"#, "0"),
-        ]);
-    }
-}
