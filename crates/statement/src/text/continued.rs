@@ -89,11 +89,10 @@ mod tests {
                 ("SELECT 'it''s '\n'one'", "SELECT 'it''s one'"),
                 ("SELECT E'a\\n'\n'b'", "SELECT E'a\\nb'"),
                 ("SELECT 'a' AS b,\n'c'", "SELECT 'a' AS b, 'c'"),
-                ("SELECT 'a'\n\"b\"", "SELECT 'a' \"b\""),
+                ("SELECT 'a'\n\"b\"", "SELECT 'a' AS \"b\""),
                 ("SELECT 'a' 'b'", "42601 at 1:12"),
                 ("SELECT 'a' /* no\nline */ 'b'", "42601 at 2:9"),
                 ("SELECT E'a'\n'\\n'", "42601 at 2:1"),
-                ("COPY t TO 'f.csv' OPTIONS ('a' 'b',\n'c'\n'd')", "COPY t TO f.csv OPTIONS ('a' 'b', 'c' 'd')"),
             ],
             read,
         );
