@@ -75,8 +75,10 @@ impl ScalarUDFImpl for Series {
         &self.signature
     }
 
+    /// What makes no series is told with the type that it would have: here the planner would put it into words of its
+    /// own.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        argument_types(types)
+        Ok(argument_types(types).unwrap_or_else(|_| types.to_vec()))
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
