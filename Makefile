@@ -99,7 +99,8 @@ clients: setup build-all
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
 	tools/clients/crash --small --checkpoints --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
-	python3 tools/clients/attack --only '^300 |^60 doubling|^repeat' --saki $(SAKI) --data $(DATA)/clients
+	# Names of 300 calls in each other take the planner 15 s, unoptimised: near the limit.
+	python3 tools/clients/attack --only '^300 (?!of AT TIME ZONE)|^60 doubling|^repeat' --saki $(SAKI) --data $(DATA)/clients
 
 # Statements and messages that are made to end the server, all of them: about ten minutes.
 attack: setup
