@@ -72,14 +72,14 @@ impl Connection {
         if sql.len() >= LONG_TEXT_BYTES {
             return Ok(None);
         }
-        let Some(prepared) = self.session.prepare_fast_parsed(parsed.clone(), &[]) else { return Ok(None) };
         // Its values are in its text: no client gives it any.
-        let Some(plan) = prepared.fast.as_ref().filter(|_| prepared.parameters.is_empty()) else { return Ok(None) };
+        let compiled = self.session.compile(parsed).filter(|plan| plan.parameters.is_empty());
+        let Some(plan) = compiled else { return Ok(None) };
         let begun = self.writer.buffer.len();
-        if let Some(schema) = &prepared.schema {
-            work::describe(schema, &formats::of_columns(&[], schema.fields().len())?, &mut self.writer.buffer);
+        if let Some(schema) = plan.schema() {
+            work::describe(&schema, &formats::of_columns(&[], schema.fields().len())?, &mut self.writer.buffer);
         }
-        let done = self.execute_fast(plan, &[], &[], sql).await;
+        let done = self.execute_fast(&plan, &[], &[], sql).await;
         if !matches!(done, Ok(Some(_))) {
             self.writer.buffer.truncate(begun);
         }

@@ -34,7 +34,7 @@ use self::parameters::{bind_typed, placeholders, row_counts};
 use self::probe::{deleted_from, probe, returned, updated_from};
 use self::stated_types::stated_types;
 use crate::fast::FastPlan;
-use saki_catalog::{Catalog, Result, SqlError};
+use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::planner::{Described, logical_plan};
 use saki_context::statement::{Found, Parsed, parse, shown_name};
@@ -75,15 +75,11 @@ impl Prepared {
         }
     }
 
-    /// Of a statement that needs no query planner; `None` if it takes one.
-    pub fn compiled(parsed: &Parsed, declared: &[Option<DataType>], catalog: &Catalog) -> Option<Self> {
-        let Parsed(Statement::Statement(statement)) = parsed else { return None };
-        let fast = FastPlan::compile(statement, catalog, declared)?;
-        let parameters = fast.parameters.clone();
-        let schema = fast.schema();
-        let statement = Some(parsed.clone());
-        let (names_of_types, fast) = (HashMap::new(), Some(Arc::new(fast)));
-        Some(Self { statement, parameters, names_of_types, schema, fast, names: None, open: None })
+    /// Of a statement that needs no query planner, and what it was compiled to.
+    pub fn compiled(parsed: Parsed, plan: FastPlan, names: Option<Vec<Found>>) -> Self {
+        let (parameters, schema) = (plan.parameters.clone(), plan.schema());
+        let (statement, fast) = (Some(parsed), Some(Arc::new(plan)));
+        Self { statement, parameters, names_of_types: HashMap::new(), schema, fast, names, open: None }
     }
 
     /// # Errors

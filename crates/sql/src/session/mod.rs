@@ -283,23 +283,33 @@ impl Session {
 
     /// The same without a query planner, at once; `None` if it takes one.
     pub fn prepare_fast(&self, sql: &str, declared: &[Option<DataType>]) -> Option<Prepared> {
-        match self.compiles() {
-            true => self.prepare_fast_parsed(prepared::single(sql).ok()??, declared),
-            false => None,
-        }
-    }
-
-    /// The same, of a statement that was read already.
-    pub fn prepare_fast_parsed(&self, parsed: Parsed, declared: &[Option<DataType>]) -> Option<Prepared> {
         if !self.compiles() {
             return None;
         }
+        let parsed = prepared::single(sql).ok()??;
+        let (plan, names) = self.compile_resolved(&parsed, declared)?;
+        Some(Prepared::compiled(parsed, plan, names))
+    }
+
+    /// A statement that was read already, compiled; `None` if it takes a query planner.
+    pub fn compile(&self, parsed: &Parsed) -> Option<FastPlan> {
+        if !self.compiles() {
+            return None;
+        }
+        self.compile_resolved(parsed, &[]).map(|(plan, _)| plan)
+    }
+
+    /// Compiles a statement as its names are now.
+    fn compile_resolved(
+        &self,
+        parsed: &Parsed,
+        declared: &[Option<DataType>],
+    ) -> Option<(FastPlan, Option<Vec<Found>>)> {
         let generation = self.db.generation();
         let mut resolved = parsed.clone();
         let names = self.resolve(&mut resolved.0).ok()?;
-        let mut prepared = Prepared::compiled(&resolved, declared, &generation.catalog)?;
-        (prepared.statement, prepared.names) = (Some(parsed), names);
-        Some(prepared)
+        let Statement::Statement(statement) = &resolved.0 else { return None };
+        Some((FastPlan::compile(statement, &generation.catalog, declared)?, names))
     }
 
     /// Whether statements are compiled now: they are for tables as everybody sees them.

@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use clap::Args;
 use saki_report::{Common, Report, figure};
-use saki_sql::{CreateOptions, Database, FastAnswer, Prepared, RowSink, ScalarValue, Session, ValueRef};
+use saki_sql::{CreateOptions, Database, FastAnswer, Prepared, ScalarValue, Session};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
+use super::Count;
 use crate::data::tpch::{runtime, text};
 
 #[derive(Args)]
@@ -47,20 +48,6 @@ const STATEMENTS: [(&str, &str); 9] = [
     ("update, check", "UPDATE ruled SET n = n + 1 WHERE id = $1 RETURNING n"),
     ("delete, returning", "DELETE FROM plain WHERE id = $1 RETURNING k"),
 ];
-
-/// Counts rows.
-#[derive(Default)]
-struct Count(usize);
-
-impl RowSink for Count {
-    fn clear(&mut self) {
-        self.0 = 0;
-    }
-
-    fn row(&mut self, _: &[ValueRef<'_>]) {
-        self.0 += 1;
-    }
-}
 
 pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     let mut report = Report::new("compiled", common);

@@ -13,11 +13,25 @@ use std::time::Instant;
 use clap::Args;
 use saki::tpch::QUERIES;
 use saki_report::{Common, Report, figure};
-use saki_sql::{Database, Prepared, ScalarValue, Session, StatementResult};
+use saki_sql::{Database, Prepared, RowSink, ScalarValue, Session, StatementResult, ValueRef};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::data::tpch::{Wanted, open, prepare, runtime, text};
+
+/// Counts rows of compiled statements.
+#[derive(Default)]
+struct Count(usize);
+
+impl RowSink for Count {
+    fn clear(&mut self) {
+        self.0 = 0;
+    }
+
+    fn row(&mut self, _: &[ValueRef<'_>]) {
+        self.0 += 1;
+    }
+}
 
 #[derive(Args)]
 pub struct Options {

@@ -14,13 +14,12 @@ use clap::Args;
 use saki::plot::{Axis, Chart, Series};
 use saki_base::Random;
 use saki_report::{Common, Report, figure};
-use saki_sql::{
-    CreateOptions, Database, FastAnswer, OpenOptions, Pace, RowSink, ScalarValue, Session, StatementResult, ValueRef,
-};
+use saki_sql::{CreateOptions, Database, FastAnswer, OpenOptions, Pace, ScalarValue, Session, StatementResult};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
 use self::walks::{COLUMNS, State, Statement, Walk, tables};
+use super::Count;
 use crate::data::tpch::{runtime, text};
 use crate::plot::save;
 
@@ -61,20 +60,6 @@ impl Measured {
     /// How much it costs beside another walk over the same steps, at worst.
     fn over(&self, other: &Self) -> f64 {
         self.points.iter().zip(&other.points).map(|(own, other)| own.1 / other.1).fold(0.0, f64::max)
-    }
-}
-
-/// Counts rows.
-#[derive(Default)]
-struct Count(usize);
-
-impl RowSink for Count {
-    fn clear(&mut self) {
-        self.0 = 0;
-    }
-
-    fn row(&mut self, _: &[ValueRef<'_>]) {
-        self.0 += 1;
     }
 }
 
