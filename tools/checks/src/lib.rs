@@ -1,6 +1,7 @@
 //! The rules of this repository, as tests over its sources:
 //!
 //! - [`layers`]: no crate depends upward, and heavy dependencies stay where they belong.
+//! - [`answers`]: answers of SQL logic tests have an order.
 //! - [`unsafety`]: `unsafe` only in the named modules, each use with its reason.
 //! - [`dependencies`]: every dependency is justified in `docs/dependencies.md`.
 //! - [`documents`]: what documents point at is there.
@@ -14,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answers;
 pub mod clocks;
 pub mod dependencies;
 pub mod documents;
@@ -73,6 +75,11 @@ mod tests {
     #[test]
     fn nothing_goes_by_a_clock_that_may_be_set_back() {
         expect_none(&clocks::violations(&Workspace::load()));
+    }
+
+    #[test]
+    fn answers_of_several_rows_have_an_order() {
+        expect_none(&answers::violations(&Workspace::load()));
     }
 
     #[test]

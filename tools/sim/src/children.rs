@@ -55,7 +55,8 @@ impl Seeds {
     }
 }
 
-/// Runs seeds with one fault after the other until each has been found; whether all have.
+/// Runs seeds with one fault after the other until each has been found; whether all have. A seed that fails without the
+/// fault as well has not found it.
 ///
 /// # Errors
 /// If processes cannot be started.
@@ -70,7 +71,8 @@ pub fn prove(faults: &[Fault], seeds: Range<u64>, jobs: usize) -> Result<bool, S
                 if seed >= seeds.end {
                     break;
                 }
-                if !child(seed, &choices)?.status.success() {
+                let fails = |choices| Ok::<_, String>(!child(seed, choices)?.status.success());
+                if fails(&choices)? && !fails(&Choices::default())? {
                     found.fetch_min(seed, Ordering::Relaxed);
                 }
             }

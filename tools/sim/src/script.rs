@@ -68,6 +68,8 @@ pub enum Counted {
     Flushes,
     /// Those of the logs.
     LogFlushes,
+    /// Those of the volume, between a generation and the superblock that refers to it, and behind that.
+    VolumeFlushes,
 }
 
 /// What one client does at once: a statement, or a transaction.
@@ -272,7 +274,7 @@ impl Cut {
     fn draw(random: &mut Random, before: Option<&Self>) -> Self {
         // What a process that was killed has left unflushed, the next one finds; and loses, if the power goes before it
         // has flushed that: while it is being opened, or as soon as somebody has been told of it.
-        if before.is_some_and(|before| before.is_kill) && random.chance(0.6) {
+        if before.is_some_and(|before| before.is_kill) && random.chance(0.75) {
             let is_early = random.chance(0.5);
             let (counted, most) = match random.below(3) {
                 0 => (Counted::Flushes, 8),
@@ -283,10 +285,12 @@ impl Cut {
         }
         // Of the logs' operations, and of flushes, there are some for each transaction.
         let few = if random.chance(0.3) { 8 } else { 120 };
-        let (counted, at) = match random.below(5) {
+        let (counted, at) = match random.below(6) {
             0 => (Counted::Logs, random.below(2 * few) + 1),
             1 => (Counted::Flushes, random.below(few) + 1),
             2 => (Counted::LogFlushes, random.below(few) + 1),
+            // There are two or three for each publication.
+            3 => (Counted::VolumeFlushes, random.below(few.min(24)) + 1),
             _ => (Counted::All, early(random)),
         };
         // Before a flush of a log a process leaves most that is not durable.

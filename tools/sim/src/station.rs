@@ -115,6 +115,7 @@ impl Station {
             Counted::Logs => is_log(),
             Counted::Flushes => is_flush,
             Counted::LogFlushes => is_flush && is_log(),
+            Counted::VolumeFlushes => is_flush && !is_log(),
         };
         let mut cut = self.cut.lock();
         let cut = cut.as_mut().filter(|cut| counts(cut.counted))?;
