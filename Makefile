@@ -45,10 +45,10 @@ unit: build-all
 models:
 	RUSTFLAGS="--cfg saki_loom" CARGO_TARGET_DIR=target/models $(CARGO) test --release -p saki-log -p saki-mvcc -p saki-volume --lib loom
 
-# The whole database from seeds.
+# The whole database from seeds. Release builds have no assertions, and no seams.
 sim:
-	$(CARGO) build --release -p saki-sim
-	target/release/saki-sim seeds --first $(FIRST) --count $(SEEDS) --jobs $(JOBS)
+	$(CARGO) build --profile sim -p saki-sim
+	target/sim/saki-sim seeds --first $(FIRST) --count $(SEEDS) --jobs $(JOBS)
 
 small-sim: build-all
 	$(SAKI_SIM) seeds --count 200 --jobs $(JOBS)
