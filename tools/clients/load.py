@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -52,6 +53,58 @@ def start_checkpoints(server: Server) -> subprocess.Popen:
     psql.stdin.close()
     psql.stdin = None
     return psql
+
+
+# Each leaves the tables as pgbench knows them; the first statements take back what a server that was killed has left.
+ALTERATIONS = [[statement + ";" for statement in statements.strip().splitlines()] for statements in ("""
+ALTER TABLE pgbench_accounts DROP COLUMN IF EXISTS extra
+ALTER TABLE pgbench_accounts ADD COLUMN extra int DEFAULT 7
+ALTER TABLE pgbench_accounts DROP COLUMN extra
+""", """
+DROP INDEX IF EXISTS by_balance
+CREATE INDEX by_balance ON pgbench_accounts (abalance)
+DROP INDEX by_balance
+""", """
+DROP INDEX IF EXISTS by_branch
+CREATE INDEX CONCURRENTLY by_branch ON pgbench_history (bid, tid)
+DROP INDEX by_branch
+""", """
+DROP TABLE IF EXISTS copies
+CREATE TABLE copies AS SELECT * FROM pgbench_history
+TRUNCATE copies
+INSERT INTO copies SELECT * FROM pgbench_history LIMIT 1000
+DROP TABLE copies
+""", """
+ALTER TABLE pgbench_branches DROP CONSTRAINT IF EXISTS plausible
+ALTER TABLE pgbench_branches ADD CONSTRAINT plausible CHECK (bbalance IS NOT NULL)
+ALTER TABLE pgbench_branches DROP CONSTRAINT plausible
+""", """
+BEGIN
+ALTER TABLE pgbench_tellers RENAME COLUMN filler TO filling
+CREATE TABLE undone AS SELECT * FROM pgbench_branches
+UPDATE pgbench_tellers SET filling = 'x' WHERE tid = 1
+ROLLBACK
+""", """
+BEGIN
+CREATE TABLE done AS SELECT * FROM pgbench_branches
+ALTER TABLE done ADD COLUMN more text
+DROP TABLE done
+COMMIT
+""")]
+# What one psql does: more than there is time for.
+ALTERATIONS_COUNT = 2_000
+
+
+def start_alterations(server: Server, seed: int) -> subprocess.Popen:
+    """Changes of pgbench's tables, in an order of the seed's, until the server ends."""
+    choices = random.Random(seed)
+    script = tempfile.TemporaryFile("w+")
+    for _ in range(ALTERATIONS_COUNT):
+        # So short that the pipe is never full of it.
+        script.write("\n".join([*choices.choice(ALTERATIONS), "\\echo done"]) + "\n")
+    script.seek(0)
+    return subprocess.Popen(["psql", "--no-psqlrc", "--quiet"], env=server.environment(), stdin=script, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, text=True)
 
 
 def measure(server: Server, load: Load) -> dict:

@@ -89,6 +89,9 @@ class Server:
         while any(pathlib.Path(f"/proc/{pid}").exists() for pid in family):
             time.sleep(0.001)
 
+    def check(self) -> None:
+        """What the server's own tool finds wrong with the database while nobody serves it."""
+
     def cpu_seconds(self) -> float:
         """User and system time of the server and all its children, those that have ended included."""
         return sum(sum(map(int, status(pid)[11:15])) for pid in descendants(self.process.pid)) / TICKS
@@ -131,6 +134,9 @@ class Sakigake(Server):
         password.write_text(PASSWORD)
         call([self.program, "create", self.database])
         call([self.program, "user", "add", "--db", self.database, "--password-file", password, USER])
+
+    def check(self) -> None:
+        call([self.program, "check", self.database])
 
     def _launch(self, log) -> subprocess.Popen:
         command = [self.program, "serve", "--db", self.database, "--listen", f"127.0.0.1:{self.port}",

@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
 use crate::text::text_of;
 use saki_catalog::SqlError;
 use saki_catalog::convert::round;
+use saki_times::names;
 
 /// The function behind a cast to numeric without precision and scale.
 pub const NUMERIC: &str = "numeric";
@@ -140,6 +141,10 @@ impl ScalarUDFImpl for Arithmetic {
             Kind::Whole(Direction::Down) => "floor",
             Kind::Whole(Direction::Zero) => "numeric_trunc",
         }
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        names::call(self.name(), args)
     }
 
     fn signature(&self) -> &Signature {

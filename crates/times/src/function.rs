@@ -7,11 +7,13 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
 };
 use saki_catalog::SqlError;
 
 use crate::datum::{Datum, array_of, datum, readable};
+use crate::names;
 use crate::session::session_time;
 use saki_parameters::SessionTime;
 
@@ -106,6 +108,10 @@ impl ScalarUDFImpl for Planned {
 
     fn aliases(&self) -> &[String] {
         &self.aliases
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        names::call(self.name(), args)
     }
 
     fn signature(&self) -> &Signature {

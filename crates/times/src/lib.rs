@@ -26,6 +26,7 @@ mod datum;
 mod fields;
 mod function;
 mod make;
+pub mod names;
 mod scaled;
 mod session;
 mod template;
