@@ -28,6 +28,8 @@ pub enum Sabotage {
     BeforeTick(fn()),
     /// The same right after it, before anything is validated.
     AfterTick(fn()),
+    /// Both: what comes before it, and what comes after.
+    AroundTick(fn(), fn()),
     /// Nothing is left out, but told when others begin to wait for a commit, right after its timestamp, and when they
     /// need not any more: `true`, right after the stamps.
     Told(fn(bool)),

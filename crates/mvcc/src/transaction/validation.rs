@@ -60,7 +60,7 @@ impl Transaction<'_> {
     /// As `prepare`.
     pub(super) fn prepare_all(&self) -> Result<Prepared, Error> {
         let prepared = self.hold_ahead(Watch::begin(&self.runner.shared))?;
-        if let Some(Sabotage::BeforeTick(meanwhile)) = self.sabotage() {
+        if let Some(Sabotage::BeforeTick(meanwhile) | Sabotage::AroundTick(meanwhile, _)) = self.sabotage() {
             meanwhile();
         }
         Ok(prepared)
@@ -116,7 +116,7 @@ impl Transaction<'_> {
         let observer = Observer { timestamp, writer: self.writer, epochs: self.epochs(), pin: &pin };
         match self.sabotage() {
             Some(Sabotage::PanicBesideTick) => panic!("as it was told to"),
-            Some(Sabotage::AfterTick(meanwhile)) => meanwhile(),
+            Some(Sabotage::AfterTick(meanwhile) | Sabotage::AroundTick(_, meanwhile)) => meanwhile(),
             Some(Sabotage::Told(tell)) => tell(false),
             _ => {}
         }

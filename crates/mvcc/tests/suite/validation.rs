@@ -1,6 +1,8 @@
 //! Reads validated before the timestamp and after it, and what gets in between. (Here few reads count as many.)
 
 use std::cell::RefCell;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use saki_mvcc::{Database, Direction, Error, Isolation, KeyRange, Options, Runner, Sabotage, Table, Transaction};
 
@@ -13,11 +15,19 @@ const OWN: i64 = 1_000;
 
 thread_local! {
     static MEANWHILE: RefCell<Option<Box<dyn FnOnce()>>> = RefCell::default();
+    static TICKED: RefCell<Option<Box<dyn FnOnce()>>> = RefCell::default();
 }
 
 /// What another does in the middle of the next commit, once.
 fn meanwhile() {
     if let Some(act) = MEANWHILE.take() {
+        act();
+    }
+}
+
+/// What this thread does right after the timestamp of its next commit, once.
+fn ticked() {
+    if let Some(act) = TICKED.take() {
         act();
     }
 }
@@ -221,6 +231,43 @@ fn one_who_is_about_to_stamp_is_not_passed_by() {
         })));
         let _ = first.commit_early().unwrap();
         assert!(MEANWHILE.take().is_none());
+    }
+}
+
+/// Who validated ahead waits for those who have an earlier timestamp and have not noted their rows yet.
+#[test]
+fn what_is_about_to_be_noted_is_waited_for() {
+    /// So long the other one stays between its timestamp and its stamps, or until who should wait for it has ended.
+    const PAUSE: Duration = Duration::from_millis(50);
+    for by_range in [false, true] {
+        let (_logs, database, table) = opened(Sabotage::AroundTick(meanwhile, ticked));
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+        let mut first = one.begin(Isolation::Serializable);
+        read_and_write(&mut first, &table);
+        let (has_ended, ended) = channel();
+        let other = table.clone();
+        let (joins, joined) = channel();
+        MEANWHILE.set(Some(Box::new(move || {
+            let (has_ticked, is_between) = channel();
+            let committing = std::thread::spawn(move || {
+                let mut second = two.begin(Isolation::Serializable);
+                match by_range {
+                    false => update(&mut second, &other, &account(6, "eve", 1)).unwrap(),
+                    true => _ = insert(&mut second, &other, &account(7, "eve", 1)).unwrap(),
+                }
+                TICKED.set(Some(Box::new(move || {
+                    has_ticked.send(()).unwrap();
+                    let _ = ended.recv_timeout(PAUSE);
+                })));
+                second.commit_early().map(drop)
+            });
+            is_between.recv().expect("the other takes a timestamp");
+            joins.send(committing).unwrap();
+        })));
+        let outcome = first.commit_early();
+        let _ = has_ended.send(());
+        joined.recv().unwrap().join().unwrap().expect("the one that came first commits");
+        assert!(matches!(outcome, Err(Error::Serialization)), "by range: {by_range}, {outcome:?}");
     }
 }
 
