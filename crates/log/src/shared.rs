@@ -161,12 +161,30 @@ impl Log {
 
 #[cfg(all(test, not(saki_loom)))]
 mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
     use saki_io::{SimDevice, SimOptions};
 
     use super::*;
     use crate::stream::Geometry;
 
+    /// Counts how often a log's thread is woken, which these tests do not have.
+    #[derive(Default)]
+    struct Wakes(AtomicU64);
+
+    impl Waker for Wakes {
+        fn wake(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     fn shared() -> Shared {
+        shared_with(Arc::default())
+    }
+
+    fn shared_with(waker: Arc<Wakes>) -> Shared {
         let options = Options::new(1);
         let device = SimDevice::new(SimOptions::default());
         let geometry = Geometry {
@@ -181,7 +199,7 @@ mod tests {
             extent_bytes: options.extent_bytes,
             stream: Mutex::new(Stream::new(geometry, 1)),
             room: Condvar::new(),
-            waker: device.open_lane(None).expect("a lane").waker(),
+            waker,
             counters: Counters::default(),
         };
         // From 60 to 99 is void: it was seen, and something before it was not.
@@ -200,5 +218,35 @@ mod tests {
         assert_eq!(shared.cut_through(80), 80);
         assert_eq!(shared.cut_through(20), 80, "it does not go back");
         assert_eq!(shared.cut_through(200), 99, "nor beyond the horizon");
+    }
+
+    /// There is no log thread here that would do it in the place of the failure.
+    #[test]
+    fn whoever_waits_when_the_logs_fail_is_told() {
+        let wakes = Arc::new(Wakes::default());
+        let shared = Arc::new(shared_with(Arc::clone(&wakes)));
+        let (told, answers) = channel();
+        for timestamp in [100, 102] {
+            let told = told.clone();
+            let callback =
+                Box::new(move |answer: Result<(), LogError>| told.send((timestamp, answer.is_ok())).unwrap());
+            assert!(shared.wait_for(timestamp, Waiter::Callback(callback)).is_none());
+        }
+        // It is durable, and nobody has said so yet.
+        shared.horizon.mark(&[100]);
+        shared.horizon.advance();
+        let (ended, outcome) = channel();
+        let reserving = Arc::clone(&shared);
+        // Not joined: it would be waited for even if it waits for ever.
+        thread::spawn(move || ended.send(reserving.reserve(0, 10).map(drop)));
+        while shared.logs[0].stream.lock().waiting == 0 {
+            thread::yield_now();
+        }
+        let before = wakes.0.load(Ordering::Relaxed);
+        shared.fail(LogError::Closed);
+        assert_eq!([answers.try_recv(), answers.try_recv()], [Ok((100, true)), Ok((102, false))]);
+        let outcome = outcome.recv_timeout(Duration::from_secs(20)).expect("who waits for room is woken");
+        assert!(matches!(outcome, Err(LogError::Closed)), "{outcome:?}");
+        assert_eq!(wakes.0.load(Ordering::Relaxed), before + 1, "the log's thread, too");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use common::{Found, memory_devices, open, options, payload};
+use common::{Found, memory_devices, open, options, payload, within};
 use saki_io::{Device, DeviceOptions, open_device};
 use saki_log::{LogError, Options};
 
@@ -178,9 +178,15 @@ fn real_files_hold_logs() {
 
 /// So long at most until a thread is through that nothing holds up any more.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// So long at most until a test has ended: it waits for its threads, also for one that is not through.
+const LIMIT: Duration = Duration::from_secs(30);
 
 #[test]
 fn room_that_is_given_back_goes_to_those_who_wait_for_it() {
+    within(LIMIT, give_room_back);
+}
+
+fn give_room_back() {
     let (logs, ..) = open(&memory_devices(1, 3), options()).unwrap();
     // As many as the buffer has room for: short records, and a long one.
     for (bytes, count) in [(60 << 10, 4), (200 << 10, 1)] {
@@ -198,6 +204,10 @@ fn room_that_is_given_back_goes_to_those_who_wait_for_it() {
 
 #[test]
 fn short_records_go_on_when_a_long_one_has_got_its_room() {
+    within(LIMIT, let_a_long_one_through);
+}
+
+fn let_a_long_one_through() {
     let (logs, ..) = open(&memory_devices(1, 3), options()).unwrap();
     for _ in 0..40 {
         let held = logs.reserve(0, 200 << 10).unwrap();
@@ -228,6 +238,10 @@ fn short_records_go_on_when_a_long_one_has_got_its_room() {
 
 #[test]
 fn timestamps_reach_as_far_as_the_window() {
+    within(LIMIT, reach_as_far_as_the_window);
+}
+
+fn reach_as_far_as_the_window() {
     let (logs, ..) = open(&memory_devices(2, 4), options()).unwrap();
     let beyond = logs.durable() + options().window + 1;
     for timestamp in [logs.durable(), beyond] {
@@ -241,4 +255,28 @@ fn timestamps_reach_as_far_as_the_window() {
         logs.reserve(0, 0).unwrap().void(timestamp);
     }
     logs.wait_durable(beyond - 1).unwrap();
+}
+
+/// Half of the window is for what logs are ahead of the horizon, half for the reservations of all logs.
+#[test]
+fn room_is_refused_to_those_who_might_leave_the_window() {
+    within(LIMIT, go_to_the_end_of_the_window);
+}
+
+fn go_to_the_end_of_the_window() {
+    const HALF: u64 = 32;
+    let (logs, ..) = open(&memory_devices(2, 5), Options { window: 2 * HALF, ..options() }).unwrap();
+    let is_open = |log| logs.try_reserve(log, 10).unwrap().is_some();
+    let share: Vec<_> = (0..HALF / 2).map(|_| logs.reserve(0, 10).unwrap()).collect();
+    assert_eq!([0, 1].map(is_open), [false, true], "one log has its share");
+    drop(share);
+    assert!(is_open(0));
+
+    logs.reserve(0, 10).unwrap().commit(HALF, b"as far as ");
+    assert!(is_open(0), "as far ahead as a log may be");
+    logs.reserve(0, 10).unwrap().commit(HALF + 1, b"one beyond");
+    assert_eq!([0, 1].map(is_open), [false, true], "and one further");
+    logs.reserve(1, 10).unwrap().commit(1, b"0123456789");
+    logs.wait_durable(1).unwrap();
+    assert!(is_open(0), "the horizon has come nearer");
 }

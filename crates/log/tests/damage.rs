@@ -5,9 +5,11 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Found, as_devices, memory_devices, open, open_range, options, payload, sim_devices};
-use saki_base::{AlignedBuffer, Buffer, Random};
-use saki_io::{Device, Operation, SimDevice, SimOptions, Wait};
+use common::{
+    Found, as_devices, content, filled_logs, memory_devices, open, open_range, options, payload, sim_devices, write,
+};
+use saki_base::Random;
+use saki_io::{Device, SimDevice, SimOptions};
 use saki_log::{LogError, Logs, Options, Range};
 
 /// Two logs with records through `last`, closed; several extents each.
@@ -15,37 +17,9 @@ fn filled(seed: u64, last: u64) -> (Vec<Arc<SimDevice>>, Found) {
     filled_logs(2, seed, last)
 }
 
-fn filled_logs(count: u64, seed: u64, last: u64) -> (Vec<Arc<SimDevice>>, Found) {
-    let devices = sim_devices(count, seed);
-    let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
-    let mut expected = Found::new();
-    for timestamp in 1..=last {
-        let bytes = payload(timestamp, 200 + timestamp as usize * 37 % 3_000);
-        logs.reserve((timestamp % count) as usize, bytes.len()).unwrap().commit(timestamp, &bytes);
-        expected.insert(timestamp, bytes);
-        if timestamp % 10 == 0 {
-            logs.wait_durable(timestamp).unwrap();
-        }
-    }
-    logs.close().unwrap();
-    (devices, expected)
-}
-
 fn copy(devices: &[Arc<SimDevice>]) -> Vec<Arc<SimDevice>> {
     // All is flushed: a power loss finds everything.
     devices.iter().map(|device| device.crash(1)).collect()
-}
-
-fn write(device: &SimDevice, offset: u64, bytes: &[u8]) {
-    let mut buffer = AlignedBuffer::new(bytes.len());
-    buffer.copy_from_slice(bytes);
-    let mut lane = device.open_lane(None).unwrap();
-    lane.submit(Operation::write(0, offset, Buffer::Aligned(buffer)));
-    lane.submit(Operation::flush(1));
-    let mut completions = Vec::new();
-    while completions.len() < 2 {
-        lane.poll(Wait::No, &mut completions);
-    }
 }
 
 #[test]
@@ -378,12 +352,6 @@ fn inspecting_says_what_an_opening_would() {
     devices[1].flip_bit(position_of(&devices[1], &expected[&41]), 0);
     let error = inspect(&devices, Range::default()).err();
     assert!(matches!(error, Some(LogError::Corrupt { .. })), "{error:?}");
-}
-
-fn content(device: &SimDevice) -> Vec<u8> {
-    let mut bytes = vec![0; device.length_bytes().unwrap() as usize];
-    device.peek(0, &mut bytes);
-    bytes
 }
 
 #[test]

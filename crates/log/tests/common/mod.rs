@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use saki_io::{Device, SimDevice, SimOptions};
+use saki_base::{AlignedBuffer, Buffer};
+use saki_io::{Device, Operation, SimDevice, SimOptions, Wait};
 use saki_log::{LogError, Logs, Options, Range, RecoveryReport};
 
 /// Records by timestamp.
@@ -34,6 +37,23 @@ pub fn as_devices(devices: &[Arc<SimDevice>]) -> Vec<Arc<dyn Device>> {
     devices.iter().map(|device| Arc::clone(device) as Arc<dyn Device>).collect()
 }
 
+/// Logs with records through `last` in turn, closed.
+pub fn filled_logs(count: u64, seed: u64, last: u64) -> (Vec<Arc<SimDevice>>, Found) {
+    let devices = sim_devices(count, seed);
+    let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
+    let mut expected = Found::new();
+    for timestamp in 1..=last {
+        let bytes = payload(timestamp, 200 + timestamp as usize * 37 % 3_000);
+        logs.reserve((timestamp % count) as usize, bytes.len()).unwrap().commit(timestamp, &bytes);
+        expected.insert(timestamp, bytes);
+        if timestamp % 10 == 0 {
+            logs.wait_durable(timestamp).unwrap();
+        }
+    }
+    logs.close().unwrap();
+    (devices, expected)
+}
+
 /// Opens the logs and gathers what was applied; each record once.
 pub fn open(devices: &[Arc<dyn Device>], options: Options) -> Result<(Logs, RecoveryReport, Found), LogError> {
     open_range(devices, options, Range::default())
@@ -54,6 +74,23 @@ pub fn open_range(
     Ok((logs, report, found.into_inner().unwrap()))
 }
 
+/// Runs a test that would wait for ever if it fails: it fails then.
+pub fn within(limit: Duration, test: impl FnOnce() + Send + 'static) {
+    let (ends, ended) = channel();
+    let running = std::thread::spawn(move || {
+        test();
+        ends.send(()).expect("it is waited for");
+    });
+    match ended.recv_timeout(limit) {
+        Ok(()) => {}
+        // Its thread is left to itself.
+        Err(RecvTimeoutError::Timeout) => panic!("still waiting after {limit:?}"),
+        Err(RecvTimeoutError::Disconnected) => {
+            std::panic::resume_unwind(running.join().expect_err("it has ended early"))
+        }
+    }
+}
+
 /// The bytes that belong to a timestamp.
 pub fn payload(timestamp: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
@@ -68,4 +105,24 @@ pub fn seeds(count: u64) -> std::ops::Range<u64> {
         Some(seed) => seed..seed + 1,
         None => 0..number("SAKI_SEEDS").unwrap_or(count),
     }
+}
+
+/// Writes past all logs.
+pub fn write(device: &SimDevice, offset: u64, bytes: &[u8]) {
+    let mut buffer = AlignedBuffer::new(bytes.len());
+    buffer.copy_from_slice(bytes);
+    let mut lane = device.open_lane(None).unwrap();
+    lane.submit(Operation::write(0, offset, Buffer::Aligned(buffer)));
+    lane.submit(Operation::flush(1));
+    let mut completions = Vec::new();
+    while completions.len() < 2 {
+        lane.poll(Wait::No, &mut completions);
+    }
+}
+
+/// All bytes of a device.
+pub fn content(device: &SimDevice) -> Vec<u8> {
+    let mut bytes = vec![0; device.length_bytes().unwrap() as usize];
+    device.peek(0, &mut bytes);
+    bytes
 }
