@@ -170,9 +170,7 @@ impl StatementContext<'_> {
             let env = Arc::new(self.own_env_of(transactions.statement_snapshot(self.db)?));
             return self.planner.plan(query, &env).await?.track(&mut *transactions);
         }
-        let generation = self.db.generation();
-        let moment = self.db.engine.get().map(|engine| engine.database.moment()).transpose()?;
-        let env = Arc::new(self.own_env_of(Snapshot::new(generation, moment)));
+        let env = Arc::new(self.own_env_of(self.db.newest_snapshot()?));
         self.planner.plan(query, &env).await?.track(&mut Unanswered)
     }
 

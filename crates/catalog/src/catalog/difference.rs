@@ -115,6 +115,13 @@ impl Catalog {
 }
 
 impl Difference {
+    /// A table of which these changes would undo what others have changed since: locks keep that from happening.
+    pub fn undoes(&self, newest: &Catalog) -> Option<&Table> {
+        let before = self.tables.iter().filter_map(|changed| changed.before.as_deref());
+        let mut here = before.filter_map(|before| Some((before, newest.table_of(before.id)?)));
+        here.find(|(before, here)| !same_indexes(before, here)).map(|(before, _)| before)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
             && self.views.is_empty()
@@ -160,6 +167,11 @@ pub fn same_layout(left: &Table, right: &Table) -> bool {
         && types(left) == types(right)
         && left.primary_key == right.primary_key
         && indexes(left) == indexes(right)
+}
+
+fn same_indexes(left: &Table, right: &Table) -> bool {
+    left.indexes.len() == right.indexes.len()
+        && left.indexes.iter().zip(&right.indexes).all(|(left, right)| left.name == right.name)
 }
 
 /// Walks two maps side by side.

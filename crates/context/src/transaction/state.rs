@@ -143,10 +143,7 @@ impl Transactions {
         if holds_snapshot || self.begun().is_some() {
             return self.statement_snapshot(db);
         }
-        // The generation first: see `delta`.
-        let generation = db.generation();
-        let moment = db.engine.get().map(|engine| engine.database.moment()).transpose()?;
-        Ok(Snapshot::new(generation, moment))
+        db.newest_snapshot()
     }
 
     /// What the next statement of the open transaction sees, which begins one that ends with the statement if none is
@@ -171,9 +168,16 @@ impl Transactions {
             None => self.engine.insert(engine.runner()?),
         };
         let Some(begun) = &mut open.begun else {
-            // The generation first: see `delta`.
-            let generation = db.generation();
-            let transaction = runner.begin(open.level.isolation());
+            let (generation, transaction) = loop {
+                let instant = db.instants.begin();
+                // The generation first: see `delta`.
+                let generation = db.generation();
+                let transaction = runner.begin(open.level.isolation());
+                if instant.is_now() {
+                    break (generation, transaction);
+                }
+                transaction.abort();
+            };
             let start = transaction.savepoint();
             transaction.suspend();
             let begun = Begun { generation: Arc::clone(&generation), start, work: Work::None };
@@ -183,8 +187,14 @@ impl Transactions {
         };
         let mut transaction = runner.resume().ok_or_else(not_open)?;
         let generation = if open.level == Level::ReadCommitted {
-            begun.generation = self.draft.newest(db)?;
-            transaction.refresh();
+            loop {
+                let instant = db.instants.begin();
+                begun.generation = self.draft.newest(db)?;
+                transaction.refresh();
+                if instant.is_now() {
+                    break;
+                }
+            }
             Ok(Arc::clone(&begun.generation))
         } else {
             self.draft.over(&begun.generation, transaction.snapshot())

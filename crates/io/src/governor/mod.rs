@@ -185,6 +185,12 @@ impl Governor {
         }
     }
 
+    /// A request has carried `bytes` more than it is going to be [released](Self::release) with.
+    #[inline]
+    pub fn carried(&self, bytes: u64) {
+        self.work.fetch_add(bytes, Relaxed);
+    }
+
     #[inline]
     fn fair_part(&self, limit: u32) -> u32 {
         (limit / self.shares.load(Relaxed).max(1)).max(1)

@@ -70,6 +70,36 @@ async fn lock_table_is_held_until_the_end_of_the_block_or_a_savepoint() {
     assert_eq!(number(&one, "SELECT count(*) FROM t").await, 3);
 }
 
+/// Each has a definition of the table of its own until it commits: one of the two was lost, and its pages with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn indexes_of_one_table_are_made_one_after_the_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = create(directory.path());
+    {
+        let [one, two] = [(); 2].map(|()| Session::new(&database));
+        run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int, w int)").await;
+        run(&one, "INSERT INTO t SELECT g, g % 7, g % 5 FROM generate_series(1, 500) g; CHECKPOINT").await;
+        run(&one, "BEGIN; CREATE INDEX t_v ON t (v)").await;
+        let mut making = two.execute("BEGIN; CREATE INDEX t_w ON t (w)");
+        assert!(waits(&mut making).await);
+        run(&one, "COMMIT").await;
+        making.await.unwrap();
+        run(&two, "COMMIT").await;
+        run(&one, "INSERT INTO t VALUES (501, 7, 6)").await;
+    }
+    for _ in 0..2 {
+        let session = Session::new(&database);
+        session.set("access_path", "index").unwrap();
+        let names = "SELECT count(*) FROM pg_indexes WHERE indexname IN ('t_v', 't_w')";
+        assert_eq!(number(&session, names).await, 2);
+        assert_eq!(number(&session, "SELECT count(*) FROM t WHERE v = 3").await, 71);
+        assert_eq!(number(&session, "SELECT count(*) FROM t WHERE w = 6").await, 1);
+        assert!(database.check(&mut |_| {}).unwrap().faults.is_empty());
+        drop((session, database));
+        database = reopen(directory.path());
+    }
+}
+
 /// A name that comes to mean something between the locks of a statement and its turn to write: DROP INDEX IF EXISTS
 /// finds no index, and so no table to lock; when it may write, there is one, and rows have come into its table.
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ mod background;
 mod catalog;
 pub mod devices;
 mod generation;
+pub mod instants;
 mod machine;
 mod options;
 mod owners;
@@ -37,6 +38,7 @@ use saki_catalog::{Result, SqlError};
 pub use self::background::Background;
 pub use self::catalog::{catalog_root, read_catalog};
 pub use self::generation::Generation;
+use self::instants::Instants;
 pub use self::machine::memory_bytes;
 pub use self::options::{
     CACHE_BYTES_DEFAULT, CreateOptions, DeviceSpec, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
@@ -89,6 +91,8 @@ pub struct Database {
     pub sequences: Sequences,
     /// Held from a change's beginning until its generation is the current one.
     pub writing: Mutex<()>,
+    /// At which of them rows and the newest generation belong together: for whoever asks for both.
+    pub instants: Instants,
     /// What transactions have staged that have ended without effect: the next publication gives it back.
     pub(crate) abandoned: Mutex<Vec<u32>>,
     pub(crate) device: Arc<dyn Device>,

@@ -13,6 +13,8 @@
 //! then, the catalog is the transaction's in memory all the same: rows without the tables they belong to would be half
 //! a transaction. Nothing more is changed until whoever opens the database next has completed it.
 //!
+//! Whoever begins to read waits meanwhile, and sees all of it or nothing ([`crate::database::instants`]).
+//!
 //! Nobody else publishes in between: the logs cannot be cut before the change is the catalog's.
 
 use std::collections::HashSet;
@@ -62,6 +64,8 @@ impl Draft {
         }
         self.prepare(&db)?;
         engine.mark(&mut transaction, self.staged.id)?;
+        // Until its generation is the newest nobody begins to read: it would be half of the transaction.
+        let _announced = db.instants.announce();
         let receipt = transaction.commit_early()?;
         // From here on it is for the logs to say whether it has been committed.
         self.is_over = true;

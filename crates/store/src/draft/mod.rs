@@ -9,8 +9,9 @@
 //! ```
 //!
 //! # Invariants
-//! - Whoever changes what a table is holds a lock of it that keeps others from doing so, and from changing its rows if
-//!   trees are built of them. So what others publish meanwhile concerns other definitions, or where rows lie.
+//! - Whoever changes what a table is holds a lock of it that keeps others from doing so (a mode that conflicts with
+//!   itself), and from changing its rows if trees are built of them. So what others publish meanwhile concerns other
+//!   definitions, or where rows lie.
 //! - A staged page is in the document of its transaction or, once that has been published, in the catalog: never in
 //!   both, never in neither.
 
@@ -32,7 +33,7 @@ use crate::locks::Stop;
 use crate::merge::{ChangeSource, KeyChange, Pace, merge};
 use crate::reader::{NewerRows, Snapshot};
 use crate::writer::Writer;
-use saki_catalog::{Difference, Result, Staged, Table};
+use saki_catalog::{Difference, Result, SqlError, Staged, Table};
 
 /// The catalog of one open transaction. Dropped without [`Self::commit`], nothing of it stays.
 pub struct Draft {
@@ -80,6 +81,10 @@ impl Draft {
     pub fn newest(&mut self) -> Result<Arc<Generation>> {
         let newest = self.db.generation();
         if !Arc::ptr_eq(&newest, &self.base) {
+            if let Some(table) = self.own.catalog.difference(&self.base.catalog).undoes(&newest.catalog) {
+                let name = &table.name;
+                return Err(SqlError::internal(format!("two transactions have changed table {name:?} at once")));
+            }
             self.own = Arc::new(self.over(&newest)?);
             self.base = newest;
         }

@@ -119,6 +119,7 @@ impl Database {
             readers: Mutex::default(),
             sequences: crate::database::Sequences::default(),
             writing: Mutex::new(()),
+            instants: Default::default(),
             abandoned: Mutex::default(),
             device,
         });

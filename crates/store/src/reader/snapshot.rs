@@ -9,7 +9,7 @@ use saki_base::TableId;
 use saki_mvcc::{Direction, KeyRange};
 
 use super::{TableReader, TreeOverlay, since};
-use crate::database::Generation;
+use crate::database::{Database, Generation};
 use crate::delta::Delta;
 use saki_catalog::{Result, SqlError, Table, TableAccess};
 use saki_exec::plan::TreeAccess;
@@ -26,6 +26,21 @@ pub struct Snapshot {
     pub(super) is_private: bool,
     /// Of the tables whose deltas were asked for, by those: which table it is, and whether there is anything in it.
     asked: Mutex<HashMap<TableId, (TableId, bool)>>,
+}
+
+impl Database {
+    /// What a statement sees that begins now.
+    ///
+    /// # Errors
+    /// If there are too many readers.
+    pub fn newest_snapshot(&self) -> Result<Arc<Snapshot>> {
+        self.instants.take(|| {
+            // The generation first: see `delta`.
+            let generation = self.generation();
+            let moment = self.engine.get().map(|engine| engine.database.moment()).transpose()?;
+            Ok(Snapshot::new(generation, moment))
+        })
+    }
 }
 
 impl Snapshot {

@@ -80,6 +80,20 @@ impl Gate {
         is_let_in
     }
 
+    /// Counts a read on the share that is one request with the read before it, which the device has let in. `true`
+    /// obliges to [`Self::alight`].
+    #[inline]
+    pub fn try_ride(&self, share: &IoShare) -> bool {
+        share.begin()
+    }
+
+    /// A read of `bytes` that rode along has finished.
+    #[inline]
+    pub fn alight(&self, share: &IoShare, bytes: u64) {
+        self.admission.governor.carried(bytes);
+        share.end();
+    }
+
     #[cold]
     fn meet(&mut self, share: &Arc<IoShare>) {
         self.admission.register(share);

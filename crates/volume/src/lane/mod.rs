@@ -2,18 +2,20 @@
 
 mod ends;
 mod pool;
+mod run;
 mod run_lane;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use saki_base::{Arena, ArenaFrame, Buffer, PageAddress, PageSize};
-use saki_io::{Completion, DeviceError, Operation, OperationKind, Wait, Waker};
+use saki_io::{Completion, DeviceError, Operation, Wait, Waker};
 use saki_page::{IoShare, PageLane, PageRead, PageStore, PageWaker, Refusal, StoreError};
 
 use crate::device::gates::Gates;
 use crate::device::{DeviceLanes, Members};
 use crate::lane::ends::Ends;
+use crate::lane::run::Run;
 use crate::map::{MapReader, Place, count_read};
 use crate::volume::Volume;
 
@@ -34,6 +36,7 @@ impl PageStore for Volume {
             map: MapReader::new(&self.map),
             gates: Gates::new(&self.members),
             ends: Ends::default(),
+            run: Run::default(),
             reads: Vec::new(),
             vacant: Vec::new(),
             completions: Vec::new(),
@@ -75,6 +78,8 @@ struct Read {
     started: Instant,
     place: Place,
     epoch: u64,
+    /// One request with the read before it, which was let in for both.
+    rides: bool,
 }
 
 struct VolumeLane {
@@ -85,6 +90,7 @@ struct VolumeLane {
     map: MapReader,
     gates: Gates,
     ends: Ends,
+    run: Run,
     /// By operation token; entries are reused through `vacant`, so that a read allocates nothing.
     reads: Vec<Option<Read>>,
     vacant: Vec<u32>,
@@ -108,7 +114,11 @@ impl VolumeLane {
         self.vacant.push(index as u32);
         self.map.leave(read.epoch);
         let gate = self.gates.of(read.place.location.device).expect("the read was let in there");
-        gate.release(&read.share, read.started.elapsed(), self.page_size.bytes() as u64);
+        let bytes = self.page_size.bytes() as u64;
+        match read.rides {
+            true => gate.alight(&read.share, bytes),
+            false => gate.release(&read.share, read.started.elapsed(), bytes),
+        }
         read
     }
 }
@@ -128,22 +138,24 @@ impl PageLane for VolumeLane {
             return Err((memory, Refusal::Unmapped));
         };
         let device = place.location.device;
+        let (offset, bytes) = (self.page_size.offset_in_chunk(address) as u64, memory.len());
+        let on_device = place.location.offset() + offset;
+        let rides = self.run.takes(device, share, on_device, bytes);
         let gate = self.gates.of(device).expect("a device has nothing any more when it is removed");
-        if !gate.try_acquire(share) {
+        if !(if rides { gate.try_ride(share) } else { gate.try_acquire(share) }) {
             self.map.leave(epoch);
             return Err((memory, Refusal::Busy(device)));
         }
         // Each chunk is sought once at least.
-        let offset = self.page_size.offset_in_chunk(address) as u64;
         count_read(reads, u64::from(!self.ends.goes_on(address) || offset == 0), 1);
-        let index = self.occupy(Read { token, share: Arc::clone(share), started: Instant::now(), place, epoch });
-        let offset = place.location.offset() + offset;
-        let buffer = Some(Buffer::Frame(memory));
-        self.lanes.submit(device, Operation { kind: OperationKind::Read, token: index, offset, buffer });
+        self.run.queued(device, share, on_device, bytes, rides);
+        let index = self.occupy(Read { token, share: Arc::clone(share), started: Instant::now(), place, epoch, rides });
+        self.lanes.submit(device, Operation::read(index, on_device, Buffer::Frame(memory)));
         Ok(())
     }
 
     fn poll(&mut self, wait: Option<Duration>, finished: &mut Vec<PageRead>) -> usize {
+        self.run.end();
         let mut completions = std::mem::take(&mut self.completions);
         self.lanes.poll(wait.map_or(Wait::No, Wait::AtMost), &mut completions);
         let count = completions.len();

@@ -21,7 +21,8 @@ pub async fn create_index(cx: &StatementContext<'_>, create: ast::CreateIndex) -
         let made = cx.concurrently("CREATE INDEX CONCURRENTLY", move |work| work.create_index(&table, define));
         made.await.map_err(|error| if error.sqlstate() == "42P01" { error.at(position) } else { error })?;
     } else {
-        let _locked = cx.transactions.settled(vec![table], LockMode::Share).await?;
+        // SHARE, PostgreSQL's mode, goes with itself: two transactions would change one definition.
+        let _locked = cx.transactions.settled(vec![table], LockMode::ShareRowExclusive).await?;
         cx.change_catalog(move |db| publish(db, &create)).await?;
     }
     Ok(StatementResult::done("CREATE INDEX", 0))

@@ -30,7 +30,7 @@ pub async fn vacuum(cx: &StatementContext<'_>, vacuum: &VacuumStatement) -> Resu
         None => catalog.tables().map(|table| table.name.clone()).collect(),
         Some((name, _)) => vec![catalog.index(name).map_or_else(|| name.clone(), |(table, _)| table.name.clone())],
     };
-    let _locked = cx.transactions.settled(tables, LockMode::Share).await?;
+    let _locked = cx.transactions.settled(tables, LockMode::ShareRowExclusive).await?;
     cx.change_catalog(move |db| reindex(db, name)).await?;
     Ok(StatementResult::done("REINDEX", 0))
 }
