@@ -106,7 +106,11 @@ mod tests {
         let column = |name: &str, data_type| Column { name: name.into(), data_type, nullable: false };
         TableDefinition {
             name: "numbers".into(),
-            columns: vec![column("id", DataType::Int8), column("colour", DataType::Int4)],
+            columns: vec![
+                column("id", DataType::Int8),
+                column("colour", DataType::Int4),
+                column("name", DataType::Text),
+            ],
             primary_key: vec![0],
             indexes: vec![IndexDefinition { name: "by_colour".into(), columns: vec![1], ..Default::default() }],
             over_base: true,
@@ -124,18 +128,28 @@ mod tests {
         Database::open_on(catalog, vec![device as Arc<dyn Device>], options, &|_| {}).unwrap()
     }
 
+    fn key(id: i64) -> Vec<u8> {
+        let keys = KeyLayout::new([KeyColumn { data_type: DataType::Int8, nullable: false, descending: false }]);
+        let mut key = Vec::new();
+        keys.encode(&[ValueRef::Int8(id)], &mut key).unwrap();
+        key
+    }
+
+    fn body(table: &Table, colour: i32, name: &str) -> Vec<u8> {
+        let mut body = Vec::new();
+        table.row_layout().encode(&[ValueRef::Int4(colour), ValueRef::Text(name)], &mut body).unwrap();
+        body
+    }
+
     /// An entry that stayed would lead to memory that is somebody else's by then.
     #[test]
     fn rows_that_leave_memory_leave_its_indexes() {
         let database = database();
         let table = database.table("numbers").unwrap();
-        let keys = KeyLayout::new([KeyColumn { data_type: DataType::Int8, nullable: false, descending: false }]);
         let mut runner = database.runner().unwrap();
         for id in 0..100 {
-            let (mut key, mut body) = (Vec::new(), Vec::new());
-            keys.encode(&[ValueRef::Int8(id)], &mut key).unwrap();
-            table.row_layout().encode(&[ValueRef::Int4(id as i32 % 7)], &mut body).unwrap();
-            runner.run(Isolation::Snapshot, |t| t.write(&table, &key, Some(&body))).unwrap();
+            let body = body(&table, id as i32 % 7, "");
+            runner.run(Isolation::Snapshot, |t| t.write(&table, &key(id), Some(&body))).unwrap();
         }
         let are_empty = |runner: &mut Runner| {
             runner.pinned(|runner| {
@@ -146,5 +160,61 @@ mod tests {
         assert_eq!(are_empty(&mut runner), [false, false]);
         assert_eq!(database.release(&table, database.now()).unwrap().rows, 100);
         assert_eq!(are_empty(&mut runner), [true, true]);
+    }
+
+    /// Rows and bytes, as they are found in memory.
+    fn there(runner: &mut Runner, table: &Table) -> (u64, u64) {
+        runner.pinned(|runner| {
+            let pin = Pin::of_announced(&runner.participant);
+            let mut buffer = ScanBuffer::default();
+            let all = (Bound::Unbounded, Bound::Unbounded);
+            let mut cursor = table.inner().primary.cursor(all, Direction::Forward, &mut buffer, &pin);
+            let (mut rows, mut bytes) = (0, 0);
+            while let Some(leaf) = cursor.step(usize::MAX) {
+                for (_, address) in leaf.iter() {
+                    // SAFETY: out of the index under the pin.
+                    let row = unsafe { Row::at(address) };
+                    rows += 1;
+                    bytes += row.bytes_with(row.head().expect("it is in the index")) as u64;
+                }
+            }
+            (rows, bytes)
+        })
+    }
+
+    /// What a commit counts, and what leaves memory counts out again, is what is there: by it merges are begun.
+    #[test]
+    fn what_is_counted_is_what_is_there() {
+        let database = database();
+        let table = database.table("numbers").unwrap();
+        let mut runner = database.runner().unwrap();
+        let [short, long, longer] = [1, 300, 5_000].map(|length| body(&table, 3, &"x".repeat(length)));
+        let steps: [&[(i64, Option<&[u8]>)]; 9] = [
+            // New rows: whole, with a version apart, a delete, one that becomes a delete.
+            &[(1, Some(&short)), (2, Some(&long))],
+            &[(3, Some(&short)), (3, Some(&long)), (3, Some(&longer))],
+            &[(4, None)],
+            &[(5, Some(&long)), (5, None)],
+            // Others: longer, shorter, several times, gone, there again.
+            &[(1, Some(&longer))],
+            &[(1, Some(&long)), (2, Some(&longer)), (3, Some(&short))],
+            &[(1, Some(&longer)), (1, Some(&short))],
+            &[(2, None), (3, None)],
+            &[(4, Some(&longer)), (2, Some(&short))],
+        ];
+        for (number, step) in steps.into_iter().enumerate() {
+            runner
+                .run(Isolation::Snapshot, |t| step.iter().try_for_each(|(id, body)| t.write(&table, &key(*id), *body)))
+                .unwrap();
+            assert_eq!((table.rows(), table.bytes()), there(&mut runner, &table), "step {number}");
+        }
+        assert_eq!(table.rows(), 5);
+        let held = table.bytes();
+        let released = database.release(&table, database.now()).unwrap();
+        assert_eq!((released.rows, released.bytes), (5, held));
+        assert_eq!((table.rows(), table.bytes()), (0, 0));
+        assert_eq!(there(&mut runner, &table), (0, 0));
+        runner.run(Isolation::Snapshot, |t| t.write(&table, &key(1), Some(&short))).unwrap();
+        assert_eq!((table.rows(), table.bytes()), there(&mut runner, &table), "after the release");
     }
 }

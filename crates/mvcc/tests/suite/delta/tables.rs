@@ -56,6 +56,36 @@ fn tables_come_and_go() {
     assert_eq!(database.table("notes").unwrap().rows(), 3);
 }
 
+/// The last snapshot that sees it keeps it; rows that are being written when the others go follow later.
+#[test]
+fn a_dropped_table_is_buried_when_nobody_sees_it_any_more_and_to_its_end() {
+    let (_logs, database, table) = with_notes(1);
+    let other = database.define_table(TableId(70), TableDefinition { name: "other".into(), ..notes() }).unwrap();
+    let [mut runner, mut early, mut writing] = [(); 3].map(|()| database.runner().unwrap());
+    let body = note(1, "text").body(&table);
+    for id in 0..3 {
+        runner.run(Isolation::Snapshot, |t| t.write(&other, &key(id), Some(&body))).unwrap();
+    }
+    let last = early.begin(Isolation::Snapshot);
+    let mut pending = writing.begin(Isolation::Snapshot);
+    pending.write(&other, &key(9), Some(&body)).unwrap();
+    assert_eq!(last.snapshot(), database.now());
+    database.drop_table(&other).unwrap();
+    runner.run(Isolation::Snapshot, |t| t.write(&table, &key(1), Some(&body))).unwrap();
+
+    runner.reclaim();
+    assert!(matches!(last.look(&other, &key(1)), Seen::Row(_)));
+    drop(last);
+    pending.refresh();
+    runner.reclaim();
+    assert_eq!(other.rows(), 0, "nobody sees them");
+    pending.commit().unwrap();
+    assert_eq!(other.rows(), 1);
+    runner.run(Isolation::Snapshot, |t| t.write(&table, &key(1), Some(&body))).unwrap();
+    runner.reclaim();
+    assert_eq!((other.rows(), other.bytes()), (0, 0));
+}
+
 #[test]
 fn what_is_elsewhere_is_not_replayed() {
     let logs = SimLogs::new(3, 2, &[]);
