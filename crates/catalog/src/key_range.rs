@@ -11,7 +11,7 @@ use crate::column_test::{ColumnTest, Test};
 use crate::columns::value_literal;
 
 /// Ranges that one lookup may be cut into.
-const RANGES_MAX: usize = 4096;
+const RANGES_MAX: usize = 1 << 17;
 
 /// The part of a key that tests bound.
 #[derive(Clone, Debug)]
@@ -89,6 +89,11 @@ pub fn bounds_of_any(
 ) -> Option<KeyBounds> {
     let mut all =
         KeyBounds { ranges: Vec::new(), used: Vec::new(), decided: Vec::new(), points: true, text: String::new() };
+    // Each alternative stands beside all tests, so that what these list is looked at as often.
+    let listed: usize = tests.iter().filter_map(ColumnTest::points).map(<[Value]>::len).sum();
+    if listed.saturating_mul(alternatives.len()) > RANGES_MAX {
+        return None;
+    }
     let mut texts = Vec::new();
     for (number, alternative) in alternatives.iter().enumerate() {
         let both: Vec<ColumnTest> = tests.iter().chain(alternative).cloned().collect();
@@ -423,9 +428,9 @@ mod tests {
         let list =
             |n: i32| ColumnTest::new(0, Test::OneOf { values: (0..n).map(Value::Int4).collect(), negated: false });
         assert_eq!(bounds(&primary, &[list(3)]).unwrap().text, "a IN (0, 1, 2)");
-        let many = bounds(&primary, &[list(4096)]).unwrap();
-        assert_eq!((many.text.as_str(), many.ranges.len()), ("a IN (4096 values)", 4096));
-        assert!(bounds(&primary, &[list(4097)]).is_none(), "too many for one look-up");
+        let many = bounds(&primary, &[list(1 << 17)]).unwrap();
+        assert_eq!((many.text.as_str(), many.ranges.len()), ("a IN (131072 values)", 1 << 17));
+        assert!(bounds(&primary, &[list((1 << 17) + 1)]).is_none(), "too many for one look-up");
     }
 
     #[test]

@@ -2,8 +2,6 @@
 //! appended to registers. Everything that can be known before the first page is
 //! compiled once per pipeline.
 
-use std::cmp::Ordering;
-
 use saki_base::key::decode_column;
 use saki_base::value::compare;
 use saki_base::{DataType, KeyColumn, KeyLayout, RowLayout, ValueRef};
@@ -41,6 +39,7 @@ enum Location {
 #[derive(Clone, Debug)]
 enum Test {
     Compare(CompareOp, saki_base::value::Value),
+    /// In order: a list may be as long as the table.
     OneOf(Vec<saki_base::value::Value>, bool),
     IsNull,
     IsNotNull,
@@ -204,7 +203,11 @@ fn compile(access: &TreeAccess, predicate: &Predicate) -> (usize, Test) {
             };
             (*column, test)
         }
-        Predicate::OneOf { column, values, negated } => (*column, Test::OneOf(values.clone(), *negated)),
+        Predicate::OneOf { column, values, negated } => {
+            let mut values = values.clone();
+            values.sort_unstable_by(|one, other| compare(one.as_ref(), other.as_ref()));
+            (*column, Test::OneOf(values, *negated))
+        }
         Predicate::IsNull { column } => (*column, Test::IsNull),
         Predicate::IsNotNull { column } => (*column, Test::IsNotNull),
     }
@@ -256,7 +259,7 @@ fn test_value(test: &Test, value: ValueRef<'_>) -> bool {
         _ if null => false,
         Test::Compare(op, bound) => op.holds(compare(value, bound.as_ref())),
         Test::OneOf(values, negated) => {
-            values.iter().any(|other| compare(value, other.as_ref()) == Ordering::Equal) != *negated
+            values.binary_search_by(|other| compare(other.as_ref(), value)).is_ok() != *negated
         }
         Test::Within(low, high) => {
             integer_bounds(CompareOp::Equal, value).is_some_and(|(v, _)| (*low..=*high).contains(&v))

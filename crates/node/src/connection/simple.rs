@@ -67,14 +67,17 @@ impl Connection {
         read.map_err(|error| Failure::of_statement(error, sql))
     }
 
-    /// Runs a statement on this thread if it is compiled without a planner; `None` if it has to go the ordinary way.
-    async fn compiled(&mut self, parsed: &Parsed, sql: &str) -> Result<Option<Outcome>> {
+    /// Runs a statement on this thread if it is compiled without a planner, and short.
+    async fn compiled(&mut self, parsed: &Parsed, sql: &str) -> Result<Compiled> {
         if sql.len() >= LONG_TEXT_BYTES {
-            return Ok(None);
+            return Ok(Compiled::Untried);
         }
         // Its values are in its text: no client gives it any.
         let compiled = self.session.compile(parsed).filter(|plan| plan.parameters.is_empty());
-        let Some(plan) = compiled else { return Ok(None) };
+        let Some(plan) = compiled else { return Ok(Compiled::Planned) };
+        if plan.is_long(&[]) {
+            return Ok(Compiled::Untried);
+        }
         let begun = self.writer.buffer.len();
         if let Some(schema) = plan.schema() {
             work::describe(&schema, &formats::of_columns(&[], schema.fields().len())?, &mut self.writer.buffer);
@@ -83,22 +86,24 @@ impl Connection {
         if !matches!(done, Ok(Some(_))) {
             self.writer.buffer.truncate(begun);
         }
-        done
+        Ok(done?.map_or(Compiled::Planned, Compiled::Done))
     }
 
     async fn simple_statement(&mut self, parsed: Parsed, sql: &Arc<str>) -> Result<Outcome> {
         let command = parsed.command().map_err(|error| Failure::of_statement(error, sql))?;
-        if matches!(command, Command::Run)
-            && let Some(outcome) = self.compiled(&parsed, sql).await?
-        {
-            return Ok(outcome);
-        }
+        let work = match command {
+            Command::Run => match self.compiled(&parsed, sql).await? {
+                Compiled::Done(outcome) => return Ok(outcome),
+                Compiled::Planned => Work::Planned as fn(Parsed) -> Work,
+                Compiled::Untried => Work::Statement,
+            },
+            _ => Work::Statement,
+        };
         match command {
             Command::Run | Command::Transaction | Command::Parameter => {
                 let short = !matches!(command, Command::Run);
                 self.warn(&parsed);
-                let outcome =
-                    self.execute(Work::Statement(parsed), Shape::Rows { describe: true }, 0, sql, short).await;
+                let outcome = self.execute(work(parsed), Shape::Rows { describe: true }, 0, sql, short).await;
                 if short {
                     self.end_with(self.session.transaction_status());
                 }
@@ -107,4 +112,13 @@ impl Connection {
             command => self.utility(command, parsed, sql, &[], true).await,
         }
     }
+}
+
+/// What became of a text that may be compiled.
+enum Compiled {
+    Done(Outcome),
+    /// It takes a plan.
+    Planned,
+    /// It takes long to find out, which is left to another thread.
+    Untried,
 }

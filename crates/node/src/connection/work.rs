@@ -24,6 +24,8 @@ use crate::types::{Format, field_type, wire_type};
 /// What to run.
 pub enum Work {
     Statement(Parsed),
+    /// A statement that has been tried compiled.
+    Planned(Parsed),
     Prepared {
         prepared: Arc<Prepared>,
         values: Vec<ScalarValue>,
@@ -148,6 +150,7 @@ pub async fn run(
             return rows(cursor, shape, limit, sql, (sink, sent)).await;
         }
         Work::Statement(parsed) => (session.run(parsed).await.map_err(told)?, Vec::new(), None),
+        Work::Planned(parsed) => (session.run_planned(parsed).await.map_err(told)?, Vec::new(), None),
         Work::Prepared { prepared, values, formats } => {
             let result = session.execute_prepared(&prepared, &values).await.map_err(told)?;
             (result, formats, prepared.schema.clone())

@@ -12,7 +12,7 @@ use saki_catalog::{ColumnTest, Table, guesses};
 use super::conditions;
 
 /// More are looked at row by row.
-const ALTERNATIVES_MAX: usize = 4096;
+const ALTERNATIVES_MAX: usize = 1 << 17;
 
 /// Of one condition: what must hold of a row in each of its alternatives. More may have to hold.
 pub type Alternatives = Vec<Vec<ColumnTest>>;

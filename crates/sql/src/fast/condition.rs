@@ -1,10 +1,11 @@
 //! Conditions of fast statements: alternatives, of which each is conditions on single columns.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use arrow_array::Array;
 use datafusion::common::ScalarValue;
-use saki_base::{CompareOp, DataType};
+use saki_base::{CompareOp, DataType, Value, ValueRef, compare};
 
 use super::expr::{Expr, Inputs, Misfit, Scaled, scalar};
 
@@ -19,7 +20,7 @@ pub enum Test {
 /// Several values.
 #[derive(Clone, Debug)]
 pub enum Values {
-    List(Vec<Expr>),
+    List(Arc<[Expr]>),
     /// The elements of a parameter.
     Elements(usize),
 }
@@ -35,6 +36,25 @@ pub struct Condition {
 /// Holds where all conditions of one alternative do.
 pub type Alternatives = Vec<Vec<Condition>>;
 
+/// Values from which on a list is put in order before rows are looked for in it.
+const LONG_LIST: usize = 8;
+
+/// Alternatives, made ready for many rows: what a row costs does not grow with the lists.
+pub struct Filter<'c> {
+    alternatives: Vec<Vec<Ready<'c>>>,
+    /// A column that each of many alternatives compares with a value of its own.
+    by: Option<(usize, Vec<Entry>)>,
+}
+
+/// What a column is compared with, of its type, and the alternative that does; in order.
+type Entry = (Value, usize);
+
+enum Ready<'c> {
+    Each(&'c Condition),
+    /// The column has one of these values, of its type and in order.
+    Among(&'c Condition, Vec<Value>),
+}
+
 impl Values {
     /// Visits the columns that they are made of.
     pub fn columns(&self, visit: &mut dyn FnMut(usize)) {
@@ -46,6 +66,17 @@ impl Values {
     /// Whether there is exactly one.
     pub fn is_single(&self) -> bool {
         matches!(self, Self::List(list) if list.len() == 1)
+    }
+
+    /// How many there are, of parameters with these values.
+    pub fn count(&self, parameters: &[ScalarValue]) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::Elements(parameter) => match parameters.get(*parameter) {
+                Some(ScalarValue::List(list)) if !list.is_empty() => list.value_length(0).unsigned_abs() as usize,
+                _ => 0,
+            },
+        }
     }
 
     /// Visits the values.
@@ -72,8 +103,33 @@ impl Values {
     }
 }
 
-/// Whether a row, as `inputs` has it, meets one of the alternatives.
-pub fn holds(alternatives: &Alternatives, inputs: &Inputs<'_>) -> Result<bool, Misfit> {
+impl<'c> Filter<'c> {
+    /// `inputs` are those of the statement; nothing of a row is asked for.
+    pub fn new(alternatives: &'c Alternatives, inputs: &Inputs<'_>) -> Result<Self, Misfit> {
+        let of_one = |conditions: &'c Vec<Condition>| {
+            conditions.iter().map(|condition| Ready::new(condition, inputs)).collect::<Result<_, _>>()
+        };
+        let by = if alternatives.len() < LONG_LIST { None } else { most_different(alternatives, inputs)? };
+        Ok(Self { alternatives: alternatives.iter().map(of_one).collect::<Result<_, _>>()?, by })
+    }
+
+    /// Whether a row, as `inputs` has it, meets one of the alternatives.
+    pub fn holds(&self, inputs: &Inputs<'_>) -> Result<bool, Misfit> {
+        let Some((column, entries)) = &self.by else { return any_holds(&self.alternatives, inputs) };
+        let value = inputs.row[*column];
+        if value == ValueRef::Null {
+            return Ok(false);
+        }
+        let start = entries.partition_point(|(other, _)| compare(other.as_ref(), value).is_lt());
+        let same = entries[start..].iter().take_while(|(other, _)| compare(other.as_ref(), value).is_eq());
+        any_holds(same.map(|(_, alternative)| &self.alternatives[*alternative]), inputs)
+    }
+}
+
+fn any_holds<'r, 'c: 'r>(
+    alternatives: impl IntoIterator<Item = &'r Vec<Ready<'c>>>,
+    inputs: &Inputs<'_>,
+) -> Result<bool, Misfit> {
     for conditions in alternatives {
         let mut all = true;
         for condition in conditions {
@@ -87,6 +143,83 @@ pub fn holds(alternatives: &Alternatives, inputs: &Inputs<'_>) -> Result<bool, M
         }
     }
     Ok(false)
+}
+
+/// The column that alternatives compare with the most different values, of those that each compares with one.
+fn most_different(alternatives: &Alternatives, inputs: &Inputs<'_>) -> Result<Option<(usize, Vec<Entry>)>, Misfit> {
+    let mut best: Option<(usize, usize, Vec<Entry>)> = None;
+    for column in alternatives[0].iter().map(|condition| condition.column) {
+        let Some(entries) = entries(alternatives, column, inputs)? else { continue };
+        let different = 1 + entries.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
+        if best.as_ref().is_none_or(|(most, ..)| different > *most) {
+            best = Some((different, column, entries));
+        }
+    }
+    Ok(best.map(|(_, column, entries)| (column, entries)))
+}
+
+/// The value that each alternative compares a column with, in order; `None` if one of them compares it with none, or
+/// with several.
+fn entries(alternatives: &Alternatives, column: usize, inputs: &Inputs<'_>) -> Result<Option<Vec<Entry>>, Misfit> {
+    let mut entries: Vec<Entry> = Vec::with_capacity(alternatives.len());
+    for (number, conditions) in alternatives.iter().enumerate() {
+        let single = |condition: &&Condition| {
+            condition.column == column
+                && !condition.has_columns()
+                && matches!(&condition.test, Test::OneOf(values) if values.is_single())
+        };
+        let Some(Condition { test: Test::OneOf(values), data_type, .. }) = conditions.iter().find(single) else {
+            return Ok(None);
+        };
+        values.visit(inputs, |value| {
+            match value.trimmed(*data_type).exactly(*data_type) {
+                // It is met by no row.
+                None | Some(ValueRef::Null) => {}
+                Some(value) if entries.first().is_some_and(|(first, _)| first.as_ref().kind() != value.kind()) => {
+                    return Err(Misfit::Ordinary);
+                }
+                Some(value) => entries.push((Value::from(value), number)),
+            }
+            Ok(())
+        })?;
+    }
+    entries.sort_unstable_by(|one, other| compare(one.0.as_ref(), other.0.as_ref()));
+    Ok(Some(entries))
+}
+
+impl<'c> Ready<'c> {
+    fn new(condition: &'c Condition, inputs: &Inputs<'_>) -> Result<Self, Misfit> {
+        let Test::OneOf(values) = &condition.test else { return Ok(Self::Each(condition)) };
+        if condition.has_columns() || values.count(inputs.parameters) < LONG_LIST {
+            return Ok(Self::Each(condition));
+        }
+        let data_type = condition.data_type;
+        let mut among: Vec<Value> = Vec::with_capacity(values.count(inputs.parameters));
+        values.visit(inputs, |value| {
+            match value.trimmed(data_type).exactly(data_type) {
+                // NULL equals nothing, and nothing what is beyond the type.
+                None | Some(ValueRef::Null) => {}
+                Some(value) if among.first().is_some_and(|first| first.as_ref().kind() != value.kind()) => {
+                    return Err(Misfit::Ordinary);
+                }
+                Some(value) => among.push(Value::from(value)),
+            }
+            Ok(())
+        })?;
+        among.sort_unstable_by(|one, other| compare(one.as_ref(), other.as_ref()));
+        Ok(Self::Among(condition, among))
+    }
+
+    fn holds(&self, inputs: &Inputs<'_>) -> Result<bool, Misfit> {
+        match self {
+            Self::Each(condition) => condition.holds(inputs),
+            Self::Among(condition, among) => match (inputs.row[condition.column], among.first()) {
+                (ValueRef::Null, _) | (_, None) => Ok(false),
+                (value, Some(first)) if first.as_ref().kind() != value.kind() => Err(Misfit::Ordinary),
+                (value, _) => Ok(among.binary_search_by(|one| compare(one.as_ref(), value)).is_ok()),
+            },
+        }
+    }
 }
 
 impl Condition {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use arrow_schema::SchemaRef;
+use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::ConflictTarget;
 use parking_lot::Mutex;
 use saki_base::stack::with_room;
@@ -19,6 +20,8 @@ use saki_catalog::{Catalog, EntryLayout, ObjectKind, Privilege, Privileges, Role
 use saki_context::database::Database;
 use saki_store::{Delta, Generation};
 
+/// Keys from which on a statement takes long.
+const KEYS_LONG: usize = 1000;
 /// How often a statement that took too much goes the ordinary way before it is tried again.
 const RUNS_LEFT_OUT: u32 = 15;
 
@@ -232,6 +235,11 @@ impl Shape {
 }
 
 impl Source {
+    /// How many keys or ranges it is about, with these values of parameters.
+    pub fn count(&self, parameters: &[ScalarValue]) -> usize {
+        self.ranges.iter().map(|range| range.count(parameters)).fold(0, usize::saturating_add)
+    }
+
     /// Whether it is about one row at most.
     pub fn is_single(&self) -> bool {
         matches!((&self.tree, &self.ranges[..]), (Tree::Keys, [range]) if range.is_single())
@@ -252,6 +260,17 @@ impl FastPlan {
     /// The answer's columns, as a query plan would name them; `None` for changes that only count.
     pub fn schema(&self) -> Option<SchemaRef> {
         self.schema.clone()
+    }
+
+    /// Whether it takes long with these values, since they are so many keys: others who wait for the same thread would
+    /// notice.
+    pub fn is_long(&self, values: &[ScalarValue]) -> bool {
+        let source = match &self.operation {
+            Operation::Query(query) => &query.source,
+            Operation::Update { source, .. } | Operation::Delete(source) => source,
+            Operation::Insert(_) => return false,
+        };
+        source.count(values) > KEYS_LONG
     }
 
     /// Whether it changes rows.

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use datafusion::common::ScalarValue;
 use saki_base::key::{encode_column, prefix_successor};
 use saki_base::{KeyColumn, ValueRef};
 
@@ -9,8 +10,8 @@ use super::condition::Values;
 use super::expr::{Expr, Inputs, Misfit};
 use saki_catalog::SqlError;
 
-/// Ranges of a statement at most.
-const RANGES_MAX: usize = 1000;
+/// Ranges of a statement at most. More are planned.
+const RANGES_MAX: usize = 1 << 17;
 
 /// Keys that begin with given values.
 #[derive(Debug)]
@@ -47,6 +48,9 @@ pub fn keys(ranges: &[Range], columns: &[KeyColumn], inputs: &Inputs<'_>) -> Res
     let mut all = Vec::new();
     for range in ranges {
         all.append(&mut range.prefixes(columns, inputs)?);
+        if all.len() > RANGES_MAX {
+            return Err(Misfit::Ordinary);
+        }
     }
     if all.len() > 1 {
         all.sort_unstable();
@@ -76,6 +80,11 @@ impl Range {
     /// How much it says: key columns with values twice, bounds once each.
     pub fn width(&self) -> usize {
         2 * self.prefix.len() + usize::from(self.low.is_some()) + usize::from(self.high.is_some())
+    }
+
+    /// How many prefixes its values make, of parameters with these values.
+    pub fn count(&self, parameters: &[ScalarValue]) -> usize {
+        self.prefix.iter().map(|values| values.count(parameters)).fold(1, usize::saturating_mul)
     }
 
     /// Whether its prefix is one.

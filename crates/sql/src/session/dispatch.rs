@@ -16,8 +16,9 @@ use saki_postgres::statement;
 use saki_postgres::statement::{AccessStatement, LockTable};
 
 impl Session {
-    /// Runs one statement: at once if it is about the transaction, compiled if it can be, and else as its kind is.
-    pub(super) async fn execute_statement(&self, mut parsed: Statement) -> Result<StatementResult> {
+    /// Runs one statement: at once if it is about the transaction, compiled if `compiles` and it can be, and else as
+    /// its kind is.
+    pub(super) async fn execute_statement(&self, mut parsed: Statement, compiles: bool) -> Result<StatementResult> {
         self.parameters.clock().begin_statement(self.transactions.outlives_statement());
         match &parsed {
             Statement::Statement(statement) => {
@@ -32,7 +33,7 @@ impl Session {
             _ => self.transactions.lock().await.make_ready()?,
         }
         if let Statement::Statement(statement) = &parsed
-            && self.settings().compiled
+            && compiles
             && let Some(done) = self.runner().execute_statement(statement).await?
         {
             return Ok(done);

@@ -228,7 +228,7 @@ impl Session {
         Box::pin(async move {
             let mut results = Vec::new();
             for parsed in statement::parse(sql)? {
-                results.push(self.execute_statement(parsed).await?);
+                results.push(self.execute_statement(parsed, self.settings().compiled).await?);
             }
             Ok(results)
         })
@@ -236,7 +236,12 @@ impl Session {
 
     /// Runs one statement.
     pub fn run(&self, parsed: Parsed) -> BoxFuture<'_, Result<StatementResult>> {
-        Box::pin(self.execute_statement(parsed.0))
+        Box::pin(self.execute_statement(parsed.0, self.settings().compiled))
+    }
+
+    /// Runs one statement with a plan: who asks has tried it compiled.
+    pub fn run_planned(&self, parsed: Parsed) -> BoxFuture<'_, Result<StatementResult>> {
+        Box::pin(self.execute_statement(parsed.0, false))
     }
 
     /// The plan of a query, as text.
@@ -326,6 +331,14 @@ impl Session {
         Box::pin(async move {
             prepared.expect_values(values.len())?;
             let Some(parsed) = &prepared.statement else { return Ok(StatementResult::done("", 0)) };
+            if let Some(plan) = &prepared.fast
+                && plan.is_long(values)
+                && self.settings().compiled
+                && self.is_current(prepared)
+                && let Some(done) = self.runner().execute_kept(plan, values).await?
+            {
+                return Ok(done);
+            }
             if let Some(done) = self.execute_open(prepared, values).await? {
                 return Ok(done);
             }
@@ -333,8 +346,9 @@ impl Session {
         })
     }
 
-    /// Runs a compiled statement. Rows go to `sink` before it is known that they may be shown: the caller keeps them
-    /// until this returns.
+    /// Runs a compiled statement, unless it takes long: that goes the ordinary way, which is not taken on a thread that
+    /// others wait for. Rows go to `sink` before it is known that they may be shown: the caller keeps them until this
+    /// returns.
     ///
     /// # Errors
     /// Those of the statement; the transaction, if one is open, has failed then.
@@ -344,7 +358,7 @@ impl Session {
         values: &[ScalarValue],
         sink: &mut (dyn RowSink + Send),
     ) -> Result<FastAnswer> {
-        match self.settings().compiled {
+        match self.settings().compiled && !plan.is_long(values) {
             true => self.runner().execute(plan, values, sink).await,
             false => Ok(FastAnswer::Ordinary),
         }

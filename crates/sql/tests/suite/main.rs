@@ -9,6 +9,7 @@ mod fast_changes;
 mod fast_cold;
 mod fast_inserts;
 mod fast_joins;
+mod fast_lists;
 mod fast_ranges;
 mod fast_rows;
 mod fast_statements;

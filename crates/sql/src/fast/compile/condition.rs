@@ -1,5 +1,7 @@
 //! Recognises conditions, those of them that are ranges of a key, and orders that are the key's.
 
+use std::sync::Arc;
+
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator};
 use saki_base::CompareOp;
 
@@ -8,17 +10,20 @@ use super::super::expr::Expr;
 use super::super::plan::{Source, Tree};
 use super::super::range::Range;
 use super::compiler::{Compiler, Relation};
+use super::expr::is_number;
 use saki_catalog::key_range::exact_in_keys;
 use saki_catalog::{EntryLayout, Table};
 
 /// Alternatives of a condition at most.
 const ALTERNATIVES_MAX: usize = 64;
+/// The same of lists and chains, which do not multiply.
+const ROWS_MAX: usize = 1 << 17;
 
 /// How one alternative fits a tree: the range, and how much of the alternative that leaves open.
 pub struct Fit {
     pub range: Range,
-    /// Whether the range is all that the alternative says.
-    pub is_whole: bool,
+    /// What the alternative says beside it.
+    pub open: Vec<Condition>,
     /// Leading key columns that have one value each.
     fixed: usize,
 }
@@ -50,34 +55,64 @@ impl Compiler<'_> {
     pub fn alternatives(&mut self, condition: &ast::Expr) -> Option<Alternatives> {
         let all = match condition {
             ast::Expr::Nested(inner) => return self.alternatives(inner),
-            ast::Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-                let (left, right) = (self.alternatives(left)?, self.alternatives(right)?);
-                if left.len() * right.len() > ALTERNATIVES_MAX {
-                    return None;
+            ast::Expr::BinaryOp { op: BinaryOperator::And, .. } => {
+                let mut all: Alternatives = vec![Vec::new()];
+                for operand in operands(condition, &BinaryOperator::And) {
+                    let more = self.alternatives(operand)?;
+                    let is_one = all.len() == 1 || more.len() == 1;
+                    if all.len() * more.len() > if is_one { ROWS_MAX } else { ALTERNATIVES_MAX } {
+                        return None;
+                    }
+                    let both =
+                        |one: &Vec<Condition>, other: &Vec<Condition>| one.iter().chain(other).cloned().collect();
+                    all = match &more[..] {
+                        [conditions] => {
+                            all.iter_mut().for_each(|one| one.extend_from_slice(conditions));
+                            all
+                        }
+                        _ => all.iter().flat_map(|one| more.iter().map(move |other| both(one, other))).collect(),
+                    };
                 }
-                let both = |one: &Vec<Condition>, other: &Vec<Condition>| one.iter().chain(other).cloned().collect();
-                left.iter().flat_map(|one| right.iter().map(move |other| both(one, other))).collect()
+                all
             }
-            ast::Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
-                let mut all = self.alternatives(left)?;
-                all.append(&mut self.alternatives(right)?);
+            ast::Expr::BinaryOp { op: BinaryOperator::Or, .. } => {
+                let mut all = Vec::new();
+                for operand in operands(condition, &BinaryOperator::Or) {
+                    all.append(&mut self.alternatives(operand)?);
+                }
                 all
             }
             ast::Expr::Between { expr, negated: false, low, high } => {
                 let low = self.comparison(expr, CompareOp::GreaterOrEqual, low)?;
                 vec![vec![low, self.comparison(expr, CompareOp::LessOrEqual, high)?]]
             }
+            ast::Expr::InList { expr, list, negated: false } if let Some(columns) = tuple(expr) => {
+                list.iter().map(|row| self.row(columns, row)).collect::<Option<_>>()?
+            }
             _ => vec![vec![self.condition(condition)?]],
         };
-        (all.len() <= ALTERNATIVES_MAX).then_some(all)
+        (all.len() <= ROWS_MAX).then_some(all)
     }
 
     fn condition(&mut self, condition: &ast::Expr) -> Option<Condition> {
         match condition {
             ast::Expr::InList { expr, list, negated: false } => {
                 let column = self.column(expr)?;
-                let list = list.iter().map(|value| self.compared(value, column)).collect::<Option<Vec<_>>>()?;
-                Some(self.one_of(column, Values::List(list)))
+                self.list(column, list)
+            }
+            // Of numbers it does not matter which of their types the array has.
+            ast::Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
+                if let ast::Expr::Array(array) = right.as_ref() =>
+            {
+                let column = self.column(left).filter(|column| is_number(self.type_of(*column)))?;
+                let is_number = |element: &ast::Expr| {
+                    matches!(element, ast::Expr::Value(value)
+                    if matches!(value.value, ast::Value::Number(..)))
+                };
+                if !array.elem.iter().all(is_number) {
+                    return None;
+                }
+                self.list(column, &array.elem)
             }
             ast::Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
                 let column = self.column(left)?;
@@ -96,6 +131,18 @@ impl Compiler<'_> {
         }
     }
 
+    fn list(&mut self, column: usize, list: &[ast::Expr]) -> Option<Condition> {
+        let list = list.iter().map(|value| self.compared(value, column)).collect::<Option<Arc<[Expr]>>>()?;
+        Some(self.one_of(column, Values::List(list)))
+    }
+
+    /// That columns have the values of a row.
+    fn row(&mut self, columns: &[ast::Expr], values: &ast::Expr) -> Option<Vec<Condition>> {
+        let values = tuple(values).filter(|values| values.len() == columns.len())?;
+        let pairs = columns.iter().zip(values);
+        pairs.map(|(column, value)| self.comparison(column, CompareOp::Equal, value)).collect()
+    }
+
     fn one_of(&self, column: usize, values: Values) -> Condition {
         Condition { column, data_type: self.type_of(column), test: Test::OneOf(values) }
     }
@@ -104,7 +151,7 @@ impl Compiler<'_> {
         let column = self.column(column)?;
         let value = self.compared(value, column)?;
         Some(match operator {
-            CompareOp::Equal => self.one_of(column, Values::List(vec![value])),
+            CompareOp::Equal => self.one_of(column, Values::List([value].into())),
             _ => Condition { column, data_type: self.type_of(column), test: Test::Compare(operator, value) },
         })
     }
@@ -134,22 +181,28 @@ fn choice(
     let fits = alternatives.iter().map(|conditions| {
         // What is made of other columns is known with a row.
         let known: Vec<_> = conditions.iter().filter(|condition| !condition.has_columns()).cloned().collect();
-        let fit = fit(relation, layout, &known)?;
-        Some(Fit { is_whole: fit.is_whole && known.len() == conditions.len(), ..fit })
+        let mut fit = fit(relation, layout, &known)?;
+        fit.open.extend(conditions.iter().filter(|condition| condition.has_columns()).cloned());
+        Some(fit)
     });
     let fits = fits.collect::<Option<Vec<_>>>()?;
     let keys = layout.key_columns.len();
     let is_key = tree == Tree::Primary && fits.iter().all(|fit| fit.range.prefix.len() == keys);
-    let is_whole = fits.iter().all(|fit| fit.is_whole);
+    let is_whole = fits.iter().all(|fit| fit.open.is_empty());
     let width = fits.iter().map(|fit| fit.range.width()).min().unwrap_or(0);
     // One value each in all alternatives, if there is one.
     let fixed = if let [fit] = &fits[..] { fit.fixed } else { 0 };
     let direction = direction(relation, layout, fixed, order);
+    let filter = match &fits[..] {
+        _ if is_whole => None,
+        [fit] => Some(vec![fit.open.clone()]),
+        _ => Some(alternatives.clone()),
+    };
     let source = Source {
         tree: if is_key { Tree::Keys } else { tree },
         ranges: fits.into_iter().map(|fit| fit.range).collect(),
         is_reverse: direction.unwrap_or(false),
-        filter: (!is_whole).then(|| alternatives.clone()),
+        filter,
     };
     Some(((is_key, is_whole, width, direction.is_some()), source, direction.is_some()))
 }
@@ -174,6 +227,29 @@ fn direction(relation: &Relation<'_>, layout: &EntryLayout, fixed: usize, order:
     is_uniform.then(|| directions.first().copied().unwrap_or(false))
 }
 
+/// What is between operators of a kind, in order: a long chain is as deep as it is long.
+fn operands<'e>(mut expr: &'e ast::Expr, operator: &BinaryOperator) -> Vec<&'e ast::Expr> {
+    let mut operands = Vec::new();
+    while let ast::Expr::BinaryOp { left, op, right } = expr
+        && op == operator
+    {
+        operands.push(&**right);
+        expr = left;
+    }
+    operands.push(expr);
+    operands.reverse();
+    operands
+}
+
+/// The values of a row that is written as one.
+fn tuple(expr: &ast::Expr) -> Option<&[ast::Expr]> {
+    match expr {
+        ast::Expr::Tuple(values) => Some(values),
+        ast::Expr::Nested(inner) => tuple(inner),
+        _ => None,
+    }
+}
+
 fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {
     Some(match op {
         BinaryOperator::Eq => CompareOp::Equal,
@@ -189,33 +265,44 @@ fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {
 /// The range of a tree of a table that an alternative is; `None` if it says nothing of the first key column.
 pub fn fit(relation: &Relation<'_>, layout: &EntryLayout, conditions: &[Condition]) -> Option<Fit> {
     let mut range = Range { prefix: Vec::new(), low: None, high: None };
-    let mut used = 0;
+    let mut used = vec![false; conditions.len()];
     let mut fixed = 0;
     for (column, key) in layout.key_columns.iter().zip(layout.key.columns()) {
         // Zeros of floats are equal, and their keys are not.
         if !exact_in_keys(key.data_type) {
             break;
         }
-        let here = || conditions.iter().filter(|condition| relation.local(condition.column) == Some(*column));
-        let equal = here().find_map(|condition| match &condition.test {
-            Test::OneOf(values) => Some(values.clone()),
+        let here = || {
+            let all = conditions.iter().enumerate();
+            all.filter(|(_, condition)| relation.local(condition.column) == Some(*column))
+        };
+        let equal = here().find_map(|(place, condition)| match &condition.test {
+            Test::OneOf(values) => Some((place, values.clone())),
             Test::Compare(..) => None,
         });
-        if let Some(values) = equal {
+        if let Some((place, values)) = equal {
             fixed += usize::from(values.is_single() && fixed == range.prefix.len());
             range.prefix.push(values);
-            used += 1;
+            used[place] = true;
             continue;
         }
         // NULLs lie at one end of the keys, and are on no side of anything.
         if !key.nullable {
-            range.low = here().find_map(|condition| bound(&condition.test, true));
-            range.high = here().find_map(|condition| bound(&condition.test, false));
-            used += usize::from(range.low.is_some()) + usize::from(range.high.is_some());
+            let mut end = |is_low| {
+                let (place, bound) =
+                    here().find_map(|(place, condition)| Some((place, bound(&condition.test, is_low)?)))?;
+                used[place] = true;
+                Some(bound)
+            };
+            (range.low, range.high) = (end(true), end(false));
         }
         break;
     }
-    (used > 0).then_some(Fit { range, is_whole: used == conditions.len(), fixed })
+    if !used.contains(&true) {
+        return None;
+    }
+    let open = conditions.iter().zip(&used).filter(|(_, used)| !**used).map(|(condition, _)| condition.clone());
+    Some(Fit { range, open: open.collect(), fixed })
 }
 
 /// The bound that a test sets on one side, and whether it is within the range itself.

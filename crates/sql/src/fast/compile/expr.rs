@@ -219,7 +219,7 @@ fn is_comparable(one: DataType, other: DataType) -> bool {
     plain(one) == plain(other) || is_number(one) && is_number(other)
 }
 
-fn is_number(data_type: DataType) -> bool {
+pub fn is_number(data_type: DataType) -> bool {
     is_integer(data_type) || matches!(data_type, DataType::Decimal { .. })
 }
 

@@ -173,7 +173,7 @@ impl<'t> Compiler<'t> {
             Some(((is_key, fit.range.width()), if is_key { Tree::Keys } else { tree }, fit))
         });
         let (score, tree, fit) = fits.reduce(|best, other| if other.0 > best.0 { other } else { best })?;
-        let is_whole = fit.is_whole && forms.len() == its.len();
+        let is_whole = fit.open.is_empty() && forms.len() == its.len();
         let rest = || vec![its.iter().map(|clause| clause.condition.clone()).collect()];
         let source = Source { tree, ranges: vec![fit.range], is_reverse: false, filter: (!is_whole).then(rest) };
         let table = relation.table;
@@ -199,7 +199,7 @@ impl<'t> Compiler<'t> {
                 };
                 let value = Expr::Column(condition.column, scale_of(condition.data_type));
                 let test = match operator {
-                    None => Test::OneOf(Values::List(vec![value])),
+                    None => Test::OneOf(Values::List([value].into())),
                     Some(operator) => Test::Compare(operator, value),
                 };
                 Some(Condition { column: other, data_type: self.type_of(other), test })

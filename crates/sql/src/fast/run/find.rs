@@ -14,6 +14,10 @@ use saki_store::{BaseReader, Delta, Eyes, IndexEntries, Point, Short, Shortly, T
 
 /// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.
 pub const ENTRIES_MAX: usize = 4000;
+/// The same for each range, if it has many.
+const ENTRIES_OF_RANGE: usize = 4;
+/// What is read at a time, of that which is not in memory: the rest when the statement has begun anew.
+const AWAY_MAX: usize = 1 << 15;
 /// Bytes of the rows that are kept at most.
 const BYTES_MAX: usize = 16 << 20;
 
@@ -70,7 +74,7 @@ impl<'f, E: Eyes> Finder<'f, E> {
         let mut rows = Vec::with_capacity(keys.len().min(wanted));
         let (mut bytes, mut away) = (0, Vec::new());
         for key in keys {
-            if rows.len() + away.len() == wanted {
+            if rows.len() + away.len() == wanted || away.len() >= AWAY_MAX {
                 break;
             }
             match self.look(&key, <[u8]>::to_vec)? {
@@ -102,12 +106,13 @@ impl<'f, E: Eyes> Finder<'f, E> {
                 Some((entries, _)) => self.reader.index_range_cached(&self.base, entries, borrowed(bounds), short),
             }
         };
+        let entries_max = ENTRIES_MAX.max(ENTRIES_OF_RANGE * all.len());
         let mut rows: Vec<Entry> = Vec::new();
         let (mut bytes, mut away, mut ranges_away) = (0, Vec::new(), 0);
         for bounds in &all {
             // What is not in memory may have a row in each range.
             let left = wanted - rows.len();
-            if left <= ranges_away {
+            if left <= ranges_away || away.len() >= AWAY_MAX {
                 break;
             }
             match read(bounds, left)? {
@@ -121,7 +126,7 @@ impl<'f, E: Eyes> Finder<'f, E> {
                 }
                 Shortly::Long => return Err(Stopped::Long),
             }
-            if rows.len() + away.len() > ENTRIES_MAX || bytes > BYTES_MAX {
+            if rows.len() + away.len() > entries_max || bytes > BYTES_MAX {
                 return Err(Stopped::Long);
             }
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use saki_base::ValueRef;
 use saki_mvcc::Transaction;
 
-use super::super::condition::holds;
-use super::super::plan::Query;
+use super::super::condition::Filter;
+use super::super::plan::{Query, Source};
 use super::find::{ENTRIES_MAX, Finder, Relation};
 use super::rows::Running;
 use super::stopped::{Entry, Stopped};
@@ -19,11 +19,11 @@ pub type Show<'s> = dyn FnMut(&[ValueRef<'_>]) -> Result<ControlFlow<()>, Stoppe
 
 impl Running<'_> {
     /// Shows the rows that a query makes of those of its first table, until it is told to stop.
-    pub fn flow(
-        &self,
-        query: &Query,
+    pub fn flow<'f>(
+        &'f self,
+        query: &'f Query,
         rows: &[Entry],
-        transaction: &Transaction<'_>,
+        transaction: &'f Transaction<'_>,
         show: &mut Show<'_>,
     ) -> Result<(), Stopped> {
         let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
@@ -39,13 +39,17 @@ impl Running<'_> {
         let finders = lookups
             .map(|(lookup, relation)| Finder::new(self.db, *relation, lookup.source.tree, transaction))
             .collect();
-        let mut flow = Flow { running: self, query, finders, away: Vec::new(), taken: 0 };
+        let ready = |source: &'f Source| source.filter.as_ref().map(|filter| Filter::new(filter, &self.inputs()));
+        let filter = ready(&query.source).transpose()?;
+        let filters = query.lookups.iter().map(|lookup| ready(&lookup.source).transpose()).collect::<Result<_, _>>()?;
+        let weights = query.lookups.iter().map(|lookup| lookup.source.count(self.parameters).max(1)).collect();
+        let mut flow = Flow { running: self, query, finders, filters, weights, away: Vec::new(), taken: 0 };
         let (nulls, columns) = (vec![ValueRef::Null; query.width], self.table.columns.len());
         for (key, row) in rows {
             let step = decoder.decode(self.table, key, row, |values| {
                 let row = placed(&nulls, query.first, &values[..columns]);
-                match &query.source.filter {
-                    Some(filter) if !holds(filter, &self.inputs_over(&row))? => Ok(ControlFlow::Continue(())),
+                match &filter {
+                    Some(filter) if !filter.holds(&self.inputs_over(&row))? => Ok(ControlFlow::Continue(())),
                     _ => flow.step(0, &row, show),
                 }
             })??;
@@ -70,6 +74,9 @@ struct Flow<'f, E> {
     query: &'f Query,
     /// One for each lookup.
     finders: Vec<Finder<'f, E>>,
+    filters: Vec<Option<Filter<'f>>>,
+    /// Keys or ranges that each looks for.
+    weights: Vec<usize>,
     /// What lookups were missing in memory: of all rows, so that it is read together.
     away: Vec<Wanted>,
     /// Rows looked for and found.
@@ -84,25 +91,26 @@ impl<E: Eyes> Flow<'_, E> {
             // What is not complete is not shown.
             return if self.away.is_empty() { show(row) } else { Ok(ControlFlow::Continue(())) };
         };
+        self.count(self.weights[number])?;
         let found = match self.finders[number].rows(&lookup.source, usize::MAX, &running.inputs_over(row)) {
             Ok(found) => found,
             Err(Stopped::Read(missing)) => match *missing {
                 Missing::Pages(mut pages) => {
                     self.away.append(&mut pages);
-                    return self.count(1).map(|()| ControlFlow::Continue(()));
+                    return self.count(0).map(|()| ControlFlow::Continue(()));
                 }
                 Missing::Long => return Err(Stopped::Long),
             },
             Err(stopped) => return Err(stopped),
         };
-        self.count(1 + found.len())?;
+        self.count(found.len())?;
         let Relation { table, layout, .. } = running.joined[number];
         let (mut decoder, mut has_any) = (EntryDecoder::new(Arc::clone(layout)), false);
         for (key, body) in &found {
             let step = decoder.decode(table, key, body, |values| {
                 let wider = placed(row, lookup.first, &values[..table.columns.len()]);
-                if let Some(filter) = &lookup.source.filter
-                    && !holds(filter, &running.inputs_over(&wider))?
+                if let Some(filter) = &self.filters[number]
+                    && !filter.holds(&running.inputs_over(&wider))?
                 {
                     return Ok(ControlFlow::Continue(()));
                 }

@@ -300,10 +300,18 @@ impl Runner<'_> {
         if !plan.parameters.is_empty() {
             return Ok(None);
         }
+        self.execute_kept(&plan, &[]).await
+    }
+
+    /// Runs a compiled statement, and keeps its rows; `None` if it has to go the ordinary way.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    pub async fn execute_kept(&self, plan: &FastPlan, values: &[ScalarValue]) -> Result<Option<StatementResult>> {
         let mut kept = Kept::default();
-        match self.execute(&plan, &[], &mut kept).await? {
+        match self.execute(plan, values, &mut kept).await? {
             FastAnswer::Ordinary => Ok(None),
-            FastAnswer::Done(rows) => Ok(Some(kept.result(&plan, rows)?)),
+            FastAnswer::Done(rows) => Ok(Some(kept.result(plan, rows)?)),
         }
     }
 }

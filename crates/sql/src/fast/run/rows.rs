@@ -6,7 +6,7 @@ use datafusion::common::ScalarValue;
 use saki_base::ValueRef;
 use saki_mvcc::Transaction;
 
-use super::super::condition::holds;
+use super::super::condition::Filter;
 use super::super::expr::Inputs;
 use super::super::plan::{Source, Tree};
 use super::super::range::keys;
@@ -123,10 +123,11 @@ impl Running<'_> {
 
     fn filtered(&self, source: &Source, rows: Vec<Entry>) -> Result<Vec<Entry>, Stopped> {
         let Some(filter) = &source.filter else { return Ok(rows) };
+        let filter = Filter::new(filter, &self.inputs())?;
         let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
         let mut kept = Vec::with_capacity(rows.len());
         for (key, row) in rows {
-            let is_met = decoder.decode(self.table, &key, &row, |row| holds(filter, &self.inputs_over(row)))??;
+            let is_met = decoder.decode(self.table, &key, &row, |row| filter.holds(&self.inputs_over(row)))??;
             if is_met {
                 kept.push((key, row));
             }
