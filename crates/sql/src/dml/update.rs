@@ -103,14 +103,18 @@ fn replace(
     before: &[Entry],
     after: &[Entry],
 ) -> Result<(), Refusal> {
-    // Keys that move go first, so that rows may swap them.
-    let moved = |(before, after): &(&Entry, &Entry)| before.0 != after.0;
-    for (before, _) in before.iter().zip(after).filter(moved) {
-        writer.delete(change.transaction, &before.0)?;
+    // Keys and unique values that move go first, so that rows may swap them.
+    let mut moved = Vec::with_capacity(before.len());
+    for (before_one, after_one) in before.iter().zip(after) {
+        let is_moved =
+            before_one.0 != after_one.0 || before.len() > 1 && writer.is_otherwise_unique(before_one, after_one)?;
+        if is_moved {
+            writer.delete(change.transaction, &before_one.0)?;
+        }
+        moved.push(is_moved);
     }
-    for pair in before.iter().zip(after) {
-        let (before, after) = pair;
-        match moved(&pair) {
+    for ((before, after), is_moved) in before.iter().zip(after).zip(moved) {
+        match is_moved {
             true => writer.insert(change.transaction, &after.0, &after.1)?,
             false => writer.update(change.transaction, &after.0, &before.1, &after.1)?,
         }

@@ -93,6 +93,16 @@ impl<'d> RowWriter<'d> {
         Ok(self.finder.delta.write(transaction, key, row)?)
     }
 
+    /// Whether two rows of one key have different values in a unique index.
+    pub fn is_otherwise_unique(&mut self, before: &Entry, after: &Entry) -> Result<bool> {
+        for unique in 0..self.finder.uniques() {
+            if self.finder.values(unique, &before.0, &before.1)? != self.finder.values(unique, &after.0, &after.1)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn check_uniques(
         &mut self,
         transaction: &Transaction<'_>,
