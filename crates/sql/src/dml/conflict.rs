@@ -180,6 +180,8 @@ pub async fn resolve(
     let found = evaluate(cx, env, table, alias, &existing, &excluded, &assigned, selection).await?;
     let ordinals = found.column(0).as_any().downcast_ref::<Int64Array>();
     let ordinals: Vec<usize> = ordinals.into_iter().flat_map(|o| o.values().iter().map(|o| *o as usize)).collect();
+    let changed: HashSet<usize> = ordinals.iter().copied().collect();
+    refuse_twice(entries.iter().enumerate().map(|(ordinal, entry)| (entry, changed.contains(&ordinal))))?;
     let before = take_record_batch(&existing, &positions(ordinals.iter().map(|o| *o as u32)))?;
     let before = table_batch(&before, table, 0)?;
     let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
@@ -259,10 +261,10 @@ fn qualified(mut expr: Expr, table: &Table, alias: &Ident) -> Expr {
     expr
 }
 
-/// Looks up which rows are there. `is_update`: those are to be changed, and none of them twice.
+/// Looks up which rows are there. `is_update`: those are to be changed, and a new one cannot be.
 ///
 /// # Errors
-/// 21000 where one would be; those of storage.
+/// 21000 where a row of the statement meets another; those of storage.
 pub fn sort(
     finder: &mut Finder<'_>,
     reader: &impl Eyes,
@@ -300,17 +302,37 @@ pub fn sort(
             seen.extend(marks);
         }
         match found {
-            _ if is_repeated && is_update => {
-                return Err(SqlError::constraint("ON CONFLICT DO UPDATE would change a row twice")
-                    .code("21000")
-                    .hint("give each key once"));
-            }
+            // Whether the row that is there is changed at all depends on the condition.
+            Some(entry) if is_update => sorted.present.push((position, entry)),
+            _ if is_repeated && is_update => return Err(twice()),
             _ if is_repeated => {}
             None => sorted.new.push(position),
             Some(entry) => sorted.present.push((position, entry)),
         }
     }
     Ok(sorted)
+}
+
+/// Refuses rows that meet one which the statement has changed; of each the key of the row that is there, and whether it
+/// is changed.
+///
+/// # Errors
+/// 21000.
+pub fn refuse_twice<'k>(rows: impl IntoIterator<Item = (&'k Entry, bool)>) -> Result<()> {
+    let mut changed = HashSet::new();
+    for ((key, _), is_changed) in rows {
+        if changed.contains(key) {
+            return Err(twice());
+        }
+        if is_changed {
+            changed.insert(key);
+        }
+    }
+    Ok(())
+}
+
+fn twice() -> SqlError {
+    SqlError::constraint("ON CONFLICT DO UPDATE would change a row twice").code("21000").hint("give each key once")
 }
 
 /// Entries as a batch of their table.

@@ -25,7 +25,7 @@ mod writer;
 
 pub use addition::write_stream;
 pub use bulk::{bulk_load, feed};
-pub use conflict::{Arbiter, OnConflict, decoded, sort};
+pub use conflict::{Arbiter, OnConflict, decoded, refuse_twice, sort};
 pub use delete::delete;
 pub use insert::insert;
 pub use lock::hold_rows;

@@ -11,7 +11,7 @@ use super::super::plan::{FastPlan, Insert, Operation, Source};
 use super::rows::Running;
 use super::sink::{Returned, RowSink};
 use super::stopped::{Entry, Stopped};
-use crate::dml::{RowWriter, see_to, sort};
+use crate::dml::{RowWriter, refuse_twice, see_to, sort};
 use saki_catalog::columns::{check_length, check_row};
 use saki_catalog::{EntryDecoder, EntryEncoder};
 use saki_context::transaction::Change;
@@ -157,6 +157,7 @@ impl Running<'_> {
         if let Some(conflict) = &insert.conflict {
             let is_update = conflict.assigned.is_some();
             let sorted = sort(&mut writer.finder, &*transaction, conflict.arbiter, &made, is_update)?;
+            refuse_twice(sorted.present.iter().map(|(_, row)| (row, is_update)))?;
             for (position, row) in sorted.present {
                 let Some(assigned) = &conflict.assigned else { break };
                 after.push(self.replaced(&row, &made[position as usize], assigned)?);
