@@ -186,6 +186,18 @@ fn is_longer(text: &str, limit: usize) -> bool {
     text.len() > limit && text.chars().count() > limit
 }
 
+/// A text without the blanks that are more than a varchar of so many characters has room for: being assigned it loses
+/// these, and nothing else.
+pub fn without_excess(text: &str, limit: usize) -> &str {
+    if text.len() <= limit {
+        return text;
+    }
+    match text.char_indices().nth(limit) {
+        Some((end, _)) if text[end..].bytes().all(|byte| byte == b' ') => &text[..end],
+        _ => text,
+    }
+}
+
 /// Checks the length of one value, which has no blanks at its end if these mean nothing.
 ///
 /// # Errors

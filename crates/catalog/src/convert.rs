@@ -9,12 +9,13 @@ use arrow_array::builder::{
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType as Arrow, TimeUnit};
 use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{Column, DataType, Value};
 
 use crate::catalog::Table;
+use crate::columns::without_excess;
 use crate::error::{Result, SqlError};
 
 /// What becomes of values where that depends on who asks: times, which are read and shown by clocks of some zone.
@@ -63,13 +64,24 @@ pub fn conform(
     for (position, column) in table.columns.iter().enumerate() {
         let target = schema.field(position).data_type();
         arrays.push(match columns.iter().position(|named| *named == position) {
-            Some(source) => convert(batch.column(source), column, target, first_row, by)?,
+            Some(source) => fitted(convert(batch.column(source), column, target, first_row, by)?, column),
             None => new_null_array(target, batch.num_rows()),
         });
     }
     // Nullability is checked where rows are written, with the row's number.
     let fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
     Ok(RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), arrays)?)
+}
+
+/// Texts without the blanks that a varchar has no room for.
+fn fitted(array: ArrayRef, column: &Column) -> ArrayRef {
+    let (DataType::Varchar(limit), Arrow::Utf8) = (column.data_type, array.data_type()) else { return array };
+    let fitted = |text| without_excess(text, limit as usize);
+    let texts = array.as_string::<i32>();
+    if texts.iter().flatten().all(|text| fitted(text).len() == text.len()) {
+        return array;
+    }
+    Arc::new(texts.iter().map(|text| text.map(fitted)).collect::<StringArray>())
 }
 
 fn convert(
@@ -218,7 +230,7 @@ pub fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Decimal128Array, Float64Array, Int64Array, StringArray};
+    use arrow_array::{Decimal128Array, Float64Array, Int64Array};
     use proptest::prelude::*;
 
     use super::*;

@@ -7,6 +7,7 @@ use saki_base::types::{DECIMAL_PRECISION_MAX, decimal_limit};
 use saki_base::{DataType, Value, ValueRef, compare};
 
 use saki_catalog::SqlError;
+use saki_catalog::columns::without_excess;
 
 /// A value to be.
 #[derive(Clone, Debug)]
@@ -162,6 +163,9 @@ impl<'v> Scaled<'v> {
     pub fn assigned(self, data_type: DataType) -> Result<ValueRef<'v>, Misfit> {
         match (self.value, data_type) {
             (ValueRef::Text(_), DataType::Char(_)) => Ok(self.trimmed(data_type).value),
+            (ValueRef::Text(text), DataType::Varchar(limit)) => {
+                Ok(ValueRef::Text(without_excess(text, limit as usize)))
+            }
             (ValueRef::Decimal(_), DataType::Decimal { precision, scale }) if self.scale == scale => {
                 within_precision(self.value, precision)
             }
