@@ -88,7 +88,13 @@ pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<Logi
     if let Statement::Statement(statement) = &mut statement {
         size::refuse_doubled(statement)?;
         pg_catalog::rewrite(statement)?;
-        rewrite(statement, session_time(state.config_options()))?;
+    }
+    let relations = match joins::are_in(&statement) {
+        true => joins::Relations::of(state, &statement).await?,
+        false => joins::Relations::default(),
+    };
+    if let Statement::Statement(statement) = &mut statement {
+        rewrite(statement, relations, session_time(state.config_options()))?;
     }
     let plan = state.statement_to_plan(statement).await?;
     size::refuse_large(&plan)?;
@@ -106,10 +112,10 @@ pub fn result_schema(state: &SessionState, plan: LogicalPlan) -> SchemaRef {
     shown(&schema)
 }
 
-fn rewrite(statement: &mut ast::Statement, session: &SessionTime) -> Result<()> {
+fn rewrite(statement: &mut ast::Statement, relations: joins::Relations, session: &SessionTime) -> Result<()> {
     pass(statement, &mut sets::Sets)?;
     pass(statement, &mut series::Series)?;
-    pass(statement, &mut joins::Joins)?;
+    pass(statement, &mut joins::Joins::new(relations))?;
     pass(statement, &mut wildcards::Wildcards)?;
     pass(statement, &mut order::Order::default())?;
     // Columns are called after what was written, not after what it becomes.
