@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int64Type};
+use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int64Type};
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::functions::{math, unicode};
@@ -75,6 +75,12 @@ impl Domain {
             DataType::Int64 => {
                 argument.as_primitive::<Int64Type>().iter().flatten().find_map(|number| (self.refuse)(number as f64))
             }
+            // Above or below zero as its digits are.
+            DataType::Decimal128(..) => argument
+                .as_primitive::<Decimal128Type>()
+                .iter()
+                .flatten()
+                .find_map(|digits| (self.refuse)(digits as f64)),
             _ => None,
         };
         match refused {

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
-use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use saki_base::DataType;
 
 use saki_catalog::Table;
 use saki_plan::SnapshotTable;
+use saki_postgres::dialect::BPCHAR;
 use saki_postgres::pg_catalog::{is_letter, relation_oid, type_of};
 use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE};
 
@@ -24,6 +25,8 @@ enum Origin {
         /// The oid of the table, and the column's number in it from 1.
         place: (i64, usize),
     },
+    /// A value of no table's, of a type that has a length.
+    Typed(DataType),
     /// A column of a system relation, of type `"char"`.
     Letter,
     /// What PostgreSQL calls its type, which Arrow's does not tell: `oid`, `name`, or a list of either.
@@ -36,6 +39,14 @@ impl Origin {
         Some(Self::Table { data_type, place: (relation_oid(table.id.0), column + 1) })
     }
 
+    /// The type, if it has a length.
+    fn data_type(&self) -> Option<DataType> {
+        match self {
+            Self::Table { data_type, .. } | Self::Typed(data_type) => Some(*data_type),
+            Self::Letter | Self::Named(_) => None,
+        }
+    }
+
     fn of_system(relation: &TableReference, column: &str) -> Option<Self> {
         is_letter(relation.schema()?, relation.table(), column).then_some(Self::Letter)
     }
@@ -44,16 +55,24 @@ impl Origin {
         let known = match self {
             Self::Letter => vec![(PG_TYPE, "char".to_owned())],
             Self::Named(name) => vec![(PG_TYPE, (*name).to_owned())],
+            Self::Typed(data_type) => sized(*data_type),
             Self::Table { data_type, place: (table, column) } => {
-                let (name, modifier) = type_of(*data_type);
                 let mut known = vec![(PG_TABLE, table.to_string()), (PG_COLUMN, column.to_string())];
-                if modifier >= 0 {
-                    known.extend([(PG_TYPE, name.to_owned()), (PG_MODIFIER, modifier.to_string())]);
-                }
+                known.extend(sized(*data_type));
                 known
             }
         };
         known.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+/// A type that has a length or precision.
+fn sized(data_type: DataType) -> Vec<(&'static str, String)> {
+    match type_of(data_type) {
+        (name, modifier) if modifier >= 0 => {
+            vec![(PG_TYPE, name.to_owned()), (PG_MODIFIER, modifier.to_string())]
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -96,11 +115,24 @@ fn origin(plan: &LogicalPlan, column: &Column) -> Option<Origin> {
         LogicalPlan::Projection(projection) => {
             match unaliased(projection.expr.get(position(&projection.schema, column)?)?) {
                 Expr::Column(column) => origin(&projection.input, column),
-                expr => named(expr, &projection.input).map(Origin::Named),
+                expr => blank(expr).or_else(|| named(expr, &projection.input).map(Origin::Named)),
             }
+        }
+        // Parts of one type are a whole of that type.
+        LogicalPlan::Union(union) => {
+            let at = position(&union.schema, column)?;
+            let parts = union.inputs.iter().map(|part| origin(part, part.schema().columns().get(at)?));
+            let types = parts.map(|part| part.as_ref().and_then(Origin::data_type)).collect::<Option<Vec<_>>>()?;
+            types.iter().all(|of| *of == types[0]).then(|| Origin::Typed(types[0]))
         }
         LogicalPlan::Aggregate(aggregate) => {
             let at = position(&aggregate.schema, column)?;
+            if let Some(key) = aggregate.group_expr.get(at) {
+                return match unaliased(key) {
+                    Expr::Column(column) => origin(&aggregate.input, column),
+                    key => blank(key),
+                };
+            }
             let expr = aggregate.aggr_expr.get(at.checked_sub(aggregate.group_expr_len().ok()?)?)?;
             named(expr, &aggregate.input).map(Origin::Named)
         }
@@ -123,6 +155,22 @@ fn origin(plan: &LogicalPlan, column: &Column) -> Option<Origin> {
         }
         _ => None,
     }
+}
+
+/// A cast to char(n), which is shown with blanks up to its length.
+fn blank(expr: &Expr) -> Option<Origin> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let [_, length] = &call.args[..] else { return None };
+    let length = match length {
+        Expr::Cast(cast) => &cast.expr,
+        length => length,
+    };
+    let length = match length {
+        Expr::Literal(ScalarValue::Int64(Some(length)), _) => u32::try_from(*length).ok()?,
+        Expr::Literal(ScalarValue::Int32(Some(length)), _) => u32::try_from(*length).ok()?,
+        _ => return None,
+    };
+    (call.name() == BPCHAR).then_some(Origin::Typed(DataType::Char(length)))
 }
 
 fn unaliased(mut expr: &Expr) -> &Expr {

@@ -12,6 +12,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast, lit};
 
+use super::types::{text_of, typed};
 use saki_functions::{arithmetic, text};
 use saki_parameters::{SessionTime, Unit};
 use saki_times::session_time;
@@ -28,6 +29,10 @@ impl FunctionRewrite for Meaning {
     fn rewrite(&self, expr: Expr, schema: &DFSchema, options: &ConfigOptions) -> Result<Transformed<Expr>> {
         Ok(match expr {
             Expr::BinaryExpr(binary) => operator(binary, schema),
+            // Read as columns read it: the planner takes 1e400 for infinite.
+            Expr::Cast(cast) if cast.field.data_type().is_floating() && text_of(&cast.expr).is_some() => {
+                Transformed::yes(typed(*cast.expr, cast.field.data_type())?)
+            }
             Expr::Cast(cast) => match moment(cast, schema, session_time(options))? {
                 Expr::Cast(cast) => conversion(cast, schema),
                 other => Transformed::yes(other),

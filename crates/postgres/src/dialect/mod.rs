@@ -14,6 +14,7 @@ mod condition;
 mod folds;
 mod literals;
 mod meaning;
+mod once;
 mod operators;
 mod query;
 mod resolution;
@@ -46,6 +47,7 @@ use crate::column_names::Columns;
 pub use crate::column_names::{called, shown, unmarked, with_shown_names};
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
+pub use saki_functions::blanks::BPCHAR;
 use saki_functions::{arithmetic, averages, blanks, bytes, choices, domains, encodings, numbers, patterns};
 use saki_parameters::SessionTime;
 pub use saki_times::{TimeOption, session_time};
@@ -87,6 +89,7 @@ pub fn register(state: &mut SessionState) {
 pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
     if let Statement::Statement(statement) = &mut statement {
         size::refuse_doubled(statement)?;
+        once::refuse_repeated(statement)?;
         pg_catalog::rewrite(statement)?;
     }
     let relations = match joins::are_in(&statement) {
@@ -99,7 +102,7 @@ pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<Logi
     let plan = state.statement_to_plan(statement).await?;
     size::refuse_large(&plan)?;
     let plan = resolution::resolved(plan, state.config().get_extension().as_deref())?;
-    let plan = resolution::kept(plan)?;
+    let plan = resolution::called_last(resolution::kept(plan)?)?;
     Ok(emptiness::settled(plan)?)
 }
 

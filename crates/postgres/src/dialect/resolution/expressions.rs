@@ -5,7 +5,7 @@ use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction};
-use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, Operator, and, binary_expr, cast, or};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, Operator, and, binary_expr, cast, lit, or};
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::blanks::trim;
@@ -75,6 +75,7 @@ impl TreeNodeRewriter for Types<'_> {
                     key.expr = self.sorted_by(std::mem::take(&mut key.expr));
                 }
                 self.widen(call.fun.name(), &mut call.params.args)?;
+                self.default(call.fun.name(), &mut call.params.args)?;
                 Transformed::yes(Expr::WindowFunction(call))
             }
             other => Transformed::no(other),
@@ -263,6 +264,28 @@ impl Types<'_> {
             let of = Arrow::List(Field::new_list_field(of, true).into());
             *list = typed(std::mem::take(list), &of)?;
         }
+        Ok(())
+    }
+
+    /// What `lead` and `lag` give instead of a row that there is not is of one type with what they give of rows.
+    fn default(&self, function: &str, args: &mut Vec<Expr>) -> Result<()> {
+        if args.len() != 3 || !matches!(function, "lead" | "lag") {
+            return Ok(());
+        }
+        let (default, value) = (args.remove(2), args.remove(0));
+        // The planner's own CASE has the type that both have in common.
+        let both = Case {
+            expr: None,
+            when_then_expr: vec![(Box::new(lit(true)), Box::new(value))],
+            else_expr: Some(Box::new(default)),
+        };
+        let Expr::Case(Case { when_then_expr, else_expr: Some(default), .. }) = self.coerced(self.case(both)?)?.data
+        else {
+            return Err(SqlError::internal("a CASE became none").into());
+        };
+        args.extend(when_then_expr.into_iter().map(|(_, value)| *value));
+        args.rotate_right(1);
+        args.push(*default);
         Ok(())
     }
 

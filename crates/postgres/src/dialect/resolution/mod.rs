@@ -6,6 +6,7 @@
 
 mod blanks;
 mod expressions;
+mod later;
 mod order;
 mod sets;
 
@@ -18,6 +19,7 @@ use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Operator};
 pub use self::blanks::CharColumns;
 use self::blanks::char_columns;
 use self::expressions::Types;
+pub use self::later::called_last;
 pub use self::order::kept;
 use super::types::{comparison, truth};
 use saki_catalog::SqlError;
@@ -61,6 +63,9 @@ fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
                     return Err(SqlError::invalid(message).code("42803").into());
                 }
             }
+            for call in &aggregate.aggr_expr {
+                refuse_others(call)?;
+            }
             LogicalPlan::Aggregate(aggregate).recompute_schema()
         }
         LogicalPlan::Sort(mut sort) => {
@@ -75,6 +80,17 @@ fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
         LogicalPlan::Join(join) => LogicalPlan::Join(compared_keys(join, &schema)?).recompute_schema(),
         other => other.recompute_schema(),
     }
+}
+
+/// Refuses an aggregate over nothing but columns of the query around: to PostgreSQL it is that query's.
+fn refuse_others(call: &Expr) -> Result<()> {
+    let is_own = |expr: &Expr| Ok(matches!(expr, Expr::Column(_)));
+    let is_outer = |expr: &Expr| Ok(matches!(expr, Expr::OuterReferenceColumn(..)));
+    if call.exists(is_outer)? && !call.exists(is_own)? {
+        let message = "an aggregate in a subquery over columns of the query around is not supported";
+        return Err(SqlError::unsupported(message).into());
+    }
+    Ok(())
 }
 
 /// A join's condition is one, and the pairs of columns that USING names are compared as `=` compares them.

@@ -7,4 +7,4 @@ mod unknown;
 
 pub use self::common::{Together, chosen, compared, do_not_match, no_operator};
 pub use self::sides::{compares, comparison, converted, is_interval, is_special, known_type, truth};
-pub use self::unknown::typed;
+pub use self::unknown::{text_of, typed};
