@@ -81,9 +81,10 @@ impl Described {
         Self(plan.schema().columns().iter().map(|column| origin(plan, column)).collect())
     }
 
-    /// Of columns of tables, by their positions.
-    pub fn of_columns<'t>(columns: impl IntoIterator<Item = (&'t Table, usize)>) -> Self {
-        Self(columns.into_iter().map(|(table, column)| Origin::new(table, column)).collect())
+    /// Of columns of tables, by their positions; `None`: of something else.
+    pub fn of_columns<'t>(columns: impl IntoIterator<Item = Option<(&'t Table, usize)>>) -> Self {
+        let origin = |column: Option<(&'t Table, usize)>| column.and_then(|(table, column)| Origin::new(table, column));
+        Self(columns.into_iter().map(origin).collect())
     }
 
     /// The schema with it as metadata of the fields: [`PG_TABLE`] and [`PG_COLUMN`], and [`PG_TYPE`] and

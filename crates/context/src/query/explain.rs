@@ -12,7 +12,12 @@ use saki_catalog::{Result, SqlError};
 use saki_plan::{Traffic, seconds};
 
 /// EXPLAIN and EXPLAIN ANALYZE as statements.
-pub async fn explain(cx: &StatementContext<'_>, parsed: ast::Statement) -> Result<StatementResult> {
+/// `compiled`: how it runs without a plan, as long as it is small.
+pub async fn explain(
+    cx: &StatementContext<'_>,
+    parsed: ast::Statement,
+    compiled: Option<String>,
+) -> Result<StatementResult> {
     let ast::Statement::Explain { analyze, statement, format, options, .. } = parsed else {
         return Err(SqlError::unsupported("DESCRIBE is not supported").hint("SHOW COLUMNS FROM t"));
     };
@@ -26,7 +31,7 @@ pub async fn explain(cx: &StatementContext<'_>, parsed: ast::Statement) -> Resul
     let forecast = plan.forecast();
     let expected = forecast.text();
     if !analyze {
-        return text_rows("plan", plan.text(false).lines().chain(expected.as_deref()));
+        return text_rows("plan", plan.text(false).lines().chain(expected.as_deref()).chain(compiled.as_deref()));
     }
     let before = Traffic::of(cx.db);
     let began = Instant::now();

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
 use tokio_postgres::SimpleQueryMessage;
 
 use crate::server::{ENDLESS, TestServer, code};
@@ -31,6 +32,40 @@ async fn several_statements_of_one_text() {
         .collect();
     assert_eq!(tags, [0, 2, 2]);
     assert!(client.simple_query("").await.is_ok());
+}
+
+/// A text that is compiled is described before it has run.
+#[tokio::test]
+async fn what_is_described_is_what_comes() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.simple_query("CREATE TABLE t (id int PRIMARY KEY, name text)").await.unwrap();
+    client.simple_query("INSERT INTO t SELECT i, i::text FROM generate_series(1, 5000) AS s (i)").await.unwrap();
+    let told = async |text: &str| {
+        let mut messages = std::pin::pin!(client.simple_query_raw(text).await.unwrap());
+        let (mut described, mut rows, mut error) = (0, 0, String::new());
+        while let Some(message) = messages.next().await {
+            match message {
+                Ok(SimpleQueryMessage::RowDescription(_)) => described += 1,
+                Ok(SimpleQueryMessage::Row(_)) => rows += 1,
+                Ok(_) => {}
+                Err(failed) => failed.code().expect("the server's").code().clone_into(&mut error),
+            }
+        }
+        (described, rows, error)
+    };
+    assert_eq!(told("SELECT name FROM t WHERE id = 7").await, (1, 1, String::new()));
+    // It fails when its columns have been told.
+    let refused = "INSERT INTO t VALUES (8, 'again') RETURNING name";
+    assert_eq!(told(refused).await, (0, 0, "23505".to_owned()));
+    assert_eq!(told("UPDATE t SET id = 9 WHERE id = 8 RETURNING name").await, (0, 0, "23505".to_owned()));
+    // More than is read without a plan, and more keys than this thread looks up.
+    assert_eq!(told("SELECT name FROM t WHERE id > 0").await, (1, 5000, String::new()));
+    let keys: Vec<String> = (1..2000).map(|id| id.to_string()).collect();
+    let keys = keys.join(",");
+    assert_eq!(told(&format!("SELECT name FROM t WHERE id IN ({keys})")).await, (1, 1999, String::new()));
+    let list: Vec<i32> = (1..3000).collect();
+    assert_eq!(client.query("SELECT name FROM t WHERE id = ANY($1)", &[&list]).await.unwrap().len(), 2999);
 }
 
 #[tokio::test]

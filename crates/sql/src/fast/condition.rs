@@ -15,6 +15,9 @@ pub enum Test {
     /// It equals one of these.
     OneOf(Values),
     Compare(CompareOp, Expr),
+    /// It is NULL.
+    IsNull,
+    IsNotNull,
 }
 
 /// Several values.
@@ -228,6 +231,7 @@ impl Condition {
         match &self.test {
             Test::OneOf(values) => values.columns(visit),
             Test::Compare(_, expr) => expr.columns(visit),
+            Test::IsNull | Test::IsNotNull => {}
         }
     }
 
@@ -245,6 +249,8 @@ impl Condition {
                 let ordering = value.compared(expr.value(inputs)?.trimmed(self.data_type))?;
                 Ok(ordering.is_some_and(|ordering| operator.holds(ordering)))
             }
+            Test::IsNull => Ok(value.value == ValueRef::Null),
+            Test::IsNotNull => Ok(value.value != ValueRef::Null),
             Test::OneOf(values) => {
                 let mut found = false;
                 values.visit(inputs, |other| {

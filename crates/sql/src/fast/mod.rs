@@ -6,19 +6,22 @@
 //!            lookups: sources of other tables, for each row ◄── JOIN ─────┤ or those of several tables made one
 //!              ┌──────────────────────────┬────────────────────┬──────────┴──────────┐
 //!   SELECT columns, ORDER BY,   SELECT count, sum,   SELECT … FOR UPDATE    UPDATE, DELETE: a write
-//!   DISTINCT, LIMIT             min, max, GROUP BY                           for each row, RETURNING
+//!   DISTINCT, LIMIT, OFFSET     min, max, GROUP BY                           for each row, RETURNING
 //! ```
 //!
 //! Of several tables the one whose conditions say most is read first. For each row, rows of the next are looked up by a
 //! tree of its own of which what is known says most (`Lookup`, inner or left); whole rows are tested and go on, one at
-//! a time. What the lookups of all rows miss in memory is read together.
+//! a time. What the lookups of all rows miss in memory is read together. Subqueries of one table are lookups as well:
+//! `EXISTS`, `IN (SELECT …)` and their opposites, and in a select list those that a whole key leaves one row.
 //!
-//! Conditions are comparisons of columns with values, `BETWEEN`, `IN` and `= ANY`, under AND and OR: alternatives, of
-//! which each has to begin a key of the same tree. Values are parameters of any type that PostgreSQL would compare or
+//! Conditions are comparisons of columns with values, `BETWEEN`, `IN` (of rows as well) and `= ANY`, `IS NULL`, under
+//! AND and OR: alternatives, of which each has to begin a key of the same tree. Lists are as long as they are; long
+//! ones run on a thread that nobody waits for (`FastPlan::is_long`). Values are parameters of any type that PostgreSQL would compare or
 //! assign there, literals, `CURRENT_TIMESTAMP`, and sums, differences and products of them and of the row's columns,
 //! with the types that PostgreSQL gives them. `INSERT INTO t … VALUES (…)` of a hundred rows at most looks their keys
 //! up and writes; columns without a value have their defaults, where these are literals, `now()` or `nextval`. With ON
-//! CONFLICT it keeps or changes rows that are there. RETURNING gives columns of changed rows; a statement that begins
+//! CONFLICT it keeps or changes rows that are there. SELECT and RETURNING give columns of rows and what is worked out of
+//! their integers; a statement that begins
 //! anew, since another was in the way, gives all of them anew.
 //!
 //! Changes are made by the same code as planned ones (`dml`): unique keys, conditions and references are looked up by

@@ -43,7 +43,9 @@ pub struct FastPlan {
     pub(super) operation: Operation,
     /// Types of the parameters, by number.
     pub parameters: Vec<arrow_schema::DataType>,
-    /// Table columns that a change says of its rows; `None`: it only counts them.
+    /// What is worked out of each row that is given: columns behind those of the tables.
+    pub(super) computed: Vec<Expr>,
+    /// Columns that a change says of its rows; `None`: it only counts them.
     pub(super) returning: Option<Vec<usize>>,
     /// Columns of the answer, in order: name and type; none for changes that only count.
     pub output: Vec<(String, DataType)>,
@@ -140,12 +142,14 @@ pub struct Query {
     pub first: usize,
     /// Rows of other tables that belong to each, one table after the other.
     pub lookups: Vec<Lookup>,
-    /// How many columns there are.
+    /// How many columns the tables have.
     pub width: usize,
     pub shape: Shape,
     /// Rows of the answer at most.
     pub limit: Option<Expr>,
-    /// Whether its rows are held until the transaction ends: FOR UPDATE.
+    /// Rows before them that are passed over.
+    pub offset: Option<Expr>,
+    /// Whether its rows, those that are passed over among them, are held until the transaction ends: FOR UPDATE.
     pub holds: bool,
 }
 
@@ -157,8 +161,20 @@ pub struct Lookup {
     pub first: usize,
     /// Values of its ranges are made of columns of tables before it, as is what its filter says of whole rows.
     pub source: Source,
-    /// A row that finds none has NULLs in their place.
-    pub is_outer: bool,
+    pub kind: Kind,
+}
+
+/// What a join gives for a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It with each row that it finds.
+    Inner,
+    /// The same; with NULLs if it finds none.
+    Outer,
+    /// It, if it finds any: `EXISTS`, `IN (SELECT …)`.
+    Semi,
+    /// It, if it finds none: `NOT EXISTS`.
+    Anti,
 }
 
 /// Where rows are found.
@@ -260,6 +276,34 @@ impl FastPlan {
     /// The answer's columns, as a query plan would name them; `None` for changes that only count.
     pub fn schema(&self) -> Option<SchemaRef> {
         self.schema.clone()
+    }
+
+    /// How it finds its rows, as EXPLAIN shows it.
+    pub fn text(&self, catalog: &Catalog) -> String {
+        let tree = |table: &Definition, tree: Tree| match tree {
+            Tree::Keys | Tree::Primary => format!("{} by primary key", table.name),
+            Tree::Index(index) => {
+                let name = catalog.get(&table.name).and_then(|found| found.indexes.get(index)).map(|index| &index.name);
+                format!("{} by index {}", table.name, name.map_or("", String::as_str))
+            }
+        };
+        let source = match &self.operation {
+            Operation::Query(Query { source, .. }) | Operation::Update { source, .. } | Operation::Delete(source) => {
+                tree(&self.table, source.tree)
+            }
+            Operation::Insert(_) => self.table.name.clone(),
+        };
+        let lookup = |lookup: &Lookup| {
+            let found = tree(&lookup.table, lookup.source.tree);
+            match lookup.kind {
+                Kind::Inner => format!(", {found}"),
+                Kind::Outer => format!(", {found} or NULLs"),
+                Kind::Semi => format!(", if there is one in {found}"),
+                Kind::Anti => format!(", if there is none in {found}"),
+            }
+        };
+        let lookups: String = self.lookups().iter().map(lookup).collect();
+        format!("Compiled, as long as it takes few rows: {source}{lookups}")
     }
 
     /// Whether it takes long with these values, since they are so many keys: others who wait for the same thread would

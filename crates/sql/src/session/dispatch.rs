@@ -96,7 +96,11 @@ impl Session {
                 None => query::run(cx, Sql::Query(query)).await,
             },
             Sql::ShowTables { .. } | Sql::ShowColumns { .. } => query::run(cx, parsed).await,
-            Sql::Explain { .. } | Sql::ExplainTable { .. } => query::explain(cx, parsed).await,
+            Sql::Explain { ref statement, .. } => {
+                let compiled = self.compiled_text(statement);
+                query::explain(cx, parsed, compiled).await
+            }
+            Sql::ExplainTable { .. } => query::explain(cx, parsed, None).await,
 
             Sql::Insert(insert) => dml::insert(cx, insert).await,
             Sql::Update(update) => dml::update(cx, update).await,

@@ -16,6 +16,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use parking_lot::RwLock;
@@ -315,6 +316,12 @@ impl Session {
         let names = self.resolve(&mut resolved.0).ok()?;
         let Statement::Statement(statement) = &resolved.0 else { return None };
         Some((FastPlan::compile(statement, &generation.catalog, declared)?, names))
+    }
+
+    /// How a statement runs that is compiled, for EXPLAIN.
+    fn compiled_text(&self, statement: &ast::Statement) -> Option<String> {
+        let generation = self.compiles().then(|| self.db.generation())?;
+        Some(FastPlan::compile(statement, &generation.catalog, &[])?.text(&generation.catalog))
     }
 
     /// Whether statements are compiled now: they are for tables as everybody sees them.

@@ -110,7 +110,8 @@ fn on_conflict(random: &mut Random) -> String {
 
 /// A change of `m` or of what it refers to.
 fn change(random: &mut Random) -> String {
-    let returning = one_of(random, &["", " RETURNING *", " RETURNING id", " RETURNING m.n AS more, c, id"]);
+    let returning =
+        one_of(random, &["", " RETURNING *", " RETURNING id, id + 1, 3 AS x", " RETURNING m.n AS more, c, id"]);
     match random.below(10) {
         0 => format!("DELETE FROM m WHERE {}{returning}", condition(random)),
         1..=3 => format!("UPDATE m SET {} WHERE {}{returning}", assignment(random), condition(random)),
@@ -247,7 +248,7 @@ async fn returning_gives_columns_of_changed_rows() {
     let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     assert_eq!(names, ["m", "c"]);
     assert!(plan(&session, "DELETE FROM t WHERE id = 1").schema().is_none());
-    for planned in ["UPDATE t SET n = 0 WHERE id = 1 RETURNING n + 1", "DELETE FROM t WHERE id = 1 RETURNING other.n"] {
+    for planned in ["UPDATE t SET n = 0 WHERE id = 1 RETURNING n / 1", "DELETE FROM t WHERE id = 1 RETURNING other.n"] {
         assert!(session.prepare_fast(planned, &[]).is_none(), "{planned}");
     }
     // A result of many statements at once is told as a planned one's.

@@ -112,9 +112,61 @@ fn join(random: &mut Random) -> (String, String, bool) {
             "LIMIT 100",
         ),
     ];
+    let subqueries = subqueries(w, d, id, n);
+    let all: Vec<_> = all.iter().chain(&subqueries).collect();
     let (select, condition, behind) = &all[random.below(all.len() as u64) as usize];
     let behind = if behind.contains("ORDER BY 1") { "" } else { behind };
     (select.replace("{n}", &n.to_string()), format!("{condition} |{behind}"), behind.contains("ORDER BY"))
+}
+
+/// Subqueries that are look-ups.
+fn subqueries(w: u64, d: u64, id: u64, n: u64) -> [(&'static str, String, &'static str); 7] {
+    [
+        (
+            "SELECT c.id, c.name FROM customer c",
+            format!(
+                "c.w = {w} AND c.d = {d} AND EXISTS (SELECT 1 FROM orders o WHERE o.w = c.w AND d = c.d AND c = c.id)"
+            ),
+            "",
+        ),
+        (
+            "SELECT o.id, o.id * 2 - o.d AS twice, 7 FROM orders o",
+            format!(
+                "o.w = {w} AND o.d = {d} AND o.c IS NOT NULL AND NOT EXISTS (SELECT * FROM line WHERE w = o.w \
+                 AND d = o.d AND line.o = o.id AND amount > {id})"
+            ),
+            "ORDER BY o.id LIMIT 5 OFFSET 1",
+        ),
+        (
+            "SELECT id, carrier FROM orders",
+            format!("w = {w} AND d = {d} AND c IN (SELECT id FROM item WHERE price > 3) AND id <> {id}"),
+            "ORDER BY id DESC OFFSET 1",
+        ),
+        (
+            "SELECT name, credit FROM customer",
+            format!("w = {w} AND d = {d} AND id NOT IN (SELECT i.id AS other FROM item AS i WHERE price > {n})"),
+            "",
+        ),
+        (
+            "SELECT number, (SELECT name FROM item WHERE id = item), (SELECT price FROM item i WHERE i.id = line.item \
+             AND i.price < 4) AS cheap, item FROM line",
+            format!("w = {w} AND d = {d} AND o = {id}"),
+            "ORDER BY number",
+        ),
+        (
+            "SELECT count(*), sum(l.amount) FROM orders o JOIN line l ON l.w = o.w AND l.d = o.d AND l.o = o.id",
+            format!(
+                "o.w = {w} AND o.d = {d} AND EXISTS (SELECT NULL FROM customer x WHERE x.w = o.w AND x.d = o.d \
+                 AND x.id = o.c AND x.credit IS NOT NULL)"
+            ),
+            "",
+        ),
+        (
+            "SELECT o.id, i.name, i.price FROM orders o LEFT JOIN item i ON i.id = o.c AND i.name IS NOT NULL",
+            format!("o.w = {w} AND o.d = {d} AND o.c IS NULL"),
+            "ORDER BY o.id",
+        ),
+    ]
 }
 
 /// Whether it went without a plan.

@@ -85,7 +85,8 @@ fn value(random: &mut Random, column: &str) -> &'static str {
 
 fn test(random: &mut Random, column: &str) -> String {
     let (one, other, third) = (value(random, column), value(random, column), value(random, column));
-    match random.below(8) {
+    match random.below(9) {
+        8 => format!("{column} IS {}NULL", ["", "NOT "][random.below(2) as usize]),
         // The planner sees blanks at the end of constants, and does not bring uuid and text together in lists.
         _ if column == "c" => format!("c {} {}", ["=", "<", ">="][random.below(3) as usize], one.replace(' ', "")),
         0 | 1 if column == "u" => format!("u = {one}"),
@@ -187,13 +188,16 @@ async fn change(session: &Session, random: &mut Random) {
 async fn query(session: &Session, random: &mut Random) -> bool {
     let (fast, slow) = condition(random);
     let all = "w, d, o, c, v, n, u, f, t, e, b, k";
-    let (shown, behind) = match random.below(10) {
+    let (shown, behind) = match random.below(11) {
         9 => ("count(DISTINCT n), count(DISTINCT c) AS texts, count(DISTINCT t)", String::new()),
         0 => ("count(*), count(n), sum(n), min(n), max(k), sum(k) AS total, min(t), max(e)", String::new()),
-        1 => ("DISTINCT c, n", "ORDER BY n DESC, c".to_owned()),
+        1 => ("DISTINCT c, n", format!("ORDER BY n DESC, c OFFSET {}", random.below(3))),
+        10 => {
+            ("w, k + 1, d - w * 2 AS e, (7), o + d, k", format!("ORDER BY w, d, o LIMIT 7 OFFSET {}", random.below(4)))
+        }
         2 => (all, "ORDER BY v, n DESC, w, d, o".to_owned()),
         3 => (all, format!("ORDER BY k, w, d DESC, o LIMIT {}", random.below(9))),
-        5 => ("c, count(*), sum(n), max(k) AS most", "GROUP BY c ORDER BY c DESC LIMIT 3".to_owned()),
+        5 => ("c, count(*), sum(n), max(k) AS most", "GROUP BY c ORDER BY c DESC LIMIT 3 OFFSET 1".to_owned()),
         6 => ("min(e), n, w AS x, count(u)", "GROUP BY w, n ORDER BY n, x DESC".to_owned()),
         7 => ("count(*), b", "GROUP BY b".to_owned()),
         4 => (all, format!("ORDER BY w DESC, d DESC, o DESC LIMIT {}", random.below(9))),
@@ -378,6 +382,60 @@ async fn held_rows_wait_for_the_end_of_the_transaction() {
     session.execute("COMMIT").await.unwrap();
     waiting.await.unwrap();
     assert_eq!(outcome(&session, "SELECT k FROM m WHERE w = 1").await.unwrap(), ["| 11 |"]);
+}
+
+/// Of rows in an order that a tree has those are held that LIMIT leaves, and those that are passed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_behind_a_limit_are_not_held() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = with_tables(&database).await;
+    run(&session, "INSERT INTO m (w, d, o, k) SELECT 1, 1, i, 0 FROM generate_series(1, 5) AS s (i)").await;
+    let first = "SELECT o FROM m WHERE w = 1 AND d = 1 ORDER BY o LIMIT 1 OFFSET 1 FOR UPDATE";
+    assert!(is_fast(&session, first));
+    run(&session, "BEGIN").await;
+    assert_eq!(outcome(&session, first).await.unwrap(), ["| 2 |"]);
+    let other = Session::new(&database);
+    run(&other, "UPDATE m SET k = 1 WHERE w = 1 AND d = 1 AND o BETWEEN 3 AND 5").await;
+    for held in [1, 2] {
+        let update = format!("UPDATE m SET k = 2 WHERE w = 1 AND d = 1 AND o = {held}");
+        let waiter = Session::new(&database);
+        assert!(waits(&mut waiter.execute(&update)).await, "row {held} is held");
+    }
+    run(&session, "ROLLBACK").await;
+}
+
+/// What a query is called and typed by is the same compiled and planned, as is what EXPLAIN says of either.
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_of_answers_are_called_as_a_plan_calls_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = with_tables(&database).await;
+    for sql in [
+        "SELECT k + 1, (7), 7, d AS x, -3, w * d AS y FROM m WHERE w = 1 LIMIT 2 OFFSET 1",
+        "SELECT (SELECT n FROM s WHERE s.w = m.w AND s.d = m.d AND s.o = 1), o FROM m WHERE w = 1",
+        "UPDATE m SET k = 1 WHERE w = 1 RETURNING k, k + o, 5 AS five",
+    ] {
+        assert!(is_fast(&session, sql), "{sql}");
+        let fields = async || {
+            let schema = match session.prepare_fast(sql, &[]) {
+                Some(prepared) => prepared.schema,
+                None => session.prepare(sql, &[]).await.unwrap().schema,
+            };
+            let schema = schema.expect("columns");
+            schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect::<Vec<_>>()
+        };
+        let compiled = fields().await;
+        session.set("compiled", "off").unwrap();
+        assert_eq!(compiled, fields().await, "{sql}");
+        session.set("compiled", "on").unwrap();
+    }
+    let explained = async |sql: &str| outcome(&session, &format!("EXPLAIN {sql}")).await.unwrap().concat();
+    let query = "SELECT k FROM m WHERE c = 'x' AND EXISTS (SELECT 1 FROM s WHERE s.w = m.w AND s.d = 3)";
+    let text = explained(query).await;
+    assert!(text.contains("Compiled, as long as it takes few rows: m by index m_c, if there is one in s by"), "{text}");
+    session.set("compiled", "off").unwrap();
+    assert!(!explained(query).await.contains("Compiled"));
 }
 
 /// A statement is compiled for the newest definition of its table; a transaction may be older than that.

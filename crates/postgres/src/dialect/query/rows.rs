@@ -1,4 +1,4 @@
-//! Rows compared with rows, as conditions on their values.
+//! Rows compared with rows, as conditions on their values; and long chains of conditions, made shallow.
 
 use std::ops::ControlFlow;
 
@@ -6,10 +6,21 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value
 
 use saki_catalog::SqlError;
 
+/// Operands of AND or OR from which on a chain is balanced: what looks at every operand of a chain, and from there at
+/// all that is below, would look at half of them for each.
+const LONG_CHAIN: usize = 32;
+
 pub struct Rows;
 
 impl VisitorMut for Rows {
     type Break = SqlError;
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        if let Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. } = expr {
+            balance(expr);
+        }
+        ControlFlow::Continue(())
+    }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         let rewritten = match expr {
@@ -88,16 +99,58 @@ fn ordered(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Expr {
 }
 
 fn among(needle: &[Expr], list: &[Expr], negated: bool) -> Result<Expr, SqlError> {
-    let mut found: Option<Expr> = None;
-    for item in list {
-        let equal = compared(needle, &BinaryOperator::Eq, row(item).unwrap_or_default())?;
-        found = Some(match found {
-            Some(before) => binary(before, BinaryOperator::Or, equal),
-            None => equal,
-        });
-    }
-    let found = Expr::Nested(Box::new(found.unwrap_or_else(|| Expr::value(Value::Boolean(false)))));
+    let equal = |item| compared(needle, &BinaryOperator::Eq, row(item).unwrap_or_default());
+    let all = list.iter().map(equal).collect::<Result<Vec<_>, _>>()?;
+    let count = all.len();
+    let found = match count {
+        0 => Expr::value(Value::Boolean(false)),
+        _ => joined(&BinaryOperator::Or, &mut all.into_iter(), count),
+    };
+    let found = Expr::Nested(Box::new(found));
     Ok(if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) } } else { found })
+}
+
+/// Gives a chain that leans to the left, as it is read, the least depth; its operands stay in their order.
+fn balance(expr: &mut Expr) {
+    let Expr::BinaryOp { op, .. } = &*expr else { return };
+    let op = op.clone();
+    let (mut depth, mut inner) = (1, &*expr);
+    while let Expr::BinaryOp { left, op: own, .. } = inner
+        && *own == op
+    {
+        (depth, inner) = (depth + 1, &**left);
+    }
+    if depth < LONG_CHAIN {
+        return;
+    }
+    let (mut operands, mut rest) = (Vec::with_capacity(depth), taken(expr));
+    loop {
+        match rest {
+            Expr::BinaryOp { left, op: own, right } if own == op => {
+                operands.push(*right);
+                rest = *left;
+            }
+            first => {
+                operands.push(first);
+                break;
+            }
+        }
+    }
+    let count = operands.len();
+    *expr = joined(&op, &mut operands.into_iter().rev(), count);
+}
+
+/// The next so many operands, as a tree of halves.
+fn joined(op: &BinaryOperator, operands: &mut impl Iterator<Item = Expr>, count: usize) -> Expr {
+    if count < 2 {
+        return operands.next().unwrap_or_else(|| Expr::value(Value::Null));
+    }
+    let left = joined(op, operands, count / 2);
+    binary(left, op.clone(), joined(op, operands, count - count / 2))
+}
+
+fn taken(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::value(Value::Null))
 }
 
 fn all(conditions: impl Iterator<Item = Expr>) -> Expr {
@@ -137,6 +190,21 @@ mod tests {
             ("(null, null) is null", "true"),
             ("(1, null) is not null", "false"),
             ("row(1, 2) = row(1, 2)", "true"),
+        ]);
+    }
+
+    #[test]
+    fn long_chains_are_shallow_and_mean_the_same() {
+        let chain = |op: &str, last: &str| {
+            let all: Vec<_> = (0..3000).map(|i| format!("{i} = {}", if op == "or" { i + 1 } else { i })).collect();
+            format!("{} {op} {last}", all.join(&format!(" {op} ")))
+        };
+        check_values(&[
+            (&chain("or", "1 = 1"), "true"),
+            (&chain("or", "1 = 2"), "false"),
+            (&chain("or", "null"), "NULL"),
+            (&chain("and", "1 = 2"), "false"),
+            (&chain("and", "null"), "NULL"),
         ]);
     }
 

@@ -8,10 +8,15 @@ use datafusion::sql::sqlparser::ast::{self, TableFactor, TableWithJoins};
 use parking_lot::Mutex;
 use saki_base::DataType;
 
+use super::super::expr::Expr;
 use super::super::plan::{Definition, FastPlan, Operation};
+use super::expr::is_integer;
 use saki_catalog::{Catalog, Table};
 use saki_context::planner::Described;
 use saki_postgres::statement::{name_of, object_name};
+
+/// What PostgreSQL calls what has no name.
+const UNNAMED: &str = "?column?";
 
 /// A table of a statement.
 pub struct Relation<'t> {
@@ -20,6 +25,8 @@ pub struct Relation<'t> {
     pub alias: String,
     /// Its columns are those of the statement from here on.
     pub first: usize,
+    /// Whether it is of a subquery: nothing else names its columns.
+    pub is_inner: bool,
 }
 
 /// A statement being compiled: its tables, and the types of the parameters met so far.
@@ -30,6 +37,12 @@ pub struct Compiler<'t> {
     pub relations: Vec<Relation<'t>>,
     pub stated: &'t [Option<Arrow>],
     pub parameters: Vec<Option<Arrow>>,
+    /// What is worked out of each row, and its type: columns behind those of all tables, which are known by then.
+    pub computed: Vec<(Expr, DataType)>,
+    /// The columns that subqueries among what is selected give, in order.
+    pub scalars: Vec<usize>,
+    /// By number, the table of the subquery whose expressions are being read.
+    pub scope: Option<usize>,
     /// Whether there is a row `excluded` beside that of the table.
     pub has_excluded: bool,
 }
@@ -51,7 +64,16 @@ impl<'t> Compiler<'t> {
         stated: &'t [Option<Arrow>],
     ) -> Option<Self> {
         let table = catalog.get(&object_name(name).ok()?.0)?;
-        let mut compiler = Self { table, relations: Vec::new(), stated, parameters: Vec::new(), has_excluded: false };
+        let mut compiler = Self {
+            table,
+            relations: Vec::new(),
+            stated,
+            parameters: Vec::new(),
+            computed: Vec::new(),
+            scalars: Vec::new(),
+            scope: None,
+            has_excluded: false,
+        };
         compiler.add(catalog, name, alias)?;
         Some(compiler)
     }
@@ -61,7 +83,7 @@ impl<'t> Compiler<'t> {
         let table = catalog.get(&object_name(name).ok()?.0)?;
         let alias = alias.map_or_else(|| table.bare_name().to_owned(), |alias| name_of(&alias.name));
         let is_known = self.relations.iter().any(|other| other.alias == alias);
-        let relation = Relation { table, alias, first: self.width() };
+        let relation = Relation { table, alias, first: self.width(), is_inner: false };
         (!is_known).then(|| self.relations.push(relation))
     }
 
@@ -71,7 +93,7 @@ impl<'t> Compiler<'t> {
     }
 
     /// The plan of a change, of whose rows `returning` says something.
-    pub fn finish_change(self, operation: Operation, returning: Option<&Vec<ast::SelectItem>>) -> Option<FastPlan> {
+    pub fn finish_change(mut self, operation: Operation, returning: Option<&Vec<ast::SelectItem>>) -> Option<FastPlan> {
         let Some(items) = returning else { return self.finish(operation, None, Vec::new()) };
         let shown = self.columns(items)?;
         let output = self.output(&shown);
@@ -105,6 +127,7 @@ impl<'t> Compiler<'t> {
             left_out: AtomicU32::new(0),
             operation,
             parameters,
+            computed: self.computed.into_iter().map(|(expr, _)| expr).collect(),
             returning,
             output,
             schema,
@@ -121,10 +144,18 @@ impl<'t> Compiler<'t> {
             },
             _ => return None,
         };
-        let asked = self.relations.iter().filter(|relation| alias.as_ref().is_none_or(|name| *name == relation.alias));
-        let mut found = asked.filter_map(|relation| Some(relation.first + relation.table.column(&name)?));
+        let is_asked = |relation: &&Relation<'_>| alias.as_ref().is_none_or(|name| *name == relation.alias);
+        let place = |relation: &Relation<'_>| Some(relation.first + relation.table.column(&name)?);
+        // What a subquery's own table has goes before what is outside of it.
+        let own = self.scope.map(|own| &self.relations[own]).filter(is_asked).and_then(place);
+        let mut found = self.visible().filter(is_asked).filter_map(place);
         // What two tables have is ambiguous, which the planner says.
-        found.next().filter(|_| found.next().is_none())
+        own.or_else(|| found.next().filter(|_| found.next().is_none()))
+    }
+
+    /// The tables of FROM.
+    pub fn visible(&self) -> impl Iterator<Item = &Relation<'t>> {
+        self.relations.iter().filter(|relation| !relation.is_inner)
     }
 
     /// A column of the row `excluded`.
@@ -144,7 +175,7 @@ impl<'t> Compiler<'t> {
     pub fn called(&self, name: &ast::ObjectName) -> Option<&Relation<'t>> {
         let [part] = &name.0[..] else { return None };
         let name = name_of(part.as_ident()?);
-        self.relations.iter().find(|relation| relation.alias == name)
+        self.visible().find(|relation| relation.alias == name)
     }
 
     /// By number: the table that has a column.
@@ -152,20 +183,37 @@ impl<'t> Compiler<'t> {
         self.relations.iter().rposition(|relation| relation.first <= column).unwrap_or_default()
     }
 
-    /// A column's table, and which of its columns it is.
-    fn origin(&self, column: usize) -> (&'t Table, usize) {
+    /// A column's table, and which of its columns it is; `None` if it is worked out.
+    fn origin(&self, column: usize) -> Option<(&'t Table, usize)> {
         let relation = &self.relations[self.relation_of(column)];
-        (relation.table, column - relation.first)
+        (column < self.width()).then(|| (relation.table, column - relation.first))
     }
 
     pub fn name_of(&self, column: usize) -> String {
-        let (table, column) = self.origin(column);
-        table.columns[column].name.clone()
+        let origin = self.origin(column);
+        origin.map_or_else(|| UNNAMED.to_owned(), |(table, column)| table.columns[column].name.clone())
     }
 
     pub fn type_of(&self, column: usize) -> DataType {
-        let (table, column) = self.origin(column);
-        table.columns[column].data_type
+        match self.origin(column) {
+            Some((table, column)) => table.columns[column].data_type,
+            None => self.computed[column - self.width()].1,
+        }
+    }
+
+    /// A column of the answer that is worked out of each row: of integers alone, whose type says all of them.
+    pub fn compute(&mut self, expr: &ast::Expr) -> Option<usize> {
+        let is_typed = match unnested(expr) {
+            ast::Expr::BinaryOp { .. } | ast::Expr::UnaryOp { .. } => true,
+            ast::Expr::Value(value) => matches!(value.value, ast::Value::Number(..)),
+            _ => false,
+        };
+        let (expr, data_type) = self.expr(unnested(expr), DataType::Int4, true).filter(|_| is_typed)?;
+        if !is_integer(data_type) {
+            return None;
+        }
+        self.computed.push((expr, data_type));
+        Some(self.width() + self.computed.len() - 1)
     }
 
     /// The answer's columns as clients are told of them.
@@ -176,6 +224,14 @@ impl<'t> Compiler<'t> {
             Some(columns) => Described::of_columns(columns.iter().map(|column| self.origin(*column))).apply(&schema),
             None => schema,
         }
+    }
+}
+
+/// Without the parentheses around it.
+fn unnested(expr: &ast::Expr) -> &ast::Expr {
+    match expr {
+        ast::Expr::Nested(inner) => unnested(inner),
+        other => other,
     }
 }
 

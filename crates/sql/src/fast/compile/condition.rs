@@ -119,6 +119,8 @@ impl Compiler<'_> {
                 let elements = self.elements(right, column)?;
                 Some(self.one_of(column, elements))
             }
+            ast::Expr::IsNull(expr) => self.null(expr, Test::IsNull),
+            ast::Expr::IsNotNull(expr) => self.null(expr, Test::IsNotNull),
             ast::Expr::BinaryOp { left, op, right } => {
                 let operator = compare_op(op)?;
                 match (self.column(left), self.column(right)) {
@@ -129,6 +131,11 @@ impl Compiler<'_> {
             }
             _ => None,
         }
+    }
+
+    fn null(&self, expr: &ast::Expr, test: Test) -> Option<Condition> {
+        let column = self.column(expr)?;
+        Some(Condition { column, data_type: self.type_of(column), test })
     }
 
     fn list(&mut self, column: usize, list: &[ast::Expr]) -> Option<Condition> {
@@ -228,7 +235,7 @@ fn direction(relation: &Relation<'_>, layout: &EntryLayout, fixed: usize, order:
 }
 
 /// What is between operators of a kind, in order: a long chain is as deep as it is long.
-fn operands<'e>(mut expr: &'e ast::Expr, operator: &BinaryOperator) -> Vec<&'e ast::Expr> {
+pub fn operands<'e>(mut expr: &'e ast::Expr, operator: &BinaryOperator) -> Vec<&'e ast::Expr> {
     let mut operands = Vec::new();
     while let ast::Expr::BinaryOp { left, op, right } = expr
         && op == operator
@@ -278,7 +285,7 @@ pub fn fit(relation: &Relation<'_>, layout: &EntryLayout, conditions: &[Conditio
         };
         let equal = here().find_map(|(place, condition)| match &condition.test {
             Test::OneOf(values) => Some((place, values.clone())),
-            Test::Compare(..) => None,
+            _ => None,
         });
         if let Some((place, values)) = equal {
             fixed += usize::from(values.is_single() && fixed == range.prefix.len());

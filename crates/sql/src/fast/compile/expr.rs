@@ -23,10 +23,15 @@ impl Compiler<'_> {
         let data_type = self.type_of(column);
         let (expr, found) = self.expr(expr, data_type, true)?;
         // Blanks at the end mean something beside another column of text, and nothing beside what has no type.
-        let is_padded = |data_type| matches!(data_type, DataType::Char(_));
         let is_column = matches!(expr, Expr::Column(..));
         let is_like = !is_column || is_padded(found) == is_padded(data_type);
         (is_comparable(found, data_type) && is_like).then_some(expr)
+    }
+
+    /// Whether two columns compare by what they are.
+    pub fn are_alike(&self, column: usize, other: usize) -> bool {
+        let (one, other) = (self.type_of(column), self.type_of(other));
+        is_comparable(one, other) && is_padded(one) == is_padded(other)
     }
 
     /// What becomes a column's value; `columns`: it may be made of others.
@@ -212,6 +217,10 @@ fn plain(data_type: DataType) -> DataType {
         DataType::Varchar(_) | DataType::Char(_) => DataType::Text,
         other => other,
     }
+}
+
+fn is_padded(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Char(_))
 }
 
 /// Whether values of two types compare by what they are.

@@ -7,13 +7,13 @@ use datafusion::sql::sqlparser::ast::{self, JoinConstraint, JoinOperator, TableW
 
 use super::super::condition::{Condition, Test, Values};
 use super::super::expr::{Expr, scale_of};
-use super::super::plan::{Definition, Lookup, Source, Tree};
+use super::super::plan::{Definition, Kind, Lookup, Source, Tree};
 use super::compiler::{Compiler, named_table};
 use super::condition::{fit, trees};
 use saki_catalog::Catalog;
 
 /// Tables of a statement at most.
-const RELATIONS_MAX: usize = 6;
+pub const RELATIONS_MAX: usize = 6;
 
 /// Where rows are found: of the compiler's table, and of others for each.
 pub struct Found {
@@ -29,17 +29,27 @@ pub struct Found {
 #[derive(Default)]
 pub struct Joins<'a> {
     /// What all rows meet.
-    conditions: Vec<&'a ast::Expr>,
+    pub conditions: Vec<&'a ast::Expr>,
     /// What rows of a table, by number, meet, of which there may be none.
     outer: BTreeMap<usize, &'a ast::Expr>,
+    /// By number, the tables of subqueries, and what their rows meet.
+    pub inner: BTreeMap<usize, (Kind, Vec<Clause>)>,
 }
 
 /// A condition, and the tables of its columns.
-struct Clause {
+#[derive(Clone)]
+pub struct Clause {
     condition: Condition,
     touches: BTreeSet<usize>,
     /// The table that it is to be met by a row of, if there may be none.
     outer: Option<usize>,
+}
+
+impl Clause {
+    /// Whether whole rows meet it only with a row of each table that it touches.
+    fn refuses_nulls(&self) -> bool {
+        self.outer.is_none() && !matches!(self.condition.test, Test::IsNull)
+    }
 }
 
 impl<'t> Compiler<'t> {
@@ -81,12 +91,20 @@ impl<'t> Compiler<'t> {
     }
 
     /// Where the rows are found that meet a condition, and what joins say.
-    pub fn found(&mut self, joins: &Joins<'_>, selection: &ast::Expr, order: &[(usize, bool)]) -> Option<Found> {
+    pub fn found(
+        &mut self,
+        joins: &Joins<'_>,
+        selection: Option<&ast::Expr>,
+        order: &[(usize, bool)],
+    ) -> Option<Found> {
         if self.relations.len() == 1 {
-            let (source, is_ordered) = self.source(selection, order)?;
+            let (source, is_ordered) = self.source(selection?, order)?;
             return Some(Found { source, first: 0, lookups: Vec::new(), is_ordered });
         }
-        let mut clauses = self.clauses(selection, None)?;
+        let mut clauses = match selection {
+            Some(selection) => self.clauses(selection, None)?,
+            None => Vec::new(),
+        };
         for on in &joins.conditions {
             clauses.append(&mut self.clauses(on, None)?);
         }
@@ -98,33 +116,50 @@ impl<'t> Compiler<'t> {
         while let Some(relation) = outer
             .iter()
             .copied()
-            .find(|relation| clauses.iter().any(|clause| clause.outer.is_none() && clause.touches.contains(relation)))
+            .find(|relation| clauses.iter().any(|clause| clause.refuses_nulls() && clause.touches.contains(relation)))
         {
             outer.remove(&relation);
             clauses.iter_mut().filter(|clause| clause.outer == Some(relation)).for_each(|clause| clause.outer = None);
         }
-        self.in_turn(&clauses, &outer, order)
+        // What NULLs do meet is not asked of rows of its own.
+        let asks_for_none = |clause: &Clause| clause.outer.is_none() && !clause.touches.is_disjoint(&outer);
+        if clauses.iter().any(asks_for_none) {
+            return None;
+        }
+        let mut kinds: BTreeMap<usize, Kind> = outer.into_iter().map(|relation| (relation, Kind::Outer)).collect();
+        for (relation, (kind, own)) in &joins.inner {
+            kinds.insert(*relation, *kind);
+            clauses.extend_from_slice(own);
+        }
+        let found = self.in_turn(&clauses, &kinds, order)?;
+        // What gives a value has one row at most, which its key says.
+        let is_one = |column: &usize| {
+            let first = self.relations[self.relation_of(*column)].first;
+            found.lookups.iter().any(|lookup| lookup.first == first && lookup.source.is_single())
+        };
+        self.scalars.iter().all(is_one).then_some(found)
     }
 
     /// A condition as clauses that all hold.
-    fn clauses(&mut self, condition: &ast::Expr, outer: Option<usize>) -> Option<Vec<Clause>> {
+    pub fn clauses(&mut self, condition: &ast::Expr, outer: Option<usize>) -> Option<Vec<Clause>> {
         let alternatives = self.alternatives(condition)?;
         let [conditions] = &alternatives[..] else { return None };
-        let clause = |condition: &Condition| {
-            let mut touches = BTreeSet::from([self.relation_of(condition.column)]);
-            condition.columns(&mut |column| {
-                touches.insert(self.relation_of(column));
-            });
-            Clause { condition: condition.clone(), touches, outer }
-        };
-        Some(conditions.iter().map(clause).collect())
+        Some(conditions.iter().map(|condition| self.clause(condition.clone(), outer)).collect())
+    }
+
+    pub fn clause(&self, condition: Condition, outer: Option<usize>) -> Clause {
+        let mut touches = BTreeSet::from([self.relation_of(condition.column)]);
+        condition.columns(&mut |column| {
+            touches.insert(self.relation_of(column));
+        });
+        Clause { condition, touches, outer }
     }
 
     /// One table after the other: first the one whose own conditions say most, then always the one of which what is
     /// known says most.
-    fn in_turn(&mut self, clauses: &[Clause], outer: &BTreeSet<usize>, order: &[(usize, bool)]) -> Option<Found> {
+    fn in_turn(&mut self, clauses: &[Clause], kinds: &BTreeMap<usize, Kind>, order: &[(usize, bool)]) -> Option<Found> {
         let all = 0..self.relations.len();
-        let first = all.clone().filter(|relation| !outer.contains(relation)).filter_map(|relation| {
+        let first = all.clone().filter(|relation| !kinds.contains_key(relation)).filter_map(|relation| {
             let of_itself = |clause: &&Clause| clause.outer.is_none() && clause.touches.iter().eq([&relation]);
             let conditions: Vec<_> = clauses.iter().filter(of_itself).map(|clause| clause.condition.clone()).collect();
             Some((relation, self.choose(&self.relations[relation], &vec![conditions], order)?))
@@ -135,8 +170,8 @@ impl<'t> Compiler<'t> {
         let mut lookups = Vec::new();
         while bound.len() < self.relations.len() {
             let next = all.clone().filter(|relation| !bound.contains(relation)).filter_map(|relation| {
-                let is_outer = outer.contains(&relation);
-                self.lookup(relation, is_outer, clauses, &bound).map(|(score, lookup)| (score, relation, lookup))
+                let kind = kinds.get(&relation).copied().unwrap_or(Kind::Inner);
+                self.lookup(relation, kind, clauses, &bound).map(|(score, lookup)| (score, relation, lookup))
             });
             let (_, relation, lookup) = next.reduce(|best, other| if other.0 > best.0 { other } else { best })?;
             bound.insert(relation);
@@ -152,11 +187,11 @@ impl<'t> Compiler<'t> {
     fn lookup(
         &self,
         number: usize,
-        is_outer: bool,
+        kind: Kind,
         clauses: &[Clause],
         bound: &BTreeSet<usize>,
     ) -> Option<((bool, usize), Lookup)> {
-        let relation = &self.relations[number];
+        let (relation, is_outer) = (&self.relations[number], kind != Kind::Inner);
         let of = is_outer.then_some(number);
         let is_known = |clause: &Clause| clause.touches.iter().all(|other| *other == number || bound.contains(other));
         let is_its = |clause: &&Clause| clause.outer == of && (is_outer || clause.touches.contains(&number));
@@ -177,7 +212,7 @@ impl<'t> Compiler<'t> {
         let rest = || vec![its.iter().map(|clause| clause.condition.clone()).collect()];
         let source = Source { tree, ranges: vec![fit.range], is_reverse: false, filter: (!is_whole).then(rest) };
         let table = relation.table;
-        let lookup = Lookup { table: Definition::of(table), first: relation.first, source, is_outer };
+        let lookup = Lookup { table: Definition::of(table), first: relation.first, source, kind };
         Some((score, lookup))
     }
 

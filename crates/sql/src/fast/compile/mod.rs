@@ -6,6 +6,7 @@ mod condition;
 mod expr;
 mod join;
 mod select;
+mod subquery;
 
 use arrow_schema::DataType as Arrow;
 use datafusion::sql::sqlparser::ast;

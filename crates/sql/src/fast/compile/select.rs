@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 use saki_base::DataType;
 use saki_base::types::DECIMAL_PRECISION_MAX;
 
-use super::super::expr::Expr;
+use super::super::expr::{Expr, scale_of};
 use super::super::plan::{Aggregate, FastPlan, Item, Operation, Query, Shape};
 use super::compiler::{Compiler, Relation};
 use super::join::{Found, Joins};
@@ -17,6 +17,19 @@ use saki_postgres::statement::name_of;
 
 /// Columns of an answer, and which of the table they are.
 pub type Columns = Vec<(String, usize)>;
+
+/// LIMIT and OFFSET.
+#[derive(Default)]
+struct Cut {
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+}
+
+impl Cut {
+    fn is_some(&self) -> bool {
+        self.limit.is_some() || self.offset.is_some()
+    }
+}
 
 pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
@@ -28,21 +41,22 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
         Some(Distinct::Distinct) => true,
         Some(_) => return None,
     };
-    let (mut compiler, joins) = Compiler::of_from(catalog, &select.from, stated)?;
-    let selection = select.selection.as_ref()?;
+    let (mut compiler, mut joins) = Compiler::of_from(catalog, &select.from, stated)?;
+    let selection = compiler.subqueries(catalog, select.selection.as_ref()?, &mut joins)?;
+    compiler.looked_up(catalog, &select.projection, &mut joins)?;
     if !is_ungrouped(&select.group_by) {
         let is_plain = !is_distinct && query.locks.is_empty();
-        return if is_plain { compiler.groups(select, &joins, query) } else { None };
+        return if is_plain { compiler.groups(select, selection, &joins, query) } else { None };
     }
     let holds = !query.locks.is_empty();
     let Some(columns) = compiler.columns(&select.projection) else {
+        compiler.computed.clear();
         let is_one_row = !is_distinct && !holds && query.order_by.is_none() && query.limit_clause.is_none();
         return if is_one_row { compiler.aggregates(&select.projection, &joins, selection) } else { None };
     };
     let order = compiler.order(query.order_by.as_ref(), &columns)?;
-    let limit = compiler.limit(query.limit_clause.as_ref())?;
-    // All rows that the condition meets are held, whatever LIMIT says.
-    if holds && (limit.is_some() || is_distinct || compiler.relations.len() > 1) {
+    let cut = compiler.cut(query.limit_clause.as_ref())?;
+    if holds && (is_distinct || compiler.relations.len() > 1) {
         return None;
     }
     let found = compiler.found(&joins, selection, &order)?;
@@ -54,12 +68,14 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
         false => Shape::Rows(columns),
         // The planner says what is wrong.
         true if is_distinct && !order.iter().all(is_shown) => return None,
+        // Those that are held are the first as they are found.
+        true if holds && cut.is_some() => return None,
         true => Shape::Sorted { columns, order, is_distinct },
     };
-    compiler.finish_query(found, shape, limit, holds, output)
+    compiler.finish_query(found, shape, cut, holds, output)
 }
 
-fn is_plain(query: &ast::Query) -> bool {
+pub fn is_plain(query: &ast::Query) -> bool {
     let is_plain_lock = |lock: &ast::LockClause| lock.of.is_none() && lock.nonblock.is_none();
     query.with.is_none()
         && query.fetch.is_none()
@@ -68,7 +84,7 @@ fn is_plain(query: &ast::Query) -> bool {
         && query.pipe_operators.is_empty()
 }
 
-fn is_plain_select(select: &ast::Select) -> bool {
+pub fn is_plain_select(select: &ast::Select) -> bool {
     select.top.is_none()
         && select.into.is_none()
         && select.having.is_none()
@@ -78,14 +94,15 @@ fn is_plain_select(select: &ast::Select) -> bool {
         && select.lateral_views.is_empty()
 }
 
-fn is_ungrouped(group_by: &GroupByExpr) -> bool {
+pub fn is_ungrouped(group_by: &GroupByExpr) -> bool {
     matches!(group_by, GroupByExpr::Expressions(list, modifiers) if list.is_empty() && modifiers.is_empty())
 }
 
 impl Compiler<'_> {
     /// What is given, if that is columns of the table.
-    pub fn columns(&self, projection: &[SelectItem]) -> Option<Columns> {
-        let mut columns = Vec::new();
+    pub fn columns(&mut self, projection: &[SelectItem]) -> Option<Columns> {
+        let (mut columns, mut scalars) = (Vec::new(), self.scalars.clone().into_iter());
+        self.computed.clear();
         for item in projection {
             match item {
                 SelectItem::Wildcard(options) if options.to_string().is_empty() => columns.extend(self.all()),
@@ -95,31 +112,46 @@ impl Compiler<'_> {
                     columns.extend(of_relation(self.called(name)?));
                 }
                 SelectItem::UnnamedExpr(expr) => {
-                    let column = self.column(expr)?;
-                    columns.push((self.name_of(column), column));
+                    columns.push(self.shown(expr, &mut scalars)?);
                 }
-                SelectItem::ExprWithAlias { expr, alias } => columns.push((name_of(alias), self.column(expr)?)),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    columns.push((name_of(alias), self.shown(expr, &mut scalars)?.1));
+                }
                 _ => return None,
             }
         }
         Some(columns)
     }
 
+    /// A column of the answer, and what it is called if nothing is said.
+    fn shown(&mut self, expr: &ast::Expr, scalars: &mut impl Iterator<Item = usize>) -> Option<(String, usize)> {
+        if let ast::Expr::Subquery(_) = expr {
+            let column = scalars.next()?;
+            let data_type = self.type_of(column);
+            // Of no table, for those who ask where it is from.
+            self.computed.push((Expr::Column(column, scale_of(data_type)), data_type));
+            return Some((self.name_of(column), self.width() + self.computed.len() - 1));
+        }
+        let column = self.column(expr).or_else(|| self.compute(expr))?;
+        Some((self.name_of(column), column))
+    }
+
     fn all(&self) -> impl Iterator<Item = (String, usize)> {
-        self.relations.iter().flat_map(of_relation)
+        self.visible().flat_map(of_relation)
     }
 
     fn finish_query(
         self,
         found: Found,
         shape: Shape,
-        limit: Option<Expr>,
+        cut: Cut,
         holds: bool,
         output: Vec<(String, DataType)>,
     ) -> Option<FastPlan> {
         let Found { source, first, lookups, .. } = found;
-        let width = self.width();
-        self.finish(Operation::Query(Query { source, first, lookups, width, shape, limit, holds }), None, output)
+        let (width, Cut { limit, offset }) = (self.width(), cut);
+        let query = Query { source, first, lookups, width, shape, limit, offset, holds };
+        self.finish(Operation::Query(query), None, output)
     }
 
     /// What columns of an answer are called, and their types.
@@ -128,7 +160,12 @@ impl Compiler<'_> {
     }
 
     /// A query of aggregates of all its rows.
-    fn aggregates(mut self, projection: &[SelectItem], joins: &Joins<'_>, selection: &ast::Expr) -> Option<FastPlan> {
+    fn aggregates(
+        mut self,
+        projection: &[SelectItem],
+        joins: &Joins<'_>,
+        selection: Option<&ast::Expr>,
+    ) -> Option<FastPlan> {
         let (mut aggregates, mut output) = (Vec::new(), Vec::new());
         for item in projection {
             let (expr, alias) = named(item)?;
@@ -138,11 +175,17 @@ impl Compiler<'_> {
             output.push((alias.unwrap_or(name), data_type));
         }
         let found = self.found(joins, selection, &[])?;
-        self.finish_query(found, Shape::Aggregates(aggregates), None, false, output)
+        self.finish_query(found, Shape::Aggregates(aggregates), Cut::default(), false, output)
     }
 
     /// A query of groups of its rows.
-    fn groups(mut self, select: &ast::Select, joins: &Joins<'_>, query: &ast::Query) -> Option<FastPlan> {
+    fn groups(
+        mut self,
+        select: &ast::Select,
+        selection: Option<&ast::Expr>,
+        joins: &Joins<'_>,
+        query: &ast::Query,
+    ) -> Option<FastPlan> {
         let GroupByExpr::Expressions(list, modifiers) = &select.group_by else { return None };
         let by = list.iter().map(|expr| self.column(expr)).collect::<Option<Vec<_>>>()?;
         let (mut items, mut output, mut shown) = (Vec::new(), Vec::new(), Vec::new());
@@ -164,16 +207,16 @@ impl Compiler<'_> {
         }
         let order = self.order(query.order_by.as_ref(), &shown)?;
         let is_known = |name: &str| shown.iter().any(|(other, _)| other == name);
-        let is_column = |name: &str| self.relations.iter().any(|relation| relation.table.column(name).is_some());
+        let is_column = |name: &str| self.visible().any(|relation| relation.table.column(name).is_some());
         let is_hidden = |(name, _): &(String, DataType)| !is_known(name) && is_column(name);
         // A name of the answer goes before one of the table, in ORDER BY.
         let is_plain = modifiers.is_empty() && !output.iter().any(is_hidden);
         if !is_plain || !order.iter().all(|(column, _)| by.contains(column)) {
             return None;
         }
-        let limit = self.limit(query.limit_clause.as_ref())?;
-        let found = self.found(joins, select.selection.as_ref()?, &[])?;
-        self.finish_query(found, Shape::Groups { by, items, order }, limit, false, output)
+        let cut = self.cut(query.limit_clause.as_ref())?;
+        let found = self.found(joins, selection, &[])?;
+        self.finish_query(found, Shape::Groups { by, items, order }, cut, false, output)
     }
 
     /// An aggregate, what its column is called, and its type.
@@ -211,17 +254,28 @@ impl Compiler<'_> {
         Some((name, aggregate, data_type))
     }
 
-    /// `Some(None)`: all rows.
-    fn limit(&mut self, clause: Option<&LimitClause>) -> Option<Option<Expr>> {
-        match clause {
-            None => Some(None),
-            Some(LimitClause::LimitOffset { limit: None, offset: None, limit_by }) if limit_by.is_empty() => Some(None),
-            Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by }) if limit_by.is_empty() => {
-                let (rows, data_type) = self.expr(rows, DataType::Int8, false)?;
-                matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8).then_some(Some(rows))
-            }
-            Some(_) => None,
+    /// Which rows of the answer LIMIT and OFFSET leave.
+    fn cut(&mut self, clause: Option<&LimitClause>) -> Option<Cut> {
+        let Some(clause) = clause else { return Some(Cut::default()) };
+        let LimitClause::LimitOffset { limit, offset, limit_by } = clause else { return None };
+        if !limit_by.is_empty() {
+            return None;
         }
+        let limit = match limit {
+            Some(rows) => Some(self.rows(rows)?),
+            None => None,
+        };
+        let offset = match offset {
+            Some(offset) => Some(self.rows(&offset.value)?),
+            None => None,
+        };
+        Some(Cut { limit, offset })
+    }
+
+    /// A number of rows.
+    fn rows(&mut self, expr: &ast::Expr) -> Option<Expr> {
+        let (rows, data_type) = self.expr(expr, DataType::Int8, false)?;
+        matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8).then_some(rows)
     }
 
     /// Columns, and whether they descend.

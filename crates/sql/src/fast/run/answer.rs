@@ -8,7 +8,7 @@ use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{DataType, Value, ValueRef, compare};
 use saki_mvcc::Transaction;
 
-use super::super::expr::has_digits;
+use super::super::expr::{Expr, has_digits};
 use super::super::plan::{Aggregate, Item, Query, Shape};
 use super::rows::Running;
 use super::sink::{RowSink, show};
@@ -24,17 +24,20 @@ impl Running<'_> {
         holds: bool,
         sink: &mut dyn RowSink,
     ) -> Result<u64, Stopped> {
-        let limit = self.limit(query)?;
+        let (limit, offset) = (self.row_count(&query.limit, usize::MAX)?, self.row_count(&query.offset, 0)?);
+        let wanted = if limit == 0 { 0 } else { limit.saturating_add(offset) };
         if query.lookups.is_empty()
             && let (Shape::Rows(columns), false, Some(key)) = (&query.shape, holds, self.single_key(&query.source)?)
         {
-            let Some(key) = key.filter(|_| limit > 0) else { return Ok(0) };
-            let show = |row: &[u8]| self.decode(&key, row, |values| show(columns, values, sink));
-            return Ok(self.find(transaction, &key, show)?.transpose()?.map_or(0, |()| 1));
+            let Some(key) = key.filter(|_| limit > 0 && offset == 0) else { return Ok(0) };
+            let mut shown =
+                |values: &[ValueRef<'_>]| self.complete(query.width, values, |values| show(columns, values, sink));
+            let found = self.find(transaction, &key, |row| self.decode(&key, row, &mut shown))?;
+            return Ok(found.transpose()?.transpose()?.map_or(0, |()| 1));
         }
         let is_cut = matches!(query.shape, Shape::Rows(_));
         let rows = match query.lookups.is_empty() {
-            true => self.rows(&query.source, if is_cut { limit } else { usize::MAX }, transaction)?,
+            true => self.rows(&query.source, if is_cut { wanted } else { usize::MAX }, transaction)?,
             // Filtered as parts of whole rows.
             false => self.finder(query.source.tree, transaction).rows(&query.source, usize::MAX, &self.inputs())?,
         };
@@ -53,8 +56,12 @@ impl Running<'_> {
         match &query.shape {
             Shape::Rows(_) if limit == 0 => Ok(0),
             Shape::Rows(columns) => {
-                let mut given = 0;
+                let (mut passed, mut given) = (0, 0);
                 self.flow(query, &rows, transaction, &mut |values| {
+                    if passed < offset {
+                        passed += 1;
+                        return Ok(ControlFlow::Continue(()));
+                    }
                     given += 1;
                     show(columns, values, sink);
                     Ok(if given < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -63,7 +70,7 @@ impl Running<'_> {
             }
             Shape::Sorted { columns, order, is_distinct } => {
                 let mut sorted = sorted(&mut each, columns, order, *is_distinct)?;
-                sorted.truncate(limit);
+                cut(&mut sorted, limit, offset);
                 sorted.iter().for_each(|row| {
                     let out: Vec<ValueRef<'_>> = row[..columns.len()].iter().map(Value::as_ref).collect();
                     sink.row(&out);
@@ -72,7 +79,7 @@ impl Running<'_> {
             }
             Shape::Groups { by, items, order } => {
                 let mut groups = groups(&mut each, query.width, by, items, order)?;
-                groups.truncate(limit);
+                cut(&mut groups, limit, offset);
                 groups.iter().for_each(|row| sink.row(&row.iter().map(Value::as_ref).collect::<Vec<_>>()));
                 Ok(groups.len() as u64)
             }
@@ -84,20 +91,29 @@ impl Running<'_> {
         }
     }
 
-    fn limit(&self, query: &Query) -> Result<usize, Stopped> {
-        let Some(limit) = &query.limit else { return Ok(usize::MAX) };
-        match limit.value(&self.inputs())?.exactly(DataType::Int8) {
+    /// A number of rows; `all` if nothing is said.
+    fn row_count(&self, rows: &Option<Expr>, all: usize) -> Result<usize, Stopped> {
+        let Some(rows) = rows else { return Ok(all) };
+        match rows.value(&self.inputs())?.exactly(DataType::Int8) {
             Some(ValueRef::Int8(rows)) if rows >= 0 => Ok(usize::try_from(rows).unwrap_or(usize::MAX)),
-            Some(ValueRef::Null) => Ok(usize::MAX),
+            Some(ValueRef::Null) => Ok(all),
             _ => Err(Stopped::Ordinary),
         }
     }
 
-    /// Shows the values of rows, by table column.
-    pub fn each(&self, rows: &[Entry], mut show: impl FnMut(&[ValueRef<'_>])) -> Result<()> {
-        let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
-        rows.iter().try_for_each(|(key, row)| decoder.decode(self.table, key, row, &mut show))
+    /// Shows the values of rows, by table column, and what is worked out of them.
+    pub fn each(&self, rows: &[Entry], mut show: impl FnMut(&[ValueRef<'_>])) -> Result<(), Stopped> {
+        let (mut decoder, width) = (EntryDecoder::new(Arc::clone(self.layout)), self.table.columns.len());
+        rows.iter().try_for_each(|(key, row)| {
+            decoder.decode(self.table, key, row, |values| self.complete(width, values, &mut show))?
+        })
     }
+}
+
+/// Leaves of the rows of an answer those that LIMIT and OFFSET do.
+fn cut(rows: &mut Vec<Vec<Value>>, limit: usize, offset: usize) {
+    rows.drain(..offset.min(rows.len()));
+    rows.truncate(limit);
 }
 
 /// Shows all rows, one after the other.

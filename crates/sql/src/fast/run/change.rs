@@ -7,7 +7,7 @@ use saki_mvcc::Transaction;
 
 use super::super::compile::has_unique_index_on;
 use super::super::expr::{Expr, Inputs};
-use super::super::plan::{FastPlan, Insert, Operation, Source};
+use super::super::plan::{FastPlan, Insert, Operation, Source, Tree};
 use super::rows::Running;
 use super::sink::{Returned, RowSink};
 use super::stopped::{Entry, Stopped};
@@ -15,6 +15,7 @@ use crate::dml::{RowWriter, refuse_twice, see_to, sort};
 use saki_catalog::columns::{check_length, check_row};
 use saki_catalog::{EntryDecoder, EntryEncoder};
 use saki_context::transaction::Change;
+use saki_store::{Missing, Point, Wanted};
 
 impl Running<'_> {
     /// Carries a statement out: how many rows it gives or concerns. `outlives`: its transaction goes on after it.
@@ -155,6 +156,7 @@ impl Running<'_> {
         let mut writer = self.writer();
         let (mut made, mut before, mut after) = (rows, Vec::new(), Vec::new());
         if let Some(conflict) = &insert.conflict {
+            self.bring(&made, transaction)?;
             let is_update = conflict.assigned.is_some();
             let sorted = sort(&mut writer.finder, &*transaction, conflict.arbiter, &made, is_update)?;
             refuse_twice(sorted.present.iter().map(|(_, row)| (row, is_update)))?;
@@ -166,15 +168,48 @@ impl Running<'_> {
             self.check(&after)?;
             made = sorted.new.iter().map(|position| made[*position as usize].clone()).collect();
         }
-        for (key, row) in &made {
-            self.count(key, Some(row))?;
-            writer.insert(transaction, key, row)?;
-        }
+        self.add(&made, &mut writer, transaction)?;
         self.see_to(transaction, &mut made.iter().map(|row| (None, Some(row))))?;
         self.replace(&before, &after, transaction)?;
         made.append(&mut after);
         returned.all(self, &made)?;
         Ok(made.len() as u64)
+    }
+
+    /// Writes new rows. What all of them miss in memory is known before it is read.
+    fn add(
+        &self,
+        rows: &[Entry],
+        writer: &mut RowWriter<'_>,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(), Stopped> {
+        let mut away = Vec::new();
+        for (key, row) in rows {
+            self.count(key, Some(row))?;
+            let Err(refusal) = writer.insert(transaction, key, row) else { continue };
+            match self.missed.take() {
+                Some(Missing::Pages(mut pages)) => away.append(&mut pages),
+                Some(Missing::Long) => return Err(Stopped::Long),
+                // A row before it may be the one that is refused.
+                None if !away.is_empty() => break,
+                None => return Err(refusal.into()),
+            }
+        }
+        if away.is_empty() { Ok(()) } else { Err(Stopped::away(away)) }
+    }
+
+    /// Sees to it that what leads to the keys of several rows is in memory.
+    fn bring(&self, rows: &[Entry], transaction: &Transaction<'_>) -> Result<(), Stopped> {
+        if rows.len() < 2 || self.table.primary_key.is_empty() {
+            return Ok(());
+        }
+        let (finder, mut away) = (self.finder(Tree::Keys, transaction), Vec::new());
+        for (key, _) in rows {
+            if matches!(finder.look(key, |_| ())?, Point::Away) {
+                away.push(Wanted::key(&self.table.root, key));
+            }
+        }
+        if away.is_empty() { Ok(()) } else { Err(Stopped::away(away)) }
     }
 
     /// The rows of an INSERT as entries.

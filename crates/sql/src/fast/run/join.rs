@@ -7,7 +7,7 @@ use saki_base::ValueRef;
 use saki_mvcc::Transaction;
 
 use super::super::condition::Filter;
-use super::super::plan::{Query, Source};
+use super::super::plan::{Kind, Query, Source};
 use super::find::{ENTRIES_MAX, Finder, Relation};
 use super::rows::Running;
 use super::stopped::{Entry, Stopped};
@@ -27,6 +27,8 @@ impl Running<'_> {
         show: &mut Show<'_>,
     ) -> Result<(), Stopped> {
         let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
+        let mut show = |values: &[ValueRef<'_>]| self.complete(query.width, values, &mut *show)?;
+        let show: &mut Show<'_> = &mut show;
         if query.lookups.is_empty() {
             for (key, row) in rows {
                 if decoder.decode(self.table, key, row, &mut *show)??.is_break() {
@@ -115,14 +117,23 @@ impl<E: Eyes> Flow<'_, E> {
                     return Ok(ControlFlow::Continue(()));
                 }
                 has_any = true;
-                self.step(number + 1, &wider, show)
+                match lookup.kind {
+                    Kind::Inner | Kind::Outer => self.step(number + 1, &wider, show),
+                    // One says it.
+                    Kind::Semi | Kind::Anti => Ok(ControlFlow::Break(())),
+                }
             })??;
-            if step.is_break() {
-                return Ok(step);
+            match lookup.kind {
+                Kind::Semi | Kind::Anti if has_any => break,
+                _ if step.is_break() => return Ok(step),
+                _ => {}
             }
         }
-        // Its columns are NULL still.
-        if lookup.is_outer && !has_any { self.step(number + 1, row, show) } else { Ok(ControlFlow::Continue(())) }
+        // What it has found none for has NULLs still in the columns of the table, as has what it is not joined with.
+        match (lookup.kind, has_any) {
+            (Kind::Semi, true) | (Kind::Outer | Kind::Anti, false) => self.step(number + 1, row, show),
+            _ => Ok(ControlFlow::Continue(())),
+        }
     }
 
     fn count(&mut self, rows: usize) -> Result<(), Stopped> {

@@ -160,6 +160,7 @@ impl Runner<'_> {
             delta: &delta,
             layout: &plan.table.layout,
             joined: &joined(plan, &others),
+            computed: &plan.computed,
             rules: &rules,
             parameters: values,
             drawn,

@@ -7,7 +7,7 @@ use saki_base::ValueRef;
 use saki_mvcc::Transaction;
 
 use super::super::condition::Filter;
-use super::super::expr::Inputs;
+use super::super::expr::{Expr, Inputs};
 use super::super::plan::{Source, Tree};
 use super::super::range::keys;
 use super::super::rules::Rules;
@@ -27,6 +27,8 @@ pub struct Running<'r> {
     pub layout: &'r Arc<EntryLayout>,
     /// The tables of its lookups.
     pub joined: &'r [Relation<'r>],
+    /// What is worked out of each row that it gives.
+    pub computed: &'r [Expr],
     /// For what it changes.
     pub rules: &'r Rules,
     pub parameters: &'r [ScalarValue],
@@ -73,6 +75,23 @@ impl Running<'_> {
             now: self.now,
             local_now: self.local_now,
         }
+    }
+
+    /// Shows a row of so many columns with what is worked out of it behind them.
+    pub fn complete<T>(
+        &self,
+        width: usize,
+        values: &[ValueRef<'_>],
+        show: impl FnOnce(&[ValueRef<'_>]) -> T,
+    ) -> Result<T, Stopped> {
+        if self.computed.is_empty() {
+            return Ok(show(values));
+        }
+        let (mut row, inputs) = (values[..width].to_vec(), self.inputs_over(values));
+        for expr in self.computed {
+            row.push(expr.value(&inputs)?.value);
+        }
+        Ok(show(&row))
     }
 
     /// The key of a source that is about one row, if it has no filter; `Some(None)`: a part of it is NULL or beyond its

@@ -7,7 +7,7 @@ use saki_base::{DataType, Value, ValueRef};
 
 use super::super::plan::FastPlan;
 use super::rows::Running;
-use super::stopped::Entry;
+use super::stopped::{Entry, Stopped};
 use saki_catalog::Result;
 use saki_catalog::convert::array_of;
 use saki_context::statement::StatementResult;
@@ -59,7 +59,7 @@ pub struct Returned<'r> {
 
 impl Returned<'_> {
     /// Says it of rows of a statement's table.
-    pub fn all(&mut self, running: &Running<'_>, rows: &[Entry]) -> Result<()> {
+    pub fn all(&mut self, running: &Running<'_>, rows: &[Entry]) -> Result<(), Stopped> {
         let Some(columns) = self.columns else { return Ok(()) };
         running.each(rows, |values| show(columns, values, self.sink))
     }

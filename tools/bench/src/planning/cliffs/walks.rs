@@ -77,11 +77,17 @@ pub fn tables(rows: u32) -> Vec<String> {
 pub enum Access {
     Between,
     List,
+    /// A list of rows of two columns.
+    Pairs,
     /// In order, as many as LIMIT says.
     First,
     /// All of them, and the first ten in another order are given.
     Top,
     Sum,
+    /// Ten rows behind as many as OFFSET says.
+    Offset,
+    /// Each, if there is a row in the same table that the other index finds.
+    Exists,
 }
 
 /// Where the rows are.
@@ -133,9 +139,12 @@ impl fmt::Display for Walk {
         let access = match self.access {
             Access::Between => "BETWEEN",
             Access::List => "IN",
+            Access::Pairs => "pairs IN",
             Access::First => "ORDER BY LIMIT",
             Access::Top => "top 10 of BETWEEN",
             Access::Sum => "sum of BETWEEN",
+            Access::Offset => "ORDER BY OFFSET",
+            Access::Exists => "BETWEEN and EXISTS",
         };
         let form = if self.is_text { "text" } else { "parameters" };
         write!(f, "{} {access}, {form}, {}", COLUMNS[self.column].name, self.state)
@@ -145,11 +154,15 @@ impl fmt::Display for Walk {
 impl Walk {
     /// All of a state: everything by the key and by an index whose rows are scattered, and ranges of each type.
     pub fn all(state: State, is_small: bool) -> Vec<Self> {
-        let accesses = [Access::Between, Access::List, Access::First, Access::Top, Access::Sum];
+        use Access::{Between, Exists, First, List, Offset, Pairs, Sum, Top};
+        let accesses = [Between, List, Pairs, First, Top, Sum, Offset, Exists];
         let mut all = Vec::new();
         for column in 0..2 {
-            for access in accesses {
-                all.extend([false, true].map(|is_text| Self { column, access, is_text, state }));
+            // In a row where k is a number, b is not the same multiple of it.
+            for access in accesses.into_iter().filter(|access| *access != Pairs || column == 0) {
+                // Each value of a pair is a parameter of its own, of which there are not so many.
+                let forms = if access == Pairs { &[true][..] } else { &[false, true] };
+                all.extend(forms.iter().map(|is_text| Self { column, access, is_text: *is_text, state }));
             }
         }
         for column in 2..COLUMNS.len() {
@@ -162,7 +175,7 @@ impl Walk {
 
     /// The same with parameters, in the place of text.
     pub fn with_parameters(self) -> Option<Self> {
-        self.is_text.then_some(Self { is_text: false, ..self })
+        (self.is_text && self.access != Access::Pairs).then_some(Self { is_text: false, ..self })
     }
 
     /// The same over merged rows, in the place of newer ones.
@@ -180,9 +193,9 @@ impl Walk {
         (self.column > 2).then_some(Self { column: 2, ..self })
     }
 
-    /// Rows that are touched in its last step: a list of all of them is no small statement.
+    /// Rows that are touched in its last step: of pairs not all, whose text is long.
     pub fn rows_max(self, rows: u32) -> u32 {
-        if self.access == Access::List { rows / 10 } else { rows }
+        if self.access == Access::Pairs { rows / 4 } else { rows }
     }
 
     /// Touches so many rows of a table of `rows` from one on; of a list they lie apart.
@@ -209,6 +222,21 @@ impl Walk {
                 values[1] = ScalarValue::Int64(Some(i64::from(touched)));
                 let (from, limit) = (parameter(1, value(first)), parameter(2, touched.to_string()));
                 format!("SELECT id, c, n FROM t WHERE {name} >= {from} ORDER BY {name} LIMIT {limit}")
+            }
+            Access::Offset => {
+                given = (rows - last - 1).min(10) as usize;
+                values[1] = ScalarValue::Int64(Some(i64::from(touched)));
+                let (from, passed) = (parameter(1, value(first)), parameter(2, touched.to_string()));
+                format!("SELECT id, c, n FROM t WHERE {name} >= {from} ORDER BY {name} LIMIT 10 OFFSET {passed}")
+            }
+            Access::Exists => {
+                format!("SELECT id, c FROM t WHERE {between} AND EXISTS (SELECT 1 FROM t AS u WHERE u.k = t.k)")
+            }
+            Access::Pairs => {
+                let apart = (rows - first) / touched;
+                let pair = |i: u32| format!("({}, {})", (column.literal)(i), i64::from(i) * 10_000_000_000);
+                let list: Vec<_> = (0..touched).map(|i| pair(first + i * apart)).collect();
+                format!("SELECT id, c, n FROM t WHERE ({name}, b) IN ({})", list.join(", "))
             }
             Access::List => {
                 let apart = (rows - first) / touched;
