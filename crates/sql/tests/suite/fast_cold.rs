@@ -98,3 +98,24 @@ async fn long_ranges_are_planned_and_left_out() {
         assert!(found.contains(&all.to_string()), "{found}");
     }
 }
+
+/// What leads to the places of all new rows is read together: one after the other takes more turns than there are.
+#[tokio::test(flavor = "multi_thread")]
+async fn places_of_many_new_rows_are_read_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = cold(directory.path()).await;
+    let session = Session::new(&database);
+    run(&session, "DELETE FROM t WHERE id % 200 = 5").await;
+    database.checkpoint(&Pace::full()).unwrap();
+    drop((session, database));
+    for (first, behind) in [(5, ""), (9, "ON CONFLICT DO NOTHING"), (11, "ON CONFLICT (id) DO UPDATE SET k = t.k + 1")] {
+        let session = Session::new(&opened(directory.path()));
+        let rows: Vec<String> = (0..100).map(|i| format!("({}, {i}, 'new')", i * 200 + first)).collect();
+        let sql = format!("INSERT INTO t VALUES {} {behind}", rows.join(", "));
+        assert!(compiled(&session, &sql).await.is_some(), "{sql:.60} … {behind} went the ordinary way");
+        let new = format!("SELECT id FROM t WHERE id % 200 = {first} AND c = 'new'");
+        let found = session.execute(&new).await.unwrap().pop().expect("a result").collect().await.unwrap();
+        let found: usize = found.iter().map(|batch| batch.num_rows()).sum();
+        assert_eq!(found, if behind.is_empty() { 100 } else { 0 }, "{behind}");
+    }
+}
