@@ -35,6 +35,7 @@ pub mod planner;
 pub mod query;
 pub mod statement;
 pub mod transaction;
+pub mod values;
 mod weight;
 
 pub use context::StatementContext;

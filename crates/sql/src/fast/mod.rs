@@ -33,10 +33,7 @@
 //! statement is compiled against a layout of its table; when that has changed, the caller is told so.
 
 mod compile;
-mod condition;
-mod expr;
 mod plan;
-mod range;
 mod rules;
 mod run;
 

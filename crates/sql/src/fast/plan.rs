@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 use saki_base::stack::with_room;
 use saki_base::{DataType, TableId};
 
-use super::condition::Alternatives;
-use super::expr::Expr;
-use super::range::Range;
 use super::rules::{KeptRules, RulePlanner, Rules};
 use crate::dml::Arbiter;
 use saki_catalog::{Catalog, EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
 use saki_context::database::Database;
+use saki_context::values::condition::Alternatives;
+use saki_context::values::expr::Expr;
+use saki_context::values::range::Range;
 use saki_store::{Delta, Generation};
 
 /// Keys from which on a statement takes long.

@@ -4,13 +4,13 @@ use arrow_schema::DataType as Arrow;
 use datafusion::sql::sqlparser::ast::{self, AssignmentTarget, FromTable, SetExpr, TableObject};
 use saki_base::Value;
 
-use super::super::expr::Expr;
 use super::super::plan::{Conflict, FastPlan, Insert, Operation};
 use super::compiler::Compiler;
 use super::expr::is_integer;
 use crate::dml::OnConflict;
 use saki_catalog::{Catalog, Table};
 use saki_context::constraint::{Defaults, is_default};
+use saki_context::values::expr::Expr;
 use saki_postgres::statement::{name_of, object_name};
 
 /// Rows of an INSERT at most: more are better written together.

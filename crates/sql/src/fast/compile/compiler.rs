@@ -8,11 +8,11 @@ use datafusion::sql::sqlparser::ast::{self, TableFactor, TableWithJoins};
 use parking_lot::Mutex;
 use saki_base::DataType;
 
-use super::super::expr::Expr;
 use super::super::plan::{Definition, FastPlan, Operation};
 use super::expr::is_integer;
 use saki_catalog::{Catalog, Table};
 use saki_context::planner::Described;
+use saki_context::values::expr::Expr;
 use saki_postgres::statement::{name_of, object_name};
 
 /// What PostgreSQL calls what has no name.

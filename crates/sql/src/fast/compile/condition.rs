@@ -5,14 +5,14 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator};
 use saki_base::CompareOp;
 
-use super::super::condition::{Alternatives, Condition, Test, Values};
-use super::super::expr::Expr;
 use super::super::plan::{Source, Tree};
-use super::super::range::Range;
 use super::compiler::{Compiler, Relation};
 use super::expr::is_number;
 use saki_catalog::key_range::exact_in_keys;
 use saki_catalog::{EntryLayout, Table};
+use saki_context::values::condition::{Alternatives, Condition, Test, Values};
+use saki_context::values::expr::Expr;
+use saki_context::values::range::Range;
 
 /// Alternatives of a condition at most.
 const ALTERNATIVES_MAX: usize = 64;

@@ -5,9 +5,9 @@ use datafusion::sql::sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{DataType, Value};
 
-use super::super::condition::Values;
-use super::super::expr::{Expr, Operator, scale_of};
 use super::compiler::Compiler;
+use saki_context::values::condition::Values;
+use saki_context::values::expr::{Expr, Operator, scale_of};
 
 /// Parameters of a statement at most.
 const PARAMETERS_MAX: usize = 1000;

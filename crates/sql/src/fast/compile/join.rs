@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow_schema::DataType as Arrow;
 use datafusion::sql::sqlparser::ast::{self, JoinConstraint, JoinOperator, TableWithJoins};
 
-use super::super::condition::{Condition, Test, Values};
-use super::super::expr::{Expr, scale_of};
 use super::super::plan::{Definition, Kind, Lookup, Source, Tree};
 use super::compiler::{Compiler, named_table};
 use super::condition::{fit, trees};
 use saki_catalog::Catalog;
+use saki_context::values::condition::{Condition, Test, Values};
+use saki_context::values::expr::{Expr, scale_of};
 
 /// Tables of a statement at most.
 pub const RELATIONS_MAX: usize = 6;

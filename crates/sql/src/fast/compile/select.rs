@@ -8,11 +8,11 @@ use datafusion::sql::sqlparser::ast::{
 use saki_base::DataType;
 use saki_base::types::DECIMAL_PRECISION_MAX;
 
-use super::super::expr::{Expr, scale_of};
 use super::super::plan::{Aggregate, FastPlan, Item, Operation, Query, Shape};
 use super::compiler::{Compiler, Relation};
 use super::join::{Found, Joins};
 use saki_catalog::Catalog;
+use saki_context::values::expr::{Expr, scale_of};
 use saki_postgres::statement::name_of;
 
 /// Columns of an answer, and which of the table they are.

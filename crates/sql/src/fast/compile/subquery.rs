@@ -2,14 +2,14 @@
 
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, SelectItem, SetExpr, UnaryOperator};
 
-use super::super::condition::{Condition, Test, Values};
-use super::super::expr::{Expr, scale_of};
 use super::super::plan::Kind;
 use super::compiler::{Compiler, named_table};
 use super::condition::operands;
 use super::join::{Clause, Joins, RELATIONS_MAX};
 use super::select::{is_plain, is_plain_select, is_ungrouped};
 use saki_catalog::Catalog;
+use saki_context::values::condition::{Condition, Test, Values};
+use saki_context::values::expr::{Expr, scale_of};
 
 impl<'t> Compiler<'t> {
     /// Takes from a condition what it says of subqueries, which become tables of their own; what is left of it.

@@ -8,12 +8,12 @@ use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{DataType, Value, ValueRef, compare};
 use saki_mvcc::Transaction;
 
-use super::super::expr::{Expr, has_digits};
 use super::super::plan::{Aggregate, Item, Query, Shape};
 use super::rows::Running;
 use super::sink::{RowSink, show};
 use super::stopped::{Entry, Stopped};
 use saki_catalog::{EntryDecoder, Result, SqlError};
+use saki_context::values::expr::{Expr, has_digits};
 
 impl Running<'_> {
     /// Gives the rows of a query to `sink`; how many there are.

@@ -6,7 +6,6 @@ use saki_base::ValueRef;
 use saki_mvcc::Transaction;
 
 use super::super::compile::has_unique_index_on;
-use super::super::expr::{Expr, Inputs};
 use super::super::plan::{FastPlan, Insert, Operation, Source, Tree};
 use super::rows::Running;
 use super::sink::{Returned, RowSink};
@@ -15,6 +14,7 @@ use crate::dml::{RowWriter, refuse_twice, see_to, sort};
 use saki_catalog::columns::{check_length, check_row};
 use saki_catalog::{EntryDecoder, EntryEncoder};
 use saki_context::transaction::Change;
+use saki_context::values::expr::{Expr, Inputs};
 use saki_store::{Missing, Point, Wanted};
 
 impl Running<'_> {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use saki_mvcc::Direction;
 
-use super::super::expr::Inputs;
 use super::super::plan::{Source, Tree};
-use super::super::range::{Bounds, borrowed, bounds, keys};
 use super::stopped::{Entry, Stopped};
 use saki_catalog::{EntryLayout, Table};
 use saki_context::database::Database;
+use saki_context::values::expr::Inputs;
+use saki_context::values::range::{Bounds, borrowed, bounds, keys};
 use saki_store::{BaseReader, Delta, Eyes, IndexEntries, Point, Short, Shortly, TableReader, Wanted};
 
 /// Entries that are read on either side at most, from memory alone: what takes more goes the ordinary way.

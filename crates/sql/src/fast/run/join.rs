@@ -6,12 +6,12 @@ use std::sync::Arc;
 use saki_base::ValueRef;
 use saki_mvcc::Transaction;
 
-use super::super::condition::Filter;
 use super::super::plan::{Kind, Query, Source};
 use super::find::{ENTRIES_MAX, Finder, Relation};
 use super::rows::Running;
 use super::stopped::{Entry, Stopped};
 use saki_catalog::EntryDecoder;
+use saki_context::values::condition::Filter;
 use saki_store::{Eyes, Missing, Wanted};
 
 /// Takes rows, by column of the statement.

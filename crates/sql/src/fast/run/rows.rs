@@ -6,16 +6,16 @@ use datafusion::common::ScalarValue;
 use saki_base::ValueRef;
 use saki_mvcc::Transaction;
 
-use super::super::condition::Filter;
-use super::super::expr::{Expr, Inputs};
 use super::super::plan::{Source, Tree};
-use super::super::range::keys;
 use super::super::rules::Rules;
 use super::find::{Finder, Relation};
 use super::stopped::{Entry, Stopped};
 use saki_catalog::{EntryDecoder, EntryLayout, Result, Table};
 use saki_context::database::Database;
 use saki_context::transaction::Waiting;
+use saki_context::values::condition::Filter;
+use saki_context::values::expr::{Expr, Inputs};
+use saki_context::values::range::keys;
 use saki_store::{Delta, Generation, Missed, Point, Wanted};
 
 /// A statement that runs.

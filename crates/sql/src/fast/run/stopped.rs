@@ -1,8 +1,8 @@
 //! Why a statement does not come to its end without a plan.
 
-use super::super::expr::Misfit;
 use saki_catalog::SqlError;
 use saki_context::transaction::Refusal;
+use saki_context::values::expr::Misfit;
 use saki_store::{Missing, Wanted};
 
 /// A key and its row.
