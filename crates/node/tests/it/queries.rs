@@ -254,3 +254,24 @@ async fn changed_rows_are_given_by_prepared_statements() {
     seen.sort_unstable();
     assert_eq!(seen, (1..=3 * ROUNDS).collect::<Vec<_>>());
 }
+
+/// A `char(n)` has its blanks also as a group, as what parts of a UNION have in common, and by a cast.
+#[tokio::test]
+async fn blanks_are_shown_wherever_a_char_comes_from() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client
+        .batch_execute("CREATE TABLE t (id int PRIMARY KEY, c char(4)); INSERT INTO t VALUES (1, 'ab')")
+        .await
+        .unwrap();
+    for query in [
+        "SELECT c FROM t GROUP BY c",
+        "SELECT c FROM t GROUP BY c, id HAVING count(*) = 1",
+        "SELECT c FROM t UNION SELECT c FROM t",
+        "SELECT 'ab'::char(4) FROM t",
+    ] {
+        assert_eq!(rows(&client.simple_query(query).await.unwrap()), ["ab  "], "{query}");
+        let row = client.query_one(query, &[]).await.unwrap();
+        assert_eq!(row.get::<_, &str>(0), "ab  ", "{query}");
+    }
+}
