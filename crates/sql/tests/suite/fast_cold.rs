@@ -108,7 +108,8 @@ async fn places_of_many_new_rows_are_read_together() {
     run(&session, "DELETE FROM t WHERE id % 200 = 5").await;
     database.checkpoint(&Pace::full()).unwrap();
     drop((session, database));
-    for (first, behind) in [(5, ""), (9, "ON CONFLICT DO NOTHING"), (11, "ON CONFLICT (id) DO UPDATE SET k = t.k + 1")] {
+    for (first, behind) in [(5, ""), (9, "ON CONFLICT DO NOTHING"), (11, "ON CONFLICT (id) DO UPDATE SET k = t.k + 1")]
+    {
         let session = Session::new(&opened(directory.path()));
         let rows: Vec<String> = (0..100).map(|i| format!("({}, {i}, 'new')", i * 200 + first)).collect();
         let sql = format!("INSERT INTO t VALUES {} {behind}", rows.join(", "));

@@ -14,7 +14,6 @@ mod parts;
 mod release;
 mod segment_tables;
 pub mod sequence;
-mod speed;
 mod tier;
 
 use std::path::PathBuf;
@@ -37,6 +36,7 @@ use saki_catalog::{Result, SqlError};
 
 pub use self::background::Background;
 pub use self::catalog::{catalog_root, read_catalog};
+pub use self::devices::speed::DeviceSpeed;
 pub use self::generation::Generation;
 use self::instants::Instants;
 pub use self::machine::memory_bytes;
@@ -48,7 +48,6 @@ pub use self::parts::PartStatus;
 pub use self::release::Release;
 pub use self::segment_tables::SegmentTables;
 pub use self::sequence::Sequences;
-pub use self::speed::DeviceSpeed;
 pub use self::tier::tier_of;
 
 /// Who wants to know when a generation is no longer the newest.

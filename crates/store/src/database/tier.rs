@@ -8,7 +8,7 @@ use saki_base::{PageAddress, SystemClock, TreeId};
 use saki_tier::{PolicyKind, Tier, Wish};
 use saki_volume::Volume;
 
-use super::speed::speed_of_model;
+use super::devices::speed::speed_of_model;
 use super::{Database, OpenOptions};
 use saki_catalog::{Catalog, Result, SqlError, Table, TableTier};
 

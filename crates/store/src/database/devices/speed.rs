@@ -6,7 +6,7 @@ use saki_base::{DeviceId, PageSize, Part};
 use saki_io::{CalibrateOptions, CalibrateProgress, Device, DeviceProfile, MERGED_BYTES_MAX, ModelOptions, calibrate};
 use saki_tier::Speed;
 
-use super::{Database, OpenOptions, devices::parse_model};
+use super::{Database, OpenOptions, parse_model};
 use saki_catalog::{Result, SqlError};
 
 /// What a device can do, measured or stated, in the numbers that plans are priced by.

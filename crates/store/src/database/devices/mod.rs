@@ -1,5 +1,7 @@
 //! The devices of a database: opened by their paths, added, drained, removed.
 
+pub(super) mod speed;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
