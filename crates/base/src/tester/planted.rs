@@ -43,6 +43,8 @@ faults! {
     ReceiptIgnored "receipt-ignored",
     /// A transaction lets go of its tables before what it did can be seen.
     LocksEarly "locks-early",
+    /// Who begins to read while a transaction commits may see its rows and not its catalog.
+    HalfSeen "half-seen",
     /// Who has waited for a table takes it for what it was before.
     OldDefinition "old-definition",
     /// What a query adds to an empty table is not looked up in the tables that it refers to.
