@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use saki_mvcc::{Database, Direction, Error, Isolation, KeyRange, Options, Runner, Sabotage, Table, Transaction};
+use saki_mvcc::{
+    Database, Direction, Error, Isolation, KeyRange, Options, Runner, Sabotage, Table, TableDefinition, Transaction,
+};
 
 use super::fixture::{account, accounts, delete, get, insert, update};
 use super::support::{SimLogs, options};
@@ -265,6 +267,7 @@ fn what_is_about_to_be_noted_is_waited_for() {
             joins.send(committing).unwrap();
         })));
         let outcome = first.commit_early();
+        assert!(MEANWHILE.take().is_none(), "it was not validated ahead");
         let _ = has_ended.send(());
         joined.recv().unwrap().join().unwrap().expect("the one that came first commits");
         assert!(matches!(outcome, Err(Error::Serialization)), "by range: {by_range}, {outcome:?}");
@@ -286,6 +289,33 @@ fn a_refused_key_is_a_read() {
     in_one(&mut one, |t| delete(t, &table, 1).unwrap());
     let outcome = refused.commit_early();
     assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}");
+}
+
+/// Whoever replaces a table keeps others from it, and knows what is in it; of all others' reads nobody can say whether
+/// they still hold.
+#[test]
+fn reads_of_a_table_that_was_replaced_hold_for_whom_has_replaced_it() {
+    for by in ["nobody who is known", "the reader", "another"] {
+        let logs = SimLogs::new(3, 2, &[accounts(), TableDefinition { name: "others".into(), ..accounts() }]);
+        let database = logs.open(options()).unwrap();
+        let [table, others] = ["accounts", "others"].map(|name| database.table(name).unwrap());
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
+        in_one(&mut one, |t| _ = insert(t, &table, &account(1, "ann", 0)).unwrap());
+        let mut reader = one.begin(Isolation::Serializable);
+        assert!(get(&reader, &table, 1).is_some());
+        insert(&mut reader, &others, &account(1, "bob", 0)).unwrap();
+        let other = two.begin(Isolation::Snapshot);
+        table.replaced(match by {
+            "the reader" => Some(reader.holder()),
+            "another" => Some(other.holder()),
+            _ => None,
+        });
+        let outcome = reader.commit_early();
+        match by {
+            "the reader" => assert!(outcome.is_ok(), "{outcome:?}"),
+            _ => assert!(matches!(outcome, Err(Error::Serialization)), "by {by}: {outcome:?}"),
+        }
+    }
 }
 
 /// Little was read, but many rows are coming into it, of a transaction that may commit at any moment: they are not

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use saki_base::{Column, DataType, KeyColumn, KeyLayout, TableId, ValueRef};
 use saki_mvcc::{
-    Catalog, Database, Direction, Error, IndexDefinition, Isolation, KeyRange, Seen, TableDefinition, open_log_devices,
+    Catalog, Database, Direction, Error, IndexDefinition, Isolation, KeyRange, Seen, Table, TableDefinition,
+    open_log_devices,
 };
 
 use super::{Note, key, note, notes, with_notes};
@@ -123,6 +124,38 @@ fn what_is_elsewhere_is_not_replayed() {
     let database = define([timestamps[9], timestamps[8]]).open(options()).unwrap();
     let [three, twelve] = [3, 12].map(|id| database.table_of(TableId(id)).unwrap());
     assert_eq!((three.rows(), twelve.rows()), (0, 1));
+}
+
+/// Changes of many transactions are replayed together, and their rows are looked for table by table.
+#[test]
+fn what_is_replayed_together_goes_to_the_table_that_it_is_of() {
+    const ROWS: i64 = 40;
+    const ROUNDS: i64 = 6;
+    let names = ["notes", "other"];
+    let logs = SimLogs::new(5, 1, &names.map(|name| TableDefinition { name: name.into(), ..notes() }));
+    let body = |table: &Table, id, round| note(1, &format!("{} {id} {round}", table.name())).body(table);
+    {
+        let database = logs.open(options()).unwrap();
+        let tables = names.map(|name| database.table(name).unwrap());
+        let mut runner = database.runner().unwrap();
+        for (round, id) in (0..ROUNDS).flat_map(|round| (0..ROWS).map(move |id| (round, id))) {
+            let mut transaction = runner.begin(Isolation::Snapshot);
+            for table in &tables {
+                transaction.write(table, &key(id), Some(&body(table, id, round))).unwrap();
+            }
+            let _ = transaction.commit_early().unwrap();
+        }
+    }
+    let database = logs.open(options()).unwrap();
+    let mut runner = database.runner().unwrap();
+    let transaction = runner.begin(Isolation::Snapshot);
+    for table in names.map(|name| database.table(name).unwrap()) {
+        assert_eq!(table.rows(), ROWS as u64);
+        for id in 0..ROWS {
+            let Seen::Row(found) = transaction.look(&table, &key(id)) else { panic!("row {id} of {}", table.name()) };
+            assert_eq!(found.body, body(&table, id, ROUNDS - 1), "row {id} of {}", table.name());
+        }
+    }
 }
 
 #[test]
