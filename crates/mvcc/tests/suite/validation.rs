@@ -14,6 +14,8 @@ use super::support::{SimLogs, options};
 const READ: i64 = 20;
 /// The row that validating transactions write.
 const OWN: i64 = 1_000;
+/// So long one stays between its timestamp and its stamps, or until who should wait for it has ended.
+const PAUSE: Duration = Duration::from_millis(50);
 
 thread_local! {
     static MEANWHILE: RefCell<Option<Box<dyn FnOnce()>>> = RefCell::default();
@@ -236,11 +238,36 @@ fn one_who_is_about_to_stamp_is_not_passed_by() {
     }
 }
 
+/// Whose snapshot is later than a timestamp sees what has it, though it is not stamped yet.
+#[test]
+fn whoever_begins_after_a_timestamp_waits_for_its_stamps() {
+    let (_logs, database, table) = opened(Sabotage::AfterTick(meanwhile));
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+    let mut first = one.begin(Isolation::Serializable);
+    update(&mut first, &table, &account(6, "eve", 1)).unwrap();
+    let (joins, joined) = channel();
+    MEANWHILE.set(Some(Box::new(move || {
+        let (has_begun, begun) = channel();
+        let (has_ended, ended) = channel();
+        let reading = std::thread::spawn(move || {
+            let second = two.begin(Isolation::Snapshot);
+            has_begun.send(()).unwrap();
+            let seen = get(&second, &table, 6);
+            let _ = has_ended.send(());
+            seen
+        });
+        begun.recv().expect("the other begins");
+        let _ = ended.recv_timeout(PAUSE);
+        joins.send(reading).unwrap();
+    })));
+    let _ = first.commit_early().unwrap();
+    assert!(MEANWHILE.take().is_none(), "it was not validated after its timestamp");
+    assert_eq!(joined.recv().unwrap().join().unwrap(), Some(account(6, "eve", 1)));
+}
+
 /// Who validated ahead waits for those who have an earlier timestamp and have not noted their rows yet.
 #[test]
 fn what_is_about_to_be_noted_is_waited_for() {
-    /// So long the other one stays between its timestamp and its stamps, or until who should wait for it has ended.
-    const PAUSE: Duration = Duration::from_millis(50);
     for by_range in [false, true] {
         let (_logs, database, table) = opened(Sabotage::AroundTick(meanwhile, ticked));
         let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
