@@ -182,6 +182,9 @@ mod tests {
         })
     }
 
+    /// A key, and what becomes of its row.
+    type Change<'a> = (i64, Option<&'a [u8]>);
+
     /// What a commit counts, and what leaves memory counts out again, is what is there: by it merges are begun.
     #[test]
     fn what_is_counted_is_what_is_there() {
@@ -189,7 +192,7 @@ mod tests {
         let table = database.table("numbers").unwrap();
         let mut runner = database.runner().unwrap();
         let [short, long, longer] = [1, 300, 5_000].map(|length| body(&table, 3, &"x".repeat(length)));
-        let steps: [&[(i64, Option<&[u8]>)]; 9] = [
+        let steps: [&[Change<'_>]; 9] = [
             // New rows: whole, with a version apart, a delete, one that becomes a delete.
             &[(1, Some(&short)), (2, Some(&long))],
             &[(3, Some(&short)), (3, Some(&long)), (3, Some(&longer))],
@@ -210,6 +213,7 @@ mod tests {
         }
         assert_eq!(table.rows(), 5);
         let held = table.bytes();
+        assert!(held > 5_800, "rows and what they have apart take {held} bytes");
         let released = database.release(&table, database.now()).unwrap();
         assert_eq!((released.rows, released.bytes), (5, held));
         assert_eq!((table.rows(), table.bytes()), (0, 0));
