@@ -1,5 +1,6 @@
-//! Functions whose value differs from call to call, in the select list of a query with ORDER BY or LIMIT: they are called
-//! for the rows that are left, in their order, so that `nextval` numbers these. The planner computes a select list first.
+//! Functions whose value differs from call to call, in the select list of a query with ORDER BY or LIMIT: they are
+//! called for the rows that are left, in their order, so that `nextval` numbers these. The planner computes a select
+//! list first.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Columns that joins USING and NATURAL joins merge: which of both sides a name is depends on the join, and `*` has them
-//! first. The planner always takes the left side's, and leaves `*` in the order of the tables.
+//! Columns that joins USING and NATURAL joins merge: which of both sides a name is depends on the join, and `*` has
+//! them first. The planner always takes the left side's, and leaves `*` in the order of the tables.
 
 mod relations;
 
@@ -283,12 +283,12 @@ mod tests {
                 ("SELECT * FROM (VALUES (1)) AS s(z) NATURAL JOIN (VALUES (2)) AS r(q)", "1|2"),
                 ("SELECT * FROM (VALUES (1)) AS s(a) FULL JOIN (VALUES (2)) AS r(a) USING (a) ORDER BY a", "1 2"),
                 (
-                    "SELECT * FROM # FULL JOIN @ USING (a) FULL JOIN (VALUES (3, 'z')) AS v(a, d) USING (a) ORDER BY a",
+                    "SELECT * FROM # FULL JOIN @ USING (a) FULL JOIN (VALUES (3, 'z')) v(a, d) USING (a) ORDER BY a",
                     "1|10|NULL|NULL 2|20|x|NULL 3|NULL|y|z",
                 ),
                 ("SELECT a, d FROM # RIGHT JOIN @ USING (a) JOIN (VALUES (3, 'z')) AS v(e, d) ON a = e", "3|z"),
                 (
-                    "WITH w AS (SELECT * FROM #) SELECT * FROM w NATURAL FULL JOIN (SELECT a, c FROM @) AS n ORDER BY a",
+                    "WITH w AS (SELECT * FROM #) SELECT * FROM w NATURAL FULL JOIN (SELECT a, c FROM @) n ORDER BY a",
                     "1|10|NULL 2|20|x 3|NULL|y",
                 ),
                 ("SELECT p, c FROM (VALUES (1, 2, 3)) AS v(p, q) JOIN (VALUES (3, 4)) AS u(d, c) ON true", "1|4"),

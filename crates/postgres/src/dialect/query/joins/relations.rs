@@ -139,7 +139,7 @@ pub struct Sources {
 #[derive(Clone)]
 pub enum Item {
     Relation(Relation),
-    Merged(Merger),
+    Merged(Box<Merger>),
 }
 
 /// A column that a join has merged.
@@ -259,7 +259,7 @@ impl Sources {
         };
         is_planners &= !from_right && !from_both;
         let merged = columns.into_iter().zip(values).map(|(column, value)| Merger { column, value, is_planners });
-        let items = merged.map(Item::Merged).chain(left.items).chain(right.items).collect();
+        let items = merged.map(|merger| Item::Merged(Box::new(merger))).chain(left.items).chain(right.items).collect();
         Some(Self { items, merges: true })
     }
 
