@@ -149,7 +149,7 @@ pub struct Query {
     pub limit: Option<Expr>,
     /// Rows before them that are passed over.
     pub offset: Option<Expr>,
-    /// Whether its rows, those that are passed over among them, are held until the transaction ends: FOR UPDATE.
+    /// Whether its rows are held until the transaction ends: FOR UPDATE.
     pub holds: bool,
 }
 

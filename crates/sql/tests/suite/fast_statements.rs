@@ -384,27 +384,6 @@ async fn held_rows_wait_for_the_end_of_the_transaction() {
     assert_eq!(outcome(&session, "SELECT k FROM m WHERE w = 1").await.unwrap(), ["| 11 |"]);
 }
 
-/// Of rows in an order that a tree has those are held that LIMIT leaves, and those that are passed over.
-#[tokio::test(flavor = "multi_thread")]
-async fn rows_behind_a_limit_are_not_held() {
-    let directory = tempfile::tempdir().unwrap();
-    let database = create(directory.path());
-    let session = with_tables(&database).await;
-    run(&session, "INSERT INTO m (w, d, o, k) SELECT 1, 1, i, 0 FROM generate_series(1, 5) AS s (i)").await;
-    let first = "SELECT o FROM m WHERE w = 1 AND d = 1 ORDER BY o LIMIT 1 OFFSET 1 FOR UPDATE";
-    assert!(is_fast(&session, first));
-    run(&session, "BEGIN").await;
-    assert_eq!(outcome(&session, first).await.unwrap(), ["| 2 |"]);
-    let other = Session::new(&database);
-    run(&other, "UPDATE m SET k = 1 WHERE w = 1 AND d = 1 AND o BETWEEN 3 AND 5").await;
-    for held in [1, 2] {
-        let update = format!("UPDATE m SET k = 2 WHERE w = 1 AND d = 1 AND o = {held}");
-        let waiter = Session::new(&database);
-        assert!(waits(&mut waiter.execute(&update)).await, "row {held} is held");
-    }
-    run(&session, "ROLLBACK").await;
-}
-
 /// What a query is called and typed by is the same compiled and planned, as is what EXPLAIN says of either.
 #[tokio::test(flavor = "multi_thread")]
 async fn columns_of_answers_are_called_as_a_plan_calls_them() {

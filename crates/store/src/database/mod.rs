@@ -53,9 +53,6 @@ pub use self::tier::tier_of;
 /// Who wants to know when a generation is no longer the newest.
 pub type Watcher = Box<dyn Fn() + Send + Sync>;
 
-/// Readers that wait for storage and are kept while nobody uses them.
-const IDLE_READERS: usize = 16;
-
 /// An open database: its storage. Whoever reads or changes it holds it open.
 pub struct Database {
     /// Before the volume, whose chunks it moves.
@@ -90,8 +87,6 @@ pub struct Database {
     pub(crate) watchers: RwLock<Vec<Watcher>>,
     /// Readers of pages in memory that nobody uses just now.
     pub(crate) readers: Mutex<Vec<CachedReader>>,
-    /// The same of readers that wait for storage.
-    pub(crate) waiting_readers: Mutex<Vec<TreeReader>>,
     pub sequences: Sequences,
     /// Held from a change's beginning until its generation is the current one.
     pub writing: Mutex<()>,
@@ -165,24 +160,6 @@ impl Database {
     /// A reader for one thread that may wait.
     pub fn tree_reader(&self) -> Result<TreeReader> {
         TreeReader::new(&self.cache, &self.store, &IoShare::new(u32::MAX)).map_err(SqlError::from)
-    }
-
-    /// As [`Self::tree_reader`], for a short time: to be given back to [`Self::rest_waiting`]. A new one tells the
-    /// system of all memory for pages, which takes longer than most readings, the longer the more memory there is.
-    ///
-    /// # Errors
-    /// As of [`Self::tree_reader`].
-    pub(crate) fn waiting_reader(&self) -> Result<TreeReader> {
-        let idle = self.waiting_readers.lock().pop();
-        idle.map_or_else(|| self.tree_reader(), Ok)
-    }
-
-    /// Takes a reader back that nobody uses just now.
-    pub(crate) fn rest_waiting(&self, reader: TreeReader) {
-        let mut readers = self.waiting_readers.lock();
-        if readers.len() < IDLE_READERS {
-            readers.push(reader);
-        }
     }
 
     /// A reader of pages in memory, to be given back to [`Self::rest`].

@@ -117,7 +117,6 @@ impl Database {
             changes_have_ended: AtomicBool::new(false),
             watchers: RwLock::default(),
             readers: Mutex::default(),
-            waiting_readers: Mutex::default(),
             sequences: crate::database::Sequences::default(),
             writing: Mutex::new(()),
             instants: Default::default(),

@@ -97,7 +97,7 @@ impl<'d> BaseReader<'d> {
 
     fn full(&mut self) -> Result<&mut TreeReader> {
         if self.full.is_none() {
-            self.full = Some(self.db.waiting_reader()?);
+            self.full = Some(self.db.tree_reader()?);
         }
         self.full.as_mut().ok_or_else(|| SqlError::internal("a reader was lost"))
     }
@@ -121,9 +121,6 @@ impl Drop for BaseReader<'_> {
     fn drop(&mut self) {
         if let Some(cached) = self.cached.take() {
             self.db.rest(cached);
-        }
-        if let Some(full) = self.full.take() {
-            self.db.rest_waiting(full);
         }
     }
 }

@@ -54,10 +54,7 @@ impl Missing {
     pub fn fetch(&self, db: &Database, attempted: u32) -> Result<()> {
         let Self::Pages(ranges) = self else { return Ok(()) };
         let leaves = LEAVES_FIRST.checked_shl(attempted).map_or(LEAVES_MAX, |leaves| leaves.min(LEAVES_MAX));
-        let mut reader = db.waiting_reader()?;
-        reader.bring(ranges, leaves)?;
-        db.rest_waiting(reader);
-        Ok(())
+        Ok(db.tree_reader()?.bring(ranges, leaves)?)
     }
 }
 

@@ -56,7 +56,8 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
     };
     let order = compiler.order(query.order_by.as_ref(), &columns)?;
     let cut = compiler.cut(query.limit_clause.as_ref())?;
-    if holds && (is_distinct || compiler.relations.len() > 1) {
+    // All rows that the condition meets are held, whatever LIMIT says.
+    if holds && (cut.is_some() || is_distinct || compiler.relations.len() > 1) {
         return None;
     }
     let found = compiler.found(&joins, selection, &order)?;
@@ -68,8 +69,6 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
         false => Shape::Rows(columns),
         // The planner says what is wrong.
         true if is_distinct && !order.iter().all(is_shown) => return None,
-        // Those that are held are the first as they are found.
-        true if holds && cut.is_some() => return None,
         true => Shape::Sorted { columns, order, is_distinct },
     };
     compiler.finish_query(found, shape, cut, holds, output)
