@@ -188,11 +188,10 @@ fn settle(sources: &Sources, select: &mut Select) {
                 continue;
             }
             SelectItem::UnnamedExpr(expr) => {
-                let name = column_name(expr);
+                let name = column_name(expr).filter(|_| !matches!(expr, Expr::CompoundIdentifier(_)));
                 let _ = VisitMut::visit(expr, &mut names);
-                if let Some(name) = name.filter(|name| sources.merged(name).is_some())
-                    && !matches!(expr, Expr::CompoundIdentifier(_))
-                {
+                // By its name ORDER BY finds it.
+                if let Some(name) = name.filter(|name| sources.merges_otherwise(name)) {
                     item = SelectItem::ExprWithAlias { expr: take(expr), alias: Ident::with_quote('"', name) };
                 }
             }
@@ -222,9 +221,9 @@ fn is_plain(options: &WildcardAdditionalOptions) -> bool {
 fn shown(item: &Item) -> Vec<SelectItem> {
     let relation = match item {
         Item::Merged(merger) => {
-            return vec![match &merger.value {
-                Expr::CompoundIdentifier(_) => SelectItem::UnnamedExpr(merger.value.clone()),
-                value => SelectItem::ExprWithAlias { expr: value.clone(), alias: merger.column.clone() },
+            return vec![match merger.is_planners {
+                true => SelectItem::UnnamedExpr(merger.value.clone()),
+                false => SelectItem::ExprWithAlias { expr: merger.value.clone(), alias: merger.column.clone() },
             }];
         }
         Item::Relation(relation) => relation,

@@ -148,7 +148,7 @@ pub struct Merger {
     pub column: Ident,
     pub value: Expr,
     /// Whether the planner takes the name for the same.
-    is_planners: bool,
+    pub is_planners: bool,
 }
 
 /// A relation's columns but those that were merged.
@@ -299,6 +299,14 @@ impl Sources {
         self.items.iter().find_map(|item| match item {
             Item::Relation(relation) if name_of(&relation.name) == name => relation.columns.clone(),
             _ => None,
+        })
+    }
+
+    /// Whether a name is a merged column's that the planner would take for something else.
+    pub fn merges_otherwise(&self, name: &str) -> bool {
+        self.items.iter().any(|item| match item {
+            Item::Merged(merger) => name_of(&merger.column) == name && !merger.is_planners,
+            Item::Relation(_) => false,
         })
     }
 
