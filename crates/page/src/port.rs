@@ -63,10 +63,18 @@ pub struct PagePort {
 impl PagePort {
     /// Opens a lane to `store`; pages go into `cache`.
     pub fn new(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>) -> Result<Self, StoreError> {
+        Ok(Self::over(cache, store, store.open_lane(cache.arena())?))
+    }
+
+    /// The same for whoever reads a few pages and goes: sooner opened, and each read costs somewhat more.
+    pub fn brief(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>) -> Result<Self, StoreError> {
+        Ok(Self::over(cache, store, store.open_brief_lane(cache.arena())?))
+    }
+
+    fn over(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>, lane: Box<dyn PageLane>) -> Self {
         assert_eq!(cache.page_size(), store.page_size(), "cache and store agree on the page size");
-        let lane = store.open_lane(cache.arena())?;
         let mailbox = Arc::new(Mailbox::new(lane.waker()));
-        Ok(Self {
+        Self {
             cache: Arc::clone(cache),
             store: Arc::clone(store),
             reader: cache.reader(),
@@ -79,7 +87,7 @@ impl PagePort {
             failed: Vec::new(),
             again: Vec::new(),
             repairs: IoShare::new(u32::MAX),
-        })
+        }
     }
 
     /// Asks for a page. Never blocks.

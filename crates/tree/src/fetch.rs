@@ -33,7 +33,7 @@ impl Fetcher {
     /// Opens a port; its reads count on `share`.
     pub fn new(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>, share: &Arc<IoShare>) -> Result<Self, TreeError> {
         Ok(Self {
-            port: PagePort::new(cache, store)?,
+            port: PagePort::brief(cache, store)?,
             reader: cache.reader(),
             store: Arc::clone(store),
             share: Arc::clone(share),

@@ -28,19 +28,11 @@ impl PageStore for Volume {
     }
 
     fn open_lane(&self, arena: &Arc<Arena>) -> Result<Box<dyn PageLane>, StoreError> {
-        let lanes = DeviceLanes::open(&self.members, Some(arena));
-        Ok(Box::new(VolumeLane {
-            page_size: Volume::page_size(self),
-            members: Arc::clone(&self.members),
-            lanes: lanes.map_err(|error| store_error(&self.device_name(), error))?,
-            map: MapReader::new(&self.map),
-            gates: Gates::new(&self.members),
-            ends: Ends::default(),
-            run: Run::default(),
-            reads: Vec::new(),
-            vacant: Vec::new(),
-            completions: Vec::new(),
-        }))
+        self.page_lane(Some(arena))
+    }
+
+    fn open_brief_lane(&self, _arena: &Arc<Arena>) -> Result<Box<dyn PageLane>, StoreError> {
+        self.page_lane(None)
     }
 
     fn describe(&self, address: PageAddress) -> String {
@@ -59,6 +51,25 @@ impl PageStore for Volume {
 
     fn distrust_copy(&self, address: PageAddress) {
         self.space.lock().distrust_copy(Volume::page_size(self).chunk_of(address));
+    }
+}
+
+impl Volume {
+    /// `arena` is registered.
+    fn page_lane(&self, arena: Option<&Arc<Arena>>) -> Result<Box<dyn PageLane>, StoreError> {
+        let lanes = DeviceLanes::open(&self.members, arena);
+        Ok(Box::new(VolumeLane {
+            page_size: Volume::page_size(self),
+            members: Arc::clone(&self.members),
+            lanes: lanes.map_err(|error| store_error(&self.device_name(), error))?,
+            map: MapReader::new(&self.map),
+            gates: Gates::new(&self.members),
+            ends: Ends::default(),
+            run: Run::default(),
+            reads: Vec::new(),
+            vacant: Vec::new(),
+            completions: Vec::new(),
+        }))
     }
 }
 
