@@ -53,7 +53,7 @@ sim:
 small-sim: build-all
 	$(SAKI_SIM) seeds --count 200 --jobs $(JOBS)
 	$(SAKI_SIM) seeds --first 1001 --count 5 --jobs $(JOBS) --twice
-	$(SAKI_SIM) prove --count 30 --jobs $(JOBS) --faults release-early,logs-cut-early,row-ids-restart,receipt-ignored
+	$(SAKI_SIM) prove --count 60 --jobs $(JOBS) --faults release-early,logs-cut-early,row-ids-restart,receipt-ignored
 
 small-benches: build-all
 	rm -rf $(DATA)/small && mkdir -p $(DATA)/small

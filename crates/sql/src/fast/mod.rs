@@ -16,13 +16,13 @@
 //!
 //! Conditions are comparisons of columns with values, `BETWEEN`, `IN` (of rows as well) and `= ANY`, `IS NULL`, under
 //! AND and OR: alternatives, of which each has to begin a key of the same tree. Lists are as long as they are; long
-//! ones run on a thread that nobody waits for (`FastPlan::is_long`). Values are parameters of any type that PostgreSQL would compare or
-//! assign there, literals, `CURRENT_TIMESTAMP`, and sums, differences and products of them and of the row's columns,
-//! with the types that PostgreSQL gives them. `INSERT INTO t … VALUES (…)` of a hundred rows at most looks their keys
-//! up and writes; columns without a value have their defaults, where these are literals, `now()` or `nextval`. With ON
-//! CONFLICT it keeps or changes rows that are there. SELECT and RETURNING give columns of rows and what is worked out of
-//! their integers; a statement that begins
-//! anew, since another was in the way, gives all of them anew.
+//! ones run on a thread that nobody waits for (`FastPlan::is_long`). Values are parameters of any type that PostgreSQL
+//! would compare or assign there, literals, `CURRENT_TIMESTAMP`, and sums, differences and products of them and of the
+//! row's columns, with the types that PostgreSQL gives them. `INSERT INTO t … VALUES (…)` of a hundred rows at most
+//! looks their keys up and writes; columns without a value have their defaults, where these are literals, `now()` or
+//! `nextval`. With ON CONFLICT it keeps or changes rows that are there. SELECT and RETURNING give columns of rows and
+//! what is worked out of their integers; a statement that begins anew, since another was in the way, gives all of them
+//! anew.
 //!
 //! Changes are made by the same code as planned ones (`dml`): unique keys, conditions and references are looked up by
 //! its writer, here in memory alone. What is not there, of rows that are looked for and of these, is read by a thread

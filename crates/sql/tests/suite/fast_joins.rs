@@ -125,7 +125,8 @@ fn subqueries(w: u64, d: u64, id: u64, n: u64) -> [(&'static str, String, &'stat
         (
             "SELECT c.id, c.name FROM customer c",
             format!(
-                "c.w = {w} AND c.d = {d} AND EXISTS (SELECT 1 FROM orders o WHERE o.w = c.w AND o.d = c.d AND o.c = c.id)"
+                "c.w = {w} AND c.d = {d} \
+                 AND EXISTS (SELECT 1 FROM orders o WHERE o.w = c.w AND o.d = c.d AND o.c = c.id)"
             ),
             "",
         ),

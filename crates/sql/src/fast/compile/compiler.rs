@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use saki_base::DataType;
 
 use super::super::plan::{Definition, FastPlan, Operation};
-use super::expr::is_integer;
 use saki_catalog::{Catalog, Table};
 use saki_context::planner::Described;
 use saki_context::values::expr::Expr;
@@ -201,21 +200,6 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// A column of the answer that is worked out of each row: of integers alone, whose type says all of them.
-    pub fn compute(&mut self, expr: &ast::Expr) -> Option<usize> {
-        let is_typed = match unnested(expr) {
-            ast::Expr::BinaryOp { .. } | ast::Expr::UnaryOp { .. } => true,
-            ast::Expr::Value(value) => matches!(value.value, ast::Value::Number(..)),
-            _ => false,
-        };
-        let (expr, data_type) = self.expr(unnested(expr), DataType::Int4, true).filter(|_| is_typed)?;
-        if !is_integer(data_type) {
-            return None;
-        }
-        self.computed.push((expr, data_type));
-        Some(self.width() + self.computed.len() - 1)
-    }
-
     /// The answer's columns as clients are told of them.
     fn answer(&self, columns: Option<&[usize]>, output: &[(String, DataType)]) -> SchemaRef {
         let field = |(name, data_type): &(String, DataType)| Field::new(name, saki_exec::arrow_type(*data_type), true);
@@ -224,14 +208,6 @@ impl<'t> Compiler<'t> {
             Some(columns) => Described::of_columns(columns.iter().map(|column| self.origin(*column))).apply(&schema),
             None => schema,
         }
-    }
-}
-
-/// Without the parentheses around it.
-fn unnested(expr: &ast::Expr) -> &ast::Expr {
-    match expr {
-        ast::Expr::Nested(inner) => unnested(inner),
-        other => other,
     }
 }
 

@@ -18,6 +18,21 @@ const NUMERIC: DataType = DataType::Decimal { precision: DECIMAL_PRECISION_MAX, 
 type Typed = (Expr, DataType);
 
 impl Compiler<'_> {
+    /// A column of the answer that is worked out of each row: of integers alone, whose type says all of them.
+    pub fn compute(&mut self, expr: &ast::Expr) -> Option<usize> {
+        let is_typed = match unnested(expr) {
+            ast::Expr::BinaryOp { .. } | ast::Expr::UnaryOp { .. } => true,
+            ast::Expr::Value(value) => matches!(value.value, ast::Value::Number(..)),
+            _ => false,
+        };
+        let (expr, data_type) = self.expr(unnested(expr), DataType::Int4, true).filter(|_| is_typed)?;
+        if !is_integer(data_type) {
+            return None;
+        }
+        self.computed.push((expr, data_type));
+        Some(self.width() + self.computed.len() - 1)
+    }
+
     /// What is compared with a column.
     pub fn compared(&mut self, expr: &ast::Expr, column: usize) -> Option<Expr> {
         let data_type = self.type_of(column);
@@ -230,6 +245,14 @@ fn is_comparable(one: DataType, other: DataType) -> bool {
 
 pub fn is_number(data_type: DataType) -> bool {
     is_integer(data_type) || matches!(data_type, DataType::Decimal { .. })
+}
+
+/// Without the parentheses around it.
+fn unnested(expr: &ast::Expr) -> &ast::Expr {
+    match expr {
+        ast::Expr::Nested(inner) => unnested(inner),
+        other => other,
+    }
 }
 
 pub fn is_integer(data_type: DataType) -> bool {
