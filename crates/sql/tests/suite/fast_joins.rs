@@ -123,10 +123,10 @@ fn join(random: &mut Random) -> (String, String, bool) {
 fn subqueries(w: u64, d: u64, id: u64, n: u64) -> [(&'static str, String, &'static str); 7] {
     [
         (
-            "SELECT c.id, c.name FROM customer c",
+            "SELECT x.id, x.name FROM customer x",
             format!(
-                "c.w = {w} AND c.d = {d} \
-                 AND EXISTS (SELECT 1 FROM orders o WHERE o.w = c.w AND o.d = c.d AND o.c = c.id)"
+                "x.w = {w} AND x.d = {d} \
+                 AND EXISTS (SELECT 1 FROM orders o WHERE o.w = x.w AND o.d = x.d AND o.c = x.id)"
             ),
             "",
         ),

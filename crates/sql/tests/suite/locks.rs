@@ -92,7 +92,7 @@ async fn indexes_of_one_table_are_made_one_after_the_other() {
         session.set("access_path", "index").unwrap();
         let names = "SELECT count(*) FROM pg_indexes WHERE indexname IN ('t_v', 't_w')";
         assert_eq!(number(&session, names).await, 2);
-        assert_eq!(number(&session, "SELECT count(*) FROM t WHERE v = 3").await, 71);
+        assert_eq!(number(&session, "SELECT count(*) FROM t WHERE v = 3").await, 72);
         assert_eq!(number(&session, "SELECT count(*) FROM t WHERE w = 6").await, 1);
         assert!(database.check(&mut |_| {}).unwrap().faults.is_empty());
         drop((session, database));

@@ -190,8 +190,10 @@ fn settle(sources: &Sources, select: &mut Select) {
             SelectItem::UnnamedExpr(expr) => {
                 let name = column_name(expr).filter(|_| !matches!(expr, Expr::CompoundIdentifier(_)));
                 let _ = VisitMut::visit(expr, &mut names);
-                // By its name ORDER BY finds it.
-                if let Some(name) = name.filter(|name| sources.merges_otherwise(name)) {
+                // A column's has it already; any other has to be found by it in ORDER BY.
+                if let Some(name) = name.filter(|name| sources.merges_otherwise(name))
+                    && !matches!(expr, Expr::CompoundIdentifier(_))
+                {
                     item = SelectItem::ExprWithAlias { expr: take(expr), alias: Ident::with_quote('"', name) };
                 }
             }
