@@ -119,7 +119,7 @@ fn join(random: &mut Random) -> (String, String, bool) {
     (select.replace("{n}", &n.to_string()), format!("{condition} |{behind}"), behind.contains("ORDER BY"))
 }
 
-/// Subqueries that are look-ups.
+/// Subqueries that are look-ups. Nothing in them is called as a column is: the planner takes `o.w` for a part of that.
 fn subqueries(w: u64, d: u64, id: u64, n: u64) -> [(&'static str, String, &'static str); 7] {
     [
         (
@@ -131,12 +131,12 @@ fn subqueries(w: u64, d: u64, id: u64, n: u64) -> [(&'static str, String, &'stat
             "",
         ),
         (
-            "SELECT o.id, o.id * 2 - o.d AS twice, 7 FROM orders o",
+            "SELECT x.id, x.id * 2 - x.d AS twice, 7 FROM orders x",
             format!(
-                "o.w = {w} AND o.d = {d} AND o.c IS NOT NULL AND NOT EXISTS (SELECT * FROM line WHERE w = o.w \
-                 AND d = o.d AND line.o = o.id AND amount > {id})"
+                "x.w = {w} AND x.d = {d} AND x.c IS NOT NULL AND NOT EXISTS (SELECT * FROM line WHERE w = x.w \
+                 AND d = x.d AND line.o = x.id AND amount > {id})"
             ),
-            "ORDER BY o.id LIMIT 5 OFFSET 1",
+            "ORDER BY x.id LIMIT 5 OFFSET 1",
         ),
         (
             "SELECT id, carrier FROM orders",
