@@ -100,6 +100,8 @@ impl Draft {
     pub(super) fn prepare(&mut self, db: &Database) -> Result<()> {
         let mut catalog = self.own.catalog.clone();
         db.sequences.store(&mut catalog);
+        // Ids of rows that the transaction has loaded are taken, whoever completes the change.
+        db.of_table.row_ids.store(&mut catalog, &Difference::default());
         let documents = catalog.difference(&self.base.catalog).documents()?.into_iter();
         let documents = documents.map(|(name, json)| {
             let json = json.map(String::from_utf8).transpose();
