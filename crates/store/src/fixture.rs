@@ -76,6 +76,14 @@ pub fn options() -> OpenOptions {
     }
 }
 
+/// Rows of the columns `id` and `v`.
+pub fn batch(rows: impl Iterator<Item = (i64, i64)>) -> RecordBatch {
+    let (ids, values): (Vec<i64>, Vec<i64>) = rows.unzip();
+    let columns =
+        [("id", ids), ("v", values)].map(|(name, values)| (name, Arc::new(Int64Array::from(values)) as ArrayRef));
+    RecordBatch::try_from_iter(columns).expect("two columns")
+}
+
 /// Damages the logs of a database in the middle of what they hold: damage at the very end passes for a write that power
 /// cut short.
 pub fn damage_logs(path: &Path) {
@@ -199,10 +207,7 @@ impl Bench {
     /// Adds rows straight to the base, as COPY does with many.
     pub fn load(&self, rows: impl Iterator<Item = (i64, i64)>) -> Result<u64> {
         let _alone = self.db().alone(&["t".to_owned()])?;
-        let (ids, values): (Vec<i64>, Vec<i64>) = rows.unzip();
-        let columns =
-            [("id", ids), ("v", values)].map(|(name, values)| (name, Arc::new(Int64Array::from(values)) as ArrayRef));
-        let batch = RecordBatch::try_from_iter(columns).expect("two columns");
+        let batch = batch(rows);
         self.db().write(|writer| {
             let is_empty = writer.catalog.table("t")?.root.is_empty();
             let batches = [Ok(batch)].into_iter();
@@ -241,10 +246,7 @@ impl Bench {
 
     /// What is seen from now on.
     pub fn moment(&self) -> Moment {
-        // The generation first.
-        let generation = self.db().generation();
-        let moment = self.db().engine().expect("started").database.moment().expect("not too many");
-        Moment { db: Arc::clone(self.db()), snapshot: Snapshot::new(generation, Some(moment)) }
+        Moment { db: Arc::clone(self.db()), snapshot: self.db().newest_snapshot().expect("not too many") }
     }
 
     /// Nothing is wrong with what is stored.

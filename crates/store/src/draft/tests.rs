@@ -4,7 +4,7 @@ use saki_io::{Device, OperationKind};
 use saki_mvcc::Isolation;
 
 use super::Draft;
-use crate::fixture::{Bench, Rows, Shape, simulated};
+use crate::fixture::{Bench, Rows, Shape, batch, simulated, table};
 use crate::reader::Snapshot;
 use crate::{Generation, Stop};
 use saki_catalog::{Result, Staged, Table};
@@ -88,6 +88,35 @@ fn what_a_crash_left_is_taken_back_or_completed_as_the_logs_say() {
             false => assert_eq!(bench.moment().range(), rows),
         }
     }
+}
+
+/// Rows that are added later take the place of none that the transaction has loaded.
+#[test]
+fn a_change_that_is_completed_at_opening_gives_no_row_id_again() {
+    let mut bench = Bench::new(Shape::default());
+    {
+        let db = bench.db();
+        let engine = db.engine().expect("started");
+        let mut runner = engine.runner().expect("a runner");
+        let mut transaction = runner.begin(Isolation::Snapshot);
+        let mut draft = Draft::new(db);
+        let made = draft.write(&Stop::default(), |writer| {
+            writer.catalog.remove("t");
+            let keyless = table(&mut writer.catalog, Shape { keyed: false, ..Shape::default() });
+            writer.catalog.put(keyless);
+            crate::load::load(writer, "t", [Ok(batch((0..2_000).map(|id| (id, id))))].into_iter(), &mut |_| {})
+        });
+        made.expect("made");
+        draft.prepare(db).expect("prepared");
+        engine.mark(&mut transaction, draft.staged.id).expect("marked");
+        transaction.commit().expect("committed");
+        // As if the process had ended here.
+        draft.is_over = true;
+    }
+    bench.reopen();
+    bench.insert(2_000..2_010);
+    assert_eq!(bench.moment().range(), (0..2_010).map(|id| (id, id)).collect::<Rows>());
+    bench.check();
 }
 
 /// Half a transaction is never seen: neither rows without the change of the catalog, nor after the next opening.
