@@ -153,7 +153,11 @@ impl PageLane for VolumeLane {
         let on_device = place.location.offset() + offset;
         let rides = self.run.takes(device, share, on_device, bytes);
         let gate = self.gates.of(device).expect("a device has nothing any more when it is removed");
-        if !(if rides { gate.try_ride(share) } else { gate.try_acquire(share) }) {
+        let is_let_in = match rides {
+            true => gate.try_ride(share),
+            false => gate.try_acquire(share),
+        };
+        if !is_let_in {
             self.map.leave(epoch);
             return Err((memory, Refusal::Busy(device)));
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use saki_base::{Arena, PageAddress, PageSize, Random, checksum};
-use saki_page::{IoShare, PageStore, Refusal};
+use saki_page::{IoShare, PageLane, PageStore, Refusal};
 use saki_volume::{PROFILE_BYTES_MAX, ROOT_BYTES_MAX, SCRATCH_BLOCK_BYTES, Volume, VolumeError};
 
 use crate::support::{Model, PART, create, device, open, page};
@@ -208,6 +208,41 @@ fn pages_are_read_through_lanes_within_the_governor() {
     let mut counted = (0, 0);
     volume.chunk_reads(|_, (requests, pages)| counted = (counted.0 + requests, counted.1 + pages));
     assert_eq!((counted, volume.reads()), ((500, 500), 500), "backwards");
+}
+
+/// One request in flight is enough for a run of them; what is elsewhere, or comes when the run is with the device, is
+/// one of its own.
+#[test]
+fn neighbours_that_are_asked_for_together_are_one_request() {
+    let (device, mut random, mut model) = (device(1), Random::new(1), Model::default());
+    let volume = create(&device, 8192);
+    publish(&volume, &mut model, &mut random, 500, 0.0);
+    let governor = volume.governor();
+    let (arena, mut frames) = Arena::new(600, 8192).expect("mapped");
+    let mut lane = PageStore::open_lane(&*volume, &arena).expect("opened");
+    let share = IoShare::new(u32::MAX);
+    let mut addresses: Vec<_> = model.pages.values().map(|page| page.address).collect();
+    addresses.sort_unstable();
+    let start = addresses.windows(20).find(|run| run[19].0 == run[0].0 + 19).expect("neighbours")[0];
+    let mut read = |lane: &mut dyn PageLane, page| {
+        let asked = lane.try_read(&share, PageAddress(start.0 + page), frames.pop().expect("enough"), page);
+        asked.map_err(|(_, refusal)| refusal)
+    };
+    for page in 0..8 {
+        read(&mut *lane, page).expect("it goes on where the last ends");
+    }
+    assert_eq!((lane.in_flight(), governor.in_flight()), (8, 1));
+    read(&mut *lane, 10).expect("elsewhere");
+    assert_eq!((lane.in_flight(), governor.in_flight()), (9, 2));
+    let mut finished = Vec::new();
+    while lane.in_flight() > 0 {
+        lane.poll(Some(Duration::from_secs(1)), &mut finished);
+    }
+    assert!(finished.iter().all(|read| read.result.is_ok()) && finished.len() == 9);
+    let traffic = governor.traffic();
+    assert_eq!((governor.in_flight(), traffic.requests, traffic.bytes), (0, 2, 9 * 8192));
+    read(&mut *lane, 11).expect("the run has ended");
+    assert_eq!(governor.in_flight(), 1);
 }
 
 #[test]
