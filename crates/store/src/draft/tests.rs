@@ -107,6 +107,8 @@ fn a_change_that_is_completed_at_opening_gives_no_row_id_again() {
             crate::load::load(writer, "t", [Ok(batch((0..2_000).map(|id| (id, id))))].into_iter(), &mut |_| {})
         });
         made.expect("made");
+        // What it has staged was published meanwhile.
+        draft.newest().expect("there");
         draft.prepare(db).expect("prepared");
         engine.mark(&mut transaction, draft.staged.id).expect("marked");
         transaction.commit().expect("committed");
