@@ -18,6 +18,8 @@ use futures::StreamExt;
 use crate::statement::{column_name, name_of};
 use saki_catalog::SqlError;
 
+/// What PostgreSQL calls what has no name.
+pub const UNNAMED: &str = "?column?";
 /// What stands between a name and the number of its repetition; no text of PostgreSQL's has it by itself.
 const MARK: char = '\u{1}';
 
@@ -219,7 +221,7 @@ fn name_item(item: &mut SelectItem, wildcards: &Wildcards, taken: &mut Taken) {
                 return;
             }
             let is_brought = column.is_some() && wildcards.bring(expr);
-            let name = called(expr).unwrap_or_else(|| "?column?".to_owned());
+            let name = called(expr).unwrap_or_else(|| UNNAMED.to_owned());
             let alias = Ident::with_quote('"', taken.alias(name, is_brought));
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }

@@ -187,14 +187,11 @@ impl Transactions {
         };
         let mut transaction = runner.resume().ok_or_else(not_open)?;
         let generation = if open.level == Level::ReadCommitted {
-            loop {
-                let instant = db.instants.begin();
-                begun.generation = self.draft.newest(db)?;
+            begun.generation = db.instants.take(|| {
+                let generation = self.draft.newest(db)?;
                 transaction.refresh();
-                if instant.is_now() {
-                    break;
-                }
-            }
+                Ok::<_, SqlError>(generation)
+            })?;
             Ok(Arc::clone(&begun.generation))
         } else {
             self.draft.over(&begun.generation, transaction.snapshot())

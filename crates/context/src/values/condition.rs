@@ -104,6 +104,27 @@ impl Values {
             }
         }
     }
+
+    /// Visits those that a column of a type can have: NULL equals nothing, and nothing what is beyond the type.
+    fn visit_of(
+        &self,
+        data_type: DataType,
+        inputs: &Inputs<'_>,
+        mut visit: impl FnMut(ValueRef<'_>) -> Result<(), Misfit>,
+    ) -> Result<(), Misfit> {
+        self.visit(inputs, |value| match value.trimmed(data_type).exactly(data_type) {
+            None | Some(ValueRef::Null) => Ok(()),
+            Some(value) => visit(value),
+        })
+    }
+}
+
+/// Values that are put in order are of one kind.
+fn expect_kind(first: Option<&Value>, value: ValueRef<'_>) -> Result<(), Misfit> {
+    match first {
+        Some(first) if first.as_ref().kind() != value.kind() => Err(Misfit::Ordinary),
+        _ => Ok(()),
+    }
 }
 
 impl<'c> Filter<'c> {
@@ -174,15 +195,9 @@ fn entries(alternatives: &Alternatives, column: usize, inputs: &Inputs<'_>) -> R
         let Some(Condition { test: Test::OneOf(values), data_type, .. }) = conditions.iter().find(single) else {
             return Ok(None);
         };
-        values.visit(inputs, |value| {
-            match value.trimmed(*data_type).exactly(*data_type) {
-                // It is met by no row.
-                None | Some(ValueRef::Null) => {}
-                Some(value) if entries.first().is_some_and(|(first, _)| first.as_ref().kind() != value.kind()) => {
-                    return Err(Misfit::Ordinary);
-                }
-                Some(value) => entries.push((Value::from(value), number)),
-            }
+        values.visit_of(*data_type, inputs, |value| {
+            expect_kind(entries.first().map(|(first, _)| first), value)?;
+            entries.push((Value::from(value), number));
             Ok(())
         })?;
     }
@@ -198,15 +213,9 @@ impl<'c> Ready<'c> {
         }
         let data_type = condition.data_type;
         let mut among: Vec<Value> = Vec::with_capacity(values.count(inputs.parameters));
-        values.visit(inputs, |value| {
-            match value.trimmed(data_type).exactly(data_type) {
-                // NULL equals nothing, and nothing what is beyond the type.
-                None | Some(ValueRef::Null) => {}
-                Some(value) if among.first().is_some_and(|first| first.as_ref().kind() != value.kind()) => {
-                    return Err(Misfit::Ordinary);
-                }
-                Some(value) => among.push(Value::from(value)),
-            }
+        values.visit_of(data_type, inputs, |value| {
+            expect_kind(among.first(), value)?;
+            among.push(Value::from(value));
             Ok(())
         })?;
         among.sort_unstable_by(|one, other| compare(one.as_ref(), other.as_ref()));
@@ -218,8 +227,10 @@ impl<'c> Ready<'c> {
             Self::Each(condition) => condition.holds(inputs),
             Self::Among(condition, among) => match (inputs.row[condition.column], among.first()) {
                 (ValueRef::Null, _) | (_, None) => Ok(false),
-                (value, Some(first)) if first.as_ref().kind() != value.kind() => Err(Misfit::Ordinary),
-                (value, _) => Ok(among.binary_search_by(|one| compare(one.as_ref(), value)).is_ok()),
+                (value, first) => {
+                    expect_kind(first, value)?;
+                    Ok(among.binary_search_by(|one| compare(one.as_ref(), value)).is_ok())
+                }
             },
         }
     }

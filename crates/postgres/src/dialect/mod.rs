@@ -44,7 +44,7 @@ use self::query::{emptiness, joins, lists, order, quantified, rows, series, sets
 pub use self::resolution::CharColumns;
 pub use self::size::{is_large, is_long};
 use crate::column_names::Columns;
-pub use crate::column_names::{called, shown, unmarked, with_shown_names};
+pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names};
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;

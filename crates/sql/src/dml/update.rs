@@ -105,11 +105,10 @@ fn replace(
 ) -> Result<(), Refusal> {
     // Keys and unique values that move go first, so that rows may swap them.
     let mut moved = Vec::with_capacity(before.len());
-    for (before_one, after_one) in before.iter().zip(after) {
-        let is_moved =
-            before_one.0 != after_one.0 || before.len() > 1 && writer.is_otherwise_unique(before_one, after_one)?;
+    for ((key, old), (new_key, new)) in before.iter().zip(after) {
+        let is_moved = key != new_key || before.len() > 1 && writer.is_otherwise_unique(key, old, new)?;
         if is_moved {
-            writer.delete(change.transaction, &before_one.0)?;
+            writer.delete(change.transaction, key)?;
         }
         moved.push(is_moved);
     }

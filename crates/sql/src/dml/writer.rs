@@ -94,13 +94,18 @@ impl<'d> RowWriter<'d> {
     }
 
     /// Whether two rows of one key have different values in a unique index.
-    pub fn is_otherwise_unique(&mut self, before: &Entry, after: &Entry) -> Result<bool> {
+    pub fn is_otherwise_unique(&mut self, key: &[u8], before: &[u8], row: &[u8]) -> Result<bool> {
         for unique in 0..self.finder.uniques() {
-            if self.finder.values(unique, &before.0, &before.1)? != self.finder.values(unique, &after.0, &after.1)? {
+            if !self.stays(unique, key, before, row)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Whether two rows of one key have the same values in a unique index.
+    fn stays(&mut self, unique: usize, key: &[u8], before: &[u8], row: &[u8]) -> Result<bool> {
+        Ok(before == row || self.finder.values(unique, key, before)? == self.finder.values(unique, key, row)?)
     }
 
     fn check_uniques(
@@ -110,13 +115,10 @@ impl<'d> RowWriter<'d> {
         row: &[u8],
         before: Option<&[u8]>,
     ) -> Result<(), Refusal> {
-        if before == Some(row) {
-            return Ok(());
-        }
         for unique in 0..self.finder.uniques() {
             // Values that stay are this row's already.
             if let Some(before) = before
-                && self.finder.values(unique, key, before)? == self.finder.values(unique, key, row)?
+                && self.stays(unique, key, before, row)?
             {
                 continue;
             }

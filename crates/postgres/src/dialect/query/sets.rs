@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Query, SelectItem, SetExpr, SetOperator, SetQuantifier, VisitorMut};
 
-use crate::column_names::called;
+use crate::column_names::{UNNAMED, called};
 use crate::statement::{name_of, parse_query, quoted};
 use saki_catalog::SqlError;
 
@@ -52,7 +52,7 @@ fn names(body: &SetExpr) -> Option<Vec<String>> {
             .projection
             .iter()
             .map(|item| match item {
-                SelectItem::UnnamedExpr(expr) => Some(called(expr).unwrap_or_else(|| "?column?".to_owned())),
+                SelectItem::UnnamedExpr(expr) => Some(called(expr).unwrap_or_else(|| UNNAMED.to_owned())),
                 SelectItem::ExprWithAlias { alias, .. } => Some(name_of(alias)),
                 _ => None,
             })

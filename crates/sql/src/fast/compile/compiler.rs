@@ -12,10 +12,8 @@ use super::super::plan::{Definition, FastPlan, Operation};
 use saki_catalog::{Catalog, Table};
 use saki_context::planner::Described;
 use saki_context::values::expr::Expr;
+use saki_postgres::dialect::UNNAMED;
 use saki_postgres::statement::{name_of, object_name};
-
-/// What PostgreSQL calls what has no name.
-const UNNAMED: &str = "?column?";
 
 /// A table of a statement.
 pub struct Relation<'t> {

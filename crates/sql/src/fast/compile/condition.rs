@@ -105,11 +105,7 @@ impl Compiler<'_> {
                 if let ast::Expr::Array(array) = right.as_ref() =>
             {
                 let column = self.column(left).filter(|column| is_number(self.type_of(*column)))?;
-                let is_number = |element: &ast::Expr| {
-                    matches!(element, ast::Expr::Value(value)
-                    if matches!(value.value, ast::Value::Number(..)))
-                };
-                if !array.elem.iter().all(is_number) {
+                if !array.elem.iter().all(is_written_number) {
                     return None;
                 }
                 self.list(column, &array.elem)
@@ -255,6 +251,10 @@ fn tuple(expr: &ast::Expr) -> Option<&[ast::Expr]> {
         ast::Expr::Nested(inner) => tuple(inner),
         _ => None,
     }
+}
+
+fn is_written_number(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Value(value) if matches!(value.value, ast::Value::Number(..)))
 }
 
 fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
 };
 
-use crate::column_names::called;
+use crate::column_names::{UNNAMED, called};
 use crate::statement::{call, name_of};
 use saki_catalog::Result;
 
@@ -114,7 +114,7 @@ impl Relations {
         let mut names = Vec::new();
         for item in &select.projection {
             match item {
-                SelectItem::UnnamedExpr(expr) => names.push(called(expr).unwrap_or_else(|| "?column?".into())),
+                SelectItem::UnnamedExpr(expr) => names.push(called(expr).unwrap_or_else(|| UNNAMED.to_owned())),
                 SelectItem::ExprWithAlias { alias, .. } => names.push(name_of(alias)),
                 SelectItem::Wildcard(_) => names.extend(Sources::of(&mut select.from.clone(), self)?.names()?),
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
