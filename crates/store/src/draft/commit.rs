@@ -21,7 +21,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use saki_base::planted::{self, Fault};
-use saki_base::{GenerationNumber, PageRef};
+use saki_base::{GenerationNumber, PageRef, seam};
 use saki_mvcc::{Receipt, Transaction};
 
 use super::Draft;
@@ -68,6 +68,8 @@ impl Draft {
         // Until its generation is the newest nobody begins to read: it would be half of the transaction.
         let _announced = (!planted::is(Fault::HalfSeen)).then(|| db.instants.announce());
         let receipt = transaction.commit_early()?;
+        // Its rows can be seen, and its catalog not yet.
+        seam::cross();
         // From here on it is for the logs to say whether it has been committed.
         self.is_over = true;
         let decided = engine.database.wait(receipt).map_err(SqlError::from).and_then(|()| self.publish_decided(&db));

@@ -75,8 +75,10 @@ impl Publisher for Database {
 }
 
 impl<'d> Writer<'d> {
-    /// A change of what `before` has. The caller holds [`Database::writing`].
+    /// A change of what `before` has, the newest generation. The caller holds [`Database::writing`], so it stays that.
     pub(crate) fn begin(db: &'d Database, before: Arc<Generation>, stop: &Stop) -> Result<Self> {
+        // What has been published since would be undone, and its pages lost.
+        assert!(Arc::ptr_eq(&before, &db.generation()), "a change begins with the newest generation");
         let publication = db.volume.begin();
         let (catalog, reader) = (before.catalog.clone(), db.tree_reader()?);
         let stop = stop.clone();
@@ -86,6 +88,7 @@ impl<'d> Writer<'d> {
 
     /// What has been written, as part of another change: of `before`, the newest generation.
     pub(crate) fn instead(self, before: &Arc<Generation>) -> Self {
+        assert!(Arc::ptr_eq(before, &self.db.generation()), "a change is part of one of the newest generation");
         Self { catalog: before.catalog.clone(), before: Arc::clone(before), keeps_replaced: false, ..self }
     }
 
