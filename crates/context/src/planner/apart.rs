@@ -1,5 +1,6 @@
 //! Planning computes, and does not look up: two long statements on two threads would keep all others from being
-//! served, and nobody could even cancel them. Long ones are planned on a thread of their own.
+//! served, and nobody could even cancel them. Long ones are planned on a thread of their own; what ends them is
+//! [`super::interrupt`].
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;

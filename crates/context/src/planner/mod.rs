@@ -5,6 +5,7 @@
 mod apart;
 mod bounded;
 mod described;
+mod interrupt;
 mod names;
 mod sequence;
 mod sleep;
@@ -25,6 +26,7 @@ use parking_lot::Mutex;
 
 use self::apart::apart;
 pub use self::described::Described;
+pub use self::interrupt::stoppable;
 pub use self::names::PublicSchema;
 use self::names::SakiCatalog;
 pub use self::sequence::SessionSequences;

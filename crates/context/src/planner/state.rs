@@ -13,6 +13,7 @@ use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptim
 use datafusion::prelude::SessionConfig;
 
 use super::bounded;
+use super::interrupt::Interruptible;
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
@@ -61,6 +62,8 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     rules.push(Arc::new(MergeFilters));
     rules.push(Arc::new(ModestTops));
     rules.push(Arc::new(YieldingJoins));
+    let rules = rules.into_iter().map(Interruptible::physical).collect();
+    let logical_rules = logical_rules.into_iter().map(Interruptible::logical).collect();
     let mut planners = SessionStateDefaults::default_expr_planners();
     planners.insert(0, Arc::new(Operators));
     let mut state = SessionStateBuilder::new()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use saki_sql::Stop;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -18,7 +19,11 @@ use crate::registry::Place;
 const CHUNKS: usize = 4;
 
 /// A task that ends with whoever waits for it.
-pub struct Task<T>(JoinHandle<T>);
+pub struct Task<T> {
+    handle: JoinHandle<T>,
+    /// Ends what computes without waiting for anything, as planning does.
+    stop: Stop,
+}
 
 impl<T: Send + 'static> Task<T> {
     /// What came of it.
@@ -26,7 +31,7 @@ impl<T: Send + 'static> Task<T> {
     /// # Errors
     /// If it panicked.
     pub async fn join(&mut self) -> Result<T> {
-        (&mut self.0).await.map_err(|error| match error.is_panic() {
+        (&mut self.handle).await.map_err(|error| match error.is_panic() {
             true => Failure::internal(),
             false => Failure::new("57014", "the statement was cancelled"),
         })
@@ -35,21 +40,29 @@ impl<T: Send + 'static> Task<T> {
     /// Stops it, and waits until it has let go of everything; but not for one that computes on and on without
     /// looking up, which ends when it does.
     async fn stop(mut self) {
-        self.0.abort();
-        let _ = tokio::time::timeout(STOP_PATIENCE, &mut self.0).await;
+        self.end();
+        let _ = tokio::time::timeout(STOP_PATIENCE, &mut self.handle).await;
+    }
+}
+
+impl<T> Task<T> {
+    fn end(&self) {
+        self.stop.tell();
+        self.handle.abort();
     }
 }
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        self.0.abort();
+        self.end();
     }
 }
 
 impl Connection {
     /// Starts something on the query threads.
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-        Task(self.shared.queries.spawn(future))
+        let stop = Stop::default();
+        Task { handle: self.shared.queries.spawn(saki_sql::stoppable(stop.clone(), future)), stop }
     }
 
     /// Runs `work`; its rows are in the writer, or sent already. `short` work runs here.

@@ -60,6 +60,8 @@ async fn a_transactions_locks_go_with_it_and_are_waited_for() {
     one.batch_execute("SAVEPOINT s; SELECT pg_advisory_xact_lock(6); ROLLBACK TO s").await.unwrap();
     assert!(truth(&two, "SELECT pg_try_advisory_lock(6)").await, "the savepoint's");
     assert!(!truth(&one, "SELECT pg_advisory_unlock(5)").await, "a transaction's is not let go by hand");
+    // A parameter is what the function takes.
+    assert!(!two.query_one("SELECT pg_try_advisory_lock($1)", &[&5_i64]).await.unwrap().get::<_, bool>(0));
     two.batch_execute("SET lock_timeout = '50ms'").await.unwrap();
     assert_eq!(code(two.simple_query("SELECT pg_advisory_lock(5)").await), "55P03");
     two.batch_execute("SET lock_timeout = 0; SET statement_timeout = '50ms'").await.unwrap();

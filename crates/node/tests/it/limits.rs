@@ -1,5 +1,7 @@
 //! One statement does not end the server: long lists, plans that double, more memory than there is.
 
+use std::time::Instant;
+
 use saki_node::ServerOptions;
 
 use crate::server::{TestServer, code};
@@ -46,6 +48,24 @@ async fn a_plan_that_doubles_is_refused() {
     let sql = format!("WITH a0 AS (SELECT 1 AS n){doubled} SELECT count(*) FROM a59");
     assert_eq!(code(client.simple_query(&sql).await), "54001");
     assert_eq!(one(&client, "SELECT 1").await, "1");
+}
+
+#[tokio::test]
+async fn planning_ends_when_it_is_told_to() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.simple_query(NUMBERS).await.unwrap();
+    let query = "SELECT count(*) FROM numbers a JOIN numbers b ON a.id = b.v WHERE a.v = 3";
+    let long = format!("EXPLAIN {}", vec![query; 600].join(" UNION ALL "));
+    let begun = Instant::now();
+    client.simple_query(&long).await.unwrap();
+    let whole = begun.elapsed();
+    client.simple_query(&format!("SET statement_timeout = {}", whole.as_millis() / 10)).await.unwrap();
+    assert_eq!(code(client.simple_query(&long).await), "57014");
+    client.simple_query("RESET statement_timeout").await.unwrap();
+    // The session plans one statement at a time: this one waits for the end of the last.
+    assert_eq!(one(&client, "SELECT max(id) FROM numbers WHERE v = 3").await, "1998");
+    assert!(begun.elapsed() < whole + whole / 2, "{whole:?} to plan it whole, {:?} in all", begun.elapsed());
 }
 
 #[tokio::test]

@@ -75,10 +75,9 @@ impl Publisher for Database {
 }
 
 impl<'d> Writer<'d> {
-    /// A change of what `before` has, the newest generation. The caller holds [`Database::writing`], so it stays that.
+    /// A change of what `before` has: the newest generation, or what a transaction makes of it. The caller holds
+    /// [`Database::writing`].
     pub(crate) fn begin(db: &'d Database, before: Arc<Generation>, stop: &Stop) -> Result<Self> {
-        // What has been published since would be undone, and its pages lost.
-        assert!(Arc::ptr_eq(&before, &db.generation()), "a change begins with the newest generation");
         let publication = db.volume.begin();
         let (catalog, reader) = (before.catalog.clone(), db.tree_reader()?);
         let stop = stop.clone();
@@ -88,7 +87,6 @@ impl<'d> Writer<'d> {
 
     /// What has been written, as part of another change: of `before`, the newest generation.
     pub(crate) fn instead(self, before: &Arc<Generation>) -> Self {
-        assert!(Arc::ptr_eq(before, &self.db.generation()), "a change is part of one of the newest generation");
         Self { catalog: before.catalog.clone(), before: Arc::clone(before), keeps_replaced: false, ..self }
     }
 
@@ -100,6 +98,8 @@ impl<'d> Writer<'d> {
     /// Publishes the change, of what is the newest.
     pub(crate) fn commit(mut self) -> Result<()> {
         let before = Arc::clone(&self.before);
+        // What has been published since would be undone, and its pages lost.
+        assert!(Arc::ptr_eq(&before, &self.db.generation()), "what is published follows the newest generation");
         self.db.sequences.store(&mut self.catalog);
         let abandoned = self.free_abandoned()?;
         let mut difference = self.catalog.difference(&before.catalog);

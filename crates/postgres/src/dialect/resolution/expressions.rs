@@ -5,7 +5,9 @@ use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction};
-use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, Operator, and, binary_expr, cast, lit, or};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Expr, Operator, ScalarUDF, TypeSignature, and, binary_expr, cast, lit, or,
+};
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::blanks::trim;
@@ -238,7 +240,7 @@ impl Types<'_> {
             let pairs = args.into_iter().zip(&targets);
             args = pairs.map(|(arg, target)| converted(arg, target, self.schema)).collect::<Result<_>>()?;
         } else {
-            self.parameters(func.name(), &mut args)?;
+            self.parameters(&func, &mut args)?;
             let call = ScalarFunction { func, args };
             if COUNTING.contains(&call.name()) {
                 return Ok(Transformed::yes(cast(Expr::ScalarFunction(call), Arrow::Int32)));
@@ -248,10 +250,17 @@ impl Types<'_> {
         self.coerced(Expr::ScalarFunction(ScalarFunction { func, args }))
     }
 
-    /// Parameters whose type says what they are for: numbers of letters and digits, and an array that a value is
-    /// looked for in.
-    fn parameters(&self, function: &str, args: &mut [Expr]) -> Result<()> {
+    /// Parameters whose type says what they are for: numbers of letters and digits, what a function takes that takes
+    /// nothing else there, and an array that a value is looked for in.
+    fn parameters(&self, function: &ScalarUDF, args: &mut [Expr]) -> Result<()> {
         let is_open = |arg: &Expr| matches!(arg, Expr::Placeholder(_));
+        let count = args.len();
+        for (at, arg) in args.iter_mut().enumerate().filter(|(_, arg)| is_open(arg)) {
+            if let Some(only) = only_type(&function.signature().type_signature, count, at) {
+                *arg = typed(std::mem::take(arg), &only)?;
+            }
+        }
+        let function = function.name();
         for (_, at) in COUNTED.iter().filter(|(name, _)| *name == function) {
             if let Some(arg) = args.get_mut(*at).filter(|arg| is_open(arg)) {
                 *arg = typed(std::mem::take(arg), &Arrow::Int32)?;
@@ -322,4 +331,25 @@ fn one_of(comparisons: Vec<Expr>, negated: bool) -> Result<Expr> {
 
 fn all_typed(exprs: Vec<Expr>, target: &Arrow) -> Result<Vec<Expr>> {
     exprs.into_iter().map(|expr| typed(expr, target)).collect()
+}
+
+/// The type of the argument at a place, if a function has it in all of its forms that take so many.
+fn only_type(signature: &TypeSignature, count: usize, at: usize) -> Option<Arrow> {
+    let forms = match signature {
+        TypeSignature::OneOf(forms) => forms.as_slice(),
+        form => std::slice::from_ref(form),
+    };
+    let mut found = None;
+    for form in forms {
+        match form {
+            TypeSignature::Exact(types) if types.len() == count => match &found {
+                None => found = Some(&types[at]),
+                Some(known) if **known == types[at] => {}
+                Some(_) => return None,
+            },
+            TypeSignature::Exact(_) | TypeSignature::Nullary => {}
+            _ => return None,
+        }
+    }
+    found.cloned()
 }
