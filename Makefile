@@ -96,6 +96,7 @@ clients: setup build-all
 	tools/clients/run --quiet --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/pgbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/pgbench.json
 	tools/clients/sysbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/sysbench.json
+	tools/clients/tpcc --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/tpcc.json
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
 	tools/clients/crash --small --checkpoints --alterations --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients

@@ -19,7 +19,7 @@ use saki_mvcc::Holder;
 use saki_plan::PlanCache;
 use saki_postgres::{SystemViews, storage_views};
 use saki_store::locks::LockOwner;
-use saki_store::{CreateOptions, OpenOptions, Stop, Writer};
+use saki_store::{CreateOptions, Generation, Missing, OpenOptions, Stop, Writer};
 
 /// An open database. Sessions hold it open. What it stores is its [`saki_store::Database`], to which it gives way.
 pub struct Database {
@@ -98,6 +98,17 @@ impl Database {
         let run = move || work(&Stoppable { db: &db, stop, behalf, met_unlocked: Cell::new(false) });
         let joined = tokio::task::spawn_blocking(run).await;
         joined.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?
+    }
+
+    /// Waits until what was missing of a generation is in memory.
+    ///
+    /// # Errors
+    /// Those of storage.
+    pub async fn fetch_missing(&self, generation: Arc<Generation>, missing: Missing, attempted: u32) -> Result<()> {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        // Whoever has gone need not be told.
+        self.fetch(generation, missing, attempted, |came_of_it| drop(tell.send(came_of_it)))?;
+        told.await.unwrap_or_else(|_| Err(SqlError::internal("a thread that fetches pages has ended")))
     }
 
     /// How often a statement ran by a plan that was kept from an earlier run.

@@ -29,6 +29,7 @@ pub use conflict::{Arbiter, OnConflict, decoded, refuse_twice, sort};
 pub use delete::delete;
 pub use insert::insert;
 pub use lock::hold_rows;
+pub use query::explain_change;
 pub use references::{related, see_to};
 pub use update::update;
 pub use writer::RowWriter;

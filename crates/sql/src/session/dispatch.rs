@@ -96,9 +96,12 @@ impl Session {
                 None => query::run(cx, Sql::Query(query)).await,
             },
             Sql::ShowTables { .. } | Sql::ShowColumns { .. } => query::run(cx, parsed).await,
-            Sql::Explain { ref statement, .. } => {
+            Sql::Explain { ref statement, analyze, .. } => {
                 let compiled = self.compiled_text(statement);
-                query::explain(cx, parsed, compiled).await
+                match dml::explain_change(cx, statement, analyze, compiled.as_deref()).await? {
+                    Some(explained) => Ok(explained),
+                    None => query::explain(cx, parsed, compiled).await,
+                }
             }
             Sql::ExplainTable { .. } => query::explain(cx, parsed, None).await,
 

@@ -32,6 +32,7 @@ use saki_volume::Volume;
 
 use crate::delta::{Engine, LogStore, PerTable};
 use crate::locks::Locks;
+use crate::reader::Fetchers;
 use saki_catalog::{Result, SqlError};
 
 pub use self::background::Background;
@@ -87,6 +88,8 @@ pub struct Database {
     pub(crate) watchers: RwLock<Vec<Watcher>>,
     /// Readers of pages in memory that nobody uses just now.
     pub(crate) readers: Mutex<Vec<CachedReader>>,
+    /// Started by the first reading of memory alone that misses something.
+    pub(crate) fetchers: Mutex<Option<Fetchers>>,
     pub sequences: Sequences,
     /// Held from a change's beginning until its generation is the current one.
     pub writing: Mutex<()>,

@@ -117,6 +117,7 @@ impl Database {
             changes_have_ended: AtomicBool::new(false),
             watchers: RwLock::default(),
             readers: Mutex::default(),
+            fetchers: Mutex::default(),
             sequences: crate::database::Sequences::default(),
             writing: Mutex::new(()),
             instants: Default::default(),

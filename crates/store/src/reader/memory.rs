@@ -1,7 +1,7 @@
 //! Reading from memory alone: what that does not tell is noted, and the reading fails.
 //!
 //! So whoever may not wait uses the same readers as those who may: a failed reading says what was missing, which is
-//! fetched on a thread that may wait, and all of it is done again.
+//! fetched by threads that may wait ([`super::fetchers`]), and all of it is done again.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use saki_tree::{TreeRoot, Wanted};
 
-use crate::database::Database;
 use saki_catalog::{Result, SqlError};
 
 /// Entries of ranges at most that a statement reads from memory alone.
@@ -46,15 +45,9 @@ impl Missing {
         Self::Pages(vec![Wanted::key(tree, key)])
     }
 
-    /// Brings it to memory, the more of long ranges the more often the statement was `attempted` before. Waits for
-    /// storage. The generation that has the trees must live meanwhile.
-    ///
-    /// # Errors
-    /// Those of storage.
-    pub fn fetch(&self, db: &Database, attempted: u32) -> Result<()> {
-        let Self::Pages(ranges) = self else { return Ok(()) };
-        let leaves = LEAVES_FIRST.checked_shl(attempted).map_or(LEAVES_MAX, |leaves| leaves.min(LEAVES_MAX));
-        Ok(db.tree_reader()?.bring(ranges, leaves)?)
+    /// Leaves of each range to fetch, for a statement that was `attempted` so often before.
+    pub(super) fn leaves(attempted: u32) -> usize {
+        LEAVES_FIRST.checked_shl(attempted).map_or(LEAVES_MAX, |leaves| leaves.min(LEAVES_MAX))
     }
 }
 

@@ -22,6 +22,7 @@
 
 mod base;
 mod eyes;
+mod fetchers;
 mod index;
 mod memory;
 mod newer;
@@ -42,6 +43,7 @@ use saki_catalog::{Result, Table};
 
 pub use base::{BaseRange, BaseReader};
 pub use eyes::Eyes;
+pub(crate) use fetchers::Fetchers;
 pub use index::IndexEntries;
 pub use memory::{Entry, Missed, Missing};
 pub use newer::NewerRows;

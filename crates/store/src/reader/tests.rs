@@ -1,13 +1,17 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use saki_catalog::Result;
 use saki_mvcc::{Direction, Isolation, KeyRange};
 
 use super::{BaseReader, IndexEntries, Missed, Missing, Point, TableReader};
+use crate::database::Database;
 use crate::fixture::{Bench, Moment, Rows, Shape, entry};
 
 /// Every path sees these rows and no others.
@@ -326,6 +330,43 @@ proptest! {
     }
 }
 
+/// Waits until what was missing is in memory.
+fn fetch(db: &Database, missing: Missing, attempted: u32) -> Result<()> {
+    let (tell, told) = channel();
+    db.fetch(db.generation(), missing, attempted, move |came_of_it| tell.send(came_of_it).expect("awaited"))?;
+    told.recv().expect("told")
+}
+
+#[test]
+fn sessions_that_miss_pages_at_once_hear_of_their_own() {
+    const ROWS: i64 = 2000;
+    let mut bench = Bench::new(Shape::default());
+    bench.commit(&(0..ROWS).map(|id| (id, Some(id))).collect::<Vec<_>>());
+    bench.merge();
+    bench.reopen();
+    let (db, generation) = (bench.db(), bench.db().generation());
+    let table = generation.catalog.table("t").expect("made");
+    // A page of another tree in the place of the root.
+    let mut rotten = table.root;
+    rotten.root = table.indexes[0].root.root;
+    let (tell, told) = channel();
+    for id in 0..200 {
+        let (key, _) = entry(table, id * ROWS / 200, 0);
+        let missing = Missing::key(if id % 50 == 7 { &rotten } else { &table.root }, &key);
+        let tell = tell.clone();
+        let told = move |came_of_it: Result<()>| tell.send((id, came_of_it.is_ok())).expect("awaited");
+        db.fetch(Arc::clone(&generation), missing, 0, told).expect("threads");
+    }
+    let mut said: Vec<(i64, bool)> = told.iter().take(200).collect();
+    said.sort_unstable();
+    assert!(said.iter().copied().eq((0..200).map(|id| (id, id % 50 != 7))), "{said:?}");
+    let missed = Missed::default();
+    for id in (0..200).filter(|id| id % 50 != 7) {
+        let (key, row) = entry(table, id * ROWS / 200, id * ROWS / 200);
+        assert_eq!(db.memory_reader(&missed).get(&table.root, &key).expect("in memory"), Some(row));
+    }
+}
+
 #[test]
 fn what_is_not_in_memory_is_noted_and_found_once_it_was_fetched() {
     let mut bench = Bench::new(Shape::default());
@@ -339,11 +380,11 @@ fn what_is_not_in_memory_is_noted_and_found_once_it_was_fetched() {
     let got = bench.db().memory_reader(&missed).get(&table.root, &key);
     let missing = missed.take().expect("nothing was in memory");
     assert!(got.is_err() && missing == Missing::key(&table.root, &key), "{missing:?}");
-    missing.fetch(bench.db(), 0).expect("read");
+    fetch(bench.db(), missing, 0).expect("read");
     assert_eq!(bench.db().memory_reader(&missed).get(&table.root, &key).expect("in memory"), Some(row));
     let index = &table.indexes[0].root;
     assert!(bench.db().memory_reader(&missed).range(index, all.0, all.1).is_err());
-    missed.take().expect("the index was not in memory").fetch(bench.db(), 0).expect("read");
+    fetch(bench.db(), missed.take().expect("the index was not in memory"), 0).expect("read");
     let mut base = bench.db().memory_reader(&missed);
     let mut range = base.range(index, all.0, all.1).expect("in memory");
     let mut entries = 0;
@@ -368,7 +409,7 @@ fn a_long_range_is_not_read_from_memory_alone() {
             for attempt in 0.. {
                 assert!(!read(&mut bench.db().memory_reader(&missed)), "merged: {merged}");
                 match missed.take() {
-                    Some(pages @ Missing::Pages { .. }) => pages.fetch(bench.db(), attempt).expect("read"),
+                    Some(pages @ Missing::Pages { .. }) => fetch(bench.db(), pages, attempt).expect("read"),
                     other => return other,
                 }
             }

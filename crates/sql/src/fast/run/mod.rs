@@ -23,7 +23,7 @@ use self::stopped::Stopped;
 use super::plan::{FastPlan, Lookup};
 use super::rules::{RulePlanner, Rules};
 use saki_catalog::{Result, RoleId, Table};
-use saki_context::database::{Database, Stoppable};
+use saki_context::database::Database;
 use saki_context::planner::SessionSequences;
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Refusal, SessionTransactions, Transactions, Waiting, is_unchanged};
@@ -98,15 +98,8 @@ impl Runner<'_> {
                     return Ok(FastAnswer::Ordinary);
                 }
                 Attempt::Read(generation, missing) => {
-                    let attempted = reads;
+                    self.db.fetch_missing(generation, *missing, reads).await?;
                     reads += 1;
-                    let read = move |db: &Stoppable<'_>| {
-                        let read = missing.fetch(db, attempted);
-                        // Until here nobody may write other pages in the place of its own.
-                        drop(generation);
-                        read
-                    };
-                    self.db.blocking(read).await?;
                 }
             }
         }
