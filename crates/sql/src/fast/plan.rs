@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::ConflictTarget;
 use parking_lot::Mutex;
 use saki_base::stack::with_room;
-use saki_base::{DataType, TableId};
+use saki_base::{DataType, TableId, Value};
 
 use super::rules::{KeptRules, RulePlanner, Rules};
 use crate::dml::Arbiter;
@@ -207,8 +207,8 @@ pub enum Shape {
         /// Equal rows are one.
         is_distinct: bool,
     },
-    /// One row of these.
-    Aggregates(Vec<Aggregate>),
+    /// One row of these, each with what stands for NULL.
+    Aggregates(Vec<(Aggregate, Value)>),
     /// One row for each of the values that some columns have.
     Groups {
         by: Vec<usize>,

@@ -190,7 +190,11 @@ async fn query(session: &Session, random: &mut Random) -> bool {
     let all = "w, d, o, c, v, n, u, f, t, e, b, k";
     let (shown, behind) = match random.below(11) {
         9 => ("count(DISTINCT n), count(DISTINCT c) AS texts, count(DISTINCT t)", String::new()),
-        0 => ("count(*), count(n), sum(n), min(n), max(k), sum(k) AS total, min(t), max(e)", String::new()),
+        0 => (
+            "count(*), count(n), sum(n), min(n), max(k), sum(k) AS total, min(t), max(e), coalesce(min(n), 0), \
+                  coalesce(sum(n), 7) AS other",
+            String::new(),
+        ),
         1 => ("DISTINCT c, n", format!("ORDER BY n DESC, c OFFSET {}", random.below(3))),
         10 => {
             ("w, k + 1, d - w * 2 AS e, (7), o + d, k", format!("ORDER BY w, d, o LIMIT 7 OFFSET {}", random.below(4)))

@@ -5,8 +5,8 @@ use datafusion::sql::sqlparser::ast::{
     self, Distinct, FunctionArg, FunctionArgExpr, GroupByExpr, LimitClause, OrderByKind, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr,
 };
-use saki_base::DataType;
 use saki_base::types::DECIMAL_PRECISION_MAX;
+use saki_base::{DataType, Value};
 
 use super::super::plan::{Aggregate, FastPlan, Item, Operation, Query, Shape};
 use super::compiler::{Compiler, Relation};
@@ -169,7 +169,10 @@ impl Compiler<'_> {
         for item in projection {
             let (expr, alias) = named(item)?;
             let ast::Expr::Function(function) = expr else { return None };
-            let (name, aggregate, data_type) = self.aggregate(function)?;
+            let (name, aggregate, data_type) = self.coalesced(function).or_else(|| {
+                let (name, aggregate, data_type) = self.aggregate(function)?;
+                Some((name, (aggregate, Value::Null), data_type))
+            })?;
             aggregates.push(aggregate);
             output.push((alias.unwrap_or(name), data_type));
         }
@@ -218,18 +221,36 @@ impl Compiler<'_> {
         self.finish_query(found, Shape::Groups { by, items, order }, cut, false, output)
     }
 
+    /// `coalesce(sum(n), 0)`: an aggregate and the number that stands for NULL, of its type.
+    fn coalesced(&self, function: &ast::Function) -> Option<(String, (Aggregate, Value), DataType)> {
+        let ast::FunctionArguments::List(list) = &function.args else { return None };
+        let [FunctionArg::Unnamed(value), FunctionArg::Unnamed(otherwise)] = &list.args[..] else { return None };
+        let (FunctionArgExpr::Expr(ast::Expr::Function(value)), FunctionArgExpr::Expr(ast::Expr::Value(otherwise))) =
+            (value, otherwise)
+        else {
+            return None;
+        };
+        let name = function.name.to_string().to_lowercase();
+        let ast::Value::Number(digits, false) = &otherwise.value else { return None };
+        if name != "coalesce" || !is_plain_call(function, list) {
+            return None;
+        }
+        let (_, aggregate, data_type) = self.aggregate(value)?;
+        let number: i32 = digits.parse().ok()?;
+        let otherwise = match data_type {
+            DataType::Int4 => Value::Int4(number),
+            DataType::Int8 => Value::Int8(number.into()),
+            _ => return None,
+        };
+        Some((name, (aggregate, otherwise), data_type))
+    }
+
     /// An aggregate, what its column is called, and its type.
     fn aggregate(&self, function: &ast::Function) -> Option<(String, Aggregate, DataType)> {
         let ast::FunctionArguments::List(list) = &function.args else { return None };
         let is_distinct = matches!(list.duplicate_treatment, Some(ast::DuplicateTreatment::Distinct));
-        let is_plain = (list.duplicate_treatment.is_none() || is_distinct)
-            && list.clauses.is_empty()
-            && function.filter.is_none()
-            && function.over.is_none()
-            && function.within_group.is_empty()
-            && function.null_treatment.is_none();
         let [FunctionArg::Unnamed(argument)] = &list.args[..] else { return None };
-        if !is_plain {
+        if !(list.duplicate_treatment.is_none() || is_distinct) || !is_plain_call(function, list) {
             return None;
         }
         let name = function.name.to_string().to_lowercase();
@@ -294,6 +315,15 @@ impl Compiler<'_> {
         };
         list.iter().map(column).collect()
     }
+}
+
+/// Whether nothing is said of a call but what it is of.
+fn is_plain_call(function: &ast::Function, list: &ast::FunctionArgumentList) -> bool {
+    list.clauses.is_empty()
+        && function.filter.is_none()
+        && function.over.is_none()
+        && function.within_group.is_empty()
+        && function.null_treatment.is_none()
 }
 
 /// All columns of a table.

@@ -179,14 +179,18 @@ fn groups(
     Ok(groups)
 }
 
-fn aggregated(each: &mut Each<'_>, aggregates: &[Aggregate]) -> Result<Vec<Value>, Stopped> {
+fn aggregated(each: &mut Each<'_>, aggregates: &[(Aggregate, Value)]) -> Result<Vec<Value>, Stopped> {
     let mut totals: Vec<Total> = aggregates.iter().map(|_| Total::default()).collect();
     each(&mut |values| {
-        for (aggregate, total) in aggregates.iter().zip(&mut totals) {
+        for ((aggregate, _), total) in aggregates.iter().zip(&mut totals) {
             total.add(*aggregate, |column| values[column]);
         }
     })?;
-    aggregates.iter().zip(totals).map(|(aggregate, total)| total.value(*aggregate)).collect()
+    let said = aggregates.iter().zip(totals).map(|((aggregate, otherwise), total)| {
+        let value = total.value(*aggregate)?;
+        Ok(if value == Value::Null { otherwise.clone() } else { value })
+    });
+    said.collect()
 }
 
 /// How two values of a column lie to each other; NULLs are the greatest.
