@@ -194,3 +194,36 @@ fn mark_body() -> Result<Vec<u8>> {
     RowLayout::new([]).encode(&[], &mut body)?;
     Ok(body)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::fixture::{Bench, Rows, Shape, table};
+    use saki_catalog::Table;
+
+    /// Of two, the one that is dropped first would take the rows with it.
+    #[test]
+    fn a_table_that_changes_keeps_its_one_delta_beside_others() {
+        let bench = Bench::new(Shape::default());
+        bench.commit(&[(1, Some(1))]);
+        let other = bench.db().write(|writer| {
+            let mut other = Table { name: "u".to_owned(), ..table(&mut writer.catalog, Shape::default()) };
+            other.indexes[0].name = "u_v".to_owned();
+            writer.catalog.put(other);
+            Ok(())
+        });
+        other.expect("made");
+        let before = bench.db().generation();
+        let delta = Arc::clone(before.delta(&bench.table()).expect("there"));
+        let changed = bench.db().write(|writer| {
+            let table = Table::clone(writer.catalog.table("t")?);
+            writer.catalog.put(Table { comment: Some("changed".to_owned()), ..table });
+            Ok(())
+        });
+        changed.expect("changed");
+        assert!(Arc::ptr_eq(&delta, bench.db().generation().delta(&bench.table()).expect("there")));
+        drop((before, delta));
+        assert_eq!(bench.moment().range(), Rows::from([(1, 1)]));
+    }
+}

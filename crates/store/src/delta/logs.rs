@@ -98,3 +98,22 @@ impl LogStore for LogDirectory {
         std::fs::remove_dir_all(&self.0).map_err(|error| self.failed(&error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Extents of logs before would be taken for those of the new ones.
+    #[test]
+    fn room_for_new_logs_has_nothing_of_those_before() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let logs = LogDirectory::new(directory.path().join("logs"));
+        assert!(!logs.exists());
+        for _ in 0..2 {
+            logs.clear().expect("cleared");
+            assert!(logs.exists());
+            assert_eq!(std::fs::read_dir(&logs.0).expect("there").count(), 0);
+            std::fs::write(logs.0.join("0.log"), b"old").expect("written");
+        }
+    }
+}

@@ -8,7 +8,8 @@ use saki_volume::PageWriter;
 use saki_catalog::{Result, SqlError};
 
 /// Bytes of changes in a chunk, about: small beside a merge, all of whose threads work once its first chunk has passed.
-pub const CHUNK_BYTES: usize = 4 << 20;
+/// In this crate's tests a few hundred changes are one, so that what lies in several is tried too.
+pub const CHUNK_BYTES: usize = if cfg!(test) { 64 << 10 } else { 4 << 20 };
 
 /// What becomes of a key: its row in the tree's own format, or none if it is to be gone.
 pub type KeyChange<'c> = (&'c [u8], Option<&'c [u8]>);

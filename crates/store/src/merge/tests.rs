@@ -236,3 +236,93 @@ fn replace(bench: &Bench, rows: &[(i64, i64)]) -> Result<u64> {
     let batches = [Ok(batch.expect("two columns"))].into_iter();
     bench.db().write(|writer| crate::load::append(writer, "t", batches, OnDuplicate::Replace))
 }
+
+/// Rows that take each other's unique values, wherever chunks end among the index's entries.
+#[test]
+fn unique_values_that_move_up_by_one_are_there_once_in_any_chunk() {
+    for first in [0, 1] {
+        let bench = Bench::new(Shape { unique: true, ..Shape::default() });
+        bench.load((0..3_000).map(|id| (id, id))).expect("loaded");
+        let moved: Vec<(i64, i64)> = (first..3_000).map(|id| (id, id + 1)).collect();
+        if first == 1 {
+            replace(&bench, &[(0, 9_000)]).expect("nobody has it");
+        }
+        replace(&bench, &moved).expect("each value is there once");
+        let moment = bench.moment();
+        assert!(moment.values().values().all(|count| *count == 1));
+        assert_eq!(moment.range().into_iter().skip(first as usize).collect::<Vec<_>>(), moved);
+        bench.check();
+    }
+}
+
+/// An index whose entries keep their keys, while what they include changes.
+#[test]
+fn entries_that_stay_include_what_rows_are_now() {
+    let bench = Bench::new(Shape::default());
+    let made = bench.db().write(|writer| {
+        let mut table = Table::clone(writer.catalog.table("t")?);
+        table.indexes[0].columns[0].column = 0;
+        table.indexes[0].include = vec![1];
+        table.layout_version += 1;
+        writer.catalog.put(table);
+        Ok(())
+    });
+    made.expect("an empty table has another index");
+    bench.load((0..100).map(|id| (id, 0))).expect("loaded");
+    merged(&bench, &(20..60).map(|id| (id, (id < 40).then_some(7))).collect());
+    bench.check();
+    let (table, mut base) = (bench.table(), bench.db().base_reader());
+    let mut decoder = saki_catalog::EntryDecoder::new(table.index_layout(&table.indexes[0]));
+    let mut entries =
+        base.range(&table.indexes[0].root, std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).expect("readable");
+    let mut values = Vec::new();
+    while let Some((key, row)) = entries.next().expect("readable") {
+        decoder.decode(&table, key, row, |row| values.push(row[1] == saki_base::ValueRef::Int8(7))).expect("an entry");
+    }
+    assert_eq!(values, (0..100).filter(|id| !(40..60).contains(id)).map(|id| (20..40).contains(&id)).collect::<Vec<_>>());
+}
+
+/// Row ids with what becomes of their rows; what is added says its id.
+struct Keyless(Vec<(Vec<u8>, Option<Vec<u8>>)>, usize);
+
+impl ChangeSource for Keyless {
+    fn next(&mut self) -> Result<Option<KeyChange<'_>>> {
+        self.1 += 1;
+        Ok(self.0.get(self.1 - 1).map(|(key, row)| (key.as_slice(), row.as_deref())))
+    }
+}
+
+#[test]
+fn segments_of_a_table_without_a_key_are_built_anew_where_rows_change() {
+    // Few changes and many; in the middle, at both ends, of several neighbours; rows that come between others.
+    let strokes: [&[(std::ops::Range<i64>, i64)]; 7] = [
+        &[(800..801, 1)],
+        &[(0..10, 2), (4_900..5_100, 3)],
+        &[(1_500..1_600, -1), (3_000..3_900, 4)],
+        &[(1_400..4_000, -1)],
+        &[(1_500..4_500, 5)],
+        &[(0..1_300, -1), (6_000..8_500, 6)],
+        &[(10..30, 7), (8_400..8_500, -1)],
+    ];
+    let bench = Bench::new(Shape { keyed: false, ..Shape::default() });
+    let mut rows: Rows = (0..5_000).map(|id| (id, 0)).collect();
+    bench.load(rows.clone().into_iter()).expect("loaded");
+    for stroke in strokes {
+        let mut changes = Vec::new();
+        for (ids, v) in stroke {
+            for id in ids.clone() {
+                let (key, row) = crate::fixture::keyless_entry(&bench.table(), id, id, *v);
+                changes.push((key, (*v >= 0).then_some(row)));
+                if *v >= 0 { rows.insert(id, *v) } else { rows.remove(&id) };
+            }
+        }
+        bench.db().merge("t", &mut Keyless(changes, 0), &Pace::full()).expect("merged");
+        let moment = bench.moment();
+        assert_eq!(moment.range(), rows);
+        assert_eq!(moment.columns(), rows);
+        let generation = bench.db().generation();
+        let segments = generation.segments(&bench.table()).expect("readable").expect("columns are on");
+        assert!(segments.segments.iter().all(|segment| (1..=700).contains(&segment.rows)));
+        bench.check();
+    }
+}

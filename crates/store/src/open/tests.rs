@@ -98,6 +98,27 @@ fn what_damaged_logs_have_lost_is_lost_only_if_somebody_accepts_that() {
 }
 
 #[test]
+fn whoever_accepts_a_loss_loses_nothing_of_sound_logs() {
+    let bench = Bench::new(Shape::default());
+    bench.commit(&[(1, Some(1)), (2, Some(2))]);
+    let path = bench.path();
+    let directory = bench.close();
+    let open = |accept_loss| Database::open(&path, OpenOptions { accept_loss, ..options() }).expect("opened");
+    let bench = Bench::around(open(true));
+    assert_eq!(bench.moment().range(), crate::fixture::Rows::from([(1, 1), (2, 2)]));
+    drop(bench);
+    std::fs::remove_dir_all(path.with_extension("log")).expect("there");
+    // Nothing of them is left: the base is all there is.
+    let bench = Bench::around(open(true));
+    assert!(bench.moment().range().is_empty());
+    bench.commit(&[(3, Some(3))]);
+    drop(bench);
+    let bench = Bench::around(open(false));
+    assert_eq!(bench.moment().range(), crate::fixture::Rows::from([(3, 3)]));
+    drop((bench, directory));
+}
+
+#[test]
 fn a_lost_generation_is_gone_back_from_only_if_somebody_accepts_that() {
     let device = simulated();
     let bench = Bench::on(Arc::clone(&device) as Arc<dyn Device>, Shape::default());

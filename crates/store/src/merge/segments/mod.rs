@@ -16,6 +16,8 @@
 mod cut;
 mod read;
 mod splice;
+#[cfg(test)]
+mod tests;
 mod touched;
 
 use std::sync::Arc;
