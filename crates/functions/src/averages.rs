@@ -1,4 +1,5 @@
-//! Averages of decimals, rounded to the digits of their type: the planner's cuts.
+//! Averages of decimals, with sixteen digits behind the point and rounded: the planner gives four more than their
+//! arguments have, and cuts.
 
 use std::sync::Arc;
 
@@ -16,6 +17,10 @@ use datafusion::logical_expr::{
 };
 
 use saki_catalog::SqlError;
+
+const PRECISION_MAX: u8 = 38;
+/// Digits behind the point of an average, at least.
+const SCALE: i8 = 16;
 
 /// The function, under the name that it replaces.
 pub fn average() -> AggregateUDF {
@@ -93,7 +98,11 @@ impl AggregateUDFImpl for Average {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.function.return_type(arguments)
+        Ok(match arguments {
+            // As a quotient has.
+            [DataType::Decimal128(_, scale)] => DataType::Decimal128(PRECISION_MAX, SCALE.max(*scale)),
+            _ => self.function.return_type(arguments)?,
+        })
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {

@@ -309,8 +309,7 @@ impl Types<'_> {
         };
         let target = match aggregate {
             "sum" if digits == 19 => Arrow::Decimal128(digits, 0),
-            // With as many digits as a quotient: an average has four more than its argument.
-            "avg" => Arrow::Decimal128(digits + 12, 12),
+            "avg" => Arrow::Decimal128(digits, 0),
             _ => return Ok(()),
         };
         *arg = cast(std::mem::take(arg), target);
