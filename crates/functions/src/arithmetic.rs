@@ -24,6 +24,8 @@ use saki_times::names;
 
 /// The function behind a cast to numeric without precision and scale.
 pub const NUMERIC: &str = "numeric";
+/// The function behind `/` of numerics.
+pub const NUMERIC_DIV: &str = "numeric_div";
 /// Digits after the point of a quotient at least, and of text or a float that becomes a number.
 const QUOTIENT_SCALE: i8 = 16;
 const READ_SCALE: i8 = 10;
@@ -133,7 +135,7 @@ impl ScalarUDFImpl for Arithmetic {
     fn name(&self) -> &str {
         match &self.kind {
             Kind::Checked { name, .. } | Kind::Float { name, .. } => name,
-            Kind::Quotient => "numeric_div",
+            Kind::Quotient => NUMERIC_DIV,
             Kind::FloatQuotient => "float8div",
             Kind::Round => "rint",
             Kind::Numeric => NUMERIC,

@@ -7,13 +7,13 @@
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
-pub mod averages;
 pub mod blanks;
 pub mod bytes;
 pub mod choices;
 pub mod domains;
 pub mod encodings;
 pub mod numbers;
+pub mod numeric;
 pub mod patterns;
 pub mod regexps;
 pub mod series;

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
+use datafusion::functions::math;
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::functions_aggregate::variance::var_samp_udaf;
 use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
@@ -48,7 +49,7 @@ pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
-use saki_functions::{arithmetic, averages, blanks, bytes, choices, domains, encodings, numbers, patterns};
+use saki_functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, numeric, patterns};
 use saki_parameters::SessionTime;
 pub use saki_times::{TimeOption, session_time};
 
@@ -58,16 +59,18 @@ pub fn register(state: &mut SessionState) {
     let _ = state.register_function_rewrite(Arc::new(meaning::Meaning));
     let _ = state.register_udf(Arc::new(arithmetic::numeric_function()));
     let alias = |function: &ScalarUDF, name| function.clone().with_aliases([name]);
-    let sign = alias(&datafusion::functions::math::signum(), "sign");
+    let sign = alias(&math::signum(), "sign");
     let random_uuid = alias(&datafusion::functions::string::uuid(), "gen_random_uuid");
     for (aggregate, name) in [(bool_and_udaf(), "every"), (var_samp_udaf(), "variance")] {
         let _ = state.register_udaf(Arc::new(aggregate.as_ref().clone().with_aliases([name])));
     }
-    let _ = state.register_udaf(Arc::new(averages::average()));
+    let _ = state.register_udaf(Arc::new(numeric::average()));
     for function in numbers::all() {
         let _ = state.register_udwf(Arc::new(function));
     }
-    for function in domains::all()
+    let of_floats = domains::all().chain([math::exp(), math::power()].map(|function| function.as_ref().clone()));
+    for function in of_floats
+        .map(numeric::exact)
         .chain(arithmetic::whole_functions())
         .chain([sign, random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
         .chain([saki_functions::series::function()])

@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::types::{compares, comparison, known_type, truth, typed};
 use saki_functions::arithmetic::quotient;
+use saki_functions::numeric::{folded, long_product};
 
 const TIMESTAMP: Arrow = Arrow::Timestamp(TimeUnit::Microsecond, None);
 
@@ -111,10 +112,15 @@ fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Resul
     let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
         return Ok(Planned::Operands(left, right));
     };
+    if op == Operator::Multiply
+        && let Some(product) = long_product(&left, &right)?
+    {
+        return Ok(Planned::Whole(product));
+    }
     let days = |date: Expr| cast(date, Arrow::Int32);
     let planned = match (op, &left_type, &right_type) {
-        (Operator::Divide, Arrow::Decimal128(..), divisor) if is_exact(divisor) => quotient(left, right),
-        (Operator::Divide, dividend, Arrow::Decimal128(..)) if is_exact(dividend) => quotient(left, right),
+        (Operator::Divide, Arrow::Decimal128(..), divisor) if is_exact(divisor) => folded(quotient(left, right))?,
+        (Operator::Divide, dividend, Arrow::Decimal128(..)) if is_exact(dividend) => folded(quotient(left, right))?,
         (Operator::Minus, Arrow::Date32, Arrow::Date32) => binary_expr(days(left), Operator::Minus, days(right)),
         (Operator::Plus, Arrow::Date32, count) if count.is_signed_integer() => {
             cast(binary_expr(days(left), Operator::Plus, days(right)), Arrow::Date32)
@@ -192,6 +198,10 @@ fn as_integer(expr: Expr) -> Expr {
             Ok(value) => Expr::Literal(ScalarValue::Int32(Some(value)), metadata),
             Err(_) => Expr::Literal(ScalarValue::Int64(Some(value)), metadata),
         },
+        // A number that is too large for a bigint is a numeric.
+        Expr::Literal(ScalarValue::UInt64(Some(value)), metadata) => {
+            Expr::Literal(ScalarValue::Decimal128(Some(value.into()), 20, 0), metadata)
+        }
         other => other,
     }
 }

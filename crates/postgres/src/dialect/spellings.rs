@@ -79,7 +79,10 @@ fn respelled(expr: &mut Expr) -> Result<Option<Expr>, SqlError> {
             _ => None,
         },
         Expr::UnaryOp { op: UnaryOperator::PGAbs, expr } => Some(call("abs", vec![take(expr)])),
-        Expr::UnaryOp { op: UnaryOperator::PGSquareRoot, expr } => Some(call("sqrt", vec![take(expr)])),
+        // There are no such operators of numerics.
+        Expr::UnaryOp { op: UnaryOperator::PGSquareRoot, expr } => {
+            Some(call("sqrt", vec![cast(nested(take(expr)), DataType::DoublePrecision)]))
+        }
         Expr::UnaryOp { op: UnaryOperator::PGCubeRoot, expr } => Some(call("cbrt", vec![take(expr)])),
         Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::Cast { data_type: DataType::Array(_), .. } => arrays(expr),
         Expr::Substring { expr: text, substring_from: Some(pattern), substring_for: None, .. } if is_text(pattern) => {

@@ -1,13 +1,13 @@
 //! What the functions of `saki_functions` give in statements.
 
 mod arithmetic;
-mod averages;
 mod blanks;
 mod bytes;
 mod choices;
 mod domains;
 mod encodings;
 mod numbers;
+mod numeric;
 mod patterns;
 mod regexps;
 mod series;

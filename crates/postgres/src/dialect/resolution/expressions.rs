@@ -18,6 +18,7 @@ use crate::dialect::types::{
     no_operator, truth, typed,
 };
 use saki_catalog::SqlError;
+use saki_functions::numeric;
 use saki_functions::series::{SERIES, argument_types};
 
 /// Functions that give back one of their arguments.
@@ -245,7 +246,7 @@ impl Types<'_> {
             if COUNTING.contains(&call.name()) {
                 return Ok(Transformed::yes(cast(Expr::ScalarFunction(call), Arrow::Int32)));
             }
-            return Ok(Transformed::yes(field(call, self.schema)));
+            return Ok(Transformed::yes(numeric::folded(field(call, self.schema))?));
         }
         self.coerced(Expr::ScalarFunction(ScalarFunction { func, args }))
     }
