@@ -279,7 +279,10 @@ fn entries_that_stay_include_what_rows_are_now() {
     while let Some((key, row)) = entries.next().expect("readable") {
         decoder.decode(&table, key, row, |row| values.push(row[1] == saki_base::ValueRef::Int8(7))).expect("an entry");
     }
-    assert_eq!(values, (0..100).filter(|id| !(40..60).contains(id)).map(|id| (20..40).contains(&id)).collect::<Vec<_>>());
+    assert_eq!(
+        values,
+        (0..100).filter(|id| !(40..60).contains(id)).map(|id| (20..40).contains(&id)).collect::<Vec<_>>()
+    );
 }
 
 /// Row ids with what becomes of their rows; what is added says its id.
@@ -313,7 +316,11 @@ fn segments_of_a_table_without_a_key_are_built_anew_where_rows_change() {
             for id in ids.clone() {
                 let (key, row) = crate::fixture::keyless_entry(&bench.table(), id, id, *v);
                 changes.push((key, (*v >= 0).then_some(row)));
-                if *v >= 0 { rows.insert(id, *v) } else { rows.remove(&id) };
+                if *v >= 0 {
+                    rows.insert(id, *v)
+                } else {
+                    rows.remove(&id)
+                };
             }
         }
         bench.db().merge("t", &mut Keyless(changes, 0), &Pace::full()).expect("merged");
