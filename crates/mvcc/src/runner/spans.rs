@@ -112,6 +112,17 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_bound_has_its_own_key_if_it_is_included() {
+        let [below, own, above] = [b"a", b"b", b"c"].map(|key| key.as_slice());
+        let has = |is_in: fn(&[u8], Bound<&[u8]>) -> bool, bound| [below, own, above].map(|key| is_in(key, bound));
+        assert_eq!(has(is_below, Bound::Excluded(own)), [true, false, false]);
+        assert_eq!(has(is_below, Bound::Included(own)), [true, true, false]);
+        assert_eq!(has(is_above, Bound::Excluded(own)), [false, false, true]);
+        assert_eq!(has(is_above, Bound::Included(own)), [false, true, true]);
+        assert_eq!(has(is_below, Bound::Unbounded), has(is_above, Bound::Unbounded));
+    }
+
     /// Random ranges, beside looking through all of them.
     #[test]
     fn a_key_is_found_in_the_ranges_that_have_it() {
