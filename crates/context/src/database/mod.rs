@@ -107,7 +107,7 @@ impl Database {
     pub async fn fetch_missing(&self, generation: Arc<Generation>, missing: Missing, attempted: u32) -> Result<()> {
         let (tell, told) = tokio::sync::oneshot::channel();
         // Whoever has gone need not be told.
-        self.fetch(generation, missing, attempted, |came_of_it| drop(tell.send(came_of_it)))?;
+        missing.fetch(self, generation, attempted, |came_of_it| drop(tell.send(came_of_it)))?;
         told.await.unwrap_or_else(|_| Err(SqlError::internal("a thread that fetches pages has ended")))
     }
 

@@ -32,10 +32,10 @@ use saki_volume::Volume;
 
 use crate::delta::{Engine, LogStore, PerTable};
 use crate::locks::Locks;
-use crate::reader::Fetchers;
 use saki_catalog::{Result, SqlError};
 
 pub use self::background::Background;
+use self::background::Fetchers;
 pub use self::catalog::{catalog_root, read_catalog};
 pub use self::devices::speed::DeviceSpeed;
 pub use self::generation::Generation;

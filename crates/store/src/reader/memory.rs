@@ -1,14 +1,16 @@
 //! Reading from memory alone: what that does not tell is noted, and the reading fails.
 //!
 //! So whoever may not wait uses the same readers as those who may: a failed reading says what was missing, which is
-//! fetched by threads that may wait ([`super::fetchers`]), and all of it is done again.
+//! fetched by threads that may wait ([`Database::fetch`]), and all of it is done again.
 
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use saki_tree::{TreeRoot, Wanted};
 
+use crate::database::{Database, Generation};
 use saki_catalog::{Result, SqlError};
 
 /// Entries of ranges at most that a statement reads from memory alone.
@@ -45,9 +47,24 @@ impl Missing {
         Self::Pages(vec![Wanted::key(tree, key)])
     }
 
-    /// Leaves of each range to fetch, for a statement that was `attempted` so often before.
-    pub(super) fn leaves(attempted: u32) -> usize {
-        LEAVES_FIRST.checked_shl(attempted).map_or(LEAVES_MAX, |leaves| leaves.min(LEAVES_MAX))
+    /// Has it brought to memory, the more of long ranges the more often the statement was `attempted` before. Does not
+    /// wait: `told` is called once it is there. The trees are those of `generation`.
+    ///
+    /// # Errors
+    /// As [`Database::fetch`].
+    pub fn fetch(
+        self,
+        db: &Database,
+        generation: Arc<Generation>,
+        attempted: u32,
+        told: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Result<()> {
+        let Self::Pages(ranges) = self else {
+            told(Ok(()));
+            return Ok(());
+        };
+        let leaves = LEAVES_FIRST.checked_shl(attempted).map_or(LEAVES_MAX, |leaves| leaves.min(LEAVES_MAX));
+        db.fetch(generation, (ranges, leaves), told)
     }
 }
 

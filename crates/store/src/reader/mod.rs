@@ -22,7 +22,6 @@
 
 mod base;
 mod eyes;
-mod fetchers;
 mod index;
 mod memory;
 mod newer;
@@ -43,7 +42,6 @@ use saki_catalog::{Result, Table};
 
 pub use base::{BaseRange, BaseReader};
 pub use eyes::Eyes;
-pub(crate) use fetchers::Fetchers;
 pub use index::IndexEntries;
 pub use memory::{Entry, Missed, Missing};
 pub use newer::NewerRows;

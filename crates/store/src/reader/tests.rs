@@ -333,7 +333,7 @@ proptest! {
 /// Waits until what was missing is in memory.
 fn fetch(db: &Database, missing: Missing, attempted: u32) -> Result<()> {
     let (tell, told) = channel();
-    db.fetch(db.generation(), missing, attempted, move |came_of_it| tell.send(came_of_it).expect("awaited"))?;
+    missing.fetch(db, db.generation(), attempted, move |came_of_it| tell.send(came_of_it).expect("awaited"))?;
     told.recv().expect("told")
 }
 
@@ -355,7 +355,7 @@ fn sessions_that_miss_pages_at_once_hear_of_their_own() {
         let missing = Missing::key(if id % 50 == 7 { &rotten } else { &table.root }, &key);
         let tell = tell.clone();
         let told = move |came_of_it: Result<()>| tell.send((id, came_of_it.is_ok())).expect("awaited");
-        db.fetch(Arc::clone(&generation), missing, 0, told).expect("threads");
+        missing.fetch(db, Arc::clone(&generation), 0, told).expect("threads");
     }
     let mut said: Vec<(i64, bool)> = told.iter().take(200).collect();
     said.sort_unstable();

@@ -36,7 +36,7 @@ pub async fn explain_change(
     text_rows("plan", lines).map(Some)
 }
 
-/// What a statement does to which table, and the query of the rows that it does it to; no query of rows that are listed.
+/// What a statement does to which table, and the query of the rows that it does it to; none of rows that are listed.
 fn rows_of(statement: &ast::Statement) -> Result<Option<(String, Option<ast::Query>)>> {
     let (verb, table, others, condition) = match statement {
         ast::Statement::Insert(ast::Insert { table: ast::TableObject::TableName(name), source, .. }) => {

@@ -18,8 +18,8 @@ use parking_lot::Mutex;
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{TreeError, TreeReader, Wanted};
 
-use super::memory::Missing;
-use crate::database::{Background, Database, Generation};
+use super::Background;
+use crate::database::{Database, Generation};
 use saki_catalog::{Result, SqlError};
 
 /// While one waits for a device, the other takes what has come in the meantime.
@@ -63,23 +63,17 @@ impl Fetchers {
 }
 
 impl Database {
-    /// Brings to memory what was missing of a generation, the more of long ranges the more often the statement was
-    /// `attempted` before. Does not wait: `told` is called once it is there, or what came in the way, by another thread.
+    /// Brings to memory the first `leaves` leaves of ranges of trees that a generation has. Does not wait: `told` is
+    /// called by another thread once they are there, with what came in the way.
     ///
     /// # Errors
     /// If the system gives no threads.
     pub fn fetch(
         &self,
         generation: Arc<Generation>,
-        missing: Missing,
-        attempted: u32,
+        (ranges, leaves): (Vec<Wanted>, usize),
         told: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
-        let leaves = Missing::leaves(attempted);
-        let Missing::Pages(ranges) = missing else {
-            told(Ok(()));
-            return Ok(());
-        };
         let mut fetchers = self.fetchers.lock();
         if fetchers.is_none() {
             *fetchers = Some(Fetchers::start(self)?);

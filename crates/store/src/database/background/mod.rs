@@ -1,9 +1,13 @@
-//! A thread that ends with the database it works for.
+//! Threads that end with the database they work for.
+
+mod fetchers;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use saki_catalog::{Result, SqlError};
+
+pub use fetchers::Fetchers;
 
 /// A thread; dropping this stops it and waits for it.
 pub struct Background {
