@@ -333,7 +333,9 @@ fn write_superblock_patiently(
     let mut tries = 0;
     loop {
         let Err(error) = write_superblock(members, io, place, superblock, tables) else { return Ok(()) };
-        if !matches!(error, DeviceError::Failed { .. }) || tries == TRIES_MAX {
+        // A full disk may have room again, and a part of it may be written.
+        let may_pass = matches!(error, DeviceError::Failed { .. } | DeviceError::Full { .. });
+        if !may_pass || tries == TRIES_MAX {
             return Err(error);
         }
         if tries == 0 {

@@ -44,6 +44,7 @@ struct State {
     rates: FaultRates,
     fail_next: [u32; 3],
     bad_ranges: Vec<Range<u64>>,
+    full_ranges: Vec<Range<u64>>,
     full: bool,
     read_only: bool,
     holding: bool,
@@ -76,6 +77,11 @@ impl Faults {
     /// Every transfer that touches these bytes fails until [`Self::heal`].
     pub fn fail_range(&self, bytes: Range<u64>) {
         self.state.lock().bad_ranges.push(bytes);
+    }
+
+    /// Writes to these bytes answer `Full`, and write nothing, until [`Self::heal`]: a sparse file's on a full disk.
+    pub fn fill_range(&self, bytes: Range<u64>) {
+        self.state.lock().full_ranges.push(bytes);
     }
 
     /// Writes and growth answer `Full` while set.
@@ -135,6 +141,10 @@ impl Faults {
     pub(super) fn write_fate(&self, operation: &Operation, device: &str, random: &mut Random) -> WriteFate {
         if let Some(error) = self.refuses_growth(device) {
             return WriteFate::Error(error, 0);
+        }
+        let end = operation.offset + operation.length_bytes() as u64;
+        if self.state.lock().full_ranges.iter().any(|range| range.start < end && operation.offset < range.end) {
+            return WriteFate::Error(DeviceError::Full { device: device.into() }, 0);
         }
         let sectors = (operation.length_bytes() / 512) as u64;
         let forced = self.state.lock().fail_next[OperationKind::Write as usize] > 0;

@@ -164,9 +164,13 @@ fn a_superblock_that_fails_for_a_while_is_written_again() {
     let (device, mut random) = (device(3), Random::new(3));
     let volume = create(&device, 8192);
     let mut model = publish(&volume, &Model::default(), &mut random, 30).expect("published");
-    for _ in 0..2 {
+    for is_full in [false, false, true, true] {
         let offset = if (volume.generation().0 + 1).is_multiple_of(2) { 0 } else { 512 << 10 };
-        device.faults().fail_range(offset..offset + 4096);
+        if is_full {
+            device.faults().fill_range(offset..offset + 4096);
+        } else {
+            device.faults().fail_range(offset..offset + 4096);
+        }
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(20));
