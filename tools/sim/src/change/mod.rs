@@ -334,13 +334,15 @@ impl Drawer<'_> {
         let link = match from {
             _ if !has_link => "NULL",
             own if own == to => "link",
-            _ => self.tables.key_column(from),
+            WIDE => "id",
+            // A row of the owner's: whether another's is there, nobody knows before.
+            _ => &format!("{} * {} + {}", self.tables.key_column(from), self.tables.owners, self.owner),
         };
         let added = self.tables.filtered(from, self.owner, &self.state.rows, &Filter::All).map(|(key, row)| {
             let link = match link {
                 "NULL" => None,
                 "link" => row.link,
-                _ => Some(self.tables.stored(from, self.owner, key)),
+                _ => Some(self.tables.stored(WIDE, self.owner, key)),
             };
             ((to, key + first), Row { link, extras: shape.defaults(), ..row.clone() })
         });
