@@ -34,8 +34,7 @@ use crate::delta::{Engine, LogStore, PerTable};
 use crate::locks::Locks;
 use saki_catalog::{Result, SqlError};
 
-pub use self::background::Background;
-use self::background::Fetchers;
+pub use self::background::{Background, Fetchers};
 pub use self::catalog::{catalog_root, read_catalog};
 pub use self::devices::speed::DeviceSpeed;
 pub use self::generation::Generation;
@@ -88,8 +87,8 @@ pub struct Database {
     pub(crate) watchers: RwLock<Vec<Watcher>>,
     /// Readers of pages in memory that nobody uses just now.
     pub(crate) readers: Mutex<Vec<CachedReader>>,
-    /// Started by the first reading of memory alone that misses something.
-    pub(crate) fetchers: Mutex<Option<Fetchers>>,
+    /// Who fetches what readings of memory alone miss.
+    pub fetchers: Fetchers,
     pub sequences: Sequences,
     /// Held from a change's beginning until its generation is the current one.
     pub writing: Mutex<()>,

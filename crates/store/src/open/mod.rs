@@ -96,6 +96,7 @@ impl Database {
         let is_started = engine.get().is_some();
         let number = guard.generation();
         let database = Arc::new_cyclic(|me| Self {
+            fetchers: crate::database::Fetchers::new(&cache, &store),
             tier,
             volume,
             store,
@@ -117,7 +118,6 @@ impl Database {
             changes_have_ended: AtomicBool::new(false),
             watchers: RwLock::default(),
             readers: Mutex::default(),
-            fetchers: Mutex::default(),
             sequences: crate::database::Sequences::default(),
             writing: Mutex::new(()),
             instants: Default::default(),

@@ -1,7 +1,8 @@
 //! Reading from memory alone: what that does not tell is noted, and the reading fails.
 //!
 //! So whoever may not wait uses the same readers as those who may: a failed reading says what was missing, which is
-//! fetched by threads that may wait ([`Database::fetch`]), and all of it is done again.
+//! fetched by threads that may wait ([`Fetchers::fetch`](crate::database::Fetchers::fetch)), and all of it is done
+//! again.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ impl Missing {
     /// wait: `told` is called once it is there. The trees are those of `generation`.
     ///
     /// # Errors
-    /// As [`Database::fetch`].
+    /// As [`Fetchers::fetch`](crate::database::Fetchers::fetch).
     pub fn fetch(
         self,
         db: &Database,
@@ -64,7 +65,7 @@ impl Missing {
             return Ok(());
         };
         let leaves = LEAVES_FIRST.checked_shl(attempted).map_or(LEAVES_MAX, |leaves| leaves.min(LEAVES_MAX));
-        db.fetch(generation, (ranges, leaves), told)
+        db.fetchers.fetch(generation, (ranges, leaves), told)
     }
 }
 

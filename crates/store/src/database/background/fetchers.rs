@@ -19,7 +19,7 @@ use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{TreeError, TreeReader, Wanted};
 
 use super::Background;
-use crate::database::{Database, Generation};
+use crate::database::Generation;
 use saki_catalog::{Result, SqlError};
 
 /// While one waits for a device, the other takes what has come in the meantime.
@@ -42,27 +42,24 @@ impl Errand {
     }
 }
 
-/// The threads of one database. Dropping this ends them, and waits for it.
+/// The threads of one database, started by the first errand. Dropping this ends them, and waits for it.
 pub struct Fetchers {
+    cache: Arc<PageCache>,
+    store: Arc<dyn PageStore>,
+    started: Mutex<Option<Started>>,
+}
+
+struct Started {
     /// Before the threads: they end when nobody can leave an errand any more.
     errands: Sender<Errand>,
     _threads: Vec<Background>,
 }
 
 impl Fetchers {
-    fn start(db: &Database) -> Result<Self> {
-        let (errands, left) = channel();
-        let left = Arc::new(Mutex::new(left));
-        let start = |number| {
-            let (left, mut fetcher) = (Arc::clone(&left), Fetcher::new(db));
-            Background::start(&format!("saki-fetch-{number}"), move |_| fetcher.run(&left))
-        };
-        let threads = (0..FETCHERS).map(start).collect::<Result<_>>()?;
-        Ok(Self { errands, _threads: threads })
+    pub fn new(cache: &Arc<PageCache>, store: &Arc<dyn PageStore>) -> Self {
+        Self { cache: Arc::clone(cache), store: Arc::clone(store), started: Mutex::default() }
     }
-}
 
-impl Database {
     /// Brings to memory the first `leaves` leaves of ranges of trees that a generation has. Does not wait: `told` is
     /// called by another thread once they are there, with what came in the way.
     ///
@@ -74,16 +71,25 @@ impl Database {
         (ranges, leaves): (Vec<Wanted>, usize),
         told: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
-        let mut fetchers = self.fetchers.lock();
-        if fetchers.is_none() {
-            *fetchers = Some(Fetchers::start(self)?);
-        }
+        let mut started = self.started.lock();
+        let started = match &mut *started {
+            Some(started) => started,
+            none => none.insert(self.start()?),
+        };
         let errand = Errand { generation, ranges, leaves, told: Box::new(told) };
-        let left = fetchers.as_ref().map(|fetchers| fetchers.errands.send(errand));
-        match left {
-            Some(Ok(())) => Ok(()),
-            _ => Err(SqlError::internal("nobody fetches pages")),
-        }
+        started.errands.send(errand).map_err(|_| SqlError::internal("nobody fetches pages"))
+    }
+
+    fn start(&self) -> Result<Started> {
+        let (errands, left) = channel();
+        let left = Arc::new(Mutex::new(left));
+        let start = |number| {
+            let (cache, store) = (Arc::clone(&self.cache), Arc::clone(&self.store));
+            let (left, mut fetcher) = (Arc::clone(&left), Fetcher { cache, store, reader: None });
+            Background::start(&format!("saki-fetch-{number}"), move |_| fetcher.run(&left))
+        };
+        let threads = (0..FETCHERS).map(start).collect::<Result<_>>()?;
+        Ok(Started { errands, _threads: threads })
     }
 }
 
@@ -96,10 +102,6 @@ struct Fetcher {
 }
 
 impl Fetcher {
-    fn new(db: &Database) -> Self {
-        Self { cache: Arc::clone(&db.cache), store: Arc::clone(&db.store), reader: None }
-    }
-
     /// Goes on errands until nobody can leave one any more.
     fn run(&mut self, left: &Mutex<Receiver<Errand>>) {
         loop {
