@@ -256,18 +256,18 @@ impl Types<'_> {
     fn parameters(&self, function: &ScalarUDF, args: &mut [Expr]) -> Result<()> {
         let is_open = |arg: &Expr| matches!(arg, Expr::Placeholder(_));
         let count = args.len();
+        for (_, at) in COUNTED.iter().filter(|(name, _)| *name == function.name()) {
+            if let Some(arg) = args.get_mut(*at).filter(|arg| is_open(arg)) {
+                *arg = typed(std::mem::take(arg), &Arrow::Int32)?;
+            }
+        }
+        // Those that have a type by now keep it.
         for (at, arg) in args.iter_mut().enumerate().filter(|(_, arg)| is_open(arg)) {
             if let Some(only) = only_type(&function.signature().type_signature, count, at) {
                 *arg = typed(std::mem::take(arg), &only)?;
             }
         }
-        let function = function.name();
-        for (_, at) in COUNTED.iter().filter(|(name, _)| *name == function) {
-            if let Some(arg) = args.get_mut(*at).filter(|arg| is_open(arg)) {
-                *arg = typed(std::mem::take(arg), &Arrow::Int32)?;
-            }
-        }
-        if let ("array_has", [list, needle]) = (function, args)
+        if let ("array_has", [list, needle]) = (function.name(), args)
             && is_open(list)
             && let Some(of) = known_type(needle, self.schema)
         {
