@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use saki_base::Random;
+use saki_base::{CHUNK_BYTES, Random};
 use saki_io::{
     Device, FaultRates, ObservedDevice, Observer, Operation, OperationKind, SimDevice, SimOptions, Survival, Wait,
 };
@@ -138,8 +138,11 @@ impl Station {
         self.each(SimDevice::calm);
         self.is_slow.store(now.iter().any(|one| one.trouble == Trouble::Slow), Ordering::Relaxed);
         for Weather { trouble, on_disk, .. } in now {
+            let trouble_is_full = trouble == Trouble::Full;
             let trouble = |device: &SimDevice| device.trouble(trouble);
             match on_disk {
+                // Superblocks are written over: there is room for them on a full disk too.
+                true if trouble_is_full => self.disk.lock().faults().fill_range(CHUNK_BYTES as u64..u64::MAX),
                 true => trouble(&self.disk.lock()),
                 false => self.logs.lock().iter().flatten().for_each(|log| trouble(log)),
             }
