@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::text::text_of;
+use saki_base::types::DECIMAL_PRECISION_MAX as PRECISION_MAX;
 use saki_catalog::SqlError;
 use saki_catalog::convert::round;
 use saki_times::names;
@@ -27,9 +28,8 @@ pub const NUMERIC: &str = "numeric";
 /// The function behind `/` of numerics.
 pub const NUMERIC_DIV: &str = "numeric_div";
 /// Digits after the point of a quotient at least, and of text or a float that becomes a number.
-const QUOTIENT_SCALE: i8 = 16;
+pub(crate) const QUOTIENT_SCALE: i8 = 16;
 const READ_SCALE: i8 = 10;
-const PRECISION_MAX: u8 = 38;
 
 /// `left op right` of two integers of the type that the planner gives the result; `None`: it cannot overflow.
 pub fn checked(op: Operator, data_type: &DataType, left: Expr, right: Expr) -> Option<Expr> {

@@ -138,13 +138,11 @@ impl Station {
         self.each(SimDevice::calm);
         self.is_slow.store(now.iter().any(|one| one.trouble == Trouble::Slow), Ordering::Relaxed);
         for Weather { trouble, on_disk, .. } in now {
-            let trouble_is_full = trouble == Trouble::Full;
-            let trouble = |device: &SimDevice| device.trouble(trouble);
-            match on_disk {
+            match (on_disk, trouble) {
                 // Superblocks are written over: there is room for them on a full disk too.
-                true if trouble_is_full => self.disk.lock().faults().fill_range(CHUNK_BYTES as u64..u64::MAX),
-                true => trouble(&self.disk.lock()),
-                false => self.logs.lock().iter().flatten().for_each(|log| trouble(log)),
+                (true, Trouble::Full) => self.disk.lock().faults().fill_range(CHUNK_BYTES as u64..u64::MAX),
+                (true, _) => self.disk.lock().trouble(trouble),
+                (false, _) => self.logs.lock().iter().flatten().for_each(|log| log.trouble(trouble)),
             }
             self.has_stormed.store(true, Ordering::Relaxed);
         }

@@ -16,11 +16,9 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
 };
 
+use crate::arithmetic::QUOTIENT_SCALE;
+use saki_base::types::DECIMAL_PRECISION_MAX as PRECISION_MAX;
 use saki_catalog::SqlError;
-
-const PRECISION_MAX: u8 = 38;
-/// Digits behind the point of an average, at least.
-const SCALE: i8 = 16;
 
 /// The function, under the name that it replaces.
 pub fn average() -> AggregateUDF {
@@ -100,7 +98,7 @@ impl AggregateUDFImpl for Average {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         Ok(match arguments {
             // As a quotient has.
-            [DataType::Decimal128(_, scale)] => DataType::Decimal128(PRECISION_MAX, SCALE.max(*scale)),
+            [DataType::Decimal128(_, scale)] => DataType::Decimal128(PRECISION_MAX, QUOTIENT_SCALE.max(*scale)),
             _ => self.function.return_type(arguments)?,
         })
     }

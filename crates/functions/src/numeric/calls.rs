@@ -19,15 +19,13 @@ use datafusion::logical_expr::{
 
 use super::functions::{divide, exp, ln, log, power, sqrt};
 use super::number::Number;
-use crate::arithmetic::{NUMERIC, NUMERIC_DIV};
+use crate::arithmetic::{NUMERIC, NUMERIC_DIV, QUOTIENT_SCALE};
+use saki_base::types::DECIMAL_PRECISION_MAX as PRECISION_MAX;
 use saki_catalog::SqlError;
 
-/// Digits of a number in a column.
-const PRECISION_MAX: u8 = 38;
 /// Digits that count, which are not given up for those that there is no room for.
 const SIGNIFICANT: i64 = 16;
-/// Digits behind the point of what is computed of columns, at least.
-const SCALE: i8 = 16;
+/// Digits behind the point of a root of a column's values, at least; all else has a quotient's.
 const ROOT_SCALE: i8 = 15;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -80,7 +78,7 @@ impl Kind {
             (Self::Exp, _) => return None,
             (Self::Power, [_, DataType::Decimal128(_, 1..)]) => return None,
             (Self::Sqrt, _) => ROOT_SCALE,
-            _ => SCALE,
+            _ => QUOTIENT_SCALE,
         };
         // An exponent that is whole adds none.
         Some(arguments.iter().map(scale_of).fold(least, i8::max))
