@@ -97,28 +97,28 @@ mod tests {
     fn nobody_gets_half_of_what_is_announced() {
         let (instants, rows, catalog, is_over) =
             (Instants::default(), AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let taken = AtomicU64::new(0);
         std::thread::scope(|scope| {
             let reader = || {
-                let mut taken = 0;
                 while !is_over.load(Ordering::SeqCst) {
                     // As readers do: the catalog first.
                     let load = |word: &AtomicU64| word.load(Ordering::SeqCst);
                     let (catalog, rows) = instants.take(|| (load(&catalog), load(&rows)));
                     assert_eq!(catalog, rows);
-                    taken += 1;
+                    taken.fetch_add(1, Ordering::SeqCst);
                 }
-                taken
             };
             let readers = [scope.spawn(reader), scope.spawn(reader)];
-            for commit in 1..=20_000 {
+            // On a busy machine readers may not have begun when all has been committed.
+            let goes_on = |commit: &u64| *commit <= 20_000 || taken.load(Ordering::SeqCst) < 1_000;
+            for commit in (1..).take_while(goes_on) {
                 let _announced = instants.announce();
                 rows.store(commit, Ordering::SeqCst);
                 std::hint::spin_loop();
                 catalog.store(commit, Ordering::SeqCst);
             }
             is_over.store(true, Ordering::SeqCst);
-            let taken: u64 = readers.into_iter().map(|reader| reader.join().expect("never half")).sum();
-            assert!(taken > 0);
+            readers.into_iter().for_each(|reader| reader.join().expect("never half"));
         });
     }
 

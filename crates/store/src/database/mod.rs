@@ -184,14 +184,15 @@ impl Database {
             return Err(SqlError::invalid("the database is open for reading only").hint("open it without read-only"));
         }
         if self.changes_have_ended.load(Ordering::Acquire) {
-            return Err(SqlError::storage("whether the last change of a table has reached the device is not known")
+            return Err(SqlError::storage("whether the last publication has reached the device is not known")
                 .hint("open the database again: until then it is only read"));
         }
         Ok(())
     }
 
-    /// A publication that takes a delta away may or may not have reached the device. If it has, whatever is committed
-    /// to that delta from now on belongs to no table once the database is opened again: nothing more is committed.
+    /// A publication may or may not have reached the device. If it has, it takes effect when the database is opened
+    /// again: a constraint holds then that nothing was checked against, or rows belong to a delta that no table has.
+    /// Until then nothing more is committed.
     pub(crate) fn end_changes(&self) {
         self.changes_have_ended.store(true, Ordering::Release);
         if let Some(engine) = self.engine.get() {

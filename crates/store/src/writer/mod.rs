@@ -119,8 +119,7 @@ impl<'d> Writer<'d> {
         let stop = self.stop.clone();
         let _committing = stop.commit()?;
         if let Err(error) = self.publication.commit(&root.to_bytes()) {
-            let is_in_doubt = matches!(error, VolumeError::PublishOutcomeUnknown { .. });
-            if is_in_doubt && deltas_taken_away(&difference).next().is_some() {
+            if let VolumeError::PublishOutcomeUnknown { .. } = error {
                 self.db.end_changes();
             }
             return Err(error.into());

@@ -108,6 +108,31 @@ fn a_change_that_fails_at_any_flush_leaves_what_was_before() {
     assert!(failed >= 2, "{failed} flushes are few");
 }
 
+/// Such a constraint or comment may be there when the database is opened again: what was committed meanwhile would have
+/// been committed by other rules.
+#[test]
+fn what_may_have_been_published_ends_changes_until_the_database_is_opened_again() {
+    let device = simulated();
+    let mut bench = Bench::on(Arc::clone(&device) as Arc<dyn Device>, Shape::default());
+    bench.commit(&[(1, Some(1))]);
+    // Superblocks alone: all that is before them is published.
+    device.faults().fail_range(0..1 << 20);
+    let described = bench.db().write(|writer| {
+        let table = writer.catalog.remove("t").expect("made");
+        writer.catalog.put(Table { comment: Some("new".into()), ..Table::clone(&table) });
+        Ok(())
+    });
+    assert_eq!(described.expect_err("its superblock is not written").sqlstate(), "58030");
+    device.faults().heal();
+    let refused = bench.try_commit(&[(2, Some(2))]).expect_err("by which rules is not known");
+    assert_eq!(refused.sqlstate(), "58030", "{refused}");
+    assert_eq!(bench.moment().range(), Rows::from([(1, 1)]), "reading goes on");
+    bench.reopen();
+    bench.commit(&[(3, Some(3))]);
+    assert_eq!(bench.moment().range(), Rows::from([(1, 1), (3, 3)]));
+    bench.check();
+}
+
 #[test]
 fn a_full_device_refuses_a_change_and_goes_on_once_there_is_room() {
     let device = simulated();
