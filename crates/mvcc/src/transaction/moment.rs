@@ -93,6 +93,11 @@ impl Moment {
     pub fn receipt(&self) -> Receipt {
         Receipt { timestamp: None, through: self.0.latest.load(Ordering::Acquire) }
     }
+
+    /// Has it answer for what another moment's readers have shown, too: what was made of that is shown again.
+    pub fn rest_on(&self, shown: Receipt) {
+        self.0.latest.fetch_max(shown.through, Ordering::AcqRel);
+    }
 }
 
 impl fmt::Debug for Moment {

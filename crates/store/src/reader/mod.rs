@@ -31,6 +31,8 @@ mod segments;
 mod snapshot;
 
 #[cfg(test)]
+mod receipts;
+#[cfg(test)]
 mod stress;
 #[cfg(test)]
 mod tests;

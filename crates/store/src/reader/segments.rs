@@ -14,7 +14,7 @@ use saki_base::{Value, ValueRef};
 use saki_columns::SegmentTable;
 use saki_exec::columns::{Positions, SegmentKey, locate_blocking};
 use saki_exec::{ColumnOverlay, ExecError};
-use saki_mvcc::{Direction, KeyRange};
+use saki_mvcc::{Direction, KeyRange, Moment, Receipt};
 use saki_vector::{Batch, Column, form};
 
 use super::{BaseReader, Eyes, Snapshot, TableReader, since};
@@ -31,6 +31,8 @@ pub struct SegmentOverlay {
     moment: u64,
     /// Versions that began later count.
     since: u64,
+    /// What has to be durable before anybody is told of it.
+    rests_on: Receipt,
     /// Of which segments positions are.
     segments: Arc<SegmentTable>,
     hidden: Positions,
@@ -72,11 +74,10 @@ impl Snapshot {
         // What a transaction has written itself is nobody else's.
         let is_shared = !self.is_private;
         if is_shared && let Some(last) = last_overlay(delta, table, moment.timestamp(), segments) {
+            moment.rest_on(last.rests_on);
             return Ok(Some(last));
         }
-        let eyes = moment.reader()?;
-        let reader = TableReader::new(table, delta, &eyes);
-        let overlay = Arc::new(SegmentOverlay::new(db, &reader, segments)?);
+        let overlay = Arc::new(SegmentOverlay::new(db, (table, delta), moment, segments)?);
         if is_shared {
             delta.keep(Arc::clone(&overlay) as _);
         }
@@ -101,14 +102,20 @@ fn last_overlay(
 }
 
 impl SegmentOverlay {
-    fn new<E: Eyes>(db: &Database, reader: &TableReader<'_, E>, segments: &Arc<SegmentTable>) -> Result<Self> {
-        let table = reader.table;
+    fn new(
+        db: &Database,
+        (table, delta): (&Table, &Delta),
+        moment: &Moment,
+        segments: &Arc<SegmentTable>,
+    ) -> Result<Self> {
+        let eyes = moment.reader()?;
+        let reader = TableReader::new(table, delta, &eyes);
         let layout = table.primary_layout();
         let mut decoder = EntryDecoder::new(layout.clone());
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut columns: Vec<Vec<Value>> = vec![Vec::new(); table.columns.len()];
         let mut outcome = Ok(());
-        reader.eyes.scan(reader.newer, &KeyRange::all(), Direction::Forward, |key, body| {
+        Eyes::scan(&eyes, reader.newer, &KeyRange::all(), Direction::Forward, |key, body| {
             keys.push(key.to_vec());
             let Some(body) = body else { return ControlFlow::Continue(()) };
             outcome = decoder.decode(table, key, body, |values| {
@@ -132,8 +139,8 @@ impl SegmentOverlay {
             true => SegmentKey::RowId { next: table.next_row_id, list: &mut list },
         };
         let hidden = locate_blocking(&db.segment_reader, segments, &layout.key, key, &keys)?;
-        let (moment, since) = (reader.eyes.timestamp(), since(table));
-        Ok(Self { moment, since, segments: Arc::clone(segments), hidden, columns, rows })
+        let (rests_on, moment, since) = (moment.receipt(), moment.timestamp(), since(table));
+        Ok(Self { moment, since, rests_on, segments: Arc::clone(segments), hidden, columns, rows })
     }
 }
 
