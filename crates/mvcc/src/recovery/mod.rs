@@ -386,7 +386,7 @@ fn complete(table: &Table, means: &mut Means) -> Result<(), Error> {
             let mut entry = Vec::new();
             match inner.secondary_entry(secondary, row.key(), body, &mut entry) {
                 // Each row's entries are its own.
-                Ok(_) => drop(secondary.entries.insert(&entry, row.address(), &pin, &mut Vec::new())),
+                Ok(()) => drop(secondary.entries.insert(&entry, row.address(), &pin, &mut Vec::new())),
                 Err(error) => outcome = Err(error),
             }
         }

@@ -331,37 +331,21 @@ impl Inner {
         }
     }
 
-    /// Appends the entry of a row in a secondary index; how many bytes of it are the index columns, and whether one of
-    /// them is NULL.
+    /// Appends the entry of a row in a secondary index.
     ///
     /// # Errors
     /// `Malformed` for a body that is no row, `KeyTooLong`.
-    pub fn secondary_entry(
-        &self,
-        index: &Secondary,
-        key: &[u8],
-        body: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<EntryPrefix, Error> {
+    pub fn secondary_entry(&self, index: &Secondary, key: &[u8], body: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let start = out.len();
-        let mut has_null = false;
         let mut scratch = Vec::new();
         for (place, column) in std::iter::zip(&index.places, index.key_layout.columns()) {
-            let encoded = self.value(*place, key, body, &mut scratch, |value| {
-                has_null |= matches!(value, ValueRef::Null);
-                encode_column(*column, value, out)
-            })?;
+            let encoded = self.value(*place, key, body, &mut scratch, |value| encode_column(*column, value, out))?;
             encoded
                 .map_err(|error| Error::Malformed { table: self.definition.name.clone(), reason: error.to_string() })?;
         }
-        let prefix = EntryPrefix { bytes: out.len() - start, has_null };
         self.append_rest(index, key, out)?;
         let bytes = out.len() - start;
-        if bytes > KEY_BYTES_MAX {
-            out.truncate(start);
-            return Err(self.key_too_long(Some(index), bytes));
-        }
-        Ok(prefix)
+        if bytes > KEY_BYTES_MAX { Err(self.key_too_long(Some(index), bytes)) } else { Ok(()) }
     }
 
     /// Refuses entries, about to be written, beyond the limit.

@@ -225,7 +225,7 @@ impl Transaction<'_> {
             let entry_of = |body: Option<&[u8]>| {
                 let mut entry = Vec::new();
                 let entry =
-                    body.map(|body| inner.secondary_entry(secondary, row.key(), body, &mut entry).map(|_| entry));
+                    body.map(|body| inner.secondary_entry(secondary, row.key(), body, &mut entry).map(|()| entry));
                 entry.transpose()
             };
             let (stale, made) = (entry_of(before)?, entry_of(after)?);
