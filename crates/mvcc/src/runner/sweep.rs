@@ -131,3 +131,28 @@ impl Reclaimers {
 fn sweep(shelf: &Shelf, allowance: &mut usize, means: &mut Means<'_>) -> usize {
     shelf.try_lock().map_or(0, |mut reclaimer| reclaimer.sweep(allowance, means))
 }
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use saki_io::{Device, SimDevice, SimOptions};
+
+    use super::*;
+    use crate::{Catalog, Database, Options};
+
+    #[test]
+    fn runners_that_have_ended_have_no_queue() {
+        let device = SimDevice::new(SimOptions { seed: 1, length_bytes: 0, ..SimOptions::default() });
+        let devices = vec![device as Arc<dyn Device>];
+        let database = Database::open_on(Catalog::in_memory(7, 1), devices, Options::default(), &|_| {}).unwrap();
+        let queues = || {
+            let mut count = 0;
+            database.shared().reclaimers.each(|_| count += 1);
+            count
+        };
+        let before = queues();
+        let runners: Vec<_> = (0..5).map(|_| database.runner().unwrap()).collect();
+        assert_eq!(queues(), before + 5);
+        drop(runners);
+        assert_eq!(queues(), before);
+    }
+}

@@ -38,3 +38,19 @@ impl Watches {
         self.0.lock().retain(|noted| !Arc::ptr_eq(noted, watch));
     }
 }
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_that_is_over_is_told_nothing() {
+        let watches = Watches::default();
+        let [over, goes_on] = [(); 2].map(|()| watches.add());
+        watches.note([Note { table: 1, row: 8 }].into_iter());
+        watches.remove(&over);
+        watches.note([Note { table: 1, row: 16 }].into_iter());
+        let rows = |noted: &Noted| noted.lock().iter().map(|note| note.row).collect::<Vec<_>>();
+        assert_eq!((rows(&over), rows(&goes_on)), (vec![8], vec![8, 16]));
+    }
+}

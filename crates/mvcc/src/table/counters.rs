@@ -64,3 +64,22 @@ impl Counters {
         sum.max(0) as u64
     }
 }
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_counts_is_counted() {
+        let counters = Counters::default();
+        for participant in 0..1_000 {
+            counters.grow(participant, Growth { rows: 1, bytes: 7 });
+            counters.note_commit(participant, u64::from(participant) + 1);
+            assert_eq!(counters.last_commit(), u64::from(participant) + 1);
+        }
+        // Counted out by another than by whom it was counted in.
+        counters.grow(3, Growth { rows: -500, bytes: -500 * 7 });
+        assert_eq!((counters.rows(), counters.bytes()), (500, 500 * 7));
+        assert_eq!(counters.last_commit(), 1_000);
+    }
+}

@@ -119,6 +119,50 @@ fn a_sweep_frees_what_runners_left_that_have_ended() {
     assert_eq!(database.garbage_bytes(), 0);
 }
 
+/// Of all kinds: versions that were held back for long, pruned ones, those of aborts, rows and their index entries.
+#[test]
+fn little_stays_of_runners_that_have_ended() {
+    const ROWS: i64 = 300;
+    const BYTES: usize = 300;
+    let logs = SimLogs::new(8, 1, &[accounts()]);
+    let database = logs.open(options()).unwrap();
+    let table = database.table("accounts").unwrap();
+    let old = |runner: &mut Runner| runner.begin(Isolation::Snapshot).suspend();
+    let (mut early, mut late) = (database.runner().unwrap(), database.runner().unwrap());
+    let mut runner = database.runner().unwrap();
+    for id in 0..ROWS {
+        runner.run(Isolation::Snapshot, |t| insert(t, &table, &account(id, "", 0)).map(drop)).unwrap();
+    }
+    old(&mut early);
+    let mut random = Random::new(4);
+    for balance in 0..6_000 {
+        if balance == 3_000 {
+            old(&mut late);
+        }
+        let id = random.below(ROWS as u64) as i64;
+        change_or_abort(&mut runner, &table, &account(id, &"x".repeat(BYTES), balance), &mut random);
+    }
+    for id in 0..ROWS {
+        runner.run(Isolation::Snapshot, |t| super::fixture::delete(t, &table, id)).unwrap();
+    }
+    drop(runner);
+    assert!(database.garbage_bytes() > 2 * ROWS as usize * BYTES, "two snapshots see it");
+    early.abort();
+    late.abort();
+    database.runner().unwrap().run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "", 0)).map(drop)).unwrap();
+    let last = database.now();
+    while database.durable() < last {
+        std::thread::yield_now();
+    }
+    // What a cleanup unlinks is for the next one, and what was pruned goes once all visits have ended.
+    for _ in 0..4 {
+        database.sweep().unwrap();
+    }
+    assert_eq!(table.rows(), 1);
+    // So few pruned versions are not worth to wait for visits.
+    assert!(database.garbage_bytes() < 256 * BYTES, "{} bytes are kept for nobody", database.garbage_bytes());
+}
+
 /// The end of a snapshot that held back much is paid for in steps, not by the next commit.
 #[test]
 fn a_commit_frees_a_little_of_what_was_held_back() {

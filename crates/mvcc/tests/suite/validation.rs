@@ -345,6 +345,47 @@ fn reads_of_a_table_that_was_replaced_hold_for_whom_has_replaced_it() {
     }
 }
 
+/// Of each table that was read, whichever was read first; and of the transaction that has read it, not the next one of
+/// its runner.
+#[test]
+fn a_table_that_was_replaced_fails_those_who_have_read_it_and_no_others() {
+    for first in [0, 1] {
+        let logs = SimLogs::new(3, 2, &[accounts(), TableDefinition { name: "others".into(), ..accounts() }]);
+        let database = logs.open(options()).unwrap();
+        let tables = ["accounts", "others"].map(|name| database.table(name).unwrap());
+        let mut runner = database.runner().unwrap();
+        let read = |transaction: &Transaction<'_>, table: &Table| assert_eq!(get(transaction, table, 1), None);
+        let mut reader = runner.begin(Isolation::Serializable);
+        read(&reader, &tables[first]);
+        read(&reader, &tables[1 - first]);
+        insert(&mut reader, &tables[1], &account(5, "ann", 0)).unwrap();
+        tables[0].replaced(None);
+        let outcome = reader.commit_early();
+        assert!(matches!(outcome, Err(Error::Serialization)), "{outcome:?}");
+        let mut next = runner.begin(Isolation::Serializable);
+        read(&next, &tables[1]);
+        insert(&mut next, &tables[1], &account(5, "ann", 0)).unwrap();
+        let outcome = next.commit_early();
+        assert!(outcome.is_ok(), "{outcome:?}");
+    }
+}
+
+/// A row that comes into a range that was read and is gone again before the commit has changed nothing.
+#[test]
+fn what_came_and_went_is_no_phantom() {
+    let (_logs, database, table) = opened(Sabotage::BeforeTick(meanwhile));
+    let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
+    for round in 0..3 {
+        let mut transaction = one.begin(Isolation::Serializable);
+        assert_eq!(get(&transaction, &table, 7), None);
+        update(&mut transaction, &table, &account(2 * OWN, "ann", round)).unwrap();
+        in_one(&mut two, |t| _ = insert(t, &table, &account(7, "bob", 5)).unwrap());
+        in_one(&mut two, |t| delete(t, &table, 7).unwrap());
+        let outcome = transaction.commit_early();
+        assert!(outcome.is_ok(), "{outcome:?}");
+    }
+}
+
 /// Little was read, but many rows are coming into it, of a transaction that may commit at any moment: they are not
 /// looked through while others wait for a timestamp.
 #[test]

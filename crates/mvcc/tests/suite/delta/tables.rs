@@ -88,6 +88,26 @@ fn a_dropped_table_is_buried_when_nobody_sees_it_any_more_and_to_its_end() {
 }
 
 #[test]
+fn tables_that_are_dropped_together_are_all_buried() {
+    let (_logs, database, table) = with_notes(1);
+    let mut runner = database.runner().unwrap();
+    let body = note(1, "text").body(&table);
+    let others = [70, 71, 72].map(|id| {
+        let definition = TableDefinition { name: format!("other {id}"), ..notes() };
+        database.define_table(TableId(id), definition).unwrap()
+    });
+    for other in &others {
+        runner.run(Isolation::Snapshot, |t| t.write(other, &key(1), Some(&body))).unwrap();
+    }
+    others.iter().for_each(|other| database.drop_table(other).unwrap());
+    for _ in 0..others.len() {
+        runner.run(Isolation::Snapshot, |t| t.write(&table, &key(1), Some(&body))).unwrap();
+        runner.reclaim();
+    }
+    assert_eq!(others.map(|other| other.rows()), [0, 0, 0]);
+}
+
+#[test]
 fn what_is_elsewhere_is_not_replayed() {
     let logs = SimLogs::new(3, 2, &[]);
     let define = |after: [u64; 2]| {

@@ -105,6 +105,50 @@ fn a_circle_of_waits_is_refused() {
     assert_eq!(bell.rung(), 1);
 }
 
+/// Who has ended waits for nobody, though its place in line may not be given up yet.
+#[test]
+fn who_has_ended_is_in_no_circle() {
+    let (_logs, database, table) = with_notes(3);
+    let [mut one, mut two] = [(); 2].map(|()| database.runner().unwrap());
+    write(&mut one, &table, 1).unwrap();
+    write(&mut two, &table, 2).unwrap();
+    let (first, second) = (holder(&mut one), holder(&mut two));
+    let _place = database.when_ended(Some(first), second, || ()).unwrap();
+    one.abort();
+    let bell = Bell::default();
+    let _late = database.when_ended(Some(second), first, bell.ring()).unwrap();
+    assert_eq!(bell.rung(), 1);
+}
+
+/// Who is called, at once or later, may go on to wait for another.
+#[test]
+fn a_callback_may_wait_itself() {
+    let (_logs, database, table) = with_notes(4);
+    let database = Arc::new(database);
+    let [mut one, mut two] = [(); 2].map(|()| database.runner().unwrap());
+    write(&mut one, &table, 1).unwrap();
+    write(&mut two, &table, 2).unwrap();
+    let (first, second) = (holder(&mut one), holder(&mut two));
+    let (told, is_told) = std::sync::mpsc::channel();
+    let chained = move |database: &Arc<Database>| {
+        let (told, database) = (told.clone(), Arc::clone(database));
+        move || {
+            let place = database.when_ended(None, second, || ()).unwrap();
+            told.send(place).unwrap();
+        }
+    };
+    let other = Arc::clone(&database);
+    std::thread::spawn(move || {
+        let _place = other.when_ended(None, first, chained(&other)).unwrap();
+        one.abort();
+        let _late = other.when_ended(None, first, chained(&other)).unwrap();
+    });
+    for _ in 0..2 {
+        drop(is_told.recv_timeout(Duration::from_secs(10)).expect("called, and not stuck"));
+    }
+    two.abort();
+}
+
 /// Clients that write several rows each in any order, with snapshots that they move on, wait for each other and never
 /// for ever.
 #[test]

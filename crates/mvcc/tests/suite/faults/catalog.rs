@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use saki_mvcc::{Database, Error, Isolation};
+use saki_mvcc::{Catalog, Database, Error, Isolation};
 
 use crate::suite::fixture::{account, accounts, insert};
 use crate::suite::support::options;
@@ -65,6 +65,41 @@ fn without_its_catalog_nothing_is_opened() {
     assert_eq!(open(directory.path()).unwrap().recovery().records, 1);
 }
 
+/// That it cannot be read says nothing about whether there is one.
+#[test]
+#[cfg(unix)]
+fn a_catalog_that_cannot_be_read_is_not_made_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("catalog.json");
+    // Nobody comes to the end of it.
+    std::os::unix::fs::symlink(&path, &path).unwrap();
+    let message = message(directory.path());
+    assert!(message.contains("catalog.json"), "{message}");
+    assert!(fs::symlink_metadata(&path).unwrap().is_symlink(), "it was written over");
+}
+
+/// Before anything counts that goes by it.
+#[test]
+fn a_new_catalog_is_written_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let within = directory.path().join("a new/directory");
+    let database = Catalog::open(&within, 2).unwrap().database();
+    let again = Catalog::open(&within, 3).unwrap();
+    assert_eq!((again.database(), again.logs()), (database, 2));
+}
+
+#[test]
+fn a_table_that_could_not_be_written_down_is_not_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut catalog = Catalog::open(directory.path(), 1).unwrap();
+    fs::remove_dir_all(directory.path()).unwrap();
+    let outcome = catalog.add(accounts()).map(drop);
+    assert!(matches!(outcome, Err(Error::Open { .. })), "{outcome:?}");
+    fs::create_dir(directory.path()).unwrap();
+    assert_eq!(catalog.add(accounts()).unwrap().id().0, 0);
+    assert_eq!(open(directory.path()).unwrap().tables().len(), 1);
+}
+
 /// A crash while the catalog was replaced leaves what was being written beside it.
 #[test]
 fn half_a_new_catalog_is_passed_by() {
@@ -86,13 +121,15 @@ fn a_definition_that_contradicts_itself_is_refused() {
     let directory = filled();
     let database = open(directory.path()).unwrap();
     type Change = fn(&mut saki_mvcc::TableDefinition);
-    let changes: [Change; 6] = [
+    let changes: [Change; 8] = [
         |table| table.primary_key.clear(),
         |table| table.primary_key = vec![0, 0],
+        |table| table.primary_key = vec![0, 1, 0],
         |table| table.primary_key = vec![9],
         |table| table.primary_key = vec![2],
         |table| table.indexes[0].columns = vec![7],
         |table| table.indexes[0].name = "by_email".into(),
+        |table| table.indexes.push(table.indexes[0].clone()),
     ];
     for change in changes {
         let mut definition = accounts();

@@ -1,6 +1,6 @@
 //! What is too large or too many: refused, each with its limit, and without a trace.
 
-use saki_mvcc::{BODY_BYTES_MAX, Error, Isolation, LogError, Options};
+use saki_mvcc::{BODY_BYTES_MAX, Error, Isolation, KEY_BYTES_MAX, LogError, Options, TableDefinition};
 
 use crate::suite::fixture::{account, accounts, get, insert, key};
 use crate::suite::support::{SimLogs, options};
@@ -74,6 +74,24 @@ fn the_largest_body_comes_back() {
     let table = database.table("plain").unwrap();
     let mut runner = database.runner().unwrap();
     assert!(runner.begin(Isolation::Snapshot).get(&table, &key(&table, 1)).is_some_and(|found| *found == *largest));
+}
+
+#[test]
+fn the_longest_key_is_taken() {
+    for (limit, bytes_max) in [(Some(100), 100), (None, KEY_BYTES_MAX)] {
+        let plain = TableDefinition { indexes: vec![], key_bytes_max: limit, ..accounts() };
+        let logs = SimLogs::new(5, 1, &[plain]);
+        let database = logs.open(options()).unwrap();
+        let table = database.table("accounts").unwrap();
+        let mut runner = database.runner().unwrap();
+        let mut transaction = runner.begin(Isolation::Serializable);
+        let longer = vec![7; bytes_max + 1];
+        transaction.insert(&table, &longer[1..], b"body").unwrap();
+        let error = transaction.insert(&table, &longer, b"body").unwrap_err();
+        assert!(matches!(error, Error::KeyTooLong { limit, .. } if limit == bytes_max), "{error}");
+        assert!(transaction.get(&table, &longer[1..]).is_some());
+        transaction.commit().unwrap();
+    }
 }
 
 #[test]
