@@ -195,6 +195,33 @@ fn keys_and_unique_values_occur_once() {
 }
 
 #[test]
+fn a_scan_that_is_broken_off_leaves_nothing_to_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut runner = database.runner().unwrap();
+    runner
+        .run(Isolation::Snapshot, |t| (0..100).try_for_each(|id| insert(t, &table, &account(id, "ann", 0)).map(drop)))
+        .unwrap();
+    let transaction = runner.begin(Isolation::Serializable);
+    let scanned = |direction, at_most: usize| {
+        let mut ids = Vec::new();
+        transaction.scan(&table, &KeyRange::all(), direction, |found| {
+            ids.push(Account::decode(&table, found.key, found.body).id);
+            if ids.len() < at_most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        ids
+    };
+    let upwards: Vec<i64> = (0..100).collect();
+    let downwards: Vec<i64> = (0..100).rev().collect();
+    for (direction, expected) in [(Direction::Forward, &upwards), (Direction::Reverse, &downwards)] {
+        assert_eq!(scanned(Direction::Forward, 50), upwards[..50]);
+        assert_eq!(scanned(direction, usize::MAX), *expected);
+        assert_eq!(scanned(Direction::Reverse, 50), downwards[..50]);
+        assert_eq!(scanned(direction, usize::MAX), *expected);
+    }
+}
+
+#[test]
 fn a_key_can_be_used_again() {
     let directory = tempfile::tempdir().unwrap();
     let (database, table) = with_accounts(directory.path());
