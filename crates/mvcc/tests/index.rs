@@ -161,3 +161,45 @@ fn many_random_keys_are_found_alone_together_and_in_order() {
         assert!(found.iter().map(|(key, value)| (key, value)).eq(expected));
     }
 }
+
+/// Keys of one length, and longer ones that go on where these end, also with zeros only.
+#[test]
+fn keys_that_go_on_where_others_end_come_behind_them() {
+    let _alone = ALONE.lock().unwrap();
+    let epochs = Epochs::new(0, 1);
+    let mut participant = epochs.join().unwrap();
+    let pin = participant.pin();
+    let mut buffer = ScanBuffer::default();
+    for (length, count) in (1..=9).flat_map(|length| [1, 2, 40].map(|count| (length, count))) {
+        let index = Index::new();
+        let key = |number: u64| {
+            let bytes = [&[0], &number.to_be_bytes()[..]].concat();
+            bytes[9 - length..].to_vec()
+        };
+        (0..count).for_each(|number| insert(&index, &key(5 * number), number + 1, &pin));
+        let mut first = |lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction| {
+            let mut cursor = index.cursor((lower, upper), direction, &mut buffer, &pin);
+            while let Some(leaf) = cursor.step(1) {
+                if let Some((_, value)) = leaf.iter().next() {
+                    return Some(value);
+                }
+            }
+            None
+        };
+        for (number, more) in (0..count).flat_map(|number| [&[0][..], &[0; 9], b"more"].map(|more| (number, more))) {
+            let (own, longer) = (key(5 * number), [&key(5 * number)[..], more].concat());
+            assert_eq!((index.get(&own, &pin), index.get(&longer, &pin)), (Some(number + 1), None));
+            let next = Some(number + 2).filter(|next| *next <= count);
+            assert_eq!(first(Bound::Included(&longer), Bound::Unbounded, Direction::Forward), next);
+            assert_eq!(first(Bound::Unbounded, Bound::Excluded(&longer), Direction::Reverse), Some(number + 1));
+            assert!(!index.remove(&longer, number + 1, &pin, &mut Garbage::default()));
+        }
+        let longer = |number: u64| [&key(5 * number)[..], &[0]].concat();
+        (0..count).for_each(|number| insert(&index, &longer(number), 1_000 + number, &pin));
+        index.verify(&pin).unwrap();
+        for number in 0..count {
+            assert_eq!(index.get(&key(5 * number), &pin), Some(number + 1));
+            assert_eq!(index.get(&longer(number), &pin), Some(1_000 + number));
+        }
+    }
+}
