@@ -370,6 +370,33 @@ fn a_table_that_was_replaced_fails_those_who_have_read_it_and_no_others() {
     }
 }
 
+/// In a table over a base, where a delete is not as good as no row: one that has seen a row that is not committed has
+/// seen nothing, and that is so still while it stays so, or after it was taken back.
+#[test]
+fn a_row_that_is_never_committed_fails_nobody() {
+    for ends in [false, true] {
+        let logs = SimLogs::new(4, 2, &[TableDefinition { over_base: true, ..accounts() }]);
+        let database = logs.open(options()).unwrap();
+        let table = database.table("accounts").unwrap();
+        let (mut one, mut two) = (database.runner().unwrap(), database.runner().unwrap());
+        let [pending, own] = [1, 2].map(|id| account(id, "ann", 0).encode(&table));
+        let mut adding = one.begin(Isolation::Snapshot);
+        adding.write(&table, &pending.0, Some(&pending.1)).unwrap();
+        let mut reader = two.begin(Isolation::Serializable);
+        assert_eq!(get(&reader, &table, 1), None);
+        reader.write(&table, &own.0, Some(&own.1)).unwrap();
+        if ends {
+            adding.abort();
+            let outcome = reader.commit_early();
+            assert!(outcome.is_ok(), "{outcome:?}");
+        } else {
+            let outcome = reader.commit_early();
+            assert!(outcome.is_ok(), "{outcome:?}");
+            adding.abort();
+        }
+    }
+}
+
 /// A row that comes into a range that was read and is gone again before the commit has changed nothing.
 #[test]
 fn what_came_and_went_is_no_phantom() {
