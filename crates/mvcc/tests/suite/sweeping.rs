@@ -49,6 +49,8 @@ fn with_garbage_of_an_idle_runner(check: impl FnOnce(&Database, &Table, &dyn Fn(
     let mut idle = database.runner().unwrap();
     let mut old = database.runner().unwrap();
     old.begin(Isolation::Snapshot).suspend();
+    // Nothing, while one is suspended.
+    old.reclaim();
     change_all(&mut idle, &table, ROWS, 1);
     let held = database.garbage_bytes();
     assert!(held >= ROWS as usize * BYTES, "a snapshot sees them, and {held} bytes are kept");
