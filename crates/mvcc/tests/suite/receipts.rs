@@ -181,7 +181,16 @@ fn errors_that_speak_of_rows_wait_for_them() {
         let mut transaction = runner.begin(isolation);
         let error = insert(&mut transaction, table, &with_email(4, "bob")).unwrap_err();
         assert!(matches!(error, Error::Duplicate { .. }) && database.is_durable(transaction.receipt()), "{error}");
-        // What has changed since the snapshot.
+        drop(transaction);
+        // What has come since the snapshot, and what has changed.
+        let mut transaction = runner.begin(isolation);
+        let _ = commit(database, |t| insert(t, table, &with_email(6, "dan")).map(drop));
+        assert!(database.is_durable(transaction.receipt()));
+        let error = insert(&mut transaction, table, &with_email(7, "dan")).unwrap_err();
+        assert!(matches!(error, Error::Conflict { holder: None, .. }), "{error}");
+        assert!(!database.is_durable(transaction.receipt()));
+        drop(transaction);
+        let mut transaction = runner.begin(isolation);
         let _ = commit(database, |t| update(t, table, &account(1, "ann", 11)));
         let error = update(&mut transaction, table, &account(1, "ann", 12)).unwrap_err();
         assert!(matches!(error, Error::Conflict { holder: None, .. }), "{error}");

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::mpsc::sync_channel;
 
-use saki_base::Random;
-use saki_mvcc::{Database, Direction, Durability, Isolation, KeyRange, Moment, Seen, Table};
+use saki_base::{Random, TableId};
+use saki_mvcc::{Database, Direction, Durability, Isolation, KeyRange, Moment, Seen, Table, TableDefinition};
 
 use super::{Note, key, note, with_notes};
 use crate::suite::support::{first_seed, scaled};
@@ -221,4 +221,33 @@ fn what_does_not_count_is_read_all_the_same() {
     transaction.write(&table, &key(2), Some(&body)).unwrap();
     other.run(Isolation::Snapshot, |t| t.write(&table, &key(1), None)).unwrap();
     assert!(matches!(transaction.commit(), Err(saki_mvcc::Error::Serialization)));
+}
+
+/// Of each key, in turn, what it is told alone; of a table that is gone that nothing is there.
+#[test]
+fn keys_are_looked_up_together_as_alone() {
+    let (_logs, database, table) = with_notes(5);
+    let mut runner = database.runner().unwrap();
+    for id in 0..60 {
+        let body = note(1, &format!("text {id}")).body(&table);
+        let body = (id % 3 > 0).then_some(&body[..]);
+        runner.run(Isolation::Snapshot, |t| t.write(&table, &key(2 * id), body)).unwrap();
+    }
+    let keys: Vec<_> = (0..130).map(|id| key(id * 7 % 125)).collect();
+    let seen = |moment: &Moment| {
+        let reader = moment.reader().unwrap();
+        let owned = |seen: Seen<&[u8]>| format!("{seen:?}");
+        let mut together = Vec::new();
+        reader.look_many(&table, &keys, |at, seen| together.push((at, owned(seen))));
+        let alone = keys.iter().map(|key| reader.look(&table, key, owned));
+        assert!(together.iter().cloned().eq(alone.enumerate()), "{together:?}");
+        together.iter().map(|(_, seen)| seen.clone()).collect::<std::collections::BTreeSet<_>>().len()
+    };
+    // Each row, deletes, and nothing.
+    assert_eq!(seen(&database.moment().unwrap()), 40 + 2);
+    database.drop_table(&table).unwrap();
+    let others = TableDefinition { name: "others".into(), ..super::notes() };
+    let other = database.define_table(TableId(70), others).unwrap();
+    runner.run(Isolation::Snapshot, |t| t.write(&other, &key(1), None)).unwrap();
+    assert_eq!(seen(&database.moment().unwrap()), 1);
 }
