@@ -1,5 +1,6 @@
-//! A database with one table `t (id bigint, v bigint)` for the tests of this crate, and what is seen of it on every
-//! path.
+//! A database with one table `t (id bigint, v bigint)` for tests, and what is seen of it on every path.
+
+pub mod logs;
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};

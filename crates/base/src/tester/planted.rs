@@ -41,6 +41,10 @@ faults! {
     RowIdsRestart "row-ids-restart",
     /// Clients are told before it is durable.
     ReceiptIgnored "receipt-ignored",
+    /// What one reader has made of newer rows is shown to others, who do not wait for their commits.
+    OverlayForgets "overlay-forgets",
+    /// A base that was built of newer rows is published before their commits are durable.
+    BuiltEarly "built-early",
     /// A transaction lets go of its tables before what it did can be seen.
     LocksEarly "locks-early",
     /// Who begins to read while a transaction commits may see its rows and not its catalog.

@@ -1,8 +1,9 @@
 //! COMMIT of a transaction that has changed the catalog.
 //!
-//! Without rows it is one publication. With rows two logs have to agree: the change is published as *prepared*, the
-//! record of the rows has a mark with its number, and then the change itself is published. If it does not come to that,
-//! whoever opens the database looks for the mark in the logs, and completes the change or takes it back.
+//! Without rows it is one publication, once what the transaction has seen is durable. With rows two logs have to
+//! agree: the change is published as *prepared*, the record of the rows has a mark with its number, and then the change
+//! itself is published. If it does not come to that, whoever opens the database looks for the mark in the logs, and
+//! completes the change or takes it back.
 //!
 //! ```text
 //!   prepared ──► rows and mark in the logs, durable ──► published
@@ -60,6 +61,10 @@ impl Draft {
         }
         if !transaction.has_written() {
             let receipt = transaction.commit_early()?;
+            // What it has built may be of rows that are not durable yet, and nobody waits for those of a base.
+            if !planted::is(Fault::BuiltEarly) {
+                engine.database.wait(receipt)?;
+            }
             self.publish(&db)?;
             return Ok(receipt);
         }

@@ -168,3 +168,36 @@ fn a_commit_is_there_after_reopening() {
         bench.reopen();
     }
 }
+
+/// Nobody who reads a base waits for the commits that its rows came from.
+#[test]
+fn what_is_built_of_rows_is_not_published_before_they_are_durable() {
+    let (bench, logs) = Bench::on_logs();
+    let db = bench.db();
+    let held = logs.hold();
+    let receipt = bench.commit_early(500, 7);
+    std::thread::scope(|scope| {
+        let committing = scope.spawn(|| {
+            let mut runner = db.engine().expect("started").runner().expect("a runner");
+            let transaction = runner.begin(Isolation::Snapshot);
+            let snapshot = Snapshot::of_transaction(db.generation(), transaction.moment().expect("a moment"));
+            let mut draft = Draft::new(db);
+            rebuild(&mut draft, &snapshot).expect("rebuilt");
+            let commit = draft.commit(transaction);
+            let generation = db.generation();
+            assert_eq!(generation.catalog.table("u").expect("published").root.entries, 101);
+            commit.map(|_| ())
+        });
+        let was_published = || db.generation().catalog.get("u").is_some();
+        let began = std::time::Instant::now();
+        while !was_published() && began.elapsed() < std::time::Duration::from_millis(300) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let too_early = was_published();
+        drop(held);
+        bench.wait(receipt);
+        committing.join().expect("no panic").expect("committed");
+        assert!(!too_early, "a row that may be lost is in a base");
+    });
+    bench.check();
+}

@@ -31,8 +31,6 @@ mod segments;
 mod snapshot;
 
 #[cfg(test)]
-mod receipts;
-#[cfg(test)]
 mod stress;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use saki_base::planted::{self, Fault};
 use saki_base::{Value, ValueRef};
 use saki_columns::SegmentTable;
 use saki_exec::columns::{Positions, SegmentKey, locate_blocking};
@@ -74,7 +75,9 @@ impl Snapshot {
         // What a transaction has written itself is nobody else's.
         let is_shared = !self.is_private;
         if is_shared && let Some(last) = last_overlay(delta, table, moment.timestamp(), segments) {
-            moment.rest_on(last.rests_on);
+            if !planted::is(Fault::OverlayForgets) {
+                moment.rest_on(last.rests_on);
+            }
             return Ok(Some(last));
         }
         let overlay = Arc::new(SegmentOverlay::new(db, (table, delta), moment, segments)?);

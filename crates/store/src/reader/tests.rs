@@ -427,3 +427,20 @@ fn a_long_range_is_not_read_from_memory_alone() {
         });
     }
 }
+
+/// The second reader of columns is shown what the first has worked out, and looks at none of it itself.
+#[test]
+fn whoever_is_shown_what_others_worked_out_rests_on_the_same_commits() {
+    let (bench, logs) = Bench::on_logs();
+    bench.commit(&[(1, Some(1))]);
+    let held = logs.hold();
+    let receipt = bench.commit_early(5, 5);
+    let (first, second) = (bench.moment(), bench.moment());
+    for moment in [&first, &second] {
+        assert_eq!(moment.columns()[&5], 5);
+        let shown = moment.snapshot.receipt().expect("an engine has started");
+        assert_eq!(shown.through, receipt.through, "it is told of what is not durable");
+    }
+    drop(held);
+    bench.wait(receipt);
+}
