@@ -48,7 +48,7 @@ impl Run {
         let owners = script.steps.len();
         Arc::new(Self {
             tables: Tables { owners },
-            station: Station::new(seed ^ 0x5eed, script.setup.latency),
+            station: Station::new(seed ^ 0x5eed, &script.setup),
             model: Kept::new(Model::new(owners)),
             bank: Kept::default(),
             phase: Kept::new(Phase::Working),

@@ -13,6 +13,8 @@ const CUTS_MAX: u64 = 6;
 const CUTS_MANY: u64 = 12;
 /// A cut, or a trouble's beginning, comes within so many operations of the devices, most often.
 const SPAN: u64 = 3_000;
+/// How late logs are that are late, at most, in nanoseconds.
+const LATE_LOGS: u64 = 50_000_000;
 
 /// All that a seed decides beforehand. What each step does follows from its own seed and from what is there then.
 #[derive(Clone, Debug)]
@@ -43,6 +45,8 @@ pub struct Setup {
     pub indexes: bool,
     /// The longest that devices make wait for a transfer when nothing is wrong, in nanoseconds.
     pub latency: u64,
+    /// The same of the logs' devices: while they are late, much is committed and not durable.
+    pub log_latency: u64,
     pub interruptions: Interruptions,
 }
 
@@ -301,6 +305,7 @@ impl Cut {
 
 impl Setup {
     fn draw(random: &mut Random) -> Self {
+        let latency = [0, 10_000, 100_000, 1_000_000][random.below(4) as usize];
         Self {
             page_bytes: 4096 << random.below(3),
             logs: random.range(1..4) as usize,
@@ -314,7 +319,8 @@ impl Setup {
             bulk_rows: [8, 40, 100, 32_768][random.below(4) as usize],
             columns: random.chance(0.8),
             indexes: random.chance(0.7),
-            latency: [0, 10_000, 100_000, 1_000_000][random.below(4) as usize],
+            latency,
+            log_latency: if random.chance(0.3) { LATE_LOGS } else { latency },
             interruptions: Interruptions {
                 allocations: [0, 100, 1_000, 10_000][random.below(4) as usize],
                 seams: [0, 0, 20, 200][random.below(4) as usize],

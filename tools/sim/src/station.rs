@@ -12,7 +12,7 @@ use saki_io::{
 use saki_sql::{Result, SqlError};
 use saki_store::delta::LogStore;
 
-use crate::script::{Counted, Cut, Trouble, Weather};
+use crate::script::{Counted, Cut, Setup, Trouble, Weather};
 use crate::threads::{self, Kept};
 
 /// Longest that a device makes wait for a transfer, if it is slow.
@@ -33,6 +33,8 @@ pub struct Station {
     cut: Kept<Option<Cut>>,
     /// The longest that a transfer takes when nothing is wrong, in nanoseconds.
     latency: u64,
+    /// The same of the logs' devices.
+    log_latency: u64,
     weather: Kept<Vec<Weather>>,
     /// Whether something has gone wrong since the last restart that statements may be told of.
     has_stormed: AtomicBool,
@@ -40,7 +42,8 @@ pub struct Station {
 }
 
 impl Station {
-    pub fn new(seed: u64, latency: u64) -> Arc<Self> {
+    pub fn new(seed: u64, setup: &Setup) -> Arc<Self> {
+        let (latency, log_latency) = (setup.latency, setup.log_latency);
         let mut random = Random::new(seed);
         let disk = sim_device(&mut random);
         Arc::new_cyclic(|me| Self {
@@ -51,6 +54,7 @@ impl Station {
             operations: AtomicU64::new(0),
             cut: Kept::default(),
             latency,
+            log_latency,
             weather: Kept::default(),
             has_stormed: AtomicBool::new(false),
             is_slow: AtomicBool::new(false),
@@ -108,7 +112,7 @@ impl Station {
 
     /// Whether the world ends before this operation; how.
     fn is_cut_by(&self, device: &SimDevice, operation: &Operation) -> Option<Cut> {
-        let is_log = || !std::ptr::eq(device, Arc::as_ptr(&*self.disk.lock()));
+        let is_log = || self.is_log(device);
         let is_flush = operation.kind == OperationKind::Flush;
         let counts = |counted: Counted| match counted {
             Counted::All => true,
@@ -148,9 +152,17 @@ impl Station {
         }
     }
 
+    fn is_log(&self, device: &SimDevice) -> bool {
+        !std::ptr::eq(device, Arc::as_ptr(&*self.disk.lock()))
+    }
+
     /// How long a device makes wait, if it does.
-    fn delay(&self) -> Option<Duration> {
-        let most = if self.is_slow.load(Ordering::Relaxed) { SLOW_MAX.as_nanos() as u64 } else { self.latency };
+    fn delay(&self, device: &SimDevice) -> Option<Duration> {
+        let most = match self.is_slow.load(Ordering::Relaxed) {
+            true => SLOW_MAX.as_nanos() as u64,
+            false if self.is_log(device) => self.log_latency,
+            false => self.latency,
+        };
         let waits = most > 0 && threads::in_world();
         waits.then(|| Duration::from_nanos(self.random.lock().below(most)))
     }
@@ -175,9 +187,9 @@ impl Observer for Station {
         threads::switch_point();
     }
 
-    fn polling(&self, _device: &SimDevice, in_flight: usize, wait: Wait) {
+    fn polling(&self, device: &SimDevice, in_flight: usize, wait: Wait) {
         if in_flight > 0 && wait != Wait::No {
-            match self.delay() {
+            match self.delay(device) {
                 Some(delay) => std::thread::sleep(delay),
                 None => threads::switch_point(),
             }
