@@ -27,7 +27,7 @@ pub async fn explain(
     if !matches!(*statement, ast::Statement::Query(_)) {
         return Err(SqlError::unsupported("EXPLAIN takes a query"));
     }
-    let Planned { plan, context, .. } = cx.plan(&statement).await?;
+    let Planned { plan, context, snapshot, .. } = cx.plan(&statement).await?;
     let forecast = plan.forecast();
     let expected = forecast.text();
     if !analyze {
@@ -35,7 +35,7 @@ pub async fn explain(
     }
     let before = Traffic::of(cx.db);
     let began = Instant::now();
-    let mut stream = plan.stream(context)?;
+    let mut stream = cx.transactions.once_durable(plan.stream(context)?, snapshot);
     let mut rows = 0;
     while let Some(batch) = stream.next().await {
         rows += batch?.num_rows();

@@ -53,8 +53,9 @@ async fn analyze_table(cx: &StatementContext<'_>, name: &str) -> Result<()> {
     let query = format!("SELECT * FROM {}", quoted(name));
     let statement = Statement::Statement(Box::new(ast::Statement::Query(parse_query(&query)?)));
     let env = Arc::new(cx.own_env().await?);
-    let planned = cx.plan_with(&env, async |state| logical_plan(state, statement).await).await?;
-    let mut stream = planned.0.stream(planned.1)?;
+    let (plan, context) = cx.plan_with(&env, async |state| logical_plan(state, statement).await).await?;
+    // Views show its values.
+    let mut stream = cx.transactions.once_durable(plan.stream(context)?, Arc::clone(&env.snapshot));
     let mut collector = Collector::new(&table);
     while let Some(batch) = stream.next().await {
         let batch = batch?;
