@@ -3,67 +3,21 @@
 //!
 //! `SAKI_FLIPS` and `SAKI_CRASHES` say how many are tried.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use saki_base::{PageSize, Random};
-use saki_catalog::{Result, SqlError};
-use saki_io::{Device, SimDevice, SimOptions};
+use saki_catalog::Result;
+use saki_io::{Device, SimDevice};
 use saki_volume::{Volume, VolumeOptions};
 
 use crate::delta::LogStore;
-use crate::fixture::{Bench, Rows, Shape, decoded, entry, options, simulated, table};
+use crate::fixture::logs::SimLogs;
+use crate::fixture::{Bench, Rows, Shape, decoded, entry, make_table, options, simulated};
 use crate::{Database, OpenOptions};
 
 const SECTOR: u64 = 512;
 const ROWS: i64 = 1_500;
-
-/// Logs on simulated devices.
-#[derive(Default)]
-struct SimLogs(Mutex<Vec<Arc<SimDevice>>>);
-
-impl fmt::Debug for SimLogs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimLogs").finish_non_exhaustive()
-    }
-}
-
-impl LogStore for SimLogs {
-    fn name(&self) -> String {
-        "simulated logs".into()
-    }
-
-    fn exists(&self) -> bool {
-        !self.0.lock().is_empty()
-    }
-
-    fn clear(&self) -> Result<()> {
-        self.0.lock().clear();
-        Ok(())
-    }
-
-    fn open(&self, count: usize) -> Result<Vec<Arc<dyn Device>>> {
-        let mut logs = self.0.lock();
-        while logs.len() < count {
-            let seed = 100 + logs.len() as u64;
-            logs.push(SimDevice::new(SimOptions { seed, length_bytes: 0, ..SimOptions::default() }));
-        }
-        Ok(logs.iter().take(count).map(|log| Arc::clone(log) as _).collect())
-    }
-
-    fn open_to_read(&self, count: usize) -> Result<Vec<Arc<dyn Device>>> {
-        if self.0.lock().len() < count {
-            return Err(SqlError::storage("the logs are not there"));
-        }
-        self.open(count)
-    }
-
-    fn remove(&self) -> Result<()> {
-        self.clear()
-    }
-}
 
 /// All that a database lies on.
 struct Devices {
@@ -77,12 +31,7 @@ impl Devices {
         let page_size = PageSize::new(4096).expect("a page size");
         let volume = Volume::create(Arc::clone(&devices.disk) as _, VolumeOptions::new(page_size)).expect("created");
         let db = devices.start(volume).expect("started");
-        let made = db.write(|writer| {
-            let table = table(&mut writer.catalog, Shape::default());
-            writer.catalog.put(table);
-            Ok(())
-        });
-        made.and_then(|()| db.start_engine()).expect("a table");
+        make_table(&db, Shape::default());
         (devices, Bench::around(db))
     }
 
@@ -98,12 +47,12 @@ impl Devices {
 
     /// As a power cut now would leave them.
     fn crashed(&self, seed: u64) -> Self {
-        let logs = self.logs.0.lock().iter().map(|log| log.crash(seed)).collect();
-        Self { disk: self.disk.crash(seed), logs: Arc::new(SimLogs(Mutex::new(logs))) }
+        let logs = self.logs.devices().iter().map(|log| log.crash(seed)).collect();
+        Self { disk: self.disk.crash(seed), logs: Arc::new(SimLogs::of(logs)) }
     }
 
     fn each(&self) -> Vec<Arc<SimDevice>> {
-        std::iter::once(&self.disk).chain(self.logs.0.lock().iter()).map(Arc::clone).collect()
+        std::iter::once(&self.disk).chain(self.logs.devices().iter()).map(Arc::clone).collect()
     }
 
     /// Sectors that hold something: the number of the device, and where.

@@ -9,7 +9,8 @@ use saki_page::IoShare;
 use saki_tree::{Fetcher, TreeRoot, free_all};
 
 use super::CheckFault;
-use crate::fixture::{Bench, Shape, damage_logs, open_on, options, simulated};
+use crate::fixture::logs::damage_logs;
+use crate::fixture::{Bench, Shape, open_on, options, simulated};
 use crate::reader::Entry;
 use crate::writer::finish_tree;
 use crate::{Database, OpenOptions, Writer};

@@ -6,7 +6,8 @@ use saki_base::bytes::{u16_at, u32_at, u64_at};
 
 use super::*;
 use crate::StillLogs;
-use crate::fixture::{Bench, Rows, Shape, damage_logs, open_on, options, simulated};
+use crate::fixture::logs::damage_logs;
+use crate::fixture::{Bench, Rows, Shape, open_on, options, simulated};
 
 fn refused(opened: Result<Arc<Database>>) -> SqlError {
     opened.map(drop).expect_err("refused")
