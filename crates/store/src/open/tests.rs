@@ -338,24 +338,29 @@ fn what_is_copied_beside_changes_is_whole() {
                 }
             }
         });
-        let directory = tempfile::tempdir().expect("a directory");
-        for round in 0..8 {
-            let path = directory.path().join(format!("copy-{round}"));
-            let before = acknowledged.load(Ordering::SeqCst);
-            copy(bench.db(), &path);
-            let copied = Bench::around(Database::open(&path, options()).expect("opens by recovery"));
-            let rows = copied.moment().range();
-            assert!(rows[&0] >= before, "commit {before} was acknowledged, the copy ends with {}", rows[&0]);
-            assert_eq!(rows.values().skip(1).sum::<i64>(), 49 * 100, "a transaction is there in part");
-            // And it goes on as any other.
-            copied.commit(&[(ROWS, Some(1))]);
-            copied.merge();
-            copied.check();
-            assert_eq!(copied.moment().range().len() as i64, ROWS + 1);
-        }
+        let copies = scope.spawn(|| {
+            let directory = tempfile::tempdir().expect("a directory");
+            for round in 0..8 {
+                let path = directory.path().join(format!("copy-{round}"));
+                let before = acknowledged.load(Ordering::SeqCst);
+                copy(bench.db(), &path);
+                let copied = Bench::around(Database::open(&path, options()).expect("opens by recovery"));
+                let rows = copied.moment().range();
+                assert!(rows[&0] >= before, "commit {before} was acknowledged, the copy ends with {}", rows[&0]);
+                assert_eq!(rows.values().skip(1).sum::<i64>(), 49 * 100, "a transaction is there in part");
+                // And it goes on as any other.
+                copied.commit(&[(ROWS, Some(1))]);
+                copied.merge();
+                copied.check();
+                assert_eq!(copied.moment().range().len() as i64, ROWS + 1);
+            }
+        });
+        // Whatever came of it, the others end.
+        let copied = copies.join();
         stop.store(true, Ordering::Relaxed);
         changes.join().expect("no change fails");
         merges.join().expect("no merge fails");
+        copied.expect("copies are whole");
     });
 }
 

@@ -137,3 +137,84 @@ impl Fetcher {
         reader.bring(ranges, leaves)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use parking_lot::Condvar;
+    use saki_io::{FaultRates, ObservedDevice, Observer, Operation, OperationKind, SimDevice};
+
+    use super::*;
+    use crate::fixture::{self, Bench, Shape};
+
+    /// Reads of a device wait while they are held.
+    #[derive(Default)]
+    struct Gate {
+        is_shut: Mutex<bool>,
+        opened: Condvar,
+    }
+
+    impl Gate {
+        fn set(&self, is_shut: bool) {
+            *self.is_shut.lock() = is_shut;
+            self.opened.notify_all();
+        }
+    }
+
+    impl Observer for Gate {
+        fn submitting(&self, _: &SimDevice, operation: &Operation) {
+            let mut is_shut = self.is_shut.lock();
+            while *is_shut && operation.kind == OperationKind::Read {
+                self.opened.wait(&mut is_shut);
+            }
+        }
+    }
+
+    /// A table of some pages on a device, none of them in memory.
+    fn cold() -> (Bench, Arc<SimDevice>, Arc<Gate>) {
+        let (device, gate) = (fixture::simulated(), Arc::new(Gate::default()));
+        let mut bench = Bench::on(ObservedDevice::new(&device, Arc::clone(&gate)), Shape::default());
+        bench.commit(&(0..2_000).map(|id| (id, Some(id))).collect::<Vec<_>>());
+        bench.merge();
+        bench.reopen();
+        (bench, device, gate)
+    }
+
+    /// Leaves errands for different keys; what each of them is told.
+    fn leave(bench: &Bench) -> Receiver<(i64, Result<()>)> {
+        let (tell, told) = channel();
+        for id in (0..2_000).step_by(100) {
+            let (table, tell) = (bench.table(), tell.clone());
+            let (key, _) = fixture::entry(&table, id, 0);
+            let wanted = (vec![Wanted::key(&table.root, &key)], 1);
+            let tell = move |came_of_it| tell.send((id, came_of_it)).expect("somebody listens");
+            bench.db().fetchers.fetch(bench.db().generation(), wanted, tell).expect("there are threads");
+        }
+        told
+    }
+
+    #[test]
+    fn a_database_that_ends_goes_on_all_errands_first() {
+        let (bench, _, gate) = cold();
+        gate.set(true);
+        let told = leave(&bench);
+        let ended = std::thread::spawn(move || drop(bench));
+        assert!(told.try_recv().is_err(), "nothing can be read");
+        gate.set(false);
+        ended.join().expect("it ends");
+        let all: Vec<i64> = told.iter().map(|(id, came_of_it)| came_of_it.map(|()| id).expect("read")).collect();
+        assert_eq!(all.len(), 20, "{all:?}");
+    }
+
+    #[test]
+    fn everybody_is_told_of_a_device_that_fails_and_the_next_ones_are_served() {
+        let (bench, device, _) = cold();
+        device.faults().set_rates(FaultRates { read_errors: 1.0, ..FaultRates::default() });
+        let failed = leave(&bench).iter().filter(|(_, came_of_it)| came_of_it.is_err()).count();
+        assert_eq!(failed, 20);
+        device.faults().heal();
+        device.faults().set_rates(FaultRates::default());
+        assert_eq!(leave(&bench).iter().filter(|(_, came_of_it)| came_of_it.is_ok()).count(), 20);
+    }
+}
