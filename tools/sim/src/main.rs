@@ -20,6 +20,7 @@ mod bank;
 mod change;
 mod children;
 mod client;
+mod focus;
 mod model;
 mod run;
 mod script;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use saki_base::Random;
+
 use crate::bank::Bank;
-use crate::model::Model;
+use crate::model::{Model, TableNumber};
 use crate::script::{Choices, Cut, Script, Step};
 use crate::station::Station;
 use crate::tables::Tables;
@@ -73,6 +75,12 @@ impl Run {
     pub fn next_step(&self, client: usize) -> Option<Step> {
         let next = self.next[client].fetch_add(1, Ordering::Relaxed);
         self.script.steps[client].get(next).copied()
+    }
+
+    /// A table to read.
+    pub fn any_table(&self, random: &mut Random) -> TableNumber {
+        let all: Vec<TableNumber> = self.tables.all().collect();
+        self.script.focus.table(random, &all)
     }
 
     pub fn is_through(&self) -> bool {

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use saki_base::Random;
 use saki_base::planted::Fault;
 
+use crate::focus::Focus;
+use crate::tables::Tables;
 use crate::threads::Interruptions;
 
 /// Worlds that end before their work is done, at most.
@@ -21,6 +23,7 @@ const LATE_LOGS: u64 = 50_000_000;
 pub struct Script {
     pub seed: u64,
     pub setup: Setup,
+    pub focus: Focus,
     /// By client, in order.
     pub steps: Vec<Vec<Step>>,
     /// How worlds end, one after the other.
@@ -60,6 +63,8 @@ pub struct Cut {
     pub is_early: bool,
     /// The process is killed, and its devices keep what they had not flushed. Else the power goes.
     pub is_kill: bool,
+    /// Of what the logs had not flushed nothing is left.
+    pub loses_logs: bool,
 }
 
 /// Operations of devices that count for a cut.
@@ -74,6 +79,8 @@ pub enum Counted {
     LogFlushes,
     /// Those of the volume, between a generation and the superblock that refers to it, and behind that.
     VolumeFlushes,
+    /// What clients were told: from then on it has to be there.
+    Answers,
 }
 
 /// What one client does at once: a statement, or a transaction.
@@ -220,6 +227,7 @@ impl Script {
             0 => random.range(2..6) as usize,
             count => count,
         };
+        let focus = Focus::draw(&mut random, Tables { owners: clients });
         let mixture = Mixture::draw(&mut random);
         let most = if random.chance(0.3) { 48 } else { 24 };
         let each = random.range(6..most);
@@ -256,7 +264,7 @@ impl Script {
             cuts.clear();
             weather.clear();
         }
-        Self { seed, setup, steps, cuts, weather }
+        Self { seed, setup, focus, steps, cuts, weather }
     }
 
     /// How many numbers of steps, cuts and weather there are.
@@ -285,21 +293,30 @@ impl Cut {
                 _ if is_early => (Counted::Logs, 8),
                 _ => (Counted::Logs, 2),
             };
-            return Self { at: random.below(most) + 1, counted, is_early, is_kill: false };
+            let loses_logs = random.chance(0.3);
+            return Self { at: random.below(most) + 1, counted, is_early, is_kill: false, loses_logs };
         }
         // Of the logs' operations, and of flushes, there are some for each transaction.
         let few = if random.chance(0.3) { 8 } else { 120 };
-        let (counted, at) = match random.below(6) {
+        let (counted, at) = match random.below(8) {
             0 => (Counted::Logs, random.below(2 * few) + 1),
             1 => (Counted::Flushes, random.below(few) + 1),
             2 => (Counted::LogFlushes, random.below(few) + 1),
             // There are two or three for each publication.
             3 => (Counted::VolumeFlushes, random.below(few.min(24)) + 1),
+            // One or two for each step.
+            4 | 5 => (Counted::Answers, random.below(few.min(60)) + 1),
             _ => (Counted::All, early(random)),
         };
         // Before a flush of a log a process leaves most that is not durable.
-        let kills = if counted == Counted::LogFlushes { 0.7 } else { 0.3 };
-        Self { at, counted, is_early: random.chance(0.5), is_kill: random.chance(kills) }
+        let (kills, losses) = match counted {
+            Counted::LogFlushes => (0.7, 0.3),
+            // What was told too early is gone with the logs.
+            Counted::Answers => (0.1, 0.7),
+            _ => (0.3, 0.3),
+        };
+        let (is_early, is_kill) = (random.chance(0.5), random.chance(kills));
+        Self { at, counted, is_early, is_kill, loses_logs: random.chance(losses) }
     }
 }
 

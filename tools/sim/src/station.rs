@@ -93,20 +93,40 @@ impl Station {
         self.has_stormed.load(Ordering::Relaxed)
     }
 
+    /// A client has been told something. The power may go.
+    pub fn told(&self) {
+        let cut = self.is_cut(|counted| counted == Counted::Answers);
+        if let Some(cut) = cut.filter(|_| threads::in_world()) {
+            self.cut_power(cut)
+        }
+    }
+
+    fn cut_power(&self, cut: Cut) -> ! {
+        threads::settle();
+        threads::held(|| {
+            self.end_of_world(cut);
+            threads::cut_power()
+        })
+    }
+
     /// The devices as the end of the world now would leave them, in their place.
-    fn end_of_world(&self, is_kill: bool) {
+    fn end_of_world(&self, Cut { is_kill, loses_logs, .. }: Cut) {
         let mut random = self.random.lock();
         // Devices differ: what one of them has may be newer than what another one lost.
-        let mut after = |device: &SimDevice| match (is_kill, random.below(4)) {
-            (true, _) => device.left(random.next_u64()),
-            (false, 0) => device.crash_with(random.next_u64(), Survival::All),
-            (false, 1) => device.crash_with(random.next_u64(), Survival::None),
-            (false, _) => device.crash(random.next_u64()),
+        let mut after = |device: &SimDevice, loses_all: bool| {
+            let (drawn, seed) = (random.below(4), random.next_u64());
+            match (is_kill, drawn) {
+                (true, _) => device.left(seed),
+                _ if loses_all => device.crash_with(seed, Survival::None),
+                (false, 0) => device.crash_with(seed, Survival::All),
+                (false, 1) => device.crash_with(seed, Survival::None),
+                (false, _) => device.crash(seed),
+            }
         };
         let mut disk = self.disk.lock();
-        *disk = after(&disk);
+        *disk = after(&disk, false);
         if let Some(logs) = self.logs.lock().as_mut() {
-            logs.iter_mut().for_each(|log| *log = after(log));
+            logs.iter_mut().for_each(|log| *log = after(log, loses_logs));
         }
     }
 
@@ -114,13 +134,18 @@ impl Station {
     fn is_cut_by(&self, device: &SimDevice, operation: &Operation) -> Option<Cut> {
         let is_log = || self.is_log(device);
         let is_flush = operation.kind == OperationKind::Flush;
-        let counts = |counted: Counted| match counted {
+        self.is_cut(|counted| match counted {
             Counted::All => true,
             Counted::Logs => is_log(),
             Counted::Flushes => is_flush,
             Counted::LogFlushes => is_flush && is_log(),
             Counted::VolumeFlushes => is_flush && !is_log(),
-        };
+            Counted::Answers => false,
+        })
+    }
+
+    /// Whether the world ends by something of which these count; how.
+    fn is_cut(&self, counts: impl Fn(Counted) -> bool) -> Option<Cut> {
         let mut cut = self.cut.lock();
         let cut = cut.as_mut().filter(|cut| counts(cut.counted))?;
         cut.at = cut.at.saturating_sub(1);
@@ -174,11 +199,7 @@ impl Observer for Station {
         let number = self.operations.fetch_add(1, Ordering::Relaxed);
         threads::note(operation.offset << 2 | operation.kind as u64);
         if let Some(cut) = self.is_cut_by(device, operation).filter(|_| threads::in_world()) {
-            threads::settle();
-            threads::held(|| {
-                self.end_of_world(cut.is_kill);
-                threads::cut_power()
-            })
+            self.cut_power(cut)
         }
         let changes = self.weather.lock().iter().any(|one| one.from == number || one.until == number);
         if changes {

@@ -13,6 +13,8 @@ use crate::script::Setup;
 
 pub const WIDE: TableNumber = 0;
 pub const HEAP: TableNumber = 1;
+/// Names of the tables that lie before the owners' own.
+pub const SHARED: [&str; OWN] = ["wide", "heap"];
 /// The first owner's own table.
 const OWN: TableNumber = 2;
 

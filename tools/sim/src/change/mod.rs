@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use saki_base::Random;
 
+use crate::focus::Focus;
 use crate::model::{Owner, Row, State, TableNumber};
 use crate::script::Kind;
 use crate::tables::{Filter, HEAP, Tables, WIDE};
@@ -58,6 +59,7 @@ type Effect<'t> = Box<dyn Fn(&mut Row) + 't>;
 /// Draws changes of one owner's rows.
 pub struct Drawer<'d> {
     pub tables: Tables,
+    pub focus: &'d Focus,
     pub owner: Owner,
     /// What the owner has.
     pub state: &'d State,
@@ -102,7 +104,7 @@ impl Drawer<'_> {
     fn table(&mut self) -> TableNumber {
         let own = self.tables.own(self.owner);
         let copy = if self.state.shape.has_copy { self.tables.copy(self.owner) } else { own };
-        [WIDE, WIDE, HEAP, own, copy][self.below(5) as usize]
+        self.focus.table(self.random, &[WIDE, WIDE, HEAP, own, copy])
     }
 
     pub fn name(&self, table: TableNumber) -> String {

@@ -18,8 +18,6 @@ use crate::tables::{ACCOUNTS, Filter};
 /// The longest pause, and the longest that a statement is let run that is cancelled, in nanoseconds.
 const PAUSE_MAX: u64 = 400_000_000;
 const CANCEL_MAX: u64 = 3_000_000;
-/// Ways to tables' rows.
-const PATHS: [&str; 5] = ["auto", "rows", "columns", "index", "scan"];
 
 impl Client<'_> {
     pub(super) async fn perform(&self, step: Step) -> Result<(), Stop> {
@@ -41,7 +39,7 @@ impl Client<'_> {
             Kind::Vacuum => self.utility("VACUUM").await,
             Kind::Release => self.release(),
             Kind::CreateIndex | Kind::DropIndex | Kind::AddColumn | Kind::DropColumn | Kind::SharedConstraint => {
-                let text = shared_alteration(step.kind, random);
+                let text = shared_alteration(&self.run.script.focus, step.kind, random);
                 self.shared(&text, random).await
             }
             Kind::Settings => self.set(random).await,
@@ -97,7 +95,8 @@ impl Client<'_> {
 
     /// A change of a kind.
     pub(super) fn draw(&self, kind: Kind, state: &State, random: &mut Random) -> Change {
-        let mut drawer = Drawer { tables: self.run.tables, owner: self.owner, state, random };
+        let (tables, focus) = (self.run.tables, &self.run.script.focus);
+        let mut drawer = Drawer { tables, focus, owner: self.owner, state, random };
         if alter::KINDS.contains(&kind) { drawer.draw_alteration(kind) } else { drawer.draw(kind) }
     }
 
@@ -185,18 +184,19 @@ impl Client<'_> {
 
     /// Chooses the ways that queries take from now on.
     pub(super) async fn choose_path(&self, random: &mut Random) -> Result<(), Stop> {
-        let path = PATHS[random.below(PATHS.len() as u64) as usize];
+        let path = self.run.script.focus.path(random);
         self.utility(&format!("SET saki.access_path = '{path}'")).await
     }
 
     pub(super) fn any_filter(&self, random: &mut Random) -> Filter {
         let state = &State::default();
-        Drawer { tables: self.run.tables, owner: self.owner, state, random }.any_filter()
+        let (tables, focus) = (self.run.tables, &self.run.script.focus);
+        Drawer { tables, focus, owner: self.owner, state, random }.any_filter()
     }
 
     async fn read_once(&self, random: &mut Random) -> Result<(), Stop> {
         self.choose_path(random).await?;
-        let table = random.below(self.run.tables.all().count() as u64) as usize;
+        let table = self.run.any_table(random);
         let filter = &self.any_filter(random);
         let shape = &self.shape_of(table);
         let mut window = self.run.model.lock().look();
@@ -222,7 +222,9 @@ impl Client<'_> {
         match outcome.await {
             Ok((balances, ledger)) => {
                 let seen = self.run.bank.lock().seen(&told, &numbers(&balances.rows), &numbers(&ledger.rows));
-                seen.map_err(|what| self.fail(&what))
+                seen.map_err(|what| self.fail(&what))?;
+                self.run.station.told();
+                Ok(())
             }
             Err(error) => {
                 self.heard(&error)?;
@@ -264,7 +266,10 @@ impl Client<'_> {
             return self.utility("ROLLBACK").await;
         }
         match self.sql("COMMIT").await {
-            Ok(_) => self.run.bank.lock().end(id, Fate::Committed),
+            Ok(_) => {
+                self.run.bank.lock().end(id, Fate::Committed);
+                self.run.station.told();
+            }
             Err(error) => {
                 self.heard(&error)?;
                 self.run.bank.lock().end(id, fate_after(error.sqlstate()));

@@ -67,6 +67,8 @@ impl Client<'_> {
             return Err(Refused::Stop(self.fail(&format!("{text}: {what}\n{}", described.join("\n")))));
         }
         model.told(window);
+        drop(model);
+        self.run.station.told();
         if answer.is_ok() { Ok(()) } else { Err(Refused::Expected) }
     }
 

@@ -3,6 +3,7 @@
 use saki_base::Random;
 use saki_sql::SqlError;
 
+use crate::focus::Focus;
 use crate::script::Kind;
 use crate::tables::{create_index, drop_index, toggle_constraint};
 
@@ -14,7 +15,17 @@ pub const SHARED: [Kind; 5] =
     [Kind::CreateIndex, Kind::DropIndex, Kind::AddColumn, Kind::DropColumn, Kind::SharedConstraint];
 
 /// Such a change.
-pub fn shared_alteration(kind: Kind, random: &mut Random) -> String {
+pub fn shared_alteration(focus: &Focus, kind: Kind, random: &mut Random) -> String {
+    loop {
+        let text = any_alteration(kind, random);
+        // An index that is dropped does not say of which table it was.
+        if kind == Kind::DropIndex || focus.takes(random, &text) {
+            return text;
+        }
+    }
+}
+
+fn any_alteration(kind: Kind, random: &mut Random) -> String {
     let (number, column) = (random.below(8) as usize, random.below(EXTRAS));
     match kind {
         Kind::CreateIndex => create_index(number),

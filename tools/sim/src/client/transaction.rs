@@ -174,7 +174,7 @@ impl Open<'_> {
     /// Alters what everybody uses, who then waits for the end of the transaction.
     async fn alter_shared(&self, random: &mut Random) -> Result<(), Refused> {
         let kind = SHARED[random.below(SHARED.len() as u64) as usize];
-        match self.client.sql(&shared_alteration(kind, random)).await {
+        match self.client.sql(&shared_alteration(&self.client.run.script.focus, kind, random)).await {
             Ok(_) => Ok(()),
             Err(error) if is_taken(&error) => Err(Refused::Expected),
             Err(error) => Err(Refused::Error(error)),
@@ -202,7 +202,7 @@ impl Open<'_> {
     }
 
     async fn read(&mut self, random: &mut Random) -> Result<(), Refused> {
-        let table = random.below(self.client.run.tables.all().count() as u64) as usize;
+        let table = self.client.run.any_table(random);
         self.read_table(table, random).await
     }
 
