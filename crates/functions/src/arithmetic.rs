@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
     cast as cast_expr,
 };
 
-use crate::text::text_of;
+use crate::casts::text::text_of;
 use saki_base::types::DECIMAL_PRECISION_MAX as PRECISION_MAX;
 use saki_catalog::SqlError;
 use saki_catalog::convert::round;

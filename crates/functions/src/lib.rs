@@ -9,6 +9,7 @@
 pub mod arithmetic;
 pub mod blanks;
 pub mod bytes;
+pub mod casts;
 pub mod choices;
 pub mod domains;
 pub mod encodings;
@@ -17,5 +18,4 @@ pub mod numeric;
 pub mod patterns;
 pub mod regexps;
 pub mod series;
-pub mod text;
 pub mod to_char;

@@ -32,7 +32,8 @@ pub fn divide(dividend: &Number, divisor: &Number) -> Result<Number> {
     Ok(quotient(dividend, divisor, scale))
 }
 
-fn quotient(dividend: &Number, divisor: &Number, scale: u32) -> Number {
+/// A quotient of so many digits behind the point. The divisor is not zero.
+pub fn quotient(dividend: &Number, divisor: &Number, scale: u32) -> Number {
     let more = i64::from(scale) + i64::from(divisor.scale) - i64::from(dividend.scale);
     let unscaled = if more < 0 {
         rounded_quotient(&dividend.unscaled, &shifted(&divisor.unscaled, -more))

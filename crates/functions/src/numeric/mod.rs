@@ -6,6 +6,7 @@
 
 mod averages;
 mod calls;
+mod deviations;
 mod fixed;
 mod functions;
 mod number;
@@ -14,3 +15,4 @@ mod tests;
 
 pub use self::averages::average;
 pub use self::calls::{exact, folded, long_product};
+pub use self::deviations::deviations;

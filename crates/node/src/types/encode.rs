@@ -59,6 +59,8 @@ enum Values {
     Timestamptz(PrimitiveArray<TimestampMicrosecondType>),
     Interval(PrimitiveArray<IntervalMonthDayNanoType>),
     List(ListArray, Box<Column>, u32),
+    /// Columns of rows within a column, with the numbers of their types.
+    Record(Vec<(Column, u32)>),
     /// Numbers of objects, in four bytes.
     Oid(PrimitiveArray<Int64Type>),
     /// Texts that are filled up with blanks to so many characters.
@@ -125,6 +127,10 @@ impl Column {
                 let elements = Self::new(list.values(), format, style)?;
                 let oid = wire_type(list.values().data_type()).oid;
                 Values::List(list, Box::new(elements), oid)
+            }
+            DataType::Struct(_) => {
+                let column = |of: &ArrayRef| Ok((Self::new(of, format, style)?, wire_type(of.data_type()).oid));
+                Values::Record(array.as_struct().columns().iter().map(column).collect::<Result<_>>()?)
             }
             _ => Values::Text(array.as_string().clone()),
         };
@@ -193,6 +199,13 @@ impl Column {
                     out.put_i32(range.len() as i32);
                     out.put_i32(first);
                     range.for_each(|index| elements.field(index, out));
+                }
+            }
+            Values::Record(columns) => {
+                out.put_i32(columns.len() as i32);
+                for (column, oid) in columns {
+                    out.put_u32(*oid);
+                    column.field(row, out);
                 }
             }
         }
@@ -277,6 +290,10 @@ impl Column {
                 list_text(offsets(list, row), elements, out);
                 Ok(())
             }
+            Values::Record(columns) => {
+                record_text(columns, row, out);
+                Ok(())
+            }
         };
     }
 }
@@ -334,6 +351,36 @@ fn list_text(range: std::ops::Range<usize>, elements: &Column, out: &mut BytesMu
         out.put_u8(b'"');
     }
     out.put_u8(b'}');
+}
+
+/// `(1,"a b",)`: NULL is nothing.
+fn record_text(columns: &[(Column, u32)], row: usize, out: &mut BytesMut) {
+    out.put_u8(b'(');
+    let mut field = BytesMut::new();
+    for (position, (column, _)) in columns.iter().enumerate() {
+        if position > 0 {
+            out.put_u8(b',');
+        }
+        if column.is_null(row) {
+            continue;
+        }
+        field.clear();
+        column.text(row, &mut field);
+        let is_special = |byte: &u8| matches!(byte, b'(' | b')' | b'"' | b',' | b'\\') || byte.is_ascii_whitespace();
+        if !field.is_empty() && !field.iter().any(is_special) {
+            out.put_slice(&field);
+            continue;
+        }
+        out.put_u8(b'"');
+        for byte in &field {
+            if matches!(byte, b'"' | b'\\') {
+                out.put_u8(*byte);
+            }
+            out.put_u8(*byte);
+        }
+        out.put_u8(b'"');
+    }
+    out.put_u8(b')');
 }
 
 /// Values of a type that has no other text.
@@ -435,5 +482,25 @@ mod tests {
         let money = Storage::Decimal { precision: 8, scale: 2 };
         single(ValueRef::Decimal(-1250), money, Format::Binary, &None, &mut out);
         assert_eq!(numeric::decode(&out[4..]).as_deref(), Some("-12.50"));
+    }
+
+    #[test]
+    fn a_row_is_a_value_as_its_fields_are() {
+        let numbers: ArrayRef = Arc::new(arrow_array::Int32Array::from(vec![Some(1), None]));
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["a \"b\", (c)", ""]));
+        let row = arrow_array::StructArray::from(vec![
+            (Arc::new(Field::new("c0", DataType::Int32, true)), numbers),
+            (Arc::new(Field::new("c1", DataType::Utf8, true)), texts),
+        ]);
+        let array: ArrayRef = Arc::new(row);
+        let written = |format, row| {
+            let mut out = BytesMut::new();
+            Column::new(&array, format, &None).unwrap().value(row, &mut out);
+            out
+        };
+        assert_eq!(written(Format::Text, 0), b"(1,\"a \"\"b\"\", (c)\")"[..]);
+        assert_eq!(written(Format::Text, 1), b"(,\"\")"[..]);
+        let binary = [0, 0, 0, 2, 0, 0, 0, 23, 255, 255, 255, 255, 0, 0, 0, 25, 0, 0, 0, 0];
+        assert_eq!(written(Format::Binary, 1), binary[..]);
     }
 }

@@ -7,6 +7,7 @@ mod sized;
 mod text;
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use pgwire::api::Type;
@@ -149,6 +150,10 @@ pub fn canonical(data_type: &DataType) -> DataType {
         | DataType::LargeListView(field) => {
             DataType::List(Field::new_list_field(canonical(field.data_type()), true).into())
         }
+        DataType::Struct(fields) => {
+            let canonical = |field: &Arc<Field>| field.as_ref().clone().with_data_type(canonical(field.data_type()));
+            DataType::Struct(fields.iter().map(canonical).collect())
+        }
         DataType::Boolean
         | DataType::Int16
         | DataType::Int32
@@ -168,6 +173,7 @@ pub fn canonical(data_type: &DataType) -> DataType {
 /// The type of which values of `data_type` are sent.
 pub fn wire_type(data_type: &DataType) -> WireType {
     let (postgres, size) = match canonical(data_type) {
+        DataType::Struct(_) => (Type::RECORD, -1),
         DataType::Boolean => (Type::BOOL, 1),
         DataType::Int16 => (Type::INT2, 2),
         DataType::Int32 => (Type::INT4, 4),

@@ -13,7 +13,8 @@ use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast, lit};
 
 use super::types::{text_of, typed};
-use saki_functions::{arithmetic, text};
+use saki_functions::arithmetic;
+use saki_functions::casts::{narrow, text};
 use saki_parameters::{SessionTime, Unit};
 use saki_times::session_time;
 
@@ -227,6 +228,15 @@ fn conversion(conversion: Cast, schema: &DFSchema) -> Transformed<Expr> {
         // By its digits: 8.575 is the float next to it to whoever reads it.
         (DataType::Float32 | DataType::Float64, DataType::Decimal128(..)) => text::text_of(*conversion.expr),
         (DataType::Float32 | DataType::Float64, target) if target.is_integer() => arithmetic::rounded(*conversion.expr),
+        (DataType::Float64 | DataType::Decimal128(..), DataType::Float32) => {
+            return Transformed::yes(narrow::real(*conversion.expr));
+        }
+        (DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8, target) => {
+            return match narrow::read(*conversion.expr.clone(), target) {
+                Some(value) => Transformed::yes(value),
+                None => Transformed::no(Expr::Cast(conversion)),
+            };
+        }
         _ => return Transformed::no(Expr::Cast(conversion)),
     };
     Transformed::yes(Expr::Cast(Cast { expr: Box::new(inner), field: conversion.field }))

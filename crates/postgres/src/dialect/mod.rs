@@ -32,7 +32,6 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::functions::math;
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
-use datafusion::functions_aggregate::variance::var_samp_udaf;
 use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
@@ -61,10 +60,10 @@ pub fn register(state: &mut SessionState) {
     let alias = |function: &ScalarUDF, name| function.clone().with_aliases([name]);
     let sign = alias(&math::signum(), "sign");
     let random_uuid = alias(&datafusion::functions::string::uuid(), "gen_random_uuid");
-    for (aggregate, name) in [(bool_and_udaf(), "every"), (var_samp_udaf(), "variance")] {
-        let _ = state.register_udaf(Arc::new(aggregate.as_ref().clone().with_aliases([name])));
+    let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
+    for aggregate in numeric::deviations().chain([every, numeric::average()]) {
+        let _ = state.register_udaf(Arc::new(aggregate));
     }
-    let _ = state.register_udaf(Arc::new(numeric::average()));
     for function in numbers::all() {
         let _ = state.register_udwf(Arc::new(function));
     }

@@ -8,7 +8,7 @@ use arrow_array::types::{
     Date32Type, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType,
     TimestampMicrosecondType,
 };
-use arrow_array::{Array, ArrayRef, ListArray, StringArray};
+use arrow_array::{Array, ArrayRef, ListArray, StringArray, StructArray};
 use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
 use datafusion::arrow::compute::cast;
 use datafusion::common::Result;
@@ -34,6 +34,7 @@ pub fn differs(data_type: &Arrow) -> bool {
             | Arrow::Binary
             | Arrow::FixedSizeBinary(16)
             | Arrow::List(_)
+            | Arrow::Struct(_)
     )
 }
 
@@ -126,6 +127,7 @@ fn written(values: &ArrayRef, style: &TimeStyle) -> Result<ArrayRef> {
             intervals.map(|interval| interval.map(write)).collect()
         }
         Arrow::List(_) => lists(values.as_list(), style)?,
+        Arrow::Struct(_) => rows(values.as_struct(), style)?,
         _ => return Ok(cast(values, &Arrow::Utf8)?),
     };
     Ok(Arc::new(texts))
@@ -146,6 +148,29 @@ fn lists(lists: &ListArray, style: &TimeStyle) -> Result<StringArray> {
         format!("{{{}}}", (ends[0]..ends[1]).map(item).collect::<Vec<_>>().join(","))
     };
     Ok((0..lists.len()).map(|row| lists.is_valid(row).then(|| list(row))).collect())
+}
+
+/// Rows in parentheses, in which NULL is nothing.
+fn rows(rows: &StructArray, style: &TimeStyle) -> Result<StringArray> {
+    let columns = rows.columns().iter().map(|column| written(column, style)).collect::<Result<Vec<_>>>()?;
+    let field = |column: &ArrayRef, row: usize| match column.is_valid(row) {
+        true => in_row(column.as_string::<i32>().value(row)),
+        false => String::new(),
+    };
+    let row = |row: usize| {
+        let fields: Vec<String> = columns.iter().map(|column| field(column, row)).collect();
+        rows.is_valid(row).then(|| format!("({})", fields.join(",")))
+    };
+    Ok((0..rows.len()).map(row).collect())
+}
+
+/// A field, in quotes where it would be taken for something else.
+fn in_row(text: &str) -> String {
+    let is_special = |letter: char| matches!(letter, '(' | ')' | '"' | ',' | '\\') || letter.is_ascii_whitespace();
+    if text.is_empty() || text.contains(is_special) {
+        return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\""));
+    }
+    text.to_owned()
 }
 
 /// An element, in quotes where it would be taken for something else.

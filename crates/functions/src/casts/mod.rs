@@ -1,0 +1,5 @@
+//! Casts that mean something else here than to the planner: [`text`] is how values are written, [`narrow`] are those to
+//! types that not all values fit in.
+
+pub mod narrow;
+pub mod text;
