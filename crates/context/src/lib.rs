@@ -31,6 +31,7 @@ pub mod constraint;
 mod context;
 pub mod database;
 mod demands;
+mod feed;
 pub mod planner;
 pub mod query;
 pub mod statement;
@@ -39,4 +40,5 @@ pub mod values;
 mod weight;
 
 pub use context::StatementContext;
+pub use feed::feed;
 pub use weight::shown_bytes;

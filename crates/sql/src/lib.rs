@@ -1,10 +1,10 @@
 //! Sessions over a database: the statements that query it and change it. What they run in, `context` has: database,
-//! transaction, planner. DataFusion parses and plans; this crate, `context`, `plan` and `postgres` are the only ones
-//! that name it.
+//! transaction, planner. DataFusion parses and plans; this crate and those right below it are the only
+//! ones that name it.
 //!
 //! ```text
 //!   text ─► Session ─┬─► compiled statements (fast): rows by key, no planner
-//!                    ├─► ours: ddl, dml, copy, settings
+//!                    ├─► ours: ddl (a crate), dml, copy, settings
 //!                    └─► query ─► postgres (dialect) ─► plan ─► page visits
 //!                             └─ names: schema ─► tables of the snapshot, views, system relations
 //! ```
@@ -26,7 +26,6 @@
 #[cfg(test)]
 mod constraints;
 mod copy;
-mod ddl;
 mod dml;
 mod fast;
 mod prepared;

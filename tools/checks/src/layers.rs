@@ -58,12 +58,21 @@ const CONTEXT: &[&str] = &[
     "saki-plan",
     "saki-postgres",
 ];
-const SQL: &[&str] = &[
-    "saki-unify",
+const DDL: &[&str] = &[
     "saki-base",
     "saki-backup",
     "saki-tree",
     "saki-columns",
+    "saki-catalog",
+    "saki-parameters",
+    "saki-store",
+    "saki-plan",
+    "saki-postgres",
+    "saki-context",
+];
+const SQL: &[&str] = &[
+    "saki-unify",
+    "saki-base",
     "saki-exec",
     "saki-mvcc",
     "saki-catalog",
@@ -72,10 +81,11 @@ const SQL: &[&str] = &[
     "saki-plan",
     "saki-postgres",
     "saki-context",
+    "saki-ddl",
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 36] = [
+const LAYERS: [(&str, &[&str]); 37] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -102,6 +112,7 @@ const LAYERS: [(&str, &[&str]); 36] = [
     ("saki-statement", &["saki-unify", "saki-base", "saki-catalog", "saki-store"]),
     ("saki-postgres", POSTGRES),
     ("saki-context", CONTEXT),
+    ("saki-ddl", DDL),
     ("saki-sql", SQL),
     ("saki-node", &["saki-base", "saki-sql"]),
     (
@@ -174,6 +185,7 @@ const COLUMNAR: &[&str] = &[
     "saki-statement",
     "saki-postgres",
     "saki-context",
+    "saki-ddl",
     "saki-sql",
     "saki-node",
     "saki",
@@ -188,6 +200,7 @@ const PLANNING: &[&str] = &[
     "saki-statement",
     "saki-postgres",
     "saki-context",
+    "saki-ddl",
     "saki-sql",
     "saki",
     "saki-bench",
@@ -208,6 +221,7 @@ const CONFINED: [(&str, &[&str]); 17] = [
             "saki-statement",
             "saki-postgres",
             "saki-context",
+            "saki-ddl",
             "saki-sql",
             "saki",
             "saki-bench",
@@ -224,6 +238,7 @@ const CONFINED: [(&str, &[&str]); 17] = [
             "saki-plan",
             "saki-postgres",
             "saki-context",
+            "saki-ddl",
             "saki-sql",
             "saki-node",
             "saki",

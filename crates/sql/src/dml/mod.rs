@@ -24,7 +24,7 @@ mod update;
 mod writer;
 
 pub use addition::write_stream;
-pub use bulk::{bulk_load, feed};
+pub use bulk::bulk_load;
 pub use conflict::{Arbiter, OnConflict, decoded, refuse_twice, sort};
 pub use delete::delete;
 pub use insert::insert;

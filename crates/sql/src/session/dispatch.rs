@@ -5,13 +5,13 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
 use super::{Session, parameters};
-use crate::ddl::DeviceCall;
 use crate::prepared::Prepared;
-use crate::{copy, ddl, dml, prepared};
+use crate::{copy, dml, prepared};
 use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
 use saki_context::statement::StatementResult;
 use saki_context::{access, query};
+use saki_ddl::{self as ddl, DeviceCall};
 use saki_postgres::statement;
 use saki_postgres::statement::{AccessStatement, LockTable};
 

@@ -1,19 +1,16 @@
 //! Many rows straight to a table's base, in one publication.
 
-mod feed;
-
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 
-pub use self::feed::feed;
 use saki_base::planted::{self, Fault};
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
-use saki_context::StatementContext;
 use saki_context::constraint::RowChecks;
 use saki_context::database::{Database, Stoppable};
+use saki_context::{StatementContext, feed};
 use saki_parameters::SessionTime;
 use saki_store::load::{append, load};
 use saki_store::locks::LockMode;

@@ -3,7 +3,7 @@
 use saki_base::DataType;
 use saki_tree::TreeRoot;
 
-use crate::ddl::names::stored_text;
+use crate::names::stored_text;
 use saki_catalog::{Catalog, Check, ForeignKey, Index, IndexColumn, RelationKind, Result, SqlError, Table};
 use saki_catalog::{qualified, undefined, undefined_column};
 use saki_postgres::{ColumnName, NewConstraint, NewConstraintKind, NewForeignKey};

@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
 
-use crate::ddl::names::{refuse_external, taken};
-use crate::ddl::schema;
+use crate::names::{refuse_external, taken};
+use crate::schema;
 use saki_catalog::{Catalog, RelationKind, Result, Sequence, SequenceOwner, SqlError};
 use saki_catalog::{undefined, undefined_column};
 use saki_context::StatementContext;

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::VacuumStatement;
 
-use crate::ddl::trees::index_rows;
+use crate::trees::index_rows;
 use saki_catalog::{Catalog, Index, Position, RelationKind, Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::Expr;
 use saki_base::DataType;
 
-use crate::ddl::create::{column, constraint};
-use crate::ddl::dependents::{owned_sequences, views_of, views_using};
-use crate::ddl::drop::{Subject, change, depended_on, keys_lost};
-use crate::ddl::rename;
+use crate::create::{column, constraint};
+use crate::dependents::{owned_sequences, views_of, views_using};
+use crate::drop::{Subject, change, depended_on, keys_lost};
+use crate::rename;
 use saki_catalog::undefined_column;
 use saki_catalog::{Catalog, Check, ForeignKey, Identity, Result, SqlError, Table};
 use saki_postgres::statement::columns_named;

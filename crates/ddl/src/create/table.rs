@@ -8,9 +8,9 @@ use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 
 use super::{column, constraint};
-use crate::ddl::dependents::tables_referred_to;
-use crate::ddl::names::{refuse_external, taken};
-use crate::ddl::schema;
+use crate::dependents::tables_referred_to;
+use crate::names::{refuse_external, taken};
+use crate::schema;
 use saki_catalog::{Catalog, Result, Table};
 use saki_context::StatementContext;
 use saki_context::constraint::{Defaults, RowChecks};

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use saki_base::DataType;
 
 use super::alteration::Alteration;
-use crate::ddl::names::quoted_relation;
+use crate::names::quoted_relation;
 use saki_catalog::{Catalog, ForeignKey, Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_postgres::statement::{parse_query, quoted};

@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::ast::Expr;
 use saki_base::DataType;
 
 use super::constraint::free_name;
-use crate::ddl::names::stored_text;
+use crate::names::stored_text;
 use saki_catalog::{Catalog, ColumnDetail, Result, SequenceOwner, SqlError, Table, nextval};
 use saki_postgres::{Generated, NewColumn, SequenceOptions};
 

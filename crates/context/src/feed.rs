@@ -5,9 +5,9 @@ use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 
+use crate::StatementContext;
+use crate::database::Stoppable;
 use saki_catalog::{Result, SqlError};
-use saki_context::StatementContext;
-use saki_context::database::Stoppable;
 
 /// Batches that wait between a query and the thread that writes its rows.
 const QUEUE: usize = 4;

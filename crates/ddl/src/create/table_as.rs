@@ -6,11 +6,11 @@ use saki_base::Column;
 
 use super::column;
 use super::table::{empty_table, set_options};
-use crate::ddl::names::refuse_external;
-use crate::dml::feed;
+use crate::names::refuse_external;
 use saki_catalog::convert::conform;
 use saki_catalog::{Catalog, Result, SqlError, Table};
 use saki_context::StatementContext;
+use saki_context::feed;
 use saki_context::statement::StatementResult;
 use saki_postgres::statement::name_of;
 use saki_postgres::types::stored_as;

@@ -4,8 +4,8 @@ use datafusion::sql::sqlparser::ast;
 use saki_tree::TreeRoot;
 
 use super::constraint::free_name;
-use crate::ddl::names::taken;
-use crate::ddl::trees::index_rows;
+use crate::names::taken;
+use crate::trees::index_rows;
 use saki_catalog::{Catalog, Index, Result, Table, bare};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;

@@ -1,4 +1,5 @@
-//! Tables, indexes and what else there is coming and going.
+//! Statements that define something: tables, indexes, views, sequences and schemas that come, go and change, and what
+//! keeps them in order, from ANALYZE to backups.
 //!
 //! ```text
 //!   statement ─► plain change of a catalog (constraint, column, alter, …)
@@ -6,6 +7,19 @@
 //!                  └─ made on the writer's catalog, with trees built or given back: in one publication, or within a
 //!                     transaction on the catalog that is its own until it commits (`saki_store::Draft`)
 //! ```
+//!
+//! # Words
+//! - *catalog*: what there is, and how it looks; it is data like rows, and a statement changes a copy of it.
+//! - *dependent*: what cannot be without something else, as a view without its table.
+//!
+//! # Invariants
+//! - What a statement finds out before it has its locks it finds out again when it has them.
+//! - New trees and segments lie in fresh chunks until the catalog that names them is published.
+//!
+//! # Failure model
+//! A statement that fails, or is told to stop, leaves the catalog as it was. An error says what, where in the text, and
+//! what to do.
+#![forbid(unsafe_code)]
 
 mod alter;
 mod comment;

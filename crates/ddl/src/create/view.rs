@@ -7,9 +7,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, CreateTableOptions};
 
-use crate::ddl::dependents::views_of;
-use crate::ddl::names::{refuse_external, taken};
-use crate::ddl::schema;
+use crate::dependents::views_of;
+use crate::names::{refuse_external, taken};
+use crate::schema;
 use saki_catalog::{Catalog, RelationKind, Result, SqlError, View, ViewColumn};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;

@@ -1,7 +1,7 @@
 //! ALTER SEQUENCE.
 
-use crate::ddl::create::sequence::set_owner;
-use crate::ddl::rename;
+use crate::create::sequence::set_owner;
+use crate::rename;
 use saki_catalog::{Result, Sequence, SqlError, undefined};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;

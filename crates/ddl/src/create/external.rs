@@ -6,7 +6,7 @@ use datafusion::common::TableReference;
 use datafusion::prelude::{CsvReadOptions, ParquetReadOptions};
 use datafusion::sql::parser::CreateExternalTable;
 
-use crate::ddl::names::taken;
+use crate::names::taken;
 use saki_catalog::{Result, RoleId, SqlError};
 use saki_context::StatementContext;
 use saki_context::access::expect_role;
