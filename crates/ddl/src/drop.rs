@@ -16,8 +16,9 @@ use super::schema;
 use super::trees::free_table;
 use saki_catalog::{Catalog, PUBLIC, Position, RelationKind, Result, SequenceOwner, SqlError, Table};
 use saki_context::StatementContext;
-use saki_context::database::Stoppable;
+use saki_context::database::{Database, Stoppable};
 use saki_context::statement::StatementResult;
+use saki_parameters::is_temporary;
 use saki_postgres::statement::object_name;
 use saki_store::Writer;
 use saki_store::locks::{LockMode, Policy};
@@ -62,6 +63,28 @@ pub async fn drop_objects(
         drop_stored(cx, Arc::new(Drop { kind, if_exists, cascade, names: stored })).await?;
     }
     Ok(StatementResult::done(tag, 0))
+}
+
+/// Drops temporary tables that are left of sessions of a process that was killed. For the first session of a database:
+/// those of other ones are not theirs.
+pub fn sweep_temporary(db: &Database) {
+    if !db.is_first_session() || db.writable().is_err() {
+        return;
+    }
+    let names: Vec<_> =
+        db.generation().catalog.schema_names().filter(|name| is_temporary(name)).map(str::to_owned).collect();
+    if names.is_empty() {
+        return;
+    }
+    let names = names.into_iter().map(|name| (name, None)).collect();
+    let statement = Drop { kind: ObjectType::Schema, if_exists: true, cascade: true, names };
+    let swept = db.write(|writer| {
+        let dropping = statement.find(&writer.catalog)?;
+        dropping.carry_out(writer)
+    });
+    if let Err(error) = swept {
+        tracing::warn!("temporary tables of sessions that have ended stay until the database is opened again: {error}");
+    }
 }
 
 /// DROP INDEX CONCURRENTLY: whoever changes rows of the table waits for a moment only.

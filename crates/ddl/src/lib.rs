@@ -37,7 +37,7 @@ mod upkeep;
 pub use alter::{alter_index, alter_table};
 pub use comment::comment;
 pub use create::{create_external_table, create_index, create_sequence, create_table, create_view};
-pub use drop::{drop_index_concurrently, drop_objects};
+pub use drop::{drop_index_concurrently, drop_objects, sweep_temporary};
 pub use lock_table::lock_table;
 pub use schema::create_schema;
 pub use truncate::truncate;

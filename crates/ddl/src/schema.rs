@@ -2,10 +2,12 @@
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SchemaName};
 
-use saki_catalog::{Position, Result, SchemaEntry, SqlError};
+use saki_catalog::{Catalog, Position, Result, SchemaEntry, SqlError};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
+use saki_parameters::is_temporary;
+use saki_postgres::RelationName;
 use saki_postgres::statement::{name_of, position_of};
 
 /// Schemas that are not the database's own.
@@ -42,6 +44,22 @@ fn publish(db: &Stoppable<'_>, name: String, position: Option<Position>, if_not_
         writer.catalog.put_schema(SchemaEntry { id, name, comment: None });
         Ok(())
     })
+}
+
+/// A schema in which something is to be made. That of a session's temporary tables comes with the first of them.
+///
+/// # Errors
+/// 3F000.
+pub fn ready(catalog: &mut Catalog, name: &RelationName) -> Result<()> {
+    if catalog.has_schema(&name.schema) {
+        return Ok(());
+    }
+    if !is_temporary(&name.schema) {
+        return Err(undefined(&name.schema).at(name.position));
+    }
+    let id = catalog.new_table_id();
+    catalog.put_schema(SchemaEntry { id, name: name.schema.clone(), comment: None });
+    Ok(())
 }
 
 /// A schema's own name; the database's may stand before it.

@@ -32,7 +32,7 @@ pub use accept::truth;
 pub use definition::{Context, Definition, Effect, Kind, all, find};
 pub use effective::Effective;
 pub use input::{Interval, Unit, is_relative, zone_named};
-pub use path::{SearchPath, list as identifiers};
+pub use path::{OWN_TEMPORARY, SearchPath, is_temporary, list as identifiers};
 pub use roles::{ROLE, SESSION, SessionRoles};
 pub use session_time::{Clock, SessionTime};
 pub use state::State;

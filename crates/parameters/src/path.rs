@@ -1,6 +1,25 @@
 //! `search_path`: in which schemas a name is looked for that says none.
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the names of schemas begin with that have the temporary tables of one session each. Such a schema comes with
+/// the first of them and goes with the session.
+const TEMPORARY: &str = "pg_temp_";
+/// What a session calls its own.
+pub const OWN_TEMPORARY: &str = "pg_temp";
+
+/// Whether a schema has the temporary tables of a session.
+pub fn is_temporary(schema: &str) -> bool {
+    schema.starts_with(TEMPORARY)
+}
+
+/// The schema of the temporary tables of a session that begins: no other session of this process has it.
+pub(crate) fn temporary_schema() -> String {
+    // Relaxed: it only has to be another number each time.
+    static BEGUN: AtomicU64 = AtomicU64::new(0);
+    format!("{TEMPORARY}{}", 1 + BEGUN.fetch_add(1, Ordering::Relaxed))
+}
 
 /// The schemas of `search_path`, as they are written.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -9,7 +9,7 @@ use saki_catalog::{Catalog, Result, Role, SqlError};
 
 use crate::accept::{accept, check_context};
 use crate::definition::{Definition, Kind, all, find};
-use crate::path::SearchPath;
+use crate::path::{SearchPath, temporary_schema};
 use crate::roles::{self, Acting, SessionRoles};
 use crate::session_time::{Clock, SessionTime};
 use crate::state::State;
@@ -70,6 +70,8 @@ pub struct Parameters {
     transaction: RwLock<Option<TransactionModes>>,
     extension: Option<Box<dyn Extension>>,
     clock: Arc<Clock>,
+    /// The schema of the session's temporary tables, whether there are any or not.
+    temporary: String,
     /// Who the roles are; without it there are those that every database has.
     catalog: OnceLock<Box<ShowCatalog>>,
 }
@@ -87,6 +89,7 @@ impl Parameters {
             transaction: RwLock::new(None),
             extension,
             clock: Arc::default(),
+            temporary: temporary_schema(),
             catalog: OnceLock::new(),
         }
     }
@@ -140,6 +143,11 @@ impl Parameters {
     /// What times are read and written by.
     pub fn time(&self) -> SessionTime {
         SessionTime { style: Arc::clone(&self.state.read().effective.time), clock: Arc::clone(&self.clock) }
+    }
+
+    /// The schema of the session's temporary tables, whether there are any or not.
+    pub fn temporary_schema(&self) -> &str {
+        &self.temporary
     }
 
     /// Where names are looked for that say no schema.

@@ -9,6 +9,7 @@ use super::probe;
 use super::roles::refused;
 use crate::context::StatementContext;
 use saki_catalog::{Catalog, Demand, Demanded, ObjectId, ObjectKind, Privilege, Privileges, Result, RoleId, Table};
+use saki_parameters::is_temporary;
 use saki_plan::Asking;
 use saki_postgres::RelationName;
 use saki_postgres::statement::{CHECKPOINT, LockTable, name_of, object_name};
@@ -51,9 +52,10 @@ impl<'c> Asked<'c> {
         }
     }
 
-    /// What whoever makes something in a schema needs.
+    /// What whoever makes something in a schema needs. Temporary tables everybody may have.
     fn create_in(&self, name: &ObjectName) -> Result<()> {
-        self.schema(&RelationName::read(name)?.schema, Privilege::Create)
+        let schema = RelationName::read(name)?.schema;
+        if is_temporary(&schema) { Ok(()) } else { self.schema(&schema, Privilege::Create) }
     }
 
     fn references(&self, key: &ast::ForeignKeyConstraint) -> Result<()> {

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use self::draft::SessionDraft;
 use self::files::with_suffix;
@@ -29,6 +30,8 @@ pub struct Database {
     pub plans: Arc<PlanCache>,
     /// What its statements may take together: without a limit until a server gives it one.
     pub memory: Arc<Pool>,
+    /// Whether there has been a session since it was opened.
+    is_used: AtomicBool,
 }
 
 impl Database {
@@ -57,7 +60,13 @@ impl Database {
         storage_views::register(&system_views, &store);
         let memory = Arc::<Pool>::default();
         system_views.register(Arc::new(MemoryView::new(Arc::clone(&memory))));
-        Arc::new(Self { store, system_views, plans, memory })
+        Arc::new(Self { store, system_views, plans, memory, is_used: AtomicBool::new(false) })
+    }
+
+    /// Whether whoever asks is the first to.
+    pub fn is_first_session(&self) -> bool {
+        // Relaxed: one of them has to be the first, nothing else follows.
+        !self.is_used.swap(true, Ordering::Relaxed)
     }
 
     /// What it stores.

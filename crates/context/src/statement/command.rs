@@ -62,8 +62,7 @@ pub enum Command {
     Close(Option<String>),
     /// `None`: all.
     Deallocate(Option<String>),
-    /// DISCARD; `true` for ALL.
-    Discard(bool),
+    Discard(Discarded),
     CopyIn {
         table: TableName,
         columns: Vec<String>,
@@ -73,6 +72,16 @@ pub enum Command {
         query: Parsed,
         format: CopyFormat,
     },
+}
+
+/// What DISCARD is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Discarded {
+    All,
+    /// Temporary tables.
+    Temporary,
+    /// What is only kept to be quicker.
+    Kept,
 }
 
 /// How rows of COPY are written.
@@ -143,7 +152,11 @@ impl Parsed {
                 let all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
                 Command::Deallocate((!all).then(|| name_of(name)))
             }
-            Sql::Discard { object_type } => Command::Discard(matches!(object_type, DiscardObject::ALL)),
+            Sql::Discard { object_type } => Command::Discard(match object_type {
+                DiscardObject::ALL => Discarded::All,
+                DiscardObject::TEMP => Discarded::Temporary,
+                DiscardObject::PLANS | DiscardObject::SEQUENCES => Discarded::Kept,
+            }),
             Sql::Copy {
                 source, to, target: CopyTarget::Stdin | CopyTarget::Stdout, options, legacy_options, ..
             } => {

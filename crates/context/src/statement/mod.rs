@@ -5,8 +5,8 @@ mod parsed;
 mod resolve;
 mod result;
 
-pub use command::{Assignment, Command, CopyFormat, CopyKind, TableName, shown_name};
+pub use command::{Assignment, Command, CopyFormat, CopyKind, Discarded, TableName, shown_name};
 pub use parsed::{Parsed, parse};
-pub use resolve::{Found, Scope, resolve, resolve_relation};
+pub use resolve::{Found, Scope, makes_temporary, resolve, resolve_relation};
 pub use result::StatementResult;
 pub use result::{rows, text_rows};

@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use saki_catalog::{Catalog, PUBLIC, Result, SqlError, qualified, undefined};
+use saki_parameters::{self as path, OWN_TEMPORARY};
 use saki_postgres::pg_catalog::is_system_relation;
 use saki_postgres::statement::{CONSTRAINT, name_of, position_of};
 
@@ -22,6 +23,8 @@ pub struct Scope<'c> {
     pub catalog: &'c Catalog,
     /// Schemas that there are.
     pub path: &'c [String],
+    /// The schema of the session's temporary tables, whether there are any or not.
+    pub temporary: &'c str,
     /// Whether a name is a file's that the session gave it to.
     pub is_external: &'c dyn Fn(&str) -> bool,
 }
@@ -40,6 +43,20 @@ pub fn resolve(statement: &mut Statement, scope: &Scope<'_>) -> Result<Vec<Found
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(names.found),
     }
+}
+
+/// Whether a statement makes something temporary, or where only temporary things may be made.
+pub fn makes_temporary(statement: &Statement) -> bool {
+    use ast::Statement as Sql;
+    let Statement::Statement(statement) = statement else { return false };
+    let (name, is_temporary) = match statement.as_ref() {
+        Sql::CreateTable(create) => (&create.name, create.temporary),
+        Sql::CreateView(create) => (&create.name, create.temporary),
+        Sql::CreateSequence { name, temporary, .. } => (name, *temporary),
+        _ => return false,
+    };
+    let schema = name.0.first().filter(|_| name.0.len() > 1).and_then(ObjectNamePart::as_ident).map(name_of);
+    is_temporary || schema.is_some_and(|schema| schema == OWN_TEMPORARY || path::is_temporary(&schema))
 }
 
 /// Completes the name of one relation; `is_optional`: it may be missing.
@@ -111,8 +128,18 @@ fn within(name: &mut ObjectName, schema: &str) {
 }
 
 impl Names<'_, '_> {
+    /// `pg_temp.t` is a relation in the session's own schema.
+    fn own(&self, name: &mut ObjectName) {
+        if let [ObjectNamePart::Identifier(schema), _] = &mut name.0[..]
+            && name_of(schema) == OWN_TEMPORARY
+        {
+            schema.value = self.scope.temporary.to_owned();
+        }
+    }
+
     /// A relation that has to be there.
     fn existing(&mut self, name: &mut ObjectName) -> Result<()> {
+        self.own(name);
         let Some(ident) = alone(name) else { return Ok(()) };
         let bare = name_of(ident);
         let schema = match &self.new {
@@ -130,18 +157,25 @@ impl Names<'_, '_> {
 
     /// A relation that may be missing: the statement will say so itself.
     fn maybe(&mut self, name: &mut ObjectName) {
+        self.own(name);
         let Some(ident) = alone(name) else { return };
         let bare = name_of(ident);
         if !(self.scope.is_external)(&bare) {
             let schema = self.scope.find(&bare).or(self.scope.path.first().map(String::as_str));
-            within(name, schema.unwrap_or("pg_temp"));
+            within(name, schema.unwrap_or(OWN_TEMPORARY));
         }
     }
 
-    /// A relation that is to be made.
-    fn made(&mut self, name: &mut ObjectName) -> Result<()> {
+    /// A relation that is to be made; `is_temporary`: until the session ends.
+    fn made(&mut self, name: &mut ObjectName, is_temporary: &mut bool) -> Result<()> {
+        self.own(name);
+        let schema = name.0.first().filter(|_| name.0.len() > 1).and_then(ObjectNamePart::as_ident).map(name_of);
+        if std::mem::take(is_temporary) || schema.as_deref().is_some_and(path::is_temporary) {
+            return self.made_temporary(name);
+        }
         let Some(ident) = alone(name) else { return Ok(()) };
-        let Some(schema) = self.scope.path.iter().find(|schema| self.scope.catalog.has_schema(schema)) else {
+        let may_hold = |schema: &&String| !path::is_temporary(schema) && self.scope.catalog.has_schema(schema);
+        let Some(schema) = self.scope.path.iter().find(may_hold) else {
             return Err(SqlError::invalid("no schema has been selected to create in")
                 .code("3F000")
                 .at(position_of(ident)));
@@ -149,6 +183,22 @@ impl Names<'_, '_> {
         self.new = Some((name_of(ident), schema.clone()));
         within(name, schema);
         Ok(())
+    }
+
+    fn made_temporary(&mut self, name: &mut ObjectName) -> Result<()> {
+        let temporary = self.scope.temporary;
+        match (alone(name), name.0.first().and_then(ObjectNamePart::as_ident)) {
+            (Some(ident), _) => {
+                self.new = Some((name_of(ident), temporary.to_owned()));
+                within(name, temporary);
+                Ok(())
+            }
+            (None, Some(schema)) if name_of(schema) == temporary => Ok(()),
+            (None, Some(schema)) if path::is_temporary(&name_of(schema)) => {
+                Err(SqlError::invalid("cannot create relations in temporary schemas of other sessions").code("42P16"))
+            }
+            _ => Err(SqlError::invalid("cannot create temporary relation in non-temporary schema").code("42P16")),
+        }
     }
 
     /// `table.column`, as OWNED BY and COMMENT name one.
@@ -194,14 +244,14 @@ impl Names<'_, '_> {
                 _ => Ok(()),
             },
             Sql::CreateTable(create) => {
-                self.made(&mut create.name)?;
+                self.made(&mut create.name, &mut create.temporary)?;
                 self.columns(&mut create.columns)?;
                 create.constraints.iter_mut().try_for_each(|constraint| self.constraint(constraint))
             }
-            Sql::CreateView(create) => self.made(&mut create.name),
+            Sql::CreateView(create) => self.made(&mut create.name, &mut create.temporary),
             Sql::CreateIndex(create) => self.existing(&mut create.table_name),
-            Sql::CreateSequence { name, owned_by, .. } => {
-                self.made(name)?;
+            Sql::CreateSequence { name, owned_by, temporary, .. } => {
+                self.made(name, temporary)?;
                 owned_by.iter_mut().try_for_each(|column| self.column(column))
             }
             Sql::AlterTable(alter) => {

@@ -6,6 +6,7 @@ use saki_tree::TreeRoot;
 use crate::names::stored_text;
 use saki_catalog::{Catalog, Check, ForeignKey, Index, IndexColumn, RelationKind, Result, SqlError, Table};
 use saki_catalog::{qualified, undefined, undefined_column};
+use saki_parameters::is_temporary;
 use saki_postgres::{ColumnName, NewConstraint, NewConstraintKind, NewForeignKey};
 
 /// What a new constraint asks of rows that are there already.
@@ -107,6 +108,11 @@ fn add_foreign_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, key
         });
         found.map_err(|error| error.at(key.table.position))?.as_ref()
     };
+    if is_temporary(&table.schema) != is_temporary(&referenced.schema) {
+        let kind = if is_temporary(&table.schema) { "temporary" } else { "permanent" };
+        let message = format!("constraints on {kind} tables may reference only {kind} tables");
+        return Err(SqlError::invalid(message).code("42P16").at(key.table.position));
+    }
     let keys = if key.referenced.is_empty() {
         if referenced.primary_key.is_empty() {
             return Err(SqlError::invalid(format!(

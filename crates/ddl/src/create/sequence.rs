@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::{self, ObjectName};
 
 use crate::names::{refuse_external, taken};
-use crate::schema;
+use crate::schema::ready;
 use saki_catalog::{Catalog, RelationKind, Result, Sequence, SequenceOwner, SqlError};
 use saki_catalog::{undefined, undefined_column};
 use saki_context::StatementContext;
@@ -14,14 +14,10 @@ use saki_postgres::types::storage_type;
 use saki_postgres::{RelationName, SequenceOptions};
 
 pub async fn create_sequence(cx: &StatementContext<'_>, statement: ast::Statement) -> Result<StatementResult> {
-    let ast::Statement::CreateSequence { temporary, if_not_exists, name, data_type, sequence_options, owned_by } =
-        statement
+    let ast::Statement::CreateSequence { if_not_exists, name, data_type, sequence_options, owned_by, .. } = statement
     else {
         return Err(SqlError::internal("not CREATE SEQUENCE"));
     };
-    if temporary {
-        return Err(SqlError::unsupported("CREATE TEMPORARY SEQUENCE is not supported"));
-    }
     let name = RelationName::read(&name)?;
     refuse_external(cx, &name)?;
     let _named = cx.transactions.lock_name(&name.name).await?;
@@ -35,9 +31,7 @@ pub async fn create_sequence(cx: &StatementContext<'_>, statement: ast::Statemen
 fn publish(db: &Stoppable<'_>, name: &RelationName, options: &SequenceOptions, if_not_exists: bool) -> Result<()> {
     db.write(|writer| {
         let catalog = &mut writer.catalog;
-        if !catalog.has_schema(&name.schema) {
-            return Err(schema::undefined(&name.schema).at(name.position));
-        }
+        ready(catalog, name)?;
         if catalog.kind_of(&name.name).is_some() {
             return if if_not_exists { Ok(()) } else { Err(taken(&name.name).at(name.position)) };
         }

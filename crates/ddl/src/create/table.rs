@@ -10,7 +10,7 @@ use saki_tree::TreeRoot;
 use super::{column, constraint};
 use crate::dependents::tables_referred_to;
 use crate::names::{refuse_external, taken};
-use crate::schema;
+use crate::schema::ready;
 use saki_catalog::{Catalog, Result, Table};
 use saki_context::StatementContext;
 use saki_context::constraint::{Defaults, RowChecks};
@@ -68,9 +68,7 @@ fn make_table(catalog: &mut Catalog, new: &NewTable) -> Result<Option<Table>> {
 
 /// A table without columns, which has its name to itself; `None`: there is one and there may be.
 pub fn empty_table(catalog: &mut Catalog, name: &RelationName, if_not_exists: bool) -> Result<Option<Table>> {
-    if !catalog.has_schema(&name.schema) {
-        return Err(schema::undefined(&name.schema).at(name.position));
-    }
+    ready(catalog, name)?;
     if catalog.kind_of(&name.name).is_some() {
         return match if_not_exists {
             true => Ok(None),

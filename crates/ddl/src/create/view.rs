@@ -9,11 +9,12 @@ use datafusion::sql::sqlparser::ast::{self, CreateTableOptions};
 
 use crate::dependents::views_of;
 use crate::names::{refuse_external, taken};
-use crate::schema;
+use crate::schema::ready;
 use saki_catalog::{Catalog, RelationKind, Result, SqlError, View, ViewColumn};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
+use saki_parameters::is_temporary;
 use saki_postgres::statement::name_of;
 use saki_postgres::types::stored_as;
 use saki_postgres::{RelationName, dialect};
@@ -44,6 +45,13 @@ pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) ->
             return Err(SqlError::unsupported(format!("view {:?} over external table {relation:?}", name.name))
                 .hint("external tables are a session's"));
         }
+        if is_temporary(schema) && !is_temporary(&name.schema) {
+            return Err(SqlError::unsupported(format!(
+                "view {:?} would outlive temporary table {relation:?}",
+                name.name
+            ))
+            .hint("CREATE TEMPORARY VIEW makes one that goes with it"));
+        }
         if !relations.contains(&relation) {
             relations.push(relation);
         }
@@ -70,9 +78,7 @@ fn publish(db: &Stoppable<'_>, new: NewView) -> Result<()> {
     db.write(|writer| {
         let catalog = &mut writer.catalog;
         let NewView { name, or_replace, if_not_exists, sql, columns, relations, uses } = new;
-        if !catalog.has_schema(&name.schema) {
-            return Err(schema::undefined(&name.schema).at(name.position));
-        }
+        ready(catalog, &name)?;
         let id = match catalog.kind_of(&name.name) {
             None => catalog.new_table_id(),
             Some(RelationKind::View) if or_replace => replace(catalog, &name, &columns, &relations)?,
@@ -172,8 +178,6 @@ fn uses(catalog: &Catalog, plan: &LogicalPlan) -> Result<BTreeMap<u32, Vec<u32>>
 fn refuse_other_clauses(create: &ast::CreateView) -> Result<()> {
     let refused = if create.materialized {
         "MATERIALIZED"
-    } else if create.temporary {
-        "TEMPORARY"
     } else if create.secure
         || create.or_alter
         || create.to.is_some()

@@ -109,6 +109,19 @@ impl Connection {
             self.tell(&failure);
         }
         self.writer.close().await;
+        self.end_session().await;
+    }
+
+    /// What is the session's alone goes with it.
+    async fn end_session(&mut self) {
+        if !self.session.has_temporary() {
+            return;
+        }
+        let session = Arc::clone(&self.session);
+        let ended = self.shared.queries.spawn(async move { session.end().await }).await;
+        if let Ok(Err(error)) = ended {
+            tracing::warn!("temporary tables stay until the database is opened again: {error}");
+        }
     }
 
     async fn converse(&mut self) -> Result<()> {

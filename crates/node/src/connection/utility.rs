@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use saki_sql::{Command, Parsed, ScalarValue, TransactionStatus};
+use saki_sql::{Command, Discarded, Parsed, ScalarValue, TransactionStatus};
 
 use super::Connection;
 use super::statement::Statement;
@@ -53,7 +53,7 @@ impl Connection {
             Command::Move { name, count } => self.move_by(&name, count).await,
             Command::Close(name) => self.close(name.as_deref()),
             Command::Unlisten => Ok(done("UNLISTEN")),
-            Command::Discard(all) => self.discard(all),
+            Command::Discard(what) => self.discard(what).await,
             Command::CopyIn { table, columns, format } => self.copy_in(&table, columns, format, sql).await,
             Command::CopyOut { query, format } => {
                 let shape = Shape::Copy(RowWriter::new(format));
@@ -132,9 +132,20 @@ impl Connection {
         batch.columns().iter().map(value).collect()
     }
 
-    fn discard(&mut self, all: bool) -> Result<Outcome> {
-        if !all {
-            return Ok(done("DISCARD"));
+    async fn discard_temporary(&mut self) -> Result<()> {
+        let session = Arc::clone(&self.session);
+        let discarded = self.spawn(async move { session.discard_temporary().await });
+        Ok(self.supervise(discarded).await??)
+    }
+
+    async fn discard(&mut self, what: Discarded) -> Result<Outcome> {
+        match what {
+            Discarded::Kept => return Ok(done("DISCARD")),
+            Discarded::Temporary => {
+                self.discard_temporary().await?;
+                return Ok(done("DISCARD TEMP"));
+            }
+            Discarded::All => {}
         }
         if self.pipelining || self.session.transaction_status() != TransactionStatus::Idle {
             return Err(Failure::new("25001", "DISCARD ALL cannot run inside a transaction block"));
@@ -142,6 +153,7 @@ impl Connection {
         self.statements.clear();
         self.portals.clear();
         self.session.release_advisory_locks();
+        self.discard_temporary().await?;
         let parameters = self.session.parameters();
         parameters.set(saki_sql::SESSION, None, false)?;
         parameters.set(saki_sql::ROLE, None, false)?;

@@ -180,3 +180,28 @@ async fn a_server_that_stops_keeps_what_it_acknowledged_and_ends_in_time() {
     }
     assert_eq!(rows.len(), 4);
 }
+
+#[tokio::test]
+async fn temporary_tables_go_with_their_client_however_it_goes() {
+    let server = with_metrics(10);
+    let other = server.client().await;
+    let count = "SELECT count(*) FROM pg_class WHERE relpersistence = 't'";
+    let temporary = async || other.query_one(count, &[]).await.unwrap().get::<_, i64>(0);
+    for last_words in ["", "BEGIN; INSERT INTO t VALUES (3)", "DISCARD TEMP", "DISCARD ALL"] {
+        let (client, connection) = mortal(&server).await;
+        client.batch_execute("CREATE TEMP TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)").await.unwrap();
+        client.execute("INSERT INTO t VALUES ($1)", &[&2]).await.unwrap();
+        assert_eq!(client.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0), 2);
+        assert_eq!(code(other.simple_query("SELECT * FROM t").await), "42P01");
+        client.batch_execute(last_words).await.unwrap();
+        if last_words.starts_with("DISCARD") {
+            assert_eq!(temporary().await, 0, "{last_words}");
+        }
+        connection.abort();
+        let began = Instant::now();
+        while temporary().await > 0 {
+            assert!(began.elapsed() < PATIENCE, "temporary tables of a client that has gone stay");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}

@@ -127,12 +127,22 @@ impl SystemCatalog {
         &self.parameters
     }
 
-    /// The schemas in which names are looked for that say none; `None`: `public` alone.
+    /// The schemas in which names are looked for that say none, the session's temporary one first; `None`: `public`
+    /// alone.
     pub fn search_path(&self, catalog: &Catalog) -> Option<Vec<String>> {
         let (path, user) = (self.parameters.search_path(), catalog.role(self.roles().current));
         let user = user.map_or("", |role| &role.name);
         let exists = |name: &str| catalog.has_schema(name) || SYSTEM_SCHEMAS.contains(&name);
-        (!path.is_only(saki_catalog::PUBLIC, user, exists)).then(|| path.schemas(user, exists))
+        let temporary = self.parameters.temporary_schema();
+        let has_temporary = catalog.has_schema(temporary);
+        if !has_temporary && path.is_only(saki_catalog::PUBLIC, user, exists) {
+            return None;
+        }
+        let mut schemas = path.schemas(user, exists);
+        if has_temporary {
+            schemas.insert(0, temporary.to_owned());
+        }
+        Some(schemas)
     }
 
     /// The views of schema `saki`.

@@ -10,6 +10,7 @@ use crate::{copy, dml, prepared};
 use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
 use saki_context::statement::StatementResult;
+use saki_context::transaction::TransactionStatus;
 use saki_context::{access, query};
 use saki_ddl::{self as ddl, DeviceCall};
 use saki_postgres::statement;
@@ -22,6 +23,12 @@ impl Session {
         self.parameters.clock().begin_statement(self.transactions.outlives_statement());
         match &parsed {
             Statement::Statement(statement) => {
+                if matches!(**statement, ast::Statement::Commit { .. })
+                    && self.transactions.status() == TransactionStatus::Open
+                    && let Err(error) = self.before_commit().await
+                {
+                    return Err(self.transactions.failed(error).await);
+                }
                 if let Some(done) = self.transactions.control(statement).await? {
                     return Ok(done);
                 }
@@ -34,6 +41,7 @@ impl Session {
         }
         if let Statement::Statement(statement) = &parsed
             && compiles
+            && self.at_commit.lock().is_empty()
             && let Some(done) = self.runner().execute_statement(statement).await?
         {
             return Ok(done);
@@ -43,7 +51,11 @@ impl Session {
             Statement::CreateExternalTable(create) => ddl::create_external_table(&self.context(), create).await,
             other => Err(SqlError::unsupported(format!("{other} is not supported"))),
         };
-        self.noted(outcome).await
+        let done = self.noted(outcome).await?;
+        if !self.transactions.outlives_statement() {
+            self.before_commit().await?;
+        }
+        Ok(done)
     }
 
     /// Runs a query by a plan for other values too, if there is one.
@@ -110,7 +122,11 @@ impl Session {
             Sql::Delete(delete) => dml::delete(cx, delete).await,
             Sql::Copy { .. } => copy::copy(cx, parsed).await,
 
-            Sql::CreateTable(create) => ddl::create_table(cx, &create).await,
+            Sql::CreateTable(create) => {
+                let made = ddl::create_table(cx, &create).await?;
+                self.note_made(&create)?;
+                Ok(made)
+            }
             Sql::CreateIndex(create) => ddl::create_index(cx, create).await,
             Sql::CreateView(create) => ddl::create_view(cx, &create).await,
             Sql::CreateSequence { .. } => ddl::create_sequence(cx, parsed).await,

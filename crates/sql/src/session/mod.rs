@@ -7,6 +7,7 @@
 mod dispatch;
 mod parameters;
 mod settings;
+mod temporary;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,14 +20,14 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::copy::{self, CopyTarget};
 use crate::fast::{FastAnswer, FastPlan, RowSink, RulePlanner, Runner};
 use crate::prepared::{self, Prepared};
 use saki_base::memory::Reservation;
 use saki_base::stack::WithRoom;
-use saki_catalog::{Result, SqlError};
+use saki_catalog::{Catalog, PUBLIC, Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::database::{Database, FileAccess, Files, SessionDraft};
 use saki_context::planner::{Planner, SessionSequences};
@@ -51,11 +52,14 @@ pub struct Session {
     system: Arc<SystemCatalog>,
     progress: QueryProgress,
     files: RwLock<Arc<Files>>,
+    /// What is done when a transaction commits.
+    at_commit: Mutex<Vec<temporary::AtCommit>>,
 }
 
 impl Session {
     /// Begins a session with default settings.
     pub fn new(db: &Arc<Database>) -> Self {
+        saki_ddl::sweep_temporary(db);
         let parameters = Arc::new(Parameters::new(Some(Box::new(settings::OwnSettings))));
         let system = SystemCatalog::new(db.store(), db.system_views(), &parameters);
         let draft = Arc::<SessionDraft>::default();
@@ -82,6 +86,7 @@ impl Session {
             system,
             progress: QueryProgress::default(),
             files: RwLock::new(Arc::new(Files::new(FileAccess::Anywhere, db.own_files()))),
+            at_commit: Mutex::default(),
         }
     }
 
@@ -160,17 +165,31 @@ impl Session {
     /// Gives names that say no schema the one in which `search_path` finds them; `None`: it is `public` for all.
     fn resolve(&self, parsed: &mut Statement) -> Result<Option<Vec<Found>>> {
         let catalog = &self.newest().catalog;
-        let Some(path) = self.system.search_path(catalog) else { return Ok(None) };
+        let path = self.system.search_path(catalog);
+        if path.is_none() && !statement_names::makes_temporary(parsed) {
+            return Ok(None);
+        }
         let is_external = |name: &str| self.planner.names.is_external(name);
-        let scope = Scope { catalog, path: &path, is_external: &is_external };
-        statement_names::resolve(parsed, &scope).map(Some)
+        let public = [PUBLIC.to_owned()];
+        let scope = self.scope(catalog, path.as_deref().unwrap_or(&public), &is_external);
+        let found = statement_names::resolve(parsed, &scope)?;
+        Ok(path.is_some().then_some(found))
+    }
+
+    fn scope<'s>(
+        &'s self,
+        catalog: &'s Catalog,
+        path: &'s [String],
+        is_external: &'s dyn Fn(&str) -> bool,
+    ) -> Scope<'s> {
+        Scope { catalog, path, temporary: self.parameters.temporary_schema(), is_external }
     }
 
     /// The same for a statement about privileges, whose names are in its text.
     fn resolve_access(&self, statement: &mut AccessStatement) -> Result<()> {
         let catalog = &self.newest().catalog;
         let Some(path) = self.system.search_path(catalog) else { return Ok(()) };
-        let scope = Scope { catalog, path: &path, is_external: &|_| false };
+        let scope = self.scope(catalog, &path, &|_| false);
         let (names, is_optional) = statement.relations_mut();
         names.iter_mut().try_for_each(|name| statement_names::resolve_relation(name, &scope, is_optional))
     }
@@ -181,9 +200,7 @@ impl Session {
         let path = self.system.search_path(&generation.catalog);
         match (path, &prepared.names) {
             (None, None) => true,
-            (Some(path), Some(names)) => {
-                Scope { catalog: &generation.catalog, path: &path, is_external: &|_| false }.agrees(names)
-            }
+            (Some(path), Some(names)) => self.scope(&generation.catalog, &path, &|_| false).agrees(names),
             _ => false,
         }
     }
@@ -324,9 +341,9 @@ impl Session {
         Some(FastPlan::compile(statement, &generation.catalog, &[])?.text(&generation.catalog))
     }
 
-    /// Whether statements are compiled now: they are for tables as everybody sees them.
+    /// Whether statements are compiled now: they are for tables as everybody sees them, and have no end of their own.
     fn compiles(&self) -> bool {
-        !self.transactions.has_draft() && self.settings().compiled
+        !self.transactions.has_draft() && self.at_commit.lock().is_empty() && self.settings().compiled
     }
 
     /// Runs a prepared statement with one value per parameter.
@@ -389,9 +406,7 @@ impl Session {
     pub fn table_name(&self, name: &TableName) -> Result<String> {
         let catalog = &self.newest().catalog;
         match self.system.search_path(catalog) {
-            Some(path) if !name.is_qualified => {
-                Scope { catalog, path: &path, is_external: &|_| false }.relation(&name.name)
-            }
+            Some(path) if !name.is_qualified => self.scope(catalog, &path, &|_| false).relation(&name.name),
             _ => Ok(name.name.clone()),
         }
     }
@@ -424,6 +439,9 @@ impl Session {
     /// # Errors
     /// 40001, and what storage says; nothing has been changed then.
     pub async fn end_message(&self) -> Result<()> {
+        if self.transactions.outlives_statement() {
+            self.before_commit().await?;
+        }
         self.transactions.end_message().await
     }
 

@@ -25,6 +25,7 @@ mod segments;
 mod sequences;
 mod sql_logic;
 mod support;
+mod temporary;
 mod tiers;
 mod tpch;
 mod transactions;

@@ -9,6 +9,7 @@ use super::listings::definition;
 use super::roles::yes_or_no;
 use super::source::Source;
 use saki_catalog::Sequence;
+use saki_parameters::is_temporary;
 
 pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     let objects = source.objects;
@@ -70,11 +71,16 @@ impl<'s> View<'s> {
 
     fn table(&self, relation: &Relation, rows: &mut Rows) {
         let user_table = matches!(relation.detail, Detail::Table(_));
+        let table_type = match relation.kind {
+            'v' => "VIEW",
+            _ if is_temporary(&relation.schema) => "LOCAL TEMPORARY",
+            _ => "BASE TABLE",
+        };
         rows.push([
             ("table_catalog", self.catalog.into()),
             ("table_schema", relation.schema.as_str().into()),
             ("table_name", relation.name.as_str().into()),
-            ("table_type", if relation.kind == 'v' { "VIEW" } else { "BASE TABLE" }.into()),
+            ("table_type", table_type.into()),
             ("is_insertable_into", yes_or_no(user_table)),
             ("is_typed", "NO".into()),
         ]);

@@ -7,6 +7,7 @@ use super::super::types;
 use super::roles;
 use super::source::Source;
 use saki_catalog::{ObjectKind, RoleId};
+use saki_parameters::is_temporary;
 
 /// Access methods: of indexes, and of tables.
 pub const BTREE: i64 = 403;
@@ -77,7 +78,7 @@ fn class(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
         ("relpages", ((bytes / 8192).min(i32::MAX as u64) as i64).into()),
         ("reltuples", (row_count as f64).into()),
         ("relhasindex", indexed.into()),
-        ("relpersistence", "p".into()),
+        ("relpersistence", if is_temporary(&relation.schema) { "t" } else { "p" }.into()),
         ("relkind", relation.kind.to_string().into()),
         ("relnatts", (relation.columns.len() as i64).into()),
         ("relchecks", (checks as i64).into()),

@@ -6,6 +6,7 @@ use super::super::system::SystemCatalog;
 use super::super::types;
 use super::function::{Arguments, Definition, Returns, lax, strict, text};
 use saki_catalog::{Catalog, RoleId, SqlError};
+use saki_parameters::is_temporary;
 
 /// Functions without parentheses that SQL has as words.
 pub const WORDS: &[&str] =
@@ -26,11 +27,13 @@ pub const FUNCTIONS: &[Definition] = &[
     strict("current_database", Returns::Text, database),
     strict("current_catalog", Returns::Text, database),
     strict("current_schema", Returns::Text, |system, _| {
-        Ok(text(system.objects().path(false).next().map(str::to_owned)))
+        Ok(text(system.objects().path(false).find(|schema| !is_temporary(schema)).map(str::to_owned)))
     }),
     strict("current_schemas", Returns::TextList, |system, args| {
         let objects = system.objects();
-        Ok(super::arrays::text_list(objects.path(args.truth(0)).map(str::to_owned).collect()))
+        let is_implicit = args.truth(0);
+        let shown = |schema: &&str| is_implicit || !is_temporary(schema);
+        Ok(super::arrays::text_list(objects.path(is_implicit).filter(shown).map(str::to_owned).collect()))
     }),
     lax("current_setting", Returns::Text, current_setting),
     lax("set_config", Returns::Text, set_config),
@@ -40,8 +43,17 @@ pub const FUNCTIONS: &[Definition] = &[
     strict("pg_cancel_backend", Returns::Bool, |system, args| stop_backend(system, args, false)),
     strict("pg_terminate_backend", Returns::Bool, |system, args| stop_backend(system, args, true)),
     strict("pg_is_in_recovery", Returns::Bool, |_, _| Ok(ScalarValue::Boolean(Some(false)))),
-    strict("pg_is_other_temp_schema", Returns::Bool, |_, _| Ok(ScalarValue::Boolean(Some(false)))),
-    strict("pg_my_temp_schema", Returns::Int8, |_, _| Ok(ScalarValue::Int64(Some(0)))),
+    strict("pg_is_other_temp_schema", Returns::Bool, |system, args| {
+        let (objects, own) = (system.objects(), system.parameters().temporary_schema());
+        let schema = objects.namespaces.iter().find(|schema| Some(schema.oid) == args.integer(0));
+        let is_other = schema.is_some_and(|schema| is_temporary(&schema.name) && schema.name != own);
+        Ok(ScalarValue::Boolean(Some(is_other)))
+    }),
+    strict("pg_my_temp_schema", Returns::Int8, |system, _| {
+        let objects = system.objects();
+        let own = objects.namespace(system.parameters().temporary_schema());
+        Ok(ScalarValue::Int64(Some(own.map_or(0, |schema| schema.oid))))
+    }),
     strict("pg_postmaster_start_time", Returns::Timestamp, |system, _| Ok(time(system.server_started_micros()))),
     strict("pg_conf_load_time", Returns::Timestamp, |system, _| Ok(time(system.server_started_micros()))),
     lax("pg_typeof", Returns::Text, |_, args| Ok(text(Some(types::name_of(&args.get(0).data_type()))))),

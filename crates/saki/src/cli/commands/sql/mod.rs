@@ -88,6 +88,7 @@ pub fn run(args: &Args, runtime: &Runtime) -> Outcome {
     let style = Style { format: args.format, expanded: false, null: args.null.clone() };
     let mut state = State { runtime, session, name, style, timing: args.timing };
     let outcome = converse(args, &mut state);
+    let outcome = outcome.and(Ok(runtime.block_on(state.session.end())?));
     // What was changed becomes part of the one file.
     outcome.and(Ok(database.close()?))
 }

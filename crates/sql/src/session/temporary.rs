@@ -1,0 +1,107 @@
+//! Temporary tables: those in a schema that is the session's alone, as long as it lasts.
+//!
+//! They are tables like others, logged and merged. Names are looked for among them first; their schema comes with the
+//! first of them (`saki_ddl`), and goes with the session, or, if the process was killed, when the database is opened
+//! next. What `ON COMMIT` says of one is done right before the commit, by the transaction itself.
+
+use datafusion::sql::sqlparser::ast::{self, ObjectType, OnCommit};
+use saki_base::TableId;
+
+use super::Session;
+use saki_catalog::{Result, Table};
+use saki_context::transaction::TransactionStatus;
+use saki_ddl as ddl;
+use saki_postgres::statement;
+
+/// What is done with a temporary table when a transaction commits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AtCommit {
+    table: TableId,
+    /// It goes; else its rows do.
+    is_dropped: bool,
+}
+
+impl Session {
+    /// Notes what a statement that has made a table says of commits.
+    pub(super) fn note_made(&self, create: &ast::CreateTable) -> Result<()> {
+        let is_dropped = match create.on_commit {
+            None | Some(OnCommit::PreserveRows) => return Ok(()),
+            Some(OnCommit::Drop) => true,
+            Some(OnCommit::DeleteRows) => false,
+        };
+        let name = statement::object_name(&create.name)?.0;
+        if let Some(table) = self.newest().catalog.get(&name) {
+            self.at_commit.lock().push(AtCommit { table: table.id, is_dropped });
+        }
+        Ok(())
+    }
+
+    /// Does what `ON COMMIT` says, in the transaction that is about to commit; by themselves if there is none.
+    pub(super) async fn before_commit(&self) -> Result<()> {
+        let noted = self.at_commit.lock().clone();
+        for AtCommit { table: id, is_dropped } in noted {
+            let catalog = self.newest().catalog.clone();
+            let table = catalog.table_of(id);
+            if let Some(table) = table {
+                match is_dropped {
+                    true => self.drop_all(ObjectType::Table, &quoted(table)).await?,
+                    false => self.empty(&quoted(table)).await?,
+                }
+            }
+            // One that a rollback has taken back is never asked for again.
+            if table.is_none() || is_dropped {
+                self.at_commit.lock().retain(|noted| noted.table != id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it has temporary tables.
+    pub fn has_temporary(&self) -> bool {
+        self.newest().catalog.has_schema(self.parameters.temporary_schema())
+    }
+
+    /// Drops the session's temporary tables, as DISCARD TEMP does.
+    ///
+    /// # Errors
+    /// Those of DROP SCHEMA.
+    pub async fn discard_temporary(&self) -> Result<()> {
+        if !self.has_temporary() {
+            return Ok(());
+        }
+        self.at_commit.lock().clear();
+        self.drop_all(ObjectType::Schema, self.parameters.temporary_schema()).await
+    }
+
+    /// Ends the session: what it has open is undone, and what is its own goes.
+    ///
+    /// # Errors
+    /// Those of DROP SCHEMA. What is left then goes when the database is opened next.
+    pub async fn end(&self) -> Result<()> {
+        self.transactions.fail().await;
+        if self.transactions.status() != TransactionStatus::Idle {
+            self.execute("ROLLBACK").await?;
+        }
+        self.discard_temporary().await
+    }
+
+    async fn drop_all(&self, kind: ObjectType, name: &str) -> Result<()> {
+        let name = saki_postgres::statement::parse_name(name)?;
+        ddl::drop_objects(&self.context(), kind, true, true, &[name]).await.map(drop)
+    }
+
+    async fn empty(&self, name: &str) -> Result<()> {
+        let mut parsed = statement::parse(&format!("TRUNCATE {name}"))?;
+        match parsed.pop() {
+            Some(datafusion::sql::parser::Statement::Statement(truncate)) => {
+                let ast::Statement::Truncate(truncate) = *truncate else { return Ok(()) };
+                ddl::truncate(&self.context(), &truncate).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn quoted(table: &Table) -> String {
+    format!("\"{}\".\"{}\"", table.schema, table.bare_name().replace('"', "\"\""))
+}
