@@ -7,7 +7,7 @@ use crate::model::{Owner, TableNumber};
 use crate::tables::{HEAP, SHARED, Tables, WIDE};
 
 /// How many seeds have one.
-const SHARE: f64 = 0.4;
+const SHARE: f64 = 0.5;
 /// How often it counts, in a seed that has one.
 const OFTEN: f64 = 0.85;
 /// Ways to tables' rows.
@@ -29,7 +29,7 @@ impl Focus {
         if random.chance(0.5) {
             focus.push(tables.own(random.below(tables.owners as u64) as Owner));
         }
-        let path = PATHS[random.below(PATHS.len() as u64) as usize];
+        let path = [PATHS[random.below(PATHS.len() as u64) as usize], "columns"][random.below(2) as usize];
         Self { tables: focus, path: random.chance(0.8).then_some(path) }
     }
 

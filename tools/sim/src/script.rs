@@ -81,6 +81,8 @@ pub enum Counted {
     VolumeFlushes,
     /// What clients were told: from then on it has to be there.
     Answers,
+    /// Of those, what tells of a commit before its own client was told of it, and of what was altered.
+    News,
 }
 
 /// What one client does at once: a statement, or a transaction.
@@ -168,7 +170,8 @@ impl Kind {
 struct Mixture(Vec<(Kind, u64)>);
 
 impl Mixture {
-    fn draw(random: &mut Random) -> Self {
+    /// `is_small`: of a few kinds at most.
+    fn draw(random: &mut Random, is_small: bool) -> Self {
         let is_even = random.chance(0.2);
         let sorts: [u64; 6] = std::array::from_fn(|_| if is_even { 1 } else { [0, 1, 1, 4][random.below(4) as usize] });
         let weighed = Kind::ALL.iter().map(|(kind, _, weight, sort)| {
@@ -177,10 +180,10 @@ impl Mixture {
         });
         let mut all: Vec<(Kind, u64)> = weighed.collect();
         // Some have a few kinds and nothing else.
-        if random.chance(0.3) {
+        if is_small || random.chance(0.3) {
             let mut kept: Vec<usize> = (0..all.len()).collect();
             random.shuffle(&mut kept);
-            kept.truncate(random.range(2..6) as usize);
+            kept.truncate(random.range(if is_small { 1..4 } else { 2..6 }) as usize);
             all.iter_mut().enumerate().for_each(|(at, (_, weight))| *weight *= u64::from(kept.contains(&at)));
         }
         // Whatever else there is, rows come to be.
@@ -228,7 +231,10 @@ impl Script {
             count => count,
         };
         let focus = Focus::draw(&mut random, Tables { owners: clients });
-        let mixture = Mixture::draw(&mut random);
+        // In some, each client has a mixture of its own: one reads, another one alters, and they do little else.
+        let is_apart = random.chance(0.3);
+        let count = if is_apart { clients } else { 1 };
+        let mixtures: Vec<Mixture> = (0..count).map(|_| Mixture::draw(&mut random, is_apart)).collect();
         let most = if random.chance(0.3) { 48 } else { 24 };
         let each = random.range(6..most);
         let each = choices.steps.unwrap_or(each);
@@ -240,6 +246,7 @@ impl Script {
         let mut steps = vec![Vec::new(); clients];
         for (client, steps) in steps.iter_mut().enumerate() {
             for _ in 0..each {
+                let mixture = &mixtures[client % mixtures.len()];
                 let (kind, seed) = (mixture.any(&mut random), random.next_u64());
                 let kind = choices.only.get(client).copied().unwrap_or(kind);
                 let step = Step { number: next(), kind, seed };
@@ -298,7 +305,7 @@ impl Cut {
         }
         // Of the logs' operations, and of flushes, there are some for each transaction.
         let few = if random.chance(0.3) { 8 } else { 120 };
-        let (counted, at) = match random.below(8) {
+        let (counted, at) = match random.below(10) {
             0 => (Counted::Logs, random.below(2 * few) + 1),
             1 => (Counted::Flushes, random.below(few) + 1),
             2 => (Counted::LogFlushes, random.below(few) + 1),
@@ -306,13 +313,14 @@ impl Cut {
             3 => (Counted::VolumeFlushes, random.below(few.min(24)) + 1),
             // One or two for each step.
             4 | 5 => (Counted::Answers, random.below(few.min(60)) + 1),
+            6 | 7 => (Counted::News, random.below(few.min(12)) + 1),
             _ => (Counted::All, early(random)),
         };
         // Before a flush of a log a process leaves most that is not durable.
         let (kills, losses) = match counted {
             Counted::LogFlushes => (0.7, 0.3),
             // What was told too early is gone with the logs.
-            Counted::Answers => (0.1, 0.7),
+            Counted::Answers | Counted::News => (0.1, 0.7),
             _ => (0.3, 0.3),
         };
         let (is_early, is_kill) = (random.chance(0.5), random.chance(kills));
@@ -337,7 +345,7 @@ impl Setup {
             columns: random.chance(0.8),
             indexes: random.chance(0.7),
             latency,
-            log_latency: if random.chance(0.3) { LATE_LOGS } else { latency },
+            log_latency: if random.chance(0.4) { LATE_LOGS } else { latency },
             interruptions: Interruptions {
                 allocations: [0, 100, 1_000, 10_000][random.below(4) as usize],
                 seams: [0, 0, 20, 200][random.below(4) as usize],

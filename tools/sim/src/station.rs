@@ -93,9 +93,10 @@ impl Station {
         self.has_stormed.load(Ordering::Relaxed)
     }
 
-    /// A client has been told something. The power may go.
-    pub fn told(&self) {
-        let cut = self.is_cut(|counted| counted == Counted::Answers);
+    /// A client has been told something; `is_news`: of what nobody was told before. The power may go.
+    pub fn told(&self, is_news: bool) {
+        let counts = |counted| counted == Counted::Answers || is_news && counted == Counted::News;
+        let cut = self.is_cut(counts);
         if let Some(cut) = cut.filter(|_| threads::in_world()) {
             self.cut_power(cut)
         }
@@ -140,7 +141,7 @@ impl Station {
             Counted::Flushes => is_flush,
             Counted::LogFlushes => is_flush && is_log(),
             Counted::VolumeFlushes => is_flush && !is_log(),
-            Counted::Answers => false,
+            Counted::Answers | Counted::News => false,
         })
     }
 

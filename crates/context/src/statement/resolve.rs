@@ -415,7 +415,8 @@ mod tests {
         let id = catalog.new_table_id();
         catalog.put_schema(SchemaEntry { id, name: "ten_a".to_owned(), comment: None });
         let path = vec!["ten_a".to_owned()];
-        let scope = Scope { catalog: &catalog, path: &path, is_external: &|name| name == "file" };
+        let scope =
+            Scope { catalog: &catalog, path: &path, temporary: "pg_temp_1", is_external: &|name| name == "file" };
         let resolved = |sql: &str| {
             let mut parsed = saki_postgres::statement::parse(sql).unwrap().remove(0);
             resolve(&mut parsed, &scope).map(|_| parsed.to_string()).map_err(|error| error.sqlstate().to_owned())
@@ -431,6 +432,11 @@ mod tests {
             ("CREATE SEQUENCE s", Ok("CREATE SEQUENCE \"ten_a\".s")),
             ("DROP TABLE IF EXISTS t", Ok("DROP TABLE IF EXISTS \"ten_a\".t")),
             ("SELECT nextval('s')", Err("42P01")),
+            ("CREATE TEMP SEQUENCE s", Ok("CREATE SEQUENCE \"pg_temp_1\".s")),
+            ("CREATE TABLE pg_temp.t (i INT)", Ok("CREATE TABLE pg_temp_1.t (i INT)")),
+            ("CREATE TABLE pg_temp_2.t (i INT)", Err("42P16")),
+            ("CREATE TEMP TABLE ten_a.t (i INT)", Err("42P16")),
+            ("SELECT * FROM pg_temp.t", Ok("SELECT * FROM pg_temp_1.t")),
         ] {
             let found = resolved(sql);
             assert_eq!(found.as_ref().map(|s| s.as_str()).map_err(|s| s.as_str()), expected, "{sql}");

@@ -193,7 +193,7 @@ impl<'r> Client<'r> {
 
     fn end(&self, fate: Fate) {
         self.run.model.lock().end(self.owner, fate);
-        self.run.station.told();
+        self.run.station.told(false);
     }
 
     fn state(&self) -> State {

@@ -53,7 +53,10 @@ impl Client<'_> {
             return self.shared_in_block(text, random).await;
         }
         match self.sql(text).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.run.station.told(true);
+                Ok(())
+            }
             Err(error) if is_taken(&error) => Ok(()),
             Err(error) => self.heard(&error),
         }
@@ -70,7 +73,10 @@ impl Client<'_> {
             alterations.fetch_sub(1, Ordering::Relaxed);
             self.sql("COMMIT").await
         };
-        let Err(error) = outcome.await else { return Ok(()) };
+        let Err(error) = outcome.await else {
+            self.run.station.told(true);
+            return Ok(());
+        };
         if !is_taken(&error) {
             self.heard(&error)?;
         }
@@ -223,7 +229,7 @@ impl Client<'_> {
             Ok((balances, ledger)) => {
                 let seen = self.run.bank.lock().seen(&told, &numbers(&balances.rows), &numbers(&ledger.rows));
                 seen.map_err(|what| self.fail(&what))?;
-                self.run.station.told();
+                self.run.station.told(false);
                 Ok(())
             }
             Err(error) => {
@@ -268,7 +274,7 @@ impl Client<'_> {
         match self.sql("COMMIT").await {
             Ok(_) => {
                 self.run.bank.lock().end(id, Fate::Committed);
-                self.run.station.told();
+                self.run.station.told(false);
             }
             Err(error) => {
                 self.heard(&error)?;

@@ -66,9 +66,9 @@ impl Client<'_> {
             drop(model);
             return Err(Refused::Stop(self.fail(&format!("{text}: {what}\n{}", described.join("\n")))));
         }
-        model.told(window);
+        let is_news = model.told(window);
         drop(model);
-        self.run.station.told();
+        self.run.station.told(is_news);
         if answer.is_ok() { Ok(()) } else { Err(Refused::Expected) }
     }
 

@@ -181,11 +181,14 @@ impl Model {
         Ok(())
     }
 
-    /// What a reader has seen is told: everybody who begins now sees as much.
-    pub fn told(&mut self, window: &Window) {
+    /// What a reader has seen is told: everybody who begins now sees as much. Whether it saw what nobody had been told.
+    pub fn told(&mut self, window: &Window) -> bool {
+        let mut is_news = false;
         for (line, possible) in self.lines.iter_mut().zip(window.possible.iter().flatten()) {
+            is_news |= possible[0] > line.floor;
             line.floor = line.floor.max(possible[0]);
         }
+        is_news
     }
 
     /// Whether there is one point in the order of commits at which these versions were the newest: who sees one that
@@ -295,7 +298,8 @@ mod tests {
         model.begin(0, state(2));
         let mut first = model.look();
         sees(&mut model, &mut first, [2, 1]).unwrap();
-        model.told(&first);
+        assert!(model.told(&first), "its own client does not know yet");
+        assert!(!model.told(&first));
         let mut later = model.look();
         assert!(sees(&mut model, &mut later, [1, 1]).is_err());
     }
