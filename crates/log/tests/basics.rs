@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use common::{Found, memory_devices, open, options, payload, within};
+use common::{Found, as_devices, commit_without_break, memory_devices, open, options, payload, sim_devices, within};
 use saki_io::{Device, DeviceOptions, open_device};
 use saki_log::{LogError, Options};
 
@@ -31,12 +31,31 @@ fn records_are_durable_and_found_again() {
     assert_eq!((report.horizon, report.clock, report.records, report.voids), (100, 100, 86, 14), "{report:?}");
     let expected: Found = (1..=100).filter(|t| t % 7 != 0).map(|t| (t, payload(t, 900))).collect();
     assert_eq!(found, expected);
+    assert!(!report.duration.is_zero());
     assert_eq!(logs.durable(), 100);
     logs.reserve(0, 3).unwrap().commit(101, b"abc");
     logs.wait_durable(101).unwrap();
     drop(logs);
     let (_logs, report, found) = open(&devices, options()).unwrap();
     assert_eq!((report.horizon, found.len()), (101, 87));
+    // That an incarnation ended somewhere is no damage.
+    assert!(report.damages.is_empty(), "{report:?}");
+}
+
+/// Recovery reads extents in pieces of a megabyte: frames lie across their borders.
+#[test]
+fn extents_are_longer_than_what_is_read_at_once() {
+    let devices = memory_devices(1, 8);
+    let options = || Options { extent_bytes: 16 << 20, write_bytes_max: 512 << 10, buffer_bytes: 4 << 20, ..options() };
+    let (logs, ..) = open(&devices, options()).unwrap();
+    let expected: Found = (1..=120).map(|t| (t, payload(t, 100_000 + t as usize % 7 * 10_000))).collect();
+    for (timestamp, bytes) in &expected {
+        logs.reserve(0, bytes.len()).unwrap().commit(*timestamp, bytes);
+    }
+    logs.close().unwrap();
+    let (_logs, report, found) = open(&devices, options()).unwrap();
+    assert_eq!(report.horizon, 120, "{report:?}");
+    assert!(found == expected);
 }
 
 #[test]
@@ -97,18 +116,22 @@ fn a_closed_log_says_so() {
 
 #[test]
 fn a_record_may_be_longer_than_extents_and_buffers() {
-    let devices = memory_devices(2, 5);
-    let (logs, ..) = open(&devices, options()).unwrap();
-    let long = payload(2, 3_000_000);
-    logs.reserve(0, 10).unwrap().commit(1, b"first");
-    logs.reserve(1, long.len()).unwrap().commit(2, &long);
-    logs.reserve(1, 10).unwrap().commit(3, b"third");
-    logs.wait_durable(3).unwrap();
-    assert!(logs.statistics()[1].extents_live > 10);
-    logs.close().unwrap();
-    let (_logs, report, found) = open(&devices, options()).unwrap();
-    assert_eq!(report.horizon, 3);
-    assert_eq!(found, Found::from([(1, b"first".to_vec()), (2, long), (3, b"third".to_vec())]));
+    // In the second, every other frame is cut short by the end of its extent.
+    let tight = Options { extent_bytes: 5 * 4096, write_bytes_max: 3 * 4096, ..options() };
+    for (options, bytes) in [(options(), 3_000_000), (tight, 20_000_000)] {
+        let devices = memory_devices(2, 5);
+        let (logs, ..) = open(&devices, options.clone()).unwrap();
+        let long = payload(2, bytes);
+        logs.reserve(0, 10).unwrap().commit(1, b"first");
+        logs.reserve(1, long.len()).unwrap().commit(2, &long);
+        logs.reserve(1, 10).unwrap().commit(3, b"third");
+        logs.wait_durable(3).unwrap();
+        assert!(logs.statistics()[1].extents_live > 10);
+        logs.close().unwrap();
+        let (_logs, report, found) = open(&devices, options).unwrap();
+        assert_eq!(report.horizon, 3);
+        assert!(found == Found::from([(1, b"first".to_vec()), (2, long), (3, b"third".to_vec())]));
+    }
 }
 
 #[test]
@@ -118,6 +141,14 @@ fn too_long_a_record_is_refused_at_once() {
     let refused = logs.reserve(0, 1_001).err();
     assert!(matches!(refused, Some(LogError::TooLarge { bytes: 1_001, bytes_max: 1_000 })));
     drop(logs.reserve(0, 1_000).unwrap());
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    for (niceness, is_right) in [(19, true), (20, false)] {
+        let opened = open(&memory_devices(1, 6), Options { niceness, ..options() });
+        assert_eq!(opened.is_ok(), is_right, "{niceness}: {:?}", opened.err());
+    }
 }
 
 #[test]
@@ -139,6 +170,31 @@ fn cut_extents_are_used_again() {
     let (_logs, report, found) = open(&devices, options()).unwrap();
     assert_eq!((report.horizon, report.after), (timestamp, timestamp - 5));
     assert!(found.range(timestamp - 4..).count() == 5, "{report:?}");
+}
+
+/// What is left of a record whose beginning was cut is stepped over, however many frames it fills, up to the record
+/// that begins right behind it.
+#[test]
+fn a_long_record_is_cut_off_in_its_middle() {
+    const FRAME_BYTES: usize = 4096 - 64;
+    let devices = sim_devices(1, 9);
+    let options = Options { extent_bytes: 8 * 4096, write_bytes_max: 4096, ..options() };
+    let (logs, ..) = open(&as_devices(&devices), options.clone()).unwrap();
+    // The rest of one extent, behind two frames, all of the next one, and a frame and some of a third.
+    let long = payload(2, (5 + 7 + 1) * FRAME_BYTES + 500);
+    let behind = payload(3, 100);
+    commit_without_break(&logs, &devices[0], &[(1, b"first"), (2, &long), (3, &behind)]);
+    logs.wait_durable(3).unwrap();
+    logs.cut(2);
+    for timestamp in 4..=30 {
+        logs.reserve(0, 3_000).unwrap().commit(timestamp, &payload(timestamp, 3_000));
+        logs.wait_durable(timestamp).unwrap();
+    }
+    logs.close().unwrap();
+    let (logs, report, found) = open(&as_devices(&devices), options).unwrap();
+    assert_eq!((report.after, report.horizon, found.len()), (2, 30, 28), "{report:?}");
+    assert!(report.damages.is_empty() && found[&3] == behind, "{report:?}");
+    assert_eq!(logs.extents().unwrap()[0].sequence, 3, "the record begins in an extent that is gone");
 }
 
 /// Files on this machine, through its kernel.
@@ -226,7 +282,13 @@ fn let_a_long_one_through() {
                 });
                 std::thread::sleep(Duration::from_millis(2));
             };
+            let waits = || logs.statistics()[0].waits;
+            let before = waits();
             wait(150 << 10);
+            while waits() == before {
+                std::thread::yield_now();
+            }
+            assert!(logs.try_reserve(0, 1 << 10).unwrap().is_none(), "there is room, and a long one waits for more");
             wait(1 << 10);
             drop(held);
             let mut got = [through.recv_timeout(PATIENCE), through.recv_timeout(PATIENCE)];

@@ -6,7 +6,8 @@ mod common;
 use std::sync::Arc;
 
 use common::{
-    Found, as_devices, content, filled_logs, memory_devices, open, open_range, options, payload, sim_devices, write,
+    Found, as_devices, commit_without_break, content, filled_logs, memory_devices, open, open_range, options, payload,
+    sim_devices, write,
 };
 use saki_base::Random;
 use saki_io::{Device, SimDevice, SimOptions};
@@ -162,6 +163,33 @@ fn a_lost_extent_is_missed() {
         Some(LogError::Corrupt { damage, .. }) => assert_eq!((damage.log, damage.expected.as_str()), (0, "extent 2")),
         other => panic!("{other:?}"),
     }
+}
+
+/// Each extent holds the end of one record and the beginning of the next, all of the same length: what is left of two
+/// without the extent between them would make one.
+#[test]
+fn what_a_lost_extent_has_parted_is_not_joined() {
+    const FRAME_BYTES: usize = 4096 - 64;
+    let devices = sim_devices(1, 13);
+    let small = Options { extent_bytes: 4 * 4096, write_bytes_max: 4096, ..options() };
+    let expected: Found = (1..=12)
+        .map(|timestamp| (timestamp, payload(timestamp, if timestamp < 3 { 1_000 } else { 3 * FRAME_BYTES - 16 })))
+        .collect();
+    let (logs, ..) = open(&as_devices(&devices), small.clone()).unwrap();
+    let records: Vec<_> = expected.iter().map(|(timestamp, payload)| (*timestamp, payload.as_slice())).collect();
+    commit_without_break(&logs, &devices[0], &records);
+    logs.close().unwrap();
+    let slots = devices[0].length_bytes().unwrap() / small.extent_bytes;
+    let mut parted = 0;
+    for slot in 0..slots {
+        let damaged = copy(&devices);
+        write(&damaged[0], slot * small.extent_bytes, &vec![0; small.extent_bytes as usize]);
+        let accept = Options { accept_loss: true, ..small.clone() };
+        let (_logs, report, found) = open(&as_devices(&damaged), accept).unwrap();
+        assert!(found.iter().eq(expected.range(..=report.horizon)), "without slot {slot}: {report:?}");
+        parted += u64::from(report.horizon > 2 && report.horizon < 12);
+    }
+    assert!(parted > 5, "{parted} losses of {slots} are of an extent between two others");
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 mod common;
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use common::{as_devices, memory_devices, open, options, payload, sim_devices};
+use common::{as_devices, memory_devices, open, options, payload, sim_devices, within};
 use saki_base::{AlignedBuffer, Buffer};
-use saki_io::{Device, Operation, OperationKind, SimDevice, SimOptions, Wait};
+use saki_io::{Device, ObservedDevice, Observer, Operation, OperationKind, SimDevice, SimOptions, Wait};
 use saki_log::{LogError, Logs, Options};
 
 /// Appends until something is refused; the last timestamp, and the refusal.
@@ -118,6 +119,59 @@ fn a_device_that_fails_for_a_moment_is_written_to_again() {
             assert!(report.horizon >= timestamp && found.len() as u64 >= timestamp, "{kind:?} {count}: {report:?}");
         }
         logs.close().unwrap();
+    }
+}
+
+/// A record without one of the timestamps before it counts for nothing: void, whatever became of the transaction.
+#[test]
+fn what_is_durable_behind_a_gap_is_dropped() {
+    let devices = sim_devices(2, 11);
+    let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
+    let queued = || logs.statistics()[1].queued_bytes;
+    devices[1].faults().hold(true);
+    logs.reserve(1, 10).unwrap().commit(2, b"0123456789");
+    let held = queued();
+    devices[1].faults().hold(false);
+    // Wakes whoever waited for it.
+    logs.cut(0);
+    while queued() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(held, 16 + 10);
+    let after: Vec<_> = devices.iter().map(|device| device.crash(1)).collect();
+    let (_logs, report, found) = open(&as_devices(&after), options()).unwrap();
+    assert_eq!((report.horizon, report.clock, report.dropped, found.len()), (0, 2, 1, 0), "{report:?}");
+}
+
+/// Has the first flush behind the first write fail: that of an incarnation's headers.
+#[derive(Default)]
+struct FirstFlush(AtomicBool);
+
+impl Observer for FirstFlush {
+    fn submitting(&self, device: &SimDevice, operation: &Operation) {
+        if operation.kind == OperationKind::Write && !self.0.swap(true, Ordering::Relaxed) {
+            device.faults().fail_next(OperationKind::Flush, 1);
+        }
+    }
+}
+
+/// What a flush that fails has dropped of the first headers is not made durable by the next flush: they are written
+/// again, or nothing would tell of what comes behind them.
+#[test]
+fn an_incarnation_that_begins_with_a_failing_flush_is_found() {
+    within(Duration::from_secs(30), begin_with_a_failing_flush);
+}
+
+fn begin_with_a_failing_flush() {
+    for seed in 0..20 {
+        let device = sim_devices(1, 100 + seed).remove(0);
+        let observed = ObservedDevice::new(&device, Arc::new(FirstFlush::default()));
+        let (logs, ..) = open(&[observed as Arc<dyn Device>], options()).unwrap();
+        logs.reserve(0, 10).unwrap().commit(1, b"0123456789");
+        logs.wait_durable(1).unwrap();
+        let after = device.crash(seed);
+        let (_logs, report, found) = open(&as_devices(&[after]), options()).unwrap();
+        assert_eq!((report.horizon, found.len()), (1, 1), "seed {seed}: {report:?}");
     }
 }
 

@@ -91,6 +91,23 @@ pub fn within(limit: Duration, test: impl FnOnce() + Send + 'static) {
     }
 }
 
+/// Commits records to log 0 without a break between them: while its device holds the first one's write, only what
+/// fills a frame is taken. So the first has a frame of its own, and all others but the last fill theirs.
+pub fn commit_without_break(logs: &Logs, device: &SimDevice, records: &[(u64, &[u8])]) {
+    let reserved: Vec<_> = records.iter().map(|(_, payload)| logs.reserve(0, payload.len()).unwrap()).collect();
+    device.faults().hold(true);
+    for (position, (reservation, (timestamp, payload))) in reserved.into_iter().zip(records).enumerate() {
+        let before = logs.statistics()[0].writes;
+        reservation.commit(*timestamp, payload);
+        while position == 0 && logs.statistics()[0].writes == before {
+            std::thread::yield_now();
+        }
+    }
+    device.faults().hold(false);
+    // Wakes whoever waited for it.
+    logs.cut(0);
+}
+
 /// The bytes that belong to a timestamp.
 pub fn payload(timestamp: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
