@@ -60,8 +60,10 @@ fn read_long_extents() {
     }
     logs.close().unwrap();
     for seed in 0..4 {
-        let (_logs, report, found) = open(&as_devices(&[device.crash(seed)]), options()).unwrap();
+        let (logs, report, found) = open(&as_devices(&[device.crash(seed)]), options()).unwrap();
         assert!(report.horizon == 120 && found == expected, "seed {seed}: {report:?}");
+        let extents = logs.extents().unwrap();
+        assert!(extents.len() > 2 && extents[..2].iter().all(|extent| extent.bytes == 6 << 20), "{extents:?}");
     }
 }
 

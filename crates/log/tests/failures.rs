@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use common::{as_devices, memory_devices, open, options, payload, sim_devices, within};
+use common::{as_devices, filled_logs, memory_devices, open, options, payload, sim_devices, within};
 use saki_base::{AlignedBuffer, Buffer};
 use saki_io::{Device, ObservedDevice, Observer, Operation, OperationKind, SimDevice, SimOptions, Wait};
 use saki_log::{LogError, Logs, Options};
@@ -69,6 +69,25 @@ fn a_disk_that_was_full_at_the_opening_heals_too() {
 
 /// What recovery has found may be in a volatile cache only, and it calls it durable. Where no extent is free, nothing
 /// else flushes the device.
+/// As a sparse file is, where a disk is full: it has grown, and what is written to it is refused.
+#[test]
+fn an_extent_whose_header_has_no_room_is_refused() {
+    within(Duration::from_secs(30), refuse_the_second_extent);
+}
+
+fn refuse_the_second_extent() {
+    let devices = sim_devices(1, 12);
+    let second = options().extent_bytes;
+    devices[0].faults().fill_range(second..second + 4096);
+    let (logs, ..) = open(&as_devices(&devices), options()).unwrap();
+    let (last, error) = append_until_refused(&logs, 0, 0);
+    assert!(matches!(error, LogError::Full { log: 0, .. }), "{error}");
+    logs.wait_durable(last).unwrap();
+    devices[0].faults().heal();
+    logs.reserve(0, 100_000).unwrap().commit(last + 1, &payload(last + 1, 100_000));
+    logs.wait_durable(last + 1).unwrap();
+}
+
 #[test]
 fn what_was_recovered_is_durable_although_nothing_could_be_written() {
     let full = || SimOptions { length_bytes: 0, length_bytes_max: 512 << 10, ..SimOptions::default() };
@@ -262,6 +281,19 @@ fn a_failing_read_is_an_error_of_the_opening() {
         devices[0].faults().heal();
     }
     assert!(open(&as_devices(&devices), options()).is_ok());
+}
+
+/// It may be in a cache only.
+#[test]
+fn what_cannot_be_made_durable_is_not_opened() {
+    let (devices, expected) = filled_logs(2, 14, 20);
+    devices[1].faults().fail_next(OperationKind::Flush, 1);
+    match open(&as_devices(&devices), options()).err() {
+        Some(LogError::Device { log: 1, .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    let (_logs, _, found) = open(&as_devices(&devices), options()).unwrap();
+    assert!(found == expected);
 }
 
 #[test]
