@@ -4,11 +4,13 @@
 //! `SAKI_UPDATES` says how many transactions of each kind.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use saki_base::{Column, DataType, Random, ValueRef};
-use saki_io::SimOptions;
+use saki_io::{Device, SimDevice, SimOptions};
 use saki_mvcc::placement::{Placement, Topology};
 use saki_mvcc::{
     Catalog, Database, Direction, Durability, IndexDefinition, Isolation, KeyRange, Options, Runner, Table,
@@ -35,6 +37,11 @@ fn rows() -> TableDefinition {
     }
 }
 
+/// A device for a new log.
+fn empty() -> SimOptions {
+    SimOptions { length_bytes: 0, ..SimOptions::default() }
+}
+
 /// A database whose logs cut themselves short: what was written is nowhere, which is all the same here.
 struct Subject {
     database: Database,
@@ -43,14 +50,17 @@ struct Subject {
 
 impl Subject {
     fn new() -> Self {
+        Self::on(SimDevice::new(empty()), rows())
+    }
+
+    fn on(device: Arc<dyn Device>, definition: TableDefinition) -> Self {
         let mut catalog = Catalog::in_memory(1, 1);
-        catalog.add(rows()).expect("a table");
+        catalog.add(definition).expect("a table");
         let placement = Placement::plan(&Topology::detect(), 2, Some(1));
         let mut options = Options { participants_max: 8, placement, ..Options::default() };
         options.log.extent_bytes = 1 << 20;
         options.log.flush = false;
-        let device = saki_io::SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() });
-        let database = Database::open_on(catalog, vec![device], options, &|_| {}).expect("a new log");
+        let database = Database::open_on(catalog, vec![device], options, &|_| {}).expect("a log");
         let table = database.table("rows").expect("the table");
         Self { database, table }
     }
@@ -89,6 +99,13 @@ impl Subject {
                 Err(error) => panic!("{error}"),
             }
         }
+    }
+
+    /// By how much memory grows while one row is written again and again.
+    fn growth_by_updates(&self, runner: &mut Runner) -> usize {
+        let before = self.database.memory_bytes();
+        (0..20_000).for_each(|_| self.run(runner, |t| self.put(t, 1, 1, 1_000)));
+        self.database.memory_bytes() - before
     }
 
     /// Bytes of rows, and of index nodes.
@@ -201,6 +218,104 @@ fn indexed_columns_that_change_back_and_forth() {
             transaction.abort();
         }
     });
+}
+
+/// Rows that a transaction writes and takes back, that are of a key that there is, or that are refused. Nobody commits
+/// anything meanwhile.
+#[test]
+fn writes_that_come_to_nothing() {
+    let _alone = ALONE.lock();
+    let plain = Subject::new();
+    let by_note = IndexDefinition { name: "by_note".into(), columns: vec![2], ..Default::default() };
+    let noted = Subject::on(SimDevice::new(empty()), TableDefinition { indexes: vec![by_note], ..rows() });
+    let writes: [(&Subject, fn(&Subject, &mut Transaction<'_>, u64, u64)); 3] = [
+        (&plain, |subject, transaction, id, bytes| {
+            subject.put(transaction, id, 1, bytes).expect("it is its thread's own");
+        }),
+        (&plain, |subject, transaction, id, bytes| {
+            let (key, body) = subject.encode(id, 1, bytes);
+            transaction.insert(&subject.table, &key, &body).expect_err("it is there");
+        }),
+        (&noted, |subject, transaction, id, bytes| {
+            let too_long = saki_mvcc::KEY_BYTES_MAX as u64 + bytes;
+            subject.put(transaction, id, 1, too_long).expect_err("its entry is too long");
+        }),
+    ];
+    for (subject, write) in writes {
+        let mut runner = subject.database.runner().expect("a runner");
+        (0..THREADS).for_each(|id| subject.run(&mut runner, |t| subject.put(t, id, 1, 10)));
+        subject.is_bounded(|runner, random, thread, _| {
+            let mut transaction = runner.begin(Isolation::Snapshot);
+            write(subject, &mut transaction, thread, 1_000 + note_bytes(random));
+            transaction.abort();
+        });
+    }
+}
+
+/// What recovery has read of them is free for others.
+#[test]
+fn rows_that_recovery_finds_deleted() {
+    const ROWS: u64 = 10_000;
+    let _alone = ALONE.lock();
+    let device = SimDevice::new(empty());
+    let fill = |subject: &Subject| {
+        let mut runner = subject.database.runner().expect("a runner");
+        (0..ROWS).for_each(|id| subject.run(&mut runner, |t| subject.put(t, id, 1, 1_000)));
+        runner
+    };
+    {
+        let subject = Subject::on(Arc::clone(&device) as Arc<dyn Device>, rows());
+        let mut runner = fill(&subject);
+        (0..ROWS).for_each(|id| subject.run(&mut runner, |t| subject.delete(t, id)));
+    }
+    let subject = Subject::on(device, rows());
+    assert_eq!(subject.table.rows(), 0);
+    let (before, _) = subject.bytes();
+    fill(&subject);
+    let (after, _) = subject.bytes();
+    assert!(after - before < 4 << 20, "{before} bytes for rows that were deleted, {after} with others in their place");
+}
+
+/// Old versions of a row that is written all the time go while an old snapshot is there, once the visits have ended
+/// that may have met them: also those that a panic has ended.
+#[test]
+fn visits_that_were_broken_off() {
+    let _alone = ALONE.lock();
+    let subject = Subject::new();
+    let mut runners = [(); 2].map(|()| subject.database.runner().expect("a runner"));
+    let [one, other] = &mut runners;
+    subject.run(one, |t| (0..3).try_for_each(|id| subject.put(t, id, id, 1_000)));
+    let (key, _) = subject.encode(2, 0, 0);
+    let breaks_off = |visit: &mut dyn FnMut()| {
+        catch_unwind(AssertUnwindSafe(visit)).expect_err("it breaks off");
+    };
+    let modify = |transaction: &mut Transaction<'_>| {
+        let row = transaction.get(&subject.table, &key).expect("it is there").id;
+        breaks_off(&mut || transaction.modify(&subject.table, row, |_| panic!("as it was told to")).expect("never"));
+    };
+
+    let moment = subject.database.moment().expect("a moment");
+    let reader = moment.reader().expect("a reader");
+    breaks_off(&mut || reader.look(&subject.table, &key, |_| panic!("as it was told to")));
+    let grown = [
+        ("a reader", subject.growth_by_updates(one)),
+        ("a transaction that writes", {
+            let mut transaction = other.begin(Isolation::Snapshot);
+            subject.put(&mut transaction, 2, 2, 10).expect("nobody else writes it");
+            subject.growth_by_updates(one)
+        }),
+        ("a transaction that has ended", {
+            modify(&mut other.begin(Isolation::Snapshot));
+            subject.growth_by_updates(one)
+        }),
+        ("a transaction that is suspended", {
+            let mut transaction = other.begin(Isolation::Snapshot);
+            modify(&mut transaction);
+            transaction.suspend();
+            subject.growth_by_updates(one)
+        }),
+    ];
+    assert!(grown.iter().all(|(_, bytes)| *bytes < 4 << 20), "beside a visit of {grown:?}");
 }
 
 /// Runners come and go, each for a few rows: what they leave behind is adopted, and the memory they had taken serves

@@ -46,6 +46,9 @@ impl Transaction<'_> {
 
     /// Takes away all writes from the given one on.
     pub(super) fn undo(&mut self, from: usize) {
+        if self.writes.len() <= from {
+            return;
+        }
         self.visiting(|transaction| {
             while transaction.writes.len() > from {
                 let write = transaction.writes.pop().expect("there are more");
@@ -53,6 +56,7 @@ impl Transaction<'_> {
                 transaction.undo_one(write);
             }
         });
+        self.runner.let_time_pass(self.snapshot);
     }
 
     #[cold]
