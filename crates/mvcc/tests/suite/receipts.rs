@@ -67,6 +67,11 @@ fn who_has_read_waits_for_what_it_has_seen_and_for_nothing_else() {
             let seen = transaction.receipt();
             let committed = transaction.commit_early().unwrap();
             assert_eq!((seen, runner.receipt()), (committed, committed));
+            // Whoever has written waits for that.
+            let mut transaction = runner.begin(isolation);
+            update(&mut transaction, table, &account(2, "bob", 21)).unwrap();
+            let committed = transaction.commit_early().unwrap();
+            assert_eq!((committed.timestamp, runner.receipt().through), (Some(committed.through), committed.through));
             must_wait(logs, database, committed);
         });
     }

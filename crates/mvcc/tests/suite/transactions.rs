@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use saki_base::ValueRef;
-use saki_mvcc::{Direction, Error, Isolation, KeyRange, Table, Transaction};
+use saki_mvcc::{Direction, Error, Isolation, KeyRange, Table, TableDefinition, Transaction};
 
 use super::fixture::{Account, account, accounts, delete, get, insert, key, update, with_accounts};
 use super::support::{SimLogs, options};
@@ -254,6 +254,59 @@ fn handles_are_good_in_their_transaction_only() {
     let id = transaction.get(&table, &key(&table, 1)).unwrap().id;
     transaction.delete(&table, id).unwrap();
     assert!(matches!(transaction.delete(&table, id), Err(Error::NoRow { .. })));
+    drop(transaction);
+    // What a handle leads to is kept for the snapshot that it was found in.
+    let mut transaction = runner.begin(Isolation::Snapshot);
+    let id = transaction.get(&table, &key(&table, 1)).unwrap().id;
+    transaction.refresh();
+    assert!(matches!(transaction.delete(&table, id), Err(Error::ForeignRow)));
+    let id = transaction.get(&table, &key(&table, 1)).unwrap().id;
+    transaction.delete(&table, id).unwrap();
+}
+
+/// Only the transaction sees it, until it commits; the row as it was is as it was.
+#[test]
+fn a_row_is_modified_in_a_copy() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut runners = [database.runner().unwrap(), database.runner().unwrap()];
+    let [one, other] = &mut runners;
+    one.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 10)).map(drop)).unwrap();
+    let mut transaction = one.begin(Isolation::Snapshot);
+    let found = transaction.get(&table, &key(&table, 1)).unwrap();
+    let (id, (_, after)) = (found.id, account(1, "eve", 11).encode(&table));
+    transaction.modify(&table, id, |body| body.copy_from_slice(&after)).unwrap();
+    assert_eq!(get(&transaction, &table, 1), Some(account(1, "eve", 11)));
+    assert_eq!(of_owner(&transaction, &table, "eve"), [1]);
+    assert_eq!(get(&other.begin(Isolation::Snapshot), &table, 1), Some(account(1, "ann", 10)));
+    transaction.commit().unwrap();
+    assert_eq!(get(&other.begin(Isolation::Snapshot), &table, 1), Some(account(1, "eve", 11)));
+}
+
+/// Each table by what the transaction has done to it, whatever was written between.
+#[test]
+fn a_commit_counts_for_each_table_that_it_writes() {
+    let others = TableDefinition { name: "others".into(), ..accounts() };
+    let logs = SimLogs::new(1, 1, &[accounts(), others]);
+    let database = logs.open(options()).unwrap();
+    let [table, other] = ["accounts", "others"].map(|name| database.table(name).unwrap());
+    let mut runner = database.runner().unwrap();
+    let before = database.now();
+    runner
+        .run(Isolation::Snapshot, |t| {
+            (0..6).try_for_each(|id| {
+                insert(t, if id % 3 == 0 { &other } else { &table }, &account(id, "ann", 0)).map(drop)
+            })
+        })
+        .unwrap();
+    assert_eq!((table.rows(), other.rows()), (4, 2));
+    assert_eq!(table.bytes(), 2 * other.bytes());
+    for table in [&table, &other] {
+        assert!(database.changed_since(table, before) && !database.changed_since(table, database.now()));
+    }
+    let before = database.now();
+    runner.run(Isolation::Snapshot, |t| delete(t, &other, 0)).unwrap();
+    assert!(database.changed_since(&other, before) && !database.changed_since(&table, before));
 }
 
 #[test]
@@ -281,7 +334,7 @@ fn what_is_too_large_is_refused() {
 fn what_a_base_cannot_take_is_refused_when_it_is_written() {
     const LIMIT: usize = 100;
     let note = |bytes: usize| format!("{:n<bytes$}", "");
-    let definition = saki_mvcc::TableDefinition { key_bytes_max: Some(LIMIT), ..accounts() };
+    let definition = TableDefinition { key_bytes_max: Some(LIMIT), ..accounts() };
     let logs = SimLogs::new(1, 1, &[accounts()]);
     {
         let database = logs.open(options()).unwrap();

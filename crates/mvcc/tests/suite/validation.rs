@@ -241,6 +241,22 @@ fn one_who_is_about_to_stamp_is_not_passed_by() {
 /// Whose snapshot is later than a timestamp sees what has it, though it is not stamped yet.
 #[test]
 fn whoever_begins_after_a_timestamp_waits_for_its_stamps() {
+    let seen = beside_a_timestamp(|second, table| get(second, table, 6));
+    assert_eq!(seen, Some(account(6, "eve", 1)));
+}
+
+/// And writes on from there: nobody is in its way.
+#[test]
+fn whoever_writes_after_a_timestamp_waits_for_its_stamps() {
+    let outcome = beside_a_timestamp(|second, table| {
+        let (key, body) = account(6, "dan", 2).encode(table);
+        second.write(table, &key, Some(&body))
+    });
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+/// What a transaction comes to that has begun between another's timestamp and its stamps; the other has written row 6.
+fn beside_a_timestamp<T: Send + 'static>(act: impl FnOnce(&mut Transaction<'_>, &Table) -> T + Send + 'static) -> T {
     let (_logs, database, table) = opened(Sabotage::AfterTick(meanwhile));
     let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
     let mut first = one.begin(Isolation::Serializable);
@@ -249,20 +265,20 @@ fn whoever_begins_after_a_timestamp_waits_for_its_stamps() {
     MEANWHILE.set(Some(Box::new(move || {
         let (has_begun, begun) = channel();
         let (has_ended, ended) = channel();
-        let reading = std::thread::spawn(move || {
-            let second = two.begin(Isolation::Snapshot);
+        let acting = std::thread::spawn(move || {
+            let mut second = two.begin(Isolation::Snapshot);
             has_begun.send(()).unwrap();
-            let seen = get(&second, &table, 6);
+            let outcome = act(&mut second, &table);
             let _ = has_ended.send(());
-            seen
+            outcome
         });
         begun.recv().expect("the other begins");
         let _ = ended.recv_timeout(PAUSE);
-        joins.send(reading).unwrap();
+        joins.send(acting).unwrap();
     })));
     let _ = first.commit_early().unwrap();
     assert!(MEANWHILE.take().is_none(), "it was not validated after its timestamp");
-    assert_eq!(joined.recv().unwrap().join().unwrap(), Some(account(6, "eve", 1)));
+    joined.recv().unwrap().join().unwrap()
 }
 
 /// Who validated ahead waits for those who have an earlier timestamp and have not noted their rows yet.
