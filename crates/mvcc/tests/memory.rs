@@ -228,9 +228,13 @@ fn writes_that_come_to_nothing() {
     let plain = Subject::new();
     let by_note = IndexDefinition { name: "by_note".into(), columns: vec![2], ..Default::default() };
     let noted = Subject::on(SimDevice::new(empty()), TableDefinition { indexes: vec![by_note], ..rows() });
-    let writes: [(&Subject, fn(&Subject, &mut Transaction<'_>, u64, u64)); 3] = [
+    type Write = fn(&Subject, &mut Transaction<'_>, u64, u64);
+    let writes: [(&Subject, Write); 4] = [
         (&plain, |subject, transaction, id, bytes| {
             subject.put(transaction, id, 1, bytes).expect("it is its thread's own");
+        }),
+        (&plain, |subject, transaction, id, bytes| {
+            subject.put(transaction, THREADS + id, 1, bytes).expect("it is its thread's own");
         }),
         (&plain, |subject, transaction, id, bytes| {
             let (key, body) = subject.encode(id, 1, bytes);
@@ -255,11 +259,13 @@ fn writes_that_come_to_nothing() {
 /// What recovery has read of them is free for others.
 #[test]
 fn rows_that_recovery_finds_deleted() {
-    const ROWS: u64 = 10_000;
+    const ROWS: u64 = 20_000;
     let _alone = ALONE.lock();
     let device = SimDevice::new(empty());
     let fill = |subject: &Subject| {
         let mut runner = subject.database.runner().expect("a runner");
+        // The newest body of every other row lies apart from it.
+        (0..ROWS).step_by(2).for_each(|id| subject.run(&mut runner, |t| subject.put(t, id, 1, 10)));
         (0..ROWS).for_each(|id| subject.run(&mut runner, |t| subject.put(t, id, 1, 1_000)));
         runner
     };
@@ -274,6 +280,29 @@ fn rows_that_recovery_finds_deleted() {
     fill(&subject);
     let (after, _) = subject.bytes();
     assert!(after - before < 4 << 20, "{before} bytes for rows that were deleted, {after} with others in their place");
+}
+
+/// What a moment has held back goes when it has ended, while others stay.
+#[test]
+fn moments_that_end() {
+    let _alone = ALONE.lock();
+    let subject = Subject::new();
+    let mut runner = subject.database.runner().expect("a runner");
+    let moment = subject.database.moment().expect("a moment");
+    // It keeps the place of the other in use.
+    let _idle = subject.database.runner().expect("a runner");
+    drop(moment);
+    let (before, _) = subject.bytes();
+    for id in 0..20_000 {
+        subject.run(&mut runner, |t| subject.put(t, id, 1, 1_000));
+        subject.run(&mut runner, |t| subject.delete(t, id));
+        if id % 500 == 0 {
+            // What is cleaned up is durable.
+            subject.database.wait(runner.receipt()).expect("a log that works");
+        }
+    }
+    let (after, _) = subject.bytes();
+    assert!(after - before < 8 << 20, "rows that came and went take {} bytes", after - before);
 }
 
 /// Old versions of a row that is written all the time go while an old snapshot is there, once the visits have ended

@@ -151,6 +151,29 @@ fn phantoms_are_for_snapshots_only() {
     }
 }
 
+/// Its leaf of the index has it already, so only the row itself tells that it has come.
+#[test]
+fn a_row_that_is_pending_when_it_is_looked_for_is_missed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut runners = [database.runner().unwrap(), database.runner().unwrap()];
+    let [one, other] = &mut runners;
+    for (id, by_range) in [(1, false), (2, true)] {
+        let mut pending = other.begin(Isolation::Snapshot);
+        insert(&mut pending, &table, &account(id, "ann", 0)).unwrap();
+        pending.suspend();
+        let mut transaction = one.begin(Isolation::Serializable);
+        match by_range {
+            false => assert_eq!(get(&transaction, &table, id), None),
+            true => assert_eq!(all(&transaction, &table).len(), 1),
+        }
+        insert(&mut transaction, &table, &account(10 + id, "bob", 0)).unwrap();
+        other.resume().unwrap().commit().unwrap();
+        let outcome = transaction.commit();
+        assert!(matches!(outcome, Err(Error::Serialization)), "by range: {by_range}, {outcome:?}");
+    }
+}
+
 #[test]
 fn ones_own_inserts_are_no_phantoms() {
     let directory = tempfile::tempdir().unwrap();

@@ -241,22 +241,30 @@ fn one_who_is_about_to_stamp_is_not_passed_by() {
 /// Whose snapshot is later than a timestamp sees what has it, though it is not stamped yet.
 #[test]
 fn whoever_begins_after_a_timestamp_waits_for_its_stamps() {
-    let seen = beside_a_timestamp(|second, table| get(second, table, 6));
+    let seen = beside_a_timestamp(|_, second, table| get(second, table, 6));
     assert_eq!(seen, Some(account(6, "eve", 1)));
 }
 
 /// And writes on from there: nobody is in its way.
 #[test]
 fn whoever_writes_after_a_timestamp_waits_for_its_stamps() {
-    let outcome = beside_a_timestamp(|second, table| {
+    let outcome = beside_a_timestamp(|_, second, table| {
         let (key, body) = account(6, "dan", 2).encode(table);
         second.write(table, &key, Some(&body))
     });
     assert!(outcome.is_ok(), "{outcome:?}");
 }
 
+/// Whoever asks what has changed is told of it, too.
+#[test]
+fn whoever_asks_for_changes_after_a_timestamp_waits_for_its_stamps() {
+    assert!(beside_a_timestamp(|database, second, table| database.changed_since(table, second.snapshot() - 1)));
+}
+
 /// What a transaction comes to that has begun between another's timestamp and its stamps; the other has written row 6.
-fn beside_a_timestamp<T: Send + 'static>(act: impl FnOnce(&mut Transaction<'_>, &Table) -> T + Send + 'static) -> T {
+fn beside_a_timestamp<T: Send + 'static>(
+    act: impl FnOnce(&Database, &mut Transaction<'_>, &Table) -> T + Send + 'static,
+) -> T {
     let (_logs, database, table) = opened(Sabotage::AfterTick(meanwhile));
     let (mut one, mut two) = (database.runner().unwrap(), database.runner_on(1).unwrap());
     let mut first = one.begin(Isolation::Serializable);
@@ -268,7 +276,7 @@ fn beside_a_timestamp<T: Send + 'static>(act: impl FnOnce(&mut Transaction<'_>, 
         let acting = std::thread::spawn(move || {
             let mut second = two.begin(Isolation::Snapshot);
             has_begun.send(()).unwrap();
-            let outcome = act(&mut second, &table);
+            let outcome = act(&database, &mut second, &table);
             let _ = has_ended.send(());
             outcome
         });
