@@ -16,14 +16,13 @@
 //! After TigerBeetle's VOPR and FoundationDB's simulation (Zhou et al., 2021).
 #![deny(unsafe_code)]
 
-mod bank;
 mod change;
 mod children;
 mod client;
-mod focus;
 mod model;
 mod run;
 mod script;
+mod setup;
 mod simulation;
 mod station;
 mod tables;

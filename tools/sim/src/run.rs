@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use saki_base::Random;
 
-use crate::bank::Bank;
 use crate::model::{Model, TableNumber};
 use crate::script::{Choices, Cut, Script, Step};
 use crate::station::Station;
 use crate::tables::Tables;
+use crate::tables::bank::Bank;
 use crate::threads::{self, Kept};
 
 /// How far a run has come.

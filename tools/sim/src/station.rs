@@ -12,7 +12,8 @@ use saki_io::{
 use saki_sql::{Result, SqlError};
 use saki_store::delta::LogStore;
 
-use crate::script::{Counted, Cut, Setup, Trouble, Weather};
+use crate::script::{Counted, Cut, Trouble, Weather};
+use crate::setup::Setup;
 use crate::threads::{self, Kept};
 
 /// Longest that a device makes wait for a transfer, if it is slow.

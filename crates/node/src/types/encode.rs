@@ -366,19 +366,7 @@ fn record_text(columns: &[(Column, u32)], row: usize, out: &mut BytesMut) {
         }
         field.clear();
         column.text(row, &mut field);
-        let is_special = |byte: &u8| matches!(byte, b'(' | b')' | b'"' | b',' | b'\\') || byte.is_ascii_whitespace();
-        if !field.is_empty() && !field.iter().any(is_special) {
-            out.put_slice(&field);
-            continue;
-        }
-        out.put_u8(b'"');
-        for byte in &field {
-            if matches!(byte, b'"' | b'\\') {
-                out.put_u8(*byte);
-            }
-            out.put_u8(*byte);
-        }
-        out.put_u8(b'"');
+        text::record_field(&field, out);
     }
     out.put_u8(b')');
 }

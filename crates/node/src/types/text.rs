@@ -1,8 +1,9 @@
-//! Values as text where storage has no type for them: times, intervals, arrays. As PostgreSQL prints them by default.
+//! Values as text where storage has no type for them: times, intervals, arrays, rows. As PostgreSQL prints them by default.
 
 use std::fmt::{self, Write};
 
 use arrow_buffer::IntervalMonthDayNano;
+use bytes::{BufMut, BytesMut};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
@@ -54,6 +55,23 @@ pub fn needs_quotes(element: &str) -> bool {
     element.is_empty()
         || element.eq_ignore_ascii_case("null")
         || element.contains(|c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace())
+}
+
+/// Appends a field of `(1,"a b",)`, in quotes where it would be taken for something else.
+pub fn record_field(field: &[u8], out: &mut BytesMut) {
+    let is_special = |byte: &u8| matches!(byte, b'(' | b')' | b'"' | b',' | b'\\') || byte.is_ascii_whitespace();
+    if !field.is_empty() && !field.iter().any(is_special) {
+        out.put_slice(field);
+        return;
+    }
+    out.put_u8(b'"');
+    for byte in field {
+        if matches!(byte, b'"' | b'\\') {
+            out.put_u8(*byte);
+        }
+        out.put_u8(*byte);
+    }
+    out.put_u8(b'"');
 }
 
 /// The elements of `{1,"a b",NULL}`; `None`: it is not an array of one dimension.

@@ -4,6 +4,7 @@
 //! is a stream that runs as it is polled and stops when it is dropped; every other statement has done its work when
 //! `execute` returns.
 
+mod at_commit;
 mod dispatch;
 mod parameters;
 mod settings;
@@ -53,7 +54,7 @@ pub struct Session {
     progress: QueryProgress,
     files: RwLock<Arc<Files>>,
     /// What is done when a transaction commits.
-    at_commit: Mutex<Vec<temporary::AtCommit>>,
+    at_commit: Mutex<Vec<at_commit::AtCommit>>,
 }
 
 impl Session {

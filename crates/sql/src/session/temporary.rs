@@ -5,21 +5,13 @@
 //! next. What `ON COMMIT` says of one is done right before the commit, by the transaction itself.
 
 use datafusion::sql::sqlparser::ast::{self, ObjectType, OnCommit};
-use saki_base::TableId;
 
 use super::Session;
+use super::at_commit::AtCommit;
 use saki_catalog::{Result, Table};
 use saki_context::transaction::TransactionStatus;
 use saki_ddl as ddl;
 use saki_postgres::statement;
-
-/// What is done with a temporary table when a transaction commits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AtCommit {
-    table: TableId,
-    /// It goes; else its rows do.
-    is_dropped: bool,
-}
 
 impl Session {
     /// Notes what a statement that has made a table says of commits.

@@ -8,9 +8,9 @@ use std::ops::RangeInclusive;
 
 use saki_base::Random;
 
-use crate::focus::Focus;
 use crate::model::{Owner, Row, State, TableNumber};
 use crate::script::Kind;
+use crate::tables::focus::Focus;
 use crate::tables::{Filter, HEAP, Tables, WIDE};
 
 /// Keys of ordinary rows are below this.

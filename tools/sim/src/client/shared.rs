@@ -3,8 +3,8 @@
 use saki_base::Random;
 use saki_sql::SqlError;
 
-use crate::focus::Focus;
 use crate::script::Kind;
+use crate::tables::focus::Focus;
 use crate::tables::{create_index, drop_index, toggle_constraint};
 
 /// Columns that come and go.

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{ACCOUNTS, BALANCE};
 use crate::model::Fate;
-use crate::tables::{ACCOUNTS, BALANCE};
 
 /// One transfer.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 
 use saki_base::Random;
 
+use super::{HEAP, SHARED, Tables, WIDE};
 use crate::model::{Owner, TableNumber};
-use crate::tables::{HEAP, SHARED, Tables, WIDE};
 
 /// How many seeds have one.
 const SHARE: f64 = 0.5;

@@ -7,9 +7,12 @@
 //! | then | `own_0` … | `id` | of one owner, who alters it ([`Shape`]) and may empty it |
 //! | then | `copy_0` … | none | of one owner, who makes it of a query and drops it |
 
+pub mod bank;
+pub mod focus;
+
 use crate::model::shape::Shape;
 use crate::model::{Owner, Row, Rows, TableNumber};
-use crate::script::Setup;
+use crate::setup::Setup;
 
 pub const WIDE: TableNumber = 0;
 pub const HEAP: TableNumber = 1;
