@@ -1,4 +1,5 @@
-//! Values as text where storage has no type for them: times, intervals, arrays, rows. As PostgreSQL prints them by default.
+//! Values as text where storage has no type for them: times, intervals, arrays, rows. As PostgreSQL prints them by
+//! default.
 
 use std::fmt::{self, Write};
 
