@@ -277,9 +277,34 @@ fn rows_that_recovery_finds_deleted() {
     let subject = Subject::on(device, rows());
     assert_eq!(subject.table.rows(), 0);
     let (before, _) = subject.bytes();
+    assert!(before as u64 > ROWS * 1_000, "{before} bytes");
     fill(&subject);
     let (after, _) = subject.bytes();
     assert!(after - before < 4 << 20, "{before} bytes for rows that were deleted, {after} with others in their place");
+}
+
+/// They are in the base, as far as anybody can tell; their newest bodies lie apart from them.
+#[test]
+fn rows_that_are_released() {
+    let _alone = ALONE.lock();
+    let subject = Subject::on(SimDevice::new(empty()), TableDefinition { over_base: true, ..rows() });
+    let mut runner = subject.database.runner().expect("a runner");
+    let mut grown = Vec::new();
+    for _ in 0..20 {
+        for bytes in [10, 1_000] {
+            for id in 0..1_000 {
+                let (key, body) = subject.encode(id, 1, bytes);
+                subject.run(&mut runner, |t| t.write(&subject.table, &key, Some(&body)));
+            }
+        }
+        subject.database.release(&subject.table, subject.database.now()).expect("a place");
+        assert_eq!(subject.table.rows(), 0);
+        // The next commit lets what was released go.
+        subject.run(&mut runner, |t| t.write(&subject.table, &subject.encode(0, 1, 10).0, None));
+        subject.database.sweep().expect("a place");
+        grown.push(subject.bytes().0);
+    }
+    assert!(grown[19] - grown[1] < 4 << 20, "memory grows while all rows are released: {grown:?}");
 }
 
 /// What a moment has held back goes when it has ended, while others stay.

@@ -61,3 +61,33 @@ impl Garbage {
         self.entries.append(&mut other.entries);
     }
 }
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    unsafe fn count(freed: *mut u8) {
+        // SAFETY: it is the counter below.
+        unsafe { &*freed.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn what_is_retired_goes_when_every_pin_is_later() {
+        let epochs = Epochs::new(5, 1);
+        let freed = AtomicUsize::new(0);
+        let mut garbage = Garbage::default();
+        for _ in 0..3 {
+            // SAFETY: nothing is freed.
+            unsafe { garbage.retire(&epochs, std::ptr::from_ref(&freed).cast_mut().cast(), count) };
+        }
+        assert_eq!((garbage.len(), garbage.is_empty()), (3, false));
+        assert_eq!(garbage.collect(5), 0, "a pin may be as old");
+        assert_eq!((garbage.collect_some(6, 2), garbage.len()), (2, 1));
+        let mut other = Garbage::default();
+        other.append(&mut garbage);
+        assert_eq!((garbage.is_empty(), other.collect(6), other.is_empty()), (true, 1, true));
+        assert_eq!(freed.into_inner(), 3);
+    }
+}

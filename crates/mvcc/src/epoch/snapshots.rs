@@ -64,3 +64,29 @@ impl Epochs {
         })
     }
 }
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn visits_that_go_on_are_waited_for_and_no_later_ones() {
+        let epochs = Epochs::new(0, 3);
+        let [one, two, late] = [(); 3].map(|()| epochs.join().expect("a place"));
+        let visits_going_on = || epochs.quiescence().expect("this system has barriers");
+        assert!(visits_going_on().is_over(&epochs));
+        let is_outer = one.begin_visit();
+        assert!(is_outer && one.is_visiting() && !two.is_visiting());
+        let inner = one.begin_visit();
+        two.visiting(|| {
+            let mut before = visits_going_on();
+            one.end_visit(inner);
+            assert!(!before.is_over(&epochs), "within another");
+            one.end_visit(is_outer);
+            assert!(!one.is_visiting() && !before.is_over(&epochs), "the other one's");
+        });
+        let mut before = two.visiting(visits_going_on);
+        late.visiting(|| assert!(before.is_over(&epochs), "what begins later has met nothing of before"));
+        assert!(!two.is_visiting());
+    }
+}

@@ -344,6 +344,32 @@ mod tests {
         assert_eq!(depot.bytes(), settled, "memory grows although as much is freed as is made");
     }
 
+    /// From one mapping to the next.
+    #[test]
+    fn arenas_share_nothing() {
+        const BLOCK_BYTES: usize = 60_000;
+        let mapped = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&mapped);
+        let depot = Depot::new(Arc::default(), move |bytes| {
+            let mapping = Mapping::new(bytes)?;
+            log.lock().push(mapping.start().addr().get()..mapping.start().addr().get() + bytes);
+            Ok(mapping)
+        });
+        let mut arenas = [(); 2].map(|()| Arena::new(Arc::clone(&depot)));
+        let mut blocks = Vec::new();
+        // Four to a piece.
+        for _ in 0..2 * (REGION_BYTES / PIECE_BYTES) + 8 {
+            blocks.extend(arenas.each_mut().map(|arena| arena.allocate(BLOCK_BYTES).unwrap().addr().get()));
+        }
+        blocks.sort_unstable();
+        assert!(blocks.array_windows().all(|[one, next]| next - one >= BLOCK_BYTES));
+        assert_eq!(depot.bytes(), REGION_BYTES + 4 * PIECE_BYTES);
+        let mapped = mapped.lock();
+        assert_eq!(mapped.len(), 2, "a mapping is used up before the next");
+        let is_mapped = |block: usize| mapped.iter().any(|it| it.start <= block && block + BLOCK_BYTES <= it.end);
+        assert!(blocks.into_iter().all(is_mapped));
+    }
+
     #[test]
     fn blocks_do_not_overlap() {
         let depot = Depot::new(Arc::default(), Mapping::new);

@@ -321,3 +321,24 @@ impl RowRead {
         })
     }
 }
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use super::*;
+
+    /// A runner keeps the memory for its next transaction.
+    #[test]
+    fn nothing_is_left_of_what_was_read() {
+        let epochs = Epochs::new(0, 1);
+        let participant = epochs.join().expect("a place");
+        participant.announce(0);
+        let pin = Pin::of_announced(&participant);
+        let index = Index::new();
+        let mut reads = Reads::default();
+        reads.absent(&index, false, b"key", index.get_observed(b"key", &pin).1);
+        assert_eq!((reads.ranges.len(), reads.leaves.len(), reads.keys.len()), (1, 1, 2 * 3));
+        reads.clear();
+        assert_eq!((reads.ranges.len(), reads.leaves.len(), reads.keys.len()), (0, 0, 0));
+        assert!(!reads.are_many() && reads.rows.is_empty() && reads.tables.is_empty());
+    }
+}

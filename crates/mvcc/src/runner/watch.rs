@@ -43,3 +43,26 @@ impl Drop for Watch {
         self.shared.watches.remove(&self.noted);
     }
 }
+
+#[cfg(all(test, not(saki_loom)))]
+mod tests {
+    use saki_io::{Device, SimDevice, SimOptions};
+
+    use super::*;
+    use crate::{Catalog, Database, Options};
+
+    /// Or every commit would go on noting its rows for nobody.
+    #[test]
+    fn nothing_is_left_of_a_watch() {
+        let device = SimDevice::new(SimOptions { seed: 1, length_bytes: 0, ..SimOptions::default() });
+        let devices = vec![device as Arc<dyn Device>];
+        let database = Database::open_on(Catalog::in_memory(7, 1), devices, Options::default(), &|_| {}).unwrap();
+        let shared = database.shared();
+        let watch = Watch::begin(shared);
+        assert!(shared.epochs.is_watched());
+        let noted = Arc::clone(&watch.noted);
+        drop(watch);
+        assert!(!shared.epochs.is_watched());
+        assert_eq!(Arc::strong_count(&noted), 1, "it is still noted for");
+    }
+}

@@ -106,6 +106,9 @@ fn a_moment_tells_what_its_readers_have_shown_while_they_read() {
         }
         let moment = database.moment().unwrap();
         moment.reader().unwrap().look(table, &key(table, 1), |_| {});
+        let resting = database.moment().unwrap();
+        resting.rest_on(moment.receipt());
+        assert_eq!(resting.receipt(), moment.receipt());
         must_wait(logs, database, moment.receipt());
         // Durable by now, so it costs nothing any more.
         let moment = database.moment().unwrap();

@@ -330,6 +330,25 @@ fn a_commit_counts_for_each_table_that_it_writes() {
     let before = database.now();
     runner.run(Isolation::Snapshot, |t| delete(t, &other, 0)).unwrap();
     assert!(database.changed_since(&other, before) && !database.changed_since(&table, before));
+    let counted = (table.rows(), table.bytes());
+    drop((runner, database));
+    let table = logs.open(options()).unwrap().table("accounts").unwrap();
+    assert_eq!((table.rows(), table.bytes()), counted, "after a restart");
+}
+
+/// To whoever begins then, whatever others still see in it.
+#[test]
+fn a_table_that_was_dropped_is_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, table) = with_accounts(directory.path());
+    let mut runner = database.runner().unwrap();
+    runner.run(Isolation::Snapshot, |t| insert(t, &table, &account(1, "ann", 0)).map(drop)).unwrap();
+    let _old = database.moment().unwrap();
+    database.drop_table(&table).unwrap();
+    let other = database.create_table(TableDefinition { name: "others".into(), ..accounts() }).unwrap();
+    runner.run(Isolation::Snapshot, |t| insert(t, &other, &account(1, "ann", 0)).map(drop)).unwrap();
+    let transaction = runner.begin(Isolation::Snapshot);
+    assert_eq!((get(&transaction, &table, 1), all(&transaction, &table)), (None, Vec::new()));
 }
 
 #[test]

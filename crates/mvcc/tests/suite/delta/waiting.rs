@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use saki_base::Random;
@@ -62,7 +63,13 @@ fn those_who_wait_are_called_when_the_holder_ends() {
         drop(database.when_ended(None, first, silent.ring()).unwrap());
         assert!(!database.wait_until_ended(None, first, Some(Duration::from_millis(5))).unwrap());
         assert_eq!(bell.rung(), 0);
+        let (told, ended) = channel();
+        let again = database.clone();
+        std::thread::spawn(move || told.send(again.wait_until_ended(None, first, None)));
+        // The other thread waits by then, as a rule.
+        std::thread::sleep(Duration::from_millis(20));
         ends(&mut one);
+        assert!(ended.recv_timeout(Duration::from_secs(20)).expect("who waits is woken").unwrap());
         assert_eq!((bell.rung(), silent.rung()), (1, 0));
         // Of one that has ended everybody is told at once.
         let late = Bell::default();

@@ -1,6 +1,10 @@
 //! Stored procedures that panic, give up, or get in each other's way: their transactions are aborted, their workers
 //! live on.
 
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use saki_mvcc::{Database, Error, LogError, Table};
 
 use crate::suite::fixture::{account, accounts, get, insert, update};
@@ -112,4 +116,28 @@ fn ending_workers_finish_their_calls() {
     let calls: Vec<_> = (0..100).map(|id| workers.call("add", &[id]).unwrap()).collect();
     drop(workers);
     calls.into_iter().for_each(|call| assert!(call.wait().is_ok()));
+}
+
+/// Whoever calls a worker that has too much to do waits until it has done some of it.
+#[test]
+fn calls_that_are_too_many_wait() {
+    const CALLS: usize = 1_500;
+    let (_logs, database, _table) = opened();
+    let workers = database.start_workers().unwrap();
+    let (goes_on, may_go_on) = channel::<()>();
+    let may_go_on = Mutex::new(may_go_on);
+    // Until then it holds up its worker.
+    workers.register("wait", move |_, _| Ok(may_go_on.lock().unwrap().recv().map_or(Vec::new(), |()| Vec::new())));
+    let (told, has_called) = channel();
+    std::thread::spawn(move || {
+        let calls: Vec<_> = (0..CALLS).map(|_| workers.call_on(0, "wait", &[]).unwrap()).collect();
+        told.send(()).unwrap();
+        calls.into_iter().for_each(|call| _ = call.wait().unwrap());
+        told.send(()).unwrap();
+    });
+    assert!(has_called.recv_timeout(Duration::from_millis(50)).is_err(), "{CALLS} calls at once");
+    drop(goes_on);
+    for what in ["called", "answered"] {
+        assert!(has_called.recv_timeout(Duration::from_secs(20)).is_ok(), "all are {what}");
+    }
 }

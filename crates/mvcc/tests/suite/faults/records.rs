@@ -69,6 +69,8 @@ fn patches_that_contradict_each_other_are_refused() {
         [change(Effect::Put(b"body")), change(patch(1)), change(patch(1))],
         // One against a version that is later than what it makes.
         [change(Effect::Put(b"body")), change(patch(3)), change(Effect::Delete)],
+        // And against that one itself.
+        [change(Effect::Put(b"body")), change(patch(2)), change(Effect::Delete)],
         // One against a version that was followed by another.
         [change(Effect::Put(b"body")), change(Effect::Put(b"other")), change(patch(1))],
     ];
@@ -77,6 +79,29 @@ fn patches_that_contradict_each_other_are_refused() {
         let error = logs.open(options()).map(|_| ()).expect_err("a contradiction");
         assert!(matches!(error, Error::Open { .. } | Error::Log(_)), "{error}");
     }
+}
+
+/// Patches of two rows, one after the other, that make longer bodies than those before.
+#[test]
+fn patches_may_change_the_length_of_a_body() {
+    let scratch = SimLogs::new(6, 1, &[accounts()]).open(options()).unwrap();
+    let table = scratch.table("accounts").unwrap();
+    let after = [1, 2].map(|id| account(id, &"ann".repeat(10 + id as usize), id));
+    let mut records = Vec::new();
+    for (id, _) in (1..).zip(&after) {
+        let (key, body) = account(id, "ann", id).encode(&table);
+        records.push(record(&[Change { table: 0, key: &key, effect: Effect::Put(&body) }]));
+    }
+    for (base, account) in (1..).zip(&after) {
+        let (key, body) = account.encode(&table);
+        let patch = Patch { base, prefix: 0, suffix: 0, middle: &body };
+        records.push(record(&[Change { table: 0, key: &key, effect: Effect::Patch(patch) }]));
+    }
+    let database = logs_of(1, records.into_iter().map(|record| (0, record))).open(options()).unwrap();
+    let table = database.table("accounts").unwrap();
+    let mut runner = database.runner().unwrap();
+    let transaction = runner.begin(Isolation::Snapshot);
+    assert_eq!([1, 2].map(|id| get(&transaction, &table, id).unwrap()), after);
 }
 
 /// Each update is a patch against the one before, which is in the other log: they wait for each other all the time,
