@@ -11,6 +11,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use saki_catalog::{Catalog, Demand, Demanded, ObjectId, ObjectKind, Privilege, Result};
+use saki_parameters::is_temporary;
 use saki_plan::{Asking, SnapshotTable};
 use saki_postgres::view::boundary_of;
 
@@ -36,6 +37,7 @@ impl Demands {
         let mut demands = Vec::new();
         for scan in walk.scans {
             if scan.reader == Reader::Caller
+                && !is_temporary(&scan.schema)
                 && let Some(object) = catalog.schema_object(&scan.schema)
             {
                 let of = Demanded::Any(Privilege::Usage.into());

@@ -30,7 +30,11 @@ impl<'c> Asked<'c> {
         self.catalog.demand(self.role, &Demand { object, kind, name: name.to_owned(), of })
     }
 
+    /// A schema of temporary tables is everybody's of its session.
     fn schema(&self, name: &str, privilege: Privilege) -> Result<()> {
+        if is_temporary(name) {
+            return Ok(());
+        }
         let Some(object) = self.catalog.schema_object(name) else { return Ok(()) };
         self.demand(object, ObjectKind::Schema, name, Demanded::Any(privilege.into()))
     }
@@ -52,10 +56,9 @@ impl<'c> Asked<'c> {
         }
     }
 
-    /// What whoever makes something in a schema needs. Temporary tables everybody may have.
+    /// What whoever makes something in a schema needs.
     fn create_in(&self, name: &ObjectName) -> Result<()> {
-        let schema = RelationName::read(name)?.schema;
-        if is_temporary(&schema) { Ok(()) } else { self.schema(&schema, Privilege::Create) }
+        self.schema(&RelationName::read(name)?.schema, Privilege::Create)
     }
 
     fn references(&self, key: &ast::ForeignKeyConstraint) -> Result<()> {

@@ -440,8 +440,9 @@ impl Session {
     /// # Errors
     /// 40001, and what storage says; nothing has been changed then.
     pub async fn end_message(&self) -> Result<()> {
-        if self.transactions.outlives_statement() {
-            self.before_commit().await?;
+        let is_sound = self.transactions.status() != TransactionStatus::Failed;
+        if is_sound && let Err(error) = self.before_commit().await {
+            return Err(self.transactions.failed(error).await);
         }
         self.transactions.end_message().await
     }
