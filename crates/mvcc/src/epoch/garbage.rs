@@ -68,8 +68,9 @@ mod tests {
 
     use super::*;
 
+    // SAFETY: whoever retires something with it gives the address of a counter that outlives the garbage.
     unsafe fn count(freed: *mut u8) {
-        // SAFETY: it is the counter below.
+        // SAFETY: as whoever retired it has promised.
         unsafe { &*freed.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -79,7 +80,7 @@ mod tests {
         let freed = AtomicUsize::new(0);
         let mut garbage = Garbage::default();
         for _ in 0..3 {
-            // SAFETY: nothing is freed.
+            // SAFETY: the counter is there until the end of the test.
             unsafe { garbage.retire(&epochs, std::ptr::from_ref(&freed).cast_mut().cast(), count) };
         }
         assert_eq!((garbage.len(), garbage.is_empty()), (3, false));
