@@ -55,8 +55,15 @@ pub fn makes_temporary(statement: &Statement) -> bool {
         Sql::CreateSequence { name, temporary, .. } => (name, *temporary),
         _ => return false,
     };
-    let schema = name.0.first().filter(|_| name.0.len() > 1).and_then(ObjectNamePart::as_ident).map(name_of);
-    is_temporary || schema.is_some_and(|schema| schema == OWN_TEMPORARY || path::is_temporary(&schema))
+    is_temporary || schema_of(name).is_some_and(|schema| schema == OWN_TEMPORARY || path::is_temporary(&schema))
+}
+
+/// The schema that a name says.
+fn schema_of(name: &ObjectName) -> Option<String> {
+    match &name.0[..] {
+        [ObjectNamePart::Identifier(schema), _, ..] => Some(name_of(schema)),
+        _ => None,
+    }
 }
 
 /// Completes the name of one relation; `is_optional`: it may be missing.
@@ -169,8 +176,7 @@ impl Names<'_, '_> {
     /// A relation that is to be made; `is_temporary`: until the session ends.
     fn made(&mut self, name: &mut ObjectName, is_temporary: &mut bool) -> Result<()> {
         self.own(name);
-        let schema = name.0.first().filter(|_| name.0.len() > 1).and_then(ObjectNamePart::as_ident).map(name_of);
-        if std::mem::take(is_temporary) || schema.as_deref().is_some_and(path::is_temporary) {
+        if std::mem::take(is_temporary) || schema_of(name).as_deref().is_some_and(path::is_temporary) {
             return self.made_temporary(name);
         }
         let Some(ident) = alone(name) else { return Ok(()) };
@@ -187,18 +193,19 @@ impl Names<'_, '_> {
 
     fn made_temporary(&mut self, name: &mut ObjectName) -> Result<()> {
         let temporary = self.scope.temporary;
-        match (alone(name), name.0.first().and_then(ObjectNamePart::as_ident)) {
-            (Some(ident), _) => {
-                self.new = Some((name_of(ident), temporary.to_owned()));
-                within(name, temporary);
-                Ok(())
-            }
-            (None, Some(schema)) if name_of(schema) == temporary => Ok(()),
-            (None, Some(schema)) if path::is_temporary(&name_of(schema)) => {
-                Err(SqlError::invalid("cannot create relations in temporary schemas of other sessions").code("42P16"))
-            }
-            _ => Err(SqlError::invalid("cannot create temporary relation in non-temporary schema").code("42P16")),
+        if let Some(ident) = alone(name) {
+            self.new = Some((name_of(ident), temporary.to_owned()));
+            within(name, temporary);
+            return Ok(());
         }
+        let refused = match schema_of(name) {
+            Some(schema) if schema == temporary => return Ok(()),
+            Some(schema) if path::is_temporary(&schema) => {
+                "cannot create relations in temporary schemas of other sessions"
+            }
+            _ => "cannot create temporary relation in non-temporary schema",
+        };
+        Err(SqlError::invalid(refused).code("42P16"))
     }
 
     /// `table.column`, as OWNED BY and COMMENT name one.
