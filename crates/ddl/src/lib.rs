@@ -39,6 +39,7 @@ pub use comment::comment;
 pub use create::{create_external_table, create_index, create_sequence, create_table, create_view};
 pub use drop::{drop_index_concurrently, drop_objects, sweep_temporary};
 pub use lock_table::lock_table;
+pub use names::quoted_relation;
 pub use schema::create_schema;
 pub use truncate::truncate;
 pub use upkeep::{DeviceCall, analyze, backup, backup_target, change_devices, checkpoint, vacuum};

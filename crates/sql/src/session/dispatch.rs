@@ -123,8 +123,9 @@ impl Session {
             Sql::Copy { .. } => copy::copy(cx, parsed).await,
 
             Sql::CreateTable(create) => {
+                let before = self.newest();
                 let made = ddl::create_table(cx, &create).await?;
-                self.note_made(&create)?;
+                self.note_made(&create, &before.catalog)?;
                 Ok(made)
             }
             Sql::CreateIndex(create) => ddl::create_index(cx, create).await,

@@ -8,21 +8,23 @@ use datafusion::sql::sqlparser::ast::{self, ObjectType, OnCommit};
 
 use super::Session;
 use super::at_commit::AtCommit;
-use saki_catalog::{Result, Table};
+use saki_catalog::{Catalog, Result};
 use saki_context::transaction::TransactionStatus;
 use saki_ddl as ddl;
 use saki_postgres::statement;
 
 impl Session {
-    /// Notes what a statement that has made a table says of commits.
-    pub(super) fn note_made(&self, create: &ast::CreateTable) -> Result<()> {
+    /// Notes what a statement says of commits that has made a table, unless one of the name was there `before`.
+    pub(super) fn note_made(&self, create: &ast::CreateTable, before: &Catalog) -> Result<()> {
         let is_dropped = match create.on_commit {
             None | Some(OnCommit::PreserveRows) => return Ok(()),
             Some(OnCommit::Drop) => true,
             Some(OnCommit::DeleteRows) => false,
         };
         let name = statement::object_name(&create.name)?.0;
-        if let Some(table) = self.newest().catalog.get(&name) {
+        if before.get(&name).is_none()
+            && let Some(table) = self.newest().catalog.get(&name)
+        {
             self.at_commit.lock().push(AtCommit { table: table.id, is_dropped });
         }
         Ok(())
@@ -32,12 +34,13 @@ impl Session {
     pub(super) async fn before_commit(&self) -> Result<()> {
         let noted = self.at_commit.lock().clone();
         for AtCommit { table: id, is_dropped } in noted {
-            let catalog = self.newest().catalog.clone();
-            let table = catalog.table_of(id);
+            let newest = self.newest();
+            let table = newest.catalog.table_of(id);
             if let Some(table) = table {
+                let name = ddl::quoted_relation(&table.schema, table.bare_name());
                 match is_dropped {
-                    true => self.drop_all(ObjectType::Table, &quoted(table)).await?,
-                    false => self.empty(&quoted(table)).await?,
+                    true => self.drop_all(ObjectType::Table, &name).await?,
+                    false => self.empty(&name).await?,
                 }
             }
             // One that a rollback has taken back is never asked for again.
@@ -78,7 +81,7 @@ impl Session {
     }
 
     async fn drop_all(&self, kind: ObjectType, name: &str) -> Result<()> {
-        let name = saki_postgres::statement::parse_name(name)?;
+        let name = statement::parse_name(name)?;
         ddl::drop_objects(&self.context(), kind, true, true, &[name]).await.map(drop)
     }
 
@@ -92,8 +95,4 @@ impl Session {
             _ => Ok(()),
         }
     }
-}
-
-fn quoted(table: &Table) -> String {
-    format!("\"{}\".\"{}\"", table.schema, table.bare_name().replace('"', "\"\""))
 }
