@@ -5,6 +5,7 @@ use saki_mvcc::Isolation;
 
 use super::Draft;
 use crate::fixture::{Bench, Rows, Shape, batch, simulated, table};
+use crate::merge::Pace;
 use crate::reader::Snapshot;
 use crate::{Generation, Stop};
 use saki_catalog::{Result, Staged, Table};
@@ -151,6 +152,38 @@ fn a_change_whose_rows_are_committed_is_seen_though_the_device_refuses_it() {
         bench.check();
         bench.reopen();
     }
+}
+
+/// A checkpoint that had begun to wait would publish what the device lacks of it as if it were there: without the pages
+/// that it gave back, and before it is completed.
+#[test]
+fn whoever_waits_for_a_turn_publishes_nothing_after_a_change_that_is_in_memory_alone() {
+    let device = simulated();
+    let mut bench = Bench::on(Arc::clone(&device) as Arc<dyn Device>, Shape::default());
+    bench.load((0..2_000).map(|id| (id, id))).expect("loaded");
+    transact(&bench, |mut draft, mut transaction, _| {
+        let db = bench.db();
+        let turn = db.writing.lock();
+        let refused = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| db.checkpoint(&Pace::full()));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            draft.prepare(db).expect("prepared");
+            db.engine().expect("started").mark(&mut transaction, draft.staged.id).expect("marked");
+            transaction.commit().expect("committed");
+            draft.is_over = true;
+            device.faults().fail_next(OperationKind::Flush, 1);
+            draft.publish_decided(db).expect("committed");
+            drop(turn);
+            waiting.join().expect("no panic")
+        });
+        assert_eq!(refused.map(|_| ()).map_err(|error| error.sqlstate()), Err("58030"));
+    });
+    bench.reopen();
+    let generation = bench.db().generation();
+    assert_eq!(generation.catalog.table("u").expect("completed").root.entries, 2_001);
+    assert!(generation.catalog.staged().next().is_none());
+    drop(generation);
+    bench.check();
 }
 
 #[test]

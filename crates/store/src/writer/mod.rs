@@ -52,9 +52,11 @@ impl Database {
     /// # Errors
     /// 57014 then: nothing was changed.
     pub fn write_unless<T>(&self, stop: &Stop, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
-        self.writable()?;
         // Longer than the publication: the next writer must begin with what this one has published.
         let _writing = self.writing.lock();
+        // Only now: whoever had the turn before may have ended all changes, with a generation in memory that the device
+        // does not have.
+        self.writable()?;
         stop.check()?;
         let mut writer = Writer::begin(self, self.generation(), stop)?;
         let result = work(&mut writer)?;
@@ -100,6 +102,8 @@ impl<'d> Writer<'d> {
         let before = Arc::clone(&self.before);
         // What has been published since would be undone, and its pages lost.
         assert!(Arc::ptr_eq(&before, &self.db.generation()), "what is published follows the newest generation");
+        // Of what the volume does not have, only what differs from it would be published.
+        assert!(before.is_published(), "what is published follows a generation that is in memory alone");
         self.db.sequences.store(&mut self.catalog);
         let abandoned = self.free_abandoned()?;
         let mut difference = self.catalog.difference(&before.catalog);
