@@ -2,13 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::Expr;
 
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::transaction::Locked;
 use saki_postgres::RelationName;
 use saki_postgres::statement::quoted;
+use saki_postgres::statement::walk::walk_expressions_mut;
 use saki_store::locks::{LockMode, Policy};
 
 /// Refuses the name of a file that this session calls a table.
@@ -36,7 +37,7 @@ pub fn taken(name: &str) -> SqlError {
 /// An expression as the catalog keeps it. A name needs no cast to `regclass`.
 pub fn stored_text(expression: &Expr) -> String {
     let mut expression = expression.clone();
-    let _ = visit_expressions_mut(&mut expression, |node: &mut Expr| {
+    let _ = walk_expressions_mut(&mut expression, |node: &mut Expr| {
         if let Expr::Cast { expr, data_type, .. } = node
             && data_type.to_string().eq_ignore_ascii_case("regclass")
         {

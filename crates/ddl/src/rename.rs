@@ -5,13 +5,14 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident};
 
 use super::dependents::{views_of, views_using};
 use super::drop::change;
 use saki_catalog::qualified;
 use saki_catalog::{Catalog, Result, Sequence, SqlError, Table, View, nextval};
 use saki_postgres::ColumnName;
+use saki_postgres::statement::walk::walk_expressions_mut;
 use saki_postgres::statement::{name_of, parse_expression};
 
 pub fn rename_column(catalog: &Catalog, table: &mut Table, position: usize, to: &str) -> Result<()> {
@@ -22,7 +23,7 @@ pub fn rename_column(catalog: &Catalog, table: &mut Table, position: usize, to: 
     let old = std::mem::replace(&mut table.columns[position].name, to.to_owned());
     for check in &mut table.checks {
         let mut expression = parse_expression(&check.expression)?;
-        let _ = visit_expressions_mut(&mut expression, |node: &mut Expr| {
+        let _ = walk_expressions_mut(&mut expression, |node: &mut Expr| {
             let ident = match node {
                 Expr::Identifier(ident) => Some(ident),
                 Expr::CompoundIdentifier(parts) => parts.last_mut(),

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Value, visit_expressions};
+use crate::walk::walk_expressions;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Value};
 use saki_catalog::Table;
 
 use super::function::function;
@@ -36,7 +37,7 @@ pub fn quoted(name: &str) -> String {
 /// Positions of a table's columns that an expression names, each once.
 pub fn columns_named(table: &Table, expression: &Expr) -> Vec<usize> {
     let mut named = Vec::new();
-    let _ = visit_expressions(expression, |node: &Expr| {
+    let _ = walk_expressions(expression, |node: &Expr| {
         let ident = match node {
             Expr::Identifier(ident) => Some(ident),
             Expr::CompoundIdentifier(parts) => parts.last(),

@@ -23,18 +23,18 @@ mod tests;
 mod text;
 pub mod types;
 mod utility;
+pub mod walk;
 mod with;
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArguments, Ident, ObjectName, Query, Value, visit_expressions,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArguments, Ident, ObjectName, Query, Value};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use crate::walk::walk_expressions;
 use saki_base::stack::with_room;
 use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualified};
 
@@ -122,7 +122,7 @@ pub fn parse_expression(text: &str) -> Result<Expr> {
 
 /// Whether an expression holds a query.
 pub fn has_subquery(expression: &Expr) -> bool {
-    let found = visit_expressions(expression, |node: &Expr| match node {
+    let found = walk_expressions(expression, |node: &Expr| match node {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
         // ARRAY(query)
         Expr::Function(Function { args: FunctionArguments::Subquery(_), .. }) => ControlFlow::Break(()),

@@ -6,10 +6,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, FromTable, Ident, ObjectName, Query, SetExpr, TableAlias, TableFactor, VisitMut, VisitorMut, With,
+    self, FromTable, Ident, ObjectName, Query, SetExpr, TableAlias, TableFactor, VisitorMut, With,
 };
 
 use crate::syntax::{Syntax, name_of};
+use crate::walk::walk_mut;
 use datafusion::sql::sqlparser::parser::Parser;
 use saki_catalog::{Result, SqlError};
 
@@ -47,7 +48,7 @@ fn replaced(mut change: ast::Statement, with: &With) -> Result<ast::Statement> {
             *name = ObjectName::from(vec![Ident::with_quote('"', "\u{1}target")]);
         }
     }
-    if let ControlFlow::Break(error) = VisitMut::visit(&mut change, &mut places) {
+    if let ControlFlow::Break(error) = walk_mut(&mut change, &mut places) {
         return Err(error);
     }
     for (target, kept) in targets(&mut change).into_iter().zip(kept) {

@@ -3,12 +3,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, visit_expressions};
+use datafusion::sql::sqlparser::ast::{self, Expr};
 
 use crate::context::StatementContext;
 use crate::demands::Demands;
 use crate::planner::logical_plan;
 use saki_catalog::{Catalog, ObjectId, Result, SqlError, Table};
+use saki_postgres::statement::walk::walk_expressions;
 use saki_postgres::statement::{has_subquery, name_of, parse};
 
 /// Refuses what a query of this text would read and the role may not; of the target, what it does not name is not
@@ -78,7 +79,7 @@ pub fn named_beside_excluded<'e>(table: &Table, exprs: impl Iterator<Item = &'e 
             let message = "subqueries in ON CONFLICT DO UPDATE are for superusers only";
             return Err(SqlError::unsupported(message).code("42501"));
         }
-        let _ = visit_expressions(expr, |part: &Expr| {
+        let _ = walk_expressions(expr, |part: &Expr| {
             let name = match part {
                 Expr::Identifier(name) => Some(name),
                 Expr::CompoundIdentifier(parts) => match &parts[..] {

@@ -10,12 +10,13 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, AlterTableOperation, ColumnDef, ColumnOption, CommentObject, CopySource, Expr, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, ObjectType, Query, SetExpr, TableConstraint, TableFactor,
-    TableObject, Value, VisitMut, VisitorMut, With,
+    TableObject, Value, VisitorMut, With,
 };
 
 use saki_catalog::{Catalog, PUBLIC, Result, SqlError, qualified, undefined};
 use saki_parameters::{self as path, OWN_TEMPORARY};
 use saki_postgres::pg_catalog::is_system_relation;
+use saki_postgres::statement::walk::walk_mut;
 use saki_postgres::statement::{CONSTRAINT, name_of, position_of};
 
 /// Where names are looked for.
@@ -39,7 +40,7 @@ pub type Found = (String, String);
 pub fn resolve(statement: &mut Statement, scope: &Scope<'_>) -> Result<Vec<Found>> {
     let Statement::Statement(statement) = statement else { return Ok(Vec::new()) };
     let mut names = Names { scope, defined: Vec::new(), withs: Vec::new(), found: Vec::new(), new: None };
-    match VisitMut::visit(statement.as_mut(), &mut names) {
+    match walk_mut(statement.as_mut(), &mut names) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(names.found),
     }
@@ -372,7 +373,7 @@ impl VisitorMut for Names<'_, '_> {
                 defined.extend(names.drain(..));
             }
             for table in &mut with.cte_tables {
-                VisitMut::visit(table.query.as_mut(), self)?;
+                walk_mut(table.query.as_mut(), self)?;
                 // Seen by those behind it; its own query means something else by its name.
                 if let Some(defined) = self.defined.last_mut() {
                     defined.insert(name_of(&table.alias.name));

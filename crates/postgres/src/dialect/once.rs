@@ -4,12 +4,11 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    CteAsMaterialized, Expr, ObjectName, Query, Statement, Visit, Visitor, visit_expressions,
-};
+use datafusion::sql::sqlparser::ast::{CteAsMaterialized, Expr, ObjectName, Query, Statement, Visitor};
 
 use crate::statement::name_of;
 use saki_catalog::{Result, SqlError};
+use saki_statement::walk::{walk, walk_expressions};
 
 /// Functions whose values differ from call to call.
 const VOLATILE: [&str; 6] = ["clock_timestamp", "gen_random_uuid", "nextval", "random", "setval", "timeofday"];
@@ -17,7 +16,7 @@ const VOLATILE: [&str; 6] = ["clock_timestamp", "gen_random_uuid", "nextval", "r
 /// # Errors
 /// 0A000 for a query of WITH that would run twice.
 pub fn refuse_repeated(statement: &Statement) -> Result<()> {
-    match statement.visit(&mut Once) {
+    match walk(statement, &mut Once) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(name) => {
             let message = format!("WITH: {name:?} calls a function whose value differs each time, and is named twice");
@@ -49,7 +48,7 @@ impl Visitor for Once {
 }
 
 fn calls_volatile(query: &Query) -> bool {
-    let found = visit_expressions(query, |expr| match expr {
+    let found = walk_expressions(query, |expr| match expr {
         Expr::Function(function) => {
             let name = function.name.0.last().and_then(|part| part.as_ident()).map(name_of);
             match name.is_some_and(|name| VOLATILE.contains(&name.as_str())) {
@@ -65,7 +64,7 @@ fn calls_volatile(query: &Query) -> bool {
 /// How often a query names such relations.
 fn names(query: &Query, is_meant: impl Fn(&str) -> bool) -> usize {
     let mut counted = Counted { is_meant, count: 0 };
-    let _ = query.visit(&mut counted);
+    let _ = walk(query, &mut counted);
     counted.count
 }
 

@@ -8,10 +8,11 @@ use std::ops::ControlFlow;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser;
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, Select, Statement, Visit, Visitor, visit_expressions};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Select, Statement, Visitor};
 
 use crate::statement::name_of;
 use saki_catalog::{Result, SqlError};
+use saki_statement::walk::{walk, walk_expressions};
 
 /// Nodes of a plan at most, each counted as often as it runs.
 const NODES_MAX: u64 = 50_000;
@@ -28,7 +29,7 @@ const NODES_OF_SELECT: u64 = 2;
 /// # Errors
 /// 54001 if a statement's queries make too many nodes.
 pub fn refuse_doubled(statement: &Statement) -> Result<()> {
-    match statement.visit(&mut Repeated::up_to(NODES_MAX)) {
+    match walk(statement, &mut Repeated::up_to(NODES_MAX)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(too_large()),
     }
@@ -44,11 +45,11 @@ pub fn refuse_large(plan: &LogicalPlan) -> Result<()> {
 pub fn is_long(statement: &parser::Statement) -> bool {
     let parser::Statement::Statement(statement) = statement else { return false };
     let mut left = MOMENT_NODES;
-    let visited = visit_expressions(statement.as_ref(), |_| {
+    let visited = walk_expressions(statement.as_ref(), |_| {
         left -= 1;
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    visited.is_break() || statement.visit(&mut Repeated::up_to(MOMENT_NODES)).is_break()
+    visited.is_break() || walk(statement, &mut Repeated::up_to(MOMENT_NODES)).is_break()
 }
 
 /// Whether a plan takes more than a moment to optimise.
@@ -195,7 +196,7 @@ mod tests {
         assert!(refuse_doubled(&crate::fixture::parsed(&used)).is_ok(), "it is only long");
         let inner = "WITH a AS (SELECT 1 AS n) SELECT * FROM (WITH a AS (SELECT * FROM a, a b) SELECT n FROM a) q, a";
         let mut counted = Repeated::up_to(NODES_MAX);
-        assert!(crate::fixture::parsed(inner).visit(&mut counted).is_continue());
+        assert!(walk(&crate::fixture::parsed(inner), &mut counted).is_continue());
     }
 
     #[test]

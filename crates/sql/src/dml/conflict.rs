@@ -8,6 +8,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert};
 use saki_base::Value;
+use saki_postgres::statement::walk::walk_expressions_mut;
 
 use super::finder::Finder;
 use super::query::{assignments, named, relation, select, stand_in, table_batch};
@@ -250,7 +251,7 @@ fn positions(rows: impl IntoIterator<Item = u32>) -> UInt32Array {
 
 /// Qualifies bare names of columns of the table.
 fn qualified(mut expr: Expr, table: &Table, alias: &Ident) -> Expr {
-    let _ = ast::visit_expressions_mut(&mut expr, |expr| {
+    let _ = walk_expressions_mut(&mut expr, |expr| {
         if let Expr::Identifier(ident) = expr
             && table.column(&name_of(ident)).is_some()
         {

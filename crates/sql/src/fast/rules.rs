@@ -10,7 +10,7 @@ use std::sync::Arc;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::Volatility;
-use datafusion::sql::sqlparser::ast::{self, visit_expressions};
+use datafusion::sql::sqlparser::ast::{self};
 
 use crate::dml::{decoded, related};
 use saki_catalog::{Catalog, ForeignKey, ReferentialAction, Result, Table};
@@ -18,6 +18,7 @@ use saki_context::constraint::{ActionRules, ForeignKeys, RowChecks};
 use saki_context::planner::Planner;
 use saki_parameters::{Parameters, State};
 use saki_postgres::statement::parse_expression;
+use saki_postgres::statement::walk::walk_expressions;
 use saki_store::{Entry, Generation};
 
 /// The rules of a table, ready to be looked at.
@@ -119,7 +120,7 @@ fn is_lasting(state: &SessionState, expression: &ast::Expr) -> bool {
         let found = state.udf(&function.name.to_string().to_lowercase());
         found.is_ok_and(|function| function.signature().volatility == Volatility::Immutable)
     };
-    let visited = visit_expressions(expression, |part| match part {
+    let visited = walk_expressions(expression, |part| match part {
         ast::Expr::Function(function) if !is_immutable(function) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });

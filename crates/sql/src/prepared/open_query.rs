@@ -11,12 +11,13 @@ use std::ops::ControlFlow;
 use arrow_schema::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, visit_expressions, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr};
 
 use super::literal::literal;
 use super::parameters::{number, placeholder, replace};
 use saki_catalog::Result;
 use saki_context::statement::Parsed;
+use saki_postgres::statement::walk::{walk_expressions, walk_expressions_mut};
 use saki_postgres::types::storage_type;
 
 /// A query with some of its parameters open.
@@ -44,7 +45,7 @@ impl OpenQuery {
         }
         let mut query = parsed.clone();
         if let Parsed(Statement::Statement(statement)) = &mut query {
-            let _ = visit_expressions_mut(statement.as_mut(), |expr: &mut Expr| {
+            let _ = walk_expressions_mut(statement.as_mut(), |expr: &mut Expr| {
                 if let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = expr {
                     let (beside_left, beside_right) = (is_column(right), is_column(left));
                     strip_cast(beside_left, left, &open, types);
@@ -80,7 +81,7 @@ struct Uses {
 impl Uses {
     fn of(statement: &ast::Statement, types: &[DataType]) -> Self {
         let mut uses = Self::default();
-        let _ = visit_expressions(statement, |expr: &Expr| {
+        let _ = walk_expressions(statement, |expr: &Expr| {
             if let Some(number) = placeholder(expr).and_then(|name| number(name).ok()) {
                 *uses.all.entry(number).or_default() += 1;
             }

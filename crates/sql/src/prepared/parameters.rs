@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, Expr, Visit, Visitor, visit_expressions, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{self, Expr, Visitor};
 
 use super::literal::{literal, typed_null};
 use saki_catalog::{Result, SqlError};
 use saki_context::statement::Parsed;
+use saki_postgres::statement::walk::{walk, walk_expressions, walk_expressions_mut};
 
 /// Parameters of one statement at most, as in PostgreSQL's protocol.
 const PARAMETERS_MAX: usize = 65_535;
@@ -34,7 +35,7 @@ pub fn number(name: &str) -> Result<usize> {
 pub fn placeholders(parsed: &Parsed) -> Result<usize> {
     let Parsed(Statement::Statement(statement)) = parsed else { return Ok(0) };
     let mut highest = 0;
-    let visited = visit_expressions(statement.as_ref(), |expr: &Expr| match placeholder(expr).map(number) {
+    let visited = walk_expressions(statement.as_ref(), |expr: &Expr| match placeholder(expr).map(number) {
         Some(Err(error)) => ControlFlow::Break(error),
         Some(Ok(number)) => {
             highest = highest.max(number);
@@ -52,7 +53,7 @@ pub fn placeholders(parsed: &Parsed) -> Result<usize> {
 pub fn row_counts(parsed: &Parsed) -> HashSet<usize> {
     let mut found = RowCounts::default();
     if let Parsed(Statement::Statement(statement)) = parsed {
-        let _ = statement.visit(&mut found);
+        let _ = walk(statement, &mut found);
     }
     found.0
 }
@@ -105,7 +106,7 @@ pub fn replace(
         let missing = || SqlError::invalid(format!("there is no parameter {name}")).code("42P02");
         expression(number, value.ok_or_else(missing)?)
     };
-    let visited = visit_expressions_mut(statement.as_mut(), |expr: &mut Expr| {
+    let visited = walk_expressions_mut(statement.as_mut(), |expr: &mut Expr| {
         match placeholder(expr).map(value_of) {
             Some(Ok(Some(value))) => *expr = value,
             Some(Err(error)) => return ControlFlow::Break(error),

@@ -5,12 +5,13 @@ use std::ops::ControlFlow;
 
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, ArrayElemTypeDef, Expr, TimezoneInfo, visit_expressions};
+use datafusion::sql::sqlparser::ast::{self, ArrayElemTypeDef, Expr, TimezoneInfo};
 
 use super::parameters::placeholder;
 use datafusion::logical_expr::planner::TypePlanner;
 use saki_context::statement::Parsed;
 use saki_postgres::pg_catalog::TypeNames;
+use saki_postgres::statement::walk::walk_expressions;
 use saki_postgres::types::storage_type;
 
 /// What a cast says of its parameter.
@@ -24,7 +25,7 @@ pub struct Stated {
 pub fn stated_types(parsed: &Parsed) -> HashMap<String, Stated> {
     let mut found = HashMap::new();
     let Parsed(Statement::Statement(statement)) = parsed else { return found };
-    let _ = visit_expressions(statement.as_ref(), |expr: &Expr| {
+    let _ = walk_expressions(statement.as_ref(), |expr: &Expr| {
         if let Expr::Cast { expr, data_type, .. } = expr
             && let Some(parameter) = placeholder(expr)
             && let Some(stated) = stated(data_type)

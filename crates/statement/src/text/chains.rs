@@ -6,8 +6,10 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Value, Values, VisitMut, VisitorMut,
+    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Value, Values, VisitorMut,
 };
+
+use crate::walk::walk_mut;
 
 /// Operands from which on a chain is worth it.
 const LONG: usize = 32;
@@ -15,7 +17,7 @@ const LONG: usize = 32;
 /// Balances the chains of a statement.
 pub fn balance(statement: &mut Statement) {
     if let Statement::Statement(statement) = statement {
-        let _: ControlFlow<()> = VisitMut::visit(statement.as_mut(), &mut Balance);
+        let _: ControlFlow<()> = walk_mut(statement.as_mut(), &mut Balance);
     }
 }
 

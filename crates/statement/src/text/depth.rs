@@ -7,10 +7,11 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Visitor};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use crate::walk::walk;
 use saki_catalog::{ErrorKind, Result, SqlError};
 
 /// Brackets within brackets at most: as deep as the parser goes. It takes very long to find out that it will not.
@@ -60,7 +61,7 @@ pub fn links_of(tokens: &[TokenWithSpan]) -> Result<usize> {
 /// 54001.
 pub fn refuse(statement: &Statement) -> Result<()> {
     let Statement::Statement(statement) = statement else { return Ok(()) };
-    match statement.visit(&mut Depth(0)) {
+    match walk(statement, &mut Depth(0)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => {
             Err(too_deep(format!("expressions and queries are nested more than {DEPTH_MAX} deep")))

@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Value, VisitorMut,
-    visit_expressions, visit_expressions_mut,
 };
 
 use crate::column_names::marked;
 use crate::statement::{column_name, name_of};
 use saki_catalog::SqlError;
+use saki_statement::walk::{walk_expressions, walk_expressions_mut};
 
 /// The pass, which knows how many queries are around.
 #[derive(Default)]
@@ -66,7 +66,7 @@ fn resolve(keys: &mut [OrderByExpr], select: &mut Select, is_outermost: bool) {
         }
     } else if let Some(relation) = only_relation(select) {
         for key in keys.iter_mut().filter(|key| !is_bare(&key.expr)) {
-            let _ = visit_expressions_mut(&mut key.expr, |expr| {
+            let _ = walk_expressions_mut(&mut key.expr, |expr| {
                 if let Expr::Identifier(ident) = expr
                     && hidden.contains(&name_of(ident))
                 {
@@ -100,7 +100,7 @@ fn is_bare(key: &Expr) -> bool {
 
 fn names(expr: &Expr) -> Vec<String> {
     let mut names = Vec::new();
-    let _ = visit_expressions(expr, |expr: &Expr| {
+    let _ = walk_expressions(expr, |expr: &Expr| {
         if let Expr::Identifier(ident) = expr {
             names.push(name_of(ident));
         }

@@ -5,12 +5,13 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableAliasColumnDef, TableFactor,
-    UnaryOperator, Value, VisitorMut, visit_expressions,
+    UnaryOperator, Value, VisitorMut,
 };
 
 use crate::statement::{name_of, parse_query, quoted};
 use saki_catalog::SqlError;
 use saki_functions::series::SERIES;
+use saki_statement::walk::walk_expressions;
 
 /// Functions of the planner's that give rows of one value.
 const FUNCTIONS: [&str; 2] = ["generate_series", "range"];
@@ -59,7 +60,7 @@ fn rows(factor: &TableFactor) -> Result<Option<TableFactor>, SqlError> {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     };
-    let lateral = values.iter().any(|value| visit_expressions(*value, is_column).is_break());
+    let lateral = values.iter().any(|value| walk_expressions(*value, is_column).is_break());
     let alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
     Ok(Some(TableFactor::Derived { lateral, subquery, alias, sample: None }))
 }

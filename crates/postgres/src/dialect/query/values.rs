@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, Expr, Function, Ident, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, VisitorMut,
-    visit_expressions,
 };
 
 use super::lists::{Kind, kind};
 use crate::statement::{name_of, parse_query};
 use saki_catalog::SqlError;
+use saki_statement::walk::walk_expressions;
 
 /// Rows of a list that becomes SELECTs at most: a plan has a node for each.
 const ROWS_MAX: usize = 100;
@@ -108,7 +108,7 @@ fn name(function: &Function) -> Option<String> {
 
 fn has(expr: &Expr, wanted: fn(&Expr) -> bool) -> bool {
     let found = |expr: &Expr| if wanted(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    !matches!(expr, Expr::Value(_)) && visit_expressions(expr, found).is_break()
+    !matches!(expr, Expr::Value(_)) && walk_expressions(expr, found).is_break()
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, NamedWindowExpr, OrderByKind, Query, Select, SetExpr, VisitMut, VisitorMut, WindowSpec, WindowType,
+    Expr, NamedWindowExpr, OrderByKind, Query, Select, SetExpr, VisitorMut, WindowSpec, WindowType,
 };
 
 use crate::statement::name_of;
 use saki_catalog::SqlError;
+use saki_statement::walk::walk_mut;
 
 pub struct Windows;
 
@@ -26,11 +27,11 @@ impl VisitorMut for Windows {
             Ok(known) => Calls(known),
             Err(error) => return ControlFlow::Break(error),
         };
-        VisitMut::visit(&mut select.projection, &mut calls)?;
+        walk_mut(&mut select.projection, &mut calls)?;
         if let Some(order) = &mut query.order_by
             && let OrderByKind::Expressions(keys) = &mut order.kind
         {
-            VisitMut::visit(keys, &mut calls)?;
+            walk_mut(keys, &mut calls)?;
         }
         select.named_window.clear();
         ControlFlow::Continue(())

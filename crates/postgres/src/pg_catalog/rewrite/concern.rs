@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArguments, ObjectName, Statement, TableFactor, Visit, Visitor,
+    BinaryOperator, Expr, FunctionArguments, ObjectName, Statement, TableFactor, Visitor,
 };
 
 use super::super::definition;
@@ -14,12 +14,13 @@ use super::super::system::SYSTEM_SCHEMAS;
 use super::syntax::{function_name, system_name};
 use super::{references, words};
 use crate::statement::name_of;
+use saki_statement::walk::walk;
 
 pub fn is_about_system(statement: &Statement) -> bool {
     matches!(
         statement,
         Statement::Query(_) | Statement::Explain { .. } | Statement::CreateTable(_) | Statement::Insert(_)
-    ) && Visit::visit(statement, &mut Signs).is_break()
+    ) && walk(statement, &mut Signs).is_break()
 }
 
 /// Names of functions whose calls are a sign.

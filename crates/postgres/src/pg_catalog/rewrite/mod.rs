@@ -15,12 +15,13 @@ mod words;
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Statement, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Statement, VisitorMut};
 
 pub use self::arrays::{array_elements, array_literal};
 pub use self::type_names::{TypeNames, is_type};
 use crate::column_names::Columns;
 use saki_catalog::{Result, SqlError};
+use saki_statement::walk::walk_mut;
 
 /// Rewrites a statement if it is about the system.
 ///
@@ -44,7 +45,7 @@ pub fn rewrite(statement: &mut Statement) -> Result<()> {
 }
 
 fn pass(statement: &mut Statement, visitor: &mut impl VisitorMut<Break = SqlError>) -> Result<()> {
-    match VisitMut::visit(statement, visitor) {
+    match walk_mut(statement, visitor) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }

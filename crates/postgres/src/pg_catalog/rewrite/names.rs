@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Query, Statement, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Ident, ObjectName, ObjectNamePart, Query, Statement, TableFactor, Visitor, VisitorMut,
 };
 
 use super::super::definition;
 use super::syntax::{number, system_name};
 use crate::statement::name_of;
 use saki_catalog::SqlError;
+use saki_statement::walk::{walk, walk_mut};
 
 /// Names that the statement itself defines by WITH.
 pub fn defined(statement: &Statement) -> HashSet<String> {
@@ -27,7 +28,7 @@ pub fn defined(statement: &Statement) -> HashSet<String> {
     }
     let mut defined = Defined(HashSet::new());
     // It never breaks.
-    let _: ControlFlow<()> = Visit::visit(statement, &mut defined);
+    let _: ControlFlow<()> = walk(statement, &mut defined);
     defined.0
 }
 
@@ -75,9 +76,9 @@ fn unqualify(name: &mut ObjectName) {
 pub fn system_columns(statement: &mut Statement) {
     let mut relations = Relations(HashMap::new());
     // Neither visitor breaks.
-    let _: ControlFlow<()> = Visit::visit(&*statement, &mut relations);
+    let _: ControlFlow<()> = walk(&*statement, &mut relations);
     if !relations.0.is_empty() {
-        let _: ControlFlow<()> = VisitMut::visit(statement, &mut SystemColumns(relations.0));
+        let _: ControlFlow<()> = walk_mut(statement, &mut SystemColumns(relations.0));
     }
 }
 

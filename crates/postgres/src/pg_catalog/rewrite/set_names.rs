@@ -6,8 +6,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArguments, Ident, Query, SelectItem, SetExpr, TableAliasColumnDef, TableFactor, visit_expressions,
+    Expr, FunctionArguments, Ident, Query, SelectItem, SetExpr, TableAliasColumnDef, TableFactor,
 };
+
+use saki_statement::walk::walk_expressions;
 
 /// Gives the columns other names inside, where that is needed.
 pub fn tell_apart(factor: &mut TableFactor) {
@@ -69,7 +71,7 @@ fn unnests(expr: &Expr) -> bool {
 
 /// Whether an expression is made of a column of this name.
 fn mentions(expr: &Expr, name: &str) -> bool {
-    let found = visit_expressions(expr, |node: &Expr| {
+    let found = walk_expressions(expr, |node: &Expr| {
         let last = match node {
             Expr::Identifier(column) => Some(column),
             Expr::CompoundIdentifier(parts) => parts.last(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, TableFactor, TableWithJoins, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, TableFactor, TableWithJoins};
 
 use super::find::{Target, named, relation, select, stand_in};
 use saki_catalog::{Result, SqlError};
@@ -14,6 +14,7 @@ use saki_context::transaction::ChangeEnv;
 use saki_plan::StandIns;
 use saki_postgres::dialect::called;
 use saki_postgres::statement::name_of;
+use saki_postgres::statement::walk::walk_expressions_mut;
 
 /// The name of the table that stands in for the changed rows: no other has it, so that subqueries see the table itself.
 const CHANGED: &str = "changed rows";
@@ -56,7 +57,7 @@ impl Returning {
     }
 
     fn without_others(&mut self, mut expr: Expr, names: &[String]) -> Expr {
-        let _ = visit_expressions_mut(&mut expr, |expr| {
+        let _ = walk_expressions_mut(&mut expr, |expr| {
             if let Expr::CompoundIdentifier(parts) = expr
                 && let [relation, _] = &parts[..]
                 && names.contains(&name_of(relation))

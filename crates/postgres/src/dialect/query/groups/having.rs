@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, VisitorMut, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, VisitorMut};
 
 use super::twins::is_aggregate;
 use crate::statement::parse_expression;
 use saki_catalog::SqlError;
+use saki_statement::walk::walk_expressions;
 
 pub struct Having;
 
@@ -40,7 +41,7 @@ impl VisitorMut for Having {
 
 fn aggregates(expr: &Expr) -> bool {
     let found = |expr: &Expr| if is_aggregate(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    visit_expressions(expr, found).is_break()
+    walk_expressions(expr, found).is_break()
 }
 
 #[cfg(test)]

@@ -11,12 +11,12 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr as Planned, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value, VisitMut,
-    VisitorMut, visit_expressions, visit_expressions_mut,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value, VisitorMut,
 };
 
 use crate::statement::{call, name_of, take};
 use saki_catalog::SqlError;
+use saki_statement::walk::{walk_expressions, walk_expressions_mut, walk_mut};
 
 const APART: &str = "apart";
 const AGGREGATES: [&str; 14] = [
@@ -54,9 +54,9 @@ impl VisitorMut for Twins {
         if !later.is_empty() {
             let first = first.into_values().collect();
             let mut apart = Apart { first, later, within: 0 };
-            let _ = VisitMut::visit(&mut select.projection, &mut apart);
-            let _ = VisitMut::visit(&mut select.group_by, &mut apart);
-            let _ = VisitMut::visit(&mut select.having, &mut apart);
+            let _ = walk_mut(&mut select.projection, &mut apart);
+            let _ = walk_mut(&mut select.group_by, &mut apart);
+            let _ = walk_mut(&mut select.having, &mut apart);
         }
         ControlFlow::Continue(())
     }
@@ -83,7 +83,7 @@ fn candidates(select: &Select) -> Vec<Expr> {
         }
     }
     for item in items() {
-        let _ = visit_expressions(item, |expr: &Expr| {
+        let _ = walk_expressions(item, |expr: &Expr| {
             if is_aggregate(expr) {
                 found.push(expr.clone());
             }
@@ -91,7 +91,7 @@ fn candidates(select: &Select) -> Vec<Expr> {
         });
     }
     let has_cast = |expr: &Expr| {
-        visit_expressions(expr, |expr: &Expr| match expr {
+        walk_expressions(expr, |expr: &Expr| match expr {
             Expr::Cast { .. } => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         })
@@ -115,7 +115,7 @@ pub fn is_aggregate(expr: &Expr) -> bool {
 
 fn without_casts(expr: &Expr) -> String {
     let mut expr = expr.clone();
-    let _ = visit_expressions_mut(&mut expr, |expr| {
+    let _ = walk_expressions_mut(&mut expr, |expr| {
         while let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expr {
             *expr = take(inner);
         }

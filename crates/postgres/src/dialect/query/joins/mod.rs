@@ -9,19 +9,19 @@ use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::{
     Distinct, ExceptSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
     JoinConstraint, JoinOperator, ObjectName, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, TableAliasColumnDef, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
-    WildcardAdditionalOptions, visit_expressions,
+    SetExpr, TableAliasColumnDef, TableFactor, TableWithJoins, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 pub use self::relations::Relations;
 use self::relations::{Item, Merged, Sources};
 use crate::statement::{column_name, name_of, parse_query, take};
 use saki_catalog::SqlError;
+use saki_statement::walk::{walk, walk_expressions, walk_mut};
 
 /// Whether a statement has anything that is decided by which columns its tables have.
 pub fn are_in(statement: &parser::Statement) -> bool {
     match statement {
-        parser::Statement::Statement(statement) => Visit::visit(statement, &mut Found).is_break(),
+        parser::Statement::Statement(statement) => walk(statement, &mut Found).is_break(),
         _ => false,
     }
 }
@@ -114,7 +114,7 @@ impl VisitorMut for Joins {
         let Some((sources, _)) = self.sources(select) else { return ControlFlow::Continue(()) };
         if let OrderByKind::Expressions(keys) = &mut order.kind {
             for key in keys.iter_mut().filter(|key| !is_of_result(&key.expr, select)) {
-                let _ = VisitMut::visit(&mut key.expr, &mut Merged { sources: &sources, depth: 0 });
+                let _ = walk_mut(&mut key.expr, &mut Merged { sources: &sources, depth: 0 });
             }
         }
         ControlFlow::Continue(())
@@ -168,7 +168,7 @@ fn is_outer(tables: &TableWithJoins) -> bool {
 /// Whether a query counts rows of a relation that are not NULL, of which the planner counts all.
 fn counts_whole_rows(select: &Select) -> bool {
     let of = |arg: &FunctionArg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)));
-    let found = visit_expressions(&select.projection, |expr| match expr {
+    let found = walk_expressions(&select.projection, |expr| match expr {
         Expr::Function(Function { args: FunctionArguments::List(list), .. }) if list.args.iter().any(of) => {
             ControlFlow::Break(())
         }
@@ -189,7 +189,7 @@ fn settle(sources: &Sources, select: &mut Select) {
             }
             SelectItem::UnnamedExpr(expr) => {
                 let name = column_name(expr).filter(|_| !matches!(expr, Expr::CompoundIdentifier(_)));
-                let _ = VisitMut::visit(expr, &mut names);
+                let _ = walk_mut(expr, &mut names);
                 // A column's has it already; any other has to be found by it in ORDER BY.
                 if let Some(name) = name.filter(|name| sources.merges_otherwise(name))
                     && !matches!(expr, Expr::CompoundIdentifier(_))
@@ -198,20 +198,20 @@ fn settle(sources: &Sources, select: &mut Select) {
                 }
             }
             SelectItem::ExprWithAlias { expr, .. } => {
-                let _ = VisitMut::visit(expr, &mut names);
+                let _ = walk_mut(expr, &mut names);
             }
             _ => {}
         }
         select.projection.push(item);
     }
-    let _ = VisitMut::visit(&mut select.selection, &mut names);
-    let _ = VisitMut::visit(&mut select.having, &mut names);
-    let _ = VisitMut::visit(&mut select.named_window, &mut names);
+    let _ = walk_mut(&mut select.selection, &mut names);
+    let _ = walk_mut(&mut select.having, &mut names);
+    let _ = walk_mut(&mut select.named_window, &mut names);
     if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
-        let _ = VisitMut::visit(keys, &mut names);
+        let _ = walk_mut(keys, &mut names);
     }
     if let Some(Distinct::On(keys)) = &mut select.distinct {
-        let _ = VisitMut::visit(keys, &mut names);
+        let _ = walk_mut(keys, &mut names);
     }
 }
 

@@ -11,12 +11,13 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Value, VisitorMut,
 };
 
 use crate::column_names::{UNNAMED, called};
 use crate::statement::{call, name_of};
 use saki_catalog::Result;
+use saki_statement::walk::walk_mut;
 
 /// The tables of a statement, and the queries of WITH that can be named.
 #[derive(Clone, Default)]
@@ -234,7 +235,7 @@ impl Sources {
             }
             JoinConstraint::On(condition) => {
                 let both = self.beside(right);
-                let _ = VisitMut::visit(condition, &mut Merged { sources: &both, depth: 0 });
+                let _ = walk_mut(condition, &mut Merged { sources: &both, depth: 0 });
                 return Some(both);
             }
             JoinConstraint::None => return Some(self.beside(right)),
