@@ -1,10 +1,12 @@
 //! The planner's errors as a statement's, and back.
 
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::{Column, DataFusionError, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
 
 use super::conditions::{Signs, VALUES, clean, first, of_arrow, out_of_memory};
 use super::{ErrorKind, Position, SqlError};
+use crate::PUBLIC;
+use crate::catalog::undefined;
 
 const PLANNING: Signs = &[
     ("not allowed in the WHERE", "42803"),
@@ -67,6 +69,36 @@ fn condition(error: &DataFusionError) -> Option<&'static str> {
     }
 }
 
+/// A name that means no column, or several, in PostgreSQL's words.
+fn of_schema(wrong: &SchemaError) -> Option<String> {
+    let is_column = |field: &Column| match &field.relation {
+        None => format!("column {:?} does not exist", field.name),
+        Some(table) => format!("column {}.{} does not exist", table.table(), field.name),
+    };
+    Some(match wrong {
+        SchemaError::FieldNotFound { field, valid_fields } => match &field.relation {
+            Some(table) if valid_fields.iter().all(|valid| valid.relation.as_ref() != Some(table)) => {
+                format!("missing FROM-clause entry for table {:?}", table.table())
+            }
+            _ => is_column(field),
+        },
+        SchemaError::AmbiguousReference { field } => format!("column reference {:?} is ambiguous", field.name),
+        _ => return None,
+    })
+}
+
+/// What the planner says of a table that there is not, in PostgreSQL's words: with its schema where that is not the
+/// one in which names are looked for.
+fn no_relation(message: &str) -> Option<String> {
+    let name = message.strip_prefix("table '")?.strip_suffix("' not found")?;
+    let name = match name.splitn(3, '.').collect::<Vec<_>>()[..] {
+        [_, PUBLIC, table] => table.to_owned(),
+        [_, schema, table] => format!("{schema}.{table}"),
+        _ => name.to_owned(),
+    };
+    Some(undefined(&name).message)
+}
+
 impl From<SqlError> for DataFusionError {
     fn from(error: SqlError) -> Self {
         Self::External(Box::new(error))
@@ -103,12 +135,8 @@ impl From<DataFusionError> for SqlError {
             _ => ErrorKind::Invalid,
         };
         let message = match root {
-            DataFusionError::SchemaError(missing, _) => match missing.as_ref() {
-                SchemaError::FieldNotFound { field, .. } if field.relation.is_none() => {
-                    format!("column {:?} does not exist", field.name)
-                }
-                _ => clean(&root.to_string()),
-            },
+            DataFusionError::SchemaError(wrong, _) => of_schema(wrong).unwrap_or_else(|| clean(&root.to_string())),
+            DataFusionError::Plan(message) => no_relation(message).unwrap_or_else(|| clean(message)),
             _ => clean(&root.to_string()),
         };
         let (message, stated) = take_position(&message);
@@ -161,6 +189,30 @@ mod tests {
         let (message, position) = take_position("Expected: an expression, found: FROM at Line: 2, Column: 8");
         assert_eq!(message, "Expected: an expression, found: FROM");
         assert_eq!(position, Some(Position { line: 2, column: 8 }));
+    }
+
+    #[test]
+    fn names_that_mean_nothing_are_told_in_postgresqls_words() {
+        let table = |name: &str| {
+            let error = SqlError::from(DataFusionError::Plan(format!("table 'saki.{name}' not found")));
+            (error.message.clone(), error.sqlstate().to_owned())
+        };
+        assert_eq!(table("public.Or.der"), (r#"relation "Or.der" does not exist"#.to_owned(), "42P01".to_owned()));
+        assert_eq!(table("shop.order").0, r#"relation "shop.order" does not exist"#);
+        let column = |named: Column, valid: Vec<Column>| {
+            let missing = SchemaError::FieldNotFound { field: Box::new(named), valid_fields: valid };
+            let error = SqlError::from(DataFusionError::SchemaError(Box::new(missing), Box::new(None)));
+            (error.message.clone(), error.sqlstate().to_owned())
+        };
+        let of = |table: &str, name: &str| Column::new(Some(table.to_owned()), name);
+        let (t_a, t_b, u_b) = (of("t", "a"), of("t", "b"), of("u", "b"));
+        assert_eq!(column(t_b, vec![t_a.clone()]), ("column t.b does not exist".to_owned(), "42703".to_owned()));
+        assert_eq!(
+            column(u_b, vec![t_a.clone()]),
+            (r#"missing FROM-clause entry for table "u""#.to_owned(), "42P01".to_owned())
+        );
+        let plain = column(Column::from_name("b"), vec![t_a]);
+        assert_eq!(plain, (r#"column "b" does not exist"#.to_owned(), "42703".to_owned()));
     }
 
     #[test]
