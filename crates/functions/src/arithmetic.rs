@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::compute::kernels::numeric;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
-use arrow_array::{ArrayRef, Decimal128Array, Float64Array};
+use arrow_array::{ArrayRef, Decimal128Array};
 use arrow_buffer::i256;
 use arrow_schema::{ArrowError, DataType};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
@@ -19,9 +19,10 @@ use datafusion::logical_expr::{
 
 use crate::casts::text::text_of;
 use saki_base::types::DECIMAL_PRECISION_MAX as PRECISION_MAX;
-use saki_catalog::SqlError;
 use saki_catalog::convert::round;
+use saki_catalog::{InPlan, SqlError};
 use saki_times::names;
+use saki_vector::expr::{ArithmeticOp, compute_arrays};
 
 /// The function behind a cast to numeric without precision and scale.
 pub const NUMERIC: &str = "numeric";
@@ -49,21 +50,21 @@ pub fn quotient(left: Expr, right: Expr) -> Expr {
     QUOTIENT.call(vec![left, right])
 }
 
-/// `left / right`, at least one of which is a float: a divisor of zero is refused.
-pub fn float_quotient(left: Expr, right: Expr) -> Expr {
-    static QUOTIENT: LazyLock<ScalarUDF> = LazyLock::new(|| function(Kind::FloatQuotient));
-    QUOTIENT.call(vec![left, right])
-}
-
-/// `left op right` of floats, where what is too large for one is refused; `None` for other operators.
-pub fn float_checked(op: Operator, left: Expr, right: Expr) -> Option<Expr> {
-    static FUNCTIONS: LazyLock<[ScalarUDF; 3]> = LazyLock::new(|| {
-        [(Operator::Plus, "float8pl"), (Operator::Minus, "float8mi"), (Operator::Multiply, "float8mul")]
-            .map(|(op, name)| function(Kind::Float { op, name }))
-    });
-    let index = [Operator::Plus, Operator::Minus, Operator::Multiply].iter().position(|known| *known == op)?;
+/// `left op right` of floats; what is too large or too small for one is refused, and so is division by zero. `None` for
+/// other operators.
+pub fn of_floats(op: Operator, left: Expr, right: Expr) -> Option<Expr> {
+    static FUNCTIONS: LazyLock<[ScalarUDF; 4]> =
+        LazyLock::new(|| FLOAT_FUNCTIONS.map(|(op, name)| function(Kind::Float { op, name })));
+    let index = FLOAT_FUNCTIONS.iter().position(|(known, _)| *known == op)?;
     Some(FUNCTIONS[index].call(vec![left, right]))
 }
+
+const FLOAT_FUNCTIONS: [(Operator, &str); 4] = [
+    (Operator::Plus, "float8pl"),
+    (Operator::Minus, "float8mi"),
+    (Operator::Multiply, "float8mul"),
+    (Operator::Divide, "float8div"),
+];
 
 /// A float rounded to a whole one, halves to the even.
 pub fn rounded(float: Expr) -> Expr {
@@ -100,7 +101,7 @@ fn functions(op: Operator, names: [&'static str; 3]) -> [ScalarUDF; 3] {
 
 fn function(kind: Kind) -> ScalarUDF {
     let arguments = match kind {
-        Kind::Checked { .. } | Kind::Float { .. } | Kind::Quotient | Kind::FloatQuotient => 2,
+        Kind::Checked { .. } | Kind::Float { .. } | Kind::Quotient => 2,
         Kind::Round | Kind::Numeric | Kind::Whole(_) => 1,
     };
     ScalarUDF::from(Arithmetic { kind, signature: Signature::any(arguments, Volatility::Immutable) })
@@ -112,7 +113,6 @@ enum Kind {
     Checked { op: Operator, data_type: DataType, name: &'static str },
     Float { op: Operator, name: &'static str },
     Quotient,
-    FloatQuotient,
     Round,
     Numeric,
     Whole(Direction),
@@ -136,7 +136,6 @@ impl ScalarUDFImpl for Arithmetic {
         match &self.kind {
             Kind::Checked { name, .. } | Kind::Float { name, .. } => name,
             Kind::Quotient => NUMERIC_DIV,
-            Kind::FloatQuotient => "float8div",
             Kind::Round => "rint",
             Kind::Numeric => NUMERIC,
             Kind::Whole(Direction::Up) => "ceil",
@@ -160,8 +159,8 @@ impl ScalarUDFImpl for Arithmetic {
                 let scale = QUOTIENT_SCALE.max(scale_of(left)).max(scale_of(right));
                 DataType::Decimal128(PRECISION_MAX, scale.min(PRECISION_MAX as i8))
             }
-            (Kind::Float { .. } | Kind::FloatQuotient, [DataType::Float32, DataType::Float32]) => DataType::Float32,
-            (Kind::Float { .. } | Kind::FloatQuotient, _) => DataType::Float64,
+            (Kind::Float { .. }, [DataType::Float32, DataType::Float32]) => DataType::Float32,
+            (Kind::Float { .. }, _) => DataType::Float64,
             (Kind::Round, [float]) => float.clone(),
             (Kind::Whole(_), [DataType::Decimal128(precision, scale)]) => {
                 let whole = i16::from(*precision) - i16::from(*scale) + 1;
@@ -190,9 +189,8 @@ impl ScalarUDFImpl for Arithmetic {
         let returns = args.return_field.data_type();
         let found = |arrays: &[ArrayRef]| match (&self.kind, arrays) {
             (Kind::Checked { op, data_type, .. }, [left, right]) => compute(*op, data_type, left, right),
-            (Kind::Float { op, .. }, [left, right]) => within_range(*op, left, right, returns),
+            (Kind::Float { op, .. }, [left, right]) => compute_floats(*op, left, right, returns),
             (Kind::Quotient, [left, right]) => divide(left, right, returns),
-            (Kind::FloatQuotient, [left, right]) => divide_floats(left, right, returns),
             (Kind::Round, [float]) => Ok(round(float)),
             (Kind::Whole(direction), [value]) => whole(value, *direction, returns),
             (_, [value, ..]) if value.data_type().is_floating() => cast(&cast(value, &DataType::Utf8)?, returns),
@@ -221,19 +219,19 @@ fn compute(op: Operator, data_type: &DataType, left: &ArrayRef, right: &ArrayRef
     })
 }
 
-fn within_range(op: Operator, left: &ArrayRef, right: &ArrayRef, returns: &DataType) -> Result<ArrayRef> {
-    let found = compute(op, returns, left, right)?;
-    let infinite = |array: &ArrayRef| -> Result<usize> {
-        let floats = cast(array, &DataType::Float64)?;
-        Ok(floats.as_primitive::<Float64Type>().iter().flatten().filter(|float| float.is_infinite()).count())
+/// By the operators' own arithmetic, so that a float means the same wherever it is computed.
+fn compute_floats(op: Operator, left: &ArrayRef, right: &ArrayRef, returns: &DataType) -> Result<ArrayRef> {
+    let op = match op {
+        Operator::Plus => ArithmeticOp::Add,
+        Operator::Minus => ArithmeticOp::Subtract,
+        Operator::Multiply => ArithmeticOp::Multiply,
+        _ => ArithmeticOp::Divide,
     };
-    match infinite(left)? + infinite(right)? {
-        0 if infinite(&found)? > 0 => Err(SqlError::data("value out of range: overflow").code("22003").into()),
-        _ => Ok(found),
-    }
+    compute_arrays(op, &cast(left, returns)?, &cast(right, returns)?).in_plan()
 }
 
-fn out_of_range(data_type: &DataType) -> SqlError {
+/// The error for a number that its type does not have.
+pub(crate) fn out_of_range(data_type: &DataType) -> SqlError {
     let name = match data_type {
         DataType::Int16 => "smallint",
         DataType::Int32 => "integer",
@@ -313,18 +311,6 @@ fn divide(left: &ArrayRef, right: &ArrayRef, returns: &DataType) -> Result<Array
     });
     let quotients = quotients.collect::<Result<Decimal128Array>>()?;
     Ok(Arc::new(quotients.with_precision_and_scale(PRECISION_MAX, scale_of(returns))?))
-}
-
-fn divide_floats(left: &ArrayRef, right: &ArrayRef, returns: &DataType) -> Result<ArrayRef> {
-    let (dividends, divisors) = (cast(left, &DataType::Float64)?, cast(right, &DataType::Float64)?);
-    let pairs = dividends.as_primitive::<Float64Type>().iter().zip(divisors.as_primitive::<Float64Type>().iter());
-    let quotients = pairs.map(|(left, right)| match (left, right) {
-        (Some(_), Some(0.0)) => Err(ArrowError::DivideByZero.into()),
-        (Some(left), Some(right)) => Ok(Some(left / right)),
-        _ => Ok(None),
-    });
-    let quotients: ArrayRef = Arc::new(quotients.collect::<Result<Float64Array>>()?);
-    cast(&quotients, returns)
 }
 
 /// `left * factor / right`, halves away from zero.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 pub enum VectorError {
     /// A value left its type: SQLSTATE 22003.
     OutOfRange(String),
+    /// A float that would be too large, or too close to zero: SQLSTATE 22003.
+    FloatRange(FloatRange),
     /// SQLSTATE 22012.
     DivisionByZero,
     /// A value that cannot become one of another type: SQLSTATE 22P02.
@@ -16,6 +18,13 @@ pub enum VectorError {
     Foreign(ForeignError),
     /// An operator was given what it was not made for: ours, not the user's.
     Internal(String),
+}
+
+/// Which end of its range a float has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FloatRange {
+    Overflow,
+    Underflow,
 }
 
 /// An error that only who evaluates the expression can read.
@@ -40,6 +49,8 @@ impl fmt::Display for VectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfRange(what) => write!(f, "{what} out of range"),
+            Self::FloatRange(FloatRange::Overflow) => f.write_str("value out of range: overflow"),
+            Self::FloatRange(FloatRange::Underflow) => f.write_str("value out of range: underflow"),
             Self::DivisionByZero => f.write_str("division by zero"),
             Self::Invalid(what) => f.write_str(what),
             Self::Foreign(error) => error.0.fmt(f),

@@ -38,7 +38,7 @@ mod view;
 
 pub use batch::Batch;
 pub use column::{Bounds, Column};
-pub use error::{ForeignError, VectorError};
+pub use error::{FloatRange, ForeignError, VectorError};
 pub use expr::Expr;
 pub use key_filter::KeyFilter;
 

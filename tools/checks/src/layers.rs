@@ -31,7 +31,8 @@ const STORE: &[&str] = &[
     "saki-catalog",
 ];
 const TIMES: &[&str] = &["saki-unify", "saki-base", "saki-catalog", "saki-parameters"];
-const FUNCTIONS: &[&str] = &["saki-unify", "saki-base", "saki-exec", "saki-catalog", "saki-parameters", "saki-times"];
+const FUNCTIONS: &[&str] =
+    &["saki-unify", "saki-base", "saki-vector", "saki-exec", "saki-catalog", "saki-parameters", "saki-times"];
 const PLAN: &[&str] =
     &["saki-unify", "saki-base", "saki-vector", "saki-columns", "saki-exec", "saki-catalog", "saki-store"];
 const POSTGRES: &[&str] = &[

@@ -257,8 +257,27 @@ impl Translator<'_> {
                 };
                 Ok(Some(Expr::Substring { expr: self.boxed(text)?, start, length }))
             }
+            // Operators of floats, by the names that PostgreSQL has for them.
+            ("float8pl", [left, right]) => self.floats(ArithmeticOp::Add, left, right),
+            ("float8mi", [left, right]) => self.floats(ArithmeticOp::Subtract, left, right),
+            ("float8mul", [left, right]) => self.floats(ArithmeticOp::Multiply, left, right),
+            ("float8div", [left, right]) => self.floats(ArithmeticOp::Divide, left, right),
             _ => Ok(None),
         }
+    }
+
+    fn floats(
+        &self,
+        op: ArithmeticOp,
+        left: &Arc<dyn PhysicalExpr>,
+        right: &Arc<dyn PhysicalExpr>,
+    ) -> Result<Option<Expr>> {
+        let types = (self.native_type(left)?, self.native_type(right)?);
+        let (Some(data_type), Some(other)) = types else { return Ok(None) };
+        if data_type != other || !data_type.is_floating() {
+            return Ok(None);
+        }
+        Ok(Some(Expr::Arithmetic { op, left: self.boxed(left)?, right: self.boxed(right)?, data_type }))
     }
 }
 

@@ -126,16 +126,16 @@ fn operator(binary: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
         let written = |expr: Expr, data_type| if text::differs(data_type) { text::text_of(expr) } else { expr };
         return Transformed::yes(binary_expr(written(*binary.left, &left), binary.op, written(*binary.right, &right)));
     }
-    if binary.op == Operator::Divide && (left.is_floating() || right.is_floating()) && !is_constant(&binary.right) {
-        return Transformed::yes(arithmetic::float_quotient(*binary.left, *binary.right));
-    }
-    // Of constants alone: of columns, operators have no calls between them.
-    if (left.is_floating() || right.is_floating())
-        && is_literal(&binary.left)
-        && is_literal(&binary.right)
-        && let Some(call) = arithmetic::float_checked(binary.op, *binary.left.clone(), *binary.right.clone())
-    {
-        return Transformed::yes(call);
+    if let Some(data_type) = float_type(&left, &right) {
+        let operand = |expr: &Expr, own: &DataType| match *own == data_type {
+            true => expr.clone(),
+            false => cast(expr.clone(), data_type.clone()),
+        };
+        let (left, right) = (operand(&binary.left, &left), operand(&binary.right, &right));
+        return match arithmetic::of_floats(binary.op, left, right) {
+            Some(call) => Transformed::yes(call),
+            None => Transformed::no(Expr::BinaryExpr(binary)),
+        };
     }
     if !left.is_signed_integer() || !right.is_signed_integer() {
         return Transformed::no(Expr::BinaryExpr(binary));
@@ -152,24 +152,11 @@ fn shortened(decimal: Expr, digits: i8) -> Expr {
     math::round().call(vec![decimal, lit(i32::from(digits))])
 }
 
-fn is_literal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(..) => true,
-        Expr::Cast(cast) => is_literal(&cast.expr),
-        Expr::Negative(inner) => is_literal(inner),
-        _ => false,
-    }
-}
-
-/// Whether a divisor is a number other than zero.
-fn is_constant(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(value, _) => value
-            .cast_to(&DataType::Float64)
-            .is_ok_and(|value| !matches!(value, ScalarValue::Float64(Some(0.0) | None))),
-        Expr::Cast(cast) => is_constant(&cast.expr),
-        _ => false,
-    }
+/// The type in which two numbers are computed of which one is a float.
+fn float_type(left: &DataType, right: &DataType) -> Option<DataType> {
+    let are_floats = left.is_numeric() && right.is_numeric() && (left.is_floating() || right.is_floating());
+    let are_single = *left == DataType::Float32 && *right == DataType::Float32;
+    are_floats.then_some(if are_single { DataType::Float32 } else { DataType::Float64 })
 }
 
 /// A cast to a moment or an interval that depends on the session: of a text, read now if it is a constant, and of a

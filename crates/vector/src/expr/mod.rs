@@ -30,6 +30,8 @@ mod tests;
 mod text;
 mod tree;
 
+pub(crate) use arithmetic::Number;
+pub use arithmetic::compute_arrays;
 pub use compare::ValueSet;
 pub use saki_base::CompareOp;
 pub use text::LikePattern;

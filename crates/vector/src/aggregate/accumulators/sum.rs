@@ -11,7 +11,8 @@ use super::assignment::Assignment;
 use super::pairs::Pairs;
 use super::seen::Seen;
 use crate::aggregate::values::{self, Integers, decimals, float_array, integer_array, unfit};
-use crate::{Column, Result, VectorError};
+use crate::expr::Number;
+use crate::{Column, FloatRange, Result, VectorError};
 
 /// Exact sums of integers and decimals, whatever the order of rows; sums of floats in the order of rows.
 #[derive(Clone)]
@@ -19,6 +20,8 @@ pub(crate) struct Sum {
     argument: DataType,
     totals: Totals,
     pub(crate) seen: Seen,
+    /// Whether a sum of finite floats is not.
+    overflows: bool,
 }
 
 #[derive(Clone)]
@@ -47,7 +50,7 @@ impl Sum {
             DataType::Float32 | DataType::Float64 => Totals::Floats(Vec::new()),
             _ => Totals::Narrow { sums: Vec::new(), reach: 0 },
         };
-        Self { argument: argument.clone(), totals, seen: Seen::default() }
+        Self { argument: argument.clone(), totals, seen: Seen::default(), overflows: false }
     }
 
     pub(crate) fn is_like(&self, other: &Self) -> bool {
@@ -77,7 +80,7 @@ impl Sum {
     ) -> Result<()> {
         if let Totals::Floats(sums) = &mut self.totals {
             let values = values::floats(column).ok_or_else(|| unfit("other values", &self.argument))?;
-            add_floats(assignment, &values, valid, sums);
+            self.overflows |= add_floats(assignment, &values, valid, sums);
             return Ok(());
         }
         let Some(integers) = Integers::of(column) else {
@@ -115,6 +118,7 @@ impl Sum {
     /// Adds the totals of another.
     pub(crate) fn absorb(&mut self, other: &Self, pairs: &Pairs) {
         self.seen.absorb(&other.seen, pairs);
+        self.overflows |= other.overflows;
         match &other.totals {
             Totals::Narrow { sums: more, reach } => match self.totals.with_reach(*reach) {
                 Totals::Narrow { sums, .. } => {
@@ -133,14 +137,23 @@ impl Sum {
             }
             Totals::Floats(more) => {
                 if let Totals::Floats(sums) = &mut self.totals {
-                    pairs.for_each(|source, target| sums[target] += more[source]);
+                    let overflows = &mut self.overflows;
+                    pairs.for_each(|source, target| {
+                        let (sum, is_over) = sums[target].add(more[source]);
+                        sums[target] = sum;
+                        *overflows |= is_over;
+                    });
                 }
             }
         }
     }
 
     /// The sums of `groups` as `result`.
+    ///
+    /// # Errors
+    /// If one of them is out of its type's range.
     pub(crate) fn finish(&self, groups: Range<usize>, result: &DataType) -> Result<Column> {
+        self.refuse_overflow()?;
         let nulls = self.seen.nulls(groups.clone());
         match &self.totals {
             Totals::Narrow { sums, .. } => {
@@ -186,7 +199,11 @@ impl Sum {
 
     /// The sums of `groups` divided by how many values each has. Decimals get the result's scale and are
     /// rounded, halves away from zero.
+    ///
+    /// # Errors
+    /// If a sum or an average is out of its type's range.
     pub(crate) fn average(&self, groups: Range<usize>, counts: &[i64], result: &DataType) -> Result<Column> {
+        self.refuse_overflow()?;
         let valid: NullBuffer = counts.iter().map(|count| *count != 0).collect();
         let nulls = Some(valid).filter(|valid| valid.null_count() > 0);
         let quotients = |sums: &mut dyn Iterator<Item = f64>| {
@@ -219,6 +236,10 @@ impl Sum {
         let averages = averages.ok_or_else(numeric)?;
         within(averages.iter().copied(), *precision)?;
         decimals(averages, nulls, result)
+    }
+
+    fn refuse_overflow(&self) -> Result<()> {
+        if self.overflows { Err(VectorError::FloatRange(FloatRange::Overflow)) } else { Ok(()) }
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -258,15 +279,23 @@ fn add_wide(assignment: Assignment<'_>, values: impl Iterator<Item = i256>, sums
     assignment.for_each(values, |group, value| sums[group] = sums[group].wrapping_add(value));
 }
 
-fn add_floats(assignment: Assignment<'_>, values: &[f64], valid: Option<&NullBuffer>, sums: &mut [f64]) {
+/// Whether a sum of what is finite is not, which PostgreSQL's `+` refuses.
+fn add_floats(assignment: Assignment<'_>, values: &[f64], valid: Option<&NullBuffer>, sums: &mut [f64]) -> bool {
+    let mut overflows = false;
+    let mut add = |group: usize, value: f64| {
+        let (sum, is_over) = sums[group].add(value);
+        sums[group] = sum;
+        overflows |= is_over;
+    };
     match valid {
-        None => assignment.for_each(values, |group, value| sums[group] += value),
+        None => assignment.for_each(values, |group, value| add(group, *value)),
         Some(valid) => assignment.for_each(values.iter().zip(valid), |group, (value, valid)| {
             if valid {
-                sums[group] += value;
+                add(group, *value);
             }
         }),
     }
+    overflows
 }
 
 fn divide_narrow(sum: i64, count: i64, scale_by: i128) -> i128 {

@@ -17,7 +17,8 @@ use super::operand::{Operand, integer};
 use super::tree::ArithmeticOp;
 use crate::{Column, Result, VectorError};
 use decimal::Interval;
-use elementwise::{Integer, Side, both_valid, compute, compute_checked, zip};
+pub(crate) use elementwise::Number;
+use elementwise::{Side, both_valid, compute, compute_checked};
 
 /// `left op right` for every row. Types are logical ones.
 pub(crate) fn evaluate(
@@ -52,6 +53,20 @@ pub(crate) fn evaluate(
         other => return Err(VectorError::internal(format!("no arithmetic on {other}"))),
     };
     Ok(Operand::Column(column))
+}
+
+/// `left op right` for every row of two arrays of one type, of integers or floats.
+///
+/// # Errors
+/// As PostgreSQL's operators: out of range, and division by zero.
+pub fn compute_arrays(op: ArithmeticOp, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+    let (data_type, rows) = (left.data_type().clone(), left.len());
+    let operands = [left, right].map(|array| Operand::Column(Column::new(Arc::clone(array))));
+    let [left, right] = operands;
+    Ok(evaluate(op, (left, right), (&data_type, &data_type), &data_type, rows)?
+        .into_column(&data_type, rows)?
+        .array()
+        .clone())
 }
 
 /// `-operand` for every row.
@@ -90,7 +105,7 @@ fn side<'a, T: ArrowPrimitiveType>(
 
 fn integers<T>(op: ArithmeticOp, left: &Operand, right: &Operand, name: &str) -> Result<Column>
 where
-    T: ArrowPrimitiveType<Native: Integer + TryFrom<i128> + Into<i64>>,
+    T: ArrowPrimitiveType<Native: Number + TryFrom<i128> + Into<i64>>,
 {
     let constant = |value: &Value| T::Native::try_from(integer(value)?).ok();
     let (left_side, right_side) = (side::<T>(left, constant)?, side::<T>(right, constant)?);
@@ -115,7 +130,6 @@ where
     })
 }
 
-/// By IEEE 754: nothing fails.
 fn floats<T>(
     op: ArithmeticOp,
     left: &Operand,
@@ -123,20 +137,10 @@ fn floats<T>(
     constant: impl Fn(&Value) -> Option<T::Native> + Copy,
 ) -> Result<Column>
 where
-    T: ArrowPrimitiveType,
-    T::Native: std::ops::Add<Output = T::Native>
-        + std::ops::Sub<Output = T::Native>
-        + std::ops::Mul<Output = T::Native>
-        + std::ops::Div<Output = T::Native>
-        + std::ops::Rem<Output = T::Native>,
+    T: ArrowPrimitiveType<Native: Number>,
 {
     let (left_side, right_side) = (side::<T>(left, constant)?, side::<T>(right, constant)?);
-    let values = match op {
-        ArithmeticOp::Add => zip(left_side, right_side, |left, right| left + right),
-        ArithmeticOp::Subtract => zip(left_side, right_side, |left, right| left - right),
-        ArithmeticOp::Multiply => zip(left_side, right_side, |left, right| left * right),
-        ArithmeticOp::Divide => zip(left_side, right_side, |left, right| left / right),
-        ArithmeticOp::Remainder => zip(left_side, right_side, |left, right| left % right),
-    };
-    Ok(Column::new(Arc::new(PrimitiveArray::<T>::new(values.into(), both_valid(left, right)))))
+    let nulls = both_valid(left, right);
+    let values = compute_checked(op, left_side, right_side, nulls.as_ref(), "")?;
+    Ok(Column::new(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls))))
 }

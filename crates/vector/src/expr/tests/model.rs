@@ -7,7 +7,7 @@ use saki_base::civil::{MICROS_PER_DAY, civil_from_days};
 use saki_base::value::{Value, compare};
 
 use crate::expr::{ArithmeticOp, DatePart, Expr};
-use crate::{Result, VectorError};
+use crate::{FloatRange, Result, VectorError};
 
 /// The value of `expr` for a row. `failed` is set if any part of it fails, be the part needed or not.
 pub fn value(expr: &Expr, row: &[Value], failed: &mut bool) -> Result<Value> {
@@ -164,13 +164,7 @@ fn arithmetic(
         return Ok(Value::Null);
     }
     if let (Value::Float8(left), Value::Float8(right)) = (left, right) {
-        return Ok(Value::Float8(match op {
-            ArithmeticOp::Add => left + right,
-            ArithmeticOp::Subtract => left - right,
-            ArithmeticOp::Multiply => left * right,
-            ArithmeticOp::Divide => left / right,
-            ArithmeticOp::Remainder => left % right,
-        }));
+        return float(op, *left, *right).map(Value::Float8);
     }
     let (mut left, mut right) = (integer(left), integer(right));
     let (left_scale, right_scale) = (scale(left_type), scale(right_type));
@@ -195,6 +189,29 @@ fn arithmetic(
         ArithmeticOp::Remainder => Some(left.wrapping_rem(right)),
     };
     number_of(result.ok_or(VectorError::OutOfRange("numeric".into()))?, data_type)
+}
+
+/// By PostgreSQL's `utils/float.h`.
+fn float(op: ArithmeticOp, left: f64, right: f64) -> Result<f64> {
+    let result = match op {
+        ArithmeticOp::Add => left + right,
+        ArithmeticOp::Subtract => left - right,
+        ArithmeticOp::Multiply => left * right,
+        ArithmeticOp::Divide if right == 0.0 && !left.is_nan() => return Err(VectorError::DivisionByZero),
+        ArithmeticOp::Divide => left / right,
+        ArithmeticOp::Remainder => return Ok(left % right),
+    };
+    let divides = op == ArithmeticOp::Divide;
+    if result.is_infinite() && !left.is_infinite() && (divides || !right.is_infinite()) {
+        return Err(VectorError::FloatRange(FloatRange::Overflow));
+    }
+    let from_zero = left == 0.0 || if divides { right.is_infinite() } else { right == 0.0 };
+    match op {
+        ArithmeticOp::Multiply | ArithmeticOp::Divide if result == 0.0 && !from_zero => {
+            Err(VectorError::FloatRange(FloatRange::Underflow))
+        }
+        _ => Ok(result),
+    }
 }
 
 fn cast(value: Value, from: &DataType, to: &DataType) -> Result<Value> {

@@ -109,6 +109,8 @@ fn float(number: i32) -> f64 {
         1 => f64::NAN,
         2 => f64::INFINITY,
         3 => f64::NEG_INFINITY,
+        4 => f64::MAX,
+        5 => f64::MIN_POSITIVE,
         number => f64::from(number) / 8.0,
     }
 }
