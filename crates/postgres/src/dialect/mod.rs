@@ -34,7 +34,7 @@ use datafusion::functions::math;
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{self, VisitorMut};
 
 pub use self::condition::condition;
 pub use self::operators::Operators;
@@ -48,8 +48,11 @@ pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
-use saki_functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, numeric, patterns};
+use saki_functions::{
+    arithmetic, blanks, buckets, bytes, choices, divisors, domains, encodings, numbers, numeric, patterns,
+};
 use saki_parameters::SessionTime;
+use saki_statement::walk::walk_mut;
 pub use saki_times::{TimeOption, session_time};
 
 /// Makes functions and rewrites known to a session's planner.
@@ -71,6 +74,8 @@ pub fn register(state: &mut SessionState) {
     for function in of_floats
         .map(numeric::exact)
         .chain(arithmetic::whole_functions())
+        .chain(divisors::functions())
+        .chain([buckets::function()])
         .chain([sign, random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
         .chain([saki_functions::series::function()])
         .chain(saki_functions::regexps::functions())
@@ -142,7 +147,7 @@ fn rewrite(statement: &mut ast::Statement, relations: joins::Relations, session:
 }
 
 fn pass(statement: &mut ast::Statement, visitor: &mut impl VisitorMut<Break = SqlError>) -> Result<()> {
-    match VisitMut::visit(statement, visitor) {
+    match walk_mut(statement, visitor) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
