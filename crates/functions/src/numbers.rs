@@ -1,5 +1,5 @@
-//! Window functions that number rows: their numbers are bigints, and those of `ntile` integers, where the planner's are
-//! unsigned, and `row_number() - 2` would be out of range.
+//! Window functions that number rows or take a number: their numbers are bigints, and those of `ntile` integers, where the
+//! planner's are unsigned, and `row_number() - 2` would be out of range. A number below one is refused.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,30 +8,52 @@ use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, FieldRef, SortOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::functions_window::{ntile, rank, row_number};
+use datafusion::functions_window::{nth_value, ntile, rank, row_number};
 use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
 use datafusion::logical_expr::window_state::WindowAggState;
 use datafusion::logical_expr::{LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Literal;
+
+use saki_catalog::SqlError;
 
 /// The functions, under the names that they replace.
 pub fn all() -> impl Iterator<Item = WindowUDF> {
-    let bigint = DataType::Int64;
+    let bigint = Some(DataType::Int64);
     [
         (row_number::row_number_udwf(), bigint.clone()),
         (rank::rank_udwf(), bigint.clone()),
         (rank::dense_rank_udwf(), bigint),
-        (ntile::ntile_udwf(), DataType::Int32),
+        (ntile::ntile_udwf(), Some(DataType::Int32)),
+        (nth_value::nth_value_udwf(), None),
     ]
     .into_iter()
     .map(|(function, data_type)| WindowUDF::from(Numbers { function, data_type }))
 }
 
-/// One of the planner's functions, and the type of its numbers here.
+/// One of the planner's functions, and the type of its numbers here; `None`: its values are no numbers of rows.
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct Numbers {
     function: Arc<WindowUDF>,
-    data_type: DataType,
+    data_type: Option<DataType>,
+}
+
+impl Numbers {
+    /// Refuses a number of rows below one: the planner's `nth_value` counts from the end by it.
+    fn check(&self, args: &PartitionEvaluatorArgs) -> Result<()> {
+        let (place, code) = match self.function.name() {
+            "ntile" => (0, "22014"),
+            "nth_value" => (1, "22016"),
+            _ => return Ok(()),
+        };
+        let number = args.input_exprs().get(place).and_then(|number| number.downcast_ref::<Literal>());
+        let number = number.and_then(|literal| literal.value().cast_to(&DataType::Int64).ok());
+        if !matches!(number, Some(ScalarValue::Int64(Some(..1)))) {
+            return Ok(());
+        }
+        let refused = format!("argument of {} must be greater than zero", self.function.name());
+        Err(SqlError::data(refused).code(code).into())
+    }
 }
 
 impl WindowUDFImpl for Numbers {
@@ -48,12 +70,19 @@ impl WindowUDFImpl for Numbers {
     }
 
     fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
+        self.check(&args)?;
         let numbers = self.function.partition_evaluator_factory(args)?;
-        Ok(Box::new(Evaluator { numbers, data_type: self.data_type.clone() }))
+        Ok(match self.data_type.clone() {
+            Some(data_type) => Box::new(Evaluator { numbers, data_type }),
+            None => numbers,
+        })
     }
 
     fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(args.name(), self.data_type.clone(), false)))
+        match self.data_type.clone() {
+            Some(data_type) => Ok(Arc::new(Field::new(args.name(), data_type, false))),
+            None => self.function.field(args),
+        }
     }
 
     fn sort_options(&self) -> Option<SortOptions> {
