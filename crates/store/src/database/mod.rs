@@ -83,6 +83,8 @@ pub struct Database {
     pub(crate) me: Weak<Database>,
     /// Until the database is opened again; see [`Self::end_changes`].
     pub(crate) changes_have_ended: AtomicBool,
+    /// Until then; see [`Self::end_reading`].
+    pub(crate) reading_has_ended: AtomicBool,
     /// Told of each new generation.
     pub(crate) watchers: RwLock<Vec<Watcher>>,
     /// Readers of pages in memory that nobody uses just now.
@@ -199,6 +201,26 @@ impl Database {
             // If the logs have failed as well, nothing is committed either.
             let _ = engine.database.clone().close();
         }
+    }
+
+    /// Refuses to begin reading where reading has ended.
+    ///
+    /// # Errors
+    /// 58030.
+    pub(crate) fn readable(&self) -> Result<()> {
+        match self.reading_has_ended.load(Ordering::Acquire) {
+            true => Err(SqlError::storage("whether a transaction has been committed is not known")
+                .hint("open the database again: its logs failed while it was committed, and they tell then")),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether rows and catalog of a transaction have been committed is for the logs to say, which have failed. Whoever
+    /// read on would be told of what was before, and of what comes of it after the next opening. Rows alone are no
+    /// such case: whoever sees them waits for them.
+    pub(crate) fn end_reading(&self) {
+        self.reading_has_ended.store(true, Ordering::Release);
+        self.end_changes();
     }
 }
 

@@ -12,7 +12,8 @@
 //!
 //! Once the mark is durable the transaction is committed, rows and catalog both. If the device refuses the publication
 //! then, the catalog is the transaction's in memory all the same: rows without the tables they belong to would be half
-//! a transaction. Nothing more is changed until whoever opens the database next has completed it.
+//! a transaction. Nothing more is changed until whoever opens the database next has completed it. If the logs fail
+//! before that is known, nothing more is read either.
 //!
 //! Whoever begins to read waits meanwhile, and sees all of it or nothing ([`crate::database::instants`]).
 //!
@@ -79,7 +80,7 @@ impl Draft {
         self.is_over = true;
         let decided = engine.database.wait(receipt).map_err(SqlError::from).and_then(|()| self.publish_decided(&db));
         if decided.is_err() {
-            db.end_changes();
+            db.end_reading();
         }
         decided.map(|()| receipt)
     }

@@ -186,6 +186,32 @@ fn whoever_waits_for_a_turn_publishes_nothing_after_a_change_that_is_in_memory_a
     bench.check();
 }
 
+/// What was before would be told to whoever reads, and after the next opening the transaction may have been committed.
+#[test]
+fn nobody_reads_on_when_the_logs_fail_before_it_is_known_what_has_been_committed() {
+    let (bench, logs) = Bench::on_logs();
+    let db = bench.db();
+    let mut runner = db.engine().expect("started").runner().expect("a runner");
+    let mut transaction = runner.begin(Isolation::Snapshot);
+    let generation = db.generation();
+    let table = generation.catalog.table("t").expect("there");
+    let (key, row) = crate::fixture::entry(table, 5_000, 1);
+    generation.delta(table).expect("started").write(&mut transaction, &key, Some(&row)).expect("written");
+    let mut draft = Draft::new(db);
+    let renamed = draft.write(&Stop::default(), |writer| {
+        let table = writer.catalog.remove("t").expect("there");
+        writer.catalog.put(Table { name: "u".to_owned(), ..Table::clone(&table) });
+        Ok(())
+    });
+    renamed.expect("renamed");
+    assert!(db.newest_snapshot().is_ok());
+    logs.devices().iter().for_each(|device| device.faults().set_read_only(true));
+    assert!(draft.commit(transaction).is_err(), "the logs take nothing");
+    let refused = db.newest_snapshot().err().map(|error| error.sqlstate());
+    assert_eq!(refused, Some("58030"));
+    assert_eq!(db.write(|_| Ok(())).err().map(|error| error.sqlstate()), Some("58030"));
+}
+
 #[test]
 fn a_commit_is_there_after_reopening() {
     let (mut bench, _) = bench();

@@ -116,6 +116,7 @@ impl Database {
             background: OnceLock::new(),
             me: Weak::clone(me),
             changes_have_ended: AtomicBool::new(false),
+            reading_has_ended: AtomicBool::new(false),
             watchers: RwLock::default(),
             readers: Mutex::default(),
             sequences: crate::database::Sequences::default(),

@@ -32,9 +32,10 @@ impl Database {
     /// What a statement sees that begins now.
     ///
     /// # Errors
-    /// If there are too many readers.
+    /// If there are too many readers; 58030 if it is not known what there is to see.
     pub fn newest_snapshot(&self) -> Result<Arc<Snapshot>> {
         self.instants.take(|| {
+            self.readable()?;
             // The generation first: see `delta`.
             let generation = self.generation();
             let moment = self.engine.get().map(|engine| engine.database.moment()).transpose()?;
