@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::compute::take_record_batch;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
-use datafusion::sql::sqlparser::ast::{self, BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert};
 use saki_base::Value;
 use saki_postgres::statement::walk::walk_expressions_mut;
 
