@@ -39,15 +39,18 @@ pub use access::TableAccess;
 pub use catalog::{
     Access, Acl, AclItem, CATALOG_TREE, Catalog, Changed, Check, ColumnDetail, DefaultAcl, Demand, Demanded,
     Dependents, Difference, EntryLayout, ForeignKey, Identity, Index, IndexColumn, LogState, Membership, ObjectId,
-    ObjectKind, PUBLIC, Prepared, Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind, Role, RoleId,
-    SchemaEntry, Sequence, SequenceOwner, SequencePosition, Staged, Table, TableTier, View, ViewColumn, bare, denied,
-    nextval, qualified, same_layout, undefined, undefined_column,
+    ObjectKind, Prepared, Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind, Role, RoleId, SchemaEntry,
+    Sequence, SequenceOwner, SequencePosition, Staged, Table, TableTier, View, ViewColumn, bare, denied, nextval,
+    qualified, same_layout, undefined_column,
 };
 pub use column_test::{ColumnTest, PlacedTest, Test};
 pub use columns::ColumnReader;
 pub use entries::{EntryDecoder, EntryEncoder};
 #[cfg(feature = "planner")]
 pub use error::InPlan;
-pub use error::{ErrorKind, Objects, Position, Result, SqlError, data_error};
+pub use error::{ErrorKind, Objects, Position, Result, SqlError, data_error, undefined};
 pub use key_range::KeyBounds;
 pub use statistics::{Collector, ColumnStatistics, TableStatistics};
+
+/// The schema of names that state none.
+pub const PUBLIC: &str = "public";

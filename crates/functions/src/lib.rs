@@ -8,11 +8,9 @@
 
 pub mod arithmetic;
 pub mod blanks;
-pub mod buckets;
 pub mod bytes;
 pub mod casts;
 pub mod choices;
-pub mod divisors;
 pub mod domains;
 pub mod encodings;
 pub mod numbers;

@@ -1,5 +1,5 @@
-//! Window functions that number rows or take a number: their numbers are bigints, and those of `ntile` integers, where the
-//! planner's are unsigned, and `row_number() - 2` would be out of range. A number below one is refused.
+//! Window functions that number rows or take a number: their numbers are bigints, and those of `ntile` integers, where
+//! the planner's are unsigned, and `row_number() - 2` would be out of range. A number below one is refused.
 
 use std::ops::Range;
 use std::sync::Arc;

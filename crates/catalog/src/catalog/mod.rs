@@ -32,16 +32,15 @@ use serde::{Deserialize, Serialize};
 pub use self::constraint::{Check, ColumnDetail, ForeignKey, Identity, ReferentialAction};
 pub use self::difference::{Changed, Difference, same_layout};
 pub use self::integrity::nextval;
-pub use self::objects::{
-    PUBLIC, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified,
-};
+pub use self::objects::{SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified};
 pub use self::privileges::{
     Access, Acl, AclItem, DefaultAcl, Demand, Demanded, Dependents, Membership, ObjectId, ObjectKind, Privilege,
     Privileges, Role, RoleId, denied,
 };
 use self::statistics::TableStatistics;
 pub use self::tier::TableTier;
-use crate::error::{Result, SqlError};
+use crate::PUBLIC;
+use crate::error::{Result, SqlError, undefined};
 
 /// Name of the key column of a table without a primary key. Never visible.
 pub const ROW_ID: &str = "row id";
@@ -478,11 +477,6 @@ impl Catalog {
     pub fn remove_staged(&mut self, id: u32) -> Option<Arc<Staged>> {
         self.staged.remove(&id)
     }
-}
-
-/// The error for a name that no relation has.
-pub fn undefined(name: &str) -> SqlError {
-    SqlError::invalid(format!("relation {name:?} does not exist")).code("42P01")
 }
 
 /// The error for a name that no column of the table has.

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use saki_base::{DataType, TableId};
 use serde::{Deserialize, Serialize};
 
-/// The schema of names that state none.
-pub const PUBLIC: &str = "public";
+use crate::PUBLIC;
 
 /// A query under a name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

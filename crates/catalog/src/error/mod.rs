@@ -164,3 +164,8 @@ impl fmt::Display for SqlError {
 }
 
 impl std::error::Error for SqlError {}
+
+/// The error for a name that no relation has.
+pub fn undefined(name: &str) -> SqlError {
+    SqlError::invalid(format!("relation {name:?} does not exist")).code("42P01")
+}

@@ -4,9 +4,8 @@ use datafusion::common::{Column, DataFusionError, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
 
 use super::conditions::{Signs, VALUES, clean, first, of_arrow, out_of_memory};
-use super::{ErrorKind, Position, SqlError};
+use super::{ErrorKind, Position, SqlError, undefined};
 use crate::PUBLIC;
-use crate::catalog::undefined;
 
 const PLANNING: Signs = &[
     ("not allowed in the WHERE", "42803"),

@@ -5,8 +5,10 @@
 //! of columns has a scale that is PostgreSQL's for most values.
 
 mod averages;
+pub mod buckets;
 mod calls;
 mod deviations;
+pub mod divisors;
 mod fixed;
 mod functions;
 mod number;

@@ -48,9 +48,7 @@ pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
-use saki_functions::{
-    arithmetic, blanks, buckets, bytes, choices, divisors, domains, encodings, numbers, numeric, patterns,
-};
+use saki_functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, numeric, patterns};
 use saki_parameters::SessionTime;
 use saki_statement::walk::walk_mut;
 pub use saki_times::{TimeOption, session_time};
@@ -74,8 +72,8 @@ pub fn register(state: &mut SessionState) {
     for function in of_floats
         .map(numeric::exact)
         .chain(arithmetic::whole_functions())
-        .chain(divisors::functions())
-        .chain([buckets::function()])
+        .chain(numeric::divisors::functions())
+        .chain([numeric::buckets::function()])
         .chain([sign, random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
         .chain([saki_functions::series::function()])
         .chain(saki_functions::regexps::functions())

@@ -8,4 +8,5 @@ pub mod identity;
 pub mod isnull;
 pub mod key_locks;
 pub mod overriding;
+pub mod walk;
 pub mod weight;
