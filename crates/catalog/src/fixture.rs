@@ -5,7 +5,8 @@ use saki_base::value::Value;
 use saki_base::{Column, DataType, TableId, TreeId};
 use saki_tree::TreeRoot;
 
-use crate::catalog::{ColumnDetail, Index, IndexColumn, PUBLIC, Table};
+use crate::PUBLIC;
+use crate::catalog::{ColumnDetail, Index, IndexColumn, Table};
 
 /// A type of each kind.
 pub const TYPES: [DataType; 15] = [
