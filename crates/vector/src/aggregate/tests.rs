@@ -17,7 +17,7 @@ use saki_base::Random;
 
 use super::values::{Integers, Strings, floats, ordered};
 use super::*;
-use crate::{Batch, Bounds, form};
+use crate::{Batch, Bounds, FloatRange, form};
 
 /// A value of any type, as it sorts.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -433,6 +433,18 @@ fn a_sum_may_leave_64_bits_and_come_back() {
     let least: ArrayRef = Arc::new(Int64Array::from(vec![-i64::MAX; 3]));
     assert_eq!(whole(sum(), &[Arc::clone(&largest), least]).unwrap(), [Plain::Number(0)]);
     assert_eq!(whole(sum(), &[largest]), Err(VectorError::OutOfRange("bigint".to_owned())));
+}
+
+#[test]
+fn a_sum_of_finite_floats_is_finite_or_refused() {
+    let of = |floats: Vec<f64>| -> ArrayRef { Arc::new(Float64Array::from(floats)) };
+    let overflow = Err(VectorError::FloatRange(FloatRange::Overflow));
+    for function in [Function::Sum, Function::Average] {
+        let calls = || vec![call(function, Some(DataType::Float64), DataType::Float64)];
+        assert_eq!(whole(calls(), &[of(vec![1e308, 1.5e308])]), overflow);
+        assert_eq!(whole(calls(), &[of(vec![1e308]), of(vec![1.5e308])]), overflow);
+        assert!(whole(calls(), &[of(vec![1e308, f64::INFINITY, 1.5e308])]).is_ok(), "infinity is a value");
+    }
 }
 
 #[test]
