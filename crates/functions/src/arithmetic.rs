@@ -202,7 +202,7 @@ impl ScalarUDFImpl for Arithmetic {
 }
 
 /// A cast that says what does not fit.
-fn cast(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+pub(crate) fn cast(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(array, target, &CastOptions { safe: false, ..CastOptions::default() })?)
 }
 
@@ -272,7 +272,8 @@ fn whole(value: &ArrayRef, direction: Direction, returns: &DataType) -> Result<A
     })
 }
 
-fn scale_of(data_type: &DataType) -> i8 {
+/// Digits behind the point of all values of a type.
+pub(crate) fn scale_of(data_type: &DataType) -> i8 {
     match data_type {
         DataType::Decimal128(_, scale) => *scale,
         _ => 0,
@@ -293,6 +294,11 @@ fn numeric_type(value: &DataType) -> DataType {
 
 fn as_decimal(array: &ArrayRef) -> Result<Decimal128Array> {
     Ok(cast(array, &numeric_type(array.data_type()))?.as_primitive::<Decimal128Type>().clone())
+}
+
+/// Numbers in units of their last digit, of which `scale` are behind the point.
+pub(crate) fn unscaled(array: &ArrayRef, scale: i8) -> Result<Decimal128Array> {
+    Ok(cast(array, &DataType::Decimal128(PRECISION_MAX, scale))?.as_primitive::<Decimal128Type>().clone())
 }
 
 fn divide(left: &ArrayRef, right: &ArrayRef, returns: &DataType) -> Result<ArrayRef> {

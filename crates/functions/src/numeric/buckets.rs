@@ -1,18 +1,18 @@
 //! `width_bucket`: in which of some equal parts of a range a number lies.
 
+use std::ops::Neg;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Float64Type, Int32Type};
-use arrow_array::{Array, ArrayRef, Decimal128Array, Int32Array};
+use arrow_array::types::{Float64Type, Int32Type};
+use arrow_array::{Array, ArrayRef, Int32Array};
 use arrow_buffer::i256;
 use arrow_schema::DataType;
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use saki_base::types::DECIMAL_PRECISION_MAX as PRECISION_MAX;
+use crate::arithmetic::{cast, out_of_range, scale_of, unscaled};
 use saki_catalog::SqlError;
 
 /// `width_bucket(operand, low, high, count)`: 0 below the range, `count + 1` from its end on. The bounds may be given
@@ -64,10 +64,11 @@ fn buckets(arrays: &[ArrayRef]) -> Result<ArrayRef> {
         && !numbers.iter().any(|array| array.data_type().is_floating());
     let bucket: Box<dyn Fn(usize) -> Result<i32, SqlError>> = if are_numerics {
         let scale = numbers.iter().map(|array| scale_of(array.data_type())).max().unwrap_or(0);
-        let [operand, low, high] = unscaled(numbers, scale)?;
+        let [operand, low, high] = [unscaled(operand, scale)?, unscaled(low, scale)?, unscaled(high, scale)?];
         Box::new(move |row| of_numerics(operand.value(row), (low.value(row), high.value(row)), counts.value(row)))
     } else {
-        let [operand, low, high] = floats(numbers)?;
+        let float = |array| cast(array, &DataType::Float64);
+        let [operand, low, high] = [float(operand)?, float(low)?, float(high)?];
         let at = |array: &ArrayRef, row| array.as_primitive::<Float64Type>().value(row);
         Box::new(move |row| of_floats(at(&operand, row), (at(&low, row), at(&high, row)), counts.value(row)))
     };
@@ -85,6 +86,33 @@ fn of_floats(operand: f64, (low, high): (f64, f64), count: i32) -> Result<i32, S
     if low.is_infinite() || high.is_infinite() {
         return Err(refused("lower and upper bounds must be finite"));
     }
+    bucket_of(operand, (low, high), count, |operand, low, high| {
+        // Halves, where the width is no number any more.
+        let unit = if (high - low).is_infinite() { 0.5 } else { 1.0 };
+        let share = (operand * unit - low * unit) / (high * unit - low * unit);
+        let bucket = (f64::from(count) * share) as i32;
+        Ok(bucket.min(count - 1) + 1)
+    })
+}
+
+/// Of numbers in units of one last digit.
+fn of_numerics(operand: i128, bounds: (i128, i128), count: i32) -> Result<i32, SqlError> {
+    bucket_of(operand, bounds, count, |operand, low, high| {
+        let wide = |number| i256::from_i128(number);
+        let (from_low, width) = (wide(operand) - wide(low), wide(high) - wide(low));
+        // 39 digits times 10 of the count.
+        let bucket = (from_low * wide(count.into()) / width).to_i128().and_then(|bucket| i32::try_from(bucket).ok());
+        bucket.and_then(|bucket| bucket.checked_add(1)).ok_or_else(|| out_of_range(&DataType::Int32))
+    })
+}
+
+/// The bucket of a number; `within` tells it for one between the bounds, which rise then.
+fn bucket_of<N: Copy + PartialOrd + Neg<Output = N>>(
+    operand: N,
+    (low, high): (N, N),
+    count: i32,
+    within: impl FnOnce(N, N, N) -> Result<i32, SqlError>,
+) -> Result<i32, SqlError> {
     check(count, low == high)?;
     // A falling range is a rising one of the opposite numbers.
     let (operand, low, high) = if low < high { (operand, low, high) } else { (-operand, -low, -high) };
@@ -92,30 +120,9 @@ fn of_floats(operand: f64, (low, high): (f64, f64), count: i32) -> Result<i32, S
         return Ok(0);
     }
     if operand >= high {
-        return last(count);
+        return count.checked_add(1).ok_or_else(|| out_of_range(&DataType::Int32));
     }
-    // Halves, where the width is no number any more.
-    let unit = if (high - low).is_infinite() { 0.5 } else { 1.0 };
-    let share = (operand * unit - low * unit) / (high * unit - low * unit);
-    let bucket = (f64::from(count) * share) as i32;
-    Ok(bucket.min(count - 1) + 1)
-}
-
-/// Of numbers in units of one last digit.
-fn of_numerics(operand: i128, (low, high): (i128, i128), count: i32) -> Result<i32, SqlError> {
-    check(count, low == high)?;
-    let (operand, low, high) = if low < high { (operand, low, high) } else { (-operand, -low, -high) };
-    if operand < low {
-        return Ok(0);
-    }
-    if operand >= high {
-        return last(count);
-    }
-    let wide = |number| i256::from_i128(number);
-    let (from_low, width) = (wide(operand) - wide(low), wide(high) - wide(low));
-    // 39 digits times 10 of the count.
-    let bucket = (from_low * wide(count.into()) / width).to_i128().and_then(|bucket| i32::try_from(bucket).ok());
-    bucket.and_then(|bucket| bucket.checked_add(1)).ok_or_else(out_of_range)
+    within(operand, low, high)
 }
 
 fn check(count: i32, is_empty: bool) -> Result<(), SqlError> {
@@ -126,40 +133,8 @@ fn check(count: i32, is_empty: bool) -> Result<(), SqlError> {
     }
 }
 
-fn last(count: i32) -> Result<i32, SqlError> {
-    count.checked_add(1).ok_or_else(out_of_range)
-}
-
 fn refused(what: &str) -> SqlError {
     SqlError::data(what).code("2201G")
-}
-
-fn out_of_range() -> SqlError {
-    SqlError::data("integer out of range").code("22003")
-}
-
-fn scale_of(data_type: &DataType) -> i8 {
-    match data_type {
-        DataType::Decimal128(_, scale) => *scale,
-        _ => 0,
-    }
-}
-
-fn unscaled(numbers: [&ArrayRef; 3], scale: i8) -> Result<[Decimal128Array; 3]> {
-    let number = |array| {
-        let cast = cast(array, &DataType::Decimal128(PRECISION_MAX, scale))?;
-        Ok::<_, datafusion::common::DataFusionError>(cast.as_primitive::<Decimal128Type>().clone())
-    };
-    Ok([number(numbers[0])?, number(numbers[1])?, number(numbers[2])?])
-}
-
-fn floats(numbers: [&ArrayRef; 3]) -> Result<[ArrayRef; 3]> {
-    let float = |array| cast(array, &DataType::Float64);
-    Ok([float(numbers[0])?, float(numbers[1])?, float(numbers[2])?])
-}
-
-fn cast(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
-    Ok(cast_with_options(array, target, &CastOptions { safe: false, ..CastOptions::default() })?)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 
 use super::functions::{divide, exp, ln, log, power, sqrt};
 use super::number::Number;
-use crate::arithmetic::{NUMERIC, NUMERIC_DIV, QUOTIENT_SCALE};
+use crate::arithmetic::{NUMERIC, NUMERIC_DIV, QUOTIENT_SCALE, scale_of};
 use saki_base::types::DECIMAL_PRECISION_MAX as PRECISION_MAX;
 use saki_catalog::SqlError;
 
@@ -82,13 +82,6 @@ impl Kind {
         };
         // An exponent that is whole adds none.
         Some(arguments.iter().map(scale_of).fold(least, i8::max))
-    }
-}
-
-fn scale_of(data_type: &DataType) -> i8 {
-    match data_type {
-        DataType::Decimal128(_, scale) => *scale,
-        _ => 0,
     }
 }
 

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Decimal128Type;
 use arrow_array::{ArrayRef, Decimal128Array};
 use arrow_schema::DataType;
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::arithmetic::out_of_range;
+use crate::arithmetic::{cast, out_of_range, scale_of, unscaled};
 use saki_base::types::{DECIMAL_PRECISION_MAX as PRECISION_MAX, decimal_limit};
 use saki_catalog::SqlError;
 
@@ -114,13 +111,6 @@ fn divisor(left: i128, right: i128) -> i128 {
     left
 }
 
-fn scale_of(data_type: &DataType) -> i8 {
-    match data_type {
-        DataType::Decimal128(_, scale) => *scale,
-        _ => 0,
-    }
-}
-
 /// The least and the greatest value of a type, in units of its last digit.
 fn limits(data_type: &DataType) -> std::ops::RangeInclusive<i128> {
     match data_type {
@@ -128,14 +118,6 @@ fn limits(data_type: &DataType) -> std::ops::RangeInclusive<i128> {
         DataType::Int64 => i128::from(i64::MIN)..=i128::from(i64::MAX),
         _ => 1 - decimal_limit(PRECISION_MAX)..=decimal_limit(PRECISION_MAX) - 1,
     }
-}
-
-fn unscaled(array: &ArrayRef, scale: i8) -> Result<Decimal128Array> {
-    Ok(cast(array, &DataType::Decimal128(PRECISION_MAX, scale))?.as_primitive::<Decimal128Type>().clone())
-}
-
-fn cast(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
-    Ok(cast_with_options(array, target, &CastOptions { safe: false, ..CastOptions::default() })?)
 }
 
 #[cfg(test)]

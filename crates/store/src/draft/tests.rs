@@ -27,15 +27,20 @@ fn rebuild(draft: &mut Draft, snapshot: &Snapshot) -> Result<()> {
     })
 }
 
+/// A row of table `t` that it has not had.
+fn write_row(generation: &Generation, transaction: &mut saki_mvcc::Transaction<'_>) {
+    let table = generation.catalog.table("t").expect("there");
+    let (key, row) = crate::fixture::entry(table, 5_000, 1);
+    generation.delta(table).expect("started").write(transaction, &key, Some(&row)).expect("written");
+}
+
 /// What becomes of a transaction that writes a row and rebuilds the table.
 fn transact(bench: &Bench, end: impl FnOnce(Draft, saki_mvcc::Transaction<'_>, &Generation)) {
     let db = bench.db();
     let mut runner = db.engine().expect("started").runner().expect("a runner");
     let mut transaction = runner.begin(Isolation::Snapshot);
     let generation = db.generation();
-    let table = generation.catalog.table("t").expect("there");
-    let (key, row) = crate::fixture::entry(table, 5_000, 1);
-    generation.delta(table).expect("started").write(&mut transaction, &key, Some(&row)).expect("written");
+    write_row(&generation, &mut transaction);
     let snapshot = Snapshot::of_transaction(Arc::clone(&generation), transaction.moment().expect("a moment"));
     let mut draft = Draft::new(db);
     rebuild(&mut draft, &snapshot).expect("rebuilt");
@@ -193,10 +198,7 @@ fn nobody_reads_on_when_the_logs_fail_before_it_is_known_what_has_been_committed
     let db = bench.db();
     let mut runner = db.engine().expect("started").runner().expect("a runner");
     let mut transaction = runner.begin(Isolation::Snapshot);
-    let generation = db.generation();
-    let table = generation.catalog.table("t").expect("there");
-    let (key, row) = crate::fixture::entry(table, 5_000, 1);
-    generation.delta(table).expect("started").write(&mut transaction, &key, Some(&row)).expect("written");
+    write_row(&db.generation(), &mut transaction);
     let mut draft = Draft::new(db);
     let renamed = draft.write(&Stop::default(), |writer| {
         let table = writer.catalog.remove("t").expect("there");
