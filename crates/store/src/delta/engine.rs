@@ -199,8 +199,29 @@ fn mark_body() -> Result<Vec<u8>> {
 mod tests {
     use std::sync::Arc;
 
+    use super::mark_key;
     use crate::fixture::{Bench, Rows, Shape, table};
     use saki_catalog::Table;
+
+    #[test]
+    fn every_transaction_has_a_mark_of_its_own() {
+        let keys: Vec<_> = [0, 1, 255, 256, 1 << 31, u32::MAX].map(|number| mark_key(number).expect("a key")).into();
+        assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
+    }
+
+    #[test]
+    fn a_table_that_is_gone_has_no_delta() {
+        let bench = Bench::new(Shape::default());
+        bench.commit(&[(1, Some(1))]);
+        let (before, table) = (bench.db().generation(), bench.table());
+        let mut without = before.catalog.clone();
+        without.remove("t").expect("it is there");
+        let engine = bench.db().engine.get().expect("it has logs");
+        let gone = engine.deltas_after(&before.deltas, &without.difference(&before.catalog)).expect("known");
+        assert!(before.deltas.contains_key(&table.delta) && !gone.contains_key(&table.delta));
+        let again = engine.deltas_after(&gone, &before.catalog.difference(&without)).expect("known");
+        assert!(Arc::ptr_eq(&again[&table.delta], &before.deltas[&table.delta]));
+    }
 
     /// Of two, the one that is dropped first would take the rows with it.
     #[test]

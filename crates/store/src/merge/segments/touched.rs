@@ -89,3 +89,29 @@ impl Touched {
         rows.div_ceil(count) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Bench, Shape};
+
+    #[test]
+    fn a_first_key_is_of_the_segment_that_it_begins() {
+        let bench = Bench::new(Shape::default());
+        bench.load((0..2_800).map(|id| (id, id))).expect("loaded");
+        let root = bench.db().generation().segments(&bench.table()).expect("readable").expect("columns are on");
+        let segments = &root.segments;
+        let touched_by = |key: &[u8]| {
+            let mut touched = Touched::none(segments.to_vec());
+            touched.note(key, false);
+            touched.added.iter().position(Option::is_some)
+        };
+        assert_eq!(segments.len(), 4);
+        for (number, segment) in segments.iter().enumerate() {
+            assert_eq!(touched_by(&segment.first_key), Some(number));
+            let before = &segment.first_key[..segment.first_key.len() - 1];
+            assert_eq!(touched_by(before), Some(number.saturating_sub(1)));
+            assert_eq!(touched_by(&[&segment.first_key[..], &[0]].concat()), Some(number));
+        }
+    }
+}
