@@ -57,8 +57,8 @@ pub use buffer::{AlignedBuffer, Arena, ArenaFrame, BUFFER_ALIGNMENT, Buffer};
 pub use bytes::checksum;
 pub use compare_op::CompareOp;
 pub use ids::{
-    CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber, InvalidPageSize, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PageAddress,
-    PageRef, PageSize, Part, PartKind, TableId, TreeId,
+    CHUNK_BYTES, CHUNKS_PER_VOLUME, ChunkId, DeviceId, GenerationNumber, InvalidPageSize, PAGE_BYTES_MAX,
+    PAGE_BYTES_MIN, PageAddress, PageRef, PageSize, Part, PartKind, TableId, TreeId, VolumeNumber,
 };
 pub use key::{KeyColumn, KeyError, KeyLayout};
 pub use limits::{memory, stack};

@@ -7,10 +7,9 @@
 use std::time::Duration;
 
 use saki_base::{AlignedBuffer, Part, ValueRef, checksum};
-use saki_page::{IoShare, Refusal, StoreError};
+use saki_page::{IoShare, Refusal, RunRead, RunStore, StoreError};
 use saki_tree::{Fault, Fetcher, Inspect, LivePages};
 use saki_vector::Column;
-use saki_volume::{RunLane, RunRead, Volume};
 
 use crate::directory::{SegmentsRoot, entry};
 use crate::segment::{ColumnRun, Segment};
@@ -52,7 +51,7 @@ pub trait InspectColumns {
 /// Where to read from.
 pub struct VerifySource<'s> {
     pub fetcher: &'s mut Fetcher,
-    pub volume: &'s Volume,
+    pub runs: &'s dyn RunStore,
     pub codec: &'s dyn Codec,
 }
 
@@ -71,7 +70,7 @@ pub fn verify(
     segments.sort_by(|a, b| a.first_key.cmp(&b.first_key));
     let mut seen =
         SegmentsVerification { pages: directory.pages(), directory_faults: directory.faults, ..Default::default() };
-    let page_bytes = source.volume.page_size().bytes();
+    let page_bytes = source.runs.page_size().bytes();
     let mut runs = Vec::new();
     for (index, segment) in segments.iter().enumerate() {
         for (column, run) in segment.columns.iter().enumerate() {
@@ -85,7 +84,7 @@ pub fn verify(
         }
     }
     let pages_expected = root.directory.pages() + root.pages;
-    let read = read_runs(source.volume, &runs, |(segment, column, run), read| {
+    let read = read_runs(source.runs, &runs, |(segment, column, run), read| {
         seen.pages += run.page_count(page_bytes);
         let rows = segments[segment].rows;
         match look_at(run, rows, &columns[column], source.codec, read) {
@@ -187,11 +186,11 @@ type Placed<'r> = (usize, usize, &'r ColumnRun);
 
 /// Reads runs with many on their way; `look` gets them in any order.
 fn read_runs<'r>(
-    volume: &Volume,
+    store: &dyn RunStore,
     runs: &[Placed<'r>],
     mut look: impl FnMut(Placed<'r>, Result<AlignedBuffer, StoreError>),
 ) -> Result<(), StoreError> {
-    let mut lane: RunLane = volume.open_run_lane()?;
+    let mut lane = store.open_run_lane()?;
     let share = IoShare::new(u32::MAX);
     let mut finished: Vec<RunRead> = Vec::new();
     let (mut next, mut pending) = (0, 0);
@@ -201,7 +200,7 @@ fn read_runs<'r>(
                 Ok(()) => pending += 1,
                 Err(Refusal::Busy(_)) => break,
                 Err(Refusal::Unmapped) => {
-                    let device = volume.device_name();
+                    let device = store.describe(run.first_page);
                     let message = format!("{} is not in the chunk map", run.first_page);
                     look(runs[next], Err(StoreError { device, message }));
                 }

@@ -268,7 +268,7 @@ impl Bench {
     ) -> SegmentsVerification {
         self.cache.clear();
         let mut live = LivePages::new(self.volume.page_size());
-        let source = VerifySource { fetcher: self.reader.fetcher(), volume: &self.volume, codec: self.codec.as_ref() };
+        let source = VerifySource { fetcher: self.reader.fetcher(), runs: &*self.volume, codec: self.codec.as_ref() };
         let seen = verify(source, root, columns, &mut live, inspect);
         let recorded: Vec<(ChunkId, u32)> =
             self.volume.live_pages().into_iter().filter(|(_, pages)| *pages > 0).collect();
@@ -454,7 +454,7 @@ fn a_filter_of_other_values_is_a_fault() {
     let (root, writer) = builder.finish(bench.volume.page_size()).expect("built");
     writer.finish().expect("finished");
     let mut live = LivePages::new(bench.volume.page_size());
-    let source = VerifySource { fetcher: bench.reader.fetcher(), volume: &bench.volume, codec: codec.as_ref() };
+    let source = VerifySource { fetcher: bench.reader.fetcher(), runs: &*bench.volume, codec: codec.as_ref() };
     let seen = verify(source, &root, &model.columns, &mut live, &mut Nothing);
     let [fault] = &seen.faults[..] else { panic!("one fault, not {:?}", seen.faults) };
     assert_eq!((fault.segment, fault.column), (1, Some(0)));

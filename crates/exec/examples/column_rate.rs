@@ -15,7 +15,7 @@ use saki_base::{AlignedBuffer, Buffer, DataType, PageSize, Random, TreeId};
 use saki_columns::{BuildOptions, ColumnCache, ColumnType, SegmentBuilder, SegmentTable, codec};
 use saki_exec::{ColumnOverlay, ColumnScan, ExecError, ExecutionOptions, ScanExecution, SegmentReader};
 use saki_io::{Device, DeviceOptions, Operation, Wait, open_device};
-use saki_page::{IoShare, PageCache, PageStore};
+use saki_page::{IoShare, PageCache, PageStore, RunStore};
 use saki_tree::TreeReader;
 use saki_vector::expr::CompareOp;
 use saki_vector::{Batch, Column, Expr};
@@ -52,7 +52,8 @@ fn main() -> Outcome<()> {
         begun.elapsed().as_secs_f64()
     );
 
-    let reader = SegmentReader::start(&volume, ColumnCache::new(4 << 30), codec())?;
+    let runs: Arc<dyn RunStore> = Arc::clone(&volume) as _;
+    let reader = SegmentReader::start(&runs, ColumnCache::new(4 << 30), codec())?;
     let positions = |rows: u32| (0..rows).step_by(hidden.max(1) as usize).collect::<Arc<[u32]>>();
     let masks = table.segments.iter().map(|segment| positions(segment.rows)).collect();
     let overlay = (hidden > 0).then(|| Arc::new(Hidden(masks)) as Arc<dyn ColumnOverlay>);

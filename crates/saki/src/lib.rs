@@ -57,7 +57,7 @@ pub mod backup {
     pub use saki_sql::Stop;
 }
 
-pub use saki_base::PageSize;
+pub use saki_base::{PageSize, VolumeNumber};
 pub use saki_io::Backend;
 pub use saki_sql::{
     CheckFault, CheckProgress, CheckReport, CreateOptions, Database, DeviceClass, DeviceSpec, DeviceStatus, ErrorKind,

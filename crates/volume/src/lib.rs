@@ -98,7 +98,7 @@ mod volume;
 pub use error::VolumeError;
 pub use format::superblock::ROOT_BYTES_MAX;
 pub use format::table::{Class, DEVICES_MAX, DeviceEntry, LABEL_BYTES_MAX, Role};
-pub use lane::{BufferPool, RunLane, RunRead};
+pub use lane::VolumeRunLane;
 pub use map::Location;
 pub use places::SuperblockDamage;
 pub use publication::{PageRun, PageWriter, Publication};

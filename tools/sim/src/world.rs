@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use saki_base::PageSize;
+use saki_base::{PageSize, VolumeNumber};
 use saki_sql::{Database, OpenOptions, Pace, Session, SqlError};
 use saki_volume::{Volume, VolumeOptions};
 
@@ -95,7 +95,9 @@ fn open(run: &Arc<Run>) -> Result<Arc<Database>, SqlError> {
         Volume::open(Arc::clone(&disk))?
     } else {
         let page_size = PageSize::new(run.script.setup.page_bytes).expect("a page size");
-        let volume = Volume::create(Arc::clone(&disk), VolumeOptions::new(page_size))?;
+        // Of any volume: addresses may be long.
+        let number = VolumeNumber(run.script.seed as u16);
+        let volume = Volume::create(Arc::clone(&disk), VolumeOptions { number, ..VolumeOptions::new(page_size) })?;
         run.is_made.store(true, Ordering::Relaxed);
         volume
     };

@@ -29,6 +29,35 @@ pub struct PageAddress(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct ChunkId(pub u64);
 
+/// A volume among those whose pages are read together: the high bits of all its chunks, so that the address of a page
+/// says whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct VolumeNumber(pub u16);
+
+/// Chunks that a volume can ever have: 2^40, which is 2^60 bytes. With pages of 4 KiB, the smallest, an address has
+/// 16 bits left for the volume.
+pub const CHUNKS_PER_VOLUME: u64 = 1 << 40;
+const _: () = assert!(
+    (u16::MAX as u64 + 1) as u128 * CHUNKS_PER_VOLUME as u128 * (CHUNK_BYTES as u64 / PAGE_BYTES_MIN as u64) as u128
+        <= 1 << 64,
+    "every page of every volume has an address"
+);
+
+impl VolumeNumber {
+    /// The chunk with which the volume begins.
+    pub const fn first_chunk(self) -> ChunkId {
+        ChunkId(self.0 as u64 * CHUNKS_PER_VOLUME)
+    }
+}
+
+impl ChunkId {
+    /// Whose it is; of an id that is no volume's, the last one.
+    pub const fn volume(self) -> VolumeNumber {
+        let number = self.0 / CHUNKS_PER_VOLUME;
+        VolumeNumber(if number > u16::MAX as u64 { u16::MAX } else { number as u16 })
+    }
+}
+
 /// A tree in this database (primary or secondary); printed in every fault.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct TreeId(pub u32);
@@ -138,6 +167,12 @@ impl fmt::Display for PageAddress {
     }
 }
 
+impl fmt::Display for VolumeNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "volume {}", self.0)
+    }
+}
+
 impl fmt::Display for ChunkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "chunk {}", self.0)
@@ -147,5 +182,27 @@ impl fmt::Display for ChunkId {
 impl fmt::Display for TreeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tree {}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_page_says_whose_it_is() {
+        for number in [0, 1, 255, u16::MAX].map(VolumeNumber) {
+            let (first, last) = (number.first_chunk(), ChunkId(number.first_chunk().0 + CHUNKS_PER_VOLUME - 1));
+            assert_eq!((first.volume(), last.volume()), (number, number));
+            for bytes in [PAGE_BYTES_MIN, PAGE_BYTES_MAX] {
+                let size = PageSize::new(bytes).expect("valid");
+                for (chunk, page) in [(first, 0), (last, size.pages_per_chunk() - 1)] {
+                    let address = size.page_in_chunk(chunk, page);
+                    assert_eq!(size.chunk_of(address), chunk, "{address}");
+                    assert_eq!(size.chunk_of(address).volume(), number);
+                }
+            }
+        }
+        assert_eq!(ChunkId(u64::MAX).volume(), VolumeNumber(u16::MAX));
     }
 }

@@ -15,8 +15,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use saki_base::{AlignedBuffer, DeviceId, PageAddress};
 use saki_columns::{Codec, ColumnCache, ColumnsError, Load};
-use saki_page::{IoShare, PageWaker, Refusal};
-use saki_volume::{BufferPool, RunLane, RunRead, Volume};
+use saki_page::{BufferPool, IoShare, PageWaker, Refusal, RunLane, RunRead, RunStore};
 
 use crate::error::ExecError;
 
@@ -48,16 +47,20 @@ pub(super) struct Request {
 }
 
 impl SegmentReader {
-    /// Starts the thread, which opens its lane to `volume`.
-    pub fn start(volume: &Arc<Volume>, cache: Arc<ColumnCache>, codec: Arc<dyn Codec>) -> Result<Arc<Self>, ExecError> {
+    /// Starts the thread, which opens its lane to `store`.
+    pub fn start(
+        store: &Arc<dyn RunStore>,
+        cache: Arc<ColumnCache>,
+        codec: Arc<dyn Codec>,
+    ) -> Result<Arc<Self>, ExecError> {
         let inbox = Arc::new(Inbox { requests: Mutex::new(Vec::new()), stop: AtomicBool::new(false) });
         let (sender, receiver) = std::sync::mpsc::channel();
         let body = {
-            let (volume, inbox, cache) = (Arc::clone(volume), Arc::clone(&inbox), Arc::clone(&cache));
+            let (store, inbox, cache) = (Arc::clone(store), Arc::clone(&inbox), Arc::clone(&cache));
             // Opened here: a ring belongs to the thread that submits to it.
-            move || match volume.open_run_lane() {
+            move || match store.open_run_lane() {
                 Ok(lane) => {
-                    drop(volume);
+                    drop(store);
                     sender.send(Ok(lane.waker())).expect("the starter waits");
                     Loop { lane, inbox, cache, queue: Vec::new(), reading: HashMap::new(), next_token: 0 }.run();
                 }
@@ -103,7 +106,7 @@ impl Drop for SegmentReader {
 
 /// The state of the reader's thread.
 struct Loop {
-    lane: RunLane,
+    lane: Box<dyn RunLane>,
     inbox: Arc<Inbox>,
     cache: Arc<ColumnCache>,
     /// Not let in yet, in the order of asking.

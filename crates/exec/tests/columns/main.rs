@@ -277,6 +277,7 @@ proptest! {
         output in proptest::sample::subsequence(vec![ID, DAY, QUANTITY, NAME, COMMENT, FLAG], 0..=6),
         partitions in 1..4usize,
         in_order in any::<bool>(),
+        by_pages in any::<bool>(),
         cache_bytes in prop_oneof![Just(0usize), Just(30_000), Just(64 << 20)],
         memory_bytes in prop_oneof![Just(1usize), Just(64 << 20)],
         limit in proptest::option::of(0..5000usize),
@@ -284,7 +285,7 @@ proptest! {
     ) {
         let rows = rows(seed, count);
         let fixture = Fixture::new(seed, &rows, segment_rows);
-        let reader = fixture.reader(cache_bytes);
+        let reader = if by_pages { fixture.reader_by_pages(cache_bytes) } else { fixture.reader(cache_bytes) };
         let order = if in_order { VisitOrder::InOrder } else { VisitOrder::OutOfOrder };
         let options = ExecutionOptions { order, memory_bytes, ..options(partitions) };
         for filter in &filters {

@@ -8,7 +8,7 @@ use saki_base::{AlignedBuffer, Buffer, DataType, KeyColumn, KeyLayout, PageSize,
 use saki_columns::{BuildOptions, ColumnCache, ColumnType, SegmentBuilder, SegmentTable, codec};
 use saki_exec::SegmentReader;
 use saki_io::{Device, Operation, SimDevice, SimOptions, SimTiming, Wait};
-use saki_page::{IoShare, PageCache, PageStore};
+use saki_page::{IoShare, PageCache, PageStore, PagedRuns, RunStore};
 use saki_tree::TreeReader;
 use saki_vector::{Batch, Column};
 use saki_volume::{Volume, VolumeOptions};
@@ -148,6 +148,14 @@ impl Fixture {
 
     /// A reader with a cache of so many bytes.
     pub fn reader(&self, cache_bytes: usize) -> Arc<SegmentReader> {
-        SegmentReader::start(&self.volume, ColumnCache::new(cache_bytes), codec()).unwrap()
+        let runs: Arc<dyn RunStore> = Arc::clone(&self.volume) as _;
+        SegmentReader::start(&runs, ColumnCache::new(cache_bytes), codec()).unwrap()
+    }
+
+    /// One that knows no way to runs but by their pages, as of another node's.
+    pub fn reader_by_pages(&self, cache_bytes: usize) -> Arc<SegmentReader> {
+        let pages: Arc<dyn PageStore> = Arc::clone(&self.volume) as _;
+        let runs: Arc<dyn RunStore> = PagedRuns::over(pages, 64 << 10);
+        SegmentReader::start(&runs, ColumnCache::new(cache_bytes), codec()).unwrap()
     }
 }

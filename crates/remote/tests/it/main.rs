@@ -4,4 +4,5 @@ mod contract;
 mod faults;
 mod hostile;
 mod pages;
+mod runs;
 mod world;

@@ -57,16 +57,11 @@ pub fn open(path: &Path, options: OpenOptions) -> Outcome<Arc<Database>> {
 
 /// Makes an empty database at `path`, which must not hold anything.
 pub fn create(path: &Path, page_size: PageSize, options: OpenOptions) -> Outcome<Arc<Database>> {
-    create_on(path, page_size, Vec::new(), options)
+    create_as(path, CreateOptions { page_size, open: options, ..CreateOptions::default() })
 }
 
-/// The same on several devices.
-pub fn create_on(
-    path: &Path,
-    page_size: PageSize,
-    devices: Vec<DeviceSpec>,
-    options: OpenOptions,
-) -> Outcome<Arc<Database>> {
+/// The same, with all that may be said of it.
+pub fn create_as(path: &Path, options: CreateOptions) -> Outcome<Arc<Database>> {
     let occupied = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     if occupied && !looks_like_database(path) {
         return Err(Failure::new(format!(
@@ -75,7 +70,7 @@ pub fn create_on(
         )));
     }
     let existed = path.exists();
-    Database::create(path, CreateOptions { page_size, devices, open: options }).map_err(|error| {
+    Database::create(path, options).map_err(|error| {
         // Leave no empty file behind that would be in the way of the next try.
         if !existed && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
             let _ = std::fs::remove_file(path);

@@ -82,7 +82,7 @@ impl Bench {
         let mut fetcher = Fetcher::new(&db.cache, &db.store, &IoShare::new(u32::MAX)).expect("opened");
         let types = table.column_types();
         let mut gather = Gather { types: &types, found: Vec::new() };
-        let source = VerifySource { fetcher: &mut fetcher, volume: &db.volume, codec: db.codec.as_ref() };
+        let source = VerifySource { fetcher: &mut fetcher, runs: &*db.volume, codec: db.codec.as_ref() };
         let root = table.segments.as_ref().expect("columns are on");
         verify(source, root, &types, &mut LivePages::new(db.page_size()), &mut gather);
         gather.found.sort_by_key(|(segment, ..)| *segment);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use saki_base::PageSize;
+use saki_base::{PageSize, VolumeNumber};
 use saki_sql::{CreateOptions, Database, OpenOptions, Session, SqlError, StatementResult};
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
@@ -127,6 +127,8 @@ pub async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlE
 fn create(configuration: Configuration, directory: &Path) -> Arc<Database> {
     let options = CreateOptions {
         page_size: PageSize::new(configuration.page_bytes).unwrap(),
+        // Small pages have the longest addresses there are.
+        volume_number: VolumeNumber(if configuration.page_bytes == 4 << 10 { u16::MAX } else { 0 }),
         open: OpenOptions {
             cache_bytes: configuration.cache_bytes,
             segment_rows: configuration.segment_rows,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use saki_base::PageSize;
+use saki_base::{PageSize, VolumeNumber};
 use saki_io::Backend;
 use saki_tier::PolicyKind;
 use saki_volume::Class;
@@ -115,6 +115,8 @@ pub struct DeviceSpec {
 #[derive(Clone, Debug)]
 pub struct CreateOptions {
     pub page_size: PageSize,
+    /// With what the addresses of its pages begin: see [`VolumeNumber`].
+    pub volume_number: VolumeNumber,
     /// Devices besides the one at the database's path.
     pub devices: Vec<DeviceSpec>,
     pub open: OpenOptions,
@@ -123,6 +125,6 @@ pub struct CreateOptions {
 impl Default for CreateOptions {
     fn default() -> Self {
         let page_size = PageSize::new(PAGE_BYTES_DEFAULT).expect("the default is a page size");
-        Self { page_size, devices: Vec::new(), open: OpenOptions::default() }
+        Self { page_size, volume_number: VolumeNumber(0), devices: Vec::new(), open: OpenOptions::default() }
     }
 }

@@ -17,7 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use saki_columns::ColumnCache;
 use saki_exec::{Executor, ExecutorOptions, SegmentReader};
 use saki_io::Device;
-use saki_page::{PageCache, PageStore};
+use saki_page::{PageCache, PageStore, RunStore};
 use saki_volume::{Class, Volume, VolumeOptions};
 
 use crate::database::devices::{adopt_hints, finder, label_of, new_device, open_member, parse_model};
@@ -38,7 +38,8 @@ impl Database {
         let devices = std::iter::once(&first).chain(&options.devices).map(|spec| new_device(spec, &options.open));
         let devices = devices.collect::<Result<Vec<_>>>()?;
         let device = Arc::clone(&devices[0].device);
-        let volume = Volume::create_on(devices, VolumeOptions::new(options.page_size))?;
+        let volume_options = VolumeOptions { number: options.volume_number, ..VolumeOptions::new(options.page_size) };
+        let volume = Volume::create_on(devices, volume_options)?;
         let logs = logs_of(path.as_ref(), &options.open);
         Self::start(path.as_ref(), device, volume, logs, options.open)
     }
@@ -81,7 +82,8 @@ impl Database {
         let executor = Executor::start(Arc::clone(&cache), Arc::clone(&store), executor_options)?;
         let codec = saki_columns::codec();
         let columns = ColumnCache::new(options.column_cache_bytes);
-        let segment_reader = SegmentReader::start(&volume, columns, Arc::clone(&codec))?;
+        let runs: Arc<dyn RunStore> = Arc::clone(&volume) as _;
+        let segment_reader = SegmentReader::start(&runs, columns, Arc::clone(&codec))?;
         let tier = tier_of(&volume, &options)?;
         let guard = volume.hold();
         let catalog = read_catalog(&cache, &store, guard.root())?;

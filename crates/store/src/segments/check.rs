@@ -38,7 +38,7 @@ impl SegmentSums {
         let columns = table.column_types();
         let segments = usize::try_from(root.directory.entries).unwrap_or(0);
         let mut sums = Summing { columns: &columns, found: Vec::with_capacity(segments.min(1 << 20)), progress };
-        let source = VerifySource { fetcher, volume: &db.volume, codec: db.codec.as_ref() };
+        let source = VerifySource { fetcher, runs: &*db.volume, codec: db.codec.as_ref() };
         let seen = verify(source, root, &columns, live, &mut sums);
         let mut found = sums.found;
         found.resize(seen.segments.len(), vec![None; columns.len()]);

@@ -205,7 +205,7 @@ fn stored_floats(bench: &Bench) -> Vec<u64> {
     let table = generation.catalog.table("typed").expect("made");
     let segments = generation.segments(table).expect("readable").expect("columns are on");
     let run = &segments.segments[0].columns[table.column("float8").expect("a column")];
-    let mut lane = bench.db().volume.open_run_lane().expect("a lane");
+    let mut lane = saki_page::RunStore::open_run_lane(&*bench.db().volume).expect("a lane");
     let share = saki_page::IoShare::new(u32::MAX);
     lane.try_read(&share, run.first_page, run.bytes as usize, run.checksum, 0).expect("mapped");
     let mut read = Vec::new();

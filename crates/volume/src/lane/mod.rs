@@ -1,7 +1,6 @@
 //! Pages for the cache: one thread's way from page address through the chunk map to the device.
 
 mod ends;
-mod pool;
 mod run;
 mod run_lane;
 
@@ -19,8 +18,7 @@ use crate::lane::run::Run;
 use crate::map::{MapReader, Place, count_read};
 use crate::volume::Volume;
 
-pub use pool::BufferPool;
-pub use run_lane::{RunLane, RunRead};
+pub use run_lane::VolumeRunLane;
 
 impl PageStore for Volume {
     fn page_size(&self) -> PageSize {

@@ -18,12 +18,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use saki_base::{AlignedBuffer, Buffer, CHUNK_BYTES, ChunkId, DeviceId, PageAddress, PageSize, checksum};
 use saki_io::{Completion, Operation, OperationKind, Wait};
-use saki_page::{IoShare, PageWaker, Refusal, StoreError};
+use saki_page::{BufferPool, IoShare, PageStore, PageWaker, Refusal, RunLane, RunRead, RunStore, StoreError};
 
 use crate::device::admission::Gate;
 use crate::device::gates::Gates;
 use crate::device::{DeviceLanes, Members};
-use crate::lane::BufferPool;
 use crate::lane::{LaneWaker, failed_read, store_error};
 use crate::map::{MapReader, Place, count_read};
 use crate::space::Space;
@@ -37,11 +36,25 @@ const BYTES_ALLOWED_MIN: usize = 4 << 20;
 /// With nothing under way, nobody tells when the governor lets more in: it is asked again.
 const RETRY: Duration = Duration::from_micros(50);
 
+impl RunStore for Volume {
+    fn page_size(&self) -> PageSize {
+        Volume::page_size(self)
+    }
+
+    fn open_run_lane(&self) -> Result<Box<dyn RunLane>, StoreError> {
+        Ok(Box::new(self.run_lane()?))
+    }
+
+    fn describe(&self, address: PageAddress) -> String {
+        PageStore::describe(self, address)
+    }
+}
+
 impl Volume {
     /// Opens a lane for runs of pages. It belongs to the thread that first polls it.
-    pub fn open_run_lane(&self) -> Result<RunLane, StoreError> {
+    pub fn run_lane(&self) -> Result<VolumeRunLane, StoreError> {
         let lanes = DeviceLanes::open(&self.members, None);
-        Ok(RunLane {
+        Ok(VolumeRunLane {
             page_size: self.page_size(),
             members: Arc::clone(&self.members),
             space: Arc::clone(&self.space),
@@ -61,15 +74,8 @@ impl Volume {
     }
 }
 
-/// A run that has been read, or not.
-pub struct RunRead {
-    pub token: u64,
-    /// The pages, whole. What came from copies has its checksum; what came from homes is for others to verify.
-    pub result: Result<AlignedBuffer, StoreError>,
-}
-
 /// One thread's private way to runs of pages.
-pub struct RunLane {
+pub struct VolumeRunLane {
     page_size: PageSize,
     members: Arc<Members>,
     space: Arc<Mutex<Space>>,
@@ -137,11 +143,8 @@ struct Request {
     started: Instant,
 }
 
-impl RunLane {
-    /// Starts reading the pages that hold `bytes` bytes, of this checksum, from page `first` on. `Busy`: their device's
-    /// governor allows no further request now; it is allowed again after some completion. `share` says on whose
-    /// behalf.
-    pub fn try_read(
+impl RunLane for VolumeRunLane {
+    fn try_read(
         &mut self,
         share: &Arc<IoShare>,
         first: PageAddress,
@@ -194,6 +197,36 @@ impl RunLane {
         Ok(())
     }
 
+    fn poll(&mut self, wait: Option<Duration>, finished: &mut Vec<RunRead>) {
+        self.admit_waiting();
+        let is_refused = std::mem::take(&mut self.refused) || !self.waiting.is_empty();
+        let wait = if is_refused && self.lanes.in_flight() == 0 { wait.map(|wait| wait.min(RETRY)) } else { wait };
+        let mut completions = std::mem::take(&mut self.completions);
+        self.lanes.poll(wait.map_or(Wait::No, Wait::AtMost), &mut completions);
+        for completion in completions.drain(..) {
+            self.complete(completion, finished);
+        }
+        self.completions = completions;
+    }
+
+    fn device_of(&mut self, first: PageAddress) -> Option<DeviceId> {
+        Some(self.map.locate(self.page_size.chunk_of(first))?.0.location.device)
+    }
+
+    fn buffers(&self) -> &Arc<BufferPool> {
+        &self.buffers
+    }
+
+    fn in_flight(&self) -> usize {
+        self.lanes.in_flight()
+    }
+
+    fn waker(&self) -> Arc<dyn PageWaker> {
+        Arc::new(LaneWaker(self.lanes.waker()))
+    }
+}
+
+impl VolumeRunLane {
     /// Counts a request on the device of a run's first page, which is returned.
     fn admit(&mut self, share: &Arc<IoShare>, first: PageAddress) -> Result<DeviceId, Refusal> {
         let chunk = self.page_size.chunk_of(first);
@@ -203,11 +236,6 @@ impl RunLane {
             return Err(Refusal::Busy(device));
         }
         Ok(device)
-    }
-
-    /// Where a run that begins with a page is asked for; `None` if it lies nowhere.
-    pub fn device_of(&mut self, first: PageAddress) -> Option<DeviceId> {
-        Some(self.map.locate(self.page_size.chunk_of(first))?.0.location.device)
     }
 
     /// Bytes that may be in flight at a device before another run is refused.
@@ -282,20 +310,6 @@ impl RunLane {
             .submit(part.device(), Operation { kind, token: token as u64, offset: part.offset, buffer: Some(buffer) });
     }
 
-    /// Hands queued reads to the device and appends finished runs; waits at most `wait` (`None`: not at all) for the
-    /// first request to end, or until woken; and not for long if what was refused may be let in by then.
-    pub fn poll(&mut self, wait: Option<Duration>, finished: &mut Vec<RunRead>) {
-        self.admit_waiting();
-        let is_refused = std::mem::take(&mut self.refused) || !self.waiting.is_empty();
-        let wait = if is_refused && self.lanes.in_flight() == 0 { wait.map(|wait| wait.min(RETRY)) } else { wait };
-        let mut completions = std::mem::take(&mut self.completions);
-        self.lanes.poll(wait.map_or(Wait::No, Wait::AtMost), &mut completions);
-        for completion in completions.drain(..) {
-            self.complete(completion, finished);
-        }
-        self.completions = completions;
-    }
-
     fn complete(&mut self, completion: Completion, finished: &mut Vec<RunRead>) {
         let part = self.release(completion.token as usize);
         let run = self.runs[part.run].as_mut().expect("a run lives as long as its parts");
@@ -358,20 +372,6 @@ impl RunLane {
         gate(&mut self.gates, part.device()).release(&run.share, started.elapsed(), part.bytes as u64);
         part
     }
-
-    /// Where buffers are taken from. Whoever has done with one may give it back.
-    pub fn buffers(&self) -> &Arc<BufferPool> {
-        &self.buffers
-    }
-
-    /// Requests at the device.
-    pub fn in_flight(&self) -> usize {
-        self.lanes.in_flight()
-    }
-
-    pub fn waker(&self) -> Arc<dyn PageWaker> {
-        Arc::new(LaneWaker(self.lanes.waker()))
-    }
 }
 
 /// The gate of a device that some chunk lies on.
@@ -379,7 +379,7 @@ fn gate(gates: &mut Gates, device: DeviceId) -> &mut Gate {
     gates.of(device).expect("a device has nothing any more when it is removed")
 }
 
-impl Drop for RunLane {
+impl Drop for VolumeRunLane {
     /// The device lane drains itself; what it read for counts no longer.
     fn drop(&mut self) {
         for token in 0..self.requests.len() {

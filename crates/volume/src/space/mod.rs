@@ -253,6 +253,7 @@ impl Space {
             let chunk = self.next_chunk;
             assert!(!self.chunks.contains_key(&chunk), "{chunk} was allocated before");
             self.next_chunk.0 += 1;
+            assert!(self.next_chunk.volume() == chunk.volume(), "{} has no addresses left", chunk.volume());
             self.map.map(chunk, location);
             (chunk, location)
         };

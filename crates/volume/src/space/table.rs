@@ -114,6 +114,9 @@ impl ChunkTable {
         if chunk >= self.next_chunk {
             return Err(format!("{chunk} was never allocated"));
         }
+        if chunk.volume() != self.next_chunk.volume() {
+            return Err(format!("{chunk} is of {}, and this is {}", chunk.volume(), self.next_chunk.volume()));
+        }
         // Ids are never used again, so nothing is assigned once the newest generation has begun to free.
         if !self.freed_now.is_empty() {
             return Err(format!("{chunk} is assigned after chunks were freed"));
@@ -143,5 +146,42 @@ impl ChunkTable {
 
     fn state(&mut self, chunk: ChunkId) -> Result<&mut ChunkState, String> {
         self.chunks.get_mut(&chunk).ok_or_else(|| format!("{chunk} is not assigned"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use saki_base::{CHUNKS_PER_VOLUME, GenerationNumber, PageSize, VolumeNumber};
+
+    use super::*;
+    use crate::format::superblock::FORMAT_VERSION;
+
+    #[test]
+    fn chunks_of_another_volume_are_refused() {
+        let next_chunk = ChunkId(VolumeNumber(3).first_chunk().0 + 5);
+        let superblock = Superblock {
+            version: FORMAT_VERSION,
+            page_size: PageSize::new(4096).expect("valid"),
+            database_id: 1,
+            generation: GenerationNumber(1),
+            next_chunk,
+            journal_length: 0,
+            journal_sequence: 0,
+            journal_slots: Vec::new(),
+            tails: Vec::new(),
+            root: Vec::new(),
+            devices: Vec::new(),
+        };
+        let device = DeviceId(0);
+        let mut table = ChunkTable::new(&superblock, HashMap::from([(device, Some(100))]), std::iter::empty());
+        let mut assign = |chunk: u64| {
+            let location = Location { device, slot: 1 + chunk % 50 };
+            table.apply(Record::Assign { chunk: ChunkId(chunk), count: 1, location }, true)
+        };
+        assert_eq!(assign(next_chunk.0 - 5), Ok(()));
+        assert_eq!(assign(next_chunk.0 - 1), Ok(()));
+        for wrong in [0, next_chunk.0 - 6, next_chunk.0, next_chunk.0 + CHUNKS_PER_VOLUME] {
+            assert!(assign(wrong).is_err(), "chunk {wrong}");
+        }
     }
 }

@@ -9,7 +9,7 @@ mod survey;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber, PageAddress, PageSize, Part};
+use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber, PageAddress, PageSize, Part, VolumeNumber};
 use saki_io::{Device, DeviceError, Governor, Traffic};
 
 use crate::device::{Member, Members};
@@ -31,6 +31,9 @@ pub use restoration::{Restoration, RestorationWriter};
 pub struct VolumeOptions {
     /// Size of every page, for ever.
     pub page_size: PageSize,
+    /// With what the addresses of its pages begin, for ever; another one than that of any volume whose pages are read
+    /// together with its own.
+    pub number: VolumeNumber,
     /// Names the database among all others; drawn at random if absent.
     pub database_id: Option<u128>,
     /// A new journal is begun when the old one would exceed this (and twice the map it describes), in bytes.
@@ -41,7 +44,13 @@ pub struct VolumeOptions {
 
 impl VolumeOptions {
     pub fn new(page_size: PageSize) -> Self {
-        Self { page_size, database_id: None, journal_bytes_max: JOURNAL_BYTES_MAX, governor: None }
+        Self {
+            page_size,
+            number: VolumeNumber(0),
+            database_id: None,
+            journal_bytes_max: JOURNAL_BYTES_MAX,
+            governor: None,
+        }
     }
 }
 
@@ -146,6 +155,7 @@ pub struct PublishedChunk {
 pub struct Volume {
     pub(crate) members: Arc<Members>,
     page_size: PageSize,
+    number: VolumeNumber,
     database_id: u128,
     damages: Vec<SuperblockDamage>,
     pub(crate) map: Arc<ChunkMap>,
@@ -163,6 +173,11 @@ pub struct Volume {
 impl Volume {
     pub fn page_size(&self) -> PageSize {
         self.page_size
+    }
+
+    /// With what the addresses of its pages begin.
+    pub fn number(&self) -> VolumeNumber {
+        self.number
     }
 
     /// The database's name among all others.

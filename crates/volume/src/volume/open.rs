@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex, RwLock};
-use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber};
+use saki_base::{CHUNK_BYTES, DeviceId, GenerationNumber};
 use saki_io::{Device, DeviceError};
 
 use super::profile::governor;
@@ -40,7 +40,7 @@ impl Volume {
             page_size: options.page_size,
             database_id,
             generation: GenerationNumber(0),
-            next_chunk: ChunkId(0),
+            next_chunk: options.number.first_chunk(),
             journal_length: 0,
             journal_sequence: 0,
             journal_slots: Vec::new(),
@@ -104,7 +104,8 @@ impl Volume {
         let space = Arc::new(Mutex::new(space));
         let seats = survey.seats.iter().map(seat_of).collect();
         let root = superblock.root.clone();
-        let (page_size, database_id) = (superblock.page_size, superblock.database_id);
+        let (page_size, number) = (superblock.page_size, superblock.next_chunk.volume());
+        let database_id = superblock.database_id;
         let mut durable = Durable::new(&members, seats, superblock, next_sequence, options.journal_bytes_max);
         let missing = survey.missing_seat();
         let (is_stale, is_empty) = survey.stale_seats();
@@ -115,6 +116,7 @@ impl Volume {
         let volume = Arc::new(Self {
             members,
             page_size,
+            number,
             database_id,
             damages,
             map,

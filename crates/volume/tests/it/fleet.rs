@@ -6,7 +6,7 @@ use saki_base::{DeviceId, PageSize, Random};
 use saki_io::{Device, DeviceError, FaultRates, ObservedDevice, Observer, Operation, SimDevice, SimOptions};
 use saki_volume::{DeviceEntry, FindDevice, NewDevice, OpenOptions, Role, Volume, VolumeError, VolumeOptions};
 
-use crate::support::Model;
+use crate::support::{Model, number};
 
 /// Devices `d0`, `d1`, …
 #[derive(Clone)]
@@ -34,7 +34,8 @@ impl Fleet {
     /// A volume on the first so many.
     pub fn create(&self, count: usize, page_bytes: u32) -> Arc<Volume> {
         let page_size = PageSize::new(page_bytes).expect("valid");
-        let options = VolumeOptions { journal_bytes_max: 16 << 10, ..VolumeOptions::new(page_size) };
+        let options =
+            VolumeOptions { journal_bytes_max: 16 << 10, number: number(page_bytes), ..VolumeOptions::new(page_size) };
         let devices = (0..count).map(|index| self.offer(index, Role::HOMES)).collect();
         Volume::create_on(devices, options).expect("created")
     }

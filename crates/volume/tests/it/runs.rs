@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use saki_base::{CHUNK_BYTES, PageAddress, Random};
 use saki_io::SimDevice;
-use saki_page::{IoShare, Refusal};
-use saki_volume::{PageRun, RunLane, RunRead, Volume};
+use saki_page::{IoShare, Refusal, RunLane, RunRead};
+use saki_volume::{PageRun, Volume};
 
 use crate::support::{self, PART};
 
@@ -29,7 +29,7 @@ fn publish(volume: &Arc<Volume>, random: &mut Random, lengths: &[usize]) -> Vec<
     runs
 }
 
-fn drain(lane: &mut RunLane) -> Vec<RunRead> {
+fn drain(lane: &mut dyn RunLane) -> Vec<RunRead> {
     let mut finished = Vec::new();
     while lane.in_flight() > 0 {
         lane.poll(Some(Duration::from_millis(10)), &mut finished);
@@ -50,7 +50,7 @@ fn runs_come_back_whole_in_any_order() {
         let (_device, volume) = volume(seed);
         let lengths: Vec<usize> = (0..8).map(|_| 1 + random.next_u64() as usize % (3 * CHUNK_BYTES)).collect();
         let runs = publish(&volume, &mut random, &lengths);
-        let mut lane = volume.open_run_lane().unwrap();
+        let mut lane = volume.run_lane().unwrap();
         let share = IoShare::new(u32::MAX);
         let mut pending: Vec<usize> = (0..runs.len()).collect();
         let mut finished = Vec::new();
@@ -79,7 +79,7 @@ fn a_share_of_one_has_one_request_in_flight() {
     let mut random = Random::new(5);
     let (_device, volume) = volume(5);
     let runs = publish(&volume, &mut random, &[2 * CHUNK_BYTES + 77, 3 * CHUNK_BYTES, 10]);
-    let mut lane = volume.open_run_lane().unwrap();
+    let mut lane = volume.run_lane().unwrap();
     let (in_order, other) = (IoShare::new(1), IoShare::new(u32::MAX));
     assert_eq!(lane.try_read(&in_order, runs[1].0.first, runs[1].1.len(), 0, 1), Ok(()));
     assert_eq!(volume.governor().in_flight(), 1);
@@ -104,7 +104,7 @@ fn bytes_in_flight_are_bounded() {
     let mut random = Random::new(6);
     let (_device, volume) = volume(6);
     let runs = publish(&volume, &mut random, &[CHUNK_BYTES; 40]);
-    let mut lane = volume.open_run_lane().unwrap();
+    let mut lane = volume.run_lane().unwrap();
     let share = IoShare::new(u32::MAX);
     let admitted =
         runs.iter().take_while(|(run, bytes)| lane.try_read(&share, run.first, bytes.len(), run.checksum, 0).is_ok());
@@ -121,7 +121,7 @@ fn who_is_refused_with_nothing_under_way_does_not_sleep_for_long() {
     let mut random = Random::new(9);
     let (_device, volume) = volume(9);
     let runs = publish(&volume, &mut random, &[5000, 6000]);
-    let (mut busy, mut lane) = (volume.open_run_lane().unwrap(), volume.open_run_lane().unwrap());
+    let (mut busy, mut lane) = (volume.run_lane().unwrap(), volume.run_lane().unwrap());
     let share = IoShare::new(1);
     assert_eq!(busy.try_read(&share, runs[0].0.first, runs[0].1.len(), 0, 0), Ok(()));
     assert_eq!(
@@ -139,7 +139,7 @@ fn who_is_refused_with_nothing_under_way_does_not_sleep_for_long() {
 #[test]
 fn what_is_not_mapped_is_refused_and_counts_for_nothing() {
     let (_device, volume) = volume(7);
-    let mut lane = volume.open_run_lane().unwrap();
+    let mut lane = volume.run_lane().unwrap();
     let share = IoShare::new(u32::MAX);
     assert_eq!(lane.try_read(&share, PageAddress(1 << 40), 100, 0, 0), Err(Refusal::Unmapped));
     assert_eq!((lane.in_flight(), volume.governor().in_flight()), (0, 0));
@@ -152,7 +152,7 @@ fn a_failing_part_fails_its_run_alone() {
     let runs = publish(&volume, &mut random, &[3 * CHUNK_BYTES, 5000]);
     let bad = volume.locate(PageAddress(runs[0].0.first.0 + 200)).unwrap();
     device.faults().fail_range(bad.offset()..bad.offset() + CHUNK_BYTES as u64);
-    let mut lane = volume.open_run_lane().unwrap();
+    let mut lane = volume.run_lane().unwrap();
     let share = IoShare::new(u32::MAX);
     for (token, (run, bytes)) in runs.iter().enumerate() {
         lane.try_read(&share, run.first, bytes.len(), run.checksum, token as u64).unwrap();

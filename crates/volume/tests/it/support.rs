@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use saki_base::{
-    CHUNK_BYTES, ChunkId, DeviceId, PageAddress, PageRef, PageSize, Part, PartKind, Random, TreeId, checksum,
+    CHUNK_BYTES, ChunkId, DeviceId, PageAddress, PageRef, PageSize, Part, PartKind, Random, TreeId, VolumeNumber,
+    checksum,
 };
 use saki_io::{Device, SimDevice, SimOptions};
 use saki_volume::{PageWriter, Volume, VolumeOptions};
@@ -16,8 +17,18 @@ pub fn device(seed: u64) -> Arc<SimDevice> {
 pub fn create(device: &Arc<SimDevice>, page_bytes: u32) -> Arc<Volume> {
     let page_size = PageSize::new(page_bytes).expect("valid");
     // A small journal, so that tests see it begun anew.
-    let options = VolumeOptions { journal_bytes_max: 16 << 10, database_id: Some(7), ..VolumeOptions::new(page_size) };
+    let options = VolumeOptions {
+        journal_bytes_max: 16 << 10,
+        database_id: Some(7),
+        number: number(page_bytes),
+        ..VolumeOptions::new(page_size)
+    };
     Volume::create(Arc::clone(device) as Arc<dyn Device>, options).expect("created")
+}
+
+/// Volumes with small pages are the last one, so that addresses are as long as can be.
+pub fn number(page_bytes: u32) -> VolumeNumber {
+    VolumeNumber(if page_bytes == 4096 { u16::MAX } else { 0 })
 }
 
 pub fn open(device: &Arc<SimDevice>) -> Result<Arc<Volume>, saki_volume::VolumeError> {

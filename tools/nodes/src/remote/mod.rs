@@ -1,8 +1,10 @@
-//! The benchmark `remote`: pages of another process beside those of one's own, by transport and size; connections by
-//! the owner's threads; and the owner's reactor beside the two ways that block a thread for each read.
+//! The benchmark `remote`: pages of another process beside those of one's own, by transport and size, and runs of a
+//! megabyte; connections by the owner's threads; and the owner's reactor beside the two ways that block a thread for
+//! each read.
 
 mod measure;
 mod owner;
+mod runs;
 mod stores;
 
 use std::path::Path;
@@ -11,13 +13,15 @@ use std::time::Duration;
 
 use clap::Args;
 use saki_base::{PageRef, PageSize};
-use saki_page::PageStore;
+use saki_io::Backend;
+use saki_page::{PageStore, RunStore};
 use saki_remote::{RemoteOptions, RemoteStore};
 use saki_report::{Common, Report, figure};
 use serde_json::json;
 
 use self::measure::{Case, Measured, measure};
 pub use self::owner::{OwnerOptions, serve};
+use self::runs::{Runs, Scanned};
 use self::stores::Reading;
 use crate::process::{Process, listen_at};
 use crate::run::Outcome;
@@ -122,7 +126,9 @@ impl Bench<'_> {
         let file = self.common.data.join(format!("remote-{bytes}"));
         let pages = stores::create(&file, page_size, (self.options.megabytes << 20) / bytes)?;
         let memory = stores::in_memory(page_size, (self.options.megabytes_in_memory << 20) / bytes);
-        let local = stores::open(Reading::Reactor, &file, page_size, 0)?;
+        let local = stores::volume(&file, Backend::Auto)?;
+        let runs = Runs::of(page_size, &pages);
+        let (local_pages, local_runs): (Arc<dyn PageStore>, Arc<dyn RunStore>) = (local.clone(), local);
         for transport in self.options.transports.clone() {
             let disk = Place {
                 file: &file,
@@ -132,13 +138,13 @@ impl Bench<'_> {
                 reading: Reading::Reactor,
                 threads: 1,
             };
-            self.beside_local(&local, disk)?;
+            self.beside_local(&local_pages, disk)?;
+            self.scans_beside_local(&*local_runs, &runs, disk)?;
             let in_memory = Place { pages: &memory, reading: Reading::Memory, ..disk };
             let pages = self.alone(in_memory, 1)?;
             self.report.summarise(format!("{transport}_pages_{bytes}"), pages);
             self.varied(disk)?;
         }
-        drop(local);
         std::fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display()))
     }
 
@@ -166,6 +172,36 @@ impl Bench<'_> {
         self.row(place.transport, place, 1, &remote);
         self.report.summarise(format!("{}_ratio_{bytes}", place.transport), remote.per_second / local.per_second);
         Ok(())
+    }
+
+    /// Scans of runs on the device: local and remote ones in turns, and their ratio.
+    fn scans_beside_local(&mut self, local: &dyn RunStore, runs: &Runs, place: Place<'_>) -> Result<(), String> {
+        let (_owner, remote) = open(place)?;
+        let remote = runs::by_pages(&remote);
+        let stores = [local, &*remote];
+        for store in stores {
+            runs.scan(store, &self.case(1, 0))?;
+        }
+        let mut scans = [Vec::new(), Vec::new()];
+        for round in 0..self.options.rounds {
+            for (scans, store) in scans.iter_mut().zip(stores) {
+                scans.push(runs.scan(store, &self.case(1, round))?);
+            }
+        }
+        let [local, remote] = scans.map(median_scan);
+        self.scan_row("local", place, &local);
+        self.scan_row(place.transport, place, &remote);
+        let name = format!("{}_runs_ratio_{}", place.transport, place.page_size.bytes());
+        self.report.summarise(name, remote.megabytes_per_second / local.megabytes_per_second);
+        Ok(())
+    }
+
+    fn scan_row(&mut self, way: &str, place: Place<'_>, scanned: &Scanned) {
+        let (bytes, rate) = (place.page_size.bytes(), scanned.megabytes_per_second);
+        println!("{way:8}{:18}{bytes:>8}{:>7}{:>9}{:>14} MB", "runs of 1 MiB", 1, place.threads, figure(rate));
+        let Scanned { wrong, runs, .. } = *scanned;
+        self.report.check(wrong == 0 && runs > 0, || format!("{wrong} of {runs} runs, {way}, are wrong"));
+        self.report.row(json!({ "way": way, "runs": true, "bytes": bytes, "megabytes_per_second": rate }));
     }
 
     /// Pages of one owner, as often as there are rounds: the median.
@@ -270,6 +306,13 @@ fn open(place: Place<'_>) -> Result<(Process, Arc<dyn PageStore>), String> {
     let options = RemoteOptions::new(addresses, connect, port_options(2)?);
     let remote = RemoteStore::open(options).map_err(|error| error.to_string())?;
     Ok((owner, remote))
+}
+
+/// Of scans the one in the middle; runs that are wrong in any are.
+fn median_scan(mut scans: Vec<Scanned>) -> Scanned {
+    scans.sort_unstable_by(|one, other| one.megabytes_per_second.total_cmp(&other.megabytes_per_second));
+    let wrong = scans.iter().map(|one| one.wrong).sum();
+    scans.get(scans.len() / 2).map_or(Scanned::default(), |middle| Scanned { wrong, ..*middle })
 }
 
 /// Of rates the one in the middle; pages that are wrong in any are.

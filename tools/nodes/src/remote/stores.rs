@@ -43,20 +43,22 @@ impl FromStr for Reading {
     }
 }
 
+/// The volume in `file`, to be read by a backend.
+pub fn volume(file: &Path, backend: Backend) -> Result<Arc<Volume>, String> {
+    let options = DeviceOptions { backend, read_only: true, ..DeviceOptions::default() };
+    let device = open_device(file, options).map_err(|error| error.to_string())?;
+    Volume::open(device).map_err(|error| error.to_string())
+}
+
 /// The store over `file`, or in memory with so many pages.
 pub fn open(reading: Reading, file: &Path, page_size: PageSize, pages: u64) -> Result<Arc<dyn PageStore>, String> {
-    let volume = |backend| -> Result<Arc<Volume>, String> {
-        let options = DeviceOptions { backend, read_only: true, ..DeviceOptions::default() };
-        let device = open_device(file, options).map_err(|error| error.to_string())?;
-        Volume::open(device).map_err(|error| error.to_string())
-    };
     Ok(match reading {
-        Reading::Reactor => volume(Backend::Auto)?,
-        Reading::Pool(threads) => volume(Backend::Threads(threads))?,
+        Reading::Reactor => volume(file, Backend::Auto)?,
+        Reading::Pool(threads) => volume(file, Backend::Threads(threads))?,
         Reading::ThreadPerRead => {
             let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(file);
             let file = opened.map_err(|error| format!("{}: {error}", file.display()))?;
-            Arc::new(ThreadPerRead { volume: volume(Backend::Auto)?, file: Arc::new(file) })
+            Arc::new(ThreadPerRead { volume: volume(file, Backend::Auto)?, file: Arc::new(file) })
         }
         Reading::Memory => Arc::new(Memory::new(page_size, pages)),
     })

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use saki::{DeviceSpec, OpenOptions, PageSize};
+use saki::{CreateOptions, DeviceSpec, OpenOptions, PageSize, VolumeNumber};
 use saki_io::DeviceOptions;
 
 use crate::cli::failure::{Failure, Outcome};
-use crate::cli::open::{create_on, parse_device, parse_page_size};
+use crate::cli::open::{create_as, parse_device, parse_page_size};
 use crate::cli::size;
 
 /// Make an empty database in a file or on a block device
@@ -20,6 +20,11 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_page_size)]
     page_size: Option<PageSize>,
 
+    /// With what the addresses of all pages begin, 0 to 65535; fixed for the life of the database. Databases whose pages
+    /// are to be read by one another need different ones
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    volume_number: u16,
+
     /// Reserve so much of the disk now; without it the file grows as needed
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
@@ -31,10 +36,15 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let page_size = args.page_size.unwrap_or(saki::CreateOptions::default().page_size);
-    let options = OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() };
+    let page_size = args.page_size.unwrap_or(CreateOptions::default().page_size);
+    let options = CreateOptions {
+        page_size,
+        volume_number: VolumeNumber(args.volume_number),
+        devices: args.devices.clone(),
+        open: OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() },
+    };
     let existed = args.path.exists();
-    drop(create_on(&args.path, page_size, args.devices.clone(), options)?);
+    drop(create_as(&args.path, options)?);
     if let Some(bytes) = args.size
         && let Err(failure) = reserve(&args.path, bytes)
     {

@@ -9,9 +9,8 @@ use std::time::Duration;
 use arrow_buffer::Buffer;
 use saki_base::{AlignedBuffer, PageAddress, checksum};
 use saki_columns::{ColumnRun, ColumnType, Segment, parallel};
-use saki_page::{IoShare, Refusal, StoreError};
+use saki_page::{IoShare, Refusal, RunLane, RunRead, RunStore, StoreError};
 use saki_vector::Column;
-use saki_volume::{RunLane, RunRead};
 
 use crate::database::Database;
 use saki_catalog::{Result, SqlError};
@@ -24,7 +23,7 @@ pub struct RunReader<'d> {
     decoder: RunDecoder<'d>,
     share: Arc<IoShare>,
     /// Opened by the first read: it belongs to the thread that uses it.
-    lane: Option<RunLane>,
+    lane: Option<Box<dyn RunLane>>,
     /// Of the segment that is likely to be read next.
     ahead: Option<Fetch>,
     next_token: u64,
@@ -76,7 +75,7 @@ impl<'d> RunReader<'d> {
         };
         let mut finished: Vec<RunRead> = Vec::new();
         loop {
-            fetch.ask(&mut lane, &self.share, &self.decoder);
+            fetch.ask(&mut *lane, &self.share, &self.decoder);
             if fetch.has_come() {
                 break;
             }
@@ -87,7 +86,7 @@ impl<'d> RunReader<'d> {
         if let Some(next) = next {
             let all: Vec<usize> = (0..next.columns.len()).collect();
             let mut ahead = self.begin(next, &all);
-            ahead.ask(&mut lane, &self.share, &self.decoder);
+            ahead.ask(&mut *lane, &self.share, &self.decoder);
             // Hands over what was asked for.
             lane.poll(None, &mut finished);
             finished.drain(..).for_each(|read| ahead.take(read));
@@ -138,7 +137,7 @@ impl Fetch {
     }
 
     /// Asks for all that the device lets in.
-    fn ask(&mut self, lane: &mut RunLane, share: &Arc<IoShare>, decoder: &RunDecoder<'_>) {
+    fn ask(&mut self, lane: &mut dyn RunLane, share: &Arc<IoShare>, decoder: &RunDecoder<'_>) {
         while let Some(run) = self.runs.get_mut(self.asked) {
             match lane.try_read(share, run.first, run.bytes, run.checksum, self.token + self.asked as u64) {
                 Ok(()) => {}

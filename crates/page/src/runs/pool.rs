@@ -23,12 +23,12 @@ struct Free {
 }
 
 impl BufferPool {
-    pub(crate) fn new() -> Arc<Self> {
+    pub fn new() -> Arc<Self> {
         Arc::new(Self::default())
     }
 
     /// A buffer of `length` bytes, a multiple of 512. What is in it is anything.
-    pub(crate) fn take(&self, length: usize) -> AlignedBuffer {
+    pub fn take(&self, length: usize) -> AlignedBuffer {
         let mut buffer =
             self.fitting(length).unwrap_or_else(|| AlignedBuffer::new(length.next_multiple_of(STEP_BYTES)));
         buffer.set_length(length);
