@@ -95,13 +95,14 @@ COMMIT
 ALTERATIONS_COUNT = 2_000
 
 
-def start_alterations(server: Server, seed: int) -> subprocess.Popen:
-    """Changes of pgbench's tables, in an order of the seed's, until the server ends."""
+def start_alterations(server: Server, seed: int, pause: float) -> subprocess.Popen:
+    """Changes of pgbench's tables, in an order of the seed's and so many seconds apart, until the server ends."""
     choices = random.Random(seed)
     script = tempfile.TemporaryFile("w+")
+    breath = [f"SELECT pg_sleep({pause});"] if pause else []
     for _ in range(ALTERATIONS_COUNT):
         # So short that the pipe is never full of it.
-        script.write("\n".join([*choices.choice(ALTERATIONS), "\\echo done"]) + "\n")
+        script.write("\n".join([*choices.choice(ALTERATIONS), "\\echo done", *breath]) + "\n")
     script.seek(0)
     return subprocess.Popen(["psql", "--no-psqlrc", "--quiet"], env=server.environment(), stdin=script, stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, text=True)

@@ -16,6 +16,6 @@ pub mod encodings;
 pub mod numbers;
 pub mod numeric;
 pub mod patterns;
-pub mod regexps;
+pub mod row_wise;
 pub mod series;
 pub mod to_char;

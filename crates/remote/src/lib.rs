@@ -28,6 +28,8 @@
 //!   checksum says, which whoever reads through a [`PagePort`](saki_page::PagePort) compares, as of local pages.
 //! - An owner keeps for a guest no more than was agreed: a bounded number of asks, and an equal part of the frames. A
 //!   reader keeps no more than it has asked for. More is back pressure ([`Refusal::Busy`](saki_page::Refusal::Busy)).
+//! - Runs of pages, such as columns of segments, are read as pages are, through
+//!   [`PagedRuns`](saki_page::PagedRuns): neighbours are asked for together, and the owner's device gets one request.
 //! - Every read ends, by the deadline (5 s unless [`RemoteOptions`] say otherwise): with the page, or with an error
 //!   that names node and page.
 //!
@@ -46,7 +48,7 @@
 //! # Where the proofs are
 //!
 //! `tests/it`: one suite over every transport of this machine and over a simulated network (`contract`), with trees in
-//! volumes read from another node; faults (`faults`), and hostile peers (`hostile`). The bytes are in
+//! volumes read from another node; runs (`runs`), faults (`faults`), and hostile peers (`hostile`). The bytes are in
 //! `docs/remote.md`; `saki-bench remote` measures.
 
 #![forbid(unsafe_code)]

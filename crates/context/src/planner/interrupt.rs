@@ -1,19 +1,25 @@
 //! Planning that is told to stop.
 //!
-//! Planning computes and does not look up, so nobody could end it from outside. The rules of the planner ask, before
-//! each node of a plan or each plan that they look at, whether anybody waits for it still.
+//! Planning computes and does not look up, so nobody could end it from outside. While names are resolved it is asked at
+//! each relation, operator and aggregate whether anybody waits for it still; the rules of the planner ask before each
+//! node of a plan or each plan that they look at.
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
 use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr, RelationPlanner,
+    RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerContext;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::sql::sqlparser::ast::TableFactor;
 use saki_store::Stop;
 
 tokio::task_local! {
@@ -31,6 +37,34 @@ pub async fn stoppable<T>(stop: Stop, work: impl Future<Output = T>) -> T {
 /// 57014 once it was told to stop.
 fn look_up() -> Result<()> {
     Ok(STOP.try_with(Stop::check).unwrap_or(Ok(()))?)
+}
+
+/// Looks up while names are resolved, and plans nothing itself.
+#[derive(Debug)]
+pub struct WhileResolving;
+
+impl ExprPlanner for WhileResolving {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, _: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        look_up().map(|()| PlannerResult::Original(expr))
+    }
+
+    fn plan_array_literal(&self, elements: Vec<Expr>, _: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        look_up().map(|()| PlannerResult::Original(elements))
+    }
+
+    fn plan_aggregate(&self, expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        look_up().map(|()| PlannerResult::Original(expr))
+    }
+
+    fn plan_window(&self, expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        look_up().map(|()| PlannerResult::Original(expr))
+    }
+}
+
+impl RelationPlanner for WhileResolving {
+    fn plan_relation(&self, relation: TableFactor, _: &mut dyn RelationPlannerContext) -> Result<RelationPlanning> {
+        look_up().map(|()| RelationPlanning::Original(Box::new(relation)))
+    }
 }
 
 /// A rule that looks up before it looks at a plan.
@@ -100,6 +134,22 @@ mod tests {
 
     use super::*;
     use crate::planner::state::new_state;
+
+    #[tokio::test]
+    async fn names_are_resolved_no_more_once_planning_is_told_to_stop() {
+        let state = new_state(&Arc::new(Pool::new(1 << 30)));
+        for statement in ["SELECT * FROM (SELECT 1) a", "SELECT 1 + 2", "SELECT max(1)", "SELECT max(1) OVER ()"] {
+            for is_told in [false, true] {
+                let stop = Stop::default();
+                if is_told {
+                    stop.tell();
+                }
+                let plan = stoppable(stop, state.create_logical_plan(statement)).await;
+                let code = plan.err().map(|error| SqlError::from(error).sqlstate().to_owned());
+                assert_eq!(code, is_told.then(|| "57014".to_owned()), "{statement}");
+            }
+        }
+    }
 
     #[tokio::test]
     async fn rules_are_asked_for_nothing_once_planning_is_told_to_stop() {

@@ -13,7 +13,7 @@ use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptim
 use datafusion::prelude::SessionConfig;
 
 use super::bounded;
-use super::interrupt::Interruptible;
+use super::interrupt::{Interruptible, WhileResolving};
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
@@ -66,10 +66,12 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     let logical_rules = logical_rules.into_iter().map(Interruptible::logical).collect();
     let mut planners = SessionStateDefaults::default_expr_planners();
     planners.insert(0, Arc::new(Operators));
+    planners.insert(0, Arc::new(WhileResolving));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
         .with_expr_planners(planners)
+        .with_relation_planners(vec![Arc::new(WhileResolving)])
         .with_type_planner(Arc::new(pg_catalog::TypeNames))
         .with_optimizer_rules(logical_rules)
         .with_physical_optimizer_rules(rules)

@@ -14,6 +14,7 @@ mod functions;
 mod number;
 #[cfg(test)]
 mod tests;
+pub mod whole;
 
 pub use self::averages::average;
 pub use self::calls::{exact, folded, long_product};

@@ -14,7 +14,7 @@ use crate::statement::name_of;
 use saki_catalog::SqlError;
 
 /// Functions whose results have the type of their arguments.
-const POLYMORPHIC: [&str; 22] = [
+const POLYMORPHIC: [&str; 27] = [
     "abs",
     "array_agg",
     "array_append",
@@ -24,9 +24,14 @@ const POLYMORPHIC: [&str; 22] = [
     "array_prepend",
     "array_remove_all",
     "array_replace_all",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
     "coalesce",
+    "gcd",
     "generate_series",
     "greatest",
+    "lcm",
     "least",
     "max",
     "min",

@@ -48,7 +48,7 @@ pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
-use saki_functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, numeric, patterns};
+use saki_functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, numeric, patterns, row_wise};
 use saki_parameters::SessionTime;
 use saki_statement::walk::walk_mut;
 pub use saki_times::{TimeOption, session_time};
@@ -59,7 +59,6 @@ pub fn register(state: &mut SessionState) {
     let _ = state.register_function_rewrite(Arc::new(meaning::Meaning));
     let _ = state.register_udf(Arc::new(arithmetic::numeric_function()));
     let alias = |function: &ScalarUDF, name| function.clone().with_aliases([name]);
-    let sign = alias(&math::signum(), "sign");
     let random_uuid = alias(&datafusion::functions::string::uuid(), "gen_random_uuid");
     let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
     for aggregate in numeric::deviations().chain([every, numeric::average()]) {
@@ -74,9 +73,11 @@ pub fn register(state: &mut SessionState) {
         .chain(arithmetic::whole_functions())
         .chain(numeric::divisors::functions())
         .chain([numeric::buckets::function()])
-        .chain([sign, random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
+        .chain(numeric::whole::functions())
+        .chain(row_wise::functions())
+        .chain([random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
         .chain([saki_functions::series::function()])
-        .chain(saki_functions::regexps::functions())
+        .chain(patterns::regexps::functions())
         .chain(bytes::functions())
         .chain(choices::all())
         .chain(encodings::functions())

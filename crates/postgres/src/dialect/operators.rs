@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::types::{compares, comparison, known_type, truth, typed};
 use saki_functions::arithmetic::quotient;
 use saki_functions::numeric::{folded, long_product};
+use saki_functions::row_wise;
 
 const TIMESTAMP: Arrow = Arrow::Timestamp(TimeUnit::Microsecond, None);
 
@@ -23,6 +24,9 @@ pub struct Operators;
 impl ExprPlanner for Operators {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = expr;
+        if op == BinaryOperator::PGOverlap {
+            return Ok(PlannerResult::Planned(row_wise::overlap().call(vec![left, right])));
+        }
         let Some(known) = known(&op) else {
             return Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }));
         };

@@ -57,8 +57,8 @@ pub fn open(reading: Reading, file: &Path, page_size: PageSize, pages: u64) -> R
         Reading::Pool(threads) => volume(file, Backend::Threads(threads))?,
         Reading::ThreadPerRead => {
             let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(file);
-            let file = opened.map_err(|error| format!("{}: {error}", file.display()))?;
-            Arc::new(ThreadPerRead { volume: volume(file, Backend::Auto)?, file: Arc::new(file) })
+            let opened = opened.map_err(|error| format!("{}: {error}", file.display()))?;
+            Arc::new(ThreadPerRead { volume: volume(file, Backend::Auto)?, file: Arc::new(opened) })
         }
         Reading::Memory => Arc::new(Memory::new(page_size, pages)),
     })

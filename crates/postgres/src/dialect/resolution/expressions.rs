@@ -1,6 +1,8 @@
 //! Types of the parts of an expression, from its leaves up: whatever stands together gets one type here, or is refused,
 //! before the planner would bring it together by rules of its own.
 
+use std::sync::Arc;
+
 use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::common::{Column, DFSchema, Result};
@@ -39,7 +41,8 @@ const COUNTED: [(&str, usize); 10] = [
     ("trunc", 1),
 ];
 /// Functions that give integers, where the planner's numbers have no sign.
-const COUNTING: [&str; 4] = ["array_length", "array_ndims", "array_position", "cardinality"];
+const COUNTING: [&str; 6] =
+    ["array_length", "array_ndims", "array_position", "cardinality", "regexp_count", "regexp_instr"];
 
 /// Gives the parts of one expression their types.
 pub struct Types<'s> {
@@ -245,6 +248,10 @@ impl Types<'_> {
             let call = ScalarFunction { func, args };
             if COUNTING.contains(&call.name()) {
                 return Ok(Transformed::yes(cast(Expr::ScalarFunction(call), Arrow::Int32)));
+            }
+            if call.name() == "array_positions" {
+                let places = Arrow::List(Arc::new(Field::new_list_field(Arrow::Int32, true)));
+                return Ok(Transformed::yes(cast(Expr::ScalarFunction(call), places)));
             }
             return Ok(Transformed::yes(numeric::folded(field(call, self.schema))?));
         }

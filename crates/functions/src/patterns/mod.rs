@@ -1,5 +1,7 @@
 //! Patterns of SIMILAR TO as regular expressions, which match the whole text.
 
+pub mod regexps;
+
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
