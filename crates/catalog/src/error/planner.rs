@@ -98,6 +98,16 @@ fn no_relation(message: &str) -> Option<String> {
     Some(undefined(&name).message)
 }
 
+/// What the planner says of a function that there is not, in PostgreSQL's words; of ours that does not take types, what
+/// it has said itself.
+fn no_function(message: &str) -> Option<String> {
+    if let Some((_, said)) = message.split_once("user-defined coercion failed with: External error: ") {
+        return Some(clean(said));
+    }
+    let (name, _) = message.strip_prefix("Invalid function '")?.split_once('\'')?;
+    Some(format!("function {name} does not exist"))
+}
+
 impl From<SqlError> for DataFusionError {
     fn from(error: SqlError) -> Self {
         Self::External(Box::new(error))
@@ -135,7 +145,9 @@ impl From<DataFusionError> for SqlError {
         };
         let message = match root {
             DataFusionError::SchemaError(wrong, _) => of_schema(wrong).unwrap_or_else(|| clean(&root.to_string())),
-            DataFusionError::Plan(message) => no_relation(message).unwrap_or_else(|| clean(message)),
+            DataFusionError::Plan(message) => {
+                no_relation(message).or_else(|| no_function(message)).unwrap_or_else(|| clean(message))
+            }
             _ => clean(&root.to_string()),
         };
         let (message, stated) = take_position(&message);
@@ -188,6 +200,19 @@ mod tests {
         let (message, position) = take_position("Expected: an expression, found: FROM at Line: 2, Column: 8");
         assert_eq!(message, "Expected: an expression, found: FROM");
         assert_eq!(position, Some(Position { line: 2, column: 8 }));
+    }
+
+    #[test]
+    fn functions_that_there_are_not_are_told_in_postgresqls_words() {
+        let told = |message: &str| {
+            let error = SqlError::from(DataFusionError::Plan(message.to_owned()));
+            (error.message.clone(), error.sqlstate().to_owned())
+        };
+        let undefined = |name: &str| (format!("function {name} does not exist"), "42883".to_owned());
+        assert_eq!(told("Invalid function 'moad'.\nDid you mean 'mod'?"), undefined("moad"));
+        let refused =
+            "Function 'f' user-defined coercion failed with: External error: function f does not exist. No function";
+        assert_eq!(told(refused).0, "function f does not exist. No function");
     }
 
     #[test]

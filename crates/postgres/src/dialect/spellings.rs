@@ -181,6 +181,15 @@ fn function_of(function: &mut Function) -> Result<Option<Expr>, SqlError> {
         function.name = ObjectName::from(vec![Ident::new(every)]);
     }
     let FunctionArguments::List(list) = &mut function.args else { return Ok(None) };
+    let counted = match name.as_deref() {
+        Some("num_nulls") => Some("IS NULL"),
+        Some("num_nonnulls") => Some("IS NOT NULL"),
+        _ => None,
+    };
+    if let Some(counted) = counted.filter(|_| !list.args.is_empty()) {
+        let terms: Vec<String> = list.args.iter().map(|arg| format!("(({arg}) {counted})::int")).collect();
+        return parse_expression(&format!("({})", terms.join(" + "))).map(Some);
+    }
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
         &mut list.args[..]
     else {
@@ -227,6 +236,7 @@ mod tests {
             ("div(7.5, 2)", "3"),
             ("div(7, 2) / 2", "1.5000000000000000"),
             ("div(9999999999999999999, 10000000000000000000)", "0"),
+            ("num_nulls(1, null, 'a', null) || '|' || num_nonnulls(1, null, 'a')", "2|2"),
             ("~5", "-6"),
             ("substring('hello' from 2 for 3)", "ell"),
             ("substring('hello' from 2)", "ello"),
