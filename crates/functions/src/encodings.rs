@@ -152,6 +152,13 @@ fn decoded(text: &str, format: &str) -> Result<Vec<u8>> {
     match format.to_ascii_lowercase().as_str() {
         "hex" => {
             let digits: String = text.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
+            let refused = |message: String| SqlError::data(message).code("22023");
+            if let Some(other) = digits.chars().find(|digit| !digit.is_ascii_hexdigit()) {
+                return Err(refused(format!("invalid hexadecimal digit: \"{other}\"")).into());
+            }
+            if digits.len() % 2 == 1 {
+                return Err(refused("invalid hexadecimal data: odd number of digits".to_owned()).into());
+            }
             bytea(&format!("\\x{digits}"))
         }
         "escape" => bytea(text),

@@ -7,29 +7,25 @@ use arrow_array::{Array, ArrayRef};
 use datafusion::common::{Result, ScalarValue};
 use saki_catalog::SqlError;
 
-use super::Takes::{self, Integer};
-use super::{Definition, Gives, define, integer};
+use super::definition::Takes::{self, Integer};
+use super::definition::{Definition, Gives, define, integer};
 
-/// The function behind `&&` of arrays, as PostgreSQL's.
-pub const OVERLAP: &str = "arrayoverlap";
+/// The function behind `&&` of arrays, called as PostgreSQL's.
+pub static OVERLAP: Definition = define("arrayoverlap", &[Takes::Array, Takes::Array], Gives::Truth, |values| {
+    let (mut left, mut right) = (HashSet::new(), Vec::new());
+    leaves(&elements(values, 0), &mut |value| left.extend([value]))?;
+    leaves(&elements(values, 1), &mut |value| right.push(value))?;
+    Ok(ScalarValue::Boolean(Some(right.iter().any(|value| left.contains(value)))))
+});
 
 pub const FUNCTIONS: &[Definition] = &[
     define("array_dims", &[Takes::Array], Gives::Text, |values| {
-        let (mut dimensions, mut level) = (String::new(), elements(values, 0));
-        while !level.is_empty() {
-            dimensions += &format!("[1:{}]", level.len());
-            match level.as_list_opt::<i32>() {
-                Some(lists) if lists.is_valid(0) => level = lists.value(0),
-                _ => break,
-            }
-        }
+        let dimensions = lengths(elements(values, 0)).iter().map(|length| format!("[1:{length}]")).collect::<String>();
         Ok(ScalarValue::Utf8(Some(dimensions).filter(|dimensions| !dimensions.is_empty())))
     }),
-    define(OVERLAP, &[Takes::Array, Takes::Array], Gives::Truth, |values| {
-        let (mut left, mut right) = (HashSet::new(), Vec::new());
-        leaves(&elements(values, 0), &mut |value| left.extend([value]))?;
-        leaves(&elements(values, 1), &mut |value| right.push(value))?;
-        Ok(ScalarValue::Boolean(Some(right.iter().any(|value| left.contains(value)))))
+    define("array_ndims", &[Takes::Array], Gives::Integer, |values| {
+        let dimensions = lengths(elements(values, 0)).len() as i32;
+        Ok(ScalarValue::Int32(Some(dimensions).filter(|dimensions| *dimensions > 0)))
     }),
     define("trim_array", &[Takes::Array, Integer], Gives::First, |values| {
         let (of, count) = (elements(values, 0), integer(values, 1));
@@ -41,6 +37,19 @@ pub const FUNCTIONS: &[Definition] = &[
         Ok(ScalarValue::List(ScalarValue::new_list_nullable(&kept, of.data_type())))
     }),
 ];
+
+/// How long an array is in each of its dimensions; an empty one has none.
+fn lengths(mut level: ArrayRef) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    while !level.is_empty() {
+        lengths.push(level.len());
+        match level.as_list_opt::<i32>() {
+            Some(lists) if lists.is_valid(0) => level = lists.value(0),
+            _ => break,
+        }
+    }
+    lengths
+}
 
 /// The elements of an array.
 fn elements(values: &[ScalarValue], at: usize) -> ArrayRef {

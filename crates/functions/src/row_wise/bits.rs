@@ -3,8 +3,8 @@
 use datafusion::common::{Result, ScalarValue};
 use saki_catalog::SqlError;
 
-use super::Takes::{Bytes, Integer};
-use super::{Definition, Gives, bytes, define, integer};
+use super::definition::Takes::{Bytes, Integer};
+use super::definition::{Definition, Gives, bytes, define, integer};
 
 pub const FUNCTIONS: &[Definition] = &[
     define("bit_count", &[Bytes], Gives::Bigint, |values| {

@@ -6,8 +6,8 @@
 use datafusion::common::{Result, ScalarValue};
 use saki_catalog::SqlError;
 
-use super::Takes::Float;
-use super::{Definition, Gives, define, float};
+use super::definition::Takes::Float;
+use super::definition::{Definition, Gives, define, float};
 
 pub const FUNCTIONS: &[Definition] = &[
     define("acosd", &[Float], Gives::Float, |values| {

@@ -3,8 +3,8 @@
 use datafusion::common::{Result, ScalarValue};
 use saki_catalog::SqlError;
 
-use super::Takes::{Bytes, Text};
-use super::{Definition, Gives, bytes, define, text};
+use super::definition::Takes::{Bytes, Text};
+use super::definition::{Definition, Gives, bytes, define, text};
 
 pub const FUNCTIONS: &[Definition] = &[
     define("convert_from", &[Bytes, Text], Gives::Text, |values| {

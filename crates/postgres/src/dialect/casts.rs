@@ -123,6 +123,9 @@ fn is_placeholder(expr: &Expr) -> bool {
 /// A text of digits as the number it is, with as many digits after the point.
 fn digits(expr: &Expr) -> Option<Expr> {
     let Expr::Value(ast::ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expr else { return None };
+    if let Some(number) = exponential(text) {
+        return Some(number);
+    }
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = digits.starts_with(|first: char| first.is_ascii_digit())
         && digits.ends_with(|last: char| last.is_ascii_digit())
@@ -139,6 +142,38 @@ fn digits(expr: &Expr) -> Option<Expr> {
     })
 }
 
+/// A text with an exponent as a number with as many digits as it has, if they are not too many.
+fn exponential(text: &str) -> Option<Expr> {
+    const DIGITS_MAX: usize = 38;
+    let text = text.trim();
+    let (mantissa, exponent) = text.split_once(['e', 'E'])?;
+    let exponent: i64 = exponent.strip_prefix('+').unwrap_or(exponent).parse().ok()?;
+    let unsigned = mantissa.strip_prefix(['-', '+']).unwrap_or(mantissa);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let point = i64::try_from(whole.len()).ok()?.checked_add(exponent)?;
+    let before = usize::try_from(point.max(0)).ok().filter(|count| *count <= DIGITS_MAX)?;
+    let zeros = usize::try_from((-point).max(0)).ok().filter(|count| *count <= DIGITS_MAX)?;
+    let padded = format!("{}{digits:0<before$}", "0".repeat(zeros));
+    let (whole, fraction) = padded.split_at(before);
+    if padded.len() > DIGITS_MAX {
+        return None;
+    }
+    let sign = if mantissa.starts_with('-') { "-" } else { "" };
+    let plain = format!("{sign}0{whole}.{fraction}");
+    let size = ast::ExactNumberInfo::PrecisionAndScale(padded.len().max(1) as u64, fraction.len() as i64);
+    Some(Expr::Cast {
+        kind: ast::CastKind::Cast,
+        expr: Box::new(Expr::value(Value::SingleQuotedString(plain.trim_end_matches('.').to_owned()))),
+        data_type: DataType::Numeric(size),
+        array: false,
+        format: None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use crate::fixture::{check_refused, check_values};
@@ -147,6 +182,8 @@ mod tests {
     fn casts_have_postgresqls_values() {
         check_values(&[
             ("2.5::int", "3"),
+            ("'1e5'::numeric || '|' || '1.25e+1'::numeric || '|' || '-1.5E-3'::numeric", "100000|12.5|-0.0015"),
+            ("'.5e1'::numeric || '|' || '12e-2'::numeric", "5|0.12"),
             ("3.5::int", "4"),
             ("-2.5::int", "-3"),
             ("(-2.5)::int", "-3"),

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value, VisitorMut,
+};
 
 use saki_catalog::SqlError;
 
@@ -25,11 +27,11 @@ impl VisitorMut for Rows {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         let rewritten = match expr {
             Expr::BinaryOp { left, op, right } if is_comparison(op) => match (row(left), row(right)) {
-                (Some(left), Some(right)) => compared(left, op, right),
+                (Some(left), Some(right)) => compared(&left, op, &right),
                 _ => return ControlFlow::Continue(()),
             },
             Expr::InList { expr: needle, list, negated } => match row(needle) {
-                Some(needle) if list.iter().all(|item| row(item).is_some()) => among(needle, list, *negated),
+                Some(needle) if list.iter().all(|item| row(item).is_some()) => among(&needle, list, *negated),
                 _ => return ControlFlow::Continue(()),
             },
             Expr::IsNull(inner) => match row(inner) {
@@ -58,20 +60,36 @@ pub fn is_comparison(op: &BinaryOperator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
-/// The values of a row that is written as one.
-fn row(expr: &Expr) -> Option<&[Expr]> {
+/// The values of a row that is written as one, with `ROW` or without.
+fn row(expr: &Expr) -> Option<Vec<&Expr>> {
     match expr {
-        Expr::Tuple(values) if !values.is_empty() => Some(values),
+        Expr::Tuple(values) if !values.is_empty() => Some(values.iter().collect()),
         Expr::Nested(inner) => row(inner),
+        Expr::Function(function) => {
+            let (is_row, FunctionArguments::List(list)) = (is_named(function, "row"), &function.args) else {
+                return None;
+            };
+            let value = |argument| match argument {
+                &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref value)) => Some(value),
+                _ => None,
+            };
+            list.args.iter().map(value).collect::<Option<Vec<_>>>().filter(|values| is_row && !values.is_empty())
+        }
         _ => None,
     }
 }
 
-fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Expr, SqlError> {
+fn is_named(function: &Function, name: &str) -> bool {
+    let [only] = &function.name.0[..] else { return false };
+    only.as_ident().is_some_and(|ident| ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case(name))
+}
+
+fn compared(left: &[&Expr], op: &BinaryOperator, right: &[&Expr]) -> Result<Expr, SqlError> {
     if left.len() != right.len() {
         return Err(SqlError::invalid("unequal number of entries in row expressions").code("42601"));
     }
-    let pairs = || left.iter().zip(right).map(|(left, right)| binary(left.clone(), BinaryOperator::Eq, right.clone()));
+    let pairs =
+        || left.iter().zip(right).map(|(left, right)| binary((*left).clone(), BinaryOperator::Eq, (*right).clone()));
     Ok(match op {
         BinaryOperator::Eq => all(pairs()),
         BinaryOperator::NotEq => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(all(pairs())) },
@@ -80,7 +98,7 @@ fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Expr, 
 }
 
 /// The first values that differ decide; the operator itself says what rows that are equal are.
-fn ordered(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Expr {
+fn ordered(left: &[&Expr], op: &BinaryOperator, right: &[&Expr]) -> Expr {
     let strict = match op {
         BinaryOperator::LtEq => BinaryOperator::Lt,
         BinaryOperator::GtEq => BinaryOperator::Gt,
@@ -88,18 +106,18 @@ fn ordered(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Expr {
     };
     match (left, right) {
         ([left, more @ ..], [right, others @ ..]) if !more.is_empty() => {
-            let equal = binary(left.clone(), BinaryOperator::Eq, right.clone());
+            let equal = binary((*left).clone(), BinaryOperator::Eq, (*right).clone());
             let rest = binary(equal, BinaryOperator::And, ordered(more, op, others));
-            let first = binary(left.clone(), strict, right.clone());
+            let first = binary((*left).clone(), strict, (*right).clone());
             Expr::Nested(Box::new(binary(first, BinaryOperator::Or, Expr::Nested(Box::new(rest)))))
         }
-        ([left], [right]) => binary(left.clone(), op.clone(), right.clone()),
+        ([left], [right]) => binary((*left).clone(), op.clone(), (*right).clone()),
         _ => Expr::value(Value::Boolean(false)),
     }
 }
 
-fn among(needle: &[Expr], list: &[Expr], negated: bool) -> Result<Expr, SqlError> {
-    let equal = |item| compared(needle, &BinaryOperator::Eq, row(item).unwrap_or_default());
+fn among(needle: &[&Expr], list: &[Expr], negated: bool) -> Result<Expr, SqlError> {
+    let equal = |item| compared(needle, &BinaryOperator::Eq, &row(item).unwrap_or_default());
     let all = list.iter().map(equal).collect::<Result<Vec<_>, _>>()?;
     let count = all.len();
     let found = match count {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::common::{Column, DFSchema, Result};
+use datafusion::functions::core::nullif;
 use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Case, Expr, Operator, ScalarUDF, TypeSignature, and, binary_expr, cast, lit, or,
@@ -41,8 +42,7 @@ const COUNTED: [(&str, usize); 10] = [
     ("trunc", 1),
 ];
 /// Functions that give integers, where the planner's numbers have no sign.
-const COUNTING: [&str; 6] =
-    ["array_length", "array_ndims", "array_position", "cardinality", "regexp_count", "regexp_instr"];
+const COUNTING: [&str; 5] = ["array_length", "array_position", "cardinality", "regexp_count", "regexp_instr"];
 
 /// Gives the parts of one expression their types.
 pub struct Types<'s> {
@@ -247,7 +247,11 @@ impl Types<'_> {
             self.parameters(&func, &mut args)?;
             let call = ScalarFunction { func, args };
             if COUNTING.contains(&call.name()) {
-                return Ok(Transformed::yes(cast(Expr::ScalarFunction(call), Arrow::Int32)));
+                // An empty array has no dimension that could have a length.
+                let has_none = (call.name() == "array_length")
+                    .then(|| nullif().call(vec![Expr::ScalarFunction(call.clone()), lit(0_u64)]));
+                let count = has_none.unwrap_or(Expr::ScalarFunction(call));
+                return Ok(Transformed::yes(cast(count, Arrow::Int32)));
             }
             if call.name() == "array_positions" {
                 let places = Arrow::List(Arc::new(Field::new_list_field(Arrow::Int32, true)));

@@ -23,11 +23,12 @@ pub const UNNESTED: &[(&str, &str)] = &[
 ];
 
 pub const FUNCTIONS: &[Definition] = &[
-    strict("pg_subscripts", Returns::Int8List, |_, args| {
+    strict("pg_subscripts", Returns::Int4List, |_, args| {
         let length = length(args.get(0)).filter(|_| args.integer(1).unwrap_or(1) == 1).unwrap_or(0);
         // `int2vector` counts from zero: the rewrite of its subscripts says so.
         let first = i64::from(!args.truth(2));
-        Ok(integer_list((0..length as i64).map(|at| at + first)))
+        let subscripts = (0..length as i64).map(|at| ScalarValue::Int32(i32::try_from(at + first).ok()));
+        Ok(ScalarValue::List(ScalarValue::new_list_nullable(&subscripts.collect::<Vec<_>>(), &DataType::Int32)))
     }),
     // No table is a part of another.
     strict("pg_no_ancestors", Returns::Int8List, |_, _| Ok(integer_list(std::iter::empty()))),

@@ -33,6 +33,7 @@ pub enum Returns {
     Text,
     Timestamp,
     TextList,
+    Int4List,
     Int8List,
     /// What the first argument is.
     First,
@@ -50,6 +51,7 @@ impl Returns {
             Self::Text => DataType::Utf8,
             Self::Timestamp => DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, Some("UTC".into())),
             Self::TextList => list(DataType::Utf8),
+            Self::Int4List => list(DataType::Int32),
             Self::Int8List => list(DataType::Int64),
             Self::First => arguments.first().cloned().unwrap_or(DataType::Null),
             Self::Positions => list(position_type()),

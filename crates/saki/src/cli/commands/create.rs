@@ -20,8 +20,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_page_size)]
     page_size: Option<PageSize>,
 
-    /// With what the addresses of all pages begin, 0 to 65535; fixed for the life of the database. Databases whose pages
-    /// are to be read by one another need different ones
+    /// With what the addresses of all pages begin, 0 to 65535; fixed for the life of the database. Databases whose
+    /// pages are to be read by one another need different ones
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     volume_number: u16,
 
