@@ -32,6 +32,7 @@ pub(super) const VALUES: Signs = &[
     ("rror parsing", "22007"),
     ("more than one row", "21000"),
     ("egex", "2201B"),
+    ("Regular expression did not compile", "2201B"),
     ("negative count not allowed", "22011"),
     ("field position must not be zero", "22023"),
     ("zero raised to a negative power", "2201F"),
@@ -113,6 +114,7 @@ mod tests {
             (ArrowError::CastError("Cannot cast string '99999999999' to value of Int32 type".into()), Some("22003")),
             (ArrowError::CastError("Cannot cast string 'x' to value of Int32 type".into()), Some("22P02")),
             (ArrowError::ParseError("Error parsing timestamp from 'x'".into()), Some("22007")),
+            (ArrowError::ComputeError("Regular expression did not compile: CompiledTooBig(1)".into()), Some("2201B")),
             (ArrowError::MemoryError("x".into()), None),
         ];
         for (error, code) in cases {

@@ -10,9 +10,11 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::slices::{Pace, SlicesExec};
 use crate::node::{Plan, SakiNode};
@@ -20,7 +22,7 @@ use crate::node::{Plan, SakiNode};
 /// What long values may come to in a batch.
 pub const BATCH_BYTES: usize = 16 << 20;
 
-/// Puts [`SlicesExec`] below projections and filters with long constants.
+/// Puts [`SlicesExec`] below projections, filters, aggregates and windows with long constants.
 #[derive(Debug)]
 pub struct NarrowBatches;
 
@@ -53,7 +55,31 @@ fn bytes_of_constants(plan: &Plan) -> usize {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         return projection.expr().iter().map(|item| bytes_within(&item.expr)).sum();
     }
+    if let Some(aggregates) = plan.downcast_ref::<AggregateExec>() {
+        // What a final aggregate is given are its states: it works out nothing.
+        if !matches!(aggregates.mode().input_mode(), AggregateInputMode::Raw) {
+            return 0;
+        }
+        let keys = aggregates.group_expr().expr().iter().map(|(key, _)| bytes_within(key));
+        let filters = aggregates.filter_expr().iter().flatten().map(bytes_within);
+        return aggregates
+            .aggr_expr()
+            .iter()
+            .map(|call| bytes_of_all(&call.expressions()))
+            .chain(keys)
+            .chain(filters)
+            .sum();
+    }
+    let windows = plan.downcast_ref::<WindowAggExec>().map(WindowAggExec::window_expr);
+    let bounded = || plan.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::window_expr);
+    if let Some(windows) = windows.or_else(bounded) {
+        return windows.iter().map(|window| bytes_of_all(&window.expressions())).sum();
+    }
     plan.downcast_ref::<FilterExec>().map_or(0, |filter| bytes_within(filter.predicate()))
+}
+
+fn bytes_of_all(exprs: &[Arc<dyn PhysicalExpr>]) -> usize {
+    exprs.iter().map(bytes_within).sum()
 }
 
 fn bytes_within(expr: &Arc<dyn PhysicalExpr>) -> usize {
@@ -69,7 +95,10 @@ fn bytes_within(expr: &Arc<dyn PhysicalExpr>) -> usize {
 mod tests {
     use arrow_array::RecordBatch;
     use datafusion::common::ScalarValue;
+    use datafusion::functions_aggregate::min_max::max_udaf;
+    use datafusion::physical_expr::aggregate::AggregateExprBuilder;
     use datafusion::physical_expr::expressions::lit;
+    use datafusion::physical_plan::aggregates::{AggregateMode, PhysicalGroupBy};
     use datafusion::physical_plan::projection::ProjectionExpr;
     use futures::StreamExt;
 
@@ -85,6 +114,31 @@ mod tests {
         let text = lit(ScalarValue::Utf8(Some("x".repeat(bytes))));
         let items = [ProjectionExpr { expr: text, alias: "text".to_owned() }];
         Arc::new(ProjectionExec::try_new(items, memory_plan(&[vec![numbered(rows)]], &small_schema())).unwrap())
+    }
+
+    /// The greatest of constant texts of so many bytes, as the first and as the last of two steps.
+    fn greatest(bytes: usize) -> [Plan; 2] {
+        let text = lit(ScalarValue::Utf8(Some("x".repeat(bytes))));
+        let rows = memory_plan(&[vec![numbered(40)]], &small_schema());
+        let schema = rows.schema();
+        let call = AggregateExprBuilder::new(max_udaf(), vec![text]).schema(Arc::clone(&schema)).alias("greatest");
+        let call = Arc::new(call.build().unwrap());
+        let step = |mode, input: Plan| -> Plan {
+            let (keys, calls) = (PhysicalGroupBy::new_single(Vec::new()), vec![Arc::clone(&call)]);
+            Arc::new(AggregateExec::try_new(mode, keys, calls, vec![None], input, Arc::clone(&schema)).unwrap())
+        };
+        let first = step(AggregateMode::Partial, rows);
+        [Arc::clone(&first), step(AggregateMode::Final, first)]
+    }
+
+    #[test]
+    fn aggregates_of_long_constants_get_small_batches() {
+        let [first, last] = greatest(1 << 20).map(optimized);
+        assert_eq!(first.children()[0].name(), "NarrowExec");
+        assert_eq!(last.children()[0].name(), "AggregateExec");
+        assert_eq!(run(&last).len(), 1);
+        let [first, _] = greatest(100).map(optimized);
+        assert_eq!(first.children()[0].name(), "DataSourceExec");
     }
 
     fn optimized(plan: Plan) -> Plan {
