@@ -54,11 +54,14 @@ pub fn entry_seeds() -> Vec<Vec<u8>> {
         Zone { nulls: 7, values: Some(Box::default()), ..Zone::default() },
         Zone { min: Value::Timestamp(random.next_u64() as i64), ..Zone::default() },
     ];
-    let run = |zone: &Zone| ColumnRun {
-        first_page: PageAddress(1 + random.below(1 << 40)),
-        bytes: 1 + random.below(1 << 20) as u32,
-        checksum: random.next_u64(),
-        zone: zone.clone(),
+    let run = |zone: &Zone| {
+        let addresses = u64::MAX >> random.below(32);
+        ColumnRun {
+            first_page: PageAddress(1 + random.below(addresses)),
+            bytes: 1 + random.below(1 << 20) as u32,
+            checksum: random.next_u64(),
+            zone: zone.clone(),
+        }
     };
     let segment = Segment { first_key: b"key".to_vec(), rows: 7, columns: zones.iter().map(run).collect() };
     let mut seed = vec![choices.len() as u8];

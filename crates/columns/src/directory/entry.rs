@@ -106,8 +106,8 @@ fn decode_run(
     let first_page = PageAddress(reader.u64()?);
     let bytes = reader.u32()?;
     let checksum = reader.u64()?;
-    // Pages of a run are counted up from the first one: far from where that could overflow.
-    if bytes == 0 || first_page.0 > u64::MAX / 2 {
+    // Pages of a run, of which it has fewer than bytes, are counted up from the first one.
+    if bytes == 0 || first_page.0.checked_add(bytes.into()).is_none() {
         return Err(corrupt("a run that cannot be"));
     }
     Ok(ColumnRun { first_page, bytes, checksum, zone: decode_zone(reader, data_type, rows, zone_flags)? })
@@ -225,6 +225,17 @@ mod tests {
         assert!(decode(b"key", &bytes, &columns).is_err(), "it had no filters");
         bytes[0] = VERSION + 1;
         assert!(decode(b"key", &bytes, &columns).is_err());
+    }
+
+    #[test]
+    fn runs_lie_anywhere_but_over_the_end_of_all_addresses() {
+        let (mut segment, columns, _) = entry(zone(0));
+        for (first, is_right) in [(u64::MAX - 100, true), (u64::MAX - 99, false), (u64::MAX, false)] {
+            segment.columns[0].first_page = PageAddress(first);
+            let mut bytes = Vec::new();
+            encode(&segment, &columns, &mut bytes).unwrap();
+            assert_eq!(decode(b"key", &bytes, &columns).ok(), is_right.then(|| segment.clone()), "{first}");
+        }
     }
 
     #[test]
