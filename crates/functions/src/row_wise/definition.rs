@@ -157,13 +157,29 @@ impl Takes {
     }
 
     /// A text that stands for bytes becomes them.
+    ///
+    /// # Errors
+    /// For a text that is no bytes; and 42883 for another value than was said when types were resolved, as that of a
+    /// parameter may be.
     fn read(self, value: ScalarValue) -> Result<ScalarValue> {
-        match (self, value.try_as_str()) {
-            (Self::Bytes, Some(Some(text))) => match Value::parse(Stored::Bytea, text).map_err(SqlError::from)? {
-                Value::Bytea(bytes) => Ok(ScalarValue::Binary(Some(bytes))),
-                _ => Err(SqlError::internal("bytes were read as something else").into()),
-            },
-            (Self::Bytes, Some(None)) => Ok(ScalarValue::Binary(None)),
+        let is_taken = match self {
+            Self::Bytes => matches!(value, ScalarValue::Binary(_)) || value.try_as_str().is_some(),
+            Self::Integer => matches!(value, ScalarValue::Int64(_)),
+            Self::Float => matches!(value, ScalarValue::Float64(_)),
+            Self::Text => matches!(value, ScalarValue::Utf8(_)),
+            Self::Array => matches!(value, ScalarValue::List(_)),
+        };
+        if !is_taken && !value.is_null() {
+            let message = format!("a value of type {} is no argument of this function", value.data_type());
+            return Err(SqlError::invalid(message).code("42883").into());
+        }
+        match value.try_as_str() {
+            Some(Some(text)) if self == Self::Bytes => {
+                match Value::parse(Stored::Bytea, text).map_err(SqlError::from)? {
+                    Value::Bytea(bytes) => Ok(ScalarValue::Binary(Some(bytes))),
+                    _ => Err(SqlError::internal("bytes were read as something else").into()),
+                }
+            }
             _ => Ok(value),
         }
     }
