@@ -52,6 +52,8 @@ pub fn run(common: &Common, options: &Options) -> Result<Outcome, String> {
     let seconds = if common.small { 0.05 } else { options.seconds };
     let megabytes = if common.small { 4 } else { options.megabytes };
     let connections = if common.small { vec![1, 4] } else { options.connections.clone() };
+    // Half of the sizes.
+    let step = if common.small { 2 } else { 1 };
     report.configure("seconds", seconds);
     report.configure("megabytes", megabytes);
     report.configure("depth", options.depth);
@@ -63,7 +65,7 @@ pub fn run(common: &Common, options: &Options) -> Result<Outcome, String> {
     for transport in &options.transports {
         let peer = start(transport, megabytes, options.peer.as_deref())?;
         for &connections in &connections {
-            for &bytes in &options.sizes {
+            for &bytes in options.sizes.iter().step_by(step) {
                 let depth = (options.depth / connections).max(1);
                 let mut requester = Requester::new(
                     transport,

@@ -91,8 +91,10 @@ pub fn run(common: &Common, options: &Options) -> Result<Outcome, String> {
         options.rounds = 1;
         options.megabytes = 16;
         options.megabytes_in_memory = 4;
+        options.sizes.truncate(2);
         options.pool.truncate(1);
         options.connections.truncate(2);
+        options.threads.truncate(1);
     }
     let mut bench = Bench { common, options, report: Report::new("remote", common), lines: Vec::new() };
     bench.configure();
