@@ -241,6 +241,11 @@ pub(crate) fn out_of_range(data_type: &DataType) -> SqlError {
     SqlError::data(format!("{name} out of range")).code("22003")
 }
 
+/// The error for a function that does not take arguments of some types.
+pub(crate) fn undefined_function(name: &str, takes: &str) -> SqlError {
+    SqlError::invalid(format!("function {name} does not exist for these types")).code("42883").hint(takes)
+}
+
 fn whole(value: &ArrayRef, direction: Direction, returns: &DataType) -> Result<ArrayRef> {
     if let DataType::Decimal128(_, scale) = value.data_type() {
         let unit = 10i128.pow(u32::try_from(*scale).unwrap_or(0));

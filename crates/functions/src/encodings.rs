@@ -167,7 +167,8 @@ fn decoded(text: &str, format: &str) -> Result<Vec<u8>> {
     }
 }
 
-fn bytea(text: &str) -> Result<Vec<u8>> {
+/// The bytes that a text stands for.
+pub(crate) fn bytea(text: &str) -> Result<Vec<u8>> {
     match Value::parse(Stored::Bytea, text).map_err(SqlError::from)? {
         Value::Bytea(bytes) => Ok(bytes),
         _ => Err(SqlError::internal("bytes that are none").into()),

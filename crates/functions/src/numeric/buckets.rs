@@ -12,7 +12,7 @@ use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::arithmetic::{cast, out_of_range, scale_of, unscaled};
+use crate::arithmetic::{cast, out_of_range, scale_of, undefined_function, unscaled};
 use saki_catalog::SqlError;
 
 /// `width_bucket(operand, low, high, count)`: 0 below the range, `count + 1` from its end on. The bounds may be given
@@ -41,10 +41,7 @@ impl ScalarUDFImpl for WidthBucket {
             [numbers @ .., count] if numbers.iter().all(is_number) && (count.is_integer() || count.is_null()) => {
                 Ok(DataType::Int32)
             }
-            _ => Err(SqlError::invalid("function width_bucket does not exist for these types")
-                .code("42883")
-                .hint("it takes three numbers and an integer")
-                .into()),
+            _ => Err(undefined_function(self.name(), "it takes three numbers and an integer").into()),
         }
     }
 

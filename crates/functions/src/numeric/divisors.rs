@@ -8,7 +8,7 @@ use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::arithmetic::{cast, out_of_range, scale_of, unscaled};
+use crate::arithmetic::{cast, out_of_range, scale_of, undefined_function, unscaled};
 use saki_base::types::{DECIMAL_PRECISION_MAX as PRECISION_MAX, decimal_limit};
 use saki_catalog::SqlError;
 
@@ -58,11 +58,7 @@ impl ScalarUDFImpl for Divisors {
                 let scale = arguments.iter().map(scale_of).max().unwrap_or(0);
                 Ok(DataType::Decimal128(PRECISION_MAX, scale))
             }
-            None => {
-                let name = self.name();
-                let refused = format!("function {name} does not exist for these types");
-                Err(SqlError::invalid(refused).code("42883").hint("it takes two integers or numerics").into())
-            }
+            None => Err(undefined_function(self.name(), "it takes two integers or numerics").into()),
         }
     }
 

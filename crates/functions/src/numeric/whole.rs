@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::arithmetic::undefined_function;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_array::{ArrayRef, Decimal128Array};
@@ -54,11 +55,7 @@ impl ScalarUDFImpl for Whole {
             (Kind::Factorial, [of]) if of.is_signed_integer() || is_unknown(of) => Some(DataType::Int64),
             _ => None,
         };
-        let unknown = || {
-            let message = format!("function {} does not exist for these types", self.name());
-            SqlError::invalid(message).code("42883").hint("it takes one number")
-        };
-        Ok(vec![taken.ok_or_else(unknown)?])
+        Ok(vec![taken.ok_or_else(|| undefined_function(self.name(), "it takes one number"))?])
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {

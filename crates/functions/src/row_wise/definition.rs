@@ -8,8 +8,10 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
-use saki_base::{DataType as Stored, Value};
 use saki_catalog::SqlError;
+
+use crate::arithmetic::undefined_function;
+use crate::encodings::bytea;
 
 /// What a function takes at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -91,10 +93,8 @@ impl ScalarUDFImpl for RowWise {
         let takes = self.definition.takes;
         let taken = |(takes, of): (&Takes, &DataType)| takes.of(of);
         let types: Option<Vec<DataType>> = takes.iter().zip(arguments).map(taken).collect();
-        match types.filter(|_| takes.len() == arguments.len()) {
-            Some(types) => together(takes, types).ok_or_else(|| self.unknown().into()),
-            None => Err(self.unknown().into()),
-        }
+        let types = types.filter(|_| takes.len() == arguments.len()).and_then(|types| together(takes, types));
+        types.ok_or_else(|| undefined_function(self.name(), "cast its arguments to what it takes").into())
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
@@ -114,13 +114,6 @@ impl ScalarUDFImpl for RowWise {
         make_scalar_function(move |arrays: &[ArrayRef]| self.definition.of_rows(arrays, &returns), Vec::new())(
             &args.args,
         )
-    }
-}
-
-impl RowWise {
-    fn unknown(&self) -> SqlError {
-        let message = format!("function {} does not exist for these types", self.definition.name);
-        SqlError::invalid(message).code("42883").hint("cast its arguments to what it takes")
     }
 }
 
@@ -174,12 +167,7 @@ impl Takes {
             return Err(SqlError::invalid(message).code("42883").into());
         }
         match value.try_as_str() {
-            Some(Some(text)) if self == Self::Bytes => {
-                match Value::parse(Stored::Bytea, text).map_err(SqlError::from)? {
-                    Value::Bytea(bytes) => Ok(ScalarValue::Binary(Some(bytes))),
-                    _ => Err(SqlError::internal("bytes were read as something else").into()),
-                }
-            }
+            Some(Some(text)) if self == Self::Bytes => Ok(ScalarValue::Binary(Some(bytea(text)?))),
             _ => Ok(value),
         }
     }

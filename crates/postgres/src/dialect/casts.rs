@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     self, CharacterLength, DataType, ExactNumberInfo, Expr, TypedString, Value, VisitorMut,
 };
 
+use super::literals::written_out;
 use crate::pg_catalog::is_type;
 use crate::statement::{call, take};
 use saki_catalog::SqlError;
@@ -123,8 +124,8 @@ fn is_placeholder(expr: &Expr) -> bool {
 /// A text of digits as the number it is, with as many digits after the point.
 fn digits(expr: &Expr) -> Option<Expr> {
     let Expr::Value(ast::ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expr else { return None };
-    if let Some(number) = exponential(text) {
-        return Some(number);
+    if let Some(number) = written_out(text.trim()) {
+        return Some(number.into_numeric());
     }
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = digits.starts_with(|first: char| first.is_ascii_digit())
@@ -142,38 +143,6 @@ fn digits(expr: &Expr) -> Option<Expr> {
     })
 }
 
-/// A text with an exponent as a number with as many digits as it has, if they are not too many.
-fn exponential(text: &str) -> Option<Expr> {
-    const DIGITS_MAX: usize = 38;
-    let text = text.trim();
-    let (mantissa, exponent) = text.split_once(['e', 'E'])?;
-    let exponent: i64 = exponent.strip_prefix('+').unwrap_or(exponent).parse().ok()?;
-    let unsigned = mantissa.strip_prefix(['-', '+']).unwrap_or(mantissa);
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let digits = format!("{whole}{fraction}");
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let point = i64::try_from(whole.len()).ok()?.checked_add(exponent)?;
-    let before = usize::try_from(point.max(0)).ok().filter(|count| *count <= DIGITS_MAX)?;
-    let zeros = usize::try_from((-point).max(0)).ok().filter(|count| *count <= DIGITS_MAX)?;
-    let padded = format!("{}{digits:0<before$}", "0".repeat(zeros));
-    let (whole, fraction) = padded.split_at(before);
-    if padded.len() > DIGITS_MAX {
-        return None;
-    }
-    let sign = if mantissa.starts_with('-') { "-" } else { "" };
-    let plain = format!("{sign}0{whole}.{fraction}");
-    let size = ast::ExactNumberInfo::PrecisionAndScale(padded.len().max(1) as u64, fraction.len() as i64);
-    Some(Expr::Cast {
-        kind: ast::CastKind::Cast,
-        expr: Box::new(Expr::value(Value::SingleQuotedString(plain.trim_end_matches('.').to_owned()))),
-        data_type: DataType::Numeric(size),
-        array: false,
-        format: None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use crate::fixture::{check_refused, check_values};
@@ -184,6 +153,8 @@ mod tests {
             ("2.5::int", "3"),
             ("'1e5'::numeric || '|' || '1.25e+1'::numeric || '|' || '-1.5E-3'::numeric", "100000|12.5|-0.0015"),
             ("'.5e1'::numeric || '|' || '12e-2'::numeric", "5|0.12"),
+            ("'0e5'::numeric || '|' || '0e-3'::numeric || '|' || '00.5e1'::numeric", "0|0.000|5"),
+            ("'100e-2'::numeric || '|' || ' +5e0 '::numeric || '|' || 0e9999999999", "1.00|5|0"),
             ("3.5::int", "4"),
             ("-2.5::int", "-3"),
             ("(-2.5)::int", "-3"),
@@ -227,6 +198,7 @@ mod tests {
     #[test]
     fn casts_of_what_does_not_fit_are_refused() {
         check_refused(&[
+            ("'.5e-9223372036854775808'::numeric", "22P02"),
             ("2147483647.5::int", "22003"),
             ("2147483648::int", "22003"),
             ("1e20::float8::bigint", "22003"),

@@ -69,7 +69,7 @@ impl VisitorMut for Literals {
         match expr {
             Expr::Value(value) => {
                 if let Value::Number(digits, _) = &value.value
-                    && let Some(whole) = written_out(digits).or_else(|| as_double(digits))
+                    && let Some(whole) = whole_of(digits).or_else(|| as_double(digits))
                 {
                     if digits.parse::<f64>().is_ok_and(f64::is_infinite) {
                         let message = format!("\"{digits}\" is out of range for type double precision");
@@ -171,44 +171,86 @@ fn widen(argument: &mut FunctionArg) {
     }
 }
 
-/// A number with more digits than a numeric has is a double.
-fn as_double(digits: &str) -> Option<Expr> {
-    const DIGITS_MAX: i64 = 38;
-    let (mantissa, exponent) = digits.split_once(['e', 'E'])?;
-    let exponent: i64 = exponent.parse().ok()?;
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let behind = fraction.len() as i64 - exponent;
-    let before = whole.trim_start_matches('0').len() as i64 + exponent;
-    (behind > DIGITS_MAX || before > DIGITS_MAX).then(|| Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(Expr::value(Value::SingleQuotedString(digits.to_owned()))),
-        data_type: ast::DataType::DoublePrecision,
-        array: false,
-        format: None,
-    })
+/// `15e2` as the numeric 1500.
+fn whole_of(text: &str) -> Option<Expr> {
+    written_out(text).filter(|number| number.scale == 0).map(WrittenOut::into_numeric)
 }
 
-/// `15e2` as the numeric 1500: the planner would keep its exponent, and lose digits where it becomes a float.
-fn written_out(digits: &str) -> Option<Expr> {
-    const DIGITS_MAX: usize = 38;
-    let (mantissa, exponent) = digits.split_once(['e', 'E'])?;
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let exponent: usize = exponent.strip_prefix('+').unwrap_or(exponent).parse().ok()?;
-    let zeros = exponent.checked_sub(fraction.len())?;
-    let digits = format!("{whole}{fraction}");
-    let digits = digits.trim_start_matches('0');
-    let length = if digits.is_empty() { 1 } else { digits.len() + zeros };
-    if length > DIGITS_MAX {
+/// Digits of a numeric, at most.
+const DIGITS_MAX: i64 = 38;
+
+/// A number with more digits than a numeric has is a double.
+fn as_double(text: &str) -> Option<Expr> {
+    let Scientific { whole, fraction, exponent, .. } = Scientific::read(text)?;
+    let behind = (fraction.len() as i64).saturating_sub(exponent);
+    let before = (whole.trim_start_matches('0').len() as i64).saturating_add(exponent);
+    (behind > DIGITS_MAX || before > DIGITS_MAX).then(|| cast(text.to_owned(), ast::DataType::DoublePrecision))
+}
+
+/// A number that is written with an exponent.
+struct Scientific<'t> {
+    is_negative: bool,
+    whole: &'t str,
+    fraction: &'t str,
+    exponent: i64,
+}
+
+impl<'t> Scientific<'t> {
+    fn read(text: &'t str) -> Option<Self> {
+        let (mantissa, exponent) = text.split_once(['e', 'E'])?;
+        let exponent = exponent.parse().ok()?;
+        let unsigned = mantissa.strip_prefix(['-', '+']).unwrap_or(mantissa);
+        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let are_digits =
+            whole.len() + fraction.len() > 0 && whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+        are_digits.then_some(Self { is_negative: mantissa.starts_with('-'), whole, fraction, exponent })
+    }
+}
+
+/// A number without its exponent: `15e2` is 1500, `-1.5e-3` is -0.0015.
+pub(super) struct WrittenOut {
+    text: String,
+    precision: i64,
+    /// Digits behind the point.
+    pub scale: i64,
+}
+
+impl WrittenOut {
+    pub fn into_numeric(self) -> Expr {
+        let size = ast::ExactNumberInfo::PrecisionAndScale(self.precision as u64, self.scale);
+        cast(self.text, ast::DataType::Numeric(size))
+    }
+}
+
+/// A number that is written with an exponent, if it has no more digits than a numeric: the planner would keep the
+/// exponent, and lose digits where the number becomes a float.
+pub(super) fn written_out(text: &str) -> Option<WrittenOut> {
+    let Scientific { is_negative, whole, fraction, exponent } = Scientific::read(text)?;
+    let all = format!("{whole}{fraction}");
+    let digits = all.trim_start_matches('0');
+    let scale = (fraction.len() as i64).saturating_sub(exponent).max(0);
+    // Of the digits, how many are before the point; of zero it makes no difference.
+    let before = match digits {
+        "" => 0,
+        digits => (digits.len() as i64).saturating_sub(fraction.len() as i64).saturating_add(exponent),
+    };
+    let precision = before.max(0).saturating_add(scale).max(1);
+    if precision > DIGITS_MAX {
         return None;
     }
-    let text = if digits.is_empty() { "0".to_owned() } else { format!("{digits}{}", "0".repeat(zeros)) };
-    Some(Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(Expr::value(Value::SingleQuotedString(text))),
-        data_type: ast::DataType::Numeric(ast::ExactNumberInfo::PrecisionAndScale(length as u64, 0)),
-        array: false,
-        format: None,
-    })
+    let places = usize::try_from(precision).ok()?;
+    // Zeros behind the digits as far as the point, and before them from there on.
+    let padded = format!("{digits:0<to_point$}", to_point = usize::try_from(before.max(0)).ok()?);
+    let padded = format!("{padded:0>places$}");
+    let (whole, fraction) = padded.split_at(places - usize::try_from(scale).ok()?);
+    let sign = if is_negative { "-" } else { "" };
+    let text = if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}0{whole}.{fraction}") };
+    Some(WrittenOut { text, precision, scale })
+}
+
+fn cast(text: String, data_type: ast::DataType) -> Expr {
+    let expr = Box::new(Expr::value(Value::SingleQuotedString(text)));
+    Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None }
 }
 
 fn is_integer(expr: &Expr) -> bool {
@@ -245,6 +287,8 @@ mod tests {
     #[test]
     fn numbers_of_no_type_are_refused() {
         check_refused(&[("1e400", "22003"), ("-1.5e999::float8", "22003")]);
+        // Exponents that are the last of their kind.
+        check_refused(&[("1e9223372036854775807", "22003"), ("1e-9223372036854775808", "22003")]);
     }
 
     #[test]

@@ -155,7 +155,6 @@ pub struct PublishedChunk {
 pub struct Volume {
     pub(crate) members: Arc<Members>,
     page_size: PageSize,
-    number: VolumeNumber,
     database_id: u128,
     damages: Vec<SuperblockDamage>,
     pub(crate) map: Arc<ChunkMap>,
@@ -173,11 +172,6 @@ pub struct Volume {
 impl Volume {
     pub fn page_size(&self) -> PageSize {
         self.page_size
-    }
-
-    /// With what the addresses of its pages begin.
-    pub fn number(&self) -> VolumeNumber {
-        self.number
     }
 
     /// The database's name among all others.

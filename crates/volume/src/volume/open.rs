@@ -104,8 +104,7 @@ impl Volume {
         let space = Arc::new(Mutex::new(space));
         let seats = survey.seats.iter().map(seat_of).collect();
         let root = superblock.root.clone();
-        let (page_size, number) = (superblock.page_size, superblock.next_chunk.volume());
-        let database_id = superblock.database_id;
+        let (page_size, database_id) = (superblock.page_size, superblock.database_id);
         let mut durable = Durable::new(&members, seats, superblock, next_sequence, options.journal_bytes_max);
         let missing = survey.missing_seat();
         let (is_stale, is_empty) = survey.stale_seats();
@@ -116,7 +115,6 @@ impl Volume {
         let volume = Arc::new(Self {
             members,
             page_size,
-            number,
             database_id,
             damages,
             map,

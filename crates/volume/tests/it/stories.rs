@@ -7,7 +7,7 @@ use saki_base::{Arena, PageAddress, PageSize, Random, checksum};
 use saki_page::{IoShare, PageLane, PageStore, Refusal};
 use saki_volume::{PROFILE_BYTES_MAX, ROOT_BYTES_MAX, SCRATCH_BLOCK_BYTES, Volume, VolumeError};
 
-use crate::support::{Model, PART, create, device, open, page};
+use crate::support::{Model, PART, create, device, number, open, page};
 
 fn page_size() -> PageSize {
     PageSize::new(8192).expect("valid")
@@ -38,6 +38,23 @@ fn what_was_published_is_there_after_reopening() {
     assert_eq!(volume.page_size(), page_size());
     model.check(&volume, &device);
     assert!(volume.stats().journal_slots <= 2, "the journal is begun anew before it grows long");
+}
+
+/// Before and after reopening, those of another volume being nowhere near.
+#[test]
+fn all_addresses_begin_with_the_number_that_a_volume_was_made_with() {
+    for page_bytes in [4096, 8192] {
+        let (device, mut random, mut model) = (device(2), Random::new(2), Model::default());
+        let mut volume = create(&device, page_bytes);
+        for round in 0..3 {
+            publish(&volume, &mut model, &mut random, 300, 0.9);
+            let of = |address: &PageAddress| volume.page_size().chunk_of(*address).volume();
+            assert!(model.parts.keys().all(|address| of(address) == number(page_bytes)), "round {round}");
+            model.check(&volume, &device);
+            drop(volume);
+            volume = open(&device).expect("opens");
+        }
+    }
 }
 
 #[test]

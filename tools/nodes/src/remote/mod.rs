@@ -21,7 +21,7 @@ use serde_json::json;
 
 use self::measure::{Case, Measured, measure};
 pub use self::owner::{OwnerOptions, serve};
-use self::runs::{Runs, Scanned};
+use self::runs::{RUN_BYTES, Runs};
 use self::stores::Reading;
 use crate::process::{Process, listen_at};
 use crate::run::Outcome;
@@ -190,18 +190,18 @@ impl Bench<'_> {
                 scans.push(runs.scan(store, &self.case(1, round))?);
             }
         }
-        let [local, remote] = scans.map(median_scan);
+        let [local, remote] = scans.map(median_of);
         self.scan_row("local", place, &local);
         self.scan_row(place.transport, place, &remote);
         let name = format!("{}_runs_ratio_{}", place.transport, place.page_size.bytes());
-        self.report.summarise(name, remote.megabytes_per_second / local.megabytes_per_second);
+        self.report.summarise(name, remote.per_second / local.per_second);
         Ok(())
     }
 
-    fn scan_row(&mut self, way: &str, place: Place<'_>, scanned: &Scanned) {
-        let (bytes, rate) = (place.page_size.bytes(), scanned.megabytes_per_second);
+    fn scan_row(&mut self, way: &str, place: Place<'_>, measured: &Measured) {
+        let (bytes, rate) = (place.page_size.bytes(), measured.per_second * RUN_BYTES as f64 / 1e6);
         println!("{way:8}{:18}{bytes:>8}{:>7}{:>9}{:>14} MB", "runs of 1 MiB", 1, place.threads, figure(rate));
-        let Scanned { wrong, runs, .. } = *scanned;
+        let Measured { wrong, reads: runs, .. } = *measured;
         self.report.check(wrong == 0 && runs > 0, || format!("{wrong} of {runs} runs, {way}, are wrong"));
         self.report.row(json!({ "way": way, "runs": true, "bytes": bytes, "megabytes_per_second": rate }));
     }
@@ -308,13 +308,6 @@ fn open(place: Place<'_>) -> Result<(Process, Arc<dyn PageStore>), String> {
     let options = RemoteOptions::new(addresses, connect, port_options(2)?);
     let remote = RemoteStore::open(options).map_err(|error| error.to_string())?;
     Ok((owner, remote))
-}
-
-/// Of scans the one in the middle; runs that are wrong in any are.
-fn median_scan(mut scans: Vec<Scanned>) -> Scanned {
-    scans.sort_unstable_by(|one, other| one.megabytes_per_second.total_cmp(&other.megabytes_per_second));
-    let wrong = scans.iter().map(|one| one.wrong).sum();
-    scans.get(scans.len() / 2).map_or(Scanned::default(), |middle| Scanned { wrong, ..*middle })
 }
 
 /// Of rates the one in the middle; pages that are wrong in any are.

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use saki_base::{PageAddress, PageRef, PageSize, Random, checksum};
 use saki_page::{IoShare, PagedRuns, RunLane, RunRead, RunStore};
 
-use super::measure::Case;
+use super::measure::{Case, Measured};
 use crate::world::fill;
 
 /// Bytes of a run: those of a column of a segment.
-const RUN_BYTES: usize = 1 << 20;
+pub const RUN_BYTES: usize = 1 << 20;
 /// Runs that a lane is asked for at once.
 const DEPTH: usize = 8;
 /// Of a lane's pages on their way.
@@ -20,14 +20,6 @@ pub const WINDOW_BYTES: usize = 8 << 20;
 struct Run {
     first: PageAddress,
     checksum: u64,
-}
-
-/// Megabytes a second, and runs that did not come, or not as they should be.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Scanned {
-    pub megabytes_per_second: f64,
-    pub runs: u64,
-    pub wrong: u64,
 }
 
 /// Runs of a volume that [`create`](super::stores::create) has made.
@@ -52,25 +44,24 @@ impl Runs {
         Self { runs: pages.chunks_exact(each).enumerate().map(&mut run).collect() }
     }
 
-    /// Scans for a while.
+    /// Scans for a while: how many runs a second. Latencies are not taken.
     ///
     /// # Errors
     /// If the store opens no lane.
-    pub fn scan(&self, store: &dyn RunStore, case: &Case) -> Result<Scanned, String> {
+    pub fn scan(&self, store: &dyn RunStore, case: &Case) -> Result<Measured, String> {
         let mut lane = store.open_run_lane().map_err(|error| error.to_string())?;
         let mut random = Random::new(case.seed);
-        let mut scan = Scan { share: IoShare::new(u32::MAX), under_way: 0, scanned: Scanned::default() };
+        let mut scan = Scan { share: IoShare::new(u32::MAX), under_way: 0, measured: Measured::default() };
         let until = Instant::now() + case.time / 4;
         while Instant::now() < until {
             scan.turn(&mut *lane, &self.runs, &mut random);
         }
-        let (before, started) = (scan.scanned.runs, Instant::now());
-        while started.elapsed() < case.time || scan.scanned.runs == before {
+        let (before, started) = (scan.measured.reads, Instant::now());
+        while started.elapsed() < case.time || scan.measured.reads == before {
             scan.turn(&mut *lane, &self.runs, &mut random);
         }
-        let megabytes = (scan.scanned.runs - before) as f64 * RUN_BYTES as f64 / 1e6;
-        scan.scanned.megabytes_per_second = megabytes / started.elapsed().as_secs_f64();
-        Ok(scan.scanned)
+        scan.measured.per_second = (scan.measured.reads - before) as f64 / started.elapsed().as_secs_f64();
+        Ok(scan.measured)
     }
 }
 
@@ -82,7 +73,7 @@ pub fn by_pages(pages: &Arc<dyn saki_page::PageStore>) -> Arc<PagedRuns> {
 struct Scan {
     share: Arc<IoShare>,
     under_way: usize,
-    scanned: Scanned,
+    measured: Measured,
 }
 
 impl Scan {
@@ -99,13 +90,13 @@ impl Scan {
         lane.poll(Some(Duration::from_millis(10)), &mut finished);
         for RunRead { token, result } in finished {
             self.under_way -= 1;
-            self.scanned.runs += 1;
+            self.measured.reads += 1;
             match result {
                 Ok(bytes) => {
-                    self.scanned.wrong += u64::from(checksum(&bytes) != runs[token as usize].checksum);
+                    self.measured.wrong += u64::from(checksum(&bytes) != runs[token as usize].checksum);
                     lane.buffers().give_back(bytes);
                 }
-                Err(_) => self.scanned.wrong += 1,
+                Err(_) => self.measured.wrong += 1,
             }
         }
     }
