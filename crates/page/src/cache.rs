@@ -185,6 +185,22 @@ impl PageCache {
         head.store(index, Ordering::Release);
     }
 
+    /// How often readers have looked at a page of late, saturated; 0 if it is not in memory.
+    pub fn heat(&self, reader: &CacheReader, address: PageAddress) -> u8 {
+        let _looking = reader.enter();
+        self.find(address).map_or(0, |frame| self.frames.touches(frame))
+    }
+
+    /// Keeps a page that has just been written, as warm as the page in whose place it comes: whoever looked at that one
+    /// would read this from the device. Nobody else knows of it yet. Does nothing if no frame can be had.
+    pub fn keep(&self, page: PageRef, bytes: &[u8], heat: u8) {
+        let Some(mut memory) = self.take_memory() else { return };
+        memory.copy_from_slice(bytes);
+        let frame = memory.index();
+        self.admit(page, memory);
+        self.frames.set_touches(frame, heat.min(TOUCHES_MAX));
+    }
+
     fn assert_own(&self, memory: &ArenaFrame) {
         assert!(Arc::ptr_eq(memory.arena(), &self.arena), "frame {} is of another cache's arena", memory.index());
     }
@@ -235,6 +251,17 @@ impl PageCache {
         None
     }
 
+    /// # Errors
+    /// If the frame holds other bytes than `page` promises.
+    #[inline]
+    fn promised(&self, page: PageRef, frame: u32) -> Result<(), PageError> {
+        let found = self.frames.0[frame as usize].checksum.load(Ordering::Relaxed);
+        if found == page.checksum {
+            return Ok(());
+        }
+        Err(PageError::Corrupt { page, device: "page cache".into(), found })
+    }
+
     /// Counts a look for the replacement policy. Saturated, it writes nothing: a hot page's line stays shared.
     #[inline]
     fn touch(&self, frame: u32) {
@@ -270,11 +297,16 @@ impl CacheReader {
     pub fn find(&self, page: PageRef) -> Result<Option<PageGuard<'_>>, PageError> {
         let looking = self.enter();
         let Some(index) = self.cache.find(page.address) else { return Ok(None) };
-        let found = self.cache.frames.0[index as usize].checksum.load(Ordering::Relaxed);
-        if found != page.checksum {
-            return Err(PageError::Corrupt { page, device: "page cache".into(), found });
-        }
+        self.cache.promised(page, index)?;
         self.cache.touch(index);
+        Ok(Some(PageGuard { looking, index }))
+    }
+
+    /// The same for work in the background, which says nothing of what is worth keeping.
+    pub fn find_unnoticed(&self, page: PageRef) -> Result<Option<PageGuard<'_>>, PageError> {
+        let looking = self.enter();
+        let Some(index) = self.cache.find(page.address) else { return Ok(None) };
+        self.cache.promised(page, index)?;
         Ok(Some(PageGuard { looking, index }))
     }
 

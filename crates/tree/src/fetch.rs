@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use saki_base::{PageRef, PageSize, TreeId};
-use saki_page::{Arrival, CacheReader, IoShare, PageCache, PageError, PageExpectation, PagePort, PageStore, Request};
+use saki_page::{
+    Arrival, CacheReader, IoShare, PageCache, PageError, PageExpectation, PageGuard, PagePort, PageStore, Request,
+};
 
 use crate::error::TreeError;
 
@@ -21,6 +23,8 @@ pub struct Fetcher {
     store: Arc<dyn PageStore>,
     share: Arc<IoShare>,
     page_size: PageSize,
+    /// Whether its looks count for what the cache keeps.
+    is_noticed: bool,
     /// Pages asked for and not yet looked at; bounded so that they do not push each other out of the cache.
     window: usize,
     arrivals: Vec<Arrival>,
@@ -38,13 +42,35 @@ impl Fetcher {
             store: Arc::clone(store),
             share: Arc::clone(share),
             page_size: store.page_size(),
+            is_noticed: true,
             window: (cache.frames() as usize / 4).clamp(1, WINDOW_MAX),
             arrivals: Vec::new(),
         })
     }
 
+    /// The same, whose looks say nothing of what is worth keeping in memory.
+    #[must_use]
+    pub fn unnoticed(mut self) -> Self {
+        self.is_noticed = false;
+        self
+    }
+
     pub fn page_size(&self) -> PageSize {
         self.page_size
+    }
+
+    /// The cache that pages come into.
+    pub(crate) fn cache(&self) -> &Arc<PageCache> {
+        self.reader.cache()
+    }
+
+    /// How often readers have looked at a page of late.
+    pub(crate) fn heat(&self, page: PageRef) -> u8 {
+        self.cache().heat(&self.reader, page.address)
+    }
+
+    fn find(&self, page: PageRef) -> Result<Option<PageGuard<'_>>, PageError> {
+        if self.is_noticed { self.reader.find(page) } else { self.reader.find_unnoticed(page) }
     }
 
     pub(crate) fn expectation(&self, tree: TreeId) -> PageExpectation {
@@ -58,6 +84,11 @@ impl Fetcher {
 
     /// Calls `look` with one page, waiting for it. The page is pinned meanwhile: be brief.
     pub(crate) fn read<R>(&mut self, page: PageRef, look: impl FnOnce(&[u8]) -> R) -> Result<R, PageError> {
+        if !self.is_noticed
+            && let Ok(Some(guard)) = self.reader.find_unnoticed(page)
+        {
+            return Ok(look(&guard));
+        }
         self.port.read(&self.share, &self.reader, page).map(|guard| look(&guard))
     }
 
@@ -91,7 +122,7 @@ impl Fetcher {
                     Err(error) => break Err(error),
                 }
             };
-            if let Ok(Some(guard)) = self.reader.find(page) {
+            if let Ok(Some(guard)) = self.find(page) {
                 match visit(work, page, what, Ok(&guard)) {
                     Ok(()) => continue,
                     Err(error) => break Err(error),
@@ -158,7 +189,7 @@ impl Fetcher {
             }
             result = match arrival.result {
                 Err(error) => visit(work, page, what, Err(error)),
-                Ok(()) => match self.reader.find(page) {
+                Ok(()) => match self.find(page) {
                     Ok(Some(guard)) => visit(work, page, what, Ok(&guard)),
                     // Evicted before we looked: ask again.
                     Ok(None) => {
@@ -291,7 +322,7 @@ impl<T: Clone> Ahead<T> {
                 continue;
             }
             let (page, level) = (next.page, next.level);
-            let Ok(Some(guard)) = fetcher.reader.find(page) else { break };
+            let Ok(Some(guard)) = fetcher.find(page) else { break };
             let expanded = expand(&guard, page, level, &next.what, &mut self.children);
             drop(guard);
             if expanded.is_err() {

@@ -1,7 +1,9 @@
 //! Pages on their way to fresh chunks, counted by what they are.
 
+use std::sync::Arc;
+
 use saki_base::{PageRef, PageSize, Part, PartKind, TreeId};
-use saki_page::{InnerBuilder, LeafBuilder};
+use saki_page::{InnerBuilder, LeafBuilder, PageCache};
 use saki_volume::PageWriter;
 
 use crate::error::TreeError;
@@ -10,6 +12,10 @@ use crate::error::TreeError;
 pub(crate) struct PageSink {
     page: Vec<u8>,
     tree: TreeId,
+    /// Where pages are kept that come in the place of warm ones.
+    cache: Option<Arc<PageCache>>,
+    /// How warm what the next pages replace is.
+    pub heat: u8,
     pub leaf_pages: u64,
     pub inner_pages: u64,
     pub overflow_pages: u64,
@@ -17,12 +23,22 @@ pub(crate) struct PageSink {
 
 impl PageSink {
     pub fn new(page_size: PageSize, tree: TreeId) -> Self {
-        Self { page: vec![0; page_size.bytes()], tree, leaf_pages: 0, inner_pages: 0, overflow_pages: 0 }
+        let page = vec![0; page_size.bytes()];
+        Self { page, tree, cache: None, heat: 0, leaf_pages: 0, inner_pages: 0, overflow_pages: 0 }
+    }
+
+    /// The same for pages that replace others: they are kept in `cache` if those were looked at.
+    pub fn replacing(page_size: PageSize, tree: TreeId, cache: &Arc<PageCache>) -> Self {
+        Self { cache: Some(Arc::clone(cache)), ..Self::new(page_size, tree) }
     }
 
     /// Writes the page as one of its part.
     fn append(&self, writer: &mut PageWriter, kind: PartKind) -> Result<PageRef, TreeError> {
-        Ok(writer.append(Part::new(self.tree, kind), &self.page)?)
+        let page = writer.append(Part::new(self.tree, kind), &self.page)?;
+        if let Some(cache) = self.cache.as_ref().filter(|_| self.heat > 0 && kind != PartKind::Overflow) {
+            cache.keep(page, &self.page, self.heat);
+        }
+        Ok(page)
     }
 
     /// Writes the leaf and empties the builder.

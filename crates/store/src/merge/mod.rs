@@ -245,7 +245,7 @@ impl Job<'_> {
     fn settle_in(&self, trees: Trees<'_>) -> Result<(Pacer, TreeReader)> {
         let pacer = self.pacer();
         pacer.settle_in();
-        let reader = TreeReader::new(&trees.db.cache, &trees.db.store, &self.share)?;
+        let reader = TreeReader::background(&trees.db.cache, &trees.db.store, &self.share)?;
         Ok((pacer, reader))
     }
 }

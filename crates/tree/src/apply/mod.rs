@@ -117,7 +117,8 @@ pub fn apply_met(
     };
     let all = 0..changes.len();
     let ahead = Ahead::new(root, tree.height - 1, all.clone(), usize::MAX);
-    let sink = PageSink::new(page_size, tree.id);
+    let sink = PageSink::replacing(page_size, tree.id, fetcher.cache());
+    let root_heat = fetcher.heat(root);
     let mut work = Apply {
         changes,
         tree: tree.id,
@@ -132,6 +133,7 @@ pub fn apply_met(
     };
     let replaced = work.children(tree.height - 1, vec![Child { separator: Vec::new(), page: root }], all, None)?;
     let mut upper = Upper::new(tree.id, page_size, tree.height - 1);
+    work.sink.heat = root_heat;
     for child in &replaced {
         upper.push(&mut work.sink, work.writer, &child.separator, child.page)?;
     }
@@ -238,6 +240,8 @@ impl Apply<'_, '_, '_> {
         let mut replaced = Vec::with_capacity(children.len() + 1);
         // The separator of the group's first page.
         let mut separator: Option<Vec<u8>> = None;
+        // That of the warmest page whose content is in the group.
+        let mut heat = 0;
         let mut from = range.start;
         let mut children = children.into_iter().peekable();
         while let Some(child) = children.next() {
@@ -254,6 +258,9 @@ impl Apply<'_, '_, '_> {
                 replaced.push(child);
                 continue;
             }
+            let own_heat = self.fetcher.heat(child.page);
+            heat = if alone { own_heat } else { own_heat.max(heat) };
+            self.sink.heat = heat;
             let last = children.peek().is_none();
             let bound = children.peek().map_or(high, |next| Some(&next.separator));
             let loaded = group.load(self, level, &child, mine, bound)?;
@@ -283,6 +290,8 @@ impl Apply<'_, '_, '_> {
                 continue;
             }
             let even = loaded != Loaded::Appended;
+            // Pages below have been written meanwhile.
+            self.sink.heat = heat;
             group.cut(first, even, &mut self.sink, self.writer, &mut replaced)?;
         }
         Ok(replaced)

@@ -65,6 +65,15 @@ impl TreeReader {
         Ok(Self { fetcher: Fetcher::new(cache, store, share)? })
     }
 
+    /// The same for work in the background, such as merges: what it looks at is no warmer for it.
+    pub fn background(
+        cache: &Arc<PageCache>,
+        store: &Arc<dyn PageStore>,
+        share: &Arc<IoShare>,
+    ) -> Result<Self, TreeError> {
+        Ok(Self { fetcher: Fetcher::new(cache, store, share)?.unnoticed() })
+    }
+
     /// The value of a key.
     pub fn get(&mut self, tree: &TreeRoot, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
         let mut value = Vec::new();

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use saki_base::Random;
-use saki_tree::{BulkLoader, CachedReader, Change, TreeError, Wanted, apply};
+use saki_page::{IoShare, PageStore};
+use saki_tree::{BulkLoader, CachedReader, Change, TreeError, TreeReader, Wanted, apply};
 
 use crate::support::{Bench, TREE, key, value};
 
@@ -153,6 +155,33 @@ fn ranges_that_were_brought_to_memory_are_read_there() {
         assert_eq!(first, number(if is_reverse { 14_999 } else { 1000 }));
         assert!(read(&low, &high, is_reverse, usize::MAX).is_none(), "no more was wanted");
     }
+}
+
+/// A merge rewrites pages: those that readers look at stay in memory through it, others do not come.
+#[test]
+fn what_comes_in_the_place_of_warm_pages_is_in_memory() {
+    let mut bench = Bench::new(4096, 2048, 6);
+    let number = |n: u64| format!("{n:012}").into_bytes();
+    bench.load((0..20_000).map(|n| (number(n), vec![n as u8; 40])).collect());
+    let store: Arc<dyn PageStore> = Arc::clone(&bench.volume) as Arc<dyn PageStore>;
+    bench.cache.clear();
+    let mut readers = TreeReader::new(&bench.cache, &store, &IoShare::new(u32::MAX)).expect("opened");
+    let warm = 0..2000;
+    for n in warm.clone() {
+        readers.get(&bench.root, &number(n)).expect("read");
+    }
+    bench.reader = TreeReader::background(&bench.cache, &store, &IoShare::new(u32::MAX)).expect("opened");
+    // Every tenth key gets another value, and so many new ones come that pages are cut.
+    let changed = (0..20_000).step_by(10).map(|n| (number(n), Some(vec![7; 50])));
+    let new = (0..2000).map(|n| ([&number(n)[..], b"x"].concat(), Some(vec![8; 40])));
+    bench.apply(&changed.chain(new).collect()).expect("applied");
+    let cached = CachedReader::new(&bench.cache, bench.volume.page_size());
+    let mut value = Vec::new();
+    let mut in_memory = |n: u64| cached.get(&bench.root, &number(n), &mut value).expect("sound").is_some();
+    assert!(warm.clone().all(&mut in_memory), "warm pages went cold");
+    let elsewhere = (3000..20_000).filter(|n| in_memory(*n)).count();
+    assert_eq!(elsewhere, 0, "pages that nobody looked at are kept");
+    bench.check();
 }
 
 #[test]
