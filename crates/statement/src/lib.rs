@@ -40,6 +40,7 @@ use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualifie
 use self::syntax::Syntax;
 pub use self::syntax::name_of;
 pub use self::text::overriding::Overriding;
+pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::weight;
 use self::text::{chains, continued, deferrable, depth, identity, isnull, key_locks, overriding};

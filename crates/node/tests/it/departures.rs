@@ -82,7 +82,7 @@ async fn a_client_that_does_not_read_holds_up_its_own_query_alone() {
     let mut socket = TcpStream::connect(server.address()).await.unwrap();
     let startup = b"\0\0\0\x12\0\x03\0\0user\0ada\0\0";
     socket.write_all(startup).await.unwrap();
-    let query = b"SELECT value, repeat('x', 100) FROM generate_series(1, 20000000)\0";
+    let query = b"SELECT value, repeat('x', 100) FROM generate_series(1, 20000000) AS s(value)\0";
     socket.write_all(&[&b"Q\0\0\0"[..], &[query.len() as u8 + 4][..], query].concat()).await.unwrap();
     // Until the buffers of both sockets are full.
     let (mut sent, mut before) = (0, u64::MAX);

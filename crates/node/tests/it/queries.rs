@@ -96,7 +96,7 @@ async fn portals_give_rows_in_parts() {
     let server = TestServer::start();
     let mut client = server.client().await;
     client.simple_query("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
-    client.simple_query("INSERT INTO t SELECT value FROM generate_series(1, 10)").await.unwrap();
+    client.simple_query("INSERT INTO t SELECT value FROM generate_series(1, 10) AS s(value)").await.unwrap();
     let raw = crate::hostile::Raw::connect(&server).await;
     drop(client.transaction().await);
     let kinds = raw.portal("SELECT id FROM t ORDER BY id", 4).await;
@@ -202,7 +202,8 @@ async fn a_statement_has_its_time() {
 async fn a_slow_reader_holds_the_query_up_and_gets_all_rows() {
     let server = TestServer::start();
     let client = server.client().await;
-    let rows = client.query("SELECT value, repeat('x', 100) FROM generate_series(1, 50000)", &[]).await.unwrap();
+    let rows =
+        client.query("SELECT value, repeat('x', 100) FROM generate_series(1, 50000) AS s(value)", &[]).await.unwrap();
     assert_eq!(rows.len(), 50_000);
     assert_eq!(rows[49_999].get::<_, i64>(0), 50_000);
 }

@@ -114,7 +114,7 @@ async fn cursors_give_rows_when_they_are_asked() {
     let server = TestServer::start();
     let client = server.client().await;
     client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
-    client.batch_execute("INSERT INTO t SELECT value FROM generate_series(1, 1000)").await.unwrap();
+    client.batch_execute("INSERT INTO t SELECT value FROM generate_series(1, 1000) AS s(value)").await.unwrap();
     let declare = "DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id";
     assert_eq!(code(client.simple_query(declare).await), "25P01");
     client.batch_execute("BEGIN").await.unwrap();

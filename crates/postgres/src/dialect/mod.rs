@@ -18,7 +18,6 @@ mod once;
 mod operators;
 mod query;
 mod resolution;
-mod size;
 mod spellings;
 #[cfg(test)]
 mod tests;
@@ -37,12 +36,12 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitorMut};
 
 pub use self::condition::condition;
+pub use self::once::mark;
 pub use self::operators::Operators;
 use self::query::groups::{gathered, having, twins};
 pub use self::query::times::is_relative;
 use self::query::{emptiness, joins, lists, order, quantified, rows, series, sets, times, values, wildcards, windows};
 pub use self::resolution::CharColumns;
-pub use self::size::{is_large, is_long};
 use crate::column_names::Columns;
 pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names};
 use crate::pg_catalog;
@@ -50,6 +49,8 @@ use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
 use saki_functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, numeric, patterns, row_wise};
 use saki_parameters::SessionTime;
+use saki_statement::size;
+pub use saki_statement::size::{is_large, is_long};
 use saki_statement::walk::walk_mut;
 pub use saki_times::{TimeOption, session_time};
 
@@ -95,7 +96,7 @@ pub fn register(state: &mut SessionState) {
 pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
     if let Statement::Statement(statement) = &mut statement {
         size::refuse_doubled(statement)?;
-        once::refuse_repeated(statement)?;
+        once::mark_repeated(statement)?;
         pg_catalog::rewrite(statement)?;
     }
     let relations = match joins::are_in(&statement) {

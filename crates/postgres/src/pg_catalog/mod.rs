@@ -23,7 +23,7 @@ mod rows;
 mod schema;
 mod session;
 mod system;
-mod types;
+pub mod types;
 mod views;
 
 pub use self::definition::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, is_letter};

@@ -1,11 +1,14 @@
 //! PostgreSQL's types: their oids, how they are spelled, and the procedures that `pg_type` names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use arrow_schema::DataType as Arrow;
 use saki_base::DataType;
 use saki_statement::types::stored_as;
+
+/// The type of a text that has none yet.
+pub const UNKNOWN: i64 = 705;
 
 /// A row of `pg_type`, but for what is the same for all.
 #[derive(Debug)]
@@ -38,6 +41,10 @@ pub struct ProcedureRow {
     pub strict: bool,
     pub result: i64,
     pub arguments: Vec<i64>,
+    /// The type of each argument from the last one on, if there may be several; 0 if there is one.
+    pub variadic: i64,
+    /// How many of the last arguments need not be given.
+    pub defaults: usize,
 }
 
 static TYPES: LazyLock<Vec<TypeRow>> =
@@ -45,6 +52,18 @@ static TYPES: LazyLock<Vec<TypeRow>> =
 
 static PROCEDURES: LazyLock<Vec<ProcedureRow>> =
     LazyLock::new(|| include_str!("data/procs.txt").lines().filter_map(parse_procedure).collect());
+
+static PROCEDURES_BY_NAME: LazyLock<HashMap<&'static str, Vec<&'static ProcedureRow>>> = LazyLock::new(|| {
+    let mut named: HashMap<_, Vec<_>> = HashMap::new();
+    for row in procedures() {
+        named.entry(row.name).or_default().push(row);
+    }
+    named
+});
+
+/// Pairs of types of which values of the first become the second without being told to.
+static CASTS: LazyLock<HashSet<(i64, i64)>> =
+    LazyLock::new(|| include_str!("data/casts.txt").lines().filter_map(parse_cast).collect());
 
 static PROCEDURE_OIDS: LazyLock<HashMap<&'static str, i64>> =
     LazyLock::new(|| PROCEDURES.iter().rev().map(|procedure| (procedure.name, procedure.oid)).collect());
@@ -81,7 +100,14 @@ fn parse_procedure(line: &'static str) -> Option<ProcedureRow> {
         strict: *words.get(5)? == "t",
         result: words.get(6)?.parse().ok()?,
         arguments: words.get(7)?.split(',').filter_map(|oid| oid.parse().ok()).collect(),
+        variadic: words.get(8)?.parse().ok()?,
+        defaults: words.get(9)?.parse().ok()?,
     })
+}
+
+fn parse_cast(line: &str) -> Option<(i64, i64)> {
+    let (from, to) = line.split_once(' ')?;
+    Some((from.parse().ok()?, to.parse().ok()?))
 }
 
 pub fn types() -> &'static [TypeRow] {
@@ -90,6 +116,22 @@ pub fn types() -> &'static [TypeRow] {
 
 pub fn procedures() -> &'static [ProcedureRow] {
     &PROCEDURES
+}
+
+/// All procedures of a name.
+pub fn procedures_named(name: &str) -> &'static [&'static ProcedureRow] {
+    PROCEDURES_BY_NAME.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// Whether values of one type become another's where it is asked for, without a cast being written; those of arrays,
+/// if their elements do.
+pub fn is_implicit(from: i64, to: i64) -> bool {
+    if from == to || CASTS.contains(&(from, to)) {
+        return true;
+    }
+    let element = |oid| by_oid(oid).filter(|row| row.category == "A").map_or(0, |row| row.element);
+    let (from, to) = (element(from), element(to));
+    from != 0 && to != 0 && is_implicit(from, to)
 }
 
 /// The first procedure of a name; 0 for none, which is what `pg_type` says where it has no procedure.
@@ -170,19 +212,52 @@ pub fn format_type(oid: i64, modifier: Option<i64>) -> String {
     }
 }
 
+/// The type of a value.
+pub fn oid_of_value(arrow: &Arrow) -> Option<i64> {
+    Some(match arrow {
+        Arrow::Null => UNKNOWN,
+        Arrow::List(field) | Arrow::LargeList(field) => by_oid(oid_of_value(field.data_type())?)?.array,
+        Arrow::Dictionary(_, value) => oid_of_value(value)?,
+        Arrow::Interval(_) | Arrow::Duration(_) => 1186,
+        Arrow::Time32(_) | Arrow::Time64(_) => 1083,
+        Arrow::Struct(_) => 2249,
+        other => oid_of(stored_as(other)?).0,
+    })
+}
+
+/// The type that values of one of PostgreSQL's types have here; `None` for those of which there are no values, and for
+/// arrays.
+pub fn value_type(oid: i64) -> Option<Arrow> {
+    Some(match oid {
+        16 => Arrow::Boolean,
+        17 => Arrow::Binary,
+        20 => Arrow::Int64,
+        21 => Arrow::Int16,
+        23 => Arrow::Int32,
+        25 | 1042 | 1043 => Arrow::Utf8,
+        700 => Arrow::Float32,
+        701 => Arrow::Float64,
+        1082 => Arrow::Date32,
+        1114 => saki_times::TIMESTAMP,
+        1184 => saki_times::timestamptz(),
+        1186 => saki_times::INTERVAL,
+        1700 => Arrow::Decimal128(38, 10),
+        2950 => Arrow::FixedSizeBinary(16),
+        _ => return None,
+    })
+}
+
+/// A type's category; that of types without values is P.
+pub fn type_category(oid: i64) -> &'static str {
+    by_oid(oid).map_or("P", |row| row.category)
+}
+
 /// What PostgreSQL calls the type of a value.
 pub fn name_of(arrow: &Arrow) -> String {
-    match arrow {
-        Arrow::Null => "unknown".to_owned(),
-        Arrow::List(field) | Arrow::LargeList(field) => format!("{}[]", name_of(field.data_type())),
-        Arrow::Dictionary(_, value) => name_of(value),
-        Arrow::Interval(_) | Arrow::Duration(_) => "interval".to_owned(),
-        Arrow::Time32(_) | Arrow::Time64(_) => "time without time zone".to_owned(),
-        Arrow::Struct(_) => "record".to_owned(),
-        other => match stored_as(other) {
-            Some(data_type) => format_type(oid_of(data_type).0, None),
-            None => other.to_string().to_lowercase(),
-        },
+    match (oid_of_value(arrow), arrow) {
+        (Some(oid), _) if oid != 0 => format_type(oid, None),
+        (_, Arrow::List(field) | Arrow::LargeList(field)) => format!("{}[]", name_of(field.data_type())),
+        (_, other) => other.to_string().to_lowercase(),
     }
 }
 
@@ -240,6 +315,23 @@ mod tests {
     fn every_line_is_a_type_or_procedure() {
         assert_eq!(types().len(), include_str!("data/types.txt").lines().count());
         assert_eq!(procedures().len(), include_str!("data/procs.txt").lines().count());
+        assert_eq!(CASTS.len(), include_str!("data/casts.txt").lines().count());
         assert_ne!(procedure_oid("array_recv"), 0);
+    }
+
+    #[test]
+    fn implicit_casts_are_those_that_lose_nothing() {
+        let oid = |name: &str| named(name).unwrap().oid;
+        for (from, to, is) in [
+            ("int2", "int8", true),
+            ("int8", "int4", false),
+            ("numeric", "float8", true),
+            ("varchar", "text", true),
+            ("int4", "text", false),
+            ("int4[]", "int8[]", true),
+            ("int4[]", "text[]", false),
+        ] {
+            assert_eq!(is_implicit(oid(from), oid(to)), is, "{from} to {to}");
+        }
     }
 }

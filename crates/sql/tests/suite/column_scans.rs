@@ -148,7 +148,7 @@ fn bloom_filters_rule_segments_out() {
         for sql in [
             "CREATE TABLE customer (id int PRIMARY KEY, mail text, part bigint) WITH (bloom = 'mail, part')",
             "INSERT INTO customer SELECT value, 'customer.' || value * 7919 % 10007, value * 7919 % 10007 * 1000 \
-             FROM generate_series(1, 10000)",
+             FROM generate_series(1, 10000) AS s(value)",
             "CREATE TABLE wanted (part bigint PRIMARY KEY)",
             "INSERT INTO wanted VALUES (7919000), (7919001), (5831000), (5831001)",
             "CHECKPOINT",

@@ -8,5 +8,6 @@ pub mod identity;
 pub mod isnull;
 pub mod key_locks;
 pub mod overriding;
+pub mod size;
 pub mod walk;
 pub mod weight;

@@ -1,11 +1,11 @@
-//! `FROM generate_series(1, 3) AS g`: the one column of a function is called what the function is called there. The
-//! planner's own function makes series of whole numbers that are written there; any other becomes the rows of a list.
+//! `FROM generate_series(1, 3) AS g`: its one column is called what the function is called there, and has the type of
+//! what it counts. The planner's own function makes series of whole numbers that are written there, as bigints; any
+//! other becomes the rows of a list.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableAliasColumnDef, TableFactor,
-    UnaryOperator, Value, VisitorMut,
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, UnaryOperator, Value, VisitorMut,
 };
 
 use crate::statement::{name_of, parse_query, quoted};
@@ -13,30 +13,25 @@ use saki_catalog::SqlError;
 use saki_functions::series::SERIES;
 use saki_statement::walk::walk_expressions;
 
-/// Functions of the planner's that give rows of one value.
-const FUNCTIONS: [&str; 2] = ["generate_series", "range"];
+const FUNCTION: &str = "generate_series";
 
 pub struct Series;
 
 impl VisitorMut for Series {
     type Break = SqlError;
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+    // What becomes of it names the planner's function, and is not to be visited again.
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         match rows(factor) {
             Ok(Some(rows)) => *factor = rows,
             Ok(None) => {}
             Err(error) => return ControlFlow::Break(error),
         }
-        if let TableFactor::Table { name, alias: Some(alias), args: Some(_), with_ordinality: false, .. }
-        | TableFactor::Function { name, alias: Some(alias), .. } = factor
-        {
-            name_column(name, alias);
-        }
         ControlFlow::Continue(())
     }
 }
 
-/// A series of anything but whole numbers as the query of its rows.
+/// A series as the query of its rows.
 fn rows(factor: &TableFactor) -> Result<Option<TableFactor>, SqlError> {
     let (function, args, alias) = match factor {
         TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. } => (name, &args.args, alias),
@@ -49,13 +44,19 @@ fn rows(factor: &TableFactor) -> Result<Option<TableFactor>, SqlError> {
     };
     let Some(values) = args.iter().map(value).collect::<Option<Vec<&Expr>>>() else { return Ok(None) };
     let last = function.0.last().and_then(|part| part.as_ident());
-    if !last.is_some_and(|name| name.value.eq_ignore_ascii_case(FUNCTIONS[0])) || values.iter().all(|of| is_whole(of)) {
+    if !last.is_some_and(|name| name.value.eq_ignore_ascii_case(FUNCTION)) {
         return Ok(None);
     }
-    let name = alias.as_ref().map_or_else(|| Ident::new(FUNCTIONS[0]), |alias| alias.name.clone());
+    let name = alias.as_ref().map_or_else(|| Ident::new(FUNCTION), |alias| alias.name.clone());
     let column = alias.as_ref().and_then(|alias| alias.columns.first()).map_or(&name, |column| &column.name);
+    let column = quoted(&name_of(column));
     let listed = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let subquery = parse_query(&format!("SELECT unnest({SERIES}({listed})) AS {}", quoted(&name_of(column))))?;
+    let widths = values.iter().map(|value| width(value)).collect::<Option<Vec<_>>>();
+    let subquery = parse_query(&match widths.and_then(|widths| widths.into_iter().max()) {
+        Some(Width::Integer) => format!("SELECT value::integer AS {column} FROM {FUNCTION}({listed})"),
+        Some(Width::Bigint) => format!("SELECT value AS {column} FROM {FUNCTION}({listed})"),
+        None => format!("SELECT unnest({SERIES}({listed})) AS {column}"),
+    })?;
     let is_column = |expr: &Expr| match expr {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
@@ -65,32 +66,35 @@ fn rows(factor: &TableFactor) -> Result<Option<TableFactor>, SqlError> {
     Ok(Some(TableFactor::Derived { lateral, subquery, alias, sample: None }))
 }
 
-/// Whether an argument is a whole number that is written there.
-fn is_whole(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr: inner } => {
-            is_whole(inner)
-        }
-        Expr::BinaryOp { left, right, .. } => is_whole(left) && is_whole(right),
-        Expr::Cast { expr, data_type, .. } => {
-            let is_integer =
-                matches!(data_type, DataType::Int(_) | DataType::Integer(_) | DataType::BigInt(_) | DataType::Int8(_));
-            is_integer && is_whole(expr)
-        }
-        Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => digits.parse::<i64>().is_ok(),
-            Value::Null => true,
-            _ => false,
-        },
-        _ => false,
-    }
+/// What whole numbers are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Width {
+    Integer,
+    Bigint,
 }
 
-fn name_column(function: &ObjectName, alias: &mut TableAlias) {
-    let last = function.0.last().and_then(|part| part.as_ident());
-    let is_known = last.is_some_and(|name| FUNCTIONS.iter().any(|known| name.value.eq_ignore_ascii_case(known)));
-    if is_known && alias.columns.is_empty() {
-        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+/// What an argument is that is a whole number, and written there; `None` for any other.
+fn width(expr: &Expr) -> Option<Width> {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr: inner } => {
+            width(inner)
+        }
+        Expr::BinaryOp { left, right, .. } => Some(width(left)?.max(width(right)?)),
+        Expr::Cast { expr, data_type, .. } => {
+            width(expr)?;
+            match data_type {
+                DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => Some(Width::Integer),
+                DataType::BigInt(_) | DataType::Int8(_) => Some(Width::Bigint),
+                _ => None,
+            }
+        }
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) if digits.parse::<i32>().is_ok() => Some(Width::Integer),
+            Value::Number(digits, _) if digits.parse::<i64>().is_ok() => Some(Width::Bigint),
+            Value::Null => Some(Width::Integer),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -107,6 +111,10 @@ mod tests {
                 ("SELECT \"G h\" FROM generate_series(4, 4) AS \"G h\"", "4"),
                 ("SELECT count(b) FROM generate_series(1, 3) AS g(b)", "3"),
                 ("SELECT a + b FROM generate_series(1, 1) a, generate_series(2, 2) b", "3"),
+                ("SELECT generate_series FROM generate_series(7, 8)", "7 8"),
+                ("SELECT g FROM generate_series(2147483647, 2147483648) g", "2147483647 2147483648"),
+                ("SELECT repeat('x', g) FROM generate_series(1, 2) g", "x xx"),
+                ("SELECT repeat('x', g) FROM generate_series(1, 2::bigint) g", "42883"),
                 ("SELECT x FROM generate_series(1.0, 2.0, 0.5) AS t(x)", "1.0 1.5 2.0"),
                 (
                     "SELECT g::date FROM generate_series(DATE '2024-01-31', '2024-03-31', '1 month') g",

@@ -7,9 +7,10 @@ use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions::core::nullif;
-use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction};
+use datafusion::logical_expr::expr::{InList, InSubquery, Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Expr, Operator, ScalarUDF, TypeSignature, and, binary_expr, cast, lit, or,
+    Between, BinaryExpr, Case, Expr, Operator, ScalarUDF, TypeSignature, WindowFunctionDefinition, and, binary_expr,
+    cast, lit, or,
 };
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
@@ -17,9 +18,10 @@ use super::blanks::trim;
 use super::sets;
 use crate::dialect::operators::{Planned, field, operator};
 use crate::dialect::types::{
-    Together, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special, known_type,
-    no_operator, truth, typed,
+    Together, called, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special,
+    known_type, no_operator, truth, typed,
 };
+use crate::pg_catalog::types::{UNKNOWN, oid_of_value, value_type};
 use saki_catalog::SqlError;
 use saki_functions::numeric;
 use saki_functions::series::{SERIES, argument_types};
@@ -28,19 +30,8 @@ use saki_functions::series::{SERIES, argument_types};
 const CHOOSING: [(&str, &str); 4] =
     [("coalesce", "COALESCE"), ("greatest", "GREATEST"), ("least", "LEAST"), ("make_array", "ARRAY")];
 
-/// Functions, and which of their arguments are integers.
-const COUNTED: [(&str, usize); 10] = [
-    ("left", 1),
-    ("lpad", 1),
-    ("repeat", 1),
-    ("right", 1),
-    ("round", 1),
-    ("rpad", 1),
-    ("split_part", 2),
-    ("substr", 1),
-    ("substr", 2),
-    ("trunc", 1),
-];
+/// Aggregates that are given their arguments in two lists.
+const ORDERED: [&str; 3] = ["mode", "percentile_cont", "percentile_disc"];
 /// Functions that give integers, where the planner's numbers have no sign.
 const COUNTING: [&str; 5] = ["array_length", "array_position", "cardinality", "regexp_count", "regexp_instr"];
 
@@ -73,6 +64,9 @@ impl TreeNodeRewriter for Types<'_> {
             Expr::Case(case) => self.coerced(self.case(case)?)?,
             Expr::ScalarFunction(call) => self.function(call)?,
             Expr::AggregateFunction(mut call) => {
+                if !ORDERED.contains(&call.func.name()) {
+                    self.called(call.func.name(), call.func.aliases(), &mut call.params.args)?;
+                }
                 self.widen(call.func.name(), &mut call.params.args)?;
                 Transformed::yes(Expr::AggregateFunction(call))
             }
@@ -80,6 +74,11 @@ impl TreeNodeRewriter for Types<'_> {
                 for key in &mut call.params.order_by {
                     key.expr = self.sorted_by(std::mem::take(&mut key.expr));
                 }
+                let aliases = match &call.fun {
+                    WindowFunctionDefinition::AggregateUDF(function) => function.aliases(),
+                    WindowFunctionDefinition::WindowUDF(function) => function.aliases(),
+                };
+                self.called(call.fun.name(), aliases, &mut call.params.args)?;
                 self.widen(call.fun.name(), &mut call.params.args)?;
                 self.default(call.fun.name(), &mut call.params.args)?;
                 Transformed::yes(Expr::WindowFunction(call))
@@ -244,6 +243,7 @@ impl Types<'_> {
             let pairs = args.into_iter().zip(&targets);
             args = pairs.map(|(arg, target)| converted(arg, target, self.schema)).collect::<Result<_>>()?;
         } else {
+            self.called(func.name(), func.aliases(), &mut args)?;
             self.parameters(&func, &mut args)?;
             let call = ScalarFunction { func, args };
             if COUNTING.contains(&call.name()) {
@@ -262,17 +262,42 @@ impl Types<'_> {
         self.coerced(Expr::ScalarFunction(ScalarFunction { func, args }))
     }
 
-    /// Parameters whose type says what they are for: numbers of letters and digits, what a function takes that takes
-    /// nothing else there, and an array that a value is looked for in.
-    fn parameters(&self, function: &ScalarUDF, args: &mut [Expr]) -> Result<()> {
-        let is_open = |arg: &Expr| matches!(arg, Expr::Placeholder(_));
-        let count = args.len();
-        for (_, at) in COUNTED.iter().filter(|(name, _)| *name == function.name()) {
-            if let Some(arg) = args.get_mut(*at).filter(|arg| is_open(arg)) {
-                *arg = typed(std::mem::take(arg), &Arrow::Int32)?;
+    /// Gives texts and parameters without a type the type that the function takes there.
+    ///
+    /// # Errors
+    /// 42883 and 42725 if there is no such function, or not one.
+    fn called(&self, name: &str, aliases: &[String], args: &mut [Expr]) -> Result<()> {
+        let names: Vec<&str> = std::iter::once(name).chain(aliases.iter().map(String::as_str)).collect();
+        let Some(types) = args.iter().map(|arg| self.oid(arg)).collect::<Option<Vec<_>>>() else { return Ok(()) };
+        let form = match called(&names, &types) {
+            Ok(Some(form)) => form,
+            Ok(None) => return Ok(()),
+            // Types of system relations are more than their Arrow type says.
+            Err(_) if args.iter().any(|arg| is_special(arg, self.schema)) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for ((arg, of), to) in args.iter_mut().zip(types).zip(form) {
+            if let Some(target) = value_type(to).filter(|_| of == UNKNOWN) {
+                *arg = typed(std::mem::take(arg), &target)?;
             }
         }
-        // Those that have a type by now keep it.
+        Ok(())
+    }
+
+    /// PostgreSQL's type of an argument; `None` for types that it does not have.
+    fn oid(&self, arg: &Expr) -> Option<i64> {
+        match known_type(arg, self.schema) {
+            None => Some(UNKNOWN),
+            Some(Arrow::UInt8 | Arrow::UInt16 | Arrow::UInt32 | Arrow::UInt64) => None,
+            Some(of) => oid_of_value(&of).filter(|oid| *oid != 0),
+        }
+    }
+
+    /// Parameters that have no type yet: what a function that PostgreSQL lacks takes there and nothing else, and an
+    /// array that a value is looked for in.
+    fn parameters(&self, function: &ScalarUDF, args: &mut [Expr]) -> Result<()> {
+        let is_open = |arg: &Expr| matches!(arg, Expr::Placeholder(Placeholder { field: None, .. }));
+        let count = args.len();
         for (at, arg) in args.iter_mut().enumerate().filter(|(_, arg)| is_open(arg)) {
             if let Some(only) = only_type(&function.signature().type_signature, count, at) {
                 *arg = typed(std::mem::take(arg), &only)?;

@@ -119,6 +119,8 @@ fn procedure_rows(rows: &mut Rows) {
             ("provolatile", row.volatility.into()),
             ("proparallel", "s".into()),
             ("pronargs", (row.arguments.len() as i64).into()),
+            ("pronargdefaults", (row.defaults as i64).into()),
+            ("provariadic", row.variadic.into()),
             ("prorettype", row.result.into()),
             ("proargtypes", row.arguments.clone().into()),
             ("prosrc", row.name.into()),

@@ -10,9 +10,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::{ObjectName, Query, Select, Statement, Visitor};
 
-use crate::statement::name_of;
+use crate::syntax::name_of;
+use crate::walk::{walk, walk_expressions};
 use saki_catalog::{Result, SqlError};
-use saki_statement::walk::{walk, walk_expressions};
 
 /// Nodes of a plan at most, each counted as often as it runs.
 const NODES_MAX: u64 = 50_000;
