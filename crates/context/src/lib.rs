@@ -37,8 +37,7 @@ pub mod query;
 pub mod statement;
 pub mod transaction;
 pub mod values;
-mod weight;
 
 pub use context::StatementContext;
 pub use feed::feed;
-pub use weight::shown_bytes;
+pub use saki_plan::shown_bytes;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! ```text
-//!   settings ◄ cost ◄ access ◄ node ◄ native, pipeline, execution ◄ column_scan, nested_loops ◄ provider
+//!   settings ◄ cost ◄ access ◄ node ◄ native, pipeline, execution ◄ column_scan, subqueries ◄ provider
 //!     ◄ join, plan_cache
 //! ```
 //! A node of ours is a `SakiNode`, whatever else it is; a plan comes [`Untracked`] and runs once its reads are tracked.
@@ -32,20 +32,23 @@ pub mod execution;
 mod fixture;
 mod join;
 mod native;
-pub mod nested_loops;
 mod node;
 mod pipeline;
 pub mod plan_cache;
 mod provider;
 mod settings;
+mod subqueries;
 
 pub use cost::text::seconds;
 pub use cost::{CostModel, Estimate};
+pub use execution::constants;
+pub use execution::counted::CountedWindows;
 pub use execution::narrow::NarrowBatches;
 pub use execution::progress::QueryProgress;
 pub use execution::tops::ModestTops;
 pub use execution::tracked::{Reads, TrackReads, Tracked, TrackedSnapshot, Untracked};
 pub use execution::traffic::Traffic;
+pub use execution::weight::shown_bytes;
 pub use execution::wide::batch_rows;
 pub use execution::yielding::YieldingJoins;
 pub use join::implied::ImpliedConditions;
@@ -58,3 +61,4 @@ pub use node::{Asking, Progress, QueryEnv, StandIns};
 pub use plan_cache::{PlanCache, Sighting};
 pub use provider::SnapshotTable;
 pub use settings::{AccessPath, IndexJoin, JoinOrder, NativeOptions, Operators, Setting, Settings, parse_size};
+pub use subqueries::{nested_loops, once};

@@ -47,7 +47,8 @@ def chains(terms: int, answers: set[str]):
     yield attack("IS NULL", "SELECT 1" + " IS NULL" * terms)
     yield attack("= any", "SELECT true" + " = true" * terms)
     yield Attack(f"{terms} of subscripts", "SELECT (ARRAY[1])" + "[1]" * terms, answers | {"42883"})
-    yield attack("AT TIME ZONE", "SELECT now()" + " AT TIME ZONE 'UTC'" * terms)
+    # Calls within each other, which the planner takes the square of their number for.
+    yield Attack(f"{terms} of AT TIME ZONE", "SELECT now()" + " AT TIME ZONE 'UTC'" * terms, answers | ({LATE} if terms > 1000 else set()))
     yield attack("WHEN", "SELECT CASE v " + " ".join(f"WHEN {n} THEN {n}" for n in range(terms)) + " END FROM numbers WHERE id < 10")
     yield attack("arguments", "SELECT greatest(" + ", ".join(["1"] * terms) + ")")
     yield attack("VALUES", "SELECT count(*) FROM (VALUES " + ", ".join(f"({n})" for n in range(terms)) + ") v(n)")
@@ -77,8 +78,8 @@ def nesting(depth: int):
 def texts():
     yield Attack("100 000 literals", "SELECT count(*) FROM numbers WHERE id IN (" + ", ".join(map(str, range(100_000))) + ")", {ROWS})
     yield Attack("10 MB of text", "SELECT length('" + "x" * (10 << 20) + "')", {ROWS, FULL})
-    yield Attack("10 MB of +", "SELECT 1" + " + 1" * (10 << 18), {DEEP})
-    yield Attack("10 MB of OR", "SELECT true" + " OR true" * (10 << 17), {DEEP})
+    yield Attack("10 MB of +", "SELECT 1" + " + 1" * (10 << 18), {DEEP, FULL})
+    yield Attack("10 MB of OR", "SELECT true" + " OR true" * (10 << 17), {DEEP, FULL})
     yield Attack("200 MB of text", "SELECT length('" + "x" * (200 << 20) + "')", {FULL, ROWS, "lost"})
     yield Attack("60 joined tables", "SELECT count(*) FROM " + ", ".join(f"numbers n{n}" for n in range(60)) + " WHERE "
                  + " AND ".join(f"n{n}.id = n{n + 1}.id" for n in range(59)), {ROWS, DEEP, FULL})

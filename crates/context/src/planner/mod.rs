@@ -6,6 +6,7 @@ mod apart;
 mod bounded;
 mod described;
 mod interrupt;
+mod long;
 mod names;
 mod sequence;
 mod sleep;
@@ -37,6 +38,7 @@ use saki_catalog::{Result, SqlError};
 use saki_parameters::Parameters;
 use saki_plan::execution::memory;
 use saki_plan::nested_loops::{nested_loops, physical_plan};
+use saki_plan::once;
 use saki_plan::{PlanCache, QueryEnv, Settings, Sighting, TrackReads, Tracked, Untracked, plan_cache};
 use saki_postgres::dialect::{self, TimeOption};
 use saki_postgres::{SystemCatalog, pg_catalog};
@@ -277,8 +279,13 @@ impl Planner {
 ///
 /// # Errors
 /// As [`dialect::plan`].
-pub async fn logical_plan(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
-    apart(dialect::is_long(&statement), dialect::plan(state, statement)).await
+pub async fn logical_plan(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+    let texts = long::Texts::take_out(&mut statement);
+    let plan = apart(dialect::is_long(&statement), dialect::plan(state, statement)).await?;
+    match state.config().get_extension::<Pool>() {
+        Some(memory) => Ok(once::shared(texts.put_back(plan, &memory)?, dialect::mark)?),
+        None => Err(SqlError::internal("a planner without a pool of memory")),
+    }
 }
 
 /// Changes never go through the query planner.

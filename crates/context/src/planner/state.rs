@@ -14,11 +14,12 @@ use datafusion::prelude::SessionConfig;
 
 use super::bounded;
 use super::interrupt::{Interruptible, WhileResolving};
+use super::long::LongConstants;
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
-    ImpliedConditions, IndexJoinRule, MergeFilters, ModestTops, NarrowBatches, NativeRule, OrderedPlanner, PushFilters,
-    Settings, SnapshotTable, YieldingJoins,
+    CountedWindows, ImpliedConditions, IndexJoinRule, MergeFilters, ModestTops, NarrowBatches, NativeRule,
+    OrderedPlanner, PushFilters, Settings, SnapshotTable, YieldingJoins,
 };
 use saki_postgres::dialect::{self, CharColumns};
 use saki_postgres::{Operators, pg_catalog};
@@ -33,7 +34,9 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
         .with_create_default_catalog_and_schema(false)
         // Ours has what PostgreSQL's has.
         .with_information_schema(false)
-        .with_extension(Arc::new(CharColumns(is_char)));
+        .with_extension(Arc::new(CharColumns(is_char)))
+        // What holds long constants.
+        .with_extension(Arc::clone(memory));
     let options = config.options_mut();
     options.sql_parser.dialect = Dialect::PostgreSQL;
     // 0.06 + 0.01 is 0.07 in SQL.
@@ -53,6 +56,8 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     rules.insert(after, Arc::new(IndexJoinRule));
     let mut logical_rules = Optimizer::new().rules;
     logical_rules.insert(0, Arc::new(ImpliedConditions));
+    let after = logical_rules.iter().position(|rule| rule.name() == "simplify_expressions").map_or(0, |at| at + 1);
+    logical_rules.insert(after, Arc::new(LongConstants { memory: Arc::clone(memory) }));
     // It takes the groups of a join for determined by one table's key, and sorts them by that alone.
     logical_rules.retain(|rule| rule.name() != "eliminate_duplicated_expr");
     // Before rows are distributed over partitions for operators that need it.
@@ -62,6 +67,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     rules.push(Arc::new(MergeFilters));
     rules.push(Arc::new(ModestTops));
     rules.push(Arc::new(YieldingJoins));
+    rules.push(Arc::new(CountedWindows));
     let rules = rules.into_iter().map(Interruptible::physical).collect();
     let logical_rules = logical_rules.into_iter().map(Interruptible::logical).collect();
     let mut planners = SessionStateDefaults::default_expr_planners();

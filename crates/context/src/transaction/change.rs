@@ -11,10 +11,9 @@ use saki_mvcc::{Holder, Receipt, Transaction};
 use super::level::Level;
 use super::state::Transactions;
 use crate::database::Database;
-use crate::weight::shown_bytes;
 use saki_base::memory::{Pool, Reservation};
 use saki_catalog::{Result, SqlError, Table};
-use saki_plan::{QueryEnv, Reads, StandIns, Tracked, TrackedSnapshot, Untracked};
+use saki_plan::{QueryEnv, Reads, StandIns, Tracked, TrackedSnapshot, Untracked, shown_bytes};
 use saki_store::{BaseReader, Generation, Missed};
 
 /// What changes are made with.

@@ -1,6 +1,8 @@
 //! What a plan does as it runs, beside giving rows: what it may read, how far it has come, what memory it may take,
 //! when it lets go of its thread.
 
+pub mod constants;
+pub mod counted;
 pub mod forecast;
 pub mod memory;
 pub mod narrow;
@@ -9,5 +11,6 @@ mod slices;
 pub mod tops;
 pub mod tracked;
 pub mod traffic;
+pub mod weight;
 pub mod wide;
 pub mod yielding;

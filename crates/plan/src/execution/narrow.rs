@@ -16,6 +16,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
+use super::constants::held_bytes;
 use super::slices::{Pace, SlicesExec};
 use crate::node::{Plan, SakiNode};
 
@@ -85,7 +86,8 @@ fn bytes_of_all(exprs: &[Arc<dyn PhysicalExpr>]) -> usize {
 fn bytes_within(expr: &Arc<dyn PhysicalExpr>) -> usize {
     let mut bytes = 0;
     let walked = expr.apply(|expr| {
-        bytes += expr.downcast_ref::<Literal>().map_or(0, |literal| literal.value().size());
+        let literal = expr.downcast_ref::<Literal>().map(|literal| literal.value().size());
+        bytes += literal.or_else(|| held_bytes(expr)).unwrap_or(0);
         Ok(TreeNodeRecursion::Continue)
     });
     walked.map_or(0, |_| bytes)

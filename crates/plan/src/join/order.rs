@@ -24,6 +24,7 @@ use crate::join::graph::{Condition, JoinGraph, Order, Relation, plain_column};
 use crate::join::relation::{env_of, relation};
 use crate::node::QueryEnv;
 use crate::settings::JoinOrder;
+use crate::subqueries::once::OncePlanner;
 
 /// The planner of every session: orders joins, then plans as usual.
 #[derive(Debug)]
@@ -33,7 +34,8 @@ pub struct OrderedPlanner;
 impl QueryPlanner for OrderedPlanner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         let ordered = order_joins(plan)?;
-        DefaultPhysicalPlanner::default().create_physical_plan(&ordered, session).await
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(OncePlanner::default())]);
+        planner.create_physical_plan(&ordered, session).await
     }
 }
 

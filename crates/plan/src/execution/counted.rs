@@ -1,0 +1,175 @@
+//! Windows over all of their rows hold them until the last one is there, and count nothing: what comes to them is
+//! counted below them, so that a query that needs too much is refused.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Result, Statistics};
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::windows::WindowAggExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use futures::StreamExt;
+
+use super::weight::shown_bytes;
+use crate::node::{Plan, Renewal, SakiNode, find, statistics_of};
+
+/// How often the rows are held: as they come, and as the one batch that they become.
+const COPIES: usize = 2;
+
+/// Puts [`CountedExec`] below windows that hold their rows.
+#[derive(Debug)]
+pub struct CountedWindows;
+
+impl PhysicalOptimizerRule for CountedWindows {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let transformed = plan.transform_up(|plan| {
+            let [input] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
+            if !plan.is::<WindowAggExec>() || find(input.as_ref()).is_some_and(|node| node.name() == NAME) {
+                return Ok(Transformed::no(plan));
+            }
+            let input = CountedExec::new(Arc::clone(input)).into_plan();
+            replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
+        });
+        transformed.map(|transformed| transformed.data)
+    }
+
+    fn name(&self) -> &str {
+        "saki_counted_windows"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+const NAME: &str = "CountedExec";
+
+/// Its input as it is, reserved for as long as it is being taken in.
+#[derive(Debug)]
+struct CountedExec {
+    input: Plan,
+    properties: Arc<PlanProperties>,
+}
+
+impl CountedExec {
+    fn new(input: Plan) -> Self {
+        let properties = PlanProperties::new(
+            input.equivalence_properties().clone(),
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        Self { input, properties: Arc::new(properties) }
+    }
+}
+
+impl SakiNode for CountedExec {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        vec![&self.input]
+    }
+
+    fn with_children(&self, children: Vec<Plan>) -> Result<Plan> {
+        let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
+        Ok(Self::new(input).into_plan())
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAME)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let held = MemoryConsumer::new("window").register(context.memory_pool());
+        let counted = self.input.execute(partition, context)?.map(move |batch| {
+            let batch = batch?;
+            held.try_grow(shown_bytes(&batch).saturating_mul(COPIES))?;
+            Ok(batch)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), counted)))
+    }
+
+    /// As many rows as its input has.
+    fn statistics(&self, _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        statistics_of(self.input.as_ref())
+    }
+
+    fn maintains_input_order(&self) -> bool {
+        true
+    }
+
+    fn renewed(&self, children: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
+        self.with_children(children)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::DataFusionError;
+    use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::functions_aggregate::sum::sum_udaf;
+    use datafusion::logical_expr::{WindowFrame, WindowFunctionDefinition};
+    use datafusion::physical_expr::expressions::col;
+    use datafusion::physical_plan::windows::create_window_expr;
+
+    use super::*;
+    use crate::fixture::{block_on, memory_plan, small_batch, small_schema};
+
+    fn over_all(rows: i64) -> Plan {
+        let schema = small_schema();
+        let batch = small_batch(&(0..rows).map(|k| (Some(k), None, None)).collect::<Vec<_>>());
+        let of = col(schema.field(0).name(), &schema).unwrap();
+        let window = create_window_expr(
+            &WindowFunctionDefinition::AggregateUDF(sum_udaf()),
+            "sum".to_owned(),
+            &[of],
+            &[],
+            &[],
+            Arc::new(WindowFrame::new(None)),
+            Arc::clone(&schema),
+            false,
+            false,
+            None,
+        );
+        let input = memory_plan(&[vec![batch; 4]], &schema);
+        Arc::new(WindowAggExec::try_new(vec![window.unwrap()], input, false).unwrap())
+    }
+
+    #[test]
+    fn what_windows_take_in_is_counted() {
+        let plan = CountedWindows.optimize(over_all(1000), &ConfigOptions::default()).unwrap();
+        assert_eq!(find(plan.children()[0].as_ref()).map(SakiNode::name), Some(NAME));
+        let again = CountedWindows.optimize(Arc::clone(&plan), &ConfigOptions::default()).unwrap();
+        assert!(find(again.children()[0].children()[0].as_ref()).is_none(), "once is enough");
+
+        for (limit, fits) in [(1 << 20, true), (16 << 10, false)] {
+            let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(limit));
+            let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool)).build_arc().unwrap();
+            let context = Arc::new(TaskContext::default().with_runtime(runtime));
+            let mut stream = plan.execute(0, context).unwrap();
+            let answer = block_on(stream.next()).unwrap();
+            match answer {
+                Ok(batch) => assert!(fits && batch.num_rows() > 0),
+                Err(error) => {
+                    assert!(!fits && matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
+                }
+            }
+            drop(stream);
+            assert_eq!(pool.reserved(), 0, "all is given back");
+        }
+    }
+}
