@@ -47,7 +47,10 @@ async fn plan_delete(
     let table = Arc::clone(env.generation.catalog.table(&target.name)?);
     let mut relations = vec![target.relation.clone()];
     relations.extend(delete.using.iter().flatten().cloned());
-    let returning = delete.returning.as_ref().map(|items| Returning::new(items, &relations[1..])).transpose()?;
+    let returning = match &delete.returning {
+        Some(items) => Some(Returning::beside(cx, env, items, (target, &table), &relations[1..]).await?),
+        None => None,
+    };
     let is_join = relations.len() > 1;
     let mut items = old_columns(&table, target);
     items.extend(returning.iter().flat_map(Returning::brought));

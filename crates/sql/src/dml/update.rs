@@ -70,7 +70,10 @@ async fn plan_update(
         }
         None => {}
     }
-    let returning = update.returning.as_ref().map(|items| Returning::new(items, &relations[1..])).transpose()?;
+    let returning = match &update.returning {
+        Some(items) => Some(Returning::beside(cx, env, items, (target, &table), &relations[1..]).await?),
+        None => None,
+    };
     items.extend(returning.iter().flat_map(Returning::brought));
     let query = select(items, relations, update.selection.clone())?;
     let found = cx.rows_of(&env.with_row_id(&table), query).await?;

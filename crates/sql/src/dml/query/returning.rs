@@ -5,16 +5,22 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, TableFactor, TableWithJoins};
+use datafusion::common::Column;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins,
+    WildcardAdditionalOptions,
+};
 
 use super::find::{Target, named, relation, select, stand_in};
-use saki_catalog::{Result, SqlError};
+use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
+use saki_context::planner::logical_plan;
 use saki_context::transaction::ChangeEnv;
 use saki_plan::StandIns;
 use saki_postgres::dialect::called;
 use saki_postgres::statement::name_of;
-use saki_postgres::statement::walk::walk_expressions_mut;
+use saki_postgres::statement::walk::{walk_expressions, walk_expressions_mut};
 
 /// The name of the table that stands in for the changed rows: no other has it, so that subqueries see the table itself.
 const CHANGED: &str = "changed rows";
@@ -26,10 +32,57 @@ pub struct Returning {
 }
 
 impl Returning {
+    /// Of a change that finds its rows beside those of FROM or USING.
+    ///
+    /// # Errors
+    /// 42P01 for the columns of a relation that there is not; what the planner says of the others.
+    pub async fn beside(
+        cx: &StatementContext<'_>,
+        env: &ChangeEnv<'_>,
+        items: &[SelectItem],
+        (target, table): (&Target, &Table),
+        beside: &[TableWithJoins],
+    ) -> Result<Self> {
+        if beside.is_empty() || !items.iter().any(|item| asks_for_others(item, table)) {
+            return Self::new(items, beside);
+        }
+        // The columns of all relations, the target's first, each by its relation's name.
+        let others = columns_of(cx, env, beside).await?;
+        let own = table.columns.iter().map(|column| target.column(&column.name));
+        let columns: Vec<Expr> = own.chain(others.iter().cloned()).collect();
+        let of_relation = |name: &str, column: &Expr| match column {
+            Expr::CompoundIdentifier(parts) => parts.first().is_some_and(|relation| name_of(relation) == name),
+            _ => false,
+        };
+        let mut named = Vec::new();
+        for item in items {
+            match item {
+                SelectItem::Wildcard(_) => named.extend(columns.iter().cloned().map(SelectItem::UnnamedExpr)),
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(relation), _) => {
+                    let name = relation.0.last().and_then(|part| part.as_ident()).map(name_of).unwrap_or_default();
+                    let before = named.len();
+                    let of_it = columns.iter().filter(|column| of_relation(&name, column)).cloned();
+                    named.extend(of_it.map(SelectItem::UnnamedExpr));
+                    if named.len() == before {
+                        let message = format!("missing FROM-clause entry for table {name:?}");
+                        return Err(SqlError::invalid(message).code("42P01"));
+                    }
+                }
+                other => named.push(other.clone()),
+            }
+        }
+        for item in &mut named {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                qualify(expr, table, &others);
+            }
+        }
+        Self::new(&named, beside)
+    }
+
     /// `beside` are the relations of FROM or USING.
     ///
     /// # Errors
-    /// `Unsupported` for `*` beside other relations.
+    /// `Unsupported` for what stands for columns that are not known here.
     pub fn new(items: &[SelectItem], beside: &[TableWithJoins]) -> Result<Self> {
         let names: Vec<String> = beside.iter().flat_map(names).collect();
         let mut returning = Self { items: Vec::with_capacity(items.len()), others: Vec::new() };
@@ -89,6 +142,59 @@ impl Returning {
         }
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
     }
+}
+
+/// Whether an item may be about columns of other relations than the target that it does not name.
+fn asks_for_others(item: &SelectItem, table: &Table) -> bool {
+    match item {
+        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => true,
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            let is_other = |expr: &Expr| match expr {
+                Expr::Identifier(name) if table.column(&name_of(name)).is_none() => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            };
+            walk_expressions(expr, is_other).is_break()
+        }
+        _ => false,
+    }
+}
+
+/// Puts the relation before columns that are of one of `others` and not the target's.
+fn qualify(expr: &mut Expr, table: &Table, others: &[Expr]) {
+    let _ = walk_expressions_mut(expr, |expr| {
+        if let Expr::Identifier(name) = expr
+            && table.column(&name_of(name)).is_none()
+        {
+            let called = name_of(name);
+            let is_it = |other: &&Expr| match other {
+                Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|column| name_of(column) == called),
+                _ => false,
+            };
+            // Of two the planner says that it is ambiguous, of none that there is none.
+            let mut found = others.iter().filter(is_it);
+            if let (Some(other), None) = (found.next(), found.next()) {
+                *expr = other.clone();
+            }
+        }
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+/// All columns of relations, each by its relation's name.
+async fn columns_of(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, relations: &[TableWithJoins]) -> Result<Vec<Expr>> {
+    let all = SelectItem::Wildcard(WildcardAdditionalOptions::default());
+    let query = select(vec![all], relations.to_vec(), None)?;
+    let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
+    let plan = cx.planner.analyze_in(env, async |state| logical_plan(state, statement).await).await?;
+    let column = |column: Column| match &column.relation {
+        Some(relation) => {
+            let [relation, name] = [relation.table(), &column.name].map(|name| Ident::with_quote('"', name));
+            Ok(Expr::CompoundIdentifier(vec![relation, name]))
+        }
+        None => Err(SqlError::unsupported(format!("RETURNING * beside a column {:?} of no relation", column.name))
+            .hint("name the columns")),
+    };
+    plan.schema().columns().into_iter().map(column).collect()
 }
 
 fn other(place: usize) -> String {
