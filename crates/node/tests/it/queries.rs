@@ -205,7 +205,7 @@ async fn a_slow_reader_holds_the_query_up_and_gets_all_rows() {
     let rows =
         client.query("SELECT value, repeat('x', 100) FROM generate_series(1, 50000) AS s(value)", &[]).await.unwrap();
     assert_eq!(rows.len(), 50_000);
-    assert_eq!(rows[49_999].get::<_, i64>(0), 50_000);
+    assert_eq!(rows[49_999].get::<_, i32>(0), 50_000);
 }
 
 #[tokio::test]
