@@ -9,6 +9,7 @@ mod interrupt;
 mod long;
 mod names;
 mod sequence;
+mod series;
 mod sleep;
 mod state;
 

@@ -15,6 +15,7 @@ use datafusion::prelude::SessionConfig;
 use super::bounded;
 use super::interrupt::{Interruptible, WhileResolving};
 use super::long::LongConstants;
+use super::series::SeriesInOrder;
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
@@ -64,6 +65,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
     rules.insert(before, Arc::new(NativeRule));
     rules.insert(before, Arc::new(NarrowBatches));
+    rules.push(Arc::new(SeriesInOrder));
     rules.push(Arc::new(MergeFilters));
     rules.push(Arc::new(ModestTops));
     rules.push(Arc::new(YieldingJoins));
