@@ -251,17 +251,6 @@ impl PageCache {
         None
     }
 
-    /// # Errors
-    /// If the frame holds other bytes than `page` promises.
-    #[inline]
-    fn promised(&self, page: PageRef, frame: u32) -> Result<(), PageError> {
-        let found = self.frames.0[frame as usize].checksum.load(Ordering::Relaxed);
-        if found == page.checksum {
-            return Ok(());
-        }
-        Err(PageError::Corrupt { page, device: "page cache".into(), found })
-    }
-
     /// Counts a look for the replacement policy. Saturated, it writes nothing: a hot page's line stays shared.
     #[inline]
     fn touch(&self, frame: u32) {
@@ -295,18 +284,22 @@ impl CacheReader {
     /// can be reused while it lives. `Err` if the cache holds other bytes than `page` promises.
     #[inline]
     pub fn find(&self, page: PageRef) -> Result<Option<PageGuard<'_>>, PageError> {
-        let looking = self.enter();
-        let Some(index) = self.cache.find(page.address) else { return Ok(None) };
-        self.cache.promised(page, index)?;
-        self.cache.touch(index);
-        Ok(Some(PageGuard { looking, index }))
+        let found = self.find_unnoticed(page)?;
+        if let Some(guard) = &found {
+            self.cache.touch(guard.index);
+        }
+        Ok(found)
     }
 
     /// The same for work in the background, which says nothing of what is worth keeping.
+    #[inline]
     pub fn find_unnoticed(&self, page: PageRef) -> Result<Option<PageGuard<'_>>, PageError> {
         let looking = self.enter();
         let Some(index) = self.cache.find(page.address) else { return Ok(None) };
-        self.cache.promised(page, index)?;
+        let found = self.cache.frames.0[index as usize].checksum.load(Ordering::Relaxed);
+        if found != page.checksum {
+            return Err(PageError::Corrupt { page, device: "page cache".into(), found });
+        }
         Ok(Some(PageGuard { looking, index }))
     }
 

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 };
 use saki_base::memory::Pool;
 use saki_catalog::SqlError;
+use saki_plan::execution::memory::exhausted;
 
 /// Bytes of a value at most, as in PostgreSQL.
 const VALUE_BYTES_MAX: usize = (1 << 30) - 1;
@@ -105,7 +106,6 @@ impl ScalarUDFImpl for Bounded {
         if all <= SMALL_BYTES {
             return self.function.invoke_with_args(args);
         }
-        let exhausted = |error: saki_base::memory::Exhausted| DataFusionError::ResourcesExhausted(error.to_string());
         let _held = self.memory.reserve(all).map_err(exhausted)?;
         self.function.invoke_with_args(args)
     }

@@ -25,7 +25,7 @@ const FIRST: usize = 1 << 17;
 #[derive(Default)]
 pub struct Texts {
     taken: Vec<String>,
-    /// Whether what is visited are rows of VALUES, whose types are found out otherwise.
+    /// How many VALUES the visit is in: the types of their rows are found out otherwise.
     in_values: usize,
 }
 

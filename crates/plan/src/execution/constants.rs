@@ -7,12 +7,14 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_schema::DataType;
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use saki_base::memory::{Pool, Reservation};
+
+use super::memory::exhausted;
 
 /// Bytes from which on a constant is long.
 pub const LONG_BYTES: usize = 1 << 20;
@@ -32,7 +34,6 @@ pub fn is_long(value: &ScalarValue) -> bool {
 /// # Errors
 /// 53200 if the pool has no room for it.
 pub fn held(value: ScalarValue, memory: &Arc<Pool>) -> Result<Expr> {
-    let exhausted = |error: saki_base::memory::Exhausted| DataFusionError::ResourcesExhausted(error.to_string());
     let reservation = memory.reserve(value.size()).map_err(exhausted)?;
     // Volatile, though it is none: or the planner would put a literal in its place.
     let signature = Signature::new(TypeSignature::Nullary, Volatility::Volatile);
@@ -96,7 +97,7 @@ impl ScalarUDFImpl for HeldConstant {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::common::DFSchema;
+    use datafusion::common::{DFSchema, DataFusionError};
     use datafusion::execution::context::ExecutionProps;
     use datafusion::physical_expr::create_physical_expr;
 

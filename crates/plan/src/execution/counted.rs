@@ -14,11 +14,11 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::WindowAggExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
 use super::weight::shown_bytes;
-use crate::node::{Plan, Renewal, SakiNode, find, statistics_of};
+use crate::node::{Plan, Renewal, SakiNode, find, passed_on, statistics_of};
 
 /// How often the rows are held: as they come, and as the one batch that they become.
 const COPIES: usize = 2;
@@ -60,13 +60,7 @@ struct CountedExec {
 
 impl CountedExec {
     fn new(input: Plan) -> Self {
-        let properties = PlanProperties::new(
-            input.equivalence_properties().clone(),
-            input.output_partitioning().clone(),
-            input.pipeline_behavior(),
-            input.boundedness(),
-        );
-        Self { input, properties: Arc::new(properties) }
+        Self { properties: passed_on(&input), input }
     }
 }
 

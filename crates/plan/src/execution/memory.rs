@@ -19,7 +19,7 @@ use futures::{StreamExt, stream};
 
 use super::tracked::Tracked;
 use crate::node::{Plan, find};
-use saki_base::memory::Pool;
+use saki_base::memory::{Exhausted, Pool};
 use saki_catalog::Result;
 
 /// Where operators with this limit register what they hold, which is part of what the `server` has; `None` is no limit
@@ -71,9 +71,9 @@ impl MemoryPool for Share {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> datafusion::common::Result<()> {
         self.own.try_grow(reservation, additional)?;
-        self.server.take(additional).map_err(|exhausted| {
+        self.server.take(additional).map_err(|error| {
             self.own.shrink(reservation, additional);
-            DataFusionError::ResourcesExhausted(exhausted.to_string())
+            exhausted(error)
         })
     }
 
@@ -84,6 +84,11 @@ impl MemoryPool for Share {
     fn memory_limit(&self) -> MemoryLimit {
         self.own.memory_limit()
     }
+}
+
+/// What the planner is told when the server's memory is used up: 53200.
+pub fn exhausted(error: Exhausted) -> DataFusionError {
+    DataFusionError::ResourcesExhausted(error.to_string())
 }
 
 /// Whether a plan has nodes that hold rows and do not spill them.

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::PlanProperties;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlanProperties, PlanProperties};
 use futures::{Stream, StreamExt};
 
-use crate::node::{Plan, Renewal, SakiNode, statistics_of};
+use crate::node::{Plan, Renewal, SakiNode, passed_on, statistics_of};
 
 /// How long a thread computes before it is given back, about.
 const TURN: Duration = Duration::from_millis(10);
@@ -38,13 +38,7 @@ pub struct SlicesExec {
 
 impl SlicesExec {
     pub fn new(input: Plan, pace: Pace) -> Self {
-        let properties = PlanProperties::new(
-            input.equivalence_properties().clone(),
-            input.output_partitioning().clone(),
-            input.pipeline_behavior(),
-            input.boundedness(),
-        );
-        Self { input, pace, properties: Arc::new(properties) }
+        Self { properties: passed_on(&input), input, pace }
     }
 }
 

@@ -25,7 +25,7 @@ pub use self::base::NodeBase;
 pub use self::env::{Asking, QueryEnv, StandIns};
 pub use self::forecast::Forecast;
 pub use self::keys::DynamicKeys;
-pub use self::plan::{Plan, column_index, partitions_of, statistics_of};
+pub use self::plan::{Plan, column_index, partitions_of, passed_on, statistics_of};
 pub use self::renewal::Renewal;
 pub use self::saki_node::{Native, Outer, PlainScan, Progress, Projection, SakiNode, find, find_native, native_input};
 pub use self::stream::{NativeStream, from_surface};
