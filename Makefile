@@ -100,6 +100,7 @@ clients: setup build-all
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
 	tools/clients/crash --small --checkpoints --alterations --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
+	tools/clients/moments --small --saki $(SAKI) --data $(DATA)/clients
 	python3 tools/clients/attack --only '^300|^60 doubling|^repeat' --saki $(SAKI) --data $(DATA)/clients
 
 # Statements and messages that are made to end the server, all of them: about ten minutes.
@@ -112,6 +113,7 @@ faults: setup
 	$(CARGO) build --release -p saki
 	tools/clients/crash --times 100 --longest 3 --saki target/release/saki --data $(DATA)/clients --json $(DATA)/clients/crashes.json
 	tools/clients/crash --times 100 --checkpoints --alterations --saki target/release/saki --data $(DATA)/clients
+	tools/clients/moments --saki target/release/saki --data $(DATA)/clients
 	mkdir -p $(DATA)/full
 	unshare --mount sh -c 'mount -t tmpfs -o size=1100m none $(DATA)/full && tools/clients/full --saki target/release/saki --data $(DATA)/full'
 

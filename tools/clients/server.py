@@ -125,6 +125,8 @@ class Sakigake(Server):
     """`saki serve` over a database file."""
 
     name = "saki"
+    # More of its command line.
+    options: list = []
 
     def __init__(self, directory: pathlib.Path, program: pathlib.Path, _durable: bool = True):
         super().__init__(directory)
@@ -140,7 +142,7 @@ class Sakigake(Server):
 
     def _launch(self, log) -> subprocess.Popen:
         command = [self.program, "serve", "--db", self.database, "--listen", f"127.0.0.1:{self.port}",
-                   "--socket-dir", self.directory, "--tls-cert", self.certificate, "--tls-key", self.key]
+                   "--socket-dir", self.directory, "--tls-cert", self.certificate, "--tls-key", self.key, *self.options]
         return subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 

@@ -21,7 +21,7 @@ pub struct CheckReport {
     pub faults: Vec<String>,
 }
 
-/// Checks the backup of that `name`, or all.
+/// Checks the backup of that `name`, or all, with the archives.
 ///
 /// # Errors
 /// If a target cannot be read; what is wrong with backups is told by the report.
@@ -75,5 +75,32 @@ pub fn check(
     let mut damaged = damaged.into_inner();
     damaged.sort_unstable();
     faults.extend(damaged);
-    Ok(CheckReport { backups: names.len() as u64, objects: needed.len() as u64, bytes: watch.bytes(), faults })
+    let (mut objects, mut bytes) = (needed.len() as u64, watch.bytes());
+    if name.is_none() {
+        for run in repository.runs()? {
+            stop.check()?;
+            let (read, of_them) = check_run(&repository, &run, stop, &mut faults)?;
+            (objects, bytes) = (objects + read, bytes + of_them);
+        }
+    }
+    Ok(CheckReport { backups: names.len() as u64, objects, bytes, faults })
+}
+
+/// Reads the segments of a run, which have to follow one another.
+fn check_run(repository: &Repository, run: &str, stop: &Stop, faults: &mut Vec<String>) -> Result<(u64, u64)> {
+    let segments = repository.segments(run)?;
+    let mut next = None;
+    for segment in &segments {
+        stop.check()?;
+        if next.is_some_and(|next| next != segment.first) {
+            faults.push(format!("archive {run}: the records before timestamp {} are missing", segment.first));
+        }
+        next = Some(segment.last + 1);
+        match repository.segment(run, segment) {
+            Ok(_) => {}
+            Err(error) if error.kind == ErrorKind::Corrupt => faults.push(error.message),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((segments.len() as u64, segments.iter().map(|segment| segment.bytes).sum()))
 }

@@ -28,6 +28,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
 mod check;
 mod manifest;
 mod parallel;
@@ -36,10 +37,11 @@ mod repository;
 mod restore;
 mod run;
 
+pub use archive::{ArchiveOptions, Archived, archive, archives, refuse_archive};
 pub use check::{CheckReport, check};
 pub use prune::{PruneReport, prune};
 pub use repository::{Listed, Summary, list};
-pub use restore::{RestoreReport, restore};
+pub use restore::{RestoreReport, Wanted, restore};
 pub use run::{BackupReport, backup};
 pub use saki_objects::is_remote;
 

@@ -76,6 +76,16 @@ impl Manifest {
         self.chunks.iter().chain(extents)
     }
 
+    /// What the image has of the logs: everything up to this timestamp.
+    pub fn merged_through(&self) -> u64 {
+        self.logs.as_ref().map_or(0, |(range, _)| range.state.merged_through)
+    }
+
+    /// The last timestamp that it has; `None`: the image is all there is.
+    pub fn through(&self) -> Option<u64> {
+        self.logs.as_ref().map(|(range, _)| range.through)
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let Image { page_size, database_id, generation, next_chunk, root, chunks } = &self.image;
         let none = (LogRange { state: LogState::default(), through: 0 }, Vec::new());

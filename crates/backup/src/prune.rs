@@ -21,8 +21,8 @@ pub struct PruneReport {
     pub bytes: u64,
 }
 
-/// Keeps the newest `keep` backups; removes the others, and every object that none of those that are kept names: also
-/// those of backups that were interrupted. Interrupted, it may be run again.
+/// Keeps the newest `keep` backups, and what was archived behind them; removes the others, and every object that none of
+/// those that are kept names: also those of backups that were interrupted. Interrupted, it may be run again.
 ///
 /// # Errors
 /// 22023 if none would be kept; 55006 while a backup is made; XX001 if the manifest of one that is kept is damaged:
@@ -51,9 +51,9 @@ fn run(repository: &Repository, keep: usize, stop: &Stop) -> Result<PruneReport>
             return Err(error);
         }
     };
+    let (mut objects, mut bytes) = repository.prune_archives(&kept)?;
     repository.forget(&removed)?;
     let there = repository.objects()?;
-    let (mut objects, mut bytes) = (0, 0);
     let unneeded: Vec<_> = there.into_iter().filter(|(name, _)| !needed.contains(name)).collect();
     for batch in unneeded.chunks(BATCH) {
         stop.check()?;

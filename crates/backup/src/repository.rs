@@ -3,6 +3,7 @@
 //! ```text
 //!   backups/000007-20261126T182207Z     manifests, by their numbers
 //!   objects/ab/abcd…                    pieces
+//!   archive/…                           see the module `archive`
 //!   running/backup, running/prune       there while one goes on, and after one that was interrupted
 //! ```
 
@@ -86,9 +87,7 @@ impl Repository {
 
     /// The names of all backups, in the order in which they were made.
     pub fn names(&self) -> Result<Vec<String>> {
-        let listed = self.objects.list(BACKUPS).map_err(failed)?;
-        let prefix = format!("{BACKUPS}/");
-        Ok(listed.into_iter().filter_map(|it| Some(it.name.strip_prefix(&prefix)?.to_owned())).collect())
+        Ok(self.list(BACKUPS)?.into_iter().map(|(name, _)| name).collect())
     }
 
     /// A backup's manifest.
@@ -97,14 +96,11 @@ impl Repository {
     /// 58P01 if there is no such backup; 'XX001' if the manifest is damaged; of the target.
     pub fn read(&self, name: &str) -> Result<Manifest> {
         let object = format!("{BACKUPS}/{name}");
-        let bytes = match self.objects.get(&object) {
-            Err(ObjectError::NotFound { .. }) => {
-                return Err(SqlError::invalid(format!("{}: there is no backup {name:?}", self.objects.target()))
-                    .code("58P01")
-                    .hint(format!("saki backup list --from {}", self.objects.target())));
-            }
-            read => read.map_err(failed)?,
-        };
+        let bytes = self.get_object(&object)?.ok_or_else(|| {
+            SqlError::invalid(format!("{}: there is no backup {name:?}", self.objects.target()))
+                .code("58P01")
+                .hint(format!("saki backup list --from {}", self.objects.target()))
+        })?;
         Manifest::decode(&bytes).map_err(|what| {
             SqlError::corrupt(format!("{}: {what}", self.objects.named(&object))).hint("restore another backup")
         })
@@ -145,12 +141,37 @@ impl Repository {
         Ok(listed.into_iter().map(|it| (it.name, it.bytes)).collect())
     }
 
+    /// What a folder has: names behind the folder's, and bytes.
+    pub fn list(&self, folder: &str) -> Result<Vec<(String, u64)>> {
+        let listed = self.objects.list(folder).map_err(failed)?;
+        let prefix = format!("{folder}/");
+        let behind = |name: &str| Some(name.strip_prefix(&prefix)?.to_owned());
+        Ok(listed.into_iter().filter_map(|it| Some((behind(&it.name)?, it.bytes))).collect())
+    }
+
+    /// What an object is called in messages.
+    pub fn named(&self, object: &str) -> String {
+        self.objects.named(object)
+    }
+
+    pub fn put_object(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
+        self.objects.put(name, bytes).map_err(failed)
+    }
+
+    /// `None`: there is none.
+    pub fn get_object(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        match self.objects.get(name) {
+            Err(ObjectError::NotFound { .. }) => Ok(None),
+            read => read.map(Some).map_err(failed),
+        }
+    }
+
     pub fn remove_objects(&self, names: Vec<String>) -> Result<()> {
         self.objects.remove(names).map_err(failed)
     }
 
     pub fn put(&self, piece: &Piece, bytes: Vec<u8>) -> Result<()> {
-        self.objects.put(&name_of(piece), bytes).map_err(failed)
+        self.put_object(&name_of(piece), bytes)
     }
 
     /// The bytes of a piece, which are what its name says.
@@ -165,10 +186,7 @@ impl Repository {
             Err(SqlError::corrupt(format!("{}: {what}", self.called(piece)))
                 .hint("restore another backup; the next backup of the database writes what is missing"))
         };
-        let bytes = match self.objects.get(&name_of(piece)) {
-            Err(ObjectError::NotFound { .. }) => return damaged("the object is missing"),
-            read => read.map_err(failed)?,
-        };
+        let Some(bytes) = self.get_object(&name_of(piece))? else { return damaged("the object is missing") };
         match Piece::of(&bytes) {
             found if found == *piece => Ok(bytes),
             found if found.bytes != piece.bytes => {
@@ -230,7 +248,7 @@ pub fn name_of(piece: &Piece) -> String {
 }
 
 /// `20261126T182207Z`
-fn moment(micros: i64) -> String {
+pub fn moment(micros: i64) -> String {
     let (days, rest) = (micros.div_euclid(civil::MICROS_PER_DAY), micros.rem_euclid(civil::MICROS_PER_DAY));
     let civil::CivilDate { year, month, day } = civil::civil_from_days(days);
     let seconds = rest / civil::MICROS_PER_SECOND;

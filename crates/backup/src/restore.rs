@@ -1,12 +1,13 @@
-//! A database made from a backup.
+//! A database made from a backup, and of what was archived behind it.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use saki_catalog::Result;
-use saki_store::{Restore, Stop};
+use saki_store::{LogRecord, Restore, Stop};
 
 use crate::Progress;
+use crate::archive::{Chosen, Records, choose};
 use crate::manifest::Piece;
 use crate::parallel::{Watch, each};
 use crate::repository::Repository;
@@ -17,6 +18,10 @@ pub struct RestoreReport {
     /// The backup's name.
     pub name: String,
     pub chunks: u64,
+    /// Records of an archive behind it, those that say nothing among them.
+    pub archived: u64,
+    /// When what it has was durable, in microseconds since 1970.
+    pub micros: i64,
     /// Bytes read of the target.
     pub bytes: u64,
 }
@@ -30,37 +35,62 @@ struct LogPiece {
     piece: Piece,
 }
 
-/// Makes a database at `path`, where there is nothing, from the backup of that `name`, or the newest. It is on that one
-/// device, whatever devices it had, and opens by ordinary recovery.
+/// What a database is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted<'a> {
+    /// The newest backup.
+    Newest,
+    /// The backup of that name.
+    Backup(&'a str),
+    /// What was durable at a moment, in microseconds since 1970, as far as an archive knows; without one, the last
+    /// backup before it.
+    Until(i64),
+}
+
+/// Makes a database at `path`, where there is nothing. It is on that one device, whatever devices it had, and opens by
+/// ordinary recovery.
 ///
 /// # Errors
-/// 58P02 if there is something at `path`; 58P01 if there is no such backup; XX001 if an object is missing or damaged,
-/// which is named; of the target and of the new database's device. Then there is no database at `path`.
+/// 58P02 if there is something at `path`; 58P01 if there is no such backup, or none before the moment; XX001 if an object
+/// is missing or damaged, which is named; of the target and of the new database's device. Then there is no database at
+/// `path`.
 pub fn restore(
     target: &str,
-    name: Option<&str>,
+    wanted: Wanted<'_>,
     path: &Path,
     stop: &Stop,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<RestoreReport> {
     let repository = Repository::open(target, false)?;
-    let (name, manifest) = repository.choose(name)?;
-    let range = manifest.logs.as_ref().map(|(range, _)| *range);
-    let restore = Restore::begin(path, manifest.image.clone(), range)?;
-    let log_pieces = log_pieces(&manifest);
-    let watch = Watch::new(progress, (manifest.chunks.len() + log_pieces.len()) as u64);
+    let Chosen { backup: name, manifest, micros, records } = match wanted {
+        Wanted::Newest => of_backup(&repository, None)?,
+        Wanted::Backup(name) => of_backup(&repository, Some(name))?,
+        Wanted::Until(until) => choose(&repository, until)?,
+    };
+    let mut range = manifest.logs.as_ref().map(|(range, _)| *range);
+    if let (Some(range), Some(records)) = (&mut range, &records) {
+        range.through = records.through;
+    }
+    let mut restore = Restore::begin(path, manifest.image.clone(), range)?;
+    let extents = if records.is_none() { log_pieces(&manifest) } else { Vec::new() };
+    let segments = records.as_ref().map_or(0, |records| records.segments.len());
+    let watch = Watch::new(progress, (manifest.chunks.len() + extents.len() + segments) as u64);
     each(
-        log_pieces.len(),
+        extents.len(),
         stop,
         || Ok(()),
         |(), at| {
-            let LogPiece { log, slot, extent_bytes, offset, piece } = &log_pieces[at];
+            let LogPiece { log, slot, extent_bytes, offset, piece } = &extents[at];
             let bytes = repository.get(piece)?;
             restore.write_extent(*log, *slot, (*extent_bytes, *offset), &bytes)?;
             watch.count(bytes.len() as u64);
             Ok(())
         },
     )?;
+    if let Some(records) = &records {
+        write_records(&repository, records, manifest.merged_through(), &restore, stop, &watch)?;
+        restore.positions(records.sequences.clone());
+    }
     let chunks = &manifest.image.chunks;
     each(
         chunks.len(),
@@ -75,7 +105,35 @@ pub fn restore(
     )?;
     stop.check()?;
     restore.finish()?;
-    Ok(RestoreReport { name, chunks: chunks.len() as u64, bytes: watch.bytes() })
+    let archived = records.map_or(0, |records| records.through - manifest.merged_through());
+    Ok(RestoreReport { name, chunks: chunks.len() as u64, archived, micros, bytes: watch.bytes() })
+}
+
+fn of_backup(repository: &Repository, name: Option<&str>) -> Result<Chosen> {
+    let (backup, manifest) = repository.choose(name)?;
+    Ok(Chosen { backup, micros: manifest.made_micros, manifest, records: None })
+}
+
+/// Writes the logs anew, with the records behind what has been merged.
+fn write_records(
+    repository: &Repository,
+    records: &Records,
+    merged_through: u64,
+    restore: &Restore,
+    stop: &Stop,
+    watch: &Watch<'_>,
+) -> Result<()> {
+    let mut logs = restore.new_logs()?;
+    for name in &records.segments {
+        stop.check()?;
+        let segment = repository.segment(&records.run, name)?;
+        let is_wanted = |it: &&LogRecord| it.timestamp > merged_through && it.timestamp <= records.through;
+        for record in segment.records.iter().filter(is_wanted) {
+            logs.append(record)?;
+        }
+        watch.count(name.bytes);
+    }
+    Ok(logs.finish().map(drop)?)
 }
 
 fn log_pieces(manifest: &crate::manifest::Manifest) -> Vec<LogPiece> {

@@ -36,14 +36,35 @@ pub struct BackupReport {
 /// 55006 if another is being made, or somebody prunes; 57014 if it is told to stop; of the database's devices and of
 /// the target, naming what could not be read or written. Then there is no backup more than before.
 pub fn backup(db: &Database, target: &str, stop: &Stop, progress: &(dyn Fn(Progress) + Sync)) -> Result<BackupReport> {
-    let _turn = Turn::take(db.volume().database_id())?;
     let repository = Repository::open(target, true)?;
     refuse_other(&repository, db)?;
+    backup_of(db, &repository, true, stop, progress).map(|made| made.report)
+}
+
+/// A backup that has been made.
+pub struct Made {
+    pub report: BackupReport,
+    /// [`saki_store::Generation::unlogged`] of what it has.
+    pub unlogged: u64,
+}
+
+/// Makes a backup, after a checkpoint if that is wanted: what the logs still have is little then.
+///
+/// # Errors
+/// As of [`backup`].
+pub fn backup_of(
+    db: &Database,
+    repository: &Repository,
+    merges_first: bool,
+    stop: &Stop,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Made> {
+    let _turn = Turn::take(db.volume().database_id())?;
     repository.begin_backup()?;
-    let made = make(db, &repository, stop, progress);
+    let made = make(db, repository, merges_first, stop, progress);
     // What is left of it says so to whoever prunes; the error that led here is the one to be told.
     match (made, repository.end_backup()) {
-        (Ok(report), ended) => ended.map(|()| report),
+        (Ok(made), ended) => ended.map(|()| made),
         (Err(error), _) => Err(error),
     }
 }
@@ -51,20 +72,24 @@ pub fn backup(db: &Database, target: &str, stop: &Stop, progress: &(dyn Fn(Progr
 fn make(
     db: &Database,
     repository: &Repository,
+    merges_first: bool,
     stop: &Stop,
     progress: &(dyn Fn(Progress) + Sync),
-) -> Result<BackupReport> {
+) -> Result<Made> {
     let there = repository.objects()?;
-    if db.writable().is_ok() {
-        // What the logs still have is then little, and copied before the next checkpoint is due.
+    if merges_first && db.writable().is_ok() {
+        // What the logs still have is copied before the next checkpoint is due.
         db.checkpoint(&Pace::beside_queries())?;
     }
     let upload = Upload { repository, there: Mutex::new(there.into_iter().collect()), stop };
     let still = db.still()?;
+    // What it has is of now, however long it takes to copy.
+    let made_micros = wall_micros();
     let jobs = still.logs().map_or_else(Vec::new, log_jobs);
     let watch = Watch::new(progress, (still.image().image().chunks.len() + jobs.len()) as u64);
     let counts = Mutex::new((0, 0));
     let logs = upload.logs(&still, &jobs, &watch, &counts)?;
+    let unlogged = still.unlogged();
     let held = still.into_image();
     let chunks = &held.image().chunks;
     let pieces = Mutex::new(vec![Piece::of(&[]); chunks.len()]);
@@ -82,14 +107,15 @@ fn make(
     stop.check()?;
     let devices = db.devices().into_iter().map(|device| device.entry.label).collect();
     let image = held.image().clone();
-    let manifest = Manifest { made_micros: wall_micros(), image, devices, chunks: pieces.into_inner(), logs };
+    let manifest = Manifest { made_micros, image, devices, chunks: pieces.into_inner(), logs };
     let objects = manifest.pieces().filter(|piece| !piece.is_empty()).collect::<HashSet<_>>().len() as u64;
     let (new_objects, new_bytes) = counts.into_inner();
-    Ok(BackupReport { name: repository.write(&manifest)?, objects, new_objects, new_bytes })
+    let report = BackupReport { name: repository.write(&manifest)?, objects, new_objects, new_bytes };
+    Ok(Made { report, unlogged })
 }
 
 /// Refuses a target with backups of another database.
-fn refuse_other(repository: &Repository, db: &Database) -> Result<()> {
+pub fn refuse_other(repository: &Repository, db: &Database) -> Result<()> {
     for name in repository.names()?.iter().rev() {
         // A damaged manifest says nothing; whoever checks is told.
         let Ok(manifest) = repository.read(name) else { continue };

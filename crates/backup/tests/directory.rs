@@ -5,7 +5,7 @@ mod support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use saki_backup::{BackupReport, backup, check, list, prune, restore};
+use saki_backup::{BackupReport, Wanted, backup, check, list, prune, restore};
 use saki_catalog::{Result, SqlError};
 use saki_store::Stop;
 use support::{Sample, rows_of};
@@ -26,7 +26,8 @@ impl Target {
     }
 
     fn restore(&self, name: Option<&str>, path: &Path) -> Result<()> {
-        restore(&self.name(), name, path, &Stop::default(), &|_| {}).map(drop)
+        let wanted = name.map_or(Wanted::Newest, Wanted::Backup);
+        restore(&self.name(), wanted, path, &Stop::default(), &|_| {}).map(drop)
     }
 
     fn faults(&self) -> Vec<String> {

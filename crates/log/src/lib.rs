@@ -85,6 +85,7 @@ mod slots;
 mod start;
 mod stream;
 mod sync;
+mod tail;
 mod writer;
 
 pub use error::{Damage, LogError, Refusal};
@@ -93,3 +94,4 @@ pub use logs::{Logs, Reservation};
 pub use options::{Options, Range};
 pub use recovery::extents::{Extent, write_extent};
 pub use recovery::report::{LogEnd, LogStatistics, Progress, RecoveryReport};
+pub use tail::{LogRecord, Tail};

@@ -21,6 +21,7 @@ use crate::recovery::report::{LogStatistics, Progress, RecoveryReport};
 use crate::shared::{Log, Shared, count};
 use crate::start::{Started, start};
 use crate::stream::{Claim, Room, Stream};
+use crate::tail::Tail;
 use crate::writer::Writer;
 
 /// How long a `reserve` that waits for the window sleeps: other logs move the horizon, and do not know of it.
@@ -226,6 +227,15 @@ impl Logs {
     pub fn read_extent(&self, extent: &Extent, offset: u64, length: usize) -> Result<Option<AlignedBuffer>, LogError> {
         let device = self.shared().logs[extent.log].storage.upgrade().ok_or(LogError::Closed)?;
         extents::read(&device, extent, offset, length)
+    }
+
+    /// The records behind `after`, as they become durable. Whoever follows sees to it that nothing is cut beyond what has
+    /// been taken.
+    ///
+    /// # Errors
+    /// `Options` if that is before this opening of the logs.
+    pub fn tail(&self, after: u64) -> Result<Tail, LogError> {
+        Tail::new(Arc::clone(&self.handle.shared), after)
     }
 
     /// Per log.

@@ -41,7 +41,7 @@ impl Options {
         Self {
             database,
             extent_bytes: 64 << 20,
-            buffer_bytes: 8 << 20,
+            buffer_bytes: 32 << 20,
             record_bytes_max: 1 << 30,
             write_bytes_max: 1 << 20,
             writes_in_flight: 2,

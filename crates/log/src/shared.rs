@@ -44,6 +44,9 @@ pub struct Log {
     /// Notified when memory has become free, extents ready or refused, or the logs have failed.
     pub room: Condvar,
     pub waker: Arc<dyn Waker>,
+    /// Sequence number of the extent of the last durable frame: those before it have all of their frames. Release when
+    /// stored, before the horizon moves, and acquire when read: whoever sees it finds those frames on the device.
+    pub durable_extent: AtomicU64,
     pub counters: Counters,
 }
 

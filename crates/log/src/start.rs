@@ -1,6 +1,7 @@
 //! From what was recovered to a running set of logs.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -38,6 +39,7 @@ pub fn start(options: Options, recovered: Recovered) -> Result<Started, LogError
             stream: Mutex::new(Stream::new(geometry, next_sequence)),
             room: Condvar::new(),
             waker: lane.waker(),
+            durable_extent: AtomicU64::new(0),
             counters: Counters::default(),
         });
         parts.push((device, lane, slots));

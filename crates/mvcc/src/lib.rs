@@ -119,7 +119,7 @@ mod transaction;
 
 pub use chain::Holder;
 pub use database::{
-    Call, Database, Options, Procedure, Wait, Workers, check_logs, end_logs_at, open_log_devices,
+    Call, Database, NewLogs, Options, Procedure, Wait, Workers, check_logs, end_logs_at, open_log_devices,
     open_log_devices_to_read, write_log_extent,
 };
 pub use error::Error;
@@ -128,7 +128,8 @@ pub use index::KEY_BYTES_MAX;
 pub use runner::Sabotage;
 pub use runner::{Durability, Isolation, Receipt, Released, Runner};
 pub use saki_log::{
-    Extent as LogExtent, LogError, LogStatistics, Options as LogOptions, Progress, Range, RecoveryReport,
+    Extent as LogExtent, LogError, LogRecord, LogStatistics, Options as LogOptions, Progress, Range, RecoveryReport,
+    Tail as LogTail,
 };
 pub use table::{BODY_BYTES_MAX, Catalog, IndexDefinition, IndexId, Newer, Table, TableDefinition};
 pub use transaction::{Direction, Found, KeyRange, Moment, Reader, RowId, Savepoint, Seen, Transaction};

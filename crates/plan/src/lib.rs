@@ -42,7 +42,7 @@ mod subqueries;
 pub use cost::text::seconds;
 pub use cost::{CostModel, Estimate};
 pub use execution::constants;
-pub use execution::counted::CountedWindows;
+pub use execution::counted::CountedInputs;
 pub use execution::narrow::NarrowBatches;
 pub use execution::progress::QueryProgress;
 pub use execution::tops::ModestTops;

@@ -51,8 +51,8 @@ pub mod usage;
 /// Backups of a database that is open, and databases made from them; calls wait, so they belong on a thread that may.
 pub mod backup {
     pub use saki_backup::{
-        BackupReport, CheckReport, Listed, Progress, PruneReport, RestoreReport, Summary, backup, check, list, prune,
-        restore,
+        ArchiveOptions, Archived, BackupReport, CheckReport, Listed, Progress, PruneReport, RestoreReport, Summary,
+        Wanted, archive, archives, backup, check, list, prune, refuse_archive, restore,
     };
     pub use saki_sql::Stop;
 }

@@ -13,6 +13,7 @@
 //! - *snapshot*: a generation, and the moment at which its deltas are seen; a statement keeps the one it began with.
 //! - *publication*: a change of bases; writers take turns, and each publishes trees and catalog together or not at all.
 //! - *merge*: a delta's rows into its base.
+//! - *follower*: who keeps the logs' records elsewhere as they become durable; the logs wait for it.
 //! - *still*: a generation and the logs over it, held while they are copied; what a crash would leave.
 //! - *draft*: the catalog as an open transaction has changed it.
 //!
@@ -44,7 +45,7 @@ pub mod segments;
 mod writer;
 
 pub use check::{CheckFault, CheckProgress, CheckReport};
-pub use checkpoint::{Alone, CheckpointReport, LogRange, Still, StillLogs};
+pub use checkpoint::{Alone, CheckpointReport, Follower, LogRange, Moment, Still, StillLogs};
 pub use database::sequence;
 pub use database::{
     CACHE_BYTES_DEFAULT, ChunkOwners, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation,
@@ -62,7 +63,7 @@ pub use reader::{
     BaseReader, Entry, Eyes, IndexEntries, Missed, Missing, Point, SegmentOverlay, Short, Shortly, Snapshot,
     TableReader,
 };
-pub use saki_mvcc::LogExtent;
+pub use saki_mvcc::{LogExtent, LogRecord, NewLogs};
 pub use saki_tier::{Assessment, Expected, PolicyKind, Reads, Tier, TierStats, Use};
 pub use saki_tree::Wanted;
 pub use saki_volume::{Class as DeviceClass, DeviceStatus, HeldImage, Image, ImageChunk, PublishedChunk};

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use saki_backup::{CheckReport, backup, check, list, prune, restore};
+use saki_backup::{CheckReport, Wanted, backup, check, list, prune, restore};
 use saki_store::Stop;
 use server::{Fault, Server};
 use support::{Sample, rows_of};
@@ -50,7 +50,7 @@ fn back_up(sample: &Sample) -> saki_catalog::Result<saki_backup::BackupReport> {
 }
 
 fn restored(name: Option<&str>, path: &Path) -> saki_catalog::Result<saki_backup::RestoreReport> {
-    restore(TARGET, name, path, &Stop::default(), &|_| {})
+    restore(TARGET, name.map_or(Wanted::Newest, Wanted::Backup), path, &Stop::default(), &|_| {})
 }
 
 fn checked() -> CheckReport {

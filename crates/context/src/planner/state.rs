@@ -19,7 +19,7 @@ use super::series::SeriesInOrder;
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
-    CountedWindows, ImpliedConditions, IndexJoinRule, MergeFilters, ModestTops, NarrowBatches, NativeRule,
+    CountedInputs, ImpliedConditions, IndexJoinRule, MergeFilters, ModestTops, NarrowBatches, NativeRule,
     OrderedPlanner, PushFilters, Settings, SnapshotTable, YieldingJoins,
 };
 use saki_postgres::dialect::{self, CharColumns};
@@ -69,7 +69,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     rules.push(Arc::new(MergeFilters));
     rules.push(Arc::new(ModestTops));
     rules.push(Arc::new(YieldingJoins));
-    rules.push(Arc::new(CountedWindows));
+    rules.push(Arc::new(CountedInputs));
     let rules = rules.into_iter().map(Interruptible::physical).collect();
     let logical_rules = logical_rules.into_iter().map(Interruptible::logical).collect();
     let mut planners = SessionStateDefaults::default_expr_planners();

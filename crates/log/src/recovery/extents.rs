@@ -50,7 +50,7 @@ pub fn extents(device: &Arc<dyn Device>, identity: Identity, extent_bytes: u64) 
 }
 
 /// Reads headers until none is being written.
-fn scan_whole(device: &Arc<dyn Device>, identity: Identity, extent_bytes: u64) -> Result<Scanned, LogError> {
+pub fn scan_whole(device: &Arc<dyn Device>, identity: Identity, extent_bytes: u64) -> Result<Scanned, LogError> {
     let mut tries = 0;
     loop {
         let scanned = scan(Arc::clone(device), identity, extent_bytes)?;
@@ -128,7 +128,8 @@ pub fn write_extent(
     transfer(device, |buffer| Operation::write(0, slot * extent_bytes + offset, buffer), buffer).map(drop)
 }
 
-fn transfer(
+/// One operation, to its end.
+pub fn transfer(
     device: &Arc<dyn Device>,
     operation: impl FnOnce(Buffer) -> Operation,
     buffer: AlignedBuffer,

@@ -16,13 +16,13 @@
 //! Bytes are hostile here: every length is bounded before it is used, nothing is allocated by what a header promises,
 //! and what contradicts itself is an error or the end of its log.
 
-mod assembler;
+pub mod assembler;
 mod extent_reader;
 pub mod extents;
 mod mend;
 mod plan;
 mod replay;
-mod scan;
+pub mod scan;
 mod seen;
 
 pub mod report;

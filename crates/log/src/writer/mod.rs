@@ -455,6 +455,8 @@ impl Writer {
         }
         let durable: Vec<Frame> = self.frames.drain(..(before - self.first_frame) as usize).collect();
         self.first_frame = before;
+        let last = durable.last().map_or(0, |frame| frame.extent);
+        self.log().durable_extent.store(last, Ordering::Release);
         durable.iter().for_each(|frame| self.shared.horizon.mark(&frame.timestamps));
         let log = self.log();
         {

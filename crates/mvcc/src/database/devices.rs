@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use saki_io::{Device, DeviceError, DeviceOptions};
-use saki_log::{LogError, Logs, Range, RecoveryReport};
+use saki_log::{LogError, LogRecord, Logs, Range, RecoveryReport};
 
 use crate::error::Error;
 
@@ -60,6 +60,57 @@ pub fn end_logs_at(devices: Vec<Arc<dyn Device>>, database: u64, range: Range) -
         Logs::recover(devices, options, range, &|_| {}, &|_: usize, _: u64, _: &[u8]| Ok::<_, LogError>(()))?;
     logs.close()?;
     Ok(report)
+}
+
+/// Logs that are written anew, of records that were followed elsewhere.
+pub struct NewLogs {
+    logs: Logs,
+    next: u64,
+}
+
+impl NewLogs {
+    /// Begins logs on empty devices, behind `after`.
+    ///
+    /// # Errors
+    /// `Log`: of a device, or if it is not empty.
+    pub fn begin(devices: Vec<Arc<dyn Device>>, database: u64, after: u64) -> Result<Self, Error> {
+        let options = saki_log::Options::new(database);
+        let range = Range { after: Some(after), ..Range::default() };
+        let nothing = |_: usize, timestamp: u64, _: &[u8]| {
+            let message = format!("new logs have a record of timestamp {timestamp} already");
+            Err::<(), _>(LogError::Options { message })
+        };
+        let (logs, report) = Logs::recover(devices, options, range, &|_| {}, &nothing)?;
+        Ok(Self { logs, next: report.clock + 1 })
+    }
+
+    /// Adds the record of the next timestamp.
+    ///
+    /// # Errors
+    /// `Log` if it is not the next, or too large; of the device.
+    pub fn append(&mut self, record: &LogRecord) -> Result<(), Error> {
+        let LogRecord { timestamp, payload } = record;
+        if *timestamp != self.next {
+            let message = format!("a record of timestamp {timestamp} where {} is next", self.next);
+            return Err(LogError::Options { message }.into());
+        }
+        let reservation = self.logs.reserve(0, payload.as_ref().map_or(0, Vec::len))?;
+        match payload {
+            Some(payload) => reservation.commit(*timestamp, payload),
+            None => reservation.void(*timestamp),
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Makes all of it durable. The last timestamp.
+    ///
+    /// # Errors
+    /// `Log`: of a device.
+    pub fn finish(self) -> Result<u64, Error> {
+        self.logs.close()?;
+        Ok(self.next - 1)
+    }
 }
 
 fn open_files(directory: &Path, logs: usize, options: &DeviceOptions) -> Result<Vec<Arc<dyn Device>>, Error> {

@@ -16,7 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use saki_base::planted::{self, Fault};
 use saki_base::{AlignedBuffer, TableId};
 use saki_io::Device;
-use saki_log::{Extent as LogExtent, LogStatistics, Progress, Range, RecoveryReport};
+use saki_log::{Extent as LogExtent, LogStatistics, Progress, Range, RecoveryReport, Tail as LogTail};
 
 use crate::chain::PARTICIPANTS_MAX;
 use crate::epoch::Epochs;
@@ -28,7 +28,7 @@ use crate::runner::{Receipt, Reclaimers, Runner, Sabotage, Shared, Waiters, Watc
 use crate::table::{Catalog, Table, TableDefinition};
 use crate::transaction::Moment;
 
-pub use devices::{check_logs, end_logs_at, open_log_devices, open_log_devices_to_read, write_log_extent};
+pub use devices::{NewLogs, check_logs, end_logs_at, open_log_devices, open_log_devices_to_read, write_log_extent};
 pub use procedure::{Call, Procedure, Workers};
 pub use waiting::Wait;
 
@@ -345,6 +345,15 @@ impl Database {
         length: usize,
     ) -> Result<Option<AlignedBuffer>, Error> {
         Ok(self.shared.logs.read_extent(extent, offset, length)?)
+    }
+
+    /// The logs' records behind `after`, as they become durable. Whoever follows sees to it that the logs are not cut
+    /// beyond what has been taken.
+    ///
+    /// # Errors
+    /// `Log` if that is before this opening.
+    pub fn follow_logs(&self, after: u64) -> Result<LogTail, Error> {
+        Ok(self.shared.logs.tail(after)?)
     }
 
     /// Counters of the logs.

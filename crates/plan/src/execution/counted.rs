@@ -1,5 +1,6 @@
-//! Windows over all of their rows hold them until the last one is there, and count nothing: what comes to them is
-//! counted below them, so that a query that needs too much is refused.
+//! Windows over all of their rows hold them until the last one is there, and count nothing. Aggregates that gather
+//! values count those, and neither the array that becomes of them nor what is made of that for a client. What comes to
+//! them is counted below them, so that a query that needs too much is refused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use datafusion::common::{Result, Statistics};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -20,18 +22,24 @@ use futures::StreamExt;
 use super::weight::shown_bytes;
 use crate::node::{Plan, Renewal, SakiNode, find, passed_on, statistics_of};
 
-/// How often the rows are held: as they come, and as the one batch that they become.
+/// How often the rows are held: as they come, and as the one batch that they become; or, beside what an aggregate
+/// counts, as its result, and as a row of it.
 const COPIES: usize = 2;
 
-/// Puts [`CountedExec`] below windows that hold their rows.
-#[derive(Debug)]
-pub struct CountedWindows;
+/// Aggregates whose results are as large as what comes to them.
+const GATHERING: [&str; 2] = ["array_agg", "string_agg"];
 
-impl PhysicalOptimizerRule for CountedWindows {
+/// Puts [`CountedExec`] below operators that hold more of their rows than they count.
+#[derive(Debug)]
+pub struct CountedInputs;
+
+impl PhysicalOptimizerRule for CountedInputs {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let transformed = plan.transform_up(|plan| {
             let [input] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
-            if !plan.is::<WindowAggExec>() || find(input.as_ref()).is_some_and(|node| node.name() == NAME) {
+            if !(plan.is::<WindowAggExec>() || gathers(&plan))
+                || find(input.as_ref()).is_some_and(|node| node.name() == NAME)
+            {
                 return Ok(Transformed::no(plan));
             }
             let input = CountedExec::new(Arc::clone(input)).into_plan();
@@ -41,12 +49,19 @@ impl PhysicalOptimizerRule for CountedWindows {
     }
 
     fn name(&self) -> &str {
-        "saki_counted_windows"
+        "saki_counted_inputs"
     }
 
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Whether a plan is the first stage of an aggregation that gathers values.
+fn gathers(plan: &Plan) -> bool {
+    let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else { return false };
+    let is_first = !matches!(aggregate.mode(), AggregateMode::Final | AggregateMode::FinalPartitioned);
+    is_first && aggregate.aggr_expr().iter().any(|expr| GATHERING.contains(&expr.fun().name()))
 }
 
 const NAME: &str = "CountedExec";
@@ -87,7 +102,7 @@ impl SakiNode for CountedExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let held = MemoryConsumer::new("window").register(context.memory_pool());
+        let held = MemoryConsumer::new("rows that are held").register(context.memory_pool());
         let counted = self.input.execute(partition, context)?.map(move |batch| {
             let batch = batch?;
             held.try_grow(shown_bytes(&batch).saturating_mul(COPIES))?;
@@ -115,9 +130,12 @@ mod tests {
     use datafusion::common::DataFusionError;
     use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
     use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::functions_aggregate::array_agg::array_agg_udaf;
     use datafusion::functions_aggregate::sum::sum_udaf;
     use datafusion::logical_expr::{WindowFrame, WindowFunctionDefinition};
+    use datafusion::physical_expr::aggregate::AggregateExprBuilder;
     use datafusion::physical_expr::expressions::col;
+    use datafusion::physical_plan::aggregates::PhysicalGroupBy;
     use datafusion::physical_plan::windows::create_window_expr;
 
     use super::*;
@@ -143,14 +161,36 @@ mod tests {
         Arc::new(WindowAggExec::try_new(vec![window.unwrap()], input, false).unwrap())
     }
 
+    fn gathered(rows: i64) -> Plan {
+        let schema = small_schema();
+        let batch = small_batch(&(0..rows).map(|k| (Some(k), None, None)).collect::<Vec<_>>());
+        let of = col(schema.field(0).name(), &schema).unwrap();
+        let call = AggregateExprBuilder::new(array_agg_udaf(), vec![of]).schema(Arc::clone(&schema)).alias("all");
+        let (calls, keys) = (vec![Arc::new(call.build().unwrap())], PhysicalGroupBy::default());
+        let input = memory_plan(&[vec![batch; 4]], &schema);
+        let (mode, schema) = (AggregateMode::Single, Arc::clone(&schema));
+        Arc::new(AggregateExec::try_new(mode, keys, calls, vec![None], input, schema).unwrap())
+    }
+
     #[test]
     fn what_windows_take_in_is_counted() {
-        let plan = CountedWindows.optimize(over_all(1000), &ConfigOptions::default()).unwrap();
+        is_counted(over_all(1000), 16 << 10);
+    }
+
+    /// The values alone would fit.
+    #[test]
+    fn what_aggregates_gather_is_counted_with_what_becomes_of_it() {
+        is_counted(gathered(1000), 80 << 10);
+    }
+
+    /// A megabyte is enough for it, and so many bytes are not.
+    fn is_counted(plan: Plan, too_few: usize) {
+        let plan = CountedInputs.optimize(plan, &ConfigOptions::default()).unwrap();
         assert_eq!(find(plan.children()[0].as_ref()).map(SakiNode::name), Some(NAME));
-        let again = CountedWindows.optimize(Arc::clone(&plan), &ConfigOptions::default()).unwrap();
+        let again = CountedInputs.optimize(Arc::clone(&plan), &ConfigOptions::default()).unwrap();
         assert!(find(again.children()[0].children()[0].as_ref()).is_none(), "once is enough");
 
-        for (limit, fits) in [(1 << 20, true), (16 << 10, false)] {
+        for (limit, fits) in [(1 << 20, true), (too_few, false)] {
             let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(limit));
             let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool)).build_arc().unwrap();
             let context = Arc::new(TaskContext::default().with_runtime(runtime));

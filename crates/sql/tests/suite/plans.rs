@@ -1,22 +1,35 @@
 //! Which plans are chosen and shown, what they measure, and how they end early.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures::StreamExt;
 use saki_sql::{CreateOptions, Database, ErrorKind, OpenOptions, Position, Session, StatementResult};
+use tempfile::TempDir;
 
 use crate::sql_logic::text_rows;
 
+fn options(model: &str) -> OpenOptions {
+    OpenOptions { cache_bytes: 32 << 20, reactors: Some(2), model: Some(model.to_owned()), ..OpenOptions::default() }
+}
+
 fn create(directory: &Path, model: &str) -> Arc<Database> {
-    let open = OpenOptions {
-        cache_bytes: 32 << 20,
-        reactors: Some(2),
-        model: Some(model.to_owned()),
-        ..OpenOptions::default()
-    };
-    Database::create(directory.join("database"), CreateOptions { open, ..CreateOptions::default() }).unwrap()
+    let create = CreateOptions { open: options(model), ..CreateOptions::default() };
+    Database::create(directory.join("database"), create).unwrap()
+}
+
+/// A database with the tables of [`fill`], which takes its time: they are made once, and copied.
+fn filled(directory: &Path, model: &str) -> Arc<Database> {
+    static MADE: LazyLock<TempDir> = LazyLock::new(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let database = create(directory.path(), "latency=10us");
+        run(async { fill(&Session::new(&database)).await });
+        database.close().unwrap();
+        directory
+    });
+    std::fs::copy(MADE.path().join("database"), directory.join("database")).unwrap();
+    Database::open(directory.join("database"), options(model)).unwrap()
 }
 
 async fn fill(session: &Session) {
@@ -51,10 +64,9 @@ fn run<F: Future>(work: F) -> F::Output {
 #[test]
 fn selective_joins_become_one_pipeline_of_lookups() {
     let directory = tempfile::tempdir().unwrap();
-    let database = create(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
+    let database = filled(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
     run(async {
         let session = Session::new(&database);
-        fill(&session).await;
         // So small a table would be read whole.
         session.set("access_path", "index").unwrap();
         session.set("index_join", "always").unwrap();
@@ -80,10 +92,9 @@ fn selective_joins_become_one_pipeline_of_lookups() {
 #[test]
 fn a_key_lookup_reads_one_path() {
     let directory = tempfile::tempdir().unwrap();
-    let database = create(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
+    let database = filled(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
     run(async {
         let session = Session::new(&database);
-        fill(&session).await;
         database.drop_caches();
         let text = lines(&session, "EXPLAIN ANALYZE SELECT c_name FROM customer WHERE c_id = 77.0").await.join("\n");
         assert!(text.contains("customer by primary key, 1 key: c_id = 77"), "{text}");
@@ -98,10 +109,9 @@ fn a_key_lookup_reads_one_path() {
 #[test]
 fn counting_all_rows_reads_none() {
     let directory = tempfile::tempdir().unwrap();
-    let database = create(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
+    let database = filled(directory.path(), "latency=1ms,iops=100000,bandwidth=1GB");
     run(async {
         let session = Session::new(&database);
-        fill(&session).await;
         let plan = session.explain("SELECT count(*) FROM line").await.unwrap();
         assert!(!plan.contains("PageScanExec"), "{plan}");
         assert_eq!(lines(&session, "SELECT count(*) FROM line").await, ["120000"]);
@@ -111,10 +121,9 @@ fn counting_all_rows_reads_none() {
 #[test]
 fn operators_are_native_unless_settings_say_otherwise() {
     let directory = tempfile::tempdir().unwrap();
-    let database = create(directory.path(), "latency=10us");
+    let database = filled(directory.path(), "latency=10us");
     run(async {
         let session = Session::new(&database);
-        fill(&session).await;
         session.set("index_join", "never").unwrap();
         let sql = "SELECT o_customer + 1, sum(l_price) FROM orders JOIN line ON o_id = l_order \
                    WHERE o_customer > l_number GROUP BY o_customer + 1";
@@ -142,10 +151,9 @@ fn operators_are_native_unless_settings_say_otherwise() {
 #[test]
 fn a_dropped_stream_stops_and_the_session_goes_on() {
     let directory = tempfile::tempdir().unwrap();
-    let database = create(directory.path(), "latency=1ms,iops=1000,bandwidth=1GB");
+    let database = filled(directory.path(), "latency=1ms,iops=1000,bandwidth=1GB");
     run(async {
         let session = Session::new(&database);
-        fill(&session).await;
         database.drop_caches();
         for sql in ["SELECT * FROM line", "SELECT * FROM orders JOIN line ON o_id = l_order"] {
             let Some(StatementResult::Rows { mut stream, .. }) = session.execute(sql).await.unwrap().pop() else {
@@ -184,12 +192,8 @@ fn errors_say_where_they_are() {
 #[test]
 fn what_is_committed_is_there_after_reopening() {
     let directory = tempfile::tempdir().unwrap();
+    filled(directory.path(), "latency=10us").close().unwrap();
     run(async {
-        {
-            let database = create(directory.path(), "latency=10us");
-            fill(&Session::new(&database)).await;
-            database.close().unwrap();
-        }
         let options = OpenOptions { read_only: true, ..OpenOptions::default() };
         let database = Database::open(directory.path().join("database"), options).unwrap();
         let session = Session::new(&database);

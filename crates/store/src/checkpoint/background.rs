@@ -54,7 +54,10 @@ impl Database {
     fn tend(&self, kept: &mut Kept) -> Result<()> {
         self.release_merged()?;
         if !self.abandoned.lock().is_empty() && self.writable().is_ok() {
-            self.write(|_| Ok(()))?;
+            self.write(|writer| {
+                writer.of_logs = true;
+                Ok(())
+            })?;
         }
         let Some(engine) = self.engine.get() else { return Ok(()) };
         // What sessions keep that do nothing.
@@ -64,7 +67,8 @@ impl Database {
         let bytes = || self.generation().deltas.values().map(|delta| delta.rows.bytes()).sum::<u64>();
         let extents: u64 = engine.database.log_statistics().iter().map(|log| log.extents_live).sum();
         let logged = extents * engine.extent_bytes;
-        if kept.is_due(bytes(), self.options.delta_bytes) || logged >= self.options.log_bytes {
+        let logs_are_due = logged >= self.options.log_bytes && !self.are_logs_followed();
+        if kept.is_due(bytes(), self.options.delta_bytes) || logs_are_due {
             let report = self.checkpoint(&Pace::beside_queries())?;
             kept.merged(bytes());
             tracing::info!(through = report.through, seconds = report.seconds, "checkpoint");

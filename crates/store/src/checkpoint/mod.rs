@@ -11,6 +11,7 @@
 
 mod alone;
 mod background;
+mod follow;
 mod still;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ use crate::writer::Writer;
 use saki_catalog::{Result, SqlError, Table};
 
 pub use self::alone::Alone;
+pub use self::follow::{Follower, Moment};
 pub use self::still::{LogRange, Still, StillLogs};
 
 /// All keys.
@@ -63,6 +65,7 @@ impl Database {
             engine.database.finish_cut(through);
         }
         self.write(|writer| {
+            writer.of_logs = true;
             // Tables that came with rows, after the moment was taken or before, are in this one.
             let before = Arc::clone(writer.before());
             let tables: Vec<Arc<Table>> = writer.catalog.tables().map(Arc::clone).collect();
@@ -81,7 +84,7 @@ impl Database {
             writer.catalog.logs.merged_through = through;
             Ok(())
         })?;
-        engine.database.finish_cut(through);
+        self.cut_logs(engine, through);
         releases.push(Release { through, older: self.older_generations() });
         report.seconds = began.elapsed().as_secs_f64();
         Ok(report)

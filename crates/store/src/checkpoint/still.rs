@@ -35,6 +35,7 @@ pub struct LogRange {
 /// See the module's introduction. Keeps checkpoints from beginning.
 pub struct Still<'a> {
     image: HeldImage,
+    unlogged: u64,
     logs: Option<StillLogs<'a>>,
     _no_checkpoint: MutexGuard<'a, Vec<Release>>,
 }
@@ -78,7 +79,7 @@ impl Database {
                         .hint("open it without read-only"));
                     }
                 };
-                return Ok(Still { image, logs, _no_checkpoint: no_checkpoint });
+                return Ok(Still { image, unlogged: generation.unlogged, logs, _no_checkpoint: no_checkpoint });
             }
             if Instant::now() > until {
                 return Err(SqlError::invalid("the database's tables are being changed without end")
@@ -93,6 +94,11 @@ impl Database {
 impl<'a> Still<'a> {
     pub fn image(&self) -> &HeldImage {
         &self.image
+    }
+
+    /// [`crate::Generation::unlogged`] of the generation.
+    pub fn unlogged(&self) -> u64 {
+        self.unlogged
     }
 
     /// `None`: there are none, the generation is all there is.

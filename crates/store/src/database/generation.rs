@@ -15,6 +15,9 @@ use saki_catalog::{Catalog, Result, Table};
 pub struct Generation {
     /// No two that are ever the newest have the same: what is kept for one is known by it.
     pub number: GenerationNumber,
+    /// How many publications since the database was opened have made what is not in its logs: definitions, and rows
+    /// that were loaded. Between two with the same number lie merges, and the positions of sequences.
+    pub unlogged: u64,
     pub guard: Arc<HeldGeneration>,
     pub catalog: Catalog,
     pub segment_tables: Arc<SegmentTables>,

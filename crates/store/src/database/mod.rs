@@ -77,6 +77,8 @@ pub struct Database {
     pub engine: OnceLock<Engine>,
     /// Rows that are merged and still in memory. Held while a checkpoint goes on: there is one at a time.
     pub checkpoints: Mutex<Vec<Release>>,
+    /// Through where those who follow the logs have what they have: the logs are cut no further.
+    pub(crate) followers: Mutex<Vec<Weak<AtomicU64>>>,
     /// Generations that are no longer the newest.
     pub(crate) past: Mutex<Vec<Weak<Generation>>>,
     pub(crate) background: OnceLock<Background>,

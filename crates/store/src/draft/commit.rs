@@ -92,10 +92,12 @@ impl Draft {
         let own = self.newest()?;
         let Generation { guard, catalog, segment_tables, deltas, .. } = &*own;
         // The number that opening gives it.
-        let number = GenerationNumber(db.generation().number.0 + 1);
+        let published = db.generation();
+        let (number, unlogged) = (GenerationNumber(published.number.0 + 1), published.unlogged + 1);
         db.end_changes();
         db.succeed(Generation {
             number,
+            unlogged,
             guard: Arc::clone(guard),
             catalog: catalog.clone(),
             segment_tables: Arc::clone(segment_tables),

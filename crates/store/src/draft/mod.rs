@@ -121,7 +121,8 @@ impl Draft {
         let difference = catalog.difference(&published.catalog);
         let deltas = self.db.engine()?.deltas_after(&published.deltas, &difference)?;
         let (guard, segment_tables) = (Arc::clone(&published.guard), Arc::clone(&published.segment_tables));
-        Ok(Generation { number: published.number, guard, catalog, segment_tables, deltas })
+        let (number, unlogged) = (published.number, published.unlogged);
+        Ok(Generation { number, unlogged, guard, catalog, segment_tables, deltas })
     }
 
     /// What has been changed so far.
@@ -167,8 +168,8 @@ impl Draft {
         let made = changed.tables.iter().filter_map(|table| deltas.get(&table.after.as_ref()?.delta));
         self.deltas.extend(made.map(Arc::clone));
         let (published, segment_tables) = (db.generation(), Arc::clone(&before.segment_tables));
-        let (number, guard) = (published.number, Arc::clone(&published.guard));
-        self.own = Arc::new(Generation { number, guard, catalog, segment_tables, deltas });
+        let (number, unlogged, guard) = (published.number, published.unlogged, Arc::clone(&published.guard));
+        self.own = Arc::new(Generation { number, unlogged, guard, catalog, segment_tables, deltas });
         Ok(result)
     }
 

@@ -127,6 +127,44 @@ fn a_change_that_is_completed_at_opening_gives_no_row_id_again() {
     bench.check();
 }
 
+/// The logs have rows of a table that nothing but the prepared change knows of.
+#[test]
+fn rows_of_a_table_that_is_completed_at_opening_are_brought_back() {
+    let mut bench = Bench::new(Shape::default());
+    {
+        let db = bench.db();
+        let engine = db.engine().expect("started");
+        let mut runner = engine.runner().expect("a runner");
+        let mut transaction = runner.begin(Isolation::Snapshot);
+        let mut draft = Draft::new(db);
+        let made = draft.write(&Stop::default(), |writer| {
+            let made = table(&mut writer.catalog, Shape::default());
+            writer.catalog.put(Table { name: "n".to_owned(), indexes: Vec::new(), ..made });
+            Ok(())
+        });
+        made.expect("made");
+        let own = draft.newest().expect("there");
+        let (made, other) = (own.catalog.table("n").expect("its own"), own.catalog.table("t").expect("there"));
+        for id in 0..10 {
+            for table in [made, other] {
+                let (key, row) = crate::fixture::entry(table, id, id);
+                own.delta(table).expect("started").write(&mut transaction, &key, Some(&row)).expect("written");
+            }
+        }
+        draft.prepare(db).expect("prepared");
+        engine.mark(&mut transaction, draft.staged.id).expect("marked");
+        transaction.commit().expect("committed");
+        // As if the process had ended here.
+        draft.is_over = true;
+    }
+    bench.reopen();
+    bench.db().checkpoint(&Pace::full()).expect("merged");
+    let generation = bench.db().generation();
+    let entries = |name: &str| generation.catalog.table(name).expect("completed").root.entries;
+    assert_eq!((entries("n"), entries("t")), (10, 10));
+    bench.check();
+}
+
 /// Half a transaction is never seen: neither rows without the change of the catalog, nor after the next opening.
 #[test]
 fn a_change_whose_rows_are_committed_is_seen_though_the_device_refuses_it() {

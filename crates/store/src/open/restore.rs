@@ -8,13 +8,16 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use saki_catalog::{Result, SqlError};
+use saki_base::TableId;
+use saki_catalog::{LogState, Result, Sequence, SequencePosition, SqlError};
 use saki_io::Device;
+use saki_mvcc::NewLogs;
+use saki_tier::PolicyKind;
 use saki_volume::{Class, Image, Restoration, RestorationWriter};
 
 use crate::checkpoint::LogRange;
-use crate::database::OpenOptions;
 use crate::database::devices::{label_of, open_member};
+use crate::database::{Database, OpenOptions};
 use crate::delta::{LogDirectory, LogStore, range_of};
 
 /// A database that is being made. Dropped before it is finished, it leaves nothing.
@@ -25,6 +28,8 @@ pub struct Restore {
     directory: LogDirectory,
     restoration: Option<Restoration>,
     logs: Option<(LogRange, Vec<Arc<dyn Device>>)>,
+    /// Of sequences, where they differ from the image's.
+    positions: Vec<(TableId, SequencePosition)>,
 }
 
 impl Restore {
@@ -47,7 +52,8 @@ impl Restore {
         }
         refuse_existing(Path::new(&directory.name()))?;
         let device = open_member(&work, Class::Standard, &options, true).map_err(SqlError::storage)?;
-        let mut restore = Self { path: path.to_owned(), work, directory, restoration: None, logs: None };
+        let mut restore =
+            Self { path: path.to_owned(), work, directory, restoration: None, logs: None, positions: Vec::new() };
         let begun = Restoration::begin(device, label_of(path), image);
         restore.restoration = Some(begun?);
         if let Some(range) = logs {
@@ -81,21 +87,38 @@ impl Restore {
         Ok(saki_mvcc::write_log_extent(device, log, slot, extent, bytes)?)
     }
 
+    /// Begins to write the logs record by record, from behind what has been merged, instead of extent by extent. To be
+    /// finished before [`Self::finish`].
+    ///
+    /// # Errors
+    /// If it has no logs; of storage.
+    pub fn new_logs(&self) -> Result<NewLogs> {
+        let logs = self.logs.as_ref();
+        let (LogRange { state, .. }, devices) =
+            logs.ok_or_else(|| SqlError::corrupt("there are no logs to restore"))?;
+        Ok(NewLogs::begin(devices.clone(), identity(*state)?, state.merged_through)?)
+    }
+
+    /// Positions that sequences of the image are to have.
+    pub fn positions(&mut self, positions: Vec<(TableId, SequencePosition)>) {
+        self.positions = positions;
+    }
+
     /// Makes what was written a database.
     ///
     /// # Errors
     /// If the logs lack something; of storage. Then there is none.
     pub fn finish(mut self) -> Result<()> {
         if let Some((LogRange { state, through }, devices)) = self.logs.take() {
-            let database = state.database.ok_or_else(|| SqlError::corrupt("logs without an identity are restored"))?;
             let range = saki_mvcc::Range { through, ..range_of(state) };
-            saki_mvcc::end_logs_at(devices, database, range)?;
+            saki_mvcc::end_logs_at(devices, identity(state)?, range)?;
             sync_directory(Path::new(&self.directory.name()))?;
         }
         if let Some(parent) = self.path.parent() {
             sync_directory(parent)?;
         }
         self.restoration.take().expect("until now").finish()?;
+        self.move_sequences()?;
         if self.work != self.path {
             // Between the look for it and now somebody may have made one.
             refuse_existing(&self.path)?;
@@ -107,6 +130,36 @@ impl Restore {
             None => Ok(()),
         }
     }
+}
+
+impl Restore {
+    /// Publishes the positions of sequences, if they are others than the image's.
+    fn move_sequences(&mut self) -> Result<()> {
+        let positions = std::mem::take(&mut self.positions);
+        let directory = self.directory.directory().map(Path::to_owned);
+        let options = OpenOptions { log_directory: directory, tier_policy: PolicyKind::None, ..OpenOptions::default() };
+        if positions.is_empty() {
+            return Ok(());
+        }
+        let db = Database::open(&self.work, options)?;
+        let moved = |sequence: &Arc<Sequence>| {
+            let (_, position) = *positions.iter().find(|(id, _)| *id == sequence.id)?;
+            (position != sequence.position).then(|| Sequence { position, ..Sequence::clone(sequence) })
+        };
+        let moved: Vec<Sequence> = db.generation().catalog.sequences().filter_map(moved).collect();
+        if moved.is_empty() {
+            return Ok(());
+        }
+        db.write(|writer| {
+            moved.into_iter().for_each(|sequence| writer.catalog.put_sequence(sequence));
+            Ok(())
+        })
+    }
+}
+
+/// By which the logs are told from those of other databases.
+fn identity(state: LogState) -> Result<u64> {
+    state.database.ok_or_else(|| SqlError::corrupt("logs without an identity are restored"))
 }
 
 impl Drop for Restore {

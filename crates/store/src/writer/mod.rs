@@ -34,6 +34,8 @@ pub struct Writer<'d> {
     pub starting: Option<Engine>,
     /// Long work asks whether it goes on.
     pub stop: Stop,
+    /// Everything that it makes can be made of the logs again, but for positions of sequences: a merge.
+    pub(crate) of_logs: bool,
     /// Trees that it replaces stay, for the time being: the change is part of a transaction that may be undone.
     pub(crate) keeps_replaced: bool,
     /// The transaction that the change is made for, if it is open still, and keeps others from changing the tables'
@@ -72,7 +74,10 @@ impl Publisher for Database {
     }
 
     fn publish(&self, _: &Sequence) -> Result<()> {
-        self.write(|_| Ok(()))
+        self.write(|writer| {
+            writer.of_logs = true;
+            Ok(())
+        })
     }
 }
 
@@ -83,8 +88,8 @@ impl<'d> Writer<'d> {
         let publication = db.volume.begin();
         let (catalog, reader) = (before.catalog.clone(), db.tree_reader()?);
         let stop = stop.clone();
-        let (starting, keeps_replaced, on_behalf_of) = (None, false, None);
-        Ok(Self { db, catalog, publication, reader, before, starting, stop, keeps_replaced, on_behalf_of })
+        let (starting, of_logs, keeps_replaced, on_behalf_of) = (None, false, false, None);
+        Ok(Self { db, catalog, publication, reader, before, starting, stop, of_logs, keeps_replaced, on_behalf_of })
     }
 
     /// What has been written, as part of another change: of `before`, the newest generation.
@@ -139,8 +144,8 @@ impl<'d> Writer<'d> {
             let _ = self.db.engine.set(engine);
         }
         let guard = self.db.volume.hold();
-        let number = guard.generation();
-        self.db.succeed(Generation { number, guard, catalog: self.catalog, segment_tables, deltas });
+        let (number, unlogged) = (guard.generation(), before.unlogged + u64::from(!self.of_logs));
+        self.db.succeed(Generation { number, unlogged, guard, catalog: self.catalog, segment_tables, deltas });
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use saki::backup;
 
+use super::restore::time;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::open::{OpenArgs, open};
 use crate::cli::output::{Align, Grid};
@@ -58,7 +59,7 @@ enum What {
         #[arg(long, value_name = "NAME")]
         backup: Option<String>,
     },
-    /// Remove all backups but the newest, and what only they had
+    /// Remove all backups but the newest, what only they had, and what was archived behind them
     Prune {
         #[command(flatten)]
         from: From,
@@ -127,7 +128,13 @@ fn list(target: &str) -> Outcome {
             Err(what) => grid.row([name, what, String::new(), String::new(), String::new()]),
         }
     }
-    grid.write(&mut io::stdout()).map_err(|error| Failure::new(format!("cannot write: {error}")))
+    grid.write(&mut io::stdout()).map_err(|error| Failure::new(format!("cannot write: {error}")))?;
+    for backup::Archived { run, bases, segments, bytes, until_micros } in backup::archives(target)? {
+        let (Some(first), Some(until)) = (bases.first(), until_micros) else { continue };
+        let bytes = size::display(bytes);
+        say!("archive {run}: any moment from backup {first} to {} ({segments} objects, {bytes})", time(until));
+    }
+    Ok(())
 }
 
 fn check(target: &str, name: Option<&str>) -> Outcome {

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use saki::backup;
+use saki::backup::{self, Wanted};
+use saki_base::{DataType, Value};
 
 use super::backup::show;
 use crate::cli::failure::Outcome;
 use crate::cli::{progress, size};
 
-/// Make a database from a backup
+/// Make a database from a backup, or as it was at a moment
 ///
 /// It is a database on one device, whatever devices it had, and opens as any other. Every object is compared with what
 /// it should be. If this is interrupted there is no database, and it can be done again.
@@ -22,6 +23,11 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     backup: Option<String>,
 
+    /// What was there at that moment, as in '2026-11-28 09:30+01' (UTC if no zone is given), or latest: of an archive
+    /// that a server has written (saki serve --archive); without one, the last backup before it
+    #[arg(long, value_name = "TIME", conflicts_with = "backup", value_parser = moment)]
+    until: Option<i64>,
+
     /// The database to make, where there is nothing yet; or a block device without a database
     #[arg(long, value_name = "DB")]
     db: PathBuf,
@@ -30,14 +36,41 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let bar = progress::steps("restoring", 1);
     let stop = backup::Stop::default();
-    let restored = backup::restore(&args.from, args.backup.as_deref(), &args.db, &stop, &|at| show(&bar, at));
+    let wanted = match (&args.backup, args.until) {
+        (_, Some(until)) => Wanted::Until(until),
+        (Some(name), None) => Wanted::Backup(name),
+        (None, None) => Wanted::Newest,
+    };
+    let restored = backup::restore(&args.from, wanted, &args.db, &stop, &|at| show(&bar, at));
     bar.finish_and_clear();
     let report = restored?;
     let (path, read) = (args.db.display(), size::display(report.bytes));
+    let archived = match report.archived {
+        0 => String::new(),
+        records => format!(" and {records} records of the archive"),
+    };
     say!(
-        "{path}: restored from backup {} ({} chunks, {read} read); saki check {path} verifies it",
+        "{path}: restored as of {} from backup {}{archived} ({} chunks, {read} read); saki check {path} verifies it",
+        time(report.micros),
         report.name,
         report.chunks
     );
     Ok(())
+}
+
+/// Microseconds since 1970.
+fn moment(text: &str) -> Result<i64, String> {
+    if text.eq_ignore_ascii_case("latest") {
+        return Ok(i64::MAX);
+    }
+    match Value::parse(DataType::Timestamptz, text) {
+        Ok(Value::Timestamptz(micros)) => Ok(micros),
+        Ok(_) => Err("is no time".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A moment, as people and `--until` read it.
+pub fn time(micros: i64) -> String {
+    Value::Timestamptz(micros).display(DataType::Timestamptz).to_string()
 }

@@ -2,8 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use saki::backup;
 use saki_node::{Server, ServerOptions, TlsFiles};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -78,6 +81,15 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     file_dir: Option<PathBuf>,
 
+    /// Where what is committed is archived, so that `saki restore --until` can make the database of any moment; with
+    /// backups of its own. Nowhere if not given
+    #[arg(long, value_name = "DIRECTORY | s3://BUCKET/PREFIX")]
+    archive: Option<String>,
+
+    /// How much time may be lost with this machine: after so long what has been committed is in the archive
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, requires = "archive")]
+    archive_interval: Duration,
+
     /// Memory that statements may take together; half of what there is if not given
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     memory: Option<u64>,
@@ -110,6 +122,7 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(directory) = args.file_dir.as_ref().filter(|directory| !directory.is_dir()) {
         return Err(Failure::new(format!("{}: no such directory", directory.display())));
     }
+    let archiver = args.archive.as_ref().map(|target| Archiver::start(&database, target, args)).transpose()?;
     let server = Server::start(database, server_options(args)).map_err(told)?;
     say!("serving {} at {}", args.db.display(), server.address());
     if let Some(directory) = &args.socket_dir {
@@ -121,7 +134,10 @@ pub fn run(args: &Args) -> Outcome {
     runtime.block_on(signals.next());
     say!("stopping; once more to stop at once");
     let grace = args.grace;
-    let stopping = std::thread::spawn(move || server.stop(grace));
+    let stopping = std::thread::spawn(move || {
+        server.stop(grace);
+        archiver.map(Archiver::stop)
+    });
     let (done, ended) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || done.send(stopping.join().is_ok()));
     runtime.block_on(async {
@@ -151,6 +167,35 @@ fn server_options(args: &Args) -> ServerOptions {
         network_threads: args.network_threads.into(),
         query_threads: args.query_threads.map(usize::from),
         ..ServerOptions::new(args.listen)
+    }
+}
+
+/// Archives a database beside its server.
+struct Archiver {
+    thread: JoinHandle<()>,
+    stop: backup::Stop,
+}
+
+impl Archiver {
+    fn start(database: &Arc<saki::Database>, target: &str, args: &Args) -> Outcome<Self> {
+        backup::refuse_archive(database.store(), target)?;
+        let (db, stop, target) = (Arc::clone(database.store()), backup::Stop::default(), target.to_owned());
+        let options = backup::ArchiveOptions { interval: args.archive_interval, ..backup::ArchiveOptions::default() };
+        let told = stop.clone();
+        let body = move || match backup::archive(&db, &target, options, &told) {
+            Ok(()) => {}
+            Err(error) => tracing::error!("{target}: nothing is archived: {error}"),
+        };
+        let thread = std::thread::Builder::new().name("archiver".to_owned()).spawn(body);
+        let thread = thread.map_err(|error| Failure::new(format!("no thread for the archive: {error}")))?;
+        Ok(Self { thread, stop })
+    }
+
+    /// Ends when everything is archived.
+    fn stop(self) {
+        self.stop.tell();
+        // Its panic was logged.
+        let _ = self.thread.join();
     }
 }
 

@@ -1,0 +1,258 @@
+//! Archives: a database as it was at any moment, beside checkpoints, definitions and restarts.
+
+mod support;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use saki_backup::{ArchiveOptions, Wanted, archive, archives, check, prune, refuse_archive, restore};
+use saki_base::wall_micros;
+use saki_catalog::{Result, SqlError};
+use saki_store::{Pace, Stop};
+use support::{Sample, comment_of, next_value_of, rows_of};
+
+/// Longer than what tells two moments apart.
+const APART: Duration = Duration::from_millis(120);
+
+struct Target(tempfile::TempDir);
+
+impl Target {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn name(&self) -> String {
+        self.0.path().join("archive").display().to_string()
+    }
+
+    fn restored(&self, until: i64) -> Result<PathBuf> {
+        let path = self.0.path().join(format!("restored-{}", wall_micros()));
+        restore(&self.name(), Wanted::Until(until), &path, &Stop::default(), &|_| {})?;
+        Ok(path)
+    }
+
+    /// Rows of the database as it was then.
+    fn rows(&self, until: i64) -> u64 {
+        rows_of(&self.restored(until).expect("restored"))
+    }
+
+    fn faults(&self) -> Vec<String> {
+        check(&self.name(), None, &Stop::default(), &|_| {}).expect("checked").faults
+    }
+
+    /// Waits until there are so many backups that the newest run goes on from.
+    fn await_bases(&self, bases: usize) {
+        let until = Instant::now() + Duration::from_secs(60);
+        let there = || archives(&self.name()).ok().and_then(|runs| Some(runs.last()?.bases.len()));
+        while there().unwrap_or(0) < bases {
+            assert!(Instant::now() < until, "{:?}", archives(&self.name()));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// An archiver that goes on until it is dropped.
+struct Archiver {
+    stop: Stop,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Archiver {
+    fn start(sample: &Sample, target: &Target) -> Self {
+        let (db, stop, target) = (Arc::clone(sample.db()), Stop::default(), target.name());
+        let (told, options) = (stop.clone(), ArchiveOptions { interval: APART, ..ArchiveOptions::default() });
+        let thread = std::thread::spawn(move || archive(&db, &target, options, &told));
+        Self { stop, thread: Some(thread) }
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.stop.tell();
+        self.thread.take().expect("once").join().expect("no panic")
+    }
+}
+
+impl Drop for Archiver {
+    fn drop(&mut self) {
+        self.stop.tell();
+    }
+}
+
+/// A moment that is apart from what was before and what comes.
+fn moment() -> i64 {
+    std::thread::sleep(APART);
+    let micros = wall_micros();
+    std::thread::sleep(APART);
+    micros
+}
+
+#[test]
+fn any_moment_is_restored_beside_merges() {
+    let (target, sample) = (Target::new(), Sample::new(5_000));
+    let archiver = Archiver::start(&sample, &target);
+    target.await_bases(1);
+    let mut moments = vec![(moment(), 5_000)];
+    for round in 0..6 {
+        let from = 5_000 + round * 700;
+        sample.add(from..from + 700);
+        moments.push((moment(), from as u64 + 700));
+        if round % 2 == 1 {
+            // The logs are let go, and the archive goes on.
+            sample.db().checkpoint(&Pace::full()).expect("merged");
+            sample.db().release_merged().expect("released");
+        }
+    }
+    archiver.end().expect("all is archived");
+    assert_eq!(target.faults(), Vec::<String>::new());
+    let runs = archives(&target.name()).expect("listed");
+    assert_eq!((runs.len(), runs[0].bases.len()), (1, 1), "one backup is enough: {runs:?}");
+    for (until, rows) in &moments {
+        assert_eq!(target.rows(*until), *rows);
+    }
+    assert_eq!(target.rows(i64::MAX), 9_200);
+    // What is restored goes on.
+    let path = target.restored(moments[2].0).expect("restored");
+    assert_eq!((rows_of(&path), rows_of(&path)), (moments[2].1, moments[2].1));
+}
+
+#[test]
+fn moments_beside_definitions_have_the_definitions_of_then() {
+    let (target, sample) = (Target::new(), Sample::new(300));
+    let archiver = Archiver::start(&sample, &target);
+    target.await_bases(1);
+    let mut moments = Vec::new();
+    for round in 0..4_usize {
+        let from = 300 + round as i64 * 20;
+        sample.add(from..from + 10);
+        moments.push((moment(), from as u64 + 10, ".".repeat(round)));
+        sample.define();
+        target.await_bases(round + 2);
+        sample.add(from + 10..from + 20);
+        moments.push((moment(), from as u64 + 20, ".".repeat(round + 1)));
+    }
+    archiver.end().expect("all is archived");
+    for (until, rows, comment) in moments {
+        let path = target.restored(until).expect("restored");
+        assert_eq!((rows_of(&path), comment_of(&path).unwrap_or_default()), (rows, comment));
+    }
+}
+
+/// The logs say nothing of sequences.
+#[test]
+fn sequences_go_on_behind_what_was_given_out_then() {
+    let (target, sample) = (Target::new(), Sample::new(10));
+    let archiver = Archiver::start(&sample, &target);
+    target.await_bases(1);
+    let mut moments = Vec::new();
+    let mut given = 0;
+    for round in 0..4_i64 {
+        for _ in 0..100 * round + 1 {
+            given = sample.next_value();
+        }
+        sample.add(10 + round..11 + round);
+        moments.push((moment(), given));
+    }
+    archiver.end().expect("all is archived");
+    let runs = archives(&target.name()).expect("listed");
+    assert_eq!(runs[0].bases.len(), 1, "no value makes a backup");
+    for (until, given) in moments {
+        let next = next_value_of(&target.restored(until).expect("restored"));
+        assert!(next > given && next <= given + 10_000, "{next} after {given}");
+    }
+}
+
+#[test]
+fn a_restart_begins_a_run_of_its_own_and_the_one_before_stays() {
+    let (target, mut sample) = (Target::new(), Sample::new(100));
+    let mut moments = Vec::new();
+    for round in 0..3 {
+        let archiver = Archiver::start(&sample, &target);
+        target.await_bases(1);
+        // Before its first backup nothing of a run can be restored.
+        while archives(&target.name()).expect("listed").iter().filter(|run| !run.bases.is_empty()).count() <= round {
+            std::thread::sleep(APART);
+        }
+        let from = 100 + round as i64 * 10;
+        sample.add(from..from + 10);
+        moments.push((moment(), from as u64 + 10));
+        archiver.end().expect("all is archived");
+        sample.reopen();
+    }
+    for (until, rows) in moments {
+        assert_eq!(target.rows(until), rows);
+    }
+    let refused: SqlError = target.restored(0).expect_err("nothing is as old");
+    assert_eq!(refused.sqlstate(), "58P01");
+}
+
+#[test]
+fn logs_are_kept_for_as_long_as_they_are_followed() {
+    let (target, sample) = (Target::new(), Sample::new(100));
+    let follower = sample.db().follow().expect("followed");
+    // A megabyte is an extent of these logs.
+    (0..80).for_each(|round| sample.add(100 + round * 2_000..2_100 + round * 2_000));
+    sample.db().checkpoint(&Pace::full()).expect("merged");
+    let held = follower.log_bytes();
+    assert!(held > 2 << 20, "{held} bytes");
+    drop(follower);
+    sample.add(200_000..200_001);
+    sample.db().checkpoint(&Pace::full()).expect("merged");
+    let other = sample.db().follow().expect("followed");
+    sample.add(200_001..200_002);
+    let until = Instant::now() + Duration::from_secs(20);
+    while other.log_bytes() >= held {
+        assert!(Instant::now() < until, "{} bytes of {held} are kept", other.log_bytes());
+        sample.add(200_002..200_002);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(target);
+}
+
+#[test]
+fn a_target_of_another_database_is_refused() {
+    let (target, sample, other) = (Target::new(), Sample::new(10), Sample::new(10));
+    let archiver = Archiver::start(&sample, &target);
+    target.await_bases(1);
+    archiver.end().expect("archived");
+    assert!(refuse_archive(sample.db(), &target.name()).is_ok());
+    assert_eq!(refuse_archive(other.db(), &target.name()).expect_err("another's").sqlstate(), "55000");
+    assert_eq!(Archiver::start(&other, &target).end().expect_err("another's").sqlstate(), "55000");
+}
+
+#[test]
+fn damage_is_found_and_named_and_pruning_keeps_what_is_needed() {
+    let (target, sample) = (Target::new(), Sample::new(100));
+    let archiver = Archiver::start(&sample, &target);
+    target.await_bases(1);
+    let mut moments = Vec::new();
+    for round in 0..3_usize {
+        sample.add(100 + round as i64 * 10..110 + round as i64 * 10);
+        moments.push((moment(), 110 + round as u64 * 10));
+        sample.db().checkpoint(&Pace::full()).expect("merged");
+        sample.define();
+        target.await_bases(round + 2);
+    }
+    sample.add(900..910);
+    moments.push((moment(), 140));
+    archiver.end().expect("all is archived");
+    let report = prune(&target.name(), 1, &Stop::default()).expect("pruned");
+    assert_eq!((report.kept.len(), report.removed.len()), (1, 3), "{report:?}");
+    let (last, rows) = moments.pop().expect("four");
+    assert_eq!((target.rows(last), target.faults()), (rows, Vec::new()));
+    assert_eq!(target.restored(moments[0].0).expect_err("pruned").sqlstate(), "58P01");
+
+    let run = target.0.path().join("archive/archive");
+    let run = std::fs::read_dir(run).expect("readable").flatten().next().expect("a run").path();
+    let mut segments: Vec<_> = std::fs::read_dir(run.join("log")).expect("readable").flatten().collect();
+    segments.sort_by_key(std::fs::DirEntry::path);
+    let segment = segments.last().expect("a segment").path();
+    let name = segment.file_name().expect("a name").to_string_lossy().into_owned();
+    let whole = std::fs::read(&segment).expect("readable");
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 4;
+    std::fs::write(&segment, flipped).expect("written");
+    let error = target.restored(last).expect_err("damaged");
+    assert!(error.sqlstate() == "XX001" && error.message.contains(&name), "{error:?}");
+    assert!(target.faults().iter().any(|fault| fault.contains(&name)), "{:?}", target.faults());
+}
