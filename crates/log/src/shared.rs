@@ -203,6 +203,7 @@ mod tests {
             stream: Mutex::new(Stream::new(geometry, 1)),
             room: Condvar::new(),
             waker,
+            durable_extent: AtomicU64::new(0),
             counters: Counters::default(),
         };
         // From 60 to 99 is void: it was seen, and something before it was not.
