@@ -21,8 +21,8 @@ pub struct PruneReport {
     pub bytes: u64,
 }
 
-/// Keeps the newest `keep` backups, and what was archived behind them; removes the others, and every object that none of
-/// those that are kept names: also those of backups that were interrupted. Interrupted, it may be run again.
+/// Keeps the newest `keep` backups, and what was archived behind them, with the backups that this needs; removes the others, and every object that none
+/// of those that are kept names: also those of backups that were interrupted. Interrupted, it may be run again.
 ///
 /// # Errors
 /// 22023 if none would be kept; 55006 while a backup is made; XX001 if the manifest of one that is kept is damaged:
@@ -43,7 +43,12 @@ pub fn prune(target: &str, keep: usize, stop: &Stop) -> Result<PruneReport> {
 
 fn run(repository: &Repository, keep: usize, stop: &Stop) -> Result<PruneReport> {
     let mut removed = repository.names()?;
-    let kept = removed.split_off(removed.len().saturating_sub(keep));
+    let mut kept = removed.split_off(removed.len().saturating_sub(keep));
+    let bases = repository.needed_bases(&kept).inspect_err(|_| _ = repository.end_prune())?;
+    removed.retain(|name| !bases.contains(name));
+    kept.splice(0..0, bases);
+    kept.sort_unstable();
+    kept.dedup();
     let needed = match needed(repository, &kept) {
         Ok(needed) => needed,
         Err(error) => {

@@ -51,9 +51,9 @@ pub enum Wanted<'a> {
 /// ordinary recovery.
 ///
 /// # Errors
-/// 58P02 if there is something at `path`; 58P01 if there is no such backup, or none before the moment; XX001 if an object
-/// is missing or damaged, which is named; of the target and of the new database's device. Then there is no database at
-/// `path`.
+/// 58P02 if there is something at `path`; 58P01 if there is no such backup, or none before the moment; XX001 if an
+/// object is missing or damaged, which is named; of the target and of the new database's device. Then there is no
+/// database at `path`.
 pub fn restore(
     target: &str,
     wanted: Wanted<'_>,

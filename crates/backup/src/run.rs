@@ -38,7 +38,7 @@ pub struct BackupReport {
 pub fn backup(db: &Database, target: &str, stop: &Stop, progress: &(dyn Fn(Progress) + Sync)) -> Result<BackupReport> {
     let repository = Repository::open(target, true)?;
     refuse_other(&repository, db)?;
-    backup_of(db, &repository, true, stop, progress).map(|made| made.report)
+    backup_of(db, &repository, true, stop, progress, |_| Ok(())).map(|made| made.report)
 }
 
 /// A backup that has been made.
@@ -48,7 +48,8 @@ pub struct Made {
     pub unlogged: u64,
 }
 
-/// Makes a backup, after a checkpoint if that is wanted: what the logs still have is little then.
+/// Makes a backup, after a checkpoint if that is wanted: what the logs still have is little then. Whoever has something to
+/// `add` about it does so before old ones may be pruned.
 ///
 /// # Errors
 /// As of [`backup`].
@@ -58,10 +59,11 @@ pub fn backup_of(
     merges_first: bool,
     stop: &Stop,
     progress: &(dyn Fn(Progress) + Sync),
+    add: impl FnOnce(&Made) -> Result<()>,
 ) -> Result<Made> {
     let _turn = Turn::take(db.volume().database_id())?;
     repository.begin_backup()?;
-    let made = make(db, repository, merges_first, stop, progress);
+    let made = make(db, repository, merges_first, stop, progress).and_then(|made| add(&made).map(|()| made));
     // What is left of it says so to whoever prunes; the error that led here is the one to be told.
     match (made, repository.end_backup()) {
         (Ok(made), ended) => ended.map(|()| made),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use saki_backup::{ArchiveOptions, Wanted, archive, archives, check, prune, refuse_archive, restore};
+use saki_backup::{ArchiveOptions, Wanted, archive, archives, backup, check, prune, refuse_archive, restore};
 use saki_base::wall_micros;
 use saki_catalog::{Result, SqlError};
 use saki_store::{Pace, Stop};
@@ -53,6 +53,10 @@ impl Target {
     }
 }
 
+fn options() -> ArchiveOptions {
+    ArchiveOptions { interval: APART, ..ArchiveOptions::default() }
+}
+
 /// An archiver that goes on until it is dropped.
 struct Archiver {
     stop: Stop,
@@ -61,8 +65,12 @@ struct Archiver {
 
 impl Archiver {
     fn start(sample: &Sample, target: &Target) -> Self {
+        Self::with(sample, target, options())
+    }
+
+    fn with(sample: &Sample, target: &Target, options: ArchiveOptions) -> Self {
         let (db, stop, target) = (Arc::clone(sample.db()), Stop::default(), target.name());
-        let (told, options) = (stop.clone(), ArchiveOptions { interval: APART, ..ArchiveOptions::default() });
+        let told = stop.clone();
         let thread = std::thread::spawn(move || archive(&db, &target, options, &told));
         Self { stop, thread: Some(thread) }
     }
@@ -153,9 +161,11 @@ fn sequences_go_on_behind_what_was_given_out_then() {
         sample.add(10 + round..11 + round);
         moments.push((moment(), given));
     }
-    archiver.end().expect("all is archived");
     let runs = archives(&target.name()).expect("listed");
     assert_eq!(runs[0].bases.len(), 1, "no value makes a backup");
+    // Nobody's moment before that is set back.
+    sample.restart_sequence();
+    archiver.end().expect("all is archived");
     for (until, given) in moments {
         let next = next_value_of(&target.restored(until).expect("restored"));
         assert!(next > given && next <= given + 10_000, "{next} after {given}");
@@ -207,6 +217,50 @@ fn logs_are_kept_for_as_long_as_they_are_followed() {
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(target);
+}
+
+/// Backups that somebody makes by himself are no bases, and pruning counts them.
+#[test]
+fn pruning_keeps_what_a_run_goes_on_from() {
+    let (target, sample) = (Target::new(), Sample::new(100));
+    let archiver = Archiver::start(&sample, &target);
+    target.await_bases(1);
+    let mut moments = Vec::new();
+    for round in 0..3 {
+        sample.add(100 + round * 10..110 + round * 10);
+        backup(sample.db(), &target.name(), &Stop::default(), &|_| {}).expect("backed up");
+        moments.push((moment(), 110 + round as u64 * 10));
+    }
+    let report = prune(&target.name(), 2, &Stop::default()).expect("pruned");
+    assert_eq!((report.kept.len(), report.removed.len()), (3, 1), "the base and two: {report:?}");
+    sample.add(130..140);
+    moments.push((moment(), 140));
+    archiver.end().expect("all is archived");
+    moments.remove(0);
+    for (until, rows) in moments {
+        assert_eq!(target.rows(until), rows);
+    }
+    assert_eq!(target.faults(), Vec::<String>::new());
+}
+
+/// Whoever restores has what lies behind a base in memory.
+#[test]
+fn there_is_another_base_when_much_has_been_written() {
+    let (target, sample) = (Target::new(), Sample::new(100));
+    let archiver = Archiver::with(&sample, &target, ArchiveOptions { base_bytes: 20 << 10, ..options() });
+    target.await_bases(1);
+    let mut moments = Vec::new();
+    for round in 0..6 {
+        let from = 100 + round * 600;
+        sample.add(from..from + 600);
+        moments.push((moment(), from as u64 + 600));
+    }
+    archiver.end().expect("all is archived");
+    let runs = archives(&target.name()).expect("listed");
+    assert!(runs.len() == 1 && runs[0].bases.len() > 2, "{runs:?}");
+    for (until, rows) in moments {
+        assert_eq!(target.rows(until), rows);
+    }
 }
 
 #[test]

@@ -85,13 +85,12 @@ mod slots;
 mod start;
 mod stream;
 mod sync;
-mod tail;
 mod writer;
 
 pub use error::{Damage, LogError, Refusal};
 pub use horizon::waiters::Callback;
+pub use logs::tail::{LogRecord, Tail};
 pub use logs::{Logs, Reservation};
 pub use options::{Options, Range};
 pub use recovery::extents::{Extent, write_extent};
 pub use recovery::report::{LogEnd, LogStatistics, Progress, RecoveryReport};
-pub use tail::{LogRecord, Tail};

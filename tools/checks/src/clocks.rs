@@ -15,7 +15,7 @@ const ALLOWED: [(&str, &str); 7] = [
     ("crates/store/src/locks/waits.rs", "since when a lock is waited for, for those who ask"),
     ("crates/parameters/src/session_time/clock.rs", "now(), when a transaction and a statement began"),
     ("crates/times/src/clock.rs", "clock_timestamp()"),
-    ("crates/backup/src/run.rs", "when a backup was made, for those who choose one"),
+    ("crates/backup", "when a backup was made and what was durable when, for those who choose a moment"),
     ("crates/node/src", "when clients connected and statements began, for those who ask"),
 ];
 

@@ -19,8 +19,8 @@
 //!   taken of which something is missing.
 //! - The database's logs keep a record until its segment is durable.
 //!
-//! Between a publication that is not in the logs and the end of the backup after it lies no moment that can be restored:
-//! the last one before it is, then. Likewise what was acknowledged before a crash and not archived yet.
+//! Between a publication that is not in the logs and the end of the backup after it lies no moment that can be
+//! restored: the last one before it is, then. Likewise what was acknowledged before a crash and not archived yet.
 
 mod moment;
 mod names;

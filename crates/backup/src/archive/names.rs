@@ -95,6 +95,11 @@ pub fn run_name(micros: i64) -> String {
     format!("{}-{micros:016x}", moment(micros))
 }
 
+/// When a run began, by its name.
+fn began(run: &str) -> Option<i64> {
+    i64::from_str_radix(run.rsplit('-').next()?, 16).ok()
+}
+
 fn bases_of(run: &str) -> String {
     format!("{ARCHIVE}/{run}/bases")
 }
@@ -150,27 +155,58 @@ impl Repository {
         }
     }
 
+    /// The latest time that any run tells of: one that begins now is not earlier, whatever the clock says.
+    pub fn newest_time(&self) -> Result<Option<i64>> {
+        let Some(run) = self.runs()?.pop() else { return Ok(None) };
+        let last = self.segments(&run)?.last().map(|segment| segment.micros);
+        Ok(last.max(began(&run)))
+    }
+
+    /// Backups that runs need for the moments behind the oldest one of those that are `kept`: of each run that has gone
+    /// on since, the last one before.
+    pub fn needed_bases(&self, kept: &[String]) -> Result<Vec<String>> {
+        let Some(oldest) = kept.first() else { return Ok(Vec::new()) };
+        let since = self.read(oldest)?.made_micros;
+        let runs = self.runs()?;
+        let mut needed = Vec::new();
+        for run in &runs {
+            let goes_on = Some(run) == runs.last() || self.segments(run)?.last().is_some_and(|it| it.micros >= since);
+            // The oldest one itself may be it.
+            let before = self.bases(run)?.into_iter().filter(|base| base.backup <= *oldest).next_back();
+            needed.extend(before.filter(|_| goes_on).map(|base| base.backup).filter(|backup| backup != oldest));
+        }
+        Ok(needed)
+    }
+
     /// Removes what nobody can restore any more: bases whose backup is not among those that are `kept`, records that
-    /// all of those have that are left, and runs without any. How many objects, and their bytes.
+    /// all of those have that are left, and runs without any. How many objects, and their bytes. A run that has just
+    /// begun is left alone: its first base is being made.
     pub fn prune_archives(&self, kept: &[String]) -> Result<(u64, u64)> {
         let (mut objects, mut bytes) = (0, 0);
-        for run in self.runs()? {
+        let runs = self.runs()?;
+        for run in &runs {
             let (bases, gone): (Vec<_>, Vec<_>) =
-                self.bases(&run)?.into_iter().partition(|base| kept.contains(&base.backup));
+                self.bases(run)?.into_iter().partition(|base| kept.contains(&base.backup));
+            if bases.is_empty() && gone.is_empty() && Some(run) == runs.last() {
+                continue;
+            }
             let mut needed_from = None;
             for base in &bases {
                 let merged_through = self.read(&base.backup)?.merged_through();
                 needed_from = Some(needed_from.map_or(merged_through, |from: u64| from.min(merged_through)));
             }
             let unneeded = |segment: &SegmentName| needed_from.is_none_or(|from| segment.last <= from);
-            let segments: Vec<_> = self.segments(&run)?.into_iter().filter(unneeded).collect();
-            // The bases last: for as long as one is there, somebody knows the run.
-            let names = segments.iter().map(|segment| format!("{}/{segment}", log_of(&run)));
-            let names: Vec<_> = names.chain(gone.iter().map(|base| format!("{}/{base}", bases_of(&run)))).collect();
-            objects += names.len() as u64;
+            let segments: Vec<_> = self.segments(run)?.into_iter().filter(unneeded).collect();
+            objects += (segments.len() + gone.len()) as u64;
             bytes += segments.iter().map(|segment| segment.bytes).sum::<u64>();
-            if !names.is_empty() {
-                self.remove_objects(names)?;
+            // The bases first: nobody goes on from one whose records are half gone.
+            for names in [
+                gone.iter().map(|base| format!("{}/{base}", bases_of(run))).collect::<Vec<_>>(),
+                segments.iter().map(|segment| format!("{}/{segment}", log_of(run))).collect(),
+            ] {
+                if !names.is_empty() {
+                    self.remove_objects(names)?;
+                }
             }
         }
         Ok((objects, bytes))
@@ -191,5 +227,6 @@ mod tests {
             assert_eq!(SegmentName::parse(name, 0), None, "{name:?}");
         }
         assert!(run_name(1_764_000_000_000_000) < run_name(1_764_000_001_000_000));
+        assert_eq!(began(&run_name(1_764_000_000_000_000)), Some(1_764_000_000_000_000));
     }
 }

@@ -81,6 +81,17 @@ impl Sample {
         next_value(self.db())
     }
 
+    /// Sets the sequence back.
+    pub fn restart_sequence(&self) {
+        let restart = |writer: &mut saki_store::Writer<'_>| {
+            let before = writer.catalog.sequence("s").map(|it| Sequence::clone(it)).expect("made");
+            let position = SequencePosition { last_value: 1, is_called: false };
+            writer.catalog.put_sequence(Sequence { version: before.version + 1, position, ..before });
+            Ok(())
+        };
+        self.db().write(restart).expect("published");
+    }
+
     /// Adds rows in one transaction.
     pub fn add(&self, ids: Range<i64>) {
         let generation = self.db().generation();

@@ -9,6 +9,7 @@ mod say;
 
 mod commands;
 mod failure;
+mod moment;
 mod open;
 mod output;
 mod progress;

@@ -118,7 +118,9 @@ impl Restore {
             sync_directory(parent)?;
         }
         self.restoration.take().expect("until now").finish()?;
-        self.move_sequences()?;
+        self.move_sequences().map_err(|error| {
+            error.hint("the database may be there with sequences that give values again: restore it once more")
+        })?;
         if self.work != self.path {
             // Between the look for it and now somebody may have made one.
             refuse_existing(&self.path)?;

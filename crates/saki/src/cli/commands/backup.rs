@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use saki::backup;
 
-use super::restore::time;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::open::{OpenArgs, open};
 use crate::cli::output::{Align, Grid};
-use crate::cli::{progress, size};
+use crate::cli::{moment, progress, size};
 
 /// Make a backup of a database, and look after those there are
 ///
@@ -132,7 +131,10 @@ fn list(target: &str) -> Outcome {
     for backup::Archived { run, bases, segments, bytes, until_micros } in backup::archives(target)? {
         let (Some(first), Some(until)) = (bases.first(), until_micros) else { continue };
         let bytes = size::display(bytes);
-        say!("archive {run}: any moment from backup {first} to {} ({segments} objects, {bytes})", time(until));
+        say!(
+            "archive {run}: any moment from backup {first} to {} ({segments} objects, {bytes})",
+            moment::display(until)
+        );
     }
     Ok(())
 }

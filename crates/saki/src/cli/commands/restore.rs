@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use saki::backup::{self, Wanted};
-use saki_base::{DataType, Value};
 
 use super::backup::show;
 use crate::cli::failure::Outcome;
-use crate::cli::{progress, size};
+use crate::cli::{moment, progress, size};
 
 /// Make a database from a backup, or as it was at a moment
 ///
@@ -25,7 +24,7 @@ pub struct Args {
 
     /// What was there at that moment, as in '2026-11-28 09:30+01' (UTC if no zone is given), or latest: of an archive
     /// that a server has written (saki serve --archive); without one, the last backup before it
-    #[arg(long, value_name = "TIME", conflicts_with = "backup", value_parser = moment)]
+    #[arg(long, value_name = "TIME", conflicts_with = "backup", value_parser = moment::parse)]
     until: Option<i64>,
 
     /// The database to make, where there is nothing yet; or a block device without a database
@@ -51,26 +50,9 @@ pub fn run(args: &Args) -> Outcome {
     };
     say!(
         "{path}: restored as of {} from backup {}{archived} ({} chunks, {read} read); saki check {path} verifies it",
-        time(report.micros),
+        moment::display(report.micros),
         report.name,
         report.chunks
     );
     Ok(())
-}
-
-/// Microseconds since 1970.
-fn moment(text: &str) -> Result<i64, String> {
-    if text.eq_ignore_ascii_case("latest") {
-        return Ok(i64::MAX);
-    }
-    match Value::parse(DataType::Timestamptz, text) {
-        Ok(Value::Timestamptz(micros)) => Ok(micros),
-        Ok(_) => Err("is no time".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// A moment, as people and `--until` read it.
-pub fn time(micros: i64) -> String {
-    Value::Timestamptz(micros).display(DataType::Timestamptz).to_string()
 }

@@ -122,8 +122,11 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(directory) = args.file_dir.as_ref().filter(|directory| !directory.is_dir()) {
         return Err(Failure::new(format!("{}: no such directory", directory.display())));
     }
+    if let Some(target) = &args.archive {
+        backup::refuse_archive(database.store(), target)?;
+    }
+    let server = Server::start(Arc::clone(&database), server_options(args)).map_err(told)?;
     let archiver = args.archive.as_ref().map(|target| Archiver::start(&database, target, args)).transpose()?;
-    let server = Server::start(database, server_options(args)).map_err(told)?;
     say!("serving {} at {}", args.db.display(), server.address());
     if let Some(directory) = &args.socket_dir {
         say!("clients on this machine: psql -h {} -p {}", directory.display(), server.address().port());
@@ -178,7 +181,6 @@ struct Archiver {
 
 impl Archiver {
     fn start(database: &Arc<saki::Database>, target: &str, args: &Args) -> Outcome<Self> {
-        backup::refuse_archive(database.store(), target)?;
         let (db, stop, target) = (Arc::clone(database.store()), backup::Stop::default(), target.to_owned());
         let options = backup::ArchiveOptions { interval: args.archive_interval, ..backup::ArchiveOptions::default() };
         let told = stop.clone();

@@ -1,5 +1,7 @@
 //! The surface: [`Logs`] and [`Reservation`].
 
+pub mod tail;
+
 use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,8 +23,8 @@ use crate::recovery::report::{LogStatistics, Progress, RecoveryReport};
 use crate::shared::{Log, Shared, count};
 use crate::start::{Started, start};
 use crate::stream::{Claim, Room, Stream};
-use crate::tail::Tail;
 use crate::writer::Writer;
+use tail::Tail;
 
 /// How long a `reserve` that waits for the window sleeps: other logs move the horizon, and do not know of it.
 const WINDOW_PAUSE: Duration = Duration::from_millis(1);
@@ -229,8 +231,8 @@ impl Logs {
         extents::read(&device, extent, offset, length)
     }
 
-    /// The records behind `after`, as they become durable. Whoever follows sees to it that nothing is cut beyond what has
-    /// been taken.
+    /// The records behind `after`, as they become durable. Whoever follows sees to it that nothing is cut beyond what
+    /// has been taken.
     ///
     /// # Errors
     /// `Options` if that is before this opening of the logs.

@@ -67,8 +67,8 @@ impl Tail {
         self.next
     }
 
-    /// The next records, each once and without a gap: through that timestamp, as far as it is durable now, or until they
-    /// have so many bytes. None: nothing has become durable since.
+    /// The next records, each once and without a gap: through that timestamp, as far as it is durable now, or until
+    /// they have so many bytes. None: nothing has become durable since.
     ///
     /// # Errors
     /// `Missing` or `Corrupt` if something durable cannot be read; `Device`; `Closed`.
@@ -90,17 +90,22 @@ impl Tail {
         Ok(taken)
     }
 
-    /// Reads on in all logs; `false` if there is nothing more.
+    /// Reads on in one of the logs; `false` if there is nothing more in any.
     fn read(&mut self) -> Result<bool, LogError> {
         let Self { shared, logs, next, waiting } = self;
-        let mut went_on = false;
-        for (follower, log) in logs.iter_mut().zip(&shared.logs) {
+        let mut order: Vec<usize> = (0..logs.len()).collect();
+        // The others' records would wait for those of the one that is behind.
+        order.sort_by_key(|log| logs[*log].newest);
+        for log in order {
+            let (follower, log) = (&mut logs[log], &shared.logs[log]);
             let device = log.storage.upgrade().ok_or(LogError::Closed)?;
             // Before anything is read.
             let reached = log.durable_extent.load(Ordering::Acquire);
-            went_on |= follower.read(&device, *next, waiting)? || follower.go_on(&device, reached)?;
+            if follower.read(&device, *next, waiting)? || follower.go_on(&device, reached)? {
+                return Ok(true);
+            }
         }
-        Ok(went_on)
+        Ok(false)
     }
 
     fn missing(&self, proven: u64) -> LogError {
@@ -119,6 +124,8 @@ struct Follower {
     offset: u64,
     /// Of what is read next.
     window_bytes: u64,
+    /// The greatest timestamp that was read.
+    newest: u64,
     assembler: Assembler,
 }
 
@@ -126,7 +133,7 @@ impl Follower {
     fn new(identity: Identity, extent_bytes: u64, incarnation: Incarnation) -> Self {
         let assembler = Assembler::new(u64::from(u32::MAX));
         let window_bytes = WINDOW_BYTES[0];
-        Self { identity, extent_bytes, incarnation, extent: None, offset: 0, window_bytes, assembler }
+        Self { identity, extent_bytes, incarnation, extent: None, offset: 0, window_bytes, newest: 0, assembler }
     }
 
     /// Reads what lies next, a window at most; whether there was anything.
@@ -165,6 +172,10 @@ impl Follower {
         let Some(next) = scanned.extents.iter().find(is_next).filter(|next| next.header.sequence <= reached) else {
             return Ok(false);
         };
+        // Extents that had been cut when following began may have gone meanwhile, with the beginnings of records in them.
+        if next.header.sequence != after + 1 || self.extent.is_some_and(|extent| !scanned.extents.contains(&extent)) {
+            self.assembler.forget();
+        }
         (self.extent, self.offset) = (Some(*next), BLOCK_BYTES as u64);
         Ok(true)
     }
@@ -177,8 +188,8 @@ impl Follower {
         read.map_err(|error| LogError::Device { log: self.identity.log as usize, error })
     }
 
-    /// The frame at `offset`, where `bytes` begin: its header, or how many bytes it has if these are too few. `None`: it
-    /// is not there, or not yet in full.
+    /// The frame at `offset`, where `bytes` begin: its header, or how many bytes it has if these are too few. `None`:
+    /// it is not there, or not yet in full.
     fn frame(&self, extent: &ExtentAt, bytes: &[u8]) -> Option<Result<FrameHeader, usize>> {
         let place = FramePlace {
             identity: self.identity,
@@ -203,7 +214,9 @@ impl Follower {
         waiting: &mut BTreeMap<u64, Option<Vec<u8>>>,
     ) -> Result<(), LogError> {
         let payload = header.payload(frame);
+        let mut newest = self.newest;
         let taken = self.assembler.feed(extent.header.sequence, payload, header.continued_bytes as usize, |record| {
+            newest = newest.max(record.timestamp);
             if record.timestamp < next {
                 return Ok(());
             }
@@ -213,6 +226,7 @@ impl Follower {
                 Some(_) => Err(format!("another record of timestamp {}", record.timestamp)),
             }
         });
+        self.newest = newest;
         taken.map_err(|found| {
             let damage = self.damage("records".into(), found);
             LogError::Corrupt { timestamp: next, proven: header.proven, damage }
