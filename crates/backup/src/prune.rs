@@ -21,8 +21,9 @@ pub struct PruneReport {
     pub bytes: u64,
 }
 
-/// Keeps the newest `keep` backups, and what was archived behind them, with the backups that this needs; removes the others, and every object that none
-/// of those that are kept names: also those of backups that were interrupted. Interrupted, it may be run again.
+/// Keeps the newest `keep` backups, and what was archived behind them, with the backups that this needs; removes the
+/// others, and every object that none of those that are kept names: also those of backups that were interrupted.
+/// Interrupted, it may be run again.
 ///
 /// # Errors
 /// 22023 if none would be kept; 55006 while a backup is made; XX001 if the manifest of one that is kept is damaged:

@@ -48,8 +48,8 @@ pub struct Made {
     pub unlogged: u64,
 }
 
-/// Makes a backup, after a checkpoint if that is wanted: what the logs still have is little then. Whoever has something to
-/// `add` about it does so before old ones may be pruned.
+/// Makes a backup, after a checkpoint if that is wanted: what the logs still have is little then. Whoever has something
+/// to `add` about it does so before old ones may be pruned.
 ///
 /// # Errors
 /// As of [`backup`].

@@ -28,7 +28,8 @@ pub struct ArchiveOptions {
     pub interval: Duration,
     /// Bytes of logs that are kept for a target that refuses them; then the run is given up for another.
     pub held_bytes_max: u64,
-    /// After so many bytes of records there is another backup: whoever restores has to have what lies behind it in memory.
+    /// After so many bytes of records there is another backup: whoever restores has to have what lies behind it in
+    /// memory.
     pub base_bytes: u64,
 }
 

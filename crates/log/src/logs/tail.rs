@@ -172,7 +172,7 @@ impl Follower {
         let Some(next) = scanned.extents.iter().find(is_next).filter(|next| next.header.sequence <= reached) else {
             return Ok(false);
         };
-        // Extents that had been cut when following began may have gone meanwhile, with the beginnings of records in them.
+        // Extents that had been cut when following began may have gone meanwhile, and beginnings of records with them.
         if next.header.sequence != after + 1 || self.extent.is_some_and(|extent| !scanned.extents.contains(&extent)) {
             self.assembler.forget();
         }
