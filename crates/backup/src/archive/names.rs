@@ -172,7 +172,7 @@ impl Repository {
         for run in &runs {
             let goes_on = Some(run) == runs.last() || self.segments(run)?.last().is_some_and(|it| it.micros >= since);
             // The oldest one itself may be it.
-            let before = self.bases(run)?.into_iter().filter(|base| base.backup <= *oldest).next_back();
+            let before = self.bases(run)?.into_iter().rfind(|base| base.backup <= *oldest);
             needed.extend(before.filter(|_| goes_on).map(|base| base.backup).filter(|backup| backup != oldest));
         }
         Ok(needed)
