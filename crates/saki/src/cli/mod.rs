@@ -54,7 +54,7 @@ enum Command {
     Calibrate(calibrate::Args),
     Device(device::Args),
     Tier(tier::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     User(user::Args),
 }
 
