@@ -19,6 +19,7 @@ use datafusion::physical_plan::windows::WindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
+use super::narrow::bytes_of_constants;
 use super::weight::shown_bytes;
 use crate::node::{Plan, Renewal, SakiNode, find, passed_on, statistics_of};
 
@@ -42,7 +43,9 @@ impl PhysicalOptimizerRule for CountedInputs {
             {
                 return Ok(Transformed::no(plan));
             }
-            let input = CountedExec::new(Arc::clone(input)).into_plan();
+            // Constants that an aggregate gathers are in no row of its input.
+            let of_row = if gathers(&plan) { bytes_of_constants(&plan) } else { 0 };
+            let input = CountedExec::new(Arc::clone(input), of_row).into_plan();
             replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
         });
         transformed.map(|transformed| transformed.data)
@@ -70,12 +73,14 @@ const NAME: &str = "CountedExec";
 #[derive(Debug)]
 struct CountedExec {
     input: Plan,
+    /// Bytes that each row comes to beside its own.
+    of_row: usize,
     properties: Arc<PlanProperties>,
 }
 
 impl CountedExec {
-    fn new(input: Plan) -> Self {
-        Self { properties: passed_on(&input), input }
+    fn new(input: Plan, of_row: usize) -> Self {
+        Self { properties: passed_on(&input), input, of_row }
     }
 }
 
@@ -94,7 +99,7 @@ impl SakiNode for CountedExec {
 
     fn with_children(&self, children: Vec<Plan>) -> Result<Plan> {
         let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
-        Ok(Self::new(input).into_plan())
+        Ok(Self::new(input, self.of_row).into_plan())
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,9 +108,11 @@ impl SakiNode for CountedExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let held = MemoryConsumer::new("rows that are held").register(context.memory_pool());
+        let of_row = self.of_row;
         let counted = self.input.execute(partition, context)?.map(move |batch| {
             let batch = batch?;
-            held.try_grow(shown_bytes(&batch).saturating_mul(COPIES))?;
+            let bytes = shown_bytes(&batch).saturating_add(of_row.saturating_mul(batch.num_rows()));
+            held.try_grow(bytes.saturating_mul(COPIES))?;
             Ok(batch)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), counted)))
@@ -134,7 +141,7 @@ mod tests {
     use datafusion::functions_aggregate::sum::sum_udaf;
     use datafusion::logical_expr::{WindowFrame, WindowFunctionDefinition};
     use datafusion::physical_expr::aggregate::AggregateExprBuilder;
-    use datafusion::physical_expr::expressions::col;
+    use datafusion::physical_expr::expressions::{col, lit};
     use datafusion::physical_plan::aggregates::PhysicalGroupBy;
     use datafusion::physical_plan::windows::create_window_expr;
 
@@ -161,10 +168,13 @@ mod tests {
         Arc::new(WindowAggExec::try_new(vec![window.unwrap()], input, false).unwrap())
     }
 
-    fn gathered(rows: i64) -> Plan {
+    fn gathered(rows: i64, constant: Option<usize>) -> Plan {
         let schema = small_schema();
         let batch = small_batch(&(0..rows).map(|k| (Some(k), None, None)).collect::<Vec<_>>());
-        let of = col(schema.field(0).name(), &schema).unwrap();
+        let of = match constant {
+            None => col(schema.field(0).name(), &schema).unwrap(),
+            Some(bytes) => lit("y".repeat(bytes)),
+        };
         let call = AggregateExprBuilder::new(array_agg_udaf(), vec![of]).schema(Arc::clone(&schema)).alias("all");
         let (calls, keys) = (vec![Arc::new(call.build().unwrap())], PhysicalGroupBy::default());
         let input = memory_plan(&[vec![batch; 4]], &schema);
@@ -180,7 +190,13 @@ mod tests {
     /// The values alone would fit.
     #[test]
     fn what_aggregates_gather_is_counted_with_what_becomes_of_it() {
-        is_counted(gathered(1000), 80 << 10);
+        is_counted(gathered(1000, None), 80 << 10);
+    }
+
+    /// What comes to it is small, what it gathers is not.
+    #[test]
+    fn constants_that_aggregates_gather_are_counted() {
+        is_counted(gathered(20, Some(2_000)), 400 << 10);
     }
 
     /// A megabyte is enough for it, and so many bytes are not.

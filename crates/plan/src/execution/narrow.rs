@@ -52,7 +52,7 @@ impl PhysicalOptimizerRule for NarrowBatches {
 }
 
 /// Bytes of all constants that a node works out its rows with.
-fn bytes_of_constants(plan: &Plan) -> usize {
+pub(super) fn bytes_of_constants(plan: &Plan) -> usize {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         return projection.expr().iter().map(|item| bytes_within(&item.expr)).sum();
     }
