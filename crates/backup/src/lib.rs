@@ -36,6 +36,7 @@ mod prune;
 mod repository;
 mod restore;
 mod run;
+mod sealed;
 
 pub use archive::{ArchiveOptions, Archived, archive, archives, refuse_archive};
 pub use check::{CheckReport, check};

@@ -24,9 +24,11 @@ use saki_base::{ChunkId, GenerationNumber, PageSize, Part, PartKind, TreeId};
 use saki_catalog::LogState;
 use saki_store::{Image, ImageChunk, LogRange};
 
+use crate::sealed::{HASH_BYTES, open, seal};
+
 const MAGIC: &[u8; 8] = b"SAKIBKUP";
 const VERSION: u32 = 1;
-const HASH_BYTES: usize = 32;
+
 /// Of a chunk that is not open.
 const NOT_OPEN: u32 = u32::MAX;
 
@@ -114,28 +116,12 @@ impl Manifest {
             out.extend((pieces.len() as u32).to_le_bytes());
             pieces.iter().for_each(|piece| encode_piece(piece, &mut out));
         }
-        let hash = blake3::hash(&out);
-        out.extend_from_slice(hash.as_bytes());
-        out
+        seal(out)
     }
 
     /// Reads a manifest; says what is wrong with it.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        if bytes.get(..8) != Some(MAGIC) {
-            return Err("is no manifest of a backup".to_owned());
-        }
-        let mut reader = ByteReader::new(&bytes[8..]);
-        match reader.u32() {
-            Some(VERSION) => {}
-            version => return Err(format!("is of version {}, this program reads {VERSION}", version.unwrap_or(0))),
-        }
-        let body = bytes.len().checked_sub(HASH_BYTES).filter(|end| *end >= 128);
-        let Some((body, hash)) = body.map(|end| bytes.split_at(end)) else {
-            return Err("is cut short".to_owned());
-        };
-        if blake3::hash(body).as_bytes() != hash {
-            return Err("is damaged: its checksum disagrees".to_owned());
-        }
+        let body = open(bytes, (MAGIC, "manifest of a backup"), VERSION, 128)?;
         Self::fields(&mut ByteReader::new(&body[12..])).ok_or_else(|| "contradicts itself".to_owned())
     }
 

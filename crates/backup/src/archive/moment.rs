@@ -3,7 +3,7 @@
 use saki_base::TableId;
 use saki_catalog::{ErrorKind, Result, SequencePosition, SqlError};
 
-use super::names::SegmentName;
+use super::names::{BaseName, SegmentName};
 use super::segment::Sample;
 use crate::manifest::Manifest;
 use crate::repository::Repository;
@@ -72,24 +72,13 @@ fn readable(repository: &Repository, backup: &str) -> Result<Option<Manifest>> {
 
 fn of_run(repository: &Repository, run: &str, until: i64) -> Result<Option<Chosen>> {
     let segments = repository.segments(run)?;
-    let mut bases = Vec::new();
-    for base in repository.bases(run)? {
-        if let Some(manifest) = readable(repository, &base.backup)? {
-            bases.push((base, manifest));
-        }
-    }
+    let bases = repository.bases(run)?;
     // A segment's last sample may be later, and an earlier one of its not.
     let end = segments.partition_point(|segment| segment.micros <= until) + 1;
     for at in (0..end.min(segments.len())).rev() {
         let segment = repository.segment(run, &segments[at])?;
         for sample in segment.samples.iter().rev().filter(|sample| sample.micros <= until) {
-            let fits = |manifest: &Manifest, unlogged: u64| {
-                unlogged == sample.unlogged && manifest.through().is_some_and(|through| through <= sample.through)
-            };
-            let Some(found) = bases.iter().rposition(|(base, manifest)| fits(manifest, base.unlogged)) else {
-                continue;
-            };
-            let (base, manifest) = bases.swap_remove(found);
+            let Some((backup, manifest)) = base_of(repository, &bases, sample)? else { continue };
             let needed = needed(&segments[..=at], manifest.merged_through(), sample)?;
             let records = Records {
                 run: run.to_owned(),
@@ -97,7 +86,19 @@ fn of_run(repository: &Repository, run: &str, until: i64) -> Result<Option<Chose
                 through: sample.through,
                 sequences: segment.sequences,
             };
-            return Ok(Some(Chosen { backup: base.backup, manifest, micros: sample.micros, records: Some(records) }));
+            return Ok(Some(Chosen { backup, manifest, micros: sample.micros, records: Some(records) }));
+        }
+    }
+    Ok(None)
+}
+
+/// The last of a run's bases that a sample can be made of. Manifests are large: no other is read than those that were
+/// made between the same two publications.
+fn base_of(repository: &Repository, bases: &[BaseName], sample: &Sample) -> Result<Option<(String, Manifest)>> {
+    for base in bases.iter().rev().filter(|base| base.unlogged == sample.unlogged) {
+        let Some(manifest) = readable(repository, &base.backup)? else { continue };
+        if manifest.through().is_some_and(|through| through <= sample.through) {
+            return Ok(Some((base.backup.clone(), manifest)));
         }
     }
     Ok(None)

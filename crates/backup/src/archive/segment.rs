@@ -18,9 +18,10 @@ use saki_base::bytes::ByteReader;
 use saki_catalog::SequencePosition;
 use saki_store::LogRecord;
 
+use crate::sealed::{HASH_BYTES, open, seal};
+
 const MAGIC: &[u8; 8] = b"SAKIARCH";
 const VERSION: u32 = 1;
-const HASH_BYTES: usize = 32;
 const HEADER_BYTES: usize = 40;
 /// Instead of a length.
 const VOID: u32 = u32::MAX;
@@ -76,27 +77,12 @@ impl Segment {
             out.extend(length.to_le_bytes());
             out.extend_from_slice(record.payload.as_deref().unwrap_or_default());
         }
-        let hash = blake3::hash(&out);
-        out.extend_from_slice(hash.as_bytes());
-        out
+        seal(out)
     }
 
     /// Reads a segment; says what is wrong with it.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        if bytes.get(..8) != Some(MAGIC) {
-            return Err("is no part of an archive".to_owned());
-        }
-        match ByteReader::new(&bytes[8..]).u32() {
-            Some(VERSION) => {}
-            version => return Err(format!("is of version {}, this program reads {VERSION}", version.unwrap_or(0))),
-        }
-        let body = bytes.len().checked_sub(HASH_BYTES).filter(|end| *end >= HEADER_BYTES);
-        let Some((body, hash)) = body.map(|end| bytes.split_at(end)) else {
-            return Err("is cut short".to_owned());
-        };
-        if blake3::hash(body).as_bytes() != hash {
-            return Err("is damaged: its checksum disagrees".to_owned());
-        }
+        let body = open(bytes, (MAGIC, "part of an archive"), VERSION, HEADER_BYTES)?;
         Self::fields(&mut ByteReader::new(&body[16..])).ok_or_else(|| "contradicts itself".to_owned())
     }
 
