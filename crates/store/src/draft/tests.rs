@@ -96,16 +96,27 @@ fn what_a_crash_left_is_taken_back_or_completed_as_the_logs_say() {
     }
 }
 
+/// What a crash leaves of a transaction whose rows and mark are in the logs, and whose change of the catalog is only
+/// prepared.
+fn end_before_publication(bench: &Bench, work: impl FnOnce(&mut Draft, &mut saki_mvcc::Transaction<'_>)) {
+    let db = bench.db();
+    let engine = db.engine().expect("started");
+    let mut runner = engine.runner().expect("a runner");
+    let mut transaction = runner.begin(Isolation::Snapshot);
+    let mut draft = Draft::new(db);
+    work(&mut draft, &mut transaction);
+    draft.prepare(db).expect("prepared");
+    engine.mark(&mut transaction, draft.staged.id).expect("marked");
+    transaction.commit().expect("committed");
+    // As if the process had ended here.
+    draft.is_over = true;
+}
+
 /// Rows that are added later take the place of none that the transaction has loaded.
 #[test]
 fn a_change_that_is_completed_at_opening_gives_no_row_id_again() {
     let mut bench = Bench::new(Shape::default());
-    {
-        let db = bench.db();
-        let engine = db.engine().expect("started");
-        let mut runner = engine.runner().expect("a runner");
-        let mut transaction = runner.begin(Isolation::Snapshot);
-        let mut draft = Draft::new(db);
+    end_before_publication(&bench, |draft, _| {
         let made = draft.write(&Stop::default(), |writer| {
             writer.catalog.remove("t");
             let keyless = table(&mut writer.catalog, Shape { keyed: false, ..Shape::default() });
@@ -115,12 +126,7 @@ fn a_change_that_is_completed_at_opening_gives_no_row_id_again() {
         made.expect("made");
         // What it has staged was published meanwhile.
         draft.newest().expect("there");
-        draft.prepare(db).expect("prepared");
-        engine.mark(&mut transaction, draft.staged.id).expect("marked");
-        transaction.commit().expect("committed");
-        // As if the process had ended here.
-        draft.is_over = true;
-    }
+    });
     bench.reopen();
     bench.insert(2_000..2_010);
     assert_eq!(bench.moment().range(), (0..2_010).map(|id| (id, id)).collect::<Rows>());
@@ -131,12 +137,7 @@ fn a_change_that_is_completed_at_opening_gives_no_row_id_again() {
 #[test]
 fn rows_of_a_table_that_is_completed_at_opening_are_brought_back() {
     let mut bench = Bench::new(Shape::default());
-    {
-        let db = bench.db();
-        let engine = db.engine().expect("started");
-        let mut runner = engine.runner().expect("a runner");
-        let mut transaction = runner.begin(Isolation::Snapshot);
-        let mut draft = Draft::new(db);
+    end_before_publication(&bench, |draft, transaction| {
         let made = draft.write(&Stop::default(), |writer| {
             let made = table(&mut writer.catalog, Shape::default());
             writer.catalog.put(Table { name: "n".to_owned(), indexes: Vec::new(), ..made });
@@ -148,15 +149,10 @@ fn rows_of_a_table_that_is_completed_at_opening_are_brought_back() {
         for id in 0..10 {
             for table in [made, other] {
                 let (key, row) = crate::fixture::entry(table, id, id);
-                own.delta(table).expect("started").write(&mut transaction, &key, Some(&row)).expect("written");
+                own.delta(table).expect("started").write(transaction, &key, Some(&row)).expect("written");
             }
         }
-        draft.prepare(db).expect("prepared");
-        engine.mark(&mut transaction, draft.staged.id).expect("marked");
-        transaction.commit().expect("committed");
-        // As if the process had ended here.
-        draft.is_over = true;
-    }
+    });
     bench.reopen();
     bench.db().checkpoint(&Pace::full()).expect("merged");
     let generation = bench.db().generation();
