@@ -132,17 +132,15 @@ impl Restore {
             None => Ok(()),
         }
     }
-}
 
-impl Restore {
     /// Publishes the positions of sequences, if they are others than the image's.
-    fn move_sequences(&mut self) -> Result<()> {
-        let positions = std::mem::take(&mut self.positions);
-        let directory = self.directory.directory().map(Path::to_owned);
-        let options = OpenOptions { log_directory: directory, tier_policy: PolicyKind::None, ..OpenOptions::default() };
+    fn move_sequences(&self) -> Result<()> {
+        let positions = &self.positions;
         if positions.is_empty() {
             return Ok(());
         }
+        let directory = self.directory.directory().map(Path::to_owned);
+        let options = OpenOptions { log_directory: directory, tier_policy: PolicyKind::None, ..OpenOptions::default() };
         let db = Database::open(&self.work, options)?;
         let moved = |sequence: &Arc<Sequence>| {
             let (_, position) = *positions.iter().find(|(id, _)| *id == sequence.id)?;
