@@ -182,13 +182,18 @@ class PostgreSQL(Server):
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self.account)
 
 
+def absolute(path: str) -> pathlib.Path:
+    return pathlib.Path(path).resolve()
+
+
 SERVERS = {server.name: server for server in (Sakigake, PostgreSQL)}
 
 
 def add_arguments(parser) -> None:
     """What names the servers and their place, for every tool here."""
-    parser.add_argument("--saki", type=pathlib.Path, default=ROOT / "target/debug/saki", help="the program to test")
-    parser.add_argument("--data", type=pathlib.Path, default=ROOT / "target/bench-data/clients",
+    # Absolute: what is called below runs elsewhere.
+    parser.add_argument("--saki", type=absolute, default=ROOT / "target/debug/saki", help="the program to test")
+    parser.add_argument("--data", type=absolute, default=ROOT / "target/bench-data/clients",
                         help="where databases go; on the disk that is to be measured")
 
 
