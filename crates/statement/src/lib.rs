@@ -71,7 +71,7 @@ fn read(sql: &str) -> Result<Vec<Statement>> {
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(ParserError::from)?;
     let links = depth::links_of(&tokens)?;
     let mut parser = DFParserBuilder::new("").with_dialect(&dialect).build()?;
-    parser.parser = Parser::new(&dialect).with_tokens_with_locations(retold(sql, continued::joined(tokens)?));
+    parser.parser = Parser::new(&dialect).with_tokens_with_locations(retold(continued::joined(tokens)?));
     let statements = read_all(&mut parser)?;
     let mut statements = statements.into_iter().map(with::put_in_place).collect::<Result<Vec<_>>>()?;
     if links > LINKS_UNSEEN {
@@ -153,24 +153,27 @@ pub fn parse_relation(text: &str) -> Result<RelationName> {
 }
 
 /// The tokens of a text, with options in the words and in the order in which the parser knows them.
-fn retold(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let has = |word: &[u8]| sql.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
-    if has(b"copy") {
+fn retold(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if has(&tokens, "copy") {
         spell_booleans_of_copy(&mut tokens);
     }
-    if has(b"isnull") {
+    if has(&tokens, "isnull") {
         tokens = isnull::written_out(tokens);
     }
-    if has(b"key") && has(b"for") {
+    if has(&tokens, "key") && has(&tokens, "for") {
         tokens = key_locks::as_plain(tokens);
     }
-    if has(b"overriding") {
+    if has(&tokens, "overriding") {
         tokens = overriding::as_partition(tokens);
     }
-    if has(b"deferrable") {
+    if has(&tokens, "deferrable") {
         tokens = deferrable::left_out(tokens);
     }
-    if has(b"identity") { identity::in_order(tokens) } else { tokens }
+    if has(&tokens, "identity") { identity::in_order(tokens) } else { tokens }
+}
+
+fn has(tokens: &[TokenWithSpan], word: &str) -> bool {
+    tokens.iter().any(|token| matches!(&token.token, Token::Word(it) if it.value.eq_ignore_ascii_case(word)))
 }
 
 /// `FREEZE on` as the parser knows it: `FREEZE true`.

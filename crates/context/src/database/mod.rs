@@ -14,6 +14,7 @@ pub use self::draft::SessionDraft;
 use self::files::with_suffix;
 pub use self::files::{FileAccess, Files};
 use self::memory_view::MemoryView;
+use crate::statement::TextCache;
 use saki_base::memory::Pool;
 use saki_catalog::{Catalog, Result, RoleId, SqlError};
 use saki_mvcc::Holder;
@@ -28,6 +29,8 @@ pub struct Database {
     system_views: Arc<SystemViews>,
     /// Of the newest snapshot.
     pub plans: Arc<PlanCache>,
+    /// What its sessions' texts say.
+    pub texts: TextCache,
     /// What its statements may take together: without a limit until a server gives it one.
     pub memory: Arc<Pool>,
     /// Whether there has been a session since it was opened.
@@ -60,7 +63,8 @@ impl Database {
         storage_views::register(&system_views, &store);
         let memory = Arc::<Pool>::default();
         system_views.register(Arc::new(MemoryView::new(Arc::clone(&memory))));
-        Arc::new(Self { store, system_views, plans, memory, is_used: AtomicBool::new(false) })
+        let (texts, is_used) = (TextCache::default(), AtomicBool::new(false));
+        Arc::new(Self { store, system_views, plans, texts, memory, is_used })
     }
 
     /// Whether whoever asks is the first to.

@@ -58,7 +58,7 @@ impl Connection {
 
     async fn read_text(&mut self, sql: &Arc<str>) -> Result<Vec<Parsed>> {
         let read = if sql.len() < LONG_TEXT_BYTES {
-            saki_sql::parse(sql)
+            self.session.parse(sql)
         } else {
             let text = Arc::clone(sql);
             let reading = self.spawn(async move { saki_sql::parse(&text) });

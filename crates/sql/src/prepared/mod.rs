@@ -37,7 +37,7 @@ use crate::fast::FastPlan;
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::planner::{Described, logical_plan};
-use saki_context::statement::{Found, Parsed, parse, shown_name};
+use saki_context::statement::{Found, Parsed, shown_name};
 use saki_postgres::dialect;
 
 /// A statement that was read and analyzed, to be run with [`crate::Session::execute_prepared`].
@@ -93,12 +93,11 @@ impl Prepared {
     }
 }
 
-/// The one statement of a text; `None` if it is empty.
+/// The one statement of a text that was read; `None` if it is empty.
 ///
 /// # Errors
-/// `Syntax`, and 42601 if there is more than one.
-pub fn single(sql: &str) -> Result<Option<Parsed>> {
-    let mut statements = parse(sql)?;
+/// 42601 if there is more than one.
+pub fn single(mut statements: Vec<Parsed>) -> Result<Option<Parsed>> {
     if statements.len() > 1 {
         return Err(SqlError::invalid("cannot insert multiple commands into a prepared statement").code("42601"));
     }

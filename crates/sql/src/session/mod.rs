@@ -238,6 +238,14 @@ impl Session {
         })
     }
 
+    /// Cuts a text into statements; one that comes again is not read again.
+    ///
+    /// # Errors
+    /// `Syntax`, with the position.
+    pub fn parse(&self, sql: &str) -> Result<Vec<Parsed>> {
+        self.db.texts.parse(sql)
+    }
+
     /// Runs the statements of `sql` one after another. The first error ends it; what the statements
     /// before it did stays done.
     ///
@@ -246,7 +254,7 @@ impl Session {
     pub fn execute<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<Vec<StatementResult>>> {
         Box::pin(async move {
             let mut results = Vec::new();
-            for parsed in statement::parse(sql)? {
+            for Parsed(parsed) in self.parse(sql)? {
                 results.push(self.execute_statement(parsed, self.settings().compiled).await?);
             }
             Ok(results)
@@ -266,7 +274,7 @@ impl Session {
     /// The plan of a query, as text.
     pub fn explain<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<String>> {
         Box::pin(async move {
-            let [Statement::Statement(query)] = &statement::parse(sql)?[..] else {
+            let [Parsed(Statement::Statement(query))] = &self.parse(sql)?[..] else {
                 return Err(SqlError::invalid("EXPLAIN takes one query"));
             };
             WithRoom::new(query::explained(&self.context(), query)).await
@@ -280,7 +288,7 @@ impl Session {
     /// `Syntax`, and what planning a query can say.
     pub fn prepare<'a>(&'a self, sql: &'a str, declared: &'a [Option<DataType>]) -> BoxFuture<'a, Result<Prepared>> {
         Box::pin(async move {
-            match prepared::single(sql)? {
+            match prepared::single(self.parse(sql)?)? {
                 Some(parsed) => self.prepare_parsed(parsed, declared).await,
                 None => Ok(Prepared::empty()),
             }
@@ -310,7 +318,7 @@ impl Session {
         if !self.compiles() {
             return None;
         }
-        let parsed = prepared::single(sql).ok()??;
+        let parsed = prepared::single(self.parse(sql).ok()?).ok()??;
         let (plan, names) = self.compile_resolved(&parsed, declared)?;
         Some(Prepared::compiled(parsed, plan, names))
     }
