@@ -43,6 +43,7 @@ pub use cost::text::seconds;
 pub use cost::{CostModel, Estimate};
 pub use execution::constants;
 pub use execution::counted::CountedInputs;
+pub use execution::keyless::KeylessJoins;
 pub use execution::narrow::NarrowBatches;
 pub use execution::progress::QueryProgress;
 pub use execution::tops::ModestTops;
@@ -50,7 +51,6 @@ pub use execution::tracked::{Reads, TrackReads, Tracked, TrackedSnapshot, Untrac
 pub use execution::traffic::Traffic;
 pub use execution::weight::shown_bytes;
 pub use execution::wide::batch_rows;
-pub use execution::yielding::YieldingJoins;
 pub use join::implied::ImpliedConditions;
 pub use join::index_join::IndexJoinRule;
 pub use join::merge_filters::MergeFilters;

@@ -19,8 +19,8 @@ use super::series::SeriesInOrder;
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
-    CountedInputs, ImpliedConditions, IndexJoinRule, MergeFilters, ModestTops, NarrowBatches, NativeRule,
-    OrderedPlanner, PushFilters, Settings, SnapshotTable, YieldingJoins,
+    CountedInputs, ImpliedConditions, IndexJoinRule, KeylessJoins, MergeFilters, ModestTops, NarrowBatches, NativeRule,
+    OrderedPlanner, PushFilters, Settings, SnapshotTable,
 };
 use saki_postgres::dialect::{self, CharColumns};
 use saki_postgres::{Operators, pg_catalog};
@@ -68,7 +68,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     rules.push(Arc::new(SeriesInOrder));
     rules.push(Arc::new(MergeFilters));
     rules.push(Arc::new(ModestTops));
-    rules.push(Arc::new(YieldingJoins));
+    rules.push(Arc::new(KeylessJoins));
     rules.push(Arc::new(CountedInputs));
     let rules = rules.into_iter().map(Interruptible::physical).collect();
     let logical_rules = logical_rules.into_iter().map(Interruptible::logical).collect();

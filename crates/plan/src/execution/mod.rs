@@ -4,6 +4,7 @@
 pub mod constants;
 pub mod counted;
 pub mod forecast;
+pub mod keyless;
 pub mod memory;
 pub mod narrow;
 pub mod progress;
@@ -13,4 +14,3 @@ pub mod tracked;
 pub mod traffic;
 pub mod weight;
 pub mod wide;
-pub mod yielding;

@@ -25,7 +25,9 @@ pub enum Pace {
     /// Of so many rows at most.
     Rows(usize),
     /// Of as many as are worked on in a part of a turn, and the thread is given back after each turn.
-    Turns,
+    Slices,
+    /// As they come, and the thread is given back after each turn.
+    Batches,
 }
 
 /// Its input in small batches.
@@ -46,7 +48,7 @@ impl SakiNode for SlicesExec {
     fn name(&self) -> &'static str {
         match self.pace {
             Pace::Rows(_) => "NarrowExec",
-            Pace::Turns => "YieldingExec",
+            Pace::Slices | Pace::Batches => "YieldingExec",
         }
     }
 
@@ -66,7 +68,7 @@ impl SakiNode for SlicesExec {
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.pace {
             Pace::Rows(rows) => write!(f, "{}: batch_rows={rows}", self.name()),
-            Pace::Turns => f.write_str(self.name()),
+            Pace::Slices | Pace::Batches => f.write_str(self.name()),
         }
     }
 
@@ -89,7 +91,7 @@ impl SakiNode for SlicesExec {
     }
 
     fn yields(&self) -> bool {
-        self.pace == Pace::Turns
+        !matches!(self.pace, Pace::Rows(_))
     }
 
     fn renewed(&self, children: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
@@ -103,6 +105,8 @@ struct Slices {
     rest: Option<RecordBatch>,
     /// Rows of the next slice.
     rows: usize,
+    /// Whether they are as many as take a part of a turn.
+    cuts: bool,
     /// If the thread is given back now and then.
     turn: Option<Turn>,
 }
@@ -116,11 +120,13 @@ struct Turn {
 
 impl Slices {
     fn new(input: SendableRecordBatchStream, pace: Pace) -> Self {
+        let turn = || Some(Turn { since: Instant::now(), given: None });
         let (rows, turn) = match pace {
             Pace::Rows(rows) => (rows, None),
-            Pace::Turns => (1, Some(Turn { since: Instant::now(), given: None })),
+            Pace::Slices => (1, turn()),
+            Pace::Batches => (usize::MAX, turn()),
         };
-        Self { input, rest: None, rows, turn }
+        Self { input, rest: None, rows, cuts: pace == Pace::Slices, turn }
     }
 
     /// The next rows of a batch; the rest is kept.
@@ -160,7 +166,9 @@ impl Stream for Slices {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let slices = &mut *self;
         if let Some(turn) = &mut slices.turn {
-            slices.rows = turn.adapted(slices.rows);
+            if slices.cuts {
+                slices.rows = turn.adapted(slices.rows);
+            }
             if turn.is_over() {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
@@ -202,7 +210,7 @@ mod tests {
         #[test]
         fn slices_are_the_rows_of_the_input_in_order(
             sizes in prop::collection::vec(0_i64..40, 0..6),
-            pace in prop_oneof![Just(Pace::Turns), (1_usize..20).prop_map(Pace::Rows)],
+            pace in prop_oneof![Just(Pace::Slices), Just(Pace::Batches), (1_usize..20).prop_map(Pace::Rows)],
         ) {
             let batches: Vec<RecordBatch> = sizes.iter().map(|rows| numbered(*rows)).collect();
             let given = block_on(slices(batches.clone(), pace).collect::<Vec<_>>());
@@ -231,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_thread_is_given_back_when_a_turn_is_over() {
-        let mut slices = slices(vec![numbered(10)], Pace::Turns);
+        let mut slices = slices(vec![numbered(10)], Pace::Slices);
         slices.turn.as_mut().unwrap().since = Instant::now().checked_sub(TURN * 2).unwrap();
         let mut context = Context::from_waker(std::task::Waker::noop());
         assert!(slices.poll_next_unpin(&mut context).is_pending());
@@ -240,7 +248,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_input_comes_through() {
-        for pace in [Pace::Turns, Pace::Rows(1)] {
+        for pace in [Pace::Slices, Pace::Batches, Pace::Rows(1)] {
             let failing = stream::iter([Err(datafusion::common::DataFusionError::Execution("broken".into()))]);
             let input = RecordBatchStreamAdapter::new(small_schema(), failing);
             let mut slices = Slices::new(Box::pin(input), pace);

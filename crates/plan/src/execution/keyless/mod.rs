@@ -1,0 +1,110 @@
+//! Joins without keys look at every pair of rows. Between two of them, a query could not be stopped for minutes, and
+//! would keep its thread from all others: they give it back now and then.
+//!
+//! - Nested loops do not look up before they have gone through all pairs of a batch of their probe side: that comes in
+//!   small batches, as many rows as take little time.
+//! - Cross joins give a batch for each row of their build side, so that small ones of the probe side would only make
+//!   them slower; the thread is given back between what they give. Of a build side without columns they hold every batch,
+//!   and count none: it is only counted how many rows it has.
+
+mod rows_alone;
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
+
+use self::rows_alone::RowsAloneExec;
+use super::slices::{Pace, SlicesExec};
+use crate::node::{Plan, SakiNode, find};
+
+/// Puts [`SlicesExec`] and [`RowsAloneExec`] around joins without keys.
+#[derive(Debug)]
+pub struct KeylessJoins;
+
+impl PhysicalOptimizerRule for KeylessJoins {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let transformed = plan.transform_up(|plan| {
+            if let [below] = plan.children()[..]
+                && yields(&plan)
+                && yields(below)
+            {
+                // It has been put here before.
+                return Ok(Transformed::yes(Arc::clone(below)));
+            }
+            let [build, probe] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
+            if plan.is::<NestedLoopJoinExec>() && !yields(probe) {
+                let children = vec![Arc::clone(build), SlicesExec::new(Arc::clone(probe), Pace::Slices).into_plan()];
+                return replace_children_if_necessary(plan, children).map(Transformed::yes);
+            }
+            if !plan.is::<CrossJoinExec>() {
+                return Ok(Transformed::no(plan));
+            }
+            let children = vec![RowsAloneExec::of(build), Arc::clone(probe)];
+            let plan = replace_children_if_necessary(plan, children)?;
+            Ok(Transformed::yes(SlicesExec::new(plan, Pace::Batches).into_plan()))
+        });
+        transformed.map(|transformed| transformed.data)
+    }
+
+    fn name(&self) -> &str {
+        "saki_keyless_joins"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn yields(plan: &Plan) -> bool {
+    find(plan.as_ref()).is_some_and(SakiNode::yields)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::RecordBatch;
+    use datafusion::common::JoinType;
+
+    use super::*;
+    use crate::fixture::{memory_plan, run, small_batch, small_schema};
+
+    fn numbered(rows: i64) -> RecordBatch {
+        small_batch(&(0..rows).map(|k| (Some(k), None, None)).collect::<Vec<_>>())
+    }
+
+    fn side() -> Plan {
+        memory_plan(&[vec![numbered(3), numbered(2)]], &small_schema())
+    }
+
+    fn optimized(plan: &Plan) -> Plan {
+        KeylessJoins.optimize(Arc::clone(plan), &ConfigOptions::default()).unwrap()
+    }
+
+    fn shown(plan: &Plan) -> String {
+        datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string()
+    }
+
+    #[test]
+    fn nested_loops_get_small_batches_of_their_probe_side() {
+        let join = NestedLoopJoinExec::try_new(side(), side(), None, &JoinType::Left, None).unwrap();
+        let join: Plan = Arc::new(join);
+        let plan = optimized(&join);
+        assert_eq!(plan.children().into_iter().map(yields).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(run(&plan), run(&join));
+        assert_eq!(shown(&optimized(&plan)), shown(&plan), "once is enough");
+    }
+
+    #[test]
+    fn cross_joins_yield_between_whole_batches() {
+        let join: Plan = Arc::new(CrossJoinExec::new(side(), side()));
+        let plan = optimized(&join);
+        assert!(yields(&plan) && !yields(plan.children()[0].children()[1]));
+        assert_eq!(run(&plan), run(&join));
+        assert_eq!(shown(&optimized(&plan)), shown(&plan), "once is enough");
+    }
+}
