@@ -103,7 +103,7 @@ fn measure(name: &str, build: &Keys, probe: &Keys) {
         let mut pairs = 0;
         for keys in probe {
             matches.clear();
-            table.probe(keys, keys[0].len(), &mut matches).expect("a probe");
+            table.probe(keys, keys[0].len(), usize::MAX, &mut matches).expect("a probe");
             pairs += black_box(&matches).build.len();
         }
         pairs
@@ -117,7 +117,7 @@ fn measure(name: &str, build: &Keys, probe: &Keys) {
     let (gather_time, _) = time(probe_rows, || {
         for keys in probe {
             matches.clear();
-            table.probe(keys, keys[0].len(), &mut matches).expect("a probe");
+            table.probe(keys, keys[0].len(), usize::MAX, &mut matches).expect("a probe");
             let rows = UInt32Array::from(std::mem::take(&mut matches.build));
             black_box(table.gather(&rows, &[0]).expect("rows"));
         }

@@ -80,21 +80,36 @@ impl JoinTable {
         KeyFilter::of(&columns)
     }
 
-    /// Every pair of matching rows, in the order of the probe rows, appended to `matches`. NULL matches nothing.
-    pub fn probe(&self, keys: &[Column], rows: usize, matches: &mut Matches) -> Result<()> {
-        self.pairs(keys, rows, false, matches)
+    /// Every pair of matching rows, in the order of the probe rows, appended to `matches`, which is empty, until there
+    /// are `pairs_max`; a row's are all there or none. How many rows were looked up, one at least. NULL matches nothing.
+    pub fn probe(&self, keys: &[Column], rows: usize, pairs_max: usize, matches: &mut Matches) -> Result<usize> {
+        self.pairs(keys, rows, false, pairs_max, matches)
     }
 
     /// As [`JoinTable::probe`], and each probe row without a partner once, with [`Matches::NO_ROW`] as its build row.
-    pub fn probe_outer(&self, keys: &[Column], rows: usize, matches: &mut Matches) -> Result<()> {
-        self.pairs(keys, rows, true, matches)
+    pub fn probe_outer(&self, keys: &[Column], rows: usize, pairs_max: usize, matches: &mut Matches) -> Result<usize> {
+        self.pairs(keys, rows, true, pairs_max, matches)
     }
 
-    fn pairs(&self, keys: &[Column], rows: usize, outer: bool, matches: &mut Matches) -> Result<()> {
+    fn pairs(
+        &self,
+        keys: &[Column],
+        rows: usize,
+        outer: bool,
+        pairs_max: usize,
+        matches: &mut Matches,
+    ) -> Result<usize> {
+        debug_assert!(matches.build.is_empty() && pairs_max > 0, "a look-up gets on");
+        let mut stopped = None;
         self.index.find(keys, rows, |start, positions| match self.index.groups() {
             None => unique_pairs(positions, start, outer, matches),
-            Some(groups) => groups.pairs(positions, start, outer, matches),
-        })
+            Some(_) if stopped.is_some() => {}
+            Some(groups) => {
+                let done = groups.pairs(positions, start, outer, pairs_max, matches);
+                stopped = (done < positions.len()).then_some(start as usize + done);
+            }
+        })?;
+        Ok(stopped.unwrap_or(rows))
     }
 
     /// Whether each probe row has a partner; never NULL.

@@ -265,6 +265,7 @@ proptest! {
         probe in rows(40, 4),
         parts in 1..4_usize,
         nulls_equal: bool,
+        pairs_max in prop_oneof![1..20_usize, Just(usize::MAX)],
     ) {
         let table = table(&kinds, &build, parts, nulls_equal, 2);
         let build_numbers: Vec<_> = build.iter().flat_map(|rows| rows.numbers(&kinds)).collect();
@@ -286,7 +287,6 @@ proptest! {
             pairs.sort_unstable();
             pairs
         };
-        let (mut inner, mut outer) = (Matches::default(), Matches::default());
         let mut marked = vec![false; table.rows()];
         for probe in &probe {
             let (keys, numbers) = (probe.keys(&kinds), probe.numbers(&kinds));
@@ -301,11 +301,9 @@ proptest! {
                 }
                 pairs.extend(partners);
             }
-            inner.clear();
-            table.probe(&keys, numbers.len(), &mut inner).unwrap();
+            let inner = looked_up(&table, &keys, numbers.len(), pairs_max, false);
             prop_assert_eq!(pushed(&inner), pairs);
-            outer.clear();
-            table.probe_outer(&keys, numbers.len(), &mut outer).unwrap();
+            let outer = looked_up(&table, &keys, numbers.len(), pairs_max, true);
             prop_assert_eq!(pushed(&outer), outer_pairs);
             prop_assert_eq!(table.probe_semi(&keys, numbers.len()).unwrap(), BooleanArray::from(exists));
             table.mark(&outer.build);
@@ -319,6 +317,25 @@ proptest! {
             prop_assert_eq!(table.marked(wanted, part, 2), rows);
         }
     }
+}
+
+/// All pairs, looked up until there are `pairs_max` of them, and again from where that has ended.
+fn looked_up(table: &JoinTable, keys: &[Column], rows: usize, pairs_max: usize, outer: bool) -> Matches {
+    let (mut all, mut some, mut next) = (Matches::default(), Matches::default(), 0);
+    while next < rows {
+        some.clear();
+        let rest: Vec<Column> = keys.iter().map(|key| key.slice(next, rows - next)).collect();
+        let probe = if outer { JoinTable::probe_outer } else { JoinTable::probe };
+        let done = probe(table, &rest, rows - next, pairs_max, &mut some).unwrap();
+        assert!(done > 0 && done <= rows - next, "{done} rows");
+        // Only the last row goes beyond; keys of one row each are looked up together.
+        let of_last = some.probe.iter().filter(|row| **row as usize + 1 == done).count();
+        assert!(table.is_unique() || some.probe.len() - of_last < pairs_max, "{} pairs", some.probe.len());
+        all.build.extend_from_slice(&some.build);
+        all.probe.extend(some.probe.iter().map(|row| row + next as u32));
+        next += done;
+    }
+    all
 }
 
 /// For each build row, the how manieth it was when it was pushed.
@@ -363,7 +380,7 @@ fn large(step: i64, copies: usize, threads: usize) {
     for start in (0..ROWS).step_by(6000) {
         matches.clear();
         let probe: Vec<i64> = (start..start + 6000).map(|row| key(row) + step * i64::from(row % 11 == 0)).collect();
-        table.probe(&[Column::new(Arc::new(Int64Array::from(probe.clone())))], 6000, &mut matches).unwrap();
+        table.probe(&[Column::new(Arc::new(Int64Array::from(probe.clone())))], 6000, usize::MAX, &mut matches).unwrap();
         for (build, probe_row) in matches.build.iter().zip(&matches.probe) {
             assert_eq!(key(original[*build as usize] as usize), probe[*probe_row as usize]);
         }
@@ -403,7 +420,9 @@ fn rows_in_the_order_of_their_keys_are_counted() {
         assert_eq!(table.memory_bytes() > 16 * BATCHES * ROWS + 1_000_000, disorder, "positions are larger than ranks");
         let mut matches = Matches::default();
         let probe: Vec<i64> = (-1_000_100..300_000).map(|key| key * 3 % 1_500_000).collect();
-        table.probe(&[Column::new(Arc::new(Int64Array::from(probe.clone())))], probe.len(), &mut matches).unwrap();
+        table
+            .probe(&[Column::new(Arc::new(Int64Array::from(probe.clone())))], probe.len(), usize::MAX, &mut matches)
+            .unwrap();
         let found = table.gather(&matches.build_rows(), &[0]).unwrap();
         let found = found[0].array().as_primitive::<Int64Type>().values();
         let pairs = found.iter().zip(&matches.probe);
@@ -436,7 +455,7 @@ fn threads_build_tables_of_text() {
         let keys = StringViewArray::from_iter_values((0..ROWS).step_by(copies).map(key));
         let rows = keys.len();
         let mut matches = Matches::default();
-        table.probe(&[Column::new(Arc::new(keys))], rows, &mut matches).unwrap();
+        table.probe(&[Column::new(Arc::new(keys))], rows, usize::MAX, &mut matches).unwrap();
         assert_eq!(matches.build, (0..ROWS as u32).collect::<Vec<_>>());
     }
 }

@@ -1,9 +1,10 @@
 //! One partition of a join's probe side on its way through the table.
 //!
-//! A batch is looked up in slices, so short that a slice's pairs are about a batch of output, however many partners
-//! rows have; a slice's joined rows are put together in chunks of a batch. Rows of the build side that are wanted
-//! whatever the probe side has come last, from the partition that ends last.
+//! A batch is looked up in slices, so short that a slice's pairs are a few batches of output, however many partners
+//! rows have: where they turn out to be more, the slice ends early. A slice's joined rows are put together in chunks of a
+//! batch. Rows of the build side that are wanted whatever the probe side has come last, from the partition that ends last.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +21,9 @@ use super::work::{ProbeRows, Residual, Work};
 use crate::native::translate::evaluate_all;
 use crate::node::NativeStream;
 use saki_catalog::InPlan;
+
+/// Batches of pairs that are found at a time, about.
+const PAIRS: usize = 4;
 
 /// The build side, complete.
 pub struct BuildSide {
@@ -130,13 +134,12 @@ impl Prober {
                 if rows == 0 {
                     continue;
                 }
-                if rows == current.batch.rows {
-                    self.probe(&current.batch, &current.keys)?;
+                current.next += if rows == current.batch.rows {
+                    self.probe(&current.batch, &current.keys)?
                 } else {
                     let keys: Vec<Column> = current.keys.iter().map(|key| key.slice(current.next, rows)).collect();
-                    self.probe(&current.batch.slice(current.next, rows), &keys)?;
-                }
-                current.next += rows;
+                    self.probe(&current.batch.slice(current.next, rows), &keys)?
+                };
                 self.current = Some(current);
                 continue;
             }
@@ -157,38 +160,37 @@ impl Prober {
         work.assemble(&work.output, table, &rows, &ProbeRows::Absent, mark).map(Some)
     }
 
-    /// Looks up a slice.
-    fn probe(&mut self, batch: &Batch, keys: &[Column]) -> saki_vector::Result<()> {
+    /// Looks up a slice, or as many of its rows as make enough pairs: how many.
+    fn probe(&mut self, slice: &Batch, keys: &[Column]) -> saki_vector::Result<usize> {
         let by_existence = matches!(self.work.kind, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark);
         let keeps_probe = matches!(self.work.kind, JoinType::Right | JoinType::Full);
-        match (self.work.residual.is_some(), by_existence) {
-            (false, true) => {
-                let found = self.build.table.probe_semi(keys, batch.rows)?;
-                self.finish_probe_rows(batch, &found)
-            }
-            (false, false) => {
-                self.look_up(batch, keys, keeps_probe)?;
-                self.join_pairs(batch, None)
-            }
-            (true, _) => {
-                self.look_up(batch, keys, false)?;
-                let mut found = (by_existence || keeps_probe).then(|| vec![false; batch.rows]);
-                self.join_pairs(batch, found.as_mut())?;
-                found.map_or(Ok(()), |found| self.finish_probe_rows(batch, &BooleanArray::from(found)))
-            }
+        let has_residual = self.work.residual.is_some();
+        if by_existence && !has_residual {
+            let found = self.build.table.probe_semi(keys, slice.rows)?;
+            self.finish_probe_rows(slice, &found)?;
+            return Ok(slice.rows);
         }
+        let rows = self.look_up(slice.rows, keys, keeps_probe && !has_residual)?;
+        let looked_up = if rows == slice.rows { Cow::Borrowed(slice) } else { Cow::Owned(slice.slice(0, rows)) };
+        let mut found = (has_residual && (by_existence || keeps_probe)).then(|| vec![false; rows]);
+        self.join_pairs(&looked_up, found.as_mut())?;
+        if let Some(found) = found {
+            self.finish_probe_rows(&looked_up, &BooleanArray::from(found))?;
+        }
+        Ok(rows)
     }
 
-    /// Finds the pairs of a slice; `outer`: and the rows that are in none.
-    fn look_up(&mut self, batch: &Batch, keys: &[Column], outer: bool) -> saki_vector::Result<()> {
+    /// Finds the pairs of a slice's rows, or of as many of them as make enough: how many; `outer`: and the rows that are
+    /// in none.
+    fn look_up(&mut self, rows: usize, keys: &[Column], outer: bool) -> saki_vector::Result<usize> {
         self.matches.clear();
-        if outer {
-            self.build.table.probe_outer(keys, batch.rows, &mut self.matches)?;
-        } else {
-            self.build.table.probe(keys, batch.rows, &mut self.matches)?;
-        }
-        self.adapt_step(batch.rows);
-        Ok(())
+        let (table, pairs_max) = (&self.build.table, PAIRS * self.batch_rows);
+        let rows = match outer {
+            true => table.probe_outer(keys, rows, pairs_max, &mut self.matches)?,
+            false => table.probe(keys, rows, pairs_max, &mut self.matches)?,
+        };
+        self.adapt_step(rows);
+        Ok(rows)
     }
 
     /// Puts the pairs found together, but for those that the residual condition rules out; `found` notes which probe
@@ -225,10 +227,10 @@ impl Prober {
         probe.len() == rows && (self.build.table.is_unique() || in_order())
     }
 
-    /// Aims at a batch of pairs for each slice.
+    /// Aims at a few batches of pairs for each slice.
     fn adapt_step(&mut self, rows: usize) {
         let partners = self.matches.probe.len().div_ceil(rows.max(1)).max(1);
-        self.step = (4 * self.batch_rows / partners).clamp(1, self.batch_rows);
+        self.step = (PAIRS * self.batch_rows / partners).clamp(1, self.batch_rows);
     }
 
     /// The pairs that fulfil the residual condition; `None`: all.
