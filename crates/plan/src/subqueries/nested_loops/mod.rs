@@ -28,6 +28,7 @@ use self::outer::parameterized;
 use crate::execution::tracked::Untracked;
 use crate::node::QueryEnv;
 use crate::settings::NativeOptions;
+use crate::subqueries::lifted::lifted;
 
 /// Replaces the correlated subqueries of a plan that reads relations of `small` schemas, over which loops are fine.
 ///
@@ -49,8 +50,8 @@ pub fn last_resort(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPla
     Loops { state: Arc::new(loop_state(state)), is_last_resort: true }.replace(plan)
 }
 
-/// The plan by which a statement runs that works with `env`. Subqueries of which the planner can make no join are run
-/// for each row.
+/// The plan by which a statement runs that works with `env`. Subqueries of which the planner can make no join, not even
+/// in another form ([`lifted`]), are run for each row.
 ///
 /// # Errors
 /// What the planner says.
@@ -59,6 +60,13 @@ pub async fn physical_plan(
     logical: &LogicalPlan,
     env: &QueryEnv,
 ) -> saki_catalog::Result<Untracked> {
+    // What cannot be put together in another form stays as it is.
+    if has_subqueries(logical)?
+        && let Ok(Some(lifted)) = lifted(logical)
+        && let Ok(plan) = state.create_physical_plan(&lifted).await
+    {
+        return Ok(Untracked::new(plan, env));
+    }
     let plan = match state.create_physical_plan(logical).await {
         Ok(plan) => plan,
         Err(refusal) if !has_subqueries(logical)? => return Err(refusal.into()),
