@@ -97,6 +97,7 @@ clients: setup build-all
 	tools/clients/pgbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/pgbench.json
 	tools/clients/sysbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/sysbench.json
 	tools/clients/tpcc --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/tpcc.json
+	tools/clients/shapes --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/shapes.json
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
 	tools/clients/crash --small --checkpoints --alterations --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
@@ -145,6 +146,7 @@ bench: setup
 	target/dist/saki-bench ycsb --data $(DATA) --json $(DATA)/ycsb.json --plot $(DATA)/ycsb.png
 	target/dist/saki-bench index --json $(DATA)/index.json --plot $(DATA)/index.png
 	target/dist/saki-bench recovery --data $(DATA) --json $(DATA)/recovery.json --plot $(DATA)/recovery.png
+	tools/clients/shapes --saki target/dist/saki --data $(DATA)/clients --json $(DATA)/shapes.json
 
 # The contract and the benchmark of the fabric over RDMA, on one and two hosts.
 test-rdma:

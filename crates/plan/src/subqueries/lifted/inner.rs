@@ -2,15 +2,16 @@
 //! outside.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, Result, TableReference};
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::Sort as SortExpr;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprFunctionExt, ExprSchemable, FetchType, LogicalPlan, LogicalPlanBuilder, Operator, SkipType,
-    WindowFrame, lit,
+    WindowFrame, in_subquery, lit,
 };
 
 /// The column with a row's number among those of its key.
@@ -134,8 +135,9 @@ impl<'q> Inner<'q> {
         }
     }
 
-    /// The rows that LIMIT takes of each row outside, in any order, by their numbers.
-    pub fn limited(&self) -> Result<LogicalPlan> {
+    /// The rows that LIMIT takes of each row outside, in any order, by their numbers. Where `outside` leaves rows out,
+    /// those of keys that it does not have are not numbered.
+    pub fn limited(&self, outside: &LogicalPlan) -> Result<LogicalPlan> {
         let (Some(filter), Some((skip, fetch))) = (&self.filter, self.limit) else { return Ok(self.query.clone()) };
         let mut order = Vec::new();
         for (below, by) in self.order.iter().flat_map(|(below, order)| order.iter().map(|by| (*below, by))) {
@@ -148,7 +150,7 @@ impl<'q> Inner<'q> {
         let number_of = || Expr::Column(Column::from_name(NUMBER));
         let last = skip.saturating_add(fetch);
         let taken = number_of().gt(lit(skip as u64)).and(number_of().lt_eq(lit(last as u64)));
-        let rows = filter.rows()?;
+        let rows = filter.wanted_rows(outside)?;
         let columns: Vec<Expr> = rows.schema().columns().into_iter().map(Expr::Column).collect();
         let numbered = LogicalPlanBuilder::from(rows).window([number])?.filter(taken)?.project(columns)?.build()?;
         self.climb(filter.ties(numbered)?)
@@ -198,8 +200,8 @@ impl<'q> Correlated<'q> {
             split_conjunction(predicate).into_iter().partition(|condition| condition.contains_outer());
         let mut keys = Vec::new();
         for condition in &outer {
-            match key_of(condition) {
-                Some(key) if !key.get_type(input.schema())?.is_floating() => keys.push(key.clone()),
+            match sides_of(condition) {
+                Some((key, _)) if !key.get_type(input.schema())?.is_floating() => keys.push(key.clone()),
                 _ => return Ok(None),
             }
         }
@@ -221,6 +223,29 @@ impl<'q> Correlated<'q> {
         }
     }
 
+    /// Those of the keys that there are outside, if not all rows are there; else all.
+    fn wanted_rows(&self, outside: &LogicalPlan) -> Result<LogicalPlan> {
+        let rows = self.rows()?;
+        if !leaves_out(outside)? || is_volatile(outside)? || refers_out(outside)? {
+            return Ok(rows);
+        }
+        let mut wanted = LogicalPlanBuilder::from(rows);
+        for condition in &self.outer {
+            let Some((key, outer)) = sides_of(condition) else { continue };
+            let there = outer.clone().transform_up(|expr| {
+                Ok(match expr {
+                    Expr::OuterReferenceColumn(_, column) => Transformed::yes(Expr::Column(column)),
+                    other => Transformed::no(other),
+                })
+            })?;
+            if there.data.column_refs().iter().all(|column| outside.schema().has_column(column)) {
+                let keys = LogicalPlanBuilder::from(outside.clone()).project([there.data])?.build()?;
+                wanted = wanted.filter(in_subquery(key.clone(), Arc::new(keys)))?;
+            }
+        }
+        wanted.build()
+    }
+
     /// Those of rows that are the row outside's.
     fn ties(&self, rows: LogicalPlan) -> Result<LogicalPlan> {
         match conjunction(self.outer.iter().cloned()) {
@@ -230,20 +255,34 @@ impl<'q> Correlated<'q> {
     }
 }
 
-/// What a condition says to equal a value of the row outside: a column, perhaps cast to a type that holds it.
-fn key_of(condition: &Expr) -> Option<&Expr> {
+/// A column, and the column of the row outside that a condition says to equal it; each perhaps cast to a type that holds
+/// it.
+fn sides_of(condition: &Expr) -> Option<(&Expr, &Expr)> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return None };
     let (key, outer) = match (left.contains_outer(), right.contains_outer()) {
         (false, true) => (left, right),
         (true, false) => (right, left),
         _ => return None,
     };
-    let is_column = |expr: &Expr, is_it: fn(&Expr) -> bool| match expr {
-        Expr::Cast(cast) => is_it(&cast.expr),
-        bare => is_it(bare),
+    let is_it = |expr: &Expr, is_column: fn(&Expr) -> bool| match expr {
+        Expr::Cast(cast) => is_column(&cast.expr),
+        bare => is_column(bare),
     };
-    let is_outer = is_column(outer, |expr| matches!(expr, Expr::OuterReferenceColumn(..)));
-    (is_outer && is_column(key, |expr| matches!(expr, Expr::Column(_)))).then_some(key)
+    let is_outer = is_it(outer, |expr| matches!(expr, Expr::OuterReferenceColumn(..)));
+    (is_outer && is_it(key, |expr| matches!(expr, Expr::Column(_)))).then_some((key, outer))
+}
+
+/// Whether a plan has less than all rows of its tables.
+fn leaves_out(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| {
+        Ok(!matches!(
+            node,
+            LogicalPlan::Projection(_)
+                | LogicalPlan::SubqueryAlias(_)
+                | LogicalPlan::TableScan(_)
+                | LogicalPlan::Sort(_)
+        ))
+    })
 }
 
 /// Whether an expression is a column or a constant: it cannot fail.

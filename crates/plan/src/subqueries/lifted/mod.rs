@@ -8,7 +8,8 @@
 //! | within an aggregate's arguments, or ORDER BY | a column of a projection below |
 //!
 //! What is in the place of a row's own subquery looks at rows for which there is none outside. So only columns may be
-//! worked out there: nothing that could fail.
+//! worked out there: nothing that could fail. Rows are numbered of those keys only that there are outside, if that is not
+//! a whole table: few rows do not pay for all.
 //!
 //! The numbering is that of the window functions of SQL; the rest is after W. Kim, "On Optimizing an SQL-like Nested
 //! Query" (TODS 1982), with the outer joins that the counting of nothing asks for.
@@ -24,6 +25,7 @@ use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
 
 use self::element::only_element;
@@ -46,7 +48,7 @@ fn lift_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => lift_expressions(node),
         LogicalPlan::Join(join) if matches!(join.join_type, JoinType::Inner | JoinType::Left) => {
-            let Some(right) = lateral(&join.right)? else { return Ok(Transformed::no(node)) };
+            let Some(right) = lateral(&join.right, &join.left)? else { return Ok(Transformed::no(node)) };
             let mut join = join.clone();
             join.right = Arc::new(right);
             Ok(Transformed::yes(LogicalPlan::Join(join)))
@@ -113,12 +115,13 @@ fn moved_below(node: &LogicalPlan) -> Result<(LogicalPlan, impl FnOnce(LogicalPl
 fn lift_expressions(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     // There the planner makes joins of EXISTS itself.
     let is_condition = matches!(node, LogicalPlan::Filter(_));
+    let outside = outside(&node)?;
     let names = NamePreserver::new(&node);
     let changed = node.map_expressions(|expr| {
         let name = names.save(&expr);
         let changed = expr.transform_up(|expr| match &expr {
             Expr::ScalarSubquery(subquery) if correlated(&expr).is_some() => {
-                Ok(value(subquery)?.map_or(Transformed::no(expr), Transformed::yes))
+                Ok(value(subquery, &outside)?.map_or(Transformed::no(expr), Transformed::yes))
             }
             Expr::Exists(exists) if correlated(&expr).is_some() && !is_condition => {
                 Ok(existence(exists)?.map_or(Transformed::no(expr), Transformed::yes))
@@ -134,19 +137,34 @@ fn with_plan(subquery: &Subquery, plan: LogicalPlan) -> Subquery {
     Subquery { subquery: Arc::new(plan), ..subquery.clone() }
 }
 
+/// The rows for which a node works its subqueries out, or more.
+fn outside(node: &LogicalPlan) -> Result<LogicalPlan> {
+    let input = node.inputs()[0].clone();
+    let LogicalPlan::Filter(filter) = node else { return Ok(input) };
+    let has_subquery = |condition: &&Expr| {
+        let is_one = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)));
+        condition.exists(is_one).unwrap_or(true)
+    };
+    let others = split_conjunction(&filter.predicate).into_iter().filter(|condition| !has_subquery(condition));
+    match conjunction(others.cloned()) {
+        Some(condition) => LogicalPlanBuilder::from(input).filter(condition)?.build(),
+        None => Ok(input),
+    }
+}
+
 /// The value of a subquery with one row at most.
-fn value(subquery: &Subquery) -> Result<Option<Expr>> {
+fn value(subquery: &Subquery, outside: &LogicalPlan) -> Result<Option<Expr>> {
     let Some(inner) = Inner::of(&subquery.subquery)? else { return Ok(None) };
     let value = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
     Ok(match inner.rows() {
         Rows::Aggregated => inner.unlimited()?.map(|plan| Expr::ScalarSubquery(with_plan(subquery, plan))),
         Rows::Limited(1) => {
-            let plan = inner.limited()?;
+            let plan = inner.limited(outside)?;
             let plan = LogicalPlanBuilder::from(plan).aggregate(no_keys(), [first_value(value, Vec::new())])?;
             Some(Expr::ScalarSubquery(with_plan(subquery, plan.build()?)))
         }
         rows => {
-            let plan = if matches!(rows, Rows::All) { inner.all()? } else { inner.limited()? };
+            let plan = if matches!(rows, Rows::All) { inner.all()? } else { inner.limited(outside)? };
             let all = array_agg_udaf().call(vec![value]);
             let plan = LogicalPlanBuilder::from(plan).aggregate(no_keys(), [all])?;
             Some(only_element(Expr::ScalarSubquery(with_plan(subquery, plan.build()?))))
@@ -171,16 +189,16 @@ fn no_keys() -> Vec<Expr> {
 }
 
 /// The right side of a lateral join without its LIMIT.
-fn lateral(right: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+fn lateral(right: &LogicalPlan, left: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     match right {
-        LogicalPlan::SubqueryAlias(alias) => match lateral(&alias.input)? {
+        LogicalPlan::SubqueryAlias(alias) => match lateral(&alias.input, left)? {
             Some(input) => LogicalPlanBuilder::from(input).alias(alias.alias.clone())?.build().map(Some),
             None => Ok(None),
         },
         LogicalPlan::Subquery(subquery) if !subquery.outer_ref_columns.is_empty() => {
             let Some(inner) = Inner::of(&subquery.subquery)? else { return Ok(None) };
             match inner.rows() {
-                Rows::Limited(_) => Ok(Some(LogicalPlan::Subquery(with_plan(subquery, inner.limited()?)))),
+                Rows::Limited(_) => Ok(Some(LogicalPlan::Subquery(with_plan(subquery, inner.limited(left)?)))),
                 _ => Ok(None),
             }
         }

@@ -85,6 +85,24 @@ fn no_subquery_runs_for_each_row_and_rows_are_the_same() {
 }
 
 #[test]
+fn rows_are_numbered_of_the_keys_that_there_are_outside() {
+    for (sql, is_joined) in [
+        ("SELECT id, (SELECT y FROM b WHERE b.k = a.k ORDER BY b.id LIMIT 1) FROM a WHERE id < 5", true),
+        ("SELECT id FROM a WHERE id < 9 AND (SELECT y FROM b WHERE b.k = a.k ORDER BY b.id LIMIT 1) > 2", true),
+        (
+            "SELECT id, x.y FROM (SELECT * FROM a ORDER BY id LIMIT 3) a, LATERAL (SELECT y FROM b WHERE b.k = a.k ORDER BY y, \
+          b.id LIMIT 2) x",
+            true,
+        ),
+        ("SELECT id, (SELECT y FROM b WHERE b.k = a.k ORDER BY b.id LIMIT 1) FROM a", false),
+    ] {
+        let (rows, text) = run(sql, false).unwrap();
+        assert_eq!(rows, run(sql, true).unwrap().0, "{sql}\n{text}");
+        assert_eq!(text.contains("Semi") || text.contains("semi"), is_joined, "{sql}\n{text}");
+    }
+}
+
+#[test]
 fn what_rows_are_ordered_by_is_a_column_below() {
     let by = "(SELECT count(*) FROM b WHERE b.k = a.k)";
     let (rows, text) = run(&format!("SELECT id, k FROM a ORDER BY {by}, id LIMIT 7"), false).unwrap();
