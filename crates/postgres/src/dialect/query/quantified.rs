@@ -4,9 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArguments, Query, Select, UnaryOperator, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, Select, UnaryOperator, VisitorMut};
 
 use super::rows::is_comparison;
 use crate::statement::{parse_expression, parse_query, take};
@@ -103,12 +101,6 @@ fn subquery(expr: &Expr) -> Option<&Query> {
     match expr {
         Expr::Subquery(query) => Some(query),
         Expr::Nested(inner) => subquery(inner),
-        // ARRAY(query): what its elements are compared with its rows are.
-        Expr::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
-            if name.to_string().eq_ignore_ascii_case("array") =>
-        {
-            Some(query)
-        }
         _ => None,
     }
 }
@@ -214,11 +206,6 @@ mod tests {
             ("1 = all (select a from (values (1), (1)) as t(a))", "true"),
             ("1 = all (select a from (values (1), (null)) as t(a))", "NULL"),
             ("2 < some (select a from (values (1), (3)) as t(a))", "true"),
-            ("2 = any (array(select a from (values (1), (2)) as t(a)))", "true"),
-            ("3 = any (array(select a from (values (1), (null)) as t(a)))", "NULL"),
-            ("3 = any (array(select a from (values (1)) as t(a) where false))", "false"),
-            ("3 <> all (ARRAY(select a from (values (1), (2)) as t(a)))", "true"),
-            ("2 > all (array(select a from (values (1), (2)) as t(a)))", "false"),
         ]);
     }
 

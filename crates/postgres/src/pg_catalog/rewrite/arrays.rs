@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, DataType, Expr, FunctionArguments, OrderByKind, Query, SelectItem, SetExpr,
-    Subscript, UnaryOperator, Value, VisitorMut,
+    AccessExpr, Array, BinaryOperator, DataType, Expr, Function, FunctionArguments, OrderByKind, Query, Select,
+    SelectItem, SetExpr, Subscript, UnaryOperator, Value, VisitorMut,
 };
 
 use super::syntax::{expression, flow, function_name, literal, number, query, string, system_name};
@@ -23,8 +23,41 @@ pub struct Arrays;
 impl VisitorMut for Arrays {
     type Break = SqlError;
 
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        select.selection.iter_mut().for_each(joinable);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         flow(rewrite(expr))
+    }
+}
+
+/// Of a condition, `x = ANY (ARRAY(query))` is compared with the query's rows, which the planner can join.
+fn joinable(condition: &mut Expr) {
+    match condition {
+        Expr::Nested(inner) => joinable(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            joinable(left);
+            joinable(right);
+        }
+        Expr::AnyOp { right, compare_op: BinaryOperator::Eq, .. } if array_of(right).is_some() => {
+            if let Expr::Function(Function { args: FunctionArguments::Subquery(query), .. }) = take(right) {
+                **right = Expr::Subquery(query);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The query of ARRAY(query).
+fn array_of(expr: &Expr) -> Option<&Query> {
+    match expr {
+        Expr::Function(function) if function_name(function).as_deref() == Some("array") => match &function.args {
+            FunctionArguments::Subquery(query) => Some(query),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -55,11 +88,9 @@ fn rewrite(expr: &mut Expr) -> Result<()> {
             };
         }
         Expr::CompoundFieldAccess { root, access_chain } => fields(root, access_chain),
-        Expr::Function(function) => {
-            if function_name(function).as_deref() == Some("array")
-                && let FunctionArguments::Subquery(subquery) = &function.args
-            {
-                *expr = collected(subquery)?;
+        Expr::Function(_) => {
+            if let Some(query) = array_of(expr) {
+                *expr = collected(query)?;
             }
         }
         _ => {}
