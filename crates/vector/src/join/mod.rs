@@ -81,7 +81,8 @@ impl JoinTable {
     }
 
     /// Every pair of matching rows, in the order of the probe rows, appended to `matches`, which is empty, until there
-    /// are `pairs_max`; a row's are all there or none. How many rows were looked up, one at least. NULL matches nothing.
+    /// are `pairs_max`; a row's are all there or none. How many rows were looked up, one at least. NULL matches
+    /// nothing.
     pub fn probe(&self, keys: &[Column], rows: usize, pairs_max: usize, matches: &mut Matches) -> Result<usize> {
         self.pairs(keys, rows, false, pairs_max, matches)
     }

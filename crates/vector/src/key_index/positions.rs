@@ -31,8 +31,8 @@ impl Groups {
         self.rows[position as usize] & !LAST
     }
 
-    /// Appends the pairs of probe rows `start..` with the groups at `positions`, until there are `pairs_max`; those of the
-    /// last row are complete. How many rows' pairs are there.
+    /// Appends the pairs of probe rows `start..` with the groups at `positions`, until there are `pairs_max`; those of
+    /// the last row are complete. How many rows' pairs are there.
     pub fn pairs(&self, positions: &[u32], start: u32, outer: bool, pairs_max: usize, matches: &mut Matches) -> usize {
         for (done, (probe, position)) in (start..).zip(positions).enumerate() {
             if matches.build.len() >= pairs_max {

@@ -4,8 +4,8 @@
 //! - Nested loops do not look up before they have gone through all pairs of a batch of their probe side: that comes in
 //!   small batches, as many rows as take little time.
 //! - Cross joins give a batch for each row of their build side, so that small ones of the probe side would only make
-//!   them slower; the thread is given back between what they give. Of a build side without columns they hold every batch,
-//!   and count none: it is only counted how many rows it has.
+//!   them slower; the thread is given back between what they give. Of a build side without columns they hold every
+//!   batch, and count none: it is only counted how many rows it has.
 
 mod rows_alone;
 

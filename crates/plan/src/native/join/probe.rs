@@ -1,8 +1,9 @@
 //! One partition of a join's probe side on its way through the table.
 //!
 //! A batch is looked up in slices, so short that a slice's pairs are a few batches of output, however many partners
-//! rows have: where they turn out to be more, the slice ends early. A slice's joined rows are put together in chunks of a
-//! batch. Rows of the build side that are wanted whatever the probe side has come last, from the partition that ends last.
+//! rows have: where they turn out to be more, the slice ends early. A slice's joined rows are put together in chunks of
+//! a batch. Rows of the build side that are wanted whatever the probe side has come last, from the partition that ends
+//! last.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -180,8 +181,8 @@ impl Prober {
         Ok(rows)
     }
 
-    /// Finds the pairs of a slice's rows, or of as many of them as make enough: how many; `outer`: and the rows that are
-    /// in none.
+    /// Finds the pairs of a slice's rows, or of as many of them as make enough: how many; `outer`: and the rows that
+    /// are in none.
     fn look_up(&mut self, rows: usize, keys: &[Column], outer: bool) -> saki_vector::Result<usize> {
         self.matches.clear();
         let (table, pairs_max) = (&self.build.table, PAIRS * self.batch_rows);

@@ -255,8 +255,8 @@ impl<'q> Correlated<'q> {
     }
 }
 
-/// A column, and the column of the row outside that a condition says to equal it; each perhaps cast to a type that holds
-/// it.
+/// A column, and the column of the row outside that a condition says to equal it; each perhaps cast to a type that
+/// holds it.
 fn sides_of(condition: &Expr) -> Option<(&Expr, &Expr)> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return None };
     let (key, outer) = match (left.contains_outer(), right.contains_outer()) {

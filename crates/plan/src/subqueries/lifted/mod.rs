@@ -2,14 +2,14 @@
 //!
 //! | a subquery | becomes |
 //! |---|---|
-//! | with a LIMIT, `k` of which is `outer.k` | rows numbered within each `k`, of which those with small numbers are taken |
-//! | whose one row is a value | an aggregate of it: its first value; or all of them, of which there must be one at most |
+//! | with a LIMIT, `k` of which is `outer.k` | rows numbered within each `k`, the first of which are taken |
+//! | whose one row is a value | an aggregate: the first; or all, of which there must be one at most |
 //! | of which it is a value whether it has rows | whether it has counted any |
 //! | within an aggregate's arguments, or ORDER BY | a column of a projection below |
 //!
 //! What is in the place of a row's own subquery looks at rows for which there is none outside. So only columns may be
-//! worked out there: nothing that could fail. Rows are numbered of those keys only that there are outside, if that is not
-//! a whole table: few rows do not pay for all.
+//! worked out there: nothing that could fail. Rows are numbered of those keys only that there are outside, if that is
+//! not a whole table: few rows do not pay for all.
 //!
 //! The numbering is that of the window functions of SQL; the rest is after W. Kim, "On Optimizing an SQL-like Nested
 //! Query" (TODS 1982), with the outer joins that the counting of nothing asks for.

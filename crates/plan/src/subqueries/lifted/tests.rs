@@ -63,12 +63,13 @@ const LIFTED: [&str; 22] = [
     "SELECT id, (SELECT max(y) FROM b WHERE b.k = a.k LIMIT 1) FROM a",
     "SELECT id, (SELECT max(y) FROM b WHERE b.k = a.k ORDER BY 1) FROM a",
     "SELECT a.id, x.id, x.y FROM a, LATERAL (SELECT * FROM b WHERE b.k = a.k ORDER BY b.id LIMIT 2) x",
-    "SELECT a.id, x.i FROM a CROSS JOIN LATERAL (SELECT b.id AS i FROM b WHERE b.k = a.k ORDER BY y, b.id LIMIT 3 OFFSET 1) x",
+    "SELECT a.id, x.i FROM a CROSS JOIN LATERAL (SELECT b.id AS i FROM b WHERE b.k = a.k ORDER BY y, b.id \
+     LIMIT 3 OFFSET 1) x",
     "SELECT a.id, x.y FROM a LEFT JOIN LATERAL (SELECT y FROM b WHERE b.k = a.k ORDER BY b.id LIMIT 1) x ON true",
-    "SELECT a.id, x.n FROM a LEFT JOIN LATERAL (SELECT b.id AS n FROM b JOIN c ON c.k = b.k WHERE b.k = a.k ORDER BY b.id \
-     LIMIT 1) AS x ON true",
-    "SELECT a.id, (SELECT y FROM b WHERE b.k = a.k ORDER BY b.id LIMIT 1), (SELECT b.id AS i FROM b WHERE b.k = a.k ORDER BY y, b.id \
-     LIMIT 1) FROM a",
+    "SELECT a.id, x.n FROM a LEFT JOIN LATERAL (SELECT b.id AS n FROM b JOIN c ON c.k = b.k WHERE b.k = a.k \
+     ORDER BY b.id LIMIT 1) AS x ON true",
+    "SELECT a.id, (SELECT y FROM b WHERE b.k = a.k ORDER BY b.id LIMIT 1), (SELECT b.id AS i FROM b \
+     WHERE b.k = a.k ORDER BY y, b.id LIMIT 1) FROM a",
     "SELECT id, (SELECT 5 FROM b WHERE b.k = a.k LIMIT 1) FROM a",
     "SELECT id, EXISTS (SELECT 1::int FROM b WHERE b.k = a.k AND y > 3) FROM a",
 ];
@@ -90,7 +91,8 @@ fn rows_are_numbered_of_the_keys_that_there_are_outside() {
         ("SELECT id, (SELECT y FROM b WHERE b.k = a.k ORDER BY b.id LIMIT 1) FROM a WHERE id < 5", true),
         ("SELECT id FROM a WHERE id < 9 AND (SELECT y FROM b WHERE b.k = a.k ORDER BY b.id LIMIT 1) > 2", true),
         (
-            "SELECT id, x.y FROM (SELECT * FROM a ORDER BY id LIMIT 3) a, LATERAL (SELECT y FROM b WHERE b.k = a.k ORDER BY y, \
+            "SELECT id, x.y FROM (SELECT * FROM a ORDER BY id LIMIT 3) a, LATERAL (SELECT y FROM b \
+          WHERE b.k = a.k ORDER BY y, \
           b.id LIMIT 2) x",
             true,
         ),
