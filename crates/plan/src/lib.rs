@@ -61,4 +61,5 @@ pub use node::{Asking, Progress, QueryEnv, StandIns};
 pub use plan_cache::{PlanCache, Sighting};
 pub use provider::SnapshotTable;
 pub use settings::{AccessPath, IndexJoin, JoinOrder, NativeOptions, Operators, Setting, Settings, parse_size};
+pub use subqueries::in_turn::UnionsInTurn;
 pub use subqueries::{nested_loops, once};

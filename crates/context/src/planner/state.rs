@@ -20,7 +20,7 @@ use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
     CountedInputs, ImpliedConditions, IndexJoinRule, KeylessJoins, MergeFilters, ModestTops, NarrowBatches, NativeRule,
-    OrderedPlanner, PushFilters, Settings, SnapshotTable,
+    OrderedPlanner, PushFilters, Settings, SnapshotTable, UnionsInTurn,
 };
 use saki_postgres::dialect::{self, CharColumns};
 use saki_postgres::{Operators, pg_catalog};
@@ -65,6 +65,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
     rules.insert(before, Arc::new(NativeRule));
     rules.insert(before, Arc::new(NarrowBatches));
+    rules.insert(before, Arc::new(UnionsInTurn));
     rules.push(Arc::new(SeriesInOrder));
     rules.push(Arc::new(MergeFilters));
     rules.push(Arc::new(ModestTops));

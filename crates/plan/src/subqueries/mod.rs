@@ -1,5 +1,6 @@
-//! Queries within a query that the planner cannot join, or must not run twice.
+//! Queries within a query that the planner cannot join, or must not run twice, or have to come in turn.
 
+pub mod in_turn;
 pub mod lifted;
 pub mod nested_loops;
 pub mod once;
