@@ -28,9 +28,7 @@ impl PhysicalOptimizerRule for UnionsInTurn {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let transformed = plan.transform_up(|plan| match plan.downcast_ref::<UnionExec>() {
             Some(union) if union.inputs().iter().all(is_constant) => {
-                let properties = InTurnExec::properties_of(union);
-                let inputs = union.inputs().clone();
-                Ok(Transformed::yes(InTurnExec { inputs, properties: Arc::new(properties) }.into_plan()))
+                Ok(Transformed::yes(InTurnExec::of(union).into_plan()))
             }
             _ => Ok(Transformed::no(plan)),
         });
@@ -62,13 +60,10 @@ struct InTurnExec {
 }
 
 impl InTurnExec {
-    fn properties_of(union: &UnionExec) -> PlanProperties {
-        PlanProperties::new(
-            EquivalenceProperties::new(union.schema()),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        )
+    fn of(union: &UnionExec) -> Self {
+        let (rows, one) = (EquivalenceProperties::new(union.schema()), Partitioning::UnknownPartitioning(1));
+        let properties = PlanProperties::new(rows, one, EmissionType::Incremental, Boundedness::Bounded);
+        Self { inputs: union.inputs().clone(), properties: Arc::new(properties) }
     }
 }
 

@@ -16,18 +16,13 @@ use saki_catalog::SqlError;
 /// # Errors
 /// When it is evaluated: 21000 if there are more.
 pub fn only_element(list: Expr) -> Expr {
-    static ELEMENT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(OnlyElement::default())));
+    static ELEMENT: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| Arc::new(ScalarUDF::from(OnlyElement(Signature::any(1, Volatility::Immutable)))));
     ELEMENT.call(vec![list])
 }
 
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct OnlyElement(Signature);
-
-impl Default for OnlyElement {
-    fn default() -> Self {
-        Self(Signature::any(1, Volatility::Immutable))
-    }
-}
 
 impl ScalarUDFImpl for OnlyElement {
     fn name(&self) -> &str {

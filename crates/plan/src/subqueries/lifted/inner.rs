@@ -60,7 +60,7 @@ struct Correlated<'q> {
 impl<'q> Inner<'q> {
     /// `None`: it does other things, or is tied otherwise.
     pub fn of(query: &'q LogicalPlan) -> Result<Option<Self>> {
-        if is_volatile(query)? {
+        if any_expression(query, Expr::is_volatile)? {
             return Ok(None);
         }
         let mut inner = Self { query, steps: Vec::new(), limit: None, order: None, aggregated: None, filter: None };
@@ -226,7 +226,7 @@ impl<'q> Correlated<'q> {
     /// Those of the keys that there are outside, if not all rows are there; else all.
     fn wanted_rows(&self, outside: &LogicalPlan) -> Result<LogicalPlan> {
         let rows = self.rows()?;
-        if !leaves_out(outside)? || is_volatile(outside)? || refers_out(outside)? {
+        if !leaves_out(outside)? || any_expression(outside, Expr::is_volatile)? || refers_out(outside)? {
             return Ok(rows);
         }
         let mut wanted = LogicalPlanBuilder::from(rows);
@@ -306,10 +306,6 @@ fn any_expression(plan: &LogicalPlan, is_it: impl Fn(&Expr) -> bool) -> Result<b
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
-}
-
-fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
-    any_expression(plan, Expr::is_volatile)
 }
 
 fn refers_out(plan: &LogicalPlan) -> Result<bool> {

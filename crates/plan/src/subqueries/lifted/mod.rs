@@ -160,13 +160,14 @@ fn value(subquery: &Subquery, outside: &LogicalPlan) -> Result<Option<Expr>> {
         Rows::Aggregated => inner.unlimited()?.map(|plan| Expr::ScalarSubquery(with_plan(subquery, plan))),
         Rows::Limited(1) => {
             let plan = inner.limited(outside)?;
-            let plan = LogicalPlanBuilder::from(plan).aggregate(no_keys(), [first_value(value, Vec::new())])?;
+            let plan =
+                LogicalPlanBuilder::from(plan).aggregate(Vec::<Expr>::new(), [first_value(value, Vec::new())])?;
             Some(Expr::ScalarSubquery(with_plan(subquery, plan.build()?)))
         }
         rows => {
             let plan = if matches!(rows, Rows::All) { inner.all()? } else { inner.limited(outside)? };
             let all = array_agg_udaf().call(vec![value]);
-            let plan = LogicalPlanBuilder::from(plan).aggregate(no_keys(), [all])?;
+            let plan = LogicalPlanBuilder::from(plan).aggregate(Vec::<Expr>::new(), [all])?;
             Some(only_element(Expr::ScalarSubquery(with_plan(subquery, plan.build()?))))
         }
     })
@@ -178,14 +179,11 @@ fn existence(Exists { subquery, negated }: &Exists) -> Result<Option<Expr>> {
     if !matches!(inner.rows(), Rows::All) {
         return Ok(None);
     }
-    let counted = LogicalPlanBuilder::from(inner.all()?).aggregate(no_keys(), [count(lit(1)).alias("rows")])?;
+    let counted =
+        LogicalPlanBuilder::from(inner.all()?).aggregate(Vec::<Expr>::new(), [count(lit(1)).alias("rows")])?;
     let rows = Expr::Column(Column::from_name("rows"));
     let found = if *negated { rows.eq(lit(0_i64)) } else { rows.gt(lit(0_i64)) };
     Ok(Some(Expr::ScalarSubquery(with_plan(subquery, counted.project([found])?.build()?))))
-}
-
-fn no_keys() -> Vec<Expr> {
-    Vec::new()
 }
 
 /// The right side of a lateral join without its LIMIT.
