@@ -216,11 +216,7 @@ impl<'q> Correlated<'q> {
 
     /// The rows of all keys.
     fn rows(&self) -> Result<LogicalPlan> {
-        let rows = LogicalPlanBuilder::from(self.input.clone());
-        match conjunction(self.others.iter().cloned()) {
-            Some(condition) => rows.filter(condition)?.build(),
-            None => rows.build(),
-        }
+        filtered(self.input.clone(), &self.others)
     }
 
     /// Those of the keys that there are outside, if not all rows are there; else all.
@@ -248,10 +244,15 @@ impl<'q> Correlated<'q> {
 
     /// Those of rows that are the row outside's.
     fn ties(&self, rows: LogicalPlan) -> Result<LogicalPlan> {
-        match conjunction(self.outer.iter().cloned()) {
-            Some(condition) => LogicalPlanBuilder::from(rows).filter(condition)?.build(),
-            None => Ok(rows),
-        }
+        filtered(rows, &self.outer)
+    }
+}
+
+/// The rows of a plan that fulfil all conditions.
+pub fn filtered<'e>(plan: LogicalPlan, conditions: impl IntoIterator<Item = &'e Expr>) -> Result<LogicalPlan> {
+    match conjunction(conditions.into_iter().cloned()) {
+        Some(condition) => LogicalPlanBuilder::from(plan).filter(condition)?.build(),
+        None => Ok(plan),
     }
 }
 

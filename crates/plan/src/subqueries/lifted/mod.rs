@@ -25,11 +25,11 @@ use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
 
 use self::element::only_element;
-use self::inner::{Inner, Rows};
+use self::inner::{Inner, Rows, filtered};
 
 /// The plan with such subqueries in forms that the planner knows; `None` if there are none.
 ///
@@ -46,7 +46,9 @@ fn lift_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let (below, above) = moved_below(&node)?;
             Ok(Transformed::yes(above(lift_expressions(below)?.data)?))
         }
-        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => lift_expressions(node),
+        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) if has(&node, |expr| correlated(expr).is_some())? => {
+            lift_expressions(node)
+        }
         LogicalPlan::Join(join) if matches!(join.join_type, JoinType::Inner | JoinType::Left) => {
             let Some(right) = lateral(&join.right, &join.left)? else { return Ok(Transformed::no(node)) };
             let mut join = join.clone();
@@ -66,22 +68,22 @@ fn correlated(expr: &Expr) -> Option<&Subquery> {
     .filter(|subquery| !subquery.outer_ref_columns.is_empty())
 }
 
+/// Whether any expression of a node has such a part.
+fn has(node: &LogicalPlan, is_it: impl Fn(&Expr) -> bool) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|expr| Ok(is_it(expr)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
 /// Whether a node has correlated subqueries, all of which refer to columns of its input.
 fn has_correlated(node: &LogicalPlan, input: &DFSchema) -> Result<bool> {
-    let (mut found, mut is_known) = (false, true);
-    node.apply_expressions(|expr| {
-        expr.apply(|expr| {
-            if let Some(subquery) = correlated(expr) {
-                found = true;
-                is_known &= subquery.outer_ref_columns.iter().all(|outer| match outer {
-                    Expr::OuterReferenceColumn(_, column) => input.has_column(column),
-                    _ => false,
-                });
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(found && is_known)
+    let is_known = |outer: &Expr| matches!(outer, Expr::OuterReferenceColumn(_, column) if input.has_column(column));
+    let goes_beyond =
+        |expr: &Expr| correlated(expr).is_some_and(|subquery| !subquery.outer_ref_columns.iter().all(is_known));
+    Ok(has(node, |expr| correlated(expr).is_some())? && !has(node, goes_beyond)?)
 }
 
 /// A projection that has the correlated subqueries of a node beside the node's input, and what makes the node of it.
@@ -145,11 +147,7 @@ fn outside(node: &LogicalPlan) -> Result<LogicalPlan> {
         let is_one = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)));
         condition.exists(is_one).unwrap_or(true)
     };
-    let others = split_conjunction(&filter.predicate).into_iter().filter(|condition| !has_subquery(condition));
-    match conjunction(others.cloned()) {
-        Some(condition) => LogicalPlanBuilder::from(input).filter(condition)?.build(),
-        None => Ok(input),
-    }
+    filtered(input, split_conjunction(&filter.predicate).into_iter().filter(|condition| !has_subquery(condition)))
 }
 
 /// The value of a subquery with one row at most.
