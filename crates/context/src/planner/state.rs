@@ -15,12 +15,12 @@ use datafusion::prelude::SessionConfig;
 use super::bounded;
 use super::interrupt::{Interruptible, WhileResolving};
 use super::long::LongConstants;
-use super::series::SeriesInOrder;
+use super::series::SERIES_IN_ORDER;
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
-    CountedInputs, ImpliedConditions, IndexJoinRule, KeylessJoins, MergeFilters, ModestTops, NarrowBatches, NativeRule,
-    OrderedPlanner, PushFilters, Settings, SnapshotTable, UnionsInTurn,
+    COUNTED_INPUTS, ImpliedConditions, IndexJoinRule, KEYLESS_JOINS, MODEST_TOPS, MergeFilters, NARROW_BATCHES,
+    NativeRule, OrderedPlanner, PushFilters, RECURSIONS, Settings, SnapshotTable, UNIONS_IN_TURN,
 };
 use saki_postgres::dialect::{self, CharColumns};
 use saki_postgres::{Operators, pg_catalog};
@@ -64,13 +64,14 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     // Before rows are distributed over partitions for operators that need it.
     let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
     rules.insert(before, Arc::new(NativeRule));
-    rules.insert(before, Arc::new(NarrowBatches));
-    rules.insert(before, Arc::new(UnionsInTurn));
-    rules.push(Arc::new(SeriesInOrder));
+    rules.insert(before, Arc::new(NARROW_BATCHES));
+    rules.insert(before, Arc::new(UNIONS_IN_TURN));
+    rules.insert(before, Arc::new(RECURSIONS));
+    rules.push(Arc::new(SERIES_IN_ORDER));
     rules.push(Arc::new(MergeFilters));
-    rules.push(Arc::new(ModestTops));
-    rules.push(Arc::new(KeylessJoins));
-    rules.push(Arc::new(CountedInputs));
+    rules.push(Arc::new(MODEST_TOPS));
+    rules.push(Arc::new(KEYLESS_JOINS));
+    rules.push(Arc::new(COUNTED_INPUTS));
     let rules = rules.into_iter().map(Interruptible::physical).collect();
     let logical_rules = logical_rules.into_iter().map(Interruptible::logical).collect();
     let mut planners = SessionStateDefaults::default_expr_planners();

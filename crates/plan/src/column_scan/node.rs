@@ -6,8 +6,8 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::TaskContext;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
@@ -23,7 +23,7 @@ use super::source::Source;
 use super::{explain, foresee, statistics};
 use crate::access::conditions;
 use crate::access::scan::ScanInfo;
-use crate::node::{DynamicKeys, Forecast, Native, NativeStream, PlainScan, Plan, Renewal, SakiNode};
+use crate::node::{DynamicKeys, Forecast, Native, NativeStream, PlainScan, Plan, Renewal, SakiNode, read_alike};
 
 /// A scan of column segments as a plan node.
 pub struct ColumnScanExec {
@@ -39,7 +39,7 @@ impl ColumnScanExec {
     pub fn new(parts: ColumnScanParts) -> Result<Self> {
         let (partitions, has_apart) = parts.partitions();
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(parts.schema()),
+            read_alike(&parts.schema(), &parts.scan.columns.iter().map(Some).collect::<Vec<_>>()),
             Partitioning::UnknownPartitioning(partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,

@@ -6,22 +6,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::PlanProperties;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::WindowAggExec;
-use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
 use super::narrow::bytes_of_constants;
 use super::weight::shown_bytes;
-use crate::node::{Plan, Renewal, SakiNode, find, passed_on, statistics_of};
+use crate::node::{EachNode, Plan, Renewal, SakiNode, find, passed_on, statistics_of};
 
 /// How often the rows are held: as they come, and as the one batch that they become; or, beside what an aggregate
 /// counts, as its result, and as a row of it.
@@ -31,33 +30,17 @@ const COPIES: usize = 2;
 const GATHERING: [&str; 2] = ["array_agg", "string_agg"];
 
 /// Puts [`CountedExec`] below operators that hold more of their rows than they count.
-#[derive(Debug)]
-pub struct CountedInputs;
+pub const COUNTED_INPUTS: EachNode = EachNode::new("saki_counted_inputs", counted);
 
-impl PhysicalOptimizerRule for CountedInputs {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let transformed = plan.transform_up(|plan| {
-            let [input] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
-            if !(plan.is::<WindowAggExec>() || gathers(&plan))
-                || find(input.as_ref()).is_some_and(|node| node.name() == NAME)
-            {
-                return Ok(Transformed::no(plan));
-            }
-            // Constants that an aggregate gathers are in no row of its input.
-            let of_row = if gathers(&plan) { bytes_of_constants(&plan) } else { 0 };
-            let input = CountedExec::new(Arc::clone(input), of_row).into_plan();
-            replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
-        });
-        transformed.map(|transformed| transformed.data)
+fn counted(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
+    let [input] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
+    if !(plan.is::<WindowAggExec>() || gathers(&plan)) || find(input.as_ref()).is_some_and(|node| node.name() == NAME) {
+        return Ok(Transformed::no(plan));
     }
-
-    fn name(&self) -> &str {
-        "saki_counted_inputs"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    // Constants that an aggregate gathers are in no row of its input.
+    let of_row = if gathers(&plan) { bytes_of_constants(&plan) } else { 0 };
+    let input = CountedExec::new(Arc::clone(input), of_row).into_plan();
+    replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
 }
 
 /// Whether a plan is the first stage of an aggregation that gathers values.
@@ -142,6 +125,7 @@ mod tests {
     use datafusion::logical_expr::{WindowFrame, WindowFunctionDefinition};
     use datafusion::physical_expr::aggregate::AggregateExprBuilder;
     use datafusion::physical_expr::expressions::{col, lit};
+    use datafusion::physical_optimizer::PhysicalOptimizerRule;
     use datafusion::physical_plan::aggregates::PhysicalGroupBy;
     use datafusion::physical_plan::windows::create_window_expr;
 
@@ -201,9 +185,9 @@ mod tests {
 
     /// A megabyte is enough for it, and so many bytes are not.
     fn is_counted(plan: Plan, too_few: usize) {
-        let plan = CountedInputs.optimize(plan, &ConfigOptions::default()).unwrap();
+        let plan = COUNTED_INPUTS.optimize(plan, &ConfigOptions::default()).unwrap();
         assert_eq!(find(plan.children()[0].as_ref()).map(SakiNode::name), Some(NAME));
-        let again = CountedInputs.optimize(Arc::clone(&plan), &ConfigOptions::default()).unwrap();
+        let again = COUNTED_INPUTS.optimize(Arc::clone(&plan), &ConfigOptions::default()).unwrap();
         assert!(find(again.children()[0].children()[0].as_ref()).is_none(), "once is enough");
 
         for (limit, fits) in [(1 << 20, true), (too_few, false)] {

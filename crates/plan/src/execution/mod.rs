@@ -8,7 +8,7 @@ pub mod keyless;
 pub mod memory;
 pub mod narrow;
 pub mod progress;
-mod slices;
+pub mod slices;
 pub mod tops;
 pub mod tracked;
 pub mod traffic;

@@ -8,8 +8,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
@@ -18,37 +16,23 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::constants::held_bytes;
 use super::slices::{Pace, SlicesExec};
-use crate::node::{Plan, SakiNode};
+use crate::node::{EachNode, Plan, SakiNode};
 
 /// What long values may come to in a batch.
 pub const BATCH_BYTES: usize = 16 << 20;
 
 /// Puts [`SlicesExec`] below projections, filters, aggregates and windows with long constants.
-#[derive(Debug)]
-pub struct NarrowBatches;
+pub const NARROW_BATCHES: EachNode = EachNode::new("saki_narrow_batches", narrow);
 
-impl PhysicalOptimizerRule for NarrowBatches {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let batch_rows = usize::from(config.execution.batch_size);
-        let transformed = plan.transform_up(|plan| {
-            let rows = BATCH_BYTES / bytes_of_constants(&plan).max(1);
-            let [input] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
-            if rows >= batch_rows {
-                return Ok(Transformed::no(plan));
-            }
-            let input = SlicesExec::new(Arc::clone(input), Pace::Rows(rows.max(1))).into_plan();
-            replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
-        });
-        transformed.map(|transformed| transformed.data)
+fn narrow(plan: Plan, config: &ConfigOptions) -> Result<Transformed<Plan>> {
+    let batch_rows = usize::from(config.execution.batch_size);
+    let rows = BATCH_BYTES / bytes_of_constants(&plan).max(1);
+    let [input] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
+    if rows >= batch_rows {
+        return Ok(Transformed::no(plan));
     }
-
-    fn name(&self) -> &str {
-        "saki_narrow_batches"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    let input = SlicesExec::new(Arc::clone(input), Pace::Rows(rows.max(1))).into_plan();
+    replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
 }
 
 /// Bytes of all constants that a node works out its rows with.
@@ -100,6 +84,7 @@ mod tests {
     use datafusion::functions_aggregate::min_max::max_udaf;
     use datafusion::physical_expr::aggregate::AggregateExprBuilder;
     use datafusion::physical_expr::expressions::lit;
+    use datafusion::physical_optimizer::PhysicalOptimizerRule;
     use datafusion::physical_plan::aggregates::{AggregateMode, PhysicalGroupBy};
     use datafusion::physical_plan::projection::ProjectionExpr;
     use futures::StreamExt;
@@ -144,7 +129,7 @@ mod tests {
     }
 
     fn optimized(plan: Plan) -> Plan {
-        NarrowBatches.optimize(plan, &ConfigOptions::default()).unwrap()
+        NARROW_BATCHES.optimize(plan, &ConfigOptions::default()).unwrap()
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl SakiNode for SlicesExec {
     }
 }
 
-struct Slices {
+/// A stream in small batches.
+pub struct Slices {
     input: SendableRecordBatchStream,
     /// What is left of the last batch.
     rest: Option<RecordBatch>,
@@ -119,7 +120,7 @@ struct Turn {
 }
 
 impl Slices {
-    fn new(input: SendableRecordBatchStream, pace: Pace) -> Self {
+    pub fn new(input: SendableRecordBatchStream, pace: Pace) -> Self {
         let turn = || Some(Turn { since: Instant::now(), given: None });
         let (rows, turn) = match pace {
             Pace::Rows(rows) => (rows, None),

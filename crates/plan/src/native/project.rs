@@ -56,6 +56,7 @@ impl NativeProjectExec {
     ) -> Result<Self> {
         let step = Arc::new(Step::new(&input.schema(), condition.as_ref(), &output)?);
         let base = NodeBase::new(schema, partitions_of(&input), EmissionType::Incremental, statistics);
+        let base = base.with_alike(&output.iter().map(column_index).collect::<Vec<_>>());
         Ok(Self { input, condition, output, step, base })
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use datafusion::common::Statistics;
 use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::statistics::StatisticsArgs;
@@ -19,7 +20,29 @@ pub struct NodeBase {
     pub metrics: ExecutionPlanMetricsSet,
 }
 
+/// What is known of columns that are read as `sources` says, where they are not computed: those that are read alike are
+/// equal in every row. The planner sorts by one of them alone, and has to find both in order.
+pub fn read_alike<T: PartialEq>(schema: &SchemaRef, sources: &[Option<T>]) -> EquivalenceProperties {
+    let mut known = EquivalenceProperties::new(Arc::clone(schema));
+    let column = |at: usize| Arc::new(Column::new(schema.field(at).name(), at)) as _;
+    for (at, source) in sources.iter().enumerate().filter(|(_, source)| source.is_some()) {
+        if let Some(first) = sources[..at].iter().position(|before| before == source)
+            && known.add_equal_conditions(column(first), column(at)).is_err()
+        {
+            return EquivalenceProperties::new(Arc::clone(schema));
+        }
+    }
+    known
+}
+
 impl NodeBase {
+    /// The same of a node whose columns are read as `sources` says.
+    pub fn with_alike<T: PartialEq>(mut self, sources: &[Option<T>]) -> Self {
+        let known = read_alike(self.schema(), sources);
+        self.properties = Arc::new(PlanProperties::clone(&self.properties).with_eq_properties(known));
+        self
+    }
+
     pub fn new(schema: SchemaRef, partitions: usize, emission: EmissionType, statistics: Arc<Statistics>) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),

@@ -12,6 +12,7 @@
 //! ```
 
 mod base;
+mod each_node;
 mod env;
 pub mod explain;
 mod forecast;
@@ -21,7 +22,8 @@ mod renewal;
 mod saki_node;
 mod stream;
 
-pub use self::base::NodeBase;
+pub use self::base::{NodeBase, read_alike};
+pub use self::each_node::EachNode;
 pub use self::env::{Asking, QueryEnv, StandIns};
 pub use self::forecast::Forecast;
 pub use self::keys::DynamicKeys;

@@ -14,7 +14,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
@@ -34,7 +34,7 @@ use crate::access::conditions;
 use crate::access::scan::ScanInfo;
 use crate::cost::Estimate;
 use crate::node::{
-    Forecast, Outer, PlainScan, Plan, Progress, QueryEnv, Renewal, SakiNode, column_index, partitions_of,
+    Forecast, Outer, PlainScan, Plan, Progress, QueryEnv, Renewal, SakiNode, column_index, partitions_of, read_alike,
 };
 
 /// Leaves below which a scan is not worth more than one partition.
@@ -94,7 +94,7 @@ impl PipelineParts {
 impl PipelineExec {
     pub fn new(parts: PipelineParts) -> Self {
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&parts.schema)),
+            read_alike(&parts.schema, &parts.output.iter().map(Some).collect::<Vec<_>>()),
             Partitioning::UnknownPartitioning(parts.partitions()),
             EmissionType::Incremental,
             Boundedness::Bounded,

@@ -5,11 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
@@ -18,29 +17,17 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::node::{Plan, Renewal, SakiNode, statistics_of};
+use crate::node::{EachNode, Plan, Renewal, SakiNode, statistics_of};
 
 /// Puts [`InTurnExec`] in the place of unions of constants.
-#[derive(Debug)]
-pub struct UnionsInTurn;
+pub const UNIONS_IN_TURN: EachNode = EachNode::new("saki_unions_in_turn", in_turn);
 
-impl PhysicalOptimizerRule for UnionsInTurn {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let transformed = plan.transform_up(|plan| match plan.downcast_ref::<UnionExec>() {
-            Some(union) if union.inputs().iter().all(is_constant) => {
-                Ok(Transformed::yes(InTurnExec::of(union).into_plan()))
-            }
-            _ => Ok(Transformed::no(plan)),
-        });
-        transformed.map(|transformed| transformed.data)
-    }
-
-    fn name(&self) -> &str {
-        "saki_unions_in_turn"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
+fn in_turn(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
+    match plan.downcast_ref::<UnionExec>() {
+        Some(union) if union.inputs().iter().all(is_constant) => {
+            Ok(Transformed::yes(InTurnExec::of(union).into_plan()))
+        }
+        _ => Ok(Transformed::no(plan)),
     }
 }
 
@@ -112,6 +99,7 @@ impl SakiNode for InTurnExec {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::physical_optimizer::PhysicalOptimizerRule;
     use datafusion::prelude::SessionContext;
 
     use super::*;
@@ -121,7 +109,7 @@ mod tests {
     fn constants_come_in_the_order_in_which_they_are_written() {
         let sql = (0..50).map(|n| format!("SELECT {n} AS n")).collect::<Vec<_>>().join(" UNION ALL ");
         let plan = block_on(async { SessionContext::new().sql(&sql).await?.create_physical_plan().await }).unwrap();
-        let plan = UnionsInTurn.optimize(plan, &ConfigOptions::default()).unwrap();
+        let plan = UNIONS_IN_TURN.optimize(plan, &ConfigOptions::default()).unwrap();
         assert_eq!(plan.output_partitioning().partition_count(), 1);
         let batches = block_on(plan.execute(0, task_context(8)).unwrap().try_collect::<Vec<_>>()).unwrap();
         let shown = arrow::util::pretty::pretty_format_batches(&batches).unwrap().to_string();

@@ -4,3 +4,4 @@ pub mod in_turn;
 pub mod lifted;
 pub mod nested_loops;
 pub mod once;
+pub mod recursion;

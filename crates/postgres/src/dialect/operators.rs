@@ -147,6 +147,12 @@ fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Resul
         (Operator::Plus, Arrow::Timestamp(..), Arrow::Interval(_)) => saki_times::moved(left, right, false),
         (Operator::Plus, Arrow::Interval(_), Arrow::Timestamp(..)) => saki_times::moved(right, left, false),
         (Operator::Minus, Arrow::Timestamp(..), Arrow::Interval(_)) => saki_times::moved(left, right, true),
+        // What is chosen among moments of several types has its own only after types have been resolved.
+        (Operator::Minus, Arrow::Timestamp(..) | Arrow::Date32, Arrow::Timestamp(..) | Arrow::Date32)
+            if is_open(&left, schema) || is_open(&right, schema) =>
+        {
+            return Ok(Planned::Operands(left, right));
+        }
         (Operator::Minus, Arrow::Timestamp(..) | Arrow::Date32, Arrow::Timestamp(..) | Arrow::Date32) => {
             let (left, right) = comparison(left, Operator::Minus, right, schema)?;
             saki_times::difference(left, right)
@@ -157,6 +163,26 @@ fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Resul
         _ => return Ok(Planned::Operands(left, right)),
     };
     Ok(Planned::Whole(planned))
+}
+
+/// Whether an expression chooses among values whose types are not one yet.
+fn is_open(expr: &Expr, schema: &DFSchema) -> bool {
+    let values: Vec<&Expr> = match expr {
+        Expr::ScalarFunction(call) if matches!(call.name(), "coalesce" | "greatest" | "least") => {
+            call.args.iter().collect()
+        }
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            results.map(AsRef::as_ref).collect()
+        }
+        _ => return false,
+    };
+    let mut types = values.into_iter().filter_map(|value| known_type(value, schema)).filter(is_moment);
+    types.next().is_some_and(|first| types.any(|other| other != first))
+}
+
+fn is_moment(of: &Arrow) -> bool {
+    matches!(of, Arrow::Date32 | Arrow::Timestamp(..))
 }
 
 /// A text without a type beside a number or a moment is such a one; added to a timestamp it is an interval.

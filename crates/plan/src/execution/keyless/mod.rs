@@ -13,52 +13,36 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::common::tree_node::Transformed;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
 
 use self::rows_alone::RowsAloneExec;
 use super::slices::{Pace, SlicesExec};
-use crate::node::{Plan, SakiNode, find};
+use crate::node::{EachNode, Plan, SakiNode, find};
 
 /// Puts [`SlicesExec`] and [`RowsAloneExec`] around joins without keys.
-#[derive(Debug)]
-pub struct KeylessJoins;
+pub const KEYLESS_JOINS: EachNode = EachNode::new("saki_keyless_joins", stoppable);
 
-impl PhysicalOptimizerRule for KeylessJoins {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let transformed = plan.transform_up(|plan| {
-            if let [below] = plan.children()[..]
-                && yields(&plan)
-                && yields(below)
-            {
-                // It has been put here before.
-                return Ok(Transformed::yes(Arc::clone(below)));
-            }
-            let [build, probe] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
-            if plan.is::<NestedLoopJoinExec>() && !yields(probe) {
-                let children = vec![Arc::clone(build), SlicesExec::new(Arc::clone(probe), Pace::Slices).into_plan()];
-                return replace_children_if_necessary(plan, children).map(Transformed::yes);
-            }
-            if !plan.is::<CrossJoinExec>() {
-                return Ok(Transformed::no(plan));
-            }
-            let children = vec![RowsAloneExec::of(build), Arc::clone(probe)];
-            let plan = replace_children_if_necessary(plan, children)?;
-            Ok(Transformed::yes(SlicesExec::new(plan, Pace::Batches).into_plan()))
-        });
-        transformed.map(|transformed| transformed.data)
+fn stoppable(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
+    if let [below] = plan.children()[..]
+        && yields(&plan)
+        && yields(below)
+    {
+        // It has been put here before.
+        return Ok(Transformed::yes(Arc::clone(below)));
     }
-
-    fn name(&self) -> &str {
-        "saki_keyless_joins"
+    let [build, probe] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
+    if plan.is::<NestedLoopJoinExec>() && !yields(probe) {
+        let children = vec![Arc::clone(build), SlicesExec::new(Arc::clone(probe), Pace::Slices).into_plan()];
+        return replace_children_if_necessary(plan, children).map(Transformed::yes);
     }
-
-    fn schema_check(&self) -> bool {
-        true
+    if !plan.is::<CrossJoinExec>() {
+        return Ok(Transformed::no(plan));
     }
+    let children = vec![RowsAloneExec::of(build), Arc::clone(probe)];
+    let plan = replace_children_if_necessary(plan, children)?;
+    Ok(Transformed::yes(SlicesExec::new(plan, Pace::Batches).into_plan()))
 }
 
 fn yields(plan: &Plan) -> bool {
@@ -69,6 +53,7 @@ fn yields(plan: &Plan) -> bool {
 mod tests {
     use arrow_array::RecordBatch;
     use datafusion::common::JoinType;
+    use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
     use super::*;
     use crate::fixture::{memory_plan, run, small_batch, small_schema};
@@ -82,7 +67,7 @@ mod tests {
     }
 
     fn optimized(plan: &Plan) -> Plan {
-        KeylessJoins.optimize(Arc::clone(plan), &ConfigOptions::default()).unwrap()
+        KEYLESS_JOINS.optimize(Arc::clone(plan), &ConfigOptions::default()).unwrap()
     }
 
     fn shown(plan: &Plan) -> String {

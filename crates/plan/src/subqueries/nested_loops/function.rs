@@ -1,6 +1,6 @@
 //! A subquery as a function of the values it refers to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow_array::{ArrayRef, RecordBatch, StructArray, new_empty_array};
 use arrow_schema::{DataType, Field, Fields};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
@@ -121,26 +121,35 @@ impl NestedLoop {
             None => Arc::clone(physical.insert(self.prepare().await?)),
         };
         let mut known: HashMap<&[ScalarValue], ScalarValue> = HashMap::new();
+        let mut values: HashMap<&[ScalarValue], Values> = HashMap::new();
         let mut answers = Vec::with_capacity(rows.len());
         for row in rows {
             if let Some(answer) = known.get(row.as_slice()) {
                 answers.push(answer.clone());
                 continue;
             }
-            let (needle, outer) = match (self.form, row.split_first()) {
-                (Form::Contains, Some((needle, outer))) => (Some(needle), outer),
-                _ => (None, row.as_slice()),
+            let answer = match (self.form, row.split_first()) {
+                (Form::Contains, Some((needle, outer))) => match values.get(outer) {
+                    Some(values) => values.contain(needle),
+                    None => {
+                        let new = Values::of(&self.run(&plan, outer).await?)?;
+                        values.entry(outer).or_insert(new).contain(needle)
+                    }
+                },
+                _ => self.shape(&self.run(&plan, row).await?)?,
             };
-            *self.outer.write() = outer.to_vec();
-            let batches = collect(reset_plan_states(Arc::clone(&plan))?, self.state.task_ctx()).await?;
-            let answer = self.shape(&batches, needle)?;
             known.insert(row, answer.clone());
             answers.push(answer);
         }
         Ok(answers)
     }
 
-    fn shape(&self, batches: &[RecordBatch], needle: Option<&ScalarValue>) -> Result<ScalarValue> {
+    async fn run(&self, plan: &Arc<dyn ExecutionPlan>, outer: &[ScalarValue]) -> Result<Vec<RecordBatch>> {
+        *self.outer.write() = outer.to_vec();
+        collect(reset_plan_states(Arc::clone(plan))?, self.state.task_ctx()).await
+    }
+
+    fn shape(&self, batches: &[RecordBatch]) -> Result<ScalarValue> {
         let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
         match self.form {
             Form::Exists => Ok(ScalarValue::Boolean(Some(count > 0))),
@@ -149,29 +158,56 @@ impl NestedLoop {
                 Err(SqlError::invalid(message).code("21000").into())
             }
             Form::Value => match batches.iter().find(|batch| batch.num_rows() > 0) {
-                Some(batch) => ScalarValue::try_from_array(batch.column(0), 0),
+                // What it promised was said before its constants were worked out: `trunc(n, 1)` has other digits then.
+                Some(batch) => ScalarValue::try_from_array(batch.column(0), 0)?.cast_to(&self.returns),
                 None => ScalarValue::try_from(&self.returns),
             },
-            Form::Contains => contains(batches, needle.unwrap_or(&ScalarValue::Null)),
+            Form::Contains => internal_err!("it is values that something is looked for in"),
             Form::Rows => rows(&self.plan, batches),
         }
     }
 }
 
-/// Whether a value is among those of the first column; unknown if it is not and one is NULL.
-fn contains(batches: &[RecordBatch], needle: &ScalarValue) -> Result<ScalarValue> {
-    let mut unknown = false;
-    for batch in batches {
-        for row in 0..batch.num_rows() {
-            let value = ScalarValue::try_from_array(batch.column(0), row)?;
-            if needle.is_null() || value.is_null() {
-                unknown = true;
-            } else if value == *needle {
-                return Ok(ScalarValue::Boolean(Some(true)));
+/// The values that a subquery gives for one row outside.
+#[derive(Default)]
+struct Values {
+    known: HashSet<ScalarValue>,
+    has_null: bool,
+}
+
+impl Values {
+    fn of(batches: &[RecordBatch]) -> Result<Self> {
+        let mut values = Self::default();
+        for column in batches.iter().map(|batch| batch.column(0)) {
+            for row in 0..column.len() {
+                let value = ScalarValue::try_from_array(column, row)?;
+                match value.is_null() {
+                    true => values.has_null = true,
+                    false => drop(values.known.insert(comparable(value))),
+                }
             }
         }
+        Ok(values)
     }
-    Ok(ScalarValue::Boolean((!unknown).then_some(false)))
+
+    /// Whether one is among them; unknown if it is not and one is NULL.
+    fn contain(&self, needle: &ScalarValue) -> ScalarValue {
+        let is_unknown = match needle.is_null() {
+            true => self.has_null || !self.known.is_empty(),
+            false if self.known.contains(&comparable(needle.clone())) => return ScalarValue::Boolean(Some(true)),
+            false => self.has_null,
+        };
+        ScalarValue::Boolean((!is_unknown).then_some(false))
+    }
+}
+
+/// A value that is itself alone: zero has two signs, which are equal.
+fn comparable(value: ScalarValue) -> ScalarValue {
+    match value {
+        ScalarValue::Float64(Some(0.0)) => ScalarValue::Float64(Some(0.0)),
+        ScalarValue::Float32(Some(0.0)) => ScalarValue::Float32(Some(0.0)),
+        value => value,
+    }
 }
 
 fn list_of(item: DataType) -> DataType {

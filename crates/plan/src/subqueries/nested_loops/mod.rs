@@ -20,7 +20,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Volatility, cast,
+    Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Volatility, cast,
 };
 
 use self::function::{Form, NestedLoop};
@@ -95,14 +95,17 @@ pub fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether there is an IN that the planner gets wrong: it loses NULLs of a NOT IN that is correlated or about a
-/// constant, and of any IN whose truth something else is made of.
+/// Whether there is an IN that the planner gets wrong: it loses NULLs of a NOT IN that is correlated or about or among
+/// constants, and of any IN whose truth something else is made of.
 fn has_misread(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::Filter(filter) = node {
-            found |= split_conjunction(&filter.predicate).into_iter().any(is_misread);
-        }
+        let condition = match node {
+            LogicalPlan::Filter(filter) => Some(&filter.predicate),
+            LogicalPlan::Join(join) => join.filter.as_ref(),
+            _ => None,
+        };
+        found |= condition.is_some_and(|condition| split_conjunction(condition).into_iter().any(is_misread));
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
@@ -131,9 +134,35 @@ fn is_misread_within(condition: &Expr) -> bool {
     }
 }
 
-/// Whether a subquery refers to what is outside, or is asked about a constant, which may be NULL.
+/// Whether a subquery refers to what is outside, or is asked about a constant, which may be NULL, or gives but one: the
+/// planner compares these by no key.
 fn is_special(found: &InSubquery) -> bool {
-    !found.subquery.outer_ref_columns.is_empty() || found.expr.column_refs().is_empty()
+    !found.subquery.outer_ref_columns.is_empty()
+        || found.expr.column_refs().is_empty()
+        || gives_constant(&found.subquery.subquery, 0)
+}
+
+/// Whether a column of a plan is the same in all rows, as it is written.
+fn gives_constant(plan: &LogicalPlan, column: usize) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => match projection.expr[column].clone().unalias() {
+            Expr::Column(inner) => projection
+                .input
+                .schema()
+                .maybe_index_of_column(&inner)
+                .is_some_and(|column| gives_constant(&projection.input, column)),
+            made => made.column_refs().is_empty(),
+        },
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Distinct(Distinct::All(_)) => {
+            plan.inputs().into_iter().all(|input| gives_constant(input, column))
+        }
+        LogicalPlan::EmptyRelation(_) => true,
+        _ => false,
+    }
 }
 
 fn has_in(expr: &Expr) -> bool {
