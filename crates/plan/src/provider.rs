@@ -29,8 +29,8 @@ use crate::column_scan::{ColumnPath, ColumnScanExec, ColumnScanParts};
 use crate::cost::Estimate;
 use crate::node::{Plan, QueryEnv, SakiNode};
 use crate::pipeline::{PipelineExec, PipelineParts};
-use crate::settings::AccessPath;
 use saki_catalog::{ColumnTest, ROW_ID, Table};
+use saki_settings::AccessPath;
 
 /// Column tests, and conditions that are none.
 pub type Conditions = (Vec<ColumnTest>, Vec<Arc<dyn PhysicalExpr>>);
@@ -341,7 +341,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{Fixture, TableBuilder};
-    use crate::settings::Settings;
+    use saki_settings::Settings;
 
     static TABLES: LazyLock<Fixture> = LazyLock::new(|| {
         let fixture = Fixture::new();

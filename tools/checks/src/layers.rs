@@ -33,8 +33,16 @@ const STORE: &[&str] = &[
 const TIMES: &[&str] = &["saki-unify", "saki-base", "saki-catalog", "saki-parameters"];
 const FUNCTIONS: &[&str] =
     &["saki-unify", "saki-base", "saki-vector", "saki-exec", "saki-catalog", "saki-parameters", "saki-times"];
-const PLAN: &[&str] =
-    &["saki-unify", "saki-base", "saki-vector", "saki-columns", "saki-exec", "saki-catalog", "saki-store"];
+const PLAN: &[&str] = &[
+    "saki-unify",
+    "saki-base",
+    "saki-vector",
+    "saki-columns",
+    "saki-exec",
+    "saki-catalog",
+    "saki-settings",
+    "saki-store",
+];
 const POSTGRES: &[&str] = &[
     "saki-unify",
     "saki-base",
@@ -86,7 +94,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 37] = [
+const LAYERS: [(&str, &[&str]); 38] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -105,6 +113,7 @@ const LAYERS: [(&str, &[&str]); 37] = [
     ("saki-exec", &["saki-base", "saki-page", "saki-volume", "saki-tree", "saki-vector", "saki-columns"]),
     ("saki-catalog", CATALOG),
     ("saki-parameters", PARAMETERS),
+    ("saki-settings", &["saki-unify", "saki-exec", "saki-catalog"]),
     ("saki-times", TIMES),
     ("saki-functions", FUNCTIONS),
     ("saki-store", STORE),

@@ -20,7 +20,7 @@ use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
     COUNTED_INPUTS, ImpliedConditions, IndexJoinRule, KEYLESS_JOINS, MODEST_TOPS, MergeFilters, NARROW_BATCHES,
-    NativeRule, OrderedPlanner, PushFilters, RECURSIONS, Settings, SnapshotTable, UNIONS_IN_TURN,
+    NativeOptions, NativeRule, OrderedPlanner, PushFilters, RECURSIONS, Settings, SnapshotTable, UNIONS_IN_TURN,
 };
 use saki_postgres::dialect::{self, CharColumns};
 use saki_postgres::{Operators, pg_catalog};
@@ -110,6 +110,6 @@ pub fn with_settings(mut state: SessionState, settings: &Settings) -> SessionSta
         options.execution.sort_spill_reservation_bytes = SORT_RESERVATION_BYTES.min(bytes / 64);
     }
     options.optimizer.enable_dynamic_filter_pushdown = settings.dynamic_filters;
-    options.extensions.insert(settings.native());
+    options.extensions.insert(NativeOptions::from(settings));
     state
 }

@@ -7,8 +7,8 @@ use saki_exec::plan::{JoinKind, KeyRange};
 use crate::access::alternatives::Alternatives;
 use crate::access::chain::{Chain, ColumnRef, Link, LinkKey, Origin};
 use crate::cost::{Costs, Estimate, distinct_pages};
-use crate::settings::AccessPath;
 use saki_catalog::{ColumnTest, KeyBounds, PlacedTest, Table, TableAccess, key_range};
+use saki_settings::AccessPath;
 
 /// A way to find rows: one tree, perhaps bounded, and perhaps a fetch of the rows from the primary tree.
 #[derive(Clone, Debug)]
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::access::text::path_text;
     use crate::fixture::TableBuilder;
-    use crate::settings::Settings;
+    use saki_settings::Settings;
 
     const CLOUD: DeviceSpeed = DeviceSpeed { latency: 700e-6, reads_per_second: 64_000.0, bytes_per_second: 1e9 };
     const DISK: DeviceSpeed = DeviceSpeed { latency: 8e-3, reads_per_second: 200.0, bytes_per_second: 2e8 };

@@ -8,7 +8,7 @@ use saki_base::DataType;
 use saki_base::value::Value;
 
 use crate::fixture::{Fixture, TableBuilder};
-use crate::settings::Settings;
+use saki_settings::Settings;
 
 /// Numbers at the ends of their types, and about zero.
 const NUMBERS: [i64; 9] = [i64::MIN, i64::MIN + 1, -2, -1, 0, 1, 2, i64::MAX - 1, i64::MAX];

@@ -72,7 +72,7 @@ mod tests {
     use crate::access::path::Wanted;
     use crate::cost::CostModel;
     use crate::fixture::TableBuilder;
-    use crate::settings::{AccessPath, Settings};
+    use saki_settings::{AccessPath, Settings};
 
     fn table() -> Arc<Table> {
         TableBuilder::new("t")

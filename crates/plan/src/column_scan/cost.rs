@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::access::path::Path;
     use crate::fixture::{Fixture, TableBuilder};
-    use crate::settings::AccessPath;
+    use saki_settings::AccessPath;
 
     /// 640 rows in segments of 64: `id` ascends, `text` is wide.
     static TABLE: LazyLock<Fixture> = LazyLock::new(|| {

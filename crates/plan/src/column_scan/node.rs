@@ -218,7 +218,7 @@ mod tests {
     use saki_base::value::Value;
 
     use crate::fixture::{Fixture, NoTransaction, TableBuilder};
-    use crate::settings::Settings;
+    use saki_settings::Settings;
 
     fn rows(count: i64) -> Vec<Vec<Value>> {
         (0..count).map(|id| vec![Value::Int8(id), Value::Int8(id % 9), Value::Int8(id * 13 % 31)]).collect()

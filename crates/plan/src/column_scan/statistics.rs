@@ -79,7 +79,7 @@ mod tests {
         let table = TableBuilder::new("t").column("id", DataType::Int8).nullable("five", DataType::Int8).key(&["id"]);
         let row = |id: i64| vec![Value::Int8(id), if id % 4 == 0 { Value::Null } else { Value::Int8(id % 5) }];
         fixture.load(table.with_segments(), &(10..110).map(row).collect::<Vec<_>>());
-        let mut settings = crate::settings::Settings { partitions: 1, ..Default::default() };
+        let mut settings = saki_settings::Settings { partitions: 1, ..Default::default() };
         settings.set("access_path", Some("columns")).unwrap();
         let env = fixture.env(settings);
         let plan = fixture.plan(&env, "SELECT five, id FROM t WHERE id < 60");

@@ -5,7 +5,7 @@
 use saki_base::{Part, PartKind, TreeId};
 use saki_exec::plan::VisitOrder;
 
-use crate::settings::Settings;
+use saki_settings::Settings;
 use saki_store::DeviceSpeed;
 
 /// CPU seconds per row scanned, per row of a hash table built or probed, per probe of a tree.
@@ -99,7 +99,7 @@ impl CostModel {
             bytes_per_second: 1.0,
             cores: settings.scan_partitions() as f64,
             out_of_order: settings.execution == VisitOrder::OutOfOrder,
-            native_joins: settings.native().join,
+            native_joins: settings.native_joins(),
         };
         nowhere.on(speed)
     }

@@ -2,7 +2,6 @@
 //! values count those, and neither the array that becomes of them nor what is made of that for a client. What comes to
 //! them is counted below them, so that a query that needs too much is refused.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -20,7 +19,7 @@ use futures::StreamExt;
 
 use super::narrow::bytes_of_constants;
 use super::weight::shown_bytes;
-use crate::node::{EachNode, Plan, Renewal, SakiNode, find, passed_on, statistics_of};
+use crate::node::{EachNode, Plan, SakiNode, find, passed_on, statistics_of};
 
 /// How often the rows are held: as they come, and as the one batch that they become; or, beside what an aggregate
 /// counts, as its result, and as a row of it.
@@ -85,10 +84,6 @@ impl SakiNode for CountedExec {
         Ok(Self::new(input, self.of_row).into_plan())
     }
 
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(NAME)
-    }
-
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let held = MemoryConsumer::new("rows that are held").register(context.memory_pool());
         let of_row = self.of_row;
@@ -108,10 +103,6 @@ impl SakiNode for CountedExec {
 
     fn maintains_input_order(&self) -> bool {
         true
-    }
-
-    fn renewed(&self, children: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
-        self.with_children(children)
     }
 }
 

@@ -14,7 +14,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{Stream, StreamExt};
 
-use crate::node::{Plan, Renewal, SakiNode, passed_on, statistics_of};
+use crate::node::{Plan, SakiNode, passed_on, statistics_of};
 
 /// How long a thread computes before it is given back, about.
 const TURN: Duration = Duration::from_millis(10);
@@ -92,10 +92,6 @@ impl SakiNode for SlicesExec {
 
     fn yields(&self) -> bool {
         !matches!(self.pace, Pace::Rows(_))
-    }
-
-    fn renewed(&self, children: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
-        self.with_children(children)
     }
 }
 

@@ -11,7 +11,7 @@ use saki_exec::plan::JoinKind;
 use crate::access::scan::ScanInfo;
 use crate::join::sides::{inner_scan, outer as outer_side};
 use crate::node::{Outer, PlainScan, QueryEnv, column_index};
-use crate::settings::IndexJoin;
+use saki_settings::IndexJoin;
 
 /// A hash join and the side of it that might be looked up.
 pub struct Candidate<'a> {

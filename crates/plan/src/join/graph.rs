@@ -8,8 +8,8 @@ use hashbrown::HashMap;
 
 use crate::cost::{Costs, Estimate};
 use crate::node::QueryEnv;
-use crate::settings::IndexJoin;
 use saki_catalog::{ColumnTest, Table, TableAccess, guesses};
+use saki_settings::IndexJoin;
 
 /// Up to so many relations every order is tried.
 const EXHAUSTIVE_RELATIONS: usize = 10;

@@ -20,7 +20,7 @@ use crate::join::candidate::Candidate;
 use crate::join::fuse::Fused;
 use crate::join::lookup::Lookup;
 use crate::node::Plan;
-use crate::settings::IndexJoin;
+use saki_settings::IndexJoin;
 
 /// The optimizer rule; belongs right after `join_selection`.
 #[derive(Debug)]

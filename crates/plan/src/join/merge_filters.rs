@@ -67,7 +67,7 @@ mod tests {
     use saki_base::value::Value;
 
     use crate::fixture::{Fixture, TableBuilder};
-    use crate::settings::Settings;
+    use saki_settings::Settings;
 
     #[test]
     fn an_outer_join_by_merging_tests_rows_without_a_partner() {

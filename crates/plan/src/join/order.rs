@@ -23,8 +23,8 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use crate::join::graph::{Condition, JoinGraph, Order, Relation, plain_column};
 use crate::join::relation::{env_of, relation};
 use crate::node::QueryEnv;
-use crate::settings::JoinOrder;
 use crate::subqueries::once::OncePlanner;
+use saki_settings::JoinOrder;
 
 /// The planner of every session: orders joins, then plans as usual.
 #[derive(Debug)]
@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{Fixture, TableBuilder};
-    use crate::settings::Settings;
+    use saki_settings::Settings;
 
     static SHOP: LazyLock<Fixture> = LazyLock::new(|| {
         let fixture = Fixture::new();

@@ -17,11 +17,13 @@ mod columns;
 mod foreign;
 mod join;
 mod offer;
+mod options;
 mod project;
 mod rule;
 mod shared;
 mod translate;
 
+pub use self::options::NativeOptions;
 pub use self::rule::NativeRule;
 pub use self::shared::busy;
 pub use self::translate::translate;

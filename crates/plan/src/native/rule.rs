@@ -20,11 +20,11 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use saki_vector::aggregate::{Call, Function};
 
+use super::NativeOptions;
 use super::aggregate::{NativeAggregateExec, PlannedCall};
 use super::join::{JoinPlan, NativeHashJoinExec, offer_keys};
 use super::project::NativeProjectExec;
 use crate::node::{Plan, Projection, SakiNode, find, find_native, statistics_of};
-use crate::settings::NativeOptions;
 
 /// The optimizer rule; belongs before rows are distributed.
 #[derive(Debug)]

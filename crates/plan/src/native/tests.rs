@@ -13,8 +13,8 @@ use proptest::prelude::*;
 
 use super::NativeRule;
 use crate::fixture::{SmallRow, block_on, small_batch, small_schema, sorted_rows};
+use crate::native::NativeOptions;
 use crate::node::Plan;
-use crate::settings::NativeOptions;
 
 /// Partitions of batches of a table.
 type Partitions = Vec<Vec<RecordBatch>>;

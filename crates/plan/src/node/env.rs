@@ -10,8 +10,8 @@ use saki_base::Part;
 use saki_exec::{Executor, SegmentReader};
 
 use crate::cost::{CostModel, Costs};
-use crate::settings::{Operators, Settings};
 use saki_catalog::{Result, RoleId, SqlError, Table};
+use saki_settings::{Operators, Settings};
 use saki_store::{Database, Generation, Snapshot};
 
 /// Tables by the names under which a query finds them.

@@ -56,7 +56,7 @@ mod tests {
     use saki_base::value::Value;
 
     use crate::fixture::{Fixture, NoTransaction, TableBuilder};
-    use crate::settings::Settings;
+    use saki_settings::Settings;
 
     fn fixture() -> Fixture {
         let fixture = Fixture::new();

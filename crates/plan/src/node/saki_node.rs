@@ -55,7 +55,9 @@ pub trait SakiNode: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Its line of EXPLAIN.
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 
     /// The rows of one partition; at most once for each. Native ones take the form of the node's schema.
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -136,8 +138,11 @@ pub trait SakiNode: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// The node for another run, over children renewed already.
-    fn renewed(&self, children: Vec<Plan>, renewal: &mut Renewal<'_>) -> Result<Plan>;
+    /// The node for another run, over children renewed already. What it holds of parameters, of a snapshot or of
+    /// another node has to be that of the new run.
+    fn renewed(&self, children: Vec<Plan>, _renewal: &mut Renewal<'_>) -> Result<Plan> {
+        self.with_children(children)
+    }
 
     /// Whether [`SakiNode::renewed`] knows all of its state.
     fn is_renewable(&self) -> bool {
@@ -379,9 +384,9 @@ mod tests {
 
     use super::*;
     use crate::fixture::{Fixture, TableBuilder};
-    use crate::settings::Settings;
     use saki_base::DataType;
     use saki_base::value::Value;
+    use saki_settings::Settings;
 
     fn shop() -> Fixture {
         let fixture = Fixture::new();

@@ -16,7 +16,7 @@ use saki_store::Snapshot;
 use super::PlanCache;
 use crate::fixture::{Fixture, NoTransaction, TableBuilder};
 use crate::node::QueryEnv;
-use crate::settings::Settings;
+use saki_settings::Settings;
 
 const QUERIES: [&str; 8] = [
     "SELECT part FROM t WHERE id = 7",

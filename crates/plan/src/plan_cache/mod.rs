@@ -43,8 +43,8 @@ use self::open::OpenTest;
 use self::renew::{is_renewable, renew};
 use crate::execution::tracked::Untracked;
 use crate::node::{Plan, QueryEnv};
-use crate::settings::Settings;
 use saki_catalog::Table;
+use saki_settings::Settings;
 use saki_store::Snapshot;
 
 /// Plans that are kept at most.

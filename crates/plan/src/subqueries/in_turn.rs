@@ -1,7 +1,6 @@
 //! UNION ALL of constants, and lists of VALUES that become one: their rows come in the order in which they are written.
 //! An INSERT counts them so, and of two with one key the first is the one that is there already.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -17,7 +16,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::node::{EachNode, Plan, Renewal, SakiNode, statistics_of};
+use crate::node::{EachNode, Plan, SakiNode, statistics_of};
 
 /// Puts [`InTurnExec`] in the place of unions of constants.
 pub const UNIONS_IN_TURN: EachNode = EachNode::new("saki_unions_in_turn", in_turn);
@@ -71,10 +70,6 @@ impl SakiNode for InTurnExec {
         Ok(Self { inputs: children, properties: Arc::clone(&self.properties) }.into_plan())
     }
 
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("InTurnExec")
-    }
-
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let inputs = self.inputs.clone().into_iter();
         let rows = stream::iter(inputs).map(move |input| input.execute(0, Arc::clone(&context))).try_flatten();
@@ -90,10 +85,6 @@ impl SakiNode for InTurnExec {
         let rows = parts.iter().map(|part| part.num_rows).reduce(|a, b| a.add(&b));
         all.num_rows = rows.unwrap_or(all.num_rows);
         Ok(Arc::new(all))
-    }
-
-    fn renewed(&self, children: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
-        self.with_children(children)
     }
 }
 

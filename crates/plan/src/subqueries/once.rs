@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use crate::execution::weight::shown_bytes;
-use crate::node::{Plan, Renewal, SakiNode};
+use crate::node::{Plan, SakiNode};
 
 /// A plan in which the relations with a mark as their alias share their rows; `mark` tells the number that those of one
 /// query have.
@@ -207,10 +207,6 @@ impl SakiNode for OnceExec {
         Ok(Self::new(input, Arc::clone(&self.cell)).into_plan())
     }
 
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OnceExec")
-    }
-
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (cell, input) = (Arc::clone(&self.cell), Arc::clone(&self.input));
         let rows = async move { cell.rows(input, context).await.map(|batches| stream::iter(batches).map(Ok)) };
@@ -220,10 +216,6 @@ impl SakiNode for OnceExec {
     /// Plans with such queries are not kept.
     fn is_renewable(&self) -> bool {
         false
-    }
-
-    fn renewed(&self, children: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
-        self.with_children(children)
     }
 }
 

@@ -1,5 +1,5 @@
-//! WITH RECURSIVE whose steps look at each row alone: `SELECT n + 1 FROM r WHERE n < 100000`. The planner's own node sets
-//! a plan up for each step, some fifty times what such a step costs. Here a step is its expressions, nothing else.
+//! WITH RECURSIVE whose steps look at each row alone: `SELECT n + 1 FROM r WHERE n < 100000`. The planner's own node
+//! sets a plan up for each step, some fifty times what such a step costs. Here a step is its expressions, nothing else.
 //!
 //! ```text
 //!   input ─► rows ─► known? ─┬─► given, together with those of further steps
@@ -38,7 +38,7 @@ use datafusion::physical_plan::{Distribution, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, stream};
 
 use crate::execution::slices::{Pace, Slices};
-use crate::node::{EachNode, NodeBase, Plan, Renewal, SakiNode};
+use crate::node::{EachNode, NodeBase, Plan, SakiNode};
 
 /// How long steps go on before what they gave is passed on.
 const TURN: Duration = Duration::from_millis(5);
@@ -212,10 +212,6 @@ impl SakiNode for RecursionExec {
     fn is_renewable(&self) -> bool {
         false
     }
-
-    fn renewed(&self, children: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
-        self.with_children(children)
-    }
 }
 
 /// A recursion that runs.
@@ -376,7 +372,8 @@ mod tests {
     fn steps_that_look_at_each_row_alone_give_what_the_planner_gives() {
         for sql in [
             "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 1000) SELECT n FROM r",
-            "WITH RECURSIVE r(n, f) AS (SELECT 1, 1.5 UNION ALL SELECT n + 1, f * 2 FROM r WHERE n < 20) SELECT f, n FROM r",
+            "WITH RECURSIVE r(n, f) AS (SELECT 1, 1.5 UNION ALL SELECT n + 1, f * 2 FROM r WHERE n < 20) \
+             SELECT f, n FROM r",
             "WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT (n + 7) % 100 FROM r) SELECT n FROM r",
             "WITH RECURSIVE r(n, t) AS (VALUES (1, 'a'), (2, 'b'), (2, 'b') UNION SELECT n + 1, t FROM r WHERE n < 9) \
              SELECT n, t FROM r",
@@ -394,9 +391,11 @@ mod tests {
     #[test]
     fn steps_that_do_more_stay_the_planners() {
         for sql in [
-            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + (random() > 2)::int + 1 FROM r WHERE n < 9) SELECT n FROM r",
+            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + (random() > 2)::int + 1 FROM r WHERE n < 9) \
+             SELECT n FROM r",
             "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT max(n) + 1 FROM r HAVING max(n) < 9) SELECT n FROM r",
-            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + m FROM r, (VALUES (1)) v(m) WHERE n < 9) SELECT n FROM r",
+            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + m FROM r, (VALUES (1)) v(m) WHERE n < 9) \
+             SELECT n FROM r",
         ] {
             assert!(!is_ours(&planned(sql)[1]), "{sql}");
         }

@@ -1,6 +1,5 @@
 //! Rows without columns, as one batch: whoever holds them holds nothing but their number.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -11,7 +10,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{TryStreamExt, stream};
 
-use crate::node::{Plan, Renewal, SakiNode, find, passed_on, statistics_of};
+use crate::node::{Plan, SakiNode, find, passed_on, statistics_of};
 
 const NAME: &str = "RowsAloneExec";
 
@@ -49,10 +48,6 @@ impl SakiNode for RowsAloneExec {
         Ok(Self::of(children.first().unwrap_or(&self.input)))
     }
 
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(NAME)
-    }
-
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (input, schema) = (self.input.execute(partition, context)?, self.schema());
         let together = async move {
@@ -66,10 +61,6 @@ impl SakiNode for RowsAloneExec {
     /// As many rows as its input has.
     fn statistics(&self, _: &StatisticsArgs) -> Result<Arc<Statistics>> {
         statistics_of(self.input.as_ref())
-    }
-
-    fn renewed(&self, children: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
-        self.with_children(children)
     }
 }
 

@@ -11,7 +11,7 @@ use saki_exec::predicate::CompareOp;
 
 use super::*;
 use crate::fixture::{Fixture, TableBuilder};
-use crate::settings::Settings;
+use saki_settings::Settings;
 
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(Fixture::new);
 

@@ -6,7 +6,7 @@ use saki_base::DataType;
 use saki_base::value::Value;
 
 use crate::fixture::{Fixture, TableBuilder};
-use crate::settings::Settings;
+use saki_settings::Settings;
 
 static SHOP: LazyLock<Fixture> = LazyLock::new(|| {
     let fixture = Fixture::new();

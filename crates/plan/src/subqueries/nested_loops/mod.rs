@@ -26,8 +26,8 @@ use datafusion::logical_expr::{
 use self::function::{Form, NestedLoop};
 use self::outer::parameterized;
 use crate::execution::tracked::Untracked;
+use crate::native::NativeOptions;
 use crate::node::QueryEnv;
-use crate::settings::NativeOptions;
 use crate::subqueries::lifted::lifted;
 
 /// Replaces the correlated subqueries of a plan that reads relations of `small` schemas, over which loops are fine.

@@ -2,13 +2,12 @@
 //!
 //! Each is one line of the table below: its name (also that of the field), type, default, what it takes, and what it is
 //! for. SET, SHOW, RESET, the list of all, and what is said of a value that is refused follow from it.
+#![forbid(unsafe_code)]
 
 mod kinds;
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::common::config::ConfigExtension;
-use datafusion::common::extensions_options;
 use saki_catalog::{Result, SqlError};
 use saki_exec::plan::{ExecutionOptions, VisitOrder};
 
@@ -147,22 +146,6 @@ settings! {
     compiled: bool = true, Switch, "Whether statements about few rows are compiled, and run without a plan";
 }
 
-extensions_options! {
-    /// Which operators are native.
-    pub struct NativeOptions {
-        /// Filters and projections over native nodes.
-        pub filter: bool, default = true
-        /// Aggregates.
-        pub aggregate: bool, default = true
-        /// Hash joins.
-        pub join: bool, default = true
-    }
-}
-
-impl ConfigExtension for NativeOptions {
-    const PREFIX: &'static str = "native";
-}
-
 impl Settings {
     /// All settings there are.
     pub fn all() -> &'static [Setting] {
@@ -219,14 +202,19 @@ impl Settings {
         }
     }
 
-    /// Which operators of a plan become native.
-    pub fn native(&self) -> NativeOptions {
-        let native = self.operators == Operators::Native;
-        NativeOptions {
-            filter: native && self.native_filter,
-            aggregate: native && self.native_aggregate,
-            join: native && self.native_join,
-        }
+    /// Whether filters and projections are native.
+    pub fn native_filters(&self) -> bool {
+        self.operators == Operators::Native && self.native_filter
+    }
+
+    /// Whether aggregates are.
+    pub fn native_aggregates(&self) -> bool {
+        self.operators == Operators::Native && self.native_aggregate
+    }
+
+    /// Whether hash joins are.
+    pub fn native_joins(&self) -> bool {
+        self.operators == Operators::Native && self.native_join
     }
 
     /// Parts in which a large pipeline runs.
@@ -337,13 +325,11 @@ mod tests {
     #[test]
     fn only_native_operators_are_native() {
         let mut settings = Settings::default();
-        let all = settings.native();
-        assert!(all.filter && all.aggregate && all.join);
+        assert!(settings.native_filters() && settings.native_aggregates() && settings.native_joins());
         settings.set("native_join", Some("off")).unwrap();
-        assert!(settings.native().filter && !settings.native().join);
+        assert!(settings.native_filters() && !settings.native_joins());
         settings.set("operators", Some("datafusion")).unwrap();
-        let none = settings.native();
-        assert!(!(none.filter || none.aggregate || none.join));
+        assert!(!settings.native_filters() && !settings.native_aggregates() && !settings.native_joins());
     }
 
     #[test]
