@@ -9,6 +9,7 @@ mod disturber;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures::future::{join, join_all};
 use rand::rngs::StdRng;
@@ -203,6 +204,7 @@ async fn anomalies(level: &'static str, allowed: &[Anomaly]) -> BTreeSet<Anomaly
             other.batch_execute("CHECKPOINT").await.unwrap();
         }
     }
+    server.stop(Duration::from_millis(100)).await;
     all
 }
 
@@ -220,4 +222,14 @@ async fn repeatable_reads_have_write_skew_and_nothing_worse() {
 async fn committed_reads_are_of_committed_transactions() {
     let found = anomalies("READ COMMITTED", &[Anomaly::GSingle, Anomaly::G2]).await;
     assert!(found.contains(&Anomaly::GSingle), "transactions did not meet: {found:?}");
+}
+
+#[test]
+fn a_commit_that_was_cancelled_counts_by_what_is_there() {
+    let tried = |outcome| Tried { events: vec![Event::Append(1, 7), Event::Append(2, 8)], outcome };
+    let last = Lists::from([(1, vec![3]), (2, vec![8])]);
+    assert!(tried(Outcome::Unknown).settled(&last).is_committed, "a part of it is there");
+    assert!(!tried(Outcome::Unknown).settled(&Lists::new()).is_committed);
+    assert!(!tried(Outcome::Refused).settled(&last).is_committed);
+    assert!(tried(Outcome::Committed).settled(&Lists::new()).is_committed);
 }
