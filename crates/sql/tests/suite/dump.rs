@@ -82,7 +82,8 @@ impl Dump {
         for table in rows(&session, &lasting(tables, "schemaname")).await? {
             let name: Vec<String> = table.iter().map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
             let query = format!("SELECT * FROM {}", name.join("."));
-            let found = rows(&session, &query).await?;
+            // What cannot be read then must not be readable later either.
+            let found = rows(&session, &query).await.unwrap_or_else(|error| vec![vec![error.to_string()]]);
             all.insert(query, found);
         }
         let sequences = "SELECT schemaname, sequencename, increment_by, last_value, cycle FROM pg_sequences \
@@ -114,4 +115,18 @@ impl Dump {
         }
         all
     }
+}
+
+#[test]
+fn dumps_differ_by_rows_and_by_sequences_that_went_back() {
+    let dump = |rows: &[&str], at| {
+        let rows: Rows = rows.iter().map(|row| vec![(*row).to_owned()]).collect();
+        let sequences = BTreeMap::from([("s".to_owned(), Sequence { at, goes_round: false })]);
+        Dump { rows: BTreeMap::from([("q".to_owned(), rows)]), sequences }
+    };
+    let before = dump(&["1", "2"], 5);
+    assert_eq!(before.differences(&dump(&["1", "2"], 30)), [""; 0]);
+    assert_eq!(before.differences(&dump(&["1", "2"], 4)), ["sequence s was at 5 and is at Some(4)"]);
+    let lost = before.differences(&dump(&["1"], 5));
+    assert_eq!(lost, [r#"q: 2 rows became 1: [["2"]] went, [] came"#]);
 }
