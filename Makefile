@@ -53,6 +53,7 @@ sim:
 small-sim: build-all
 	$(SAKI_SIM) seeds --count 200 --jobs $(JOBS)
 	$(SAKI_SIM) seeds --first 1001 --count 5 --jobs $(JOBS) --twice
+	$(SAKI_SIM) pairs --sample 40 --jobs $(JOBS)
 	$(SAKI_SIM) prove --count 60 --jobs $(JOBS) --faults release-early,logs-cut-early,row-ids-restart,receipt-ignored
 
 small-benches: build-all

@@ -35,6 +35,7 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use saki_base::Random;
 use saki_base::planted::{self, Fault};
 
 use crate::children::{Seeds, shrink};
@@ -80,6 +81,9 @@ enum Command {
         /// For each pair.
         #[command(flatten)]
         range: RangeArguments,
+        /// Only so many of the pairs; the first seed says which.
+        #[arg(long)]
+        sample: Option<usize>,
     },
     /// Plant one fault after the other into the engine: each has to be found within so many seeds.
     Prove {
@@ -186,7 +190,10 @@ fn start(command: Command) -> Result<bool, String> {
             let seeds = range.seeds(SEEDS).map(|seed| (seed, choices.clone())).collect();
             Seeds { seeds, jobs: range.jobs, is_twice: twice }.run()
         }
-        Command::Pairs { range } => Seeds { seeds: pairs(range.seeds(1)), jobs: range.jobs, is_twice: false }.run(),
+        Command::Pairs { range, sample } => {
+            let seeds = pairs(range.seeds(1), sample.unwrap_or(usize::MAX));
+            Seeds { seeds, jobs: range.jobs, is_twice: false }.run()
+        }
         Command::Prove { range, faults } => {
             let all = || Fault::ALL.iter().map(|(fault, _)| *fault).collect();
             let faults = if faults.is_empty() { all() } else { faults };
@@ -196,18 +203,23 @@ fn start(command: Command) -> Result<bool, String> {
     }
 }
 
-/// Seeds for every pair of kinds, short and calm, with rows that they meet at.
-fn pairs(seeds: Range<u64>) -> Vec<(u64, Choices)> {
+/// Seeds for every pair of kinds, or for so many, short and calm, with rows that they meet at.
+fn pairs(seeds: Range<u64>, most: usize) -> Vec<(u64, Choices)> {
     let kinds: Vec<Kind> = Kind::ALL.iter().map(|(kind, ..)| *kind).collect();
-    let mut all = Vec::new();
+    let mut all: Vec<(Kind, Kind)> = Vec::new();
     for (index, one) in kinds.iter().enumerate() {
-        for other in &kinds[index..] {
-            let only = vec![*one, *other, Kind::Insert];
-            let choices = Choices { only, steps: Some(6), is_calm: true, ..Choices::default() };
-            all.extend(seeds.clone().map(|seed| (seed, choices.clone())));
-        }
+        all.extend(kinds[index..].iter().map(|other| (*one, *other)));
     }
-    all
+    if most < all.len() {
+        Random::new(seeds.start).shuffle(&mut all);
+        all.truncate(most);
+    }
+    let of_pair = |(one, other)| {
+        let only = vec![one, other, Kind::Insert];
+        let choices = Choices { only, steps: Some(6), is_calm: true, ..Choices::default() };
+        seeds.clone().map(move |seed| (seed, choices.clone()))
+    };
+    all.into_iter().flat_map(of_pair).collect()
 }
 
 fn run_here(seed: u64, choices: &Choices, trace: bool) -> Result<bool, String> {

@@ -10,6 +10,7 @@ use crate::script::{Choices, Cut, Script, Step};
 use crate::station::Station;
 use crate::tables::Tables;
 use crate::tables::bank::Bank;
+use crate::tables::numbers::Numbers;
 use crate::threads::{self, Kept};
 
 /// How far a run has come.
@@ -28,6 +29,7 @@ pub struct Run {
     pub station: Arc<Station>,
     pub model: Kept<Model>,
     pub bank: Kept<Bank>,
+    pub numbers: Kept<Numbers>,
     pub phase: Kept<Phase>,
     /// Whether there is a database, and whether it has its tables.
     pub is_made: AtomicBool,
@@ -53,6 +55,7 @@ impl Run {
             station: Station::new(seed ^ 0x5eed, &script.setup),
             model: Kept::new(Model::new(owners)),
             bank: Kept::default(),
+            numbers: Kept::default(),
             phase: Kept::new(Phase::Working),
             is_made: AtomicBool::new(false),
             is_set_up: AtomicBool::new(false),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use saki_node::{Server, ServerOptions, Users};
 use saki_sql::{CreateOptions, Database, OpenOptions};
@@ -16,7 +16,7 @@ fn open_options() -> OpenOptions {
 }
 
 pub struct TestServer {
-    server: Option<Server>,
+    server: Server,
     pub users: Users,
     /// Goes with the server.
     directory: TempDir,
@@ -37,7 +37,7 @@ impl TestServer {
 
     /// A server over what another one has left.
     pub fn over(directory: TempDir) -> Self {
-        let database = Database::open(directory.path().join(DATABASE), open_options()).unwrap();
+        let database = open_again(&directory.path().join(DATABASE));
         Self::serve(database, directory, |_, _| ())
     }
 
@@ -50,15 +50,15 @@ impl TestServer {
         let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap());
         change(&mut options, directory.path());
         let server = Server::start(database, options).unwrap();
-        Self { server: Some(server), users, directory }
+        Self { server, users, directory }
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.server.as_ref().unwrap().address()
+        self.server.address()
     }
 
     pub fn admin(&self) -> SocketAddr {
-        self.server.as_ref().unwrap().admin_address().unwrap()
+        self.server.admin_address().unwrap()
     }
 
     pub fn config(&self) -> Config {
@@ -76,11 +76,31 @@ impl TestServer {
         connect(&self.config()).await.unwrap()
     }
 
-    /// Stops as a signal would, from a thread that may wait. The directory stays.
-    pub async fn stop(mut self, grace: Duration) -> TempDir {
-        let server = self.server.take().unwrap();
-        tokio::task::spawn_blocking(move || server.stop(grace)).await.unwrap();
-        self.directory
+    /// Stops as a signal would, from a thread that may wait, and checks what is left when it is opened again. The
+    /// directory stays.
+    pub async fn stop(self, grace: Duration) -> TempDir {
+        let Self { server, users, directory } = self;
+        drop(users);
+        let stopping = move || {
+            server.stop(grace);
+            let database = open_again(&directory.path().join(DATABASE));
+            let faults = database.check(&mut |_| {}).unwrap().faults;
+            assert!(faults.is_empty(), "{faults:?}");
+            directory
+        };
+        tokio::task::spawn_blocking(stopping).await.unwrap()
+    }
+}
+
+/// Opens a database whose server has ended; the last of its threads may have to let go of it first.
+fn open_again(path: &std::path::Path) -> Arc<Database> {
+    let began = Instant::now();
+    loop {
+        match Database::open(path, open_options()) {
+            Ok(database) => return database,
+            Err(error) => assert!(began.elapsed() < Duration::from_secs(10), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

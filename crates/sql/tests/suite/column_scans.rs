@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use saki_sql::{CreateOptions, Database, OpenOptions, Session};
 
-use crate::sql_logic::text_rows;
+use crate::support::text_rows;
 
 /// A device on which bytes are dear and requests are cheap.
 fn create(directory: &Path) -> Arc<Database> {

@@ -5,6 +5,7 @@ mod clients;
 mod column_scans;
 mod concurrently;
 mod drafts;
+mod dump;
 mod durable;
 mod fast_changes;
 mod fast_cold;

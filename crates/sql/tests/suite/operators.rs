@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use saki_sql::{CreateOptions, Database, OpenOptions, Session};
 
-use crate::sql_logic::text_rows;
+use crate::support::text_rows;
 
 /// Columns of every table: a key that repeats, and one of each type.
 const COLUMNS: &str =

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use saki_sql::{CreateOptions, Database, ErrorKind, OpenOptions, Position, Session, StatementResult};
 use tempfile::TempDir;
 
-use crate::sql_logic::text_rows;
+use crate::support::text_rows;
 
 fn options(model: &str) -> OpenOptions {
     OpenOptions { cache_bytes: 32 << 20, reactors: Some(2), model: Some(model.to_owned()), ..OpenOptions::default() }

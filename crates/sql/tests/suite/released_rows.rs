@@ -59,6 +59,13 @@ fn queries(at: usize) -> Vec<(String, usize)> {
             ),
             500,
         ),
+        (
+            format!(
+                "SELECT count(*), min(v), max(v) FROM t a WHERE NOT EXISTS \
+                 (SELECT 1 FROM t b WHERE b.k = a.id AND b.id BETWEEN {from} AND {to})"
+            ),
+            ROWS - 500,
+        ),
         (format!("SELECT count(*), min(v), max(v) FROM t WHERE id IN ({from}, {to}, {})", from + 7), 3),
     ]
 }

@@ -6,11 +6,16 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use saki_base::{PageSize, VolumeNumber};
 use saki_sql::{CreateOptions, Database, OpenOptions, Session, SqlError, StatementResult};
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
+
+use super::dump::Dump;
+use super::support::text_rows;
+
+const DATABASE: &str = "database";
 
 /// When deltas are merged into their bases.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,6 +37,8 @@ struct Configuration {
     segment_rows: u32,
     merge: Merge,
     settings: &'static [(&'static str, &'static str)],
+    /// Whether databases are opened again in the end: where they store something in another way than others do.
+    reopens: bool,
 }
 
 const DEFAULT: Configuration = Configuration {
@@ -41,7 +48,19 @@ const DEFAULT: Configuration = Configuration {
     segment_rows: saki_columns::SEGMENT_ROWS,
     merge: Merge::Always,
     settings: &[],
+    reopens: false,
 };
+
+impl Configuration {
+    fn options(self) -> OpenOptions {
+        OpenOptions {
+            cache_bytes: self.cache_bytes,
+            segment_rows: self.segment_rows,
+            reactors: Some(2),
+            ..OpenOptions::default()
+        }
+    }
+}
 
 /// A session as the test runner wants it.
 struct Connection {
@@ -107,37 +126,15 @@ impl AsyncDB for Connection {
     }
 }
 
-pub async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlError> {
-    let mut rows = Vec::new();
-    let options = FormatOptions::default().with_null("NULL");
-    for batch in result.collect().await? {
-        let columns: Vec<ArrayFormatter<'_>> =
-            batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
-        for row in 0..batch.num_rows() {
-            let text = |column: &ArrayFormatter<'_>| match column.value(row).to_string() {
-                empty if empty.is_empty() => "(empty)".to_owned(),
-                text => text,
-            };
-            rows.push(columns.iter().map(text).collect());
-        }
-    }
-    Ok(rows)
-}
-
 fn create(configuration: Configuration, directory: &Path) -> Arc<Database> {
     let options = CreateOptions {
         page_size: PageSize::new(configuration.page_bytes).unwrap(),
         // Small pages have the longest addresses there are.
         volume_number: VolumeNumber(if configuration.page_bytes == 4 << 10 { u16::MAX } else { 0 }),
-        open: OpenOptions {
-            cache_bytes: configuration.cache_bytes,
-            segment_rows: configuration.segment_rows,
-            reactors: Some(2),
-            ..OpenOptions::default()
-        },
+        open: configuration.options(),
         ..CreateOptions::default()
     };
-    Database::create(directory.join("database"), options).unwrap()
+    Database::create(directory.join(DATABASE), options).unwrap()
 }
 
 fn session(database: &Arc<Database>, configuration: Configuration) -> Session {
@@ -162,22 +159,52 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Runs all files under one configuration, each in a database of its own, and checks the database afterwards.
+/// Runs a file in a database of its own, and looks at what it leaves; what is wrong.
+async fn run_file(configuration: Configuration, file: &Path) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(configuration, directory.path());
+    let mut faults = Vec::new();
+    let mut runner =
+        Runner::new(|| async { Ok(Connection::new(session(&database, configuration), configuration.merge)) });
+    runner.set_var("DIR".into(), directory.path().display().to_string());
+    if let Err(error) = runner.run_file_async(file).await {
+        faults.push(error.to_string());
+    }
+    drop(runner);
+    check(&database, "after the file", &mut faults);
+    if configuration.reopens {
+        let before = Dump::of(&database).await.unwrap();
+        until_alone(&database).await;
+        drop(database);
+        let database = Database::open(directory.path().join(DATABASE), configuration.options()).unwrap();
+        let after = Dump::of(&database).await.unwrap();
+        faults.extend(before.differences(&after).iter().map(|what| format!("after opening it again: {what}")));
+        check(&database, "after opening it again", &mut faults);
+    }
+    faults
+}
+
+fn check(database: &Database, when: &str, faults: &mut Vec<String>) {
+    let report = database.check(&mut |_| {}).unwrap();
+    faults.extend(report.faults.iter().map(|fault| format!("{when}: {fault}")));
+}
+
+/// Waits for what sessions that have ended leave to others to do.
+async fn until_alone(database: &Arc<Database>) {
+    let began = Instant::now();
+    while Arc::strong_count(database) > 1 {
+        assert!(began.elapsed() < Duration::from_secs(20), "somebody has the database open");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Runs all files under one configuration.
 fn run(configuration: Configuration) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut failures = String::new();
     for file in files() {
-        let directory = tempfile::tempdir().unwrap();
-        let database = create(configuration, directory.path());
-        let mut runner =
-            Runner::new(|| async { Ok(Connection::new(session(&database, configuration), configuration.merge)) });
-        runner.set_var("DIR".into(), directory.path().display().to_string());
-        if let Err(error) = runtime.block_on(runner.run_file_async(&file)) {
-            let _ = writeln!(failures, "[{}] {error}", configuration.name);
-        }
-        let report = database.check(&mut |_| {}).unwrap();
-        for fault in report.faults {
-            let _ = writeln!(failures, "[{}] {}: after the file: {fault}", configuration.name, file.display());
+        for fault in runtime.block_on(run_file(configuration, &file)) {
+            let _ = writeln!(failures, "[{}] {}: {fault}", configuration.name, file.display());
         }
     }
     assert!(failures.is_empty(), "{failures}");
@@ -193,10 +220,10 @@ macro_rules! configurations {
 }
 
 configurations! {
-    default_configuration: {}
-    deltas: { merge: Merge::Never, }
+    default_configuration: { reopens: true, }
+    deltas: { merge: Merge::Never, reopens: true, }
     deltas_of_planned_changes: { merge: Merge::Sometimes, settings: &[("compiled", "off")], }
-    deltas_over_bases: { merge: Merge::Sometimes, page_bytes: 4 << 10, }
+    deltas_over_bases: { merge: Merge::Sometimes, page_bytes: 4 << 10, reopens: true, }
     deltas_over_columns: { merge: Merge::Sometimes, segment_rows: 3, settings: &[("access_path", "columns")], }
     deltas_over_indexes: { merge: Merge::Sometimes, settings: &[("index_join", "always"), ("access_path", "index")], }
     deltas_in_order: { cache_bytes: 1, merge: Merge::Sometimes, settings: &[("execution", "in_order")], }
@@ -219,5 +246,5 @@ configurations! {
     columns_and_hash_joins_only: {
         settings: &[("access_path", "columns"), ("index_join", "never"), ("partitions", "3"), ("batch_rows", "7")],
     }
-    columns_of_small_segments: { segment_rows: 3, settings: &[("access_path", "columns")], }
+    columns_of_small_segments: { segment_rows: 3, settings: &[("access_path", "columns")], reopens: true, }
 }

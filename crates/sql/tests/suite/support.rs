@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use saki_sql::{CreateOptions, Database, OpenOptions, Session};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use saki_sql::{CreateOptions, Database, OpenOptions, Session, SqlError, StatementResult};
 
 pub fn options() -> OpenOptions {
     OpenOptions { cache_bytes: 8 << 20, reactors: Some(1), ..OpenOptions::default() }
@@ -23,6 +24,24 @@ pub fn reopen(directory: &Path) -> Arc<Database> {
 
 pub async fn run(session: &Session, sql: &str) {
     session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// The rows of a result as text, with a word for what could not be seen.
+pub async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlError> {
+    let mut rows = Vec::new();
+    let options = FormatOptions::default().with_null("NULL");
+    for batch in result.collect().await? {
+        let columns: Vec<ArrayFormatter<'_>> =
+            batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            let text = |column: &ArrayFormatter<'_>| match column.value(row).to_string() {
+                empty if empty.is_empty() => "(empty)".to_owned(),
+                text => text,
+            };
+            rows.push(columns.iter().map(text).collect());
+        }
+    }
+    Ok(rows)
 }
 
 /// One number that a query gives.

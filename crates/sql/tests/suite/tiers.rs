@@ -8,7 +8,7 @@ use futures::StreamExt;
 use saki_base::{DeviceId, PartKind};
 use saki_sql::{CreateOptions, Database, DeviceClass, DeviceSpec, OpenOptions, PolicyKind, Session, StatementResult};
 
-use crate::sql_logic::text_rows;
+use crate::support::text_rows;
 
 /// On a fast device too.
 fn create(directory: &Path, tier_policy: PolicyKind) -> Arc<Database> {

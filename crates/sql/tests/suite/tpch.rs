@@ -9,7 +9,7 @@ use saki_sql::{CreateOptions, Database, OpenOptions, Session, SqlError};
 use tpchgen::generators as rows;
 use tpchgen_arrow as columns;
 
-use crate::sql_logic::text_rows;
+use crate::support::text_rows;
 
 const SCALE: f64 = 0.01;
 

@@ -296,11 +296,9 @@ fn rows_are_not_taken_for_a_delta_that_may_be_gone() {
     assert!(failed >= 2, "{failed} flushes are few");
 }
 
-/// What publishing one more table takes where there are many: printed, for `docs/performance.md`.
-#[test]
-#[ignore = "a measurement"]
-fn a_table_more_among_thousands() {
-    let bench = Bench::new(Shape::default());
+/// What publishing one more table takes beside so many others: the least of some times, in memory.
+fn one_more_among(many: usize) -> std::time::Duration {
+    let bench = Bench::on(simulated(), Shape::default());
     let template = bench.table();
     let named = |writer: &mut crate::Writer<'_>, name: String| {
         let mut table = Table::clone(&template);
@@ -309,22 +307,23 @@ fn a_table_more_among_thousands() {
         table.delta = saki_base::TableId(0);
         writer.catalog.put(table);
     };
-    bench
-        .db()
-        .write(|writer| {
-            (0..3_500).for_each(|number| named(writer, format!("many_{number}")));
+    let publish = |names: std::ops::Range<usize>, prefix: &str| {
+        let write = |writer: &mut crate::Writer<'_>| {
+            names.for_each(|number| named(writer, format!("{prefix}_{number}")));
             Ok(())
-        })
-        .expect("made");
-    let began = std::time::Instant::now();
-    for number in 0..50 {
-        bench
-            .db()
-            .write(|writer| {
-                named(writer, format!("more_{number}"));
-                Ok(())
-            })
-            .expect("made");
-    }
-    println!("{:?} a table", began.elapsed() / 50);
+        };
+        let began = std::time::Instant::now();
+        bench.db().write(write).expect("made");
+        began.elapsed()
+    };
+    publish(0..many, "many");
+    (0..30).map(|number| publish(number..number + 1, "more")).min().expect("some")
+}
+
+/// Beside ten times as many tables one more takes ten times as long at most, and something for a busy machine.
+#[test]
+fn a_table_more_among_thousands() {
+    let (few, many) = (one_more_among(400), one_more_among(4_000));
+    println!("{few:?} a table among 400, {many:?} among 4 000");
+    assert!(many < few * 16, "{few:?} a table among 400, {many:?} among 4 000");
 }

@@ -21,6 +21,7 @@ impl Drawer<'_> {
             Kind::Constraints => self.alter_constraints(),
             Kind::CreateAs => self.create_or_drop(),
             Kind::Truncate => self.truncate(),
+            Kind::ColumnType => self.alter_type(),
             _ => {
                 let kind = KINDS[self.below(KINDS.len() as u64) as usize];
                 self.draw_alteration(kind)
@@ -62,6 +63,14 @@ impl Drawer<'_> {
         let of_own = after.rows.iter_mut().filter(|((table, _), _)| *table == own);
         of_own.for_each(|(_, row)| _ = row.extras.remove(place));
         self.alter(&text, Ok(after))
+    }
+
+    /// Gives a column another type, in which its values look as before.
+    fn alter_type(&mut self) -> Change {
+        let n = self.state.shape.n();
+        let (column, data_type) =
+            [(n, "int"), (n, "bigint"), ("tag", "varchar(60)"), ("tag", "text")][self.below(4) as usize];
+        self.alter(&format!("ALTER COLUMN {column} TYPE {data_type}"), Ok(self.state.clone()))
     }
 
     fn rename(&mut self) -> Change {

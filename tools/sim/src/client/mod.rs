@@ -1,5 +1,7 @@
 //! A client: a session, the steps of its script, and what it expects of each.
 
+mod derived;
+mod held;
 mod perform;
 mod reading;
 mod shared;

@@ -16,7 +16,7 @@ use crate::script::{Kind, Step};
 use crate::tables::{ACCOUNTS, Filter};
 
 /// The longest pause, and the longest that a statement is let run that is cancelled, in nanoseconds.
-const PAUSE_MAX: u64 = 400_000_000;
+pub(super) const PAUSE_MAX: u64 = 400_000_000;
 const CANCEL_MAX: u64 = 3_000_000;
 
 impl Client<'_> {
@@ -32,7 +32,13 @@ impl Client<'_> {
             Kind::RepeatableRead => self.read_repeatedly(random).await,
             Kind::Transaction => self.transaction(random).await,
             Kind::Transfer => self.transfer(random).await,
+            Kind::ForUpdate => self.transfer_held(false, random).await,
+            Kind::SkipLocked => self.transfer_held(true, random).await,
+            Kind::LockTable => self.lock_table(random).await,
             Kind::Balances => self.balances(random).await,
+            Kind::View => self.view(random).await,
+            Kind::Temporary => self.temporary(step.number, random).await,
+            Kind::Sequence => self.take_number(random).await,
             Kind::Cancel => self.cancel(random).await,
             Kind::Checkpoint => self.utility("CHECKPOINT").await,
             Kind::Analyze => self.utility("ANALYZE").await,
@@ -41,6 +47,16 @@ impl Client<'_> {
             Kind::CreateIndex | Kind::DropIndex | Kind::AddColumn | Kind::DropColumn | Kind::SharedConstraint => {
                 let text = shared_alteration(&self.run.script.focus, step.kind, random);
                 self.shared(&text, random).await
+            }
+            Kind::Concurrently => {
+                let kind = [Kind::CreateIndex, Kind::DropIndex][random.below(2) as usize];
+                let text = shared_alteration(&self.run.script.focus, kind, random);
+                self.alone(&text.replacen("INDEX", "INDEX CONCURRENTLY", 1)).await
+            }
+            Kind::Reindex => {
+                let table = ["wide", "heap", "account", "ledger"][random.below(4) as usize];
+                let how = ["", "CONCURRENTLY "][random.below(2) as usize];
+                self.alone(&format!("REINDEX TABLE {how}{table}")).await
             }
             Kind::Settings => self.set(random).await,
             kind => self.change(kind, random).await,
@@ -52,6 +68,11 @@ impl Client<'_> {
         if random.chance(0.4) {
             return self.shared_in_block(text, random).await;
         }
+        self.alone(text).await
+    }
+
+    /// The same as a statement by itself.
+    async fn alone(&self, text: &str) -> Result<(), Stop> {
         match self.sql(text).await {
             Ok(_) => {
                 self.run.station.told(true);
@@ -92,7 +113,7 @@ impl Client<'_> {
     }
 
     /// A statement that changes no rows.
-    async fn utility(&self, text: &str) -> Result<(), Stop> {
+    pub(super) async fn utility(&self, text: &str) -> Result<(), Stop> {
         match self.sql(text).await {
             Ok(_) => Ok(()),
             Err(error) => self.heard(&error),
@@ -103,7 +124,11 @@ impl Client<'_> {
     pub(super) fn draw(&self, kind: Kind, state: &State, random: &mut Random) -> Change {
         let (tables, focus) = (self.run.tables, &self.run.script.focus);
         let mut drawer = Drawer { tables, focus, owner: self.owner, state, random };
-        if alter::KINDS.contains(&kind) { drawer.draw_alteration(kind) } else { drawer.draw(kind) }
+        if alter::KINDS.contains(&kind) || kind == Kind::ColumnType {
+            drawer.draw_alteration(kind)
+        } else {
+            drawer.draw(kind)
+        }
     }
 
     /// A statement that is a transaction by itself.
@@ -251,9 +276,17 @@ impl Client<'_> {
             format!("INSERT INTO ledger (id, src, dst, amount) VALUES ({id}, {from}, {to}, {amount})"),
         ];
         random.shuffle(&mut statements);
+        if let Err(error) = self.sql(&format!("BEGIN ISOLATION LEVEL {}", any_level(random))).await {
+            self.run.bank.lock().end(id, Fate::Aborted);
+            return self.heard(&error);
+        }
+        self.carry_out(id, &statements, random).await
+    }
+
+    /// The statements of a transfer, and the end of its transaction.
+    pub(super) async fn carry_out(&self, id: i64, statements: &[String], random: &mut Random) -> Result<(), Stop> {
         let outcome = async {
-            self.sql(&format!("BEGIN ISOLATION LEVEL {}", any_level(random))).await?;
-            for statement in &statements {
+            for statement in statements {
                 self.sql(statement).await?;
                 if random.chance(0.3) {
                     pause(random.below(PAUSE_MAX) / 20).await;

@@ -23,16 +23,27 @@ type Found = Vec<Vec<(i64, Row)>>;
 impl Client<'_> {
     /// Reads what a filter lets pass of a table. `own`: what its own rows are, inside of its transaction.
     pub async fn read(&self, look: Look<'_>, window: &mut Window, own: Option<&State>) -> Result<(), Refused> {
+        let text = self.run.tables.select(look.table, look.shape, look.filter);
+        self.read_by(&text, look, window, own).await
+    }
+
+    /// The same by a query that has to give the same rows.
+    pub(super) async fn read_by(
+        &self,
+        text: &str,
+        look: Look<'_>,
+        window: &mut Window,
+        own: Option<&State>,
+    ) -> Result<(), Refused> {
         let tables = self.run.tables;
         let Look { table, shape, filter } = look;
-        let text = tables.select(table, shape, filter);
-        let answer = match self.sql(&text).await {
+        let answer = match self.sql(text).await {
             Ok(answer) => Ok(answer),
             // As its owner may have altered it.
             Err(error) if ["42P01", "42703"].contains(&error.sqlstate()) => Err(error.sqlstate().to_owned()),
             Err(error) => return Err(Refused::Error(error)),
         };
-        let found = self.sort(&text, table, answer.as_ref().ok())?;
+        let found = self.sort(text, table, answer.as_ref().ok())?;
         let explains = |owner: Owner, state: &State| {
             let is_concerned = tables.owner_of(table).is_none_or(|of| of == owner);
             match (&answer, tables.refusal(table, shape, filter, &state.shape)) {

@@ -9,6 +9,7 @@
 
 pub mod bank;
 pub mod focus;
+pub mod numbers;
 
 use crate::model::shape::Shape;
 use crate::model::{Owner, Row, Rows, TableNumber};
