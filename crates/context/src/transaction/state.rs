@@ -107,7 +107,10 @@ impl Transactions {
             return Ok(());
         };
         self.end_work();
-        self.within(|transaction| transaction.rollback_to(savepoint))?;
+        // A panic has taken all of the engine's transaction with it.
+        if self.engine.as_ref().is_some_and(saki_mvcc::Runner::is_open) {
+            self.within(|transaction| transaction.rollback_to(savepoint))?;
+        }
         self.fail();
         Ok(())
     }

@@ -6,7 +6,7 @@ mod client;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Stdio};
 use std::sync::Mutex;
 use std::thread::{JoinHandle, scope};
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ struct Server {
     process: Child,
     address: String,
     log: JoinHandle<String>,
+    /// Somebody listens to what else it says.
+    _said: BufReader<ChildStdout>,
 }
 
 impl Server {
@@ -51,9 +53,10 @@ impl Server {
         let stderr = process.stderr.take().expect("piped");
         let log = std::thread::spawn(move || read_log(stderr));
         let mut said = String::new();
-        BufReader::new(process.stdout.take().expect("piped")).read_line(&mut said).expect("it says where it is");
+        let mut stdout = BufReader::new(process.stdout.take().expect("piped"));
+        stdout.read_line(&mut said).expect("it says where it is");
         let address = said.trim().rsplit(' ').next().unwrap_or_default().to_owned();
-        Self { process, address, log }
+        Self { process, address, log, _said: stdout }
     }
 
     fn connect(&self) -> Option<Client> {
@@ -108,7 +111,8 @@ struct Told {
 /// Everything that comes to a planted panic somewhere: rows that are added, changed, taken back and read from pages,
 /// and tables that are made together with rows. Until the connection ends, or for so many rounds.
 fn write(client: &mut Client, writer: u64, rounds: u64, told: &Mutex<Told>) {
-    for round in 0..rounds {
+    let begun = Instant::now();
+    for round in (0..rounds).take_while(|_| begun.elapsed() < PATIENCE) {
         let id = BEFORE + 1 + round * WRITERS + writer;
         let old = 1 + id * 7919 % BEFORE;
         let (add, acknowledged) = match round % 4 {
@@ -176,10 +180,10 @@ fn has_everything(path: &Path, told: &Told, what: &str) {
     for id in &told.committed {
         assert!(there.binary_search(id).is_ok(), "{what}: row {id} was acknowledged and is gone");
     }
-    let tables = numbers(
-        "SELECT CAST(substr(tablename, 2) AS bigint) AS n FROM pg_tables WHERE tablename LIKE 'm%' \
-         AND schemaname = 'public' ORDER BY n",
-    );
+    let named =
+        sql(path, "SELECT tablename FROM pg_tables WHERE tablename LIKE 'm%' AND schemaname = 'public'").answer();
+    let mut tables: Vec<u64> = named.lines().filter_map(|name| name.strip_prefix('m')?.parse().ok()).collect();
+    tables.sort_unstable();
     assert_eq!(tables, numbers("SELECT id FROM t WHERE made ORDER BY id"), "{what}: rows and tables");
     // The same by the index, and it can be written again.
     assert_eq!(numbers("SELECT count(*) AS n FROM t WHERE note = 'm'"), [tables.len() as u64], "{what}");
@@ -257,4 +261,30 @@ fn a_commit_that_panics_lets_go_of_its_locks() {
     assert_eq!(one.ask("INSERT INTO made VALUES (1)").expect("it goes on").err(), None);
     server.kill();
     assert_eq!(sql(&path, "SELECT id FROM made").answer(), "id\n1\n");
+}
+
+/// Within a transaction it fails all of that, and the session goes on after ROLLBACK.
+#[test]
+fn a_panic_within_a_transaction_fails_the_transaction() {
+    let (_directory, path) = scratch();
+    made(&path);
+    let server = Server::start(&path, ("writing", 2), &[]);
+    let mut client = server.connect().expect("a server");
+    let steps = [
+        ("BEGIN", Ok(0)),
+        ("INSERT INTO t VALUES (-1, false, 'before')", Ok(0)),
+        ("INSERT INTO t VALUES (-2, false, 'panics')", Err("XX000")),
+        ("SELECT id FROM t WHERE id < 0", Err("25P02")),
+        ("ROLLBACK", Ok(0)),
+        ("SELECT id FROM t WHERE id < 0", Ok(0)),
+        ("INSERT INTO t VALUES (-3, false, 'afterwards')", Ok(0)),
+        ("SELECT id FROM t WHERE id < 0", Ok(1)),
+    ];
+    for (statement, expected) in steps {
+        let answer = client.ask(statement).expect("it goes on");
+        assert_eq!(answer, expected.map_err(str::to_owned), "{statement}");
+    }
+    server.kill();
+    assert_eq!(sql(&path, "SELECT id FROM t WHERE id < 0").answer(), "id\n-3\n");
+    check(&path).answer();
 }

@@ -67,7 +67,8 @@ fn make(bench: &Bench, round: i64) {
         writer.catalog.put(Table { name: format!("m{round}"), indexes: Vec::new(), ..made });
         Ok(())
     });
-    made.and_then(|()| draft.commit(transaction)).expect("committed");
+    let receipt = made.and_then(|()| draft.commit(transaction)).expect("committed");
+    db.engine().expect("started").database.wait(receipt).expect("durable");
     println!("row {}", -round);
 }
 
