@@ -1,6 +1,6 @@
 //! kill -9: a writer is killed at a random moment, again and again: while it starts, while it recovers, right after its
-//! first acknowledgement, in full swing. What it had acknowledged is there in full, and nothing is there by half. The same
-//! of a writer that ends itself by a panic where others could see half of what it was doing.
+//! first acknowledgement, in full swing. What it had acknowledged is there in full, and nothing is there by half. The
+//! same of a writer that ends itself by a panic where others could see half of what it was doing.
 //!
 //! The writer is the example of that name, run by this test's own binary. `SAKI_KILLS` says how often, `SAKI_SEED`
 //! which seed.

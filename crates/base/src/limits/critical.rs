@@ -2,8 +2,8 @@
 //!
 //! A panic is a mistake, and what it interrupts stays as it is. In most places that is one statement's own. In a few it
 //! is what all others build on: rows of which some are committed, a generation that the device has and memory does not,
-//! a queue of locks with a place too few, a thread that nobody would miss before it is needed. Going on from there could
-//! tell clients what is not so, or leave them waiting for ever. The logs and the newest superblock hold what was
+//! a queue of locks with a place too few, a thread that nobody would miss before it is needed. Going on from there
+//! could tell clients what is not so, or leave them waiting for ever. The logs and the newest superblock hold what was
 //! acknowledged: whoever opens the database next has it, and nothing of what was broken.
 
 use std::io::Write;
@@ -58,8 +58,8 @@ fn end(doing: &str) -> ! {
     // If nobody hears it, the process ends all the same.
     let _ = writeln!(
         std::io::stderr(),
-        "ERROR thread {name:?} panicked while {doing}. What is shared may be broken, so the process ends here; start it \
-         again: opening the database brings back all that was acknowledged"
+        "ERROR thread {name:?} panicked while {doing}. What is shared may be broken, so the process ends here; start \
+         it again: opening the database brings back all that was acknowledged"
     );
     std::process::abort()
 }

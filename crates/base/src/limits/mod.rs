@@ -1,5 +1,5 @@
-//! What keeps one statement from ending the process: room on the stack, and memory that is counted; and where a panic has
-//! to end it.
+//! What keeps one statement from ending the process: room on the stack, and memory that is counted; and where a panic
+//! has to end it.
 
 pub mod critical;
 pub mod memory;

@@ -1,5 +1,5 @@
-//! Panics that a tester plants, to prove that one ends what it has to end and nothing else, and that what it ended comes
-//! back.
+//! Panics that a tester plants, to prove that one ends what it has to end and nothing else, and that what it ended
+//! comes back.
 //!
 //! A program is told by its environment: with `SAKI_PANIC=published:3` it panics when it comes to that place for the
 //! third time. Only programs built with debug assertions look; elsewhere it costs nothing.

@@ -1,5 +1,5 @@
-//! Panics planted into a server: one that is a statement's own ends that statement and nothing else; one that could leave
-//! broken what all share ends the process, and who opens the database next has everything that was acknowledged.
+//! Panics planted into a server: one that is a statement's own ends that statement and nothing else; one that could
+//! leave broken what all share ends the process, and who opens the database next has everything that was acknowledged.
 
 mod client;
 

@@ -1,5 +1,5 @@
-//! Threads that end with the database they work for. A panic of one ends the process: nobody else would do its work, and
-//! nobody would notice.
+//! Threads that end with the database they work for. A panic of one ends the process: nobody else would do its work,
+//! and nobody would notice.
 
 mod fetchers;
 
