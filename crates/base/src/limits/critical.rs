@@ -83,11 +83,11 @@ mod tests {
     #[test]
     fn what_comes_to_its_end_ends_nothing_else() {
         drop(Critical::enter("testing"));
-        let error: Result<(), ()> = (|| {
+        let fails = || {
             let _critical = Critical::enter("testing");
-            Err(())
-        })();
-        assert!(error.is_err());
+            "x".parse::<u32>()
+        };
+        assert!(fails().is_err());
         // Panics beside it, before it and after it are not its own.
         let panicked = catch_unwind(|| {
             drop(Critical::enter("testing"));
