@@ -31,7 +31,8 @@
 //! # Failure model
 //! Bytes may be hostile: reading them gives an error or a wrong value, never a
 //! panic, and never touches memory outside the slice. Errors name the column,
-//! what was expected and what was found. A broken invariant of our own panics.
+//! what was expected and what was found. A broken invariant of our own panics;
+//! where that would leave broken what others share, it ends the process ([`Critical`]).
 //!
 //! `unsafe` is confined to `buffer.rs`.
 
@@ -61,11 +62,12 @@ pub use ids::{
     PAGE_BYTES_MIN, PageAddress, PageRef, PageSize, Part, PartKind, TableId, TreeId, VolumeNumber,
 };
 pub use key::{KeyColumn, KeyError, KeyLayout};
+pub use limits::critical::{self, Critical};
 pub use limits::{memory, stack};
 pub use parse::{ParseError, ParseReason};
 pub use random::Random;
 pub use row::{RowColumn, RowError, RowLayout, RowRef};
-pub use tester::{planted, seam};
+pub use tester::{panics, planted, seam};
 pub use time::clock::{Clock, SystemClock, VirtualClock, wall_micros};
 pub use time::{civil, clock};
 pub use types::{Column, DataType, ValueRef};

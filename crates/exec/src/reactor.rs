@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use saki_base::PageSize;
+use saki_base::panics::{self, Place};
+use saki_base::{PageSize, critical};
 use saki_page::{Arrival, CacheReader, PageCache, PagePort, PageStore, PageWaker};
 
 use crate::error::ExecError;
@@ -104,11 +105,9 @@ impl Reactor {
                 Err(error) => sender.send(Err(ExecError::Lane(error))).expect("the starter waits"),
             }
         };
-        let thread = std::thread::Builder::new()
-            .name(format!("reactor-{index}"))
-            .stack_size(saki_base::stack::STACK_BYTES)
-            .spawn(body)
-            .map_err(|error| ExecError::Thread(error.to_string()))?;
+        let thread =
+            std::thread::Builder::new().name(format!("reactor-{index}")).stack_size(saki_base::stack::STACK_BYTES);
+        let thread = critical::spawn(thread, body).map_err(|error| ExecError::Thread(error.to_string()))?;
         let waker = receiver.recv().map_err(|_| ExecError::Internal("a reactor died at its start".into()))??;
         Ok(Self { inbox, waker, thread: Some(thread) })
     }
@@ -183,7 +182,10 @@ impl Loop {
         let mut wait = Some(IDLE);
         let Self { instances, port, reader, .. } = self;
         instances.retain_mut(|(_, instance)| {
-            let turn = catch_unwind(AssertUnwindSafe(|| instance.turn(port, reader)));
+            let turn = catch_unwind(AssertUnwindSafe(|| {
+                panics::pass(Place::Querying);
+                instance.turn(port, reader)
+            }));
             match turn {
                 Ok(Ok(Turn::Done)) => return false,
                 Ok(Ok(Turn::More)) => wait = None,

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
-use saki_base::Arena;
+use saki_base::{Arena, critical};
 
 use crate::device::{Completion, Device, DeviceError, Lane, Operation, OperationKind, Partner, Wait, Waker};
 use crate::file::DeviceFile;
@@ -122,7 +122,7 @@ impl Pool {
         let more = wanted.min(self.threads_max - workers.len());
         for _ in 0..more {
             let shared = Arc::clone(&self.shared);
-            match std::thread::Builder::new().name("saki-io".into()).spawn(move || shared.run()) {
+            match critical::spawn(std::thread::Builder::new().name("saki-io".into()), move || shared.run()) {
                 Ok(worker) => workers.push(worker),
                 Err(error) => {
                     tracing::warn!("{}: no more I/O threads than {}: {error}", self.shared.file.name(), workers.len());
@@ -145,9 +145,8 @@ impl Drop for Pool {
         self.shared.work.lock().closed = true;
         self.shared.arrived.notify_all();
         for worker in self.workers.get_mut().drain(..) {
-            if worker.join().is_err() {
-                tracing::error!("{}: an I/O thread panicked", self.shared.file.name());
-            }
+            // A panic of one would have ended the process.
+            let _ = worker.join();
         }
     }
 }

@@ -82,10 +82,11 @@
 //! or not at all. Recovery stops at the first timestamp that is missing; if something after it is known to have been
 //! durable, the database is not opened (`saki-log` says which log, extent and byte). A full disk refuses commits and
 //! lets reads go on; a failed log ends acknowledgements for good. Procedures may panic: theirs is the transaction that
-//! is aborted. Bodies that are no rows give errors when they are read. What a failed log has lost is still seen, but
-//! the receipts of who sees it never become durable. The logs are the only copy: they grow until someone keeps the rows
-//! elsewhere and cuts them ([`Database::begin_cut`]); rows of tables over a base may then leave memory
-//! ([`Database::release`]).
+//! is aborted. A panic of the engine's own while rows are stamped, installed or taken back, or a node of an index
+//! changes, ends the process (`saki_base::Critical`): others would wait for ever, or see half. Bodies that are no rows
+//! give errors when they are read. What a failed log has lost is still seen, but the receipts of who sees it never
+//! become durable. The logs are the only copy: they grow until someone keeps the rows elsewhere and cuts them
+//! ([`Database::begin_cut`]); rows of tables over a base may then leave memory ([`Database::release`]).
 //!
 //! # Where the proofs are
 //! Random histories against a serial model, and a checker that looks for the anomalies that Adya defines, in `tests`;

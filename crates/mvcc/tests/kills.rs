@@ -1,5 +1,6 @@
 //! kill -9: a writer is killed at a random moment, again and again: while it starts, while it recovers, right after its
-//! first acknowledgement, in full swing. What it had acknowledged is there in full, and nothing is there by half.
+//! first acknowledgement, in full swing. What it had acknowledged is there in full, and nothing is there by half. The
+//! same of a writer that ends itself by a panic where others could see half of what it was doing.
 //!
 //! The writer is the example of that name, run by this test's own binary. `SAKI_KILLS` says how often, `SAKI_SEED`
 //! which seed.
@@ -13,13 +14,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use saki_base::Random;
+use saki_base::panics::{Place, VARIABLE};
 use saki_mvcc::Database;
 
 const DIRECTORY: &str = "SAKI_WRITER_DIRECTORY";
 const SEED: &str = "SAKI_WRITER_SEED";
+/// How long a writer may take to come to a planted panic.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Not a test but the process that is killed.
 #[test]
@@ -68,11 +72,12 @@ impl Said {
     }
 }
 
-fn start(directory: &Path, seed: u64) -> (Child, Receiver<String>) {
+fn start(directory: &Path, seed: u64, panic: Option<String>) -> (Child, Receiver<String>) {
     let mut writer = Command::new(std::env::current_exe().expect("this test's binary"))
         .args(["--exact", "writer_process", "--ignored", "--nocapture"])
         .env(DIRECTORY, directory)
         .env(SEED, seed.to_string())
+        .envs(panic.map(|panic| (VARIABLE, panic)))
         .stdout(Stdio::piped())
         .spawn()
         .expect("a process");
@@ -84,7 +89,7 @@ fn start(directory: &Path, seed: u64) -> (Child, Receiver<String>) {
 
 /// Lets a writer live for a while, kills it, and hears all it said.
 fn live_and_die(directory: &Path, seed: u64, random: &mut Random, said: &mut Said) {
-    let (mut writer, lines) = start(directory, seed);
+    let (mut writer, lines) = start(directory, seed, None);
     let first_word = random.below(4);
     let wanted = ["", "open", "ack", "ack"][first_word as usize];
     while let Some(line) =
@@ -132,4 +137,33 @@ fn what_was_acknowledged_survives_kill_9() {
     }
     eprintln!("{kills} kills, {acks} transactions acknowledged, {opened} openings by writers");
     assert!(acks > 10 * kills, "too little was written to mean anything: {acks}");
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_panic() {
+    let seed = 1;
+    for place in [Place::Stamped, Place::Finishing, Place::TakingBack, Place::Latched] {
+        let name = Place::ALL.iter().find(|(known, _)| *known == place).expect("all are there").1;
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut said = Said::default();
+        // The later ones find what the earlier ones have left.
+        for passes in [1, 50, 1_000] {
+            let (mut writer, lines) = start(directory.path(), seed, Some(format!("{name}:{passes}")));
+            let begun = Instant::now();
+            while begun.elapsed() < PATIENCE
+                && let Ok(line) = lines.recv_timeout(PATIENCE)
+            {
+                said.hear(&line);
+            }
+            // Here it has ended, or it does not come to that place.
+            let _ = writer.kill();
+            let status = writer.wait().expect("a process that ended");
+            assert_eq!(status.signal(), Some(libc::SIGABRT), "{name}:{passes}: a panic there ends the process");
+            let database =
+                Database::open(directory.path(), writer::options(), &|_| {}).unwrap_or_else(|error| panic!("{error}"));
+            let counts = writer::verify(&database, seed).unwrap_or_else(|error| panic!("{name}:{passes}: {error}"));
+            said.check(database.now(), &counts);
+        }
+        assert!(said.acks > 20, "{name}: too little was written to mean anything: {}", said.acks);
+    }
 }

@@ -26,7 +26,9 @@
 //!
 //! # Failure model
 //! A change that fails changes nothing: nothing is visible before its publication has committed. A page that is rotten
-//! or cannot be read fails the statement with the tree's name; it never gives a wrong row.
+//! or cannot be read fails the statement with the tree's name; it never gives a wrong row. A panic while a generation
+//! is published or a queue of locks is changed, or in a thread of the database's own, ends the process
+//! (`saki_base::Critical`); opening brings back what was acknowledged.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex, RwLock};
 use saki_base::clock::Clock;
-use saki_base::{CHUNK_BYTES, ChunkId, Part, TreeId};
+use saki_base::panics::{self, Place};
+use saki_base::{CHUNK_BYTES, ChunkId, Part, TreeId, critical};
 use saki_volume::{DeviceStatus, Volume, VolumeError};
 
 use crate::book::{Book, Wish};
@@ -110,7 +111,8 @@ impl Tier {
         if thread.is_none() {
             let shared = Arc::clone(&self.shared);
             shared.is_running.store(true, Ordering::Relaxed);
-            *thread = Some(std::thread::Builder::new().name("mover".to_owned()).spawn(move || shared.run())?);
+            let mover = std::thread::Builder::new().name("mover".to_owned());
+            *thread = Some(critical::spawn(mover, move || shared.run())?);
         }
         Ok(())
     }
@@ -283,6 +285,7 @@ impl Shared {
     fn round(&self) -> Round {
         let _moving = self.moving.lock();
         let devices: Vec<_> = self.volume.devices().into_iter().filter(takes_copies).collect();
+        panics::pass(Place::Mover);
         let free = |device: &DeviceStatus| room(device);
         let Some(device) = devices.iter().max_by_key(|device| free(device)) else { return Round::NoDevice };
         let (number, free) = (device.entry.number, free(device));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
+use saki_base::panics::{self, Place};
 use saki_base::wall_micros;
 use saki_catalog::{Result, SqlError};
 use saki_store::{Database, Follower, Moment, Pace, Stop};
@@ -147,6 +148,7 @@ impl<'a> Run<'a> {
                 let is_last = stop.check().is_err();
                 let moment = self.sample(stop)?;
                 self.gather(&moment, stop)?;
+                panics::pass(Place::Archiver);
                 if is_last || self.written.elapsed() >= self.options.interval {
                     self.write(stop)?;
                 }

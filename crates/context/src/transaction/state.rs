@@ -107,7 +107,10 @@ impl Transactions {
             return Ok(());
         };
         self.end_work();
-        self.within(|transaction| transaction.rollback_to(savepoint))?;
+        // A panic has taken all of the engine's transaction with it.
+        if self.engine.as_ref().is_some_and(saki_mvcc::Runner::is_open) {
+            self.within(|transaction| transaction.rollback_to(savepoint))?;
+        }
         self.fail();
         Ok(())
     }
@@ -285,26 +288,20 @@ impl Transactions {
     pub(super) fn commit_with_draft(&mut self) -> Result<Option<Receipt>> {
         self.release_early();
         let draft = Arc::clone(&self.draft);
-        let committed = self.take_over().map(|transaction| draft.commit(transaction)).transpose();
-        if committed.is_err() {
-            self.ended_in_vain();
-        }
-        self.draft.discard();
-        self.end_parameters(committed.is_ok());
-        self.locks.owner.release_all();
+        let mut ending = Ending { transactions: self, is_committed: false };
+        let committed = ending.transactions.take_over().map(|transaction| draft.commit(transaction)).transpose();
+        ending.is_committed = committed.is_ok();
+        drop(ending);
         committed
     }
 
     /// The same, with the engine's own error.
     pub(super) fn end(&mut self) -> Result<Option<Receipt>, saki_mvcc::Error> {
         self.release_early();
-        let committed = self.take_over().map(Transaction::commit_early).transpose();
-        if committed.is_err() {
-            self.ended_in_vain();
-        }
-        self.end_parameters(committed.is_ok());
-        // Only now: whoever waits for a lock is to see what was done while it was held.
-        self.locks.owner.release_all();
+        let mut ending = Ending { transactions: self, is_committed: false };
+        let committed = ending.transactions.take_over().map(Transaction::commit_early).transpose();
+        ending.is_committed = committed.is_ok();
+        drop(ending);
         committed
     }
 
@@ -338,6 +335,27 @@ impl Transactions {
         self.draft.discard();
         self.end_parameters(false);
         self.locks.owner.release_all();
+    }
+}
+
+/// What comes after the end of the engine's transaction, be it a commit, a refusal or a panic.
+struct Ending<'t> {
+    transactions: &'t mut Transactions,
+    is_committed: bool,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let Self { transactions, is_committed } = self;
+        if !*is_committed {
+            transactions.ended_in_vain();
+        }
+        if transactions.has_draft() {
+            transactions.draft.discard();
+        }
+        transactions.end_parameters(*is_committed);
+        // Only now: whoever waits for a lock is to see what was done while it was held.
+        transactions.locks.owner.release_all();
     }
 }
 

@@ -13,7 +13,7 @@ use arrow_buffer::Buffer;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use saki_base::{AlignedBuffer, DeviceId, PageAddress};
+use saki_base::{AlignedBuffer, DeviceId, PageAddress, critical};
 use saki_columns::{Codec, ColumnCache, ColumnsError, Load};
 use saki_page::{BufferPool, IoShare, PageWaker, Refusal, RunLane, RunRead, RunStore};
 
@@ -67,9 +67,7 @@ impl SegmentReader {
                 Err(error) => sender.send(Err(ExecError::Lane(error))).expect("the starter waits"),
             }
         };
-        let thread = std::thread::Builder::new()
-            .name("segment-reader".into())
-            .spawn(body)
+        let thread = critical::spawn(std::thread::Builder::new().name("segment-reader".into()), body)
             .map_err(|error| ExecError::Thread(error.to_string()))?;
         let waker =
             receiver.recv().map_err(|_| ExecError::Internal("the segment reader died at its start".into()))??;

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex, RwLock};
+use saki_base::critical;
 
 use super::Database;
 use crate::error::Error;
@@ -113,7 +114,7 @@ impl Database {
             let runner = self.runner_at(&place)?;
             let (shared, database) = (Arc::clone(&shared), self.clone());
             let run = move || work(&database, runner, &place, index, &shared.queues[index]);
-            let thread = std::thread::Builder::new().name(format!("saki-worker-{index}")).spawn(run);
+            let thread = critical::spawn(std::thread::Builder::new().name(format!("saki-worker-{index}")), run);
             let memory = |error: std::io::Error| Error::Memory { message: format!("cannot start a worker: {error}") };
             workers.threads.push(thread.map_err(memory)?);
         }
@@ -174,8 +175,7 @@ impl Drop for Workers {
             queue.changed.notify_all();
         }
         for thread in self.threads.drain(..) {
-            // A worker catches what procedures panic with; if it ended otherwise, there is nothing more to say than it
-            // did.
+            // A worker catches what procedures panic with; other panics would have ended the process.
             let _ = thread.join();
         }
     }

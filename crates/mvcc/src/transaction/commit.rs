@@ -2,6 +2,8 @@
 
 use std::ptr;
 
+use saki_base::Critical;
+use saki_base::panics::{self, Place};
 use saki_log::Reservation;
 
 use super::Transaction;
@@ -111,9 +113,12 @@ impl Transaction<'_> {
             runner.shared.watches.note(self.writes.iter().map(note));
         }
         let reservation = ticked.validated();
+        // Of versions that are stamped none can be taken back, and without its record the horizon stands still.
+        let _critical = Critical::enter("stamping the rows of a commit and leaving its record");
         for write in &self.writes {
             // SAFETY: versions of this transaction's writes are kept by its pin.
             unsafe { write.version.as_ref() }.stamp(if write.is_last() { timestamp } else { NEVER });
+            panics::pass(Place::Stamped);
         }
         if let Some(Sabotage::Told(tell)) = runner.shared.sabotage {
             tell(true);
@@ -179,7 +184,10 @@ impl Transaction<'_> {
 
     /// The end, good or bad: everything written is stamped or taken away.
     pub(super) fn finish(&mut self) {
+        // Others may wait for the end, and what it keeps from being freed is kept until then.
+        let _critical = Critical::enter("ending a transaction");
         self.is_over = true;
+        panics::pass(Place::Finishing);
         self.runner.last_receipt = self.receipt();
         // A visit that a panic broke off ends here.
         self.runner.participant.end_visit(self.runner.participant.is_visiting());
@@ -218,6 +226,7 @@ impl<'l> Ticked<'l> {
 impl Drop for Ticked<'_> {
     fn drop(&mut self) {
         if let Some(reservation) = self.reservation.take() {
+            let _critical = Critical::enter("leaving the void record of a transaction");
             reservation.void(self.timestamp);
         }
     }

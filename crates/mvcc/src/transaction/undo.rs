@@ -2,6 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use saki_base::Critical;
+use saki_base::panics::{self, Place};
+
 use super::{Direction, KeyRange, Transaction};
 use crate::chain::{Row, Version};
 use crate::epoch::Pin;
@@ -49,8 +52,11 @@ impl Transaction<'_> {
         if self.writes.len() <= from {
             return;
         }
+        // What is neither there nor taken back would be in the way of others for ever.
+        let _critical = Critical::enter("taking back what a transaction wrote");
         self.visiting(|transaction| {
             while transaction.writes.len() > from {
+                panics::pass(Place::TakingBack);
                 let write = transaction.writes.pop().expect("there are more");
                 transaction.positions.forget(transaction.writes.len(), &write);
                 transaction.undo_one(write);

@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 
+use saki_base::Critical;
+
 use super::{RowId, Transaction};
 use crate::chain::{Begin, NEVER, Newest, Refused, Row, Version};
 use crate::epoch::Pin;
@@ -10,6 +12,9 @@ use crate::index::Occupied;
 use crate::runner::{Entries, Write};
 use crate::sync::{Backoff, Ordering, fence};
 use crate::table::{Secondary, Table};
+
+/// Until a write is noted nobody would take it back.
+const INSTALLING: &str = "making a row's newest version";
 
 impl Transaction<'_> {
     /// Adds a row; its handle.
@@ -249,6 +254,7 @@ impl Transaction<'_> {
         let pin = Pin::of_announced(&self.runner.participant);
         let primary = &self.inner(table).primary;
         let changes = &mut self.runner.buffers.changes;
+        let critical = Critical::enter(INSTALLING);
         let inserted = primary.insert(key, row_ref.address(), &pin, changes);
         self.reads.get_mut().own_insert(changes);
         if let Err(Occupied { existing }) = inserted {
@@ -261,6 +267,7 @@ impl Transaction<'_> {
         }
         let version = NonNull::from(row_ref.head().expect("a new row has a version"));
         self.writes.push(Write { row, version, before: None, base: None, table: table.id().0, entries: None });
+        drop(critical);
         if let Some(body) = body {
             self.enter_insert(table, row_ref, body)?;
         }
@@ -400,6 +407,7 @@ impl Transaction<'_> {
         version: NonNull<Version>,
     ) -> Result<(), Refusal> {
         self.answer_at_moments();
+        let _critical = Critical::enter(INSTALLING);
         row.install(newest.version, version).map_err(|refused| self.refusal(table, row, refused))?;
         if let (Some(begin), Some(lag)) = (newest.begin, &self.runner.lag) {
             row.prune(newest.version, begin, &lag.snapshots, lag.watermark);

@@ -3,6 +3,7 @@
 
 use std::thread::JoinHandle;
 
+use saki_base::critical;
 use saki_base::stack::STACK_BYTES;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -49,8 +50,8 @@ impl Thread {
             let _ = runtime.block_on(ended);
             runtime.shutdown_background();
         };
-        let thread =
-            std::thread::Builder::new().name(format!("saki-network-{number}")).stack_size(STACK_BYTES).spawn(work)?;
+        let thread = std::thread::Builder::new().name(format!("saki-network-{number}")).stack_size(STACK_BYTES);
+        let thread = critical::spawn(thread, work)?;
         Ok(Self { handle, running: Some(running), thread: Some(thread) })
     }
 }

@@ -4,6 +4,7 @@
 //! - `mistakes`: what users get wrong, and how they are told.
 //! - `damage`: files that are not what was written.
 //! - `crashes`: processes that die at a random moment.
+//! - `panics`: servers in which a panic is planted.
 //! - `devices`: databases on several of them.
 //! - `full`: devices that fill up.
 
@@ -14,4 +15,5 @@ mod damage;
 mod devices;
 mod full;
 mod mistakes;
+mod panics;
 mod support;

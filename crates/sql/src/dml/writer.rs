@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use saki_base::panics::{self, Place};
 use saki_mvcc::Transaction;
 
 use super::finder::Finder;
@@ -90,7 +91,9 @@ impl<'d> RowWriter<'d> {
     }
 
     fn write(&self, transaction: &mut Transaction<'_>, key: &[u8], row: Option<&[u8]>) -> Result<(), Refusal> {
-        Ok(self.finder.delta.write(transaction, key, row)?)
+        self.finder.delta.write(transaction, key, row)?;
+        panics::pass(Place::Writing);
+        Ok(())
     }
 
     /// Whether two rows of one key have different values in a unique index.

@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod flips;
 #[cfg(test)]
+mod panics;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;

@@ -4,6 +4,8 @@ use std::sync::Weak;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use saki_base::panics::{self, Place};
+
 use crate::database::{Background, Database};
 use crate::merge::Pace;
 use saki_catalog::LogState;
@@ -34,6 +36,7 @@ fn run(database: &Weak<Database>, stopped: &Receiver<()>) {
     let mut kept = Kept::default();
     while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
         let Some(database) = database.upgrade() else { return };
+        panics::pass(Place::Checkpointer);
         if let Err(error) = database.tend(&mut kept) {
             tracing::error!("a checkpoint failed; changes stay in memory and in the logs: {error}");
         }

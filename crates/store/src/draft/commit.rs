@@ -22,8 +22,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use saki_base::panics::{self, Place};
 use saki_base::planted::{self, Fault};
-use saki_base::{GenerationNumber, PageRef, seam};
+use saki_base::{Critical, GenerationNumber, PageRef, seam};
 use saki_mvcc::{Receipt, Transaction};
 
 use super::Draft;
@@ -50,6 +51,7 @@ impl Draft {
     pub(super) fn commit_in_turn(mut self, mut transaction: Transaction<'_>) -> Result<Receipt> {
         let db = Arc::clone(&self.db);
         let engine = db.engine()?;
+        panics::pass(Place::CommittingDraft);
         let own = self.newest()?;
         let difference = own.catalog.difference(&self.base.catalog);
         if difference.is_empty() {
@@ -73,8 +75,11 @@ impl Draft {
         engine.mark(&mut transaction, self.staged.id)?;
         // Until its generation is the newest nobody begins to read: it would be half of the transaction.
         let _announced = (!planted::is(Fault::HalfSeen)).then(|| db.instants.announce());
+        // A panic must not let go of readers, nor leave it to nobody to complete the change.
+        let _critical = Critical::enter("committing rows and a change of the catalog");
         let receipt = transaction.commit_early()?;
         // Its rows can be seen, and its catalog not yet.
+        panics::pass(Place::HalfSeen);
         seam::cross();
         // From here on it is for the logs to say whether it has been committed.
         self.is_over = true;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
 
 use parking_lot::Mutex;
-use saki_base::TableId;
+use saki_base::panics::{self, Place};
+use saki_base::{Critical, TableId};
 use saki_mvcc::Holder;
 
 use super::account::{Account, Taken};
@@ -16,6 +17,9 @@ use super::mode::{LockMode, Policy};
 use super::queue::{Granted, Queue, Waiter};
 use super::waits::{Awaited, Waits};
 use saki_catalog::{Result, SqlError};
+
+/// A lock that is counted or queued and nobody's would be waited for for ever.
+const CHANGING: &str = "changing who holds and who waits for locks";
 
 /// Counters of strong locks.
 const COUNTERS: usize = 1024;
@@ -84,6 +88,7 @@ impl Locks {
     /// # Errors
     /// 40P01 if that one waits for this owner.
     pub(super) fn await_row(&self, owner: u64, me: Option<Holder>, holder: Holder) -> Result<()> {
+        let _critical = Critical::enter(CHANGING);
         let mut state = self.state.lock();
         state.waits.enter(owner, Awaited::Row(holder), me);
         if state.is_circle(owner) {
@@ -95,6 +100,7 @@ impl Locks {
 
     /// That wait is over.
     pub(super) fn leave_row(&self, owner: u64) {
+        let _critical = Critical::enter(CHANGING);
         self.state.lock().waits.leave(owner);
     }
 
@@ -170,6 +176,7 @@ impl Locks {
         policy: Policy,
         me: Option<Holder>,
     ) -> Result<Asked> {
+        let _critical = Critical::enter(CHANGING);
         if mode.is_strong() {
             self.strong(table).fetch_add(1, Ordering::SeqCst);
         }
@@ -195,6 +202,7 @@ impl Locks {
         me: Option<Holder>,
     ) -> Result<(TableId, Asked)> {
         assert!(mode.is_strong(), "{mode} would have to be gathered from its owners");
+        let _critical = Critical::enter(CHANGING);
         let mut state = self.state.lock();
         let number = state.advisory.number(key);
         let asked = state.ask(owner, number, mode, policy, me);
@@ -213,10 +221,12 @@ impl Locks {
     /// Takes locks back that are in tables' queues.
     #[cold]
     pub(super) fn release(&self, owner: u64, locks: &[Taken]) {
+        let _critical = Critical::enter(CHANGING);
         let mut wakers = Vec::new();
         let mut state = self.state.lock();
         for Taken { table, mode, .. } in locks {
             state.queue(*table).remove(owner, *mode);
+            panics::pass(Place::Locks);
             wakers.append(&mut state.serve(*table));
         }
         drop(state);
@@ -227,6 +237,7 @@ impl Locks {
     /// A waiter has gone: from the queue, or with a lock that it had just been given.
     #[cold]
     pub(super) fn give_up(&self, owner: u64, table: TableId, mode: LockMode, grant: &Arc<Grant>) {
+        let _critical = Critical::enter(CHANGING);
         let mut state = self.state.lock();
         if grant.is_given() {
             state.queue(table).remove(owner, mode);

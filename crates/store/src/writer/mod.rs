@@ -9,8 +9,9 @@ mod tests;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use saki_base::panics::{self, Place};
 use saki_base::planted::{self, Fault};
-use saki_base::{PageAddress, PageRef, TableId, TreeId, ValueRef};
+use saki_base::{Critical, PageAddress, PageRef, TableId, TreeId, ValueRef};
 use saki_columns::{SegmentsRoot, read_directory};
 use saki_mvcc::Holder;
 use saki_tree::{BulkLoader, Change, Sorter, TreeReader, TreeRoot};
@@ -127,12 +128,15 @@ impl<'d> Writer<'d> {
         let root = self.write_catalog()?;
         let stop = self.stop.clone();
         let _committing = stop.commit()?;
+        // What the device has and memory does not would be published over.
+        let _critical = Critical::enter("publishing a generation");
         if let Err(error) = self.publication.commit(&root.to_bytes()) {
             if let VolumeError::PublishOutcomeUnknown { .. } = error {
                 self.db.end_changes();
             }
             return Err(error.into());
         }
+        panics::pass(Place::Published);
         self.db.abandoned.lock().retain(|id| !abandoned.contains(id));
         // Before anybody can write to those that are new.
         for delta in deltas_taken_away(&difference).filter_map(|delta| before.deltas.get(&delta)) {

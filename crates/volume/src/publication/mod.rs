@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 use parking_lot::Mutex;
-use saki_base::{ChunkId, GenerationNumber, PageAddress, Part};
+use saki_base::{ChunkId, Critical, GenerationNumber, PageAddress, Part};
 
 use crate::durable::Change;
 use crate::error::VolumeError;
@@ -104,6 +104,8 @@ impl Publication {
             root: root.to_vec(),
             failed_flushes: ledger.failed_flushes,
         };
+        // What the devices have and memory does not would be written over.
+        let _critical = Critical::enter("publishing a generation");
         let generation = match durable.publish(change, &volume.space) {
             Ok(generation) => generation,
             Err(error) => {

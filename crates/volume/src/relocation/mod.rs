@@ -15,7 +15,7 @@ mod devices;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use saki_base::{AlignedBuffer, Buffer, CHUNK_BYTES, ChunkId, DeviceId};
+use saki_base::{AlignedBuffer, Buffer, CHUNK_BYTES, ChunkId, Critical, DeviceId};
 use saki_io::{Completion, DeviceError, Operation, Wait};
 use saki_page::IoShare;
 
@@ -93,6 +93,8 @@ impl Volume {
         moves.sort_unstable_by_key(|it| it.chunk);
         moves.iter().for_each(|it| records.moved(it.chunk, it.to));
         let devices = durable.superblock.devices.clone();
+        // Until memory looks for the chunks where they are.
+        let _critical = Critical::enter("giving chunks new homes");
         let generation = match self.publish_records(durable, records, devices, failed_flushes) {
             Ok(generation) => generation,
             Err(error) => {

@@ -9,7 +9,9 @@ mod survey;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use saki_base::{CHUNK_BYTES, ChunkId, DeviceId, GenerationNumber, PageAddress, PageSize, Part, VolumeNumber};
+use saki_base::{
+    CHUNK_BYTES, ChunkId, Critical, DeviceId, GenerationNumber, PageAddress, PageSize, Part, VolumeNumber,
+};
 use saki_io::{Device, DeviceError, Governor, Traffic};
 
 use crate::device::{Member, Members};
@@ -343,6 +345,7 @@ impl Volume {
         let (tails, next_chunk) = (superblock.tails.clone(), superblock.next_chunk);
         let change = Change { records, tails, next_chunk, root: superblock.root.clone(), failed_flushes };
         let root = change.root.clone();
+        let _critical = Critical::enter("publishing a generation");
         let generation = durable.publish_with(change, devices, &self.space)?;
         self.set_current(generation, root);
         Ok(generation)

@@ -8,6 +8,9 @@
 //! A reader that saw one word of a writer has, after its fence, also seen the lock that came before the writer's fence,
 //! so its comparison fails. Versions never come back: a node's memory keeps counting when it is used again.
 
+use saki_base::Critical;
+use saki_base::panics::{self, Place};
+
 use crate::sync::{AtomicU64, Backoff, Ordering, fence};
 
 const OBSOLETE: u64 = 1;
@@ -70,7 +73,7 @@ impl Latch {
             Ok(_) => {
                 // Release: whoever sees a word written from here on sees the lock.
                 fence(Ordering::Release);
-                Ok(Locked { latch: self, version })
+                Ok(Locked { latch: self, version, critical: Some(Critical::enter("changing an index in memory")) })
             }
             Err(_) => Err(Restart),
         }
@@ -88,6 +91,8 @@ impl Latch {
 pub(crate) struct Locked<'a> {
     latch: &'a Latch,
     version: u64,
+    /// Readers must not take half of a change for a node.
+    critical: Option<Critical>,
 }
 
 impl Locked<'_> {
@@ -100,6 +105,7 @@ impl Locked<'_> {
     /// Shows the changes to readers; returns the new version.
     #[inline]
     pub(crate) fn publish(self) -> u64 {
+        panics::pass(Place::Latched);
         let version = self.version + STEP;
         self.latch.0.store(version, Ordering::Release);
         std::mem::forget(self);
@@ -115,6 +121,7 @@ impl Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
+        drop(self.critical.take());
         self.latch.0.store(self.version, Ordering::Release);
     }
 }

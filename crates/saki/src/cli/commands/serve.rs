@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use saki::backup;
+use saki_base::critical;
 use saki_node::{Server, ServerOptions, TlsFiles};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -188,7 +189,7 @@ impl Archiver {
             Ok(()) => {}
             Err(error) => tracing::error!("{target}: nothing is archived: {error}"),
         };
-        let thread = std::thread::Builder::new().name("archiver".to_owned()).spawn(body);
+        let thread = critical::spawn(Builder::new().name("archiver".to_owned()), body);
         let thread = thread.map_err(|error| Failure::new(format!("no thread for the archive: {error}")))?;
         Ok(Self { thread, stop })
     }
@@ -196,7 +197,7 @@ impl Archiver {
     /// Ends when everything is archived.
     fn stop(self) {
         self.stop.tell();
-        // Its panic was logged.
+        // A panic of it would have ended the process.
         let _ = self.thread.join();
     }
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use parking_lot::Mutex;
+use saki_base::panics::{self, Place};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{TreeError, TreeReader, Wanted};
 
@@ -110,6 +111,7 @@ impl Fetcher {
                 let Ok(first) = left.recv() else { return };
                 [first].into_iter().chain(left.try_iter()).collect()
             };
+            panics::pass(Place::Fetcher);
             errands.sort_by_key(|errand| errand.leaves);
             while let Some(leaves) = errands.last().map(|errand| errand.leaves) {
                 let alike = errands.partition_point(|errand| errand.leaves < leaves);

@@ -1,10 +1,12 @@
-//! Threads that end with the database they work for.
+//! Threads that end with the database they work for. A panic of one ends the process: nobody else would do its work,
+//! and nobody would notice.
 
 mod fetchers;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
+use saki_base::critical;
 use saki_catalog::{Result, SqlError};
 
 pub use fetchers::Fetchers;
@@ -22,9 +24,7 @@ impl Background {
     /// If the system gives no thread.
     pub fn start(name: &str, work: impl FnOnce(&Receiver<()>) + Send + 'static) -> Result<Self> {
         let (stop, stopped) = channel();
-        let thread = std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || work(&stopped))
+        let thread = critical::spawn(Builder::new().name(name.to_owned()), move || work(&stopped))
             .map_err(|error| SqlError::storage(format!("the thread {name:?}: {error}")))?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
