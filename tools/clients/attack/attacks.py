@@ -124,6 +124,27 @@ def results():
     yield Attack("endless recursion", "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r", {LATE, FULL})
     yield Attack("growing recursion", "WITH RECURSIVE r(t) AS (SELECT 'x' UNION ALL SELECT t || t FROM r) SELECT count(*) FROM r", {LATE, FULL, LARGE})
     yield Attack("array_fill", "SELECT cardinality(array_fill(1, ARRAY[1000000000]))", {FULL, LARGE, "42883", ROWS})
+    yield Attack("lists of any length", "SELECT cardinality(array_repeat(1, 2000000000))", {"42883"})
+    yield Attack("lists that grow to any length", "SELECT cardinality(array_resize(ARRAY[1], 2000000000, 1))", {"42883"})
+    yield Attack("ranges of any length", "SELECT cardinality(range(1, 3000000000))", {"42883"})
+    yield Attack("ranges of any length as rows", "SELECT count(*) FROM range(1, 3000000000)", {"42883"})
+    yield Attack("a default of any length", "CREATE TABLE lists (id int, n int DEFAULT cardinality(array_repeat(1, 2000000000)))", {"42883"})
+    yield Attack("a condition of any length", "CREATE TABLE lists (id int, CHECK (cardinality(array_repeat(id, 2000000000)) > 1))", {"42883"})
+    yield Attack("series of many rows", "SELECT count(g) FROM (SELECT generate_series(1, 1000000 + id) AS g FROM numbers) q", all_or_full | {LATE})
+    yield Attack("lpad with long letters", "SELECT length(lpad('', 400000000, 'ä'))", {FULL, LARGE})
+    yield Attack("regexp_replace, one large", "SELECT length(regexp_replace(repeat('a', 1000000), 'a', repeat('b', 100000), 'g'))", {FULL, LARGE})
+    yield Attack("regexp_replace that names what it found", r"SELECT length(regexp_replace(repeat('a', 1000000), '(a+)', repeat('\1', 5000)))", {FULL, LARGE})
+    yield Attack("concat", "SELECT length(concat(" + ", ".join(["r"] * 90) + ")) FROM (SELECT repeat('y', 20000000 + id::int) AS r FROM numbers WHERE id = 1) q", {FULL, LARGE})
+    yield Attack("concat_ws", "SELECT length(concat_ws(repeat('y', 30000000), " + ", ".join(["t"] * 90) + ")) FROM numbers WHERE id = 1", {FULL, LARGE})
+    yield Attack("|| that doubles", "SELECT length(t) FROM " + "(SELECT t || t AS t FROM " * 22 + "numbers" + ") q" * 22, {FULL, LARGE, LATE, DEEP})
+    yield Attack("|| of a long text", "SELECT length(" + " || ".join(["r"] * 90) + ") FROM (SELECT repeat('y', 20000000 + id::int) AS r FROM numbers WHERE id = 1) q", {FULL, LARGE})
+    yield Attack("array_to_string", "SELECT length(array_to_string(string_to_array(repeat('a,', 1000000), ','), repeat('b', 100000)))", {FULL, LARGE})
+    yield Attack("array_replace", "SELECT cardinality(array_replace(string_to_array(repeat('a,', 1000000), ','), 'a', repeat('b', 100000)))", {FULL, LARGE})
+    yield Attack("a list of long texts", "SELECT cardinality(ARRAY[" + ", ".join(["r"] * 90) + "]) FROM (SELECT repeat('y', 20000000 + id::int) AS r FROM numbers WHERE id = 1) q", {FULL, LARGE})
+    yield Attack("format, widths", "SELECT sum(length(format(repeat('%1000000s', 900), " + ", ".join(["t"] * 900) + "))) FROM numbers", {FULL, LARGE})
+    yield Attack("format, one argument many times", "SELECT length(format(repeat('%1$s', 100000), repeat('y', 100000)))", {FULL, LARGE})
+    yield Attack("to_char", "SELECT length(to_char(now(), repeat('MONTH ', 50000000)))", {FULL, LARGE})
+    yield Attack("translate", "SELECT length(translate(repeat('a', 400000000), 'a', '\N{GRINNING FACE}'))", {FULL, LARGE})
     yield Attack("one huge row", "SELECT " + ", ".join(["repeat('y', 30000000)"] * 30), {FULL, ROWS})
 
 
@@ -136,6 +157,11 @@ def changes():
     yield Attack("many changes in a transaction", many_changes, {FULL, ROWS}, last=("ROLLBACK", "TRUNCATE wide", "CHECKPOINT"))
     yield Attack("ON CONFLICT of many rows", "INSERT INTO numbers SELECT value, 1, repeat('z', 50000) FROM generate_series(1, 20000) s(value) "
                  "ON CONFLICT (id) DO UPDATE SET t = excluded.t", {FULL, ROWS, LATE}, last=("UPDATE numbers SET t = 'text'", "CHECKPOINT"))
+    yield Attack("DELETE that cascades to many wide rows", "DELETE FROM parents", {FULL, ROWS, LATE},
+                 first=("CREATE TABLE parents (id bigint PRIMARY KEY)", "INSERT INTO parents VALUES (1)",
+                        "CREATE TABLE children (id bigint PRIMARY KEY, p bigint REFERENCES parents ON DELETE CASCADE, t text)", "CREATE INDEX ON children (p)",
+                        *(f"INSERT INTO children SELECT {n} * 1000 + value, 1, repeat('y', 50000) FROM generate_series(1, 1000) s(value)" for n in range(10)), "CHECKPOINT"),
+                 last=("DROP TABLE children", "DROP TABLE parents", "CHECKPOINT"))
     yield Attack("cursor with hold", "COMMIT", {FULL, ROWS, LATE},
                  first=("BEGIN", "DECLARE c CURSOR WITH HOLD FOR SELECT repeat('y', 100000) FROM numbers"), last=("ROLLBACK", "CLOSE ALL"))
     yield Attack("index of wide rows", "CREATE INDEX ON wide (md5(t))", {FULL, ROWS, LATE, "0A000"},
@@ -156,6 +182,7 @@ def messages():
     yield Attack("large prepared statements", large_prepared, {FULL, ROWS, "lost"})
     yield Attack("huge parameter", lambda wire: wire.execute("SELECT length($1::text)", [b"x" * (200 << 20)]), {FULL, ROWS, "lost"})
     yield Attack("many huge parameters", huge_parameters, {FULL, ROWS, "lost"})
+    yield Attack("many named portals", many_portals, {FULL, "lost"})
     yield Attack("a COPY line of 512 MB", copy_line, {FULL, LARGE, "lost"})
     yield Attack("COPY of many wide rows", copy_rows, {FULL, ROWS}, last=("TRUNCATE taken", "CHECKPOINT"))
 
@@ -181,6 +208,19 @@ def large_prepared(wire) -> str:
 
 def huge_parameters(wire) -> str:
     return wire.execute("SELECT length($1::text) + length($2::text) + length($3::text)", [b"x" * (70 << 20)] * 3)
+
+
+def many_portals(wire) -> str:
+    wire.query("BEGIN")
+    wire.prepare("SELECT length($1::text)", "s")
+    value = b"x" * (10 << 20)
+    for number in range(200):
+        wire.bind(f"p{number}", "s", [value])
+        wire.send(b"H", b"")
+    wire.send(b"S", b"")
+    outcome = wire.answer()
+    wire.query("ROLLBACK")
+    return outcome
 
 
 def copy_line(wire) -> str:

@@ -42,11 +42,15 @@ class Wire:
     def execute(self, sql: str, values: list[bytes], name: str = "") -> str:
         """The same of one statement with values of parameters."""
         self.prepare(sql, name)
-        bound = b"".join(struct.pack("!i", len(value)) + value for value in values)
-        self.send(b"B", b"\0" + name.encode() + b"\0" + struct.pack("!hh", 0, len(values)) + bound + struct.pack("!h", 0))
+        self.bind("", name, values)
         self.send(b"E", b"\0" + struct.pack("!i", 0))
         self.send(b"S", b"")
         return self.answer()
+
+    def bind(self, portal: str, name: str, values: list[bytes]) -> None:
+        bound = b"".join(struct.pack("!i", len(value)) + value for value in values)
+        head = portal.encode() + b"\0" + name.encode() + b"\0" + struct.pack("!hh", 0, len(values))
+        self.send(b"B", head + bound + struct.pack("!h", 0))
 
     def prepare(self, sql: str, name: str) -> None:
         self.send(b"P", name.encode() + b"\0" + sql.encode() + b"\0" + struct.pack("!h", 0))

@@ -14,7 +14,8 @@ use super::row_checks::RowChecks;
 use saki_catalog::convert::{array_of, conform};
 use saki_catalog::{Catalog, ColumnReader, ReferentialAction, Result, SqlError, Table};
 use saki_parameters::SessionTime;
-use saki_postgres::dialect::session_time;
+use saki_postgres::dialect::{refuse_foreign, session_time};
+use saki_postgres::statement::parse_expression;
 
 /// Planned before a statement changes rows, for all tables that its changes may reach.
 #[derive(Default)]
@@ -63,6 +64,7 @@ impl ActionRules {
     ) -> Result<()> {
         if let Some(text) = table.default_of(catalog, column) {
             let (state, nothing) = (state(), DFSchema::empty());
+            refuse_foreign(&parse_expression(&text)?)?;
             self.time = session_time(state.config_options()).clone();
             let expression = state.create_logical_expr(&text, &nothing)?;
             self.defaults.insert((table.id, column), state.create_physical_expr(expression, &nothing)?);

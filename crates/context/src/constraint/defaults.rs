@@ -7,6 +7,7 @@ use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Value, Values};
 
 use saki_catalog::{Catalog, Identity, Result, SqlError, Table};
+use saki_postgres::dialect::refuse_foreign;
 use saki_postgres::statement::{Overriding, has_subquery, name_of, parse_expression, parse_query};
 
 /// A table's defaults and identities, for its INSERTs.
@@ -148,6 +149,7 @@ impl<'t> Defaults<'t> {
             if has_subquery(&named) {
                 return Err(SqlError::unsupported("cannot use subquery in DEFAULT expression"));
             }
+            refuse_foreign(&named)?;
             state.create_logical_expr(&text, &nothing)?;
         }
         Ok(())

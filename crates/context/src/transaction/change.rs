@@ -23,12 +23,14 @@ pub struct Change<'c, 't> {
     pub transaction: &'c mut Transaction<'t>,
     /// `None`: the thread may wait.
     missed: Option<&'c Missed>,
+    /// Memory of what it writes, if that waits for a transaction that goes on.
+    waiting: Option<&'c Waiting>,
 }
 
 impl<'c, 't> Change<'c, 't> {
     /// On a thread that may wait. What was read to find the rows has been tracked.
     pub fn new(db: &'c Database, read: &'c TrackedSnapshot, transaction: &'c mut Transaction<'t>) -> Self {
-        Self { db, generation: &read.snapshot().generation, transaction, missed: None }
+        Self { db, generation: &read.snapshot().generation, transaction, missed: None, waiting: None }
     }
 
     /// With what is in memory alone: see [`Missed`]. The rows were found by the transaction itself, which answers for
@@ -39,7 +41,28 @@ impl<'c, 't> Change<'c, 't> {
         missed: &'c Missed,
         transaction: &'c mut Transaction<'t>,
     ) -> Self {
-        Self { db, generation, transaction, missed: Some(missed) }
+        Self { db, generation, transaction, missed: Some(missed), waiting: None }
+    }
+
+    /// The same, with what it writes counted as waiting for the end of its transaction.
+    pub fn counted(self, waiting: Option<&'c Waiting>) -> Self {
+        Self { waiting, ..self }
+    }
+
+    /// Memory for a while.
+    ///
+    /// # Errors
+    /// 53200 if more is in use than there is.
+    pub fn reservation(&self) -> Result<Reservation> {
+        Ok(self.db.memory.reserve(0)?)
+    }
+
+    /// Takes note of a row that is going to be written besides those that were found.
+    ///
+    /// # Errors
+    /// As [`Waiting::add`].
+    pub fn hold(&self, bytes: usize) -> Result<()> {
+        self.waiting.map_or(Ok(()), |waiting| waiting.add_one(bytes))
     }
 
     /// Reads what is not in deltas.

@@ -34,7 +34,8 @@ impl Connection {
         let (prepared, cursor) = self.supervise(opened).await??;
         let statement = Arc::new(Statement::new(sql, prepared, &[], &self.shared.database.memory)?);
         let state = PortalState::Suspended(cursor);
-        self.portals.insert(name, Portal { statement, values: Vec::new(), formats: Vec::new(), state, hold });
+        let (values, formats) = Default::default();
+        self.portals.insert(name, Portal { statement, values, formats, state, hold, held: None });
         Ok(Outcome::Done { tag: "DECLARE CURSOR".into(), rows: 0 })
     }
 

@@ -86,16 +86,19 @@ impl Connection {
         let given = formats::of_columns(&formats::read(codes)?, wanted)?;
         let types = statement.prepared.parameters.iter().zip(given);
         let time = self.session.parameters().time();
+        let sent = values.iter().flatten().map(<[u8]>::len).sum();
+        let mut held = Portal::room_for(portal, sent, &self.shared.database.memory)?;
         let values = types
             .zip(values.iter())
             .map(|((data_type, format), bytes)| decode::value(data_type, format, bytes, &time))
             .collect::<Result<Vec<ScalarValue>>>()?;
+        Portal::grow_to(&mut held, &values)?;
         let formats = formats::read(results)?;
         if let Some(schema) = &statement.prepared.schema {
             formats::of_columns(&formats, schema.fields().len())?;
         }
-        self.portals
-            .insert(portal.to_owned(), Portal { statement, values, formats, state: PortalState::New, hold: false });
+        let state = PortalState::New;
+        self.portals.insert(portal.to_owned(), Portal { statement, values, formats, state, hold: false, held });
         Ok(())
     }
 

@@ -53,6 +53,36 @@ pub struct Portal {
     pub state: PortalState,
     /// It outlives its transaction.
     pub hold: bool,
+    /// Memory of its values, given back with it; `None` of what is soon gone and small.
+    pub held: Option<Reservation>,
+}
+
+impl Portal {
+    /// What a portal takes, however few values it has.
+    const BYTES: usize = 1 << 10;
+    /// Values of the unnamed portal that are not counted: the next statement takes its place.
+    const SMALL_BYTES: usize = 16 << 10;
+
+    /// Memory for the values of a portal, of which the client has sent so many bytes.
+    ///
+    /// # Errors
+    /// 53200 if the server has not so much.
+    pub fn room_for(name: &str, bytes: usize, memory: &Arc<Pool>) -> Result<Option<Reservation>> {
+        if name.is_empty() && bytes <= Self::SMALL_BYTES {
+            return Ok(None);
+        }
+        Ok(Some(memory.reserve(Self::BYTES + bytes).map_err(SqlError::from)?))
+    }
+
+    /// The same once the values are read, which may be larger than what was sent.
+    ///
+    /// # Errors
+    /// 53200 if the server has not so much.
+    pub fn grow_to(held: &mut Option<Reservation>, values: &[ScalarValue]) -> Result<()> {
+        let Some(held) = held else { return Ok(()) };
+        let bytes: usize = values.iter().map(ScalarValue::size).sum();
+        Ok(held.grow((Self::BYTES + bytes).saturating_sub(held.bytes())).map_err(SqlError::from)?)
+    }
 }
 
 pub enum PortalState {

@@ -79,6 +79,12 @@ async fn what_does_not_fit_fails_alone() {
         "SELECT sum(length(repeat(t, 100000))) FROM numbers",
         "SELECT max(lpad(t, 100000, 'x')) FROM numbers",
         "SELECT length(replace(repeat('a', 1000000), 'a', repeat('b', 1000)))",
+        "SELECT length(concat(repeat('y', 30000000), repeat('y', 30000000), repeat('y', 30000000)))",
+        "SELECT length(repeat('y', 30000000) || repeat('z', 30000000) || repeat('z', 30000000))",
+        "SELECT length(regexp_replace(repeat('a', 100000), 'a', repeat('b', 1000), 'g'))",
+        "SELECT length(array_to_string(string_to_array(repeat('a,', 10000), ','), repeat('b', 10000)))",
+        "SELECT count(g) FROM (SELECT generate_series(1, 1000000 + id) AS g FROM numbers) q",
+        "SELECT sum(length(format(repeat('%100000s', 9), t, t, t, t, t, t, t, t, t))) FROM numbers",
         "UPDATE numbers SET t = repeat('y', 100000)",
         "UPDATE numbers SET t = repeat('y', 20000)",
         "INSERT INTO numbers SELECT value, 1, repeat('y', 20000) FROM generate_series(3000, 5000) s(value)",
@@ -87,6 +93,15 @@ async fn what_does_not_fit_fails_alone() {
         assert_eq!(code(client.simple_query(sql).await), "53200", "{sql}");
     }
     assert_eq!(code(client.simple_query("SELECT repeat('y', 2000000000)").await), "54000");
+    assert_eq!(code(client.simple_query("SELECT lpad('', 400000000, 'ä')").await), "54000");
+    for sql in [
+        "SELECT cardinality(array_repeat(1, 2000000000))",
+        "CREATE TABLE lists (id int, n int DEFAULT cardinality(array_repeat(1, 2000000000)))",
+        "CREATE TABLE lists (id int, CHECK (cardinality(array_resize(ARRAY[id], 2000000000, 1)) > 1))",
+        "CREATE TABLE lists (id int, CHECK (cardinality(generate_series(1, 3000000000)) > id))",
+    ] {
+        assert_eq!(code(client.simple_query(sql).await), "42883", "{sql}");
+    }
     let limited = "SELECT v, max(id) FROM numbers GROUP BY v ORDER BY max(id) DESC LIMIT 2147483647";
     assert_eq!(client.simple_query(limited).await.unwrap().len(), 9);
     assert_eq!(one(&client, "SELECT count(*) FROM numbers WHERE t = 'x'").await, "2000");

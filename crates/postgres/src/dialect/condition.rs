@@ -11,6 +11,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
 
+use super::foreign::refuse_foreign;
 use super::query::joins::Relations;
 use super::resolution::resolved;
 use crate::statement::parse_query;
@@ -23,6 +24,7 @@ use saki_times::session_time;
 /// When it is none.
 pub fn condition(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
     let mut statement = ast::Statement::Query(parse_query(&format!("SELECT {text}"))?);
+    refuse_foreign(&statement)?;
     super::rewrite(&mut statement, Relations::default(), session_time(state.config_options()))?;
     let ast::Statement::Query(query) = statement else { return Err(SqlError::internal("a query became none")) };
     let expr = match *query.body {

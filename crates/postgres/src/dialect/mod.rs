@@ -12,6 +12,7 @@
 mod casts;
 mod condition;
 mod folds;
+mod foreign;
 mod literals;
 mod meaning;
 mod once;
@@ -36,6 +37,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitorMut};
 
 pub use self::condition::condition;
+pub use self::foreign::refuse_foreign;
 pub use self::once::mark;
 pub use self::operators::Operators;
 use self::query::groups::{gathered, having, twins};
@@ -56,6 +58,8 @@ pub use saki_times::{TimeOption, session_time};
 
 /// Makes functions and rewrites known to a session's planner.
 pub fn register(state: &mut SessionState) {
+    // The rewrite of sets has its own; this one would make lists of any length where nothing is rewritten.
+    let _ = state.deregister_udf("generate_series");
     // A state takes whatever it is given; what had the name before gives way.
     let _ = state.register_function_rewrite(Arc::new(meaning::Meaning));
     let _ = state.register_udf(Arc::new(arithmetic::numeric_function()));
@@ -92,10 +96,12 @@ pub fn register(state: &mut SessionState) {
 /// The logical plan of a statement.
 ///
 /// # Errors
-/// What the planner says, and of literals that cannot be read. 54001 for a plan that is too large.
+/// What the planner says, and of literals that cannot be read. 42883 for functions that PostgreSQL does not have, 54001
+/// for a plan that is too large.
 pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
     if let Statement::Statement(statement) = &mut statement {
         size::refuse_doubled(statement)?;
+        refuse_foreign(statement.as_ref())?;
         once::mark_repeated(statement)?;
         pg_catalog::rewrite(statement)?;
     }

@@ -105,10 +105,11 @@ async fn attempt(
     transactions.begin_work(savepoint);
     let db = Arc::clone(cx.db);
     let worked = tokio::task::spawn_blocking(move || {
-        let worked = transactions.within(|transaction| work(&mut Change::new(&db, &read, transaction)));
-        (worked, transactions)
+        let worked =
+            transactions.within(|transaction| work(&mut Change::new(&db, &read, transaction).counted(Some(&waiting))));
+        (worked, transactions, waiting)
     });
-    let (worked, mut transactions) =
+    let (worked, mut transactions, waiting) =
         worked.await.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?;
     match worked? {
         Ok(result) => {

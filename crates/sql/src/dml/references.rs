@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use saki_base::memory::Reservation;
 use saki_base::{TableId, Value};
 use saki_mvcc::Transaction;
 
@@ -25,6 +26,8 @@ pub struct References<'r, 'c, 't> {
     change: &'r mut Change<'c, 't>,
     writers: HashMap<TableId, RowWriter<'c>>,
     rules: &'r ActionRules,
+    /// Memory of the rows that are looked at here, until all keys have been seen to.
+    held: Reservation,
     /// A look-up met a row that another transaction changes.
     conflict: Option<Refusal>,
 }
@@ -60,7 +63,7 @@ pub fn related(catalog: &Catalog, table: &Table) -> Vec<String> {
 /// Sees to the foreign keys of rows that a statement has changed: entries as they were, and as they are.
 ///
 /// # Errors
-/// 23503, and what stands against the rows that actions write.
+/// 23503, and what stands against the rows that actions write; 53200 if there is no memory for them.
 pub fn see_to(
     change: &mut Change<'_, '_>,
     table: &Arc<Table>,
@@ -71,11 +74,14 @@ pub fn see_to(
         return Ok(());
     }
     let decode = |entry: Option<&Entry>| entry.map(|(key, row)| decoded(table, key, row)).transpose();
+    let held = change.reservation()?;
+    let mut references = References { change, writers: HashMap::new(), rules, held, conflict: None };
     let mut changes = VecDeque::new();
     for (old, new) in entries {
-        changes.push_back(Changed { table: Arc::clone(table), old: decode(old)?, new: decode(new)? });
+        let changed = Changed { table: Arc::clone(table), old: decode(old)?, new: decode(new)? };
+        references.hold(&changed)?;
+        changes.push_back(changed);
     }
-    let mut references = References { change, writers: HashMap::new(), rules, conflict: None };
     let outcome = references.work_off(changes);
     match references.conflict.take() {
         Some(conflict) => Err(conflict),
@@ -88,13 +94,38 @@ fn decoded(table: &Table, key: &[u8], row: &[u8]) -> Result<Row> {
     decoder.decode(table, key, row, |values| values.iter().map(|value| Value::from(*value)).collect())
 }
 
+fn row_bytes(row: &[Value]) -> usize {
+    let beside = |value: &Value| match value {
+        Value::Text(text) => text.len(),
+        Value::Bytea(bytes) => bytes.len(),
+        _ => 0,
+    };
+    row.iter().map(|value| size_of::<Value>() + beside(value)).sum()
+}
+
 fn encoded(table: &Table, row: &[Value]) -> Result<Entry> {
     let mut encoder = EntryEncoder::new(table.primary_layout());
     encoder.encode(&mut Vec::new(), |column| row[column].as_ref())?;
     Ok((encoder.key, encoder.row))
 }
 
+impl Changed {
+    /// How often it is held: as what is to be followed, and among what has been made.
+    const COPIES: usize = 2;
+
+    fn bytes(&self) -> usize {
+        let of = |row: &Option<Row>| row.as_deref().map_or(0, row_bytes);
+        size_of::<Self>() + of(&self.old) + of(&self.new)
+    }
+}
+
 impl<'c> References<'_, 'c, '_> {
+    /// # Errors
+    /// 53200 if there is no memory for a changed row.
+    fn hold(&mut self, changed: &Changed) -> Result<()> {
+        Ok(self.held.grow(Changed::COPIES * changed.bytes())?)
+    }
+
     fn work_off(&mut self, mut changes: VecDeque<Changed>) -> Result<(), Refusal> {
         let catalog = &self.change.generation.catalog;
         let mut made = Made::new(&changes)?;
@@ -105,6 +136,7 @@ impl<'c> References<'_, 'c, '_> {
             for reference in keys.incoming() {
                 for consequence in reference.consequences(old, changed.new.as_deref(), self)? {
                     let Some(follows) = self.follow(consequence, &mut verifications)? else { continue };
+                    self.hold(&follows)?;
                     made.note(&follows)?;
                     changes.push_back(follows);
                 }
@@ -128,6 +160,7 @@ impl<'c> References<'_, 'c, '_> {
         Ok(match consequence {
             Consequence::Delete { table, row } => {
                 let (key, _) = encoded(&table, &row)?;
+                self.change.hold(key.len())?;
                 self.write(&table, |writer, transaction| writer.delete(transaction, &key))?;
                 Some(Changed { table, old: Some(row), new: None })
             }
@@ -154,6 +187,7 @@ impl<'c> References<'_, 'c, '_> {
         check_row(&new.iter().map(Value::as_ref).collect::<Vec<_>>(), table)?;
         self.rules.check(table, &new)?;
         let (before, after) = (encoded(table, row)?, encoded(table, &new)?);
+        self.change.hold(after.0.len() + after.1.len())?;
         self.write(table, |writer, transaction| {
             if before.0 == after.0 {
                 return writer.update(transaction, &after.0, &before.1, &after.1);
@@ -243,6 +277,14 @@ impl Keys for References<'_, '_, '_> {
     }
 
     fn rows(&mut self, table: &Arc<Table>, columns: &[usize], values: &[Value]) -> Result<Vec<Vec<Value>>> {
-        self.find(table, columns, values)?.iter().map(|(key, row)| decoded(table, key, row)).collect()
+        let entries = self.find(table, columns, values)?;
+        self.held.grow(entries.iter().map(|(key, row)| key.len() + row.len()).sum())?;
+        let mut rows = Vec::with_capacity(entries.len());
+        for (key, row) in &entries {
+            let row = decoded(table, key, row)?;
+            self.held.grow(row_bytes(&row))?;
+            rows.push(row);
+        }
+        Ok(rows)
     }
 }

@@ -78,8 +78,11 @@ impl Part {
             'L' => quote_literal(&plain),
             _ => plain,
         };
-        let width = self.width;
-        out.push_str(&if self.left { format!("{shown:<width$}") } else { format!("{shown:>width$}") });
+        // Formats of the language itself have no widths beyond 65 535.
+        let blanks = " ".repeat(self.width.saturating_sub(shown.chars().count()));
+        let (first, second) = if self.left { (shown, blanks) } else { (blanks, shown) };
+        out.push_str(&first);
+        out.push_str(&second);
         Ok(())
     }
 }
@@ -112,6 +115,7 @@ mod tests {
             ("select format('%L %s', null, 1)", "NULL 1"),
             ("select format('%1$s %2$s %1$s', 'a', 'b')", "a b a"),
             ("select format('%10s|%-10s|', 'a', 'b')", "         a|b         |"),
+            ("select length(format('%100000s%-100000s', 'a', 'b'))", "200000"),
         ]);
     }
 

@@ -80,7 +80,8 @@ impl Running<'_> {
         if !self.rules.has_keys() {
             return Ok(());
         }
-        let mut change = Change::from_memory(self.db, self.generation, &self.missed, transaction);
+        let change = Change::from_memory(self.db, self.generation, &self.missed, transaction);
+        let mut change = change.counted(self.waiting.as_ref());
         Ok(see_to(&mut change, self.table, &self.rules.actions, rows)?)
     }
 

@@ -1,0 +1,285 @@
+//! Functions whose results may be larger than their arguments: what they are going to make is reserved first, so that
+//! `repeat('y', 1000000000)` is refused and not tried. An allocation that fails would end the server.
+//!
+//! Calls become bounded ones while a plan is analysed: before anything is worked out, and wherever the planner has taken
+//! the function from.
+
+mod concat;
+mod weight;
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature,
+};
+use saki_base::memory::{Pool, Reservation};
+use saki_catalog::SqlError;
+use saki_plan::execution::memory::exhausted;
+
+use self::weight::{Bound, Weight};
+
+/// Bytes of a value at most, as in PostgreSQL.
+const VALUE_BYTES_MAX: usize = (1 << 30) - 1;
+/// Bytes of a batch's values at most: they are found by offsets of 32 bits.
+const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+/// Results that are not worth a reservation.
+const SMALL_BYTES: usize = 1 << 20;
+/// What rows may come to by a bound that is not exact; of more rows it is found out in parts what they do come to.
+const PART_BYTES: usize = 64 << 20;
+
+/// Puts bounds on such functions of a planner.
+pub fn register(state: &mut SessionState, memory: &Arc<Pool>) {
+    // A state takes any rewrite.
+    let _ = state.register_function_rewrite(Arc::new(Bounds { memory: Arc::clone(memory) }));
+}
+
+#[derive(Debug)]
+struct Bounds {
+    memory: Arc<Pool>,
+}
+
+impl FunctionRewrite for Bounds {
+    fn name(&self) -> &str {
+        "bounds"
+    }
+
+    fn rewrite(&self, expr: Expr, schema: &DFSchema, _: &ConfigOptions) -> Result<Transformed<Expr>> {
+        let (function, args) = match expr {
+            Expr::ScalarFunction(ScalarFunction { func, args }) => (func, args),
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
+                if concat::joins(&left.get_type(schema), &right.get_type(schema)) =>
+            {
+                (concat::function(), vec![*left, *right])
+            }
+            other => return Ok(Transformed::no(other)),
+        };
+        let call = |func, args| Expr::ScalarFunction(ScalarFunction { func, args });
+        // A list of literals is as long as it is written.
+        let is_written = || function.name() == "make_array" && args.iter().all(|arg| matches!(arg, Expr::Literal(..)));
+        match weight::bound(function.name()) {
+            Some(bound) if function.inner().downcast_ref::<Bounded>().is_none() && !is_written() => {
+                let bounded = Bounded { function, bound, memory: Arc::clone(&self.memory) };
+                Ok(Transformed::yes(call(Arc::new(ScalarUDF::from(bounded)), args)))
+            }
+            _ => Ok(Transformed::no(call(function, args))),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Bounded {
+    function: Arc<ScalarUDF>,
+    bound: &'static Bound,
+    memory: Arc<Pool>,
+}
+
+impl PartialEq for Bounded {
+    fn eq(&self, other: &Self) -> bool {
+        self.function == other.function
+    }
+}
+
+impl Eq for Bounded {}
+
+impl std::hash::Hash for Bounded {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.function.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Bounded {
+    fn name(&self) -> &str {
+        self.function.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.function.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.function.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.function.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.function.return_field_from_args(args)
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.function.coerce_types(types)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.function.simplify(args, info)
+    }
+
+    fn is_strict(&self) -> bool {
+        self.function.is_strict()
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let weight = self.weigh(&args)?;
+        if weight.all <= SMALL_BYTES {
+            return self.function.invoke_with_args(args);
+        }
+        if !self.bound.is_exact() && weight.all > PART_BYTES && args.number_rows > 1 && !are_scalars(&args) {
+            return self.in_parts(&args);
+        }
+        let _held = self.reserve(weight)?;
+        self.function.invoke_with_args(args)
+    }
+}
+
+impl Bounded {
+    fn weigh(&self, args: &ScalarFunctionArgs) -> Result<Weight> {
+        let rows = if are_scalars(args) { 1 } else { args.number_rows };
+        let arrays = args.args.iter().map(weighable).collect::<Result<Vec<_>>>()?;
+        Ok(self.bound.weigh(&arrays, rows))
+    }
+
+    /// # Errors
+    /// 54000 for a value that is too large, 53200 for values that there is no memory for.
+    fn reserve(&self, weight: Weight) -> Result<Reservation> {
+        let Weight { largest, all } = weight;
+        if largest > VALUE_BYTES_MAX {
+            let message = format!("requested length too large: {largest} bytes of a value");
+            return Err(SqlError::data(message).code("54000").hint("let values have at most 1 GB").into());
+        }
+        fits_a_batch(all)?;
+        self.memory.reserve(all).map_err(exhausted)
+    }
+
+    /// The function of some rows after the others: what each part has come to stays reserved, and not what it might
+    /// have.
+    fn in_parts(&self, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let mut waiting = vec![(0, args.number_rows)];
+        let (mut parts, mut bytes): (Vec<ArrayRef>, usize) = (Vec::new(), 0);
+        // Twice what the parts take: at the end they are put together.
+        let mut held = self.memory.reserve(0).map_err(exhausted)?;
+        while let Some((start, rows)) = waiting.pop() {
+            let part = part(args, start, rows);
+            let weight = self.weigh(&part)?;
+            if weight.all > PART_BYTES && rows > 1 {
+                let half = rows / 2;
+                waiting.extend([(start + half, rows - half), (start, half)]);
+                continue;
+            }
+            let _held = self.reserve(weight)?;
+            let values = self.function.invoke_with_args(part)?.into_array(rows)?;
+            let taken = values.get_array_memory_size();
+            held.grow(2 * taken).map_err(exhausted)?;
+            bytes += taken;
+            fits_a_batch(bytes)?;
+            parts.push(values);
+        }
+        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+        Ok(ColumnarValue::Array(arrow::compute::concat(&parts)?))
+    }
+}
+
+fn are_scalars(args: &ScalarFunctionArgs) -> bool {
+    args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)))
+}
+
+/// Some of the rows.
+fn part(args: &ScalarFunctionArgs, start: usize, rows: usize) -> ScalarFunctionArgs {
+    let values = args.args.iter().map(|value| match value {
+        ColumnarValue::Array(values) => ColumnarValue::Array(values.slice(start, rows)),
+        ColumnarValue::Scalar(value) => ColumnarValue::Scalar(value.clone()),
+    });
+    ScalarFunctionArgs { args: values.collect(), number_rows: rows, ..args.clone() }
+}
+
+fn fits_a_batch(bytes: usize) -> Result<()> {
+    if bytes <= BATCH_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the values of one batch of rows take {bytes} bytes, and may take {BATCH_BYTES_MAX}");
+    Err(DataFusionError::ResourcesExhausted(message))
+}
+
+/// An argument's values; of a constant only one, which stands for every row: spread over them it may be larger than
+/// there is memory.
+fn weighable(argument: &ColumnarValue) -> Result<ArrayRef> {
+    match argument {
+        ColumnarValue::Array(values) => Ok(Arc::clone(values)),
+        ColumnarValue::Scalar(value) => value.to_array(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::StringArray;
+    use arrow_array::cast::AsArray;
+    use arrow_schema::Field;
+    use datafusion::common::ScalarValue;
+    use datafusion::functions::{regex, string};
+
+    use super::*;
+
+    fn bounded(function: Arc<ScalarUDF>, memory: usize) -> Bounded {
+        let bound = weight::bound(function.name()).unwrap();
+        Bounded { function, bound, memory: Arc::new(Pool::new(memory)) }
+    }
+
+    fn call(function: &Bounded, args: Vec<ColumnarValue>, rows: usize) -> Result<ColumnarValue> {
+        let field = |value: &ColumnarValue| Arc::new(Field::new("a", value.data_type(), true));
+        function.invoke_with_args(ScalarFunctionArgs {
+            arg_fields: args.iter().map(field).collect(),
+            args,
+            number_rows: rows,
+            return_field: Arc::new(Field::new("r", DataType::Utf8, true)),
+            config_options: Arc::default(),
+        })
+    }
+
+    fn text(text: &str) -> ColumnarValue {
+        ColumnarValue::Scalar(ScalarValue::Utf8(Some(text.to_owned())))
+    }
+
+    fn code(refused: Result<ColumnarValue>) -> String {
+        SqlError::from(refused.unwrap_err()).sqlstate().to_owned()
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_before_it_is_made() {
+        let repeat = bounded(string::repeat(), 100 << 20);
+        let times =
+            |count: i64| call(&repeat, vec![text("abcd"), ColumnarValue::Scalar(ScalarValue::Int64(Some(count)))], 1);
+        assert_eq!(code(times(1 << 28)), "54000");
+        assert_eq!(code(times(1 << 26)), "53200");
+        assert!(times(1 << 20).is_ok());
+        assert_eq!(repeat.memory.used(), 0);
+    }
+
+    #[test]
+    fn rows_that_might_be_much_are_made_in_parts() {
+        let replace = bounded(regex::regexp_replace(), 200 << 20);
+        // By the bound each row might have a million letters.
+        let rows: Vec<String> = (0..1000).map(|row| format!("{}{row}", "x".repeat(1000))).collect();
+        let texts = ColumnarValue::Array(Arc::new(StringArray::from(rows.clone())));
+        let long = "y".repeat(1000);
+        let args = vec![texts, text("x{1000}"), text(&long), text("g")];
+        let replaced = call(&replace, args, 1000).unwrap().into_array(1000).unwrap();
+        let expected: Vec<String> = (0..1000).map(|row| format!("{long}{row}")).collect();
+        assert_eq!(replaced.as_string::<i32>(), &StringArray::from(expected));
+        assert!(replace.memory.peak() > 1 << 20);
+        let args = |texts| vec![texts, text("x"), text(&long), text("g")];
+        let texts = ColumnarValue::Array(Arc::new(StringArray::from(rows)));
+        assert_eq!(code(call(&replace, args(texts), 1000)), "53200");
+    }
+}
