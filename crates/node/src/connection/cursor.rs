@@ -35,7 +35,7 @@ impl Connection {
         let statement = Arc::new(Statement::new(sql, prepared, &[], &self.shared.database.memory)?);
         let state = PortalState::Suspended(cursor);
         let (values, formats) = Default::default();
-        self.portals.insert(name, Portal { statement, values, formats, state, hold, held: None });
+        self.portals.insert(name, Portal { statement, values, formats, state, hold, _held: None });
         Ok(Outcome::Done { tag: "DECLARE CURSOR".into(), rows: 0 })
     }
 

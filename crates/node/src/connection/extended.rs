@@ -98,7 +98,7 @@ impl Connection {
             formats::of_columns(&formats, schema.fields().len())?;
         }
         let state = PortalState::New;
-        self.portals.insert(portal.to_owned(), Portal { statement, values, formats, state, hold: false, held });
+        self.portals.insert(portal.to_owned(), Portal { statement, values, formats, state, hold: false, _held: held });
         Ok(())
     }
 

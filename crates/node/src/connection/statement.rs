@@ -54,7 +54,7 @@ pub struct Portal {
     /// It outlives its transaction.
     pub hold: bool,
     /// Memory of its values, given back with it; `None` of what is soon gone and small.
-    pub held: Option<Reservation>,
+    pub _held: Option<Reservation>,
 }
 
 impl Portal {

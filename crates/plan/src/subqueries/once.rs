@@ -253,10 +253,6 @@ mod tests {
             let batch = small_batch(&[(Some(1), None, None), (Some(2), None, None)]);
             memory_plan(&[vec![batch]], &small_schema()).execute(0, context)
         }
-
-        fn renewed(&self, _: Vec<Plan>, _: &mut Renewal<'_>) -> Result<Plan> {
-            internal_err!("it is not kept")
-        }
     }
 
     #[test]
