@@ -33,9 +33,7 @@ impl Connection {
         });
         let (prepared, cursor) = self.supervise(opened).await??;
         let statement = Arc::new(Statement::new(sql, prepared, &[], &self.shared.database.memory)?);
-        let state = PortalState::Suspended(cursor);
-        let (values, formats) = Default::default();
-        self.portals.insert(name, Portal { statement, values, formats, state, hold, _held: None });
+        self.portals.insert(name, Portal::declared(statement, cursor, hold));
         Ok(Outcome::Done { tag: "DECLARE CURSOR".into(), rows: 0 })
     }
 

@@ -97,8 +97,7 @@ impl Connection {
         if let Some(schema) = &statement.prepared.schema {
             formats::of_columns(&formats, schema.fields().len())?;
         }
-        let state = PortalState::New;
-        self.portals.insert(portal.to_owned(), Portal { statement, values, formats, state, hold: false, _held: held });
+        self.portals.insert(portal.to_owned(), Portal::bound(statement, values, formats, held));
         Ok(())
     }
 

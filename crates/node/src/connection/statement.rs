@@ -54,7 +54,7 @@ pub struct Portal {
     /// It outlives its transaction.
     pub hold: bool,
     /// Memory of its values, given back with it; `None` of what is soon gone and small.
-    pub _held: Option<Reservation>,
+    _held: Option<Reservation>,
 }
 
 impl Portal {
@@ -62,6 +62,22 @@ impl Portal {
     const BYTES: usize = 1 << 10;
     /// Values of the unnamed portal that are not counted: the next statement takes its place.
     const SMALL_BYTES: usize = 16 << 10;
+
+    /// One that the client has bound.
+    pub fn bound(
+        statement: Arc<Statement>,
+        values: Vec<ScalarValue>,
+        formats: Vec<Format>,
+        held: Option<Reservation>,
+    ) -> Self {
+        Self { statement, values, formats, state: PortalState::New, hold: false, _held: held }
+    }
+
+    /// One of a cursor that has been declared.
+    pub fn declared(statement: Arc<Statement>, cursor: Box<Cursor>, hold: bool) -> Self {
+        let (values, formats) = Default::default();
+        Self { statement, values, formats, state: PortalState::Suspended(cursor), hold, _held: None }
+    }
 
     /// Memory for the values of a portal, of which the client has sent so many bytes.
     ///

@@ -164,3 +164,40 @@ async fn small_changes_of_one_transaction_are_counted_together() {
     let held: usize = one(&client, "SELECT used_bytes FROM saki.memory").await.parse().unwrap();
     assert!(held < 1 << 20, "{held} bytes are still held");
 }
+
+/// Rows that are deleted with the one that they refer to, and values that are bound and wait.
+#[tokio::test]
+async fn what_follows_from_a_change_and_what_is_bound_is_counted() {
+    let server = small();
+    let client = server.client().await;
+    client
+        .simple_query(
+            "CREATE TABLE parents (id bigint PRIMARY KEY); INSERT INTO parents VALUES (1); \
+             CREATE TABLE children (id bigint PRIMARY KEY, t text, \
+             p bigint REFERENCES parents ON DELETE CASCADE); CREATE INDEX ON children (p)",
+        )
+        .await
+        .unwrap();
+    for first in 0..10 {
+        let rows = format!("SELECT {first} * 200 + value, repeat('y', 20000), 1 FROM generate_series(1, 200) s(value)");
+        client.simple_query(&format!("INSERT INTO children {rows}")).await.unwrap();
+    }
+    assert_eq!(code(client.simple_query("DELETE FROM parents").await), "53200");
+    assert_eq!(one(&client, "SELECT count(*) FROM children").await, "2000");
+
+    let mut client = client;
+    let transaction = client.transaction().await.unwrap();
+    let statement = transaction.prepare("SELECT length($1::text)").await.unwrap();
+    let text = "x".repeat(1 << 20);
+    let mut bound = Vec::new();
+    let refused = loop {
+        match transaction.bind(&statement, &[&text]).await {
+            Ok(portal) => bound.push(portal),
+            Err(error) => break error,
+        }
+        assert!(bound.len() < 100, "100 texts of 1 MiB are held with 64 MiB");
+    };
+    assert_eq!(refused.code().map(|code| code.code()), Some("53200"));
+    drop((bound, transaction));
+    assert_eq!(one(&client, "SELECT 1").await, "1");
+}

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::compute::kernels::concat_elements::concat_elements_dyn;
 use arrow_schema::DataType;
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::{
     ColumnarValue, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -61,12 +61,12 @@ impl ScalarUDFImpl for Concat {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let are_scalars = super::are_scalars(&args);
-        let rows = if are_scalars { 1 } else { args.number_rows };
         let [left, right] = &args.args[..] else { return Err(SqlError::internal("|| has two sides").into()) };
+        let are_scalars = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let rows = if are_scalars { 1 } else { args.number_rows };
         let joined = concat_elements_dyn(&left.to_array(rows)?, &right.to_array(rows)?)?;
         Ok(match are_scalars {
-            true => ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&joined, 0)?),
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&joined, 0)?),
             false => ColumnarValue::Array(joined),
         })
     }

@@ -27,14 +27,12 @@ use saki_base::memory::{Pool, Reservation};
 use saki_catalog::SqlError;
 use saki_plan::execution::memory::exhausted;
 
-use self::weight::{Bound, Weight};
+use self::weight::{Bound, SMALL_BYTES, Weight};
 
 /// Bytes of a value at most, as in PostgreSQL.
 const VALUE_BYTES_MAX: usize = (1 << 30) - 1;
 /// Bytes of a batch's values at most: they are found by offsets of 32 bits.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
-/// Results that are not worth a reservation.
-const SMALL_BYTES: usize = 1 << 20;
 /// What rows may come to by a bound that is not exact; of more rows it is found out in parts what they do come to.
 const PART_BYTES: usize = 64 << 20;
 
@@ -55,25 +53,30 @@ impl FunctionRewrite for Bounds {
     }
 
     fn rewrite(&self, expr: Expr, schema: &DFSchema, _: &ConfigOptions) -> Result<Transformed<Expr>> {
-        let (function, args) = match expr {
-            Expr::ScalarFunction(ScalarFunction { func, args }) => (func, args),
+        Ok(match expr {
+            Expr::ScalarFunction(call) => bounded(call, &self.memory),
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
                 if concat::joins(&left.get_type(schema), &right.get_type(schema)) =>
             {
-                (concat::function(), vec![*left, *right])
+                bounded(ScalarFunction { func: concat::function(), args: vec![*left, *right] }, &self.memory)
             }
-            other => return Ok(Transformed::no(other)),
-        };
-        let call = |func, args| Expr::ScalarFunction(ScalarFunction { func, args });
-        // A list of literals is as long as it is written.
-        let is_written = || function.name() == "make_array" && args.iter().all(|arg| matches!(arg, Expr::Literal(..)));
-        match weight::bound(function.name()) {
-            Some(bound) if function.inner().downcast_ref::<Bounded>().is_none() && !is_written() => {
-                let bounded = Bounded { function, bound, memory: Arc::clone(&self.memory) };
-                Ok(Transformed::yes(call(Arc::new(ScalarUDF::from(bounded)), args)))
-            }
-            _ => Ok(Transformed::no(call(function, args))),
+            other => Transformed::no(other),
+        })
+    }
+}
+
+/// The call, of a bounded function if it needs one.
+fn bounded(call: ScalarFunction, memory: &Arc<Pool>) -> Transformed<Expr> {
+    let ScalarFunction { func: function, args } = call;
+    let call = |func, args| Expr::ScalarFunction(ScalarFunction { func, args });
+    // A list of literals is as long as it is written.
+    let is_written = || function.name() == "make_array" && args.iter().all(|arg| matches!(arg, Expr::Literal(..)));
+    match weight::bound(function.name()) {
+        Some(bound) if function.inner().downcast_ref::<Bounded>().is_none() && !is_written() => {
+            let bounded = Bounded { function, bound, memory: Arc::clone(memory) };
+            Transformed::yes(call(Arc::new(ScalarUDF::from(bounded)), args))
         }
+        _ => Transformed::no(call(function, args)),
     }
 }
 
@@ -124,7 +127,13 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.function.simplify(args, info)
+        // What is simpler may be a call of the function itself.
+        Ok(match self.function.simplify(args, info)? {
+            ExprSimplifyResult::Simplified(Expr::ScalarFunction(call)) => {
+                ExprSimplifyResult::Simplified(bounded(call, &self.memory).data)
+            }
+            other => other,
+        })
     }
 
     fn is_strict(&self) -> bool {
@@ -228,10 +237,11 @@ mod tests {
     use arrow_schema::Field;
     use datafusion::common::ScalarValue;
     use datafusion::functions::{regex, string};
+    use datafusion::prelude::{col, lit};
 
     use super::*;
 
-    fn bounded(function: Arc<ScalarUDF>, memory: usize) -> Bounded {
+    fn of(function: Arc<ScalarUDF>, memory: usize) -> Bounded {
         let bound = weight::bound(function.name()).unwrap();
         Bounded { function, bound, memory: Arc::new(Pool::new(memory)) }
     }
@@ -257,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_is_too_large_is_refused_before_it_is_made() {
-        let repeat = bounded(string::repeat(), 100 << 20);
+        let repeat = of(string::repeat(), 100 << 20);
         let times =
             |count: i64| call(&repeat, vec![text("abcd"), ColumnarValue::Scalar(ScalarValue::Int64(Some(count)))], 1);
         assert_eq!(code(times(1 << 28)), "54000");
@@ -268,7 +278,7 @@ mod tests {
 
     #[test]
     fn rows_that_might_be_much_are_made_in_parts() {
-        let replace = bounded(regex::regexp_replace(), 200 << 20);
+        let replace = of(regex::regexp_replace(), 200 << 20);
         // By the bound each row might have a million letters.
         let rows: Vec<String> = (0..1000).map(|row| format!("{}{row}", "x".repeat(1000))).collect();
         let texts = ColumnarValue::Array(Arc::new(StringArray::from(rows.clone())));
@@ -281,5 +291,16 @@ mod tests {
         let args = |texts| vec![texts, text("x"), text(&long), text("g")];
         let texts = ColumnarValue::Array(Arc::new(StringArray::from(rows)));
         assert_eq!(code(call(&replace, args(texts), 1000)), "53200");
+    }
+    #[test]
+    fn what_a_call_is_simplified_to_is_bounded_too() {
+        let concat = of(string::concat(), 1 << 20);
+        let [first, second, column] = [lit("a"), lit("b"), col("c")];
+        let simplified = concat.simplify(vec![first, second, column], &SimplifyContext::default()).unwrap();
+        let ExprSimplifyResult::Simplified(Expr::ScalarFunction(call)) = simplified else { panic!("it is simpler") };
+        assert_eq!((call.name(), call.args.len()), ("concat", 2));
+        assert!(call.func.inner().downcast_ref::<Bounded>().is_some());
+        let again = bounded(call.clone(), &concat.memory);
+        assert!(!again.transformed && again.data == Expr::ScalarFunction(call));
     }
 }

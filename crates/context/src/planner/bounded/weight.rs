@@ -10,7 +10,6 @@ use arrow_schema::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 
 use self::Bound::{AtMost, Exactly, Times};
-use super::SMALL_BYTES;
 use super::concat::CONCAT;
 
 /// Bytes of values of a call: of the largest, and of all.
@@ -31,6 +30,8 @@ pub enum Bound {
     AtMost(fn(&Row<'_>) -> usize),
 }
 
+/// Results that are not worth a reservation.
+pub const SMALL_BYTES: usize = 1 << 20;
 /// Bytes of a letter at most.
 const LETTER_BYTES: usize = 4;
 /// Bytes of a number as text at most, and of what a list holds of it.
