@@ -6,7 +6,7 @@ use saki_base::{Column, DataType, TableId, TreeId};
 use saki_tree::TreeRoot;
 
 use crate::PUBLIC;
-use crate::catalog::{ColumnDetail, Index, IndexColumn, Table};
+use crate::catalog::{ColumnDetail, Index, IndexColumn, Table, View};
 
 /// A type of each kind.
 pub const TYPES: [DataType; 15] = [
@@ -100,4 +100,18 @@ pub fn value(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
     };
     if nullable { prop_oneof![5 => present, 1 => Just(Value::Null)].boxed() } else { present }
+}
+
+/// A view over relations, of whose columns it needs none.
+pub fn view(id: TableId, name: &str, relations: &[&str]) -> View {
+    View {
+        id,
+        name: name.to_owned(),
+        schema: PUBLIC.to_owned(),
+        sql: String::new(),
+        columns: Vec::new(),
+        relations: relations.iter().map(|name| (*name).to_owned()).collect(),
+        uses: [].into(),
+        comment: None,
+    }
 }

@@ -40,8 +40,8 @@ pub use catalog::{
     Access, Acl, AclItem, CATALOG_TREE, Catalog, Changed, Check, ColumnDetail, DefaultAcl, Demand, Demanded,
     Dependents, Difference, EntryLayout, ForeignKey, Identity, Index, IndexColumn, LogState, Membership, ObjectId,
     ObjectKind, Prepared, Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind, Role, RoleId, SchemaEntry,
-    Sequence, SequenceOwner, SequencePosition, Staged, Table, TableTier, View, ViewColumn, bare, denied, nextval,
-    qualified, same_layout, undefined_column,
+    Sequence, SequenceOwner, SequencePosition, Staged, Table, TableTier, VIEW_DEPTH_MAX, View, ViewColumn, bare,
+    denied, nextval, qualified, same_layout, undefined_column,
 };
 pub use column_test::{ColumnTest, PlacedTest, Test};
 pub use columns::ColumnReader;

@@ -196,9 +196,11 @@ impl StatementContext<'_> {
         self.planner.analyze_in(&env, work).await
     }
 
-    /// The logical plan of a statement over what it sees now.
-    pub async fn logical_plan(&self, statement: Statement) -> Result<LogicalPlan> {
-        self.analyze(async |state| logical_plan(state, statement).await).await
+    /// The logical plan of a statement over what it sees now, and what that is.
+    pub async fn logical_plan(&self, statement: Statement) -> Result<(LogicalPlan, Arc<Generation>)> {
+        let env = Arc::new(self.env().await?);
+        let plan = self.planner.analyze_in(&env, async |state| logical_plan(state, statement).await).await?;
+        Ok((plan, Arc::clone(&env.generation)))
     }
 
     /// Runs a query of a statement that changes rows to its end; its rows in one batch.

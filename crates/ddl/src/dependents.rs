@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use datafusion::sql::sqlparser::ast::Expr;
 use saki_base::TableId;
 
+use crate::names::sequence_drawn;
 use saki_catalog::{Catalog, Sequence, Table, View};
 use saki_postgres::{NewConstraint, NewConstraintKind};
 use saki_store::locks::LockMode;
@@ -28,12 +30,17 @@ pub fn tables_referred_to<'c>(constraints: impl Iterator<Item = &'c NewConstrain
     referred.collect()
 }
 
+/// Sequences that new defaults draw from, and how they are locked while these come to be: so that they stay.
+pub fn sequences_drawn<'e>(defaults: impl Iterator<Item = &'e Expr>) -> impl Iterator<Item = (String, LockMode)> {
+    defaults.filter_map(sequence_drawn).map(|sequence| (sequence, LockMode::AccessShare))
+}
+
 /// Sequences that belong to columns of a table.
 pub fn owned_sequences(catalog: &Catalog, table: TableId) -> impl Iterator<Item = &Arc<Sequence>> {
     catalog.sequences().filter(move |sequence| sequence.owner.is_some_and(|owner| owner.table == table))
 }
 
-/// Columns whose default draws from a sequence that is not theirs.
+/// Columns whose default draws from a sequence, their own or not.
 pub fn columns_drawing<'c>(
     catalog: &'c Catalog,
     sequence: &'c Sequence,

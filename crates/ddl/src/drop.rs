@@ -121,8 +121,7 @@ async fn drop_stored(cx: &StatementContext<'_>, statement: Arc<Drop>) -> Result<
         let catalog = cx.generation()?.catalog.clone();
         let dropping = statement.find(&catalog)?;
         // Nobody looks at rows of tables that go; those of tables that lose an index have to be in their bases.
-        let wanted: Vec<_> = dropping.tables().map(|name| (name, LockMode::AccessExclusive)).collect();
-        let _locked = cx.transactions.lock_tables(&wanted, Policy::Wait).await?;
+        let _locked = cx.transactions.lock_tables(&dropping.relations(), Policy::Wait).await?;
         let _settled = cx.transactions.alone(dropping.tables_of_indexes(&catalog)).await?;
         let statement = Arc::clone(&statement);
         if cx.try_change_catalog(move |db| publish(db, &statement)).await?.is_some() {
@@ -292,55 +291,23 @@ impl Dropping {
 
     /// Adds a subject and all that depends on it.
     pub fn add(&mut self, catalog: &Catalog, subject: Subject) {
-        if !self.subjects.insert(subject.clone()) {
-            return;
-        }
-        match &subject {
-            Subject::Table(name) => {
-                let Some(table) = catalog.get(name) else { return };
-                for sequence in owned_sequences(catalog, table.id) {
-                    self.subjects.insert(Subject::Sequence(sequence.name.clone()));
-                }
-                self.add_views(catalog, &subject, name);
-                for (other, key) in catalog.referencing(table.id).filter(|(other, _)| other.id != table.id) {
-                    let key = Subject::ForeignKey { table: other.name.clone(), name: key.name.clone() };
-                    self.add_dependent(catalog, key, &subject);
-                }
+        let mut pending = vec![(subject, None)];
+        while let Some((subject, reason)) = pending.pop() {
+            self.found.extend(reason.map(|reason| (Some(subject.clone()), reason)));
+            if self.subjects.insert(subject.clone()) {
+                pending.extend(needing(catalog, &subject).into_iter().rev());
             }
-            Subject::View(name) => self.add_views(catalog, &subject, name),
-            Subject::Sequence(name) => {
-                let Some(sequence) = catalog.sequence(name) else { return };
-                for (table, column) in columns_drawing(catalog, sequence) {
-                    self.add_dependent(catalog, Subject::Default { table: table.name.clone(), column }, &subject);
-                }
-            }
-            Subject::Index(name) => {
-                let Some((table, position)) = catalog.index(name) else { return };
-                for key in keys_resting_on(catalog, table, position) {
-                    self.add_dependent(catalog, key, &subject);
-                }
-            }
-            Subject::ForeignKey { .. } | Subject::Default { .. } => {}
         }
     }
 
-    fn add_views(&mut self, catalog: &Catalog, of: &Subject, name: &str) {
-        for view in views_of(catalog, name) {
-            self.add_dependent(catalog, Subject::View(view.name.clone()), of);
-        }
-    }
-
-    fn add_dependent(&mut self, catalog: &Catalog, dependent: Subject, of: &Subject) {
-        self.found.push((Some(dependent.clone()), format!("{} depends on {}", dependent.shown(), of.shown())));
-        self.add(catalog, dependent);
-    }
-
-    /// Tables that go.
-    fn tables(&self) -> impl Iterator<Item = String> {
-        self.subjects.iter().filter_map(|subject| match subject {
-            Subject::Table(name) => Some(name.clone()),
-            _ => None,
-        })
+    /// What has to be locked: relations that go, and tables that stay and lose something by that.
+    fn relations(&self) -> Vec<(String, LockMode)> {
+        let name = |subject: &Subject| match subject {
+            Subject::Table(name) | Subject::View(name) | Subject::Sequence(name) => Some(name.clone()),
+            Subject::ForeignKey { table, .. } | Subject::Default { table, .. } => Some(table.clone()),
+            Subject::Index(_) => None,
+        };
+        self.subjects.iter().filter_map(name).map(|name| (name, LockMode::AccessExclusive)).collect()
     }
 
     /// Tables that stay and lose an index.
@@ -355,7 +322,7 @@ impl Dropping {
     /// Leaves out what the statement itself names, and what belongs to a table that goes.
     fn settle(&mut self) {
         let found = std::mem::take(&mut self.found);
-        let of_table = |table: &String| self.named.contains(&Subject::Table(table.clone()));
+        let of_table = |table: &String| self.subjects.contains(&Subject::Table(table.clone()));
         self.dependents = found
             .into_iter()
             .filter(|(subject, _)| match subject {
@@ -391,6 +358,39 @@ impl Dropping {
         }
         Ok(())
     }
+}
+
+/// What cannot be without something that goes, and why, in words; what belongs to that needs none.
+fn needing(catalog: &Catalog, subject: &Subject) -> Vec<(Subject, Option<String>)> {
+    let views = |name| views_of(catalog, name).map(|view| Subject::View(view.name.clone()));
+    let (mut owned, mut dependents) = (Vec::new(), Vec::new());
+    match subject {
+        Subject::Table(name) => {
+            let Some(table) = catalog.get(name) else { return Vec::new() };
+            owned.extend(owned_sequences(catalog, table.id).map(|owned| Subject::Sequence(owned.name.clone())));
+            dependents.extend(views(name));
+            let keys = catalog.referencing(table.id).filter(|(other, _)| other.id != table.id);
+            dependents.extend(
+                keys.map(|(other, key)| Subject::ForeignKey { table: other.name.clone(), name: key.name.clone() }),
+            );
+        }
+        Subject::View(name) => dependents.extend(views(name)),
+        Subject::Sequence(name) => {
+            let drawing = catalog.sequence(name).into_iter().flat_map(|sequence| columns_drawing(catalog, sequence));
+            dependents.extend(drawing.map(|(table, column)| Subject::Default { table: table.name.clone(), column }));
+        }
+        Subject::Index(name) => {
+            if let Some((table, position)) = catalog.index(name) {
+                dependents.extend(keys_resting_on(catalog, table, position));
+            }
+        }
+        Subject::ForeignKey { .. } | Subject::Default { .. } => {}
+    }
+    let because = |dependent: Subject| {
+        let reason = format!("{} depends on {}", dependent.shown(), subject.shown());
+        (dependent, Some(reason))
+    };
+    owned.into_iter().map(|owned| (owned, None)).chain(dependents.into_iter().map(because)).collect()
 }
 
 /// Everything in a schema is to go, and then the schema.

@@ -8,8 +8,9 @@ use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::transaction::Locked;
 use saki_postgres::RelationName;
-use saki_postgres::statement::quoted;
+use saki_postgres::statement::sequence::drawn_from;
 use saki_postgres::statement::walk::walk_expressions_mut;
+use saki_postgres::statement::{parse_relation, quoted};
 use saki_store::locks::{LockMode, Policy};
 
 /// Refuses the name of a file that this session calls a table.
@@ -36,6 +37,15 @@ pub fn taken(name: &str) -> SqlError {
 
 /// An expression as the catalog keeps it. A name needs no cast to `regclass`.
 pub fn stored_text(expression: &Expr) -> String {
+    stored(expression).to_string()
+}
+
+/// The sequence that a default draws from, if it does nothing else.
+pub fn sequence_drawn(default: &Expr) -> Option<String> {
+    parse_relation(drawn_from(&stored(default))?).ok().map(|sequence| sequence.name)
+}
+
+fn stored(expression: &Expr) -> Expr {
     let mut expression = expression.clone();
     let _ = walk_expressions_mut(&mut expression, |node: &mut Expr| {
         if let Expr::Cast { expr, data_type, .. } = node
@@ -45,7 +55,7 @@ pub fn stored_text(expression: &Expr) -> String {
         }
         ControlFlow::<()>::Continue(())
     });
-    expression.to_string()
+    expression
 }
 
 /// A relation's name as a statement has to spell it.

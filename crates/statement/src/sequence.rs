@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use saki_base::{DataType, TableId};
 
 use super::syntax::Syntax;
-use super::{name_of, setting_text};
+use super::{name_of, object_name, setting_text};
 use crate::types::storage_type;
 use saki_catalog::{Result, Sequence, SequencePosition, SqlError};
 
@@ -209,6 +209,17 @@ fn number(expression: &Expr) -> Result<i64> {
     };
     text.and_then(|text| text.parse().ok())
         .ok_or_else(|| SqlError::invalid(format!("{expression} is not a whole number of 64 bits")).code("22023"))
+}
+
+/// What `nextval` is told, if an expression is that.
+pub fn drawn_from(expr: &ast::Expr) -> Option<&str> {
+    let ast::Expr::Function(function) = expr else { return None };
+    let ast::FunctionArguments::List(list) = &function.args else { return None };
+    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Value(text)))] = &list.args[..] else {
+        return None;
+    };
+    let ast::Value::SingleQuotedString(text) = &text.value else { return None };
+    (object_name(&function.name).ok()?.0 == "nextval").then_some(text)
 }
 
 #[cfg(test)]

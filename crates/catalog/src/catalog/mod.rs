@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::constraint::{Check, ColumnDetail, ForeignKey, Identity, ReferentialAction};
 pub use self::difference::{Changed, Difference, same_layout};
-pub use self::integrity::nextval;
+pub use self::integrity::{VIEW_DEPTH_MAX, nextval};
 pub use self::objects::{SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified};
 pub use self::privileges::{
     Access, Acl, AclItem, DefaultAcl, Demand, Demanded, Dependents, Membership, ObjectId, ObjectKind, Privilege,
@@ -415,6 +415,13 @@ impl Catalog {
         } else {
             self.index(name).map(|_| RelationKind::Index)
         }
+    }
+
+    /// The number under which a table, a view or a sequence is locked.
+    pub fn id_of(&self, name: &str) -> Option<TableId> {
+        let table = self.tables.get(name).map(|table| table.id);
+        let view = || self.views.get(name).map(|view| view.id);
+        table.or_else(view).or_else(|| self.sequences.get(name).map(|sequence| sequence.id))
     }
 
     /// Refuses a name that a relation has.

@@ -15,12 +15,13 @@ use self::files::with_suffix;
 pub use self::files::{FileAccess, Files};
 use self::memory_view::MemoryView;
 use crate::statement::TextCache;
+use saki_base::TableId;
 use saki_base::memory::Pool;
-use saki_catalog::{Catalog, Result, RoleId, SqlError};
+use saki_catalog::{Catalog, Changed, Difference, Result, RoleId, SqlError, Table};
 use saki_mvcc::Holder;
 use saki_plan::PlanCache;
 use saki_postgres::{SystemViews, storage_views};
-use saki_store::locks::LockOwner;
+use saki_store::locks::{LockMode, LockOwner};
 use saki_store::{CreateOptions, Generation, Missing, OpenOptions, Stop, Writer};
 
 /// An open database. Sessions hold it open. What it stores is its [`saki_store::Database`], to which it gives way.
@@ -178,15 +179,18 @@ impl<'d> Stoppable<'d> {
     /// it changes that one's own catalog.
     ///
     /// # Errors
-    /// Those of the work; 40001 if it would replace the trees of a table whose rows others may be changing, since a
-    /// name came to mean it after names were locked. Nothing has changed then.
+    /// Those of the work; 40001 if it would replace the trees of a table whose rows others may be changing, or take a
+    /// view or a sequence away that others may be naming, since a name came to mean it after names were locked, and if
+    /// it would leave views or defaults without what they name. Nothing has changed then.
     pub fn write<T>(&self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
         let role = self.behalf.role;
         let work = |writer: &mut Writer<'_>| {
             let before = writer.catalog.clone();
             let result = work(writer)?;
             writer.own_new(role)?;
-            self.refuse_unlocked(&before, &writer.catalog)?;
+            let difference = writer.catalog.difference(&before);
+            self.refuse_unlocked(&difference, &writer.catalog)?;
+            writer.catalog.refuse_dangling(&before, &difference)?;
             Ok(result)
         };
         match &self.behalf.draft {
@@ -195,19 +199,30 @@ impl<'d> Stoppable<'d> {
         }
     }
 
-    /// Rows that came into a delta after it was brought to its base would be lost with it.
-    fn refuse_unlocked(&self, before: &Catalog, after: &Catalog) -> Result<()> {
+    /// Rows that came into a delta after it was brought to its base would be lost with it. Whoever names a view or a
+    /// sequence has locked it, so that it stays until that is published.
+    fn refuse_unlocked(&self, difference: &Difference, after: &Catalog) -> Result<()> {
         let Some(owner) = &self.behalf.owner else { return Ok(()) };
-        for changed in after.difference(before).tables {
-            let Some(before) = &changed.before else { continue };
-            let is_stored_alike = changed.after.as_ref().is_some_and(|after| before.is_stored_as(after));
-            if !is_stored_alike && !owner.keeps_changes_out(before.id) {
+        let is_replaced = |changed: &&Changed<Table>| {
+            let before = changed.before.as_ref();
+            before.is_some_and(|before| !changed.after.as_ref().is_some_and(|after| before.is_stored_as(after)))
+        };
+        let replaced = difference.tables.iter().filter(is_replaced).filter_map(|table| table.before.as_ref());
+        let mut unlocked = replaced.filter(|table| !owner.keeps_changes_out(table.id)).map(|table| &table.name);
+        let views = difference.views.iter().filter_map(|view| view.before.as_ref()).map(|view| (view.id, &view.name));
+        let sequences = difference.sequences.iter().filter_map(|sequence| sequence.before.as_ref());
+        let named = views.chain(sequences.map(|sequence| (sequence.id, &sequence.name)));
+        let is_unlocked = |(id, name): &(TableId, &String)| {
+            after.id_of(name) != Some(*id) && !owner.holds(*id, LockMode::AccessExclusive)
+        };
+        match unlocked.next().or_else(|| named.filter(is_unlocked).map(|(_, name)| name).next()) {
+            None => Ok(()),
+            Some(name) => {
                 self.met_unlocked.set(true);
-                let message = format!("could not serialize access: table {:?} has changed meanwhile", before.name);
-                return Err(SqlError::invalid(message).code("40001").hint("repeat the statement"));
+                let message = format!("could not serialize access: relation {name:?} has changed meanwhile");
+                Err(SqlError::invalid(message).code("40001").hint("repeat the statement"))
             }
         }
-        Ok(())
     }
 
     /// Whether [`Self::write`] has refused for want of a lock.

@@ -5,12 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::Result;
-use parking_lot::RwLock;
-use saki_catalog::{PUBLIC, RelationKind, qualified};
-use saki_plan::{QueryEnv, SnapshotTable};
-use saki_postgres::{SystemCatalog, SystemSchema, view};
+use parking_lot::{Mutex, RwLock};
+use saki_catalog::{Catalog, PUBLIC, RelationKind, View, qualified};
+use saki_plan::{QueryEnv, SnapshotTable, once};
+use saki_postgres::{SystemCatalog, SystemSchema, dialect, view};
+
+/// Views that the statement has named, all of which are known not to be nested too deep; with their plans, if others
+/// may have them too. However many ways lead to a view by others, it is planned once.
+type PlannedViews = BTreeMap<String, Option<Arc<ViewTable>>>;
 
 /// The schema `public`: the snapshot's relations, and the session's external tables. Under their catalog names it has
 /// those of other schemas too.
@@ -18,6 +23,7 @@ use saki_postgres::{SystemCatalog, SystemSchema, view};
 pub struct PublicSchema {
     env: RwLock<Option<Arc<QueryEnv>>>,
     planner: RwLock<view::PlannerState>,
+    views: Mutex<PlannedViews>,
     external: RwLock<BTreeMap<String, Arc<dyn TableProvider>>>,
 }
 
@@ -25,11 +31,13 @@ impl PublicSchema {
     /// From now on names mean the tables of this statement's snapshot.
     pub fn enter(&self, env: &Arc<QueryEnv>) {
         *self.env.write() = Some(Arc::clone(env));
+        self.views.lock().clear();
     }
 
     /// Lets go of the snapshot.
     pub fn leave(&self) {
         *self.env.write() = None;
+        self.views.lock().clear();
     }
 
     /// Whose functions and settings the queries of views are planned with.
@@ -39,6 +47,29 @@ impl PublicSchema {
 
     pub fn is_external(&self, name: &str) -> bool {
         self.external.read().contains_key(name)
+    }
+
+    /// The plan of a view.
+    async fn planned(&self, catalog: &Catalog, view: &View) -> Result<Arc<ViewTable>> {
+        let known = self.views.lock().get(&view.name).cloned();
+        match known {
+            Some(Some(plan)) => return Ok(plan),
+            Some(None) => {}
+            None => {
+                let (below, _) = catalog.views_below(&view.name)?;
+                let mut views = self.views.lock();
+                for name in below {
+                    views.entry(name.to_owned()).or_default();
+                }
+            }
+        }
+        let planner = self.planner.read().clone();
+        let plan = Arc::new(view::plan(view, &planner).await?);
+        // Its parts that run once do so for each that names the view.
+        if !once::is_marked(plan.logical_plan(), dialect::mark)? {
+            self.views.lock().insert(view.name.clone(), Some(Arc::clone(&plan)));
+        }
+        Ok(plan)
     }
 }
 
@@ -64,8 +95,7 @@ impl SchemaProvider for PublicSchema {
         }
         let Some(env) = env else { return Ok(None) };
         if let Some(view) = env.generation.catalog.view(name) {
-            let planner = self.planner.read().clone();
-            return Ok(Some(Arc::new(view::plan(view, &planner).await?)));
+            return Ok(Some(self.planned(&env.generation.catalog, view).await?));
         }
         let Some(table) = env.generation.catalog.get(name).map(Arc::clone) else { return Ok(None) };
         Ok(Some(Arc::new(SnapshotTable::new(env, table)?) as Arc<dyn TableProvider>))

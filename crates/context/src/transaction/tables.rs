@@ -39,8 +39,8 @@ impl Transactions {
         }
     }
 
-    /// Locks tables by their names as they are now: after a wait a name may mean another table, and is looked up again.
-    /// Names that no table has are passed by.
+    /// Locks tables, views and sequences by their names as they are now: after a wait a name may mean another one, and
+    /// is looked up again. Names that none of them has are passed by.
     ///
     /// # Errors
     /// 40P01, 55P03.
@@ -123,7 +123,7 @@ impl Transactions {
 }
 
 fn ids_of<'n>(catalog: &Catalog, wanted: &'n [(String, LockMode)]) -> Vec<(TableId, LockMode, &'n str)> {
-    wanted.iter().filter_map(|(name, mode)| Some((catalog.get(name)?.id, *mode, name.as_str()))).collect()
+    wanted.iter().filter_map(|(name, mode)| Some((catalog.id_of(name)?, *mode, name.as_str()))).collect()
 }
 
 /// Whether a table that is locked is in both catalogs, and the same for whoever changes its rows: layout, defaults,
@@ -149,7 +149,7 @@ pub fn is_unchanged(seen: &Catalog, now: &Catalog, table: &str) -> bool {
 }
 
 impl SessionTransactions {
-    /// Locks tables for a statement that changes what they are, or for LOCK TABLE. In a transaction they stay locked
+    /// Locks relations for a statement that changes what they are or names them, or for LOCK TABLE. In a transaction they stay locked
     /// until its end, otherwise for as long as what this returns lives.
     ///
     /// # Errors

@@ -8,11 +8,11 @@ use datafusion::sql::sqlparser::ast::Expr;
 use saki_base::DataType;
 
 use crate::create::{column, constraint};
-use crate::dependents::{owned_sequences, views_of, views_using};
+use crate::dependents::{columns_drawing, owned_sequences, views_of, views_using};
 use crate::drop::{Subject, change, depended_on, keys_lost};
 use crate::rename;
 use saki_catalog::undefined_column;
-use saki_catalog::{Catalog, Check, ForeignKey, Identity, Result, SqlError, Table};
+use saki_catalog::{Catalog, Check, ForeignKey, Identity, Result, Sequence, SqlError, Table, nextval};
 use saki_postgres::statement::columns_named;
 use saki_postgres::statement::parse_expression;
 use saki_postgres::{Action, ColumnName, TableOptions};
@@ -66,7 +66,7 @@ impl Alteration {
             Action::SetDefault(column, expression) => {
                 let position = find(table, column)?;
                 refuse_identity(table, position)?;
-                table.details[position].default = column::default_text(expression);
+                table.details[position].default = column::default_text(catalog, expression)?;
                 Ok(())
             }
             Action::DropDefault(column) => {
@@ -288,12 +288,23 @@ fn drop_column(catalog: &mut Catalog, table: &mut Table, position: usize, cascad
     let lost = keys_lost(catalog, table.id, table);
     drop_dependents(catalog, table, &what, views, cascade)?;
     drop_dependents(catalog, table, &what, lost, cascade)?;
-    let owned: Vec<String> = owned_sequences(catalog, table.id)
-        .filter(|sequence| sequence.owner.is_some_and(|owner| owner.column == id))
-        .map(|sequence| sequence.name.clone())
-        .collect();
+    drop_owned(catalog, table, id, &what, cascade)
+}
+
+/// Drops the sequences of a column that has gone.
+fn drop_owned(catalog: &mut Catalog, table: &mut Table, column: u32, what: &str, cascade: bool) -> Result<()> {
+    let is_owned = |sequence: &&Arc<Sequence>| sequence.owner.is_some_and(|owner| owner.column == column);
+    let owned: Vec<_> = owned_sequences(catalog, table.id).filter(is_owned).map(Arc::clone).collect();
     for sequence in owned {
-        catalog.remove_sequence(&sequence);
+        let text = nextval(&sequence.name);
+        let own = (0..table.details.len()).filter(|at| table.details[*at].default.as_ref() == Some(&text));
+        let others = columns_drawing(catalog, &sequence).filter(|(other, _)| other.id != table.id);
+        let drawing = own.map(|column| Subject::Default { table: table.name.clone(), column });
+        let drawing =
+            drawing.chain(others.map(|(other, column)| Subject::Default { table: other.name.clone(), column }));
+        let drawing = drawing.collect();
+        drop_dependents(catalog, table, what, drawing, cascade)?;
+        catalog.remove_sequence(&sequence.name);
     }
     Ok(())
 }
@@ -341,7 +352,7 @@ fn drop_constraint(
     drop_dependents(catalog, table, &format!("constraint {name} on table {}", table.name), lost, cascade)
 }
 
-/// Views and foreign keys that cannot stay: they go too, or the statement is refused.
+/// Views, foreign keys and defaults that cannot stay: they go too, or the statement is refused.
 fn drop_dependents(
     catalog: &mut Catalog,
     table: &mut Table,
@@ -374,7 +385,11 @@ fn drop_dependents(
                 pending.extend(views_of(catalog, &name).map(|v| Subject::View(v.name.clone())));
                 catalog.remove_view(&name);
             }
-            Subject::Table(_) | Subject::Sequence(_) | Subject::Index(_) | Subject::Default { .. } => {}
+            Subject::Default { table: of, column } if of == table.name => table.details[column].default = None,
+            Subject::Default { table: of, column } => {
+                change(catalog, &of, |table| table.details[column].default = None);
+            }
+            Subject::Table(_) | Subject::Sequence(_) | Subject::Index(_) => {}
         }
     }
     Ok(())

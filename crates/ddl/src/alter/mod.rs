@@ -17,17 +17,19 @@ use saki_columns::SegmentsRoot;
 use self::alteration::Alteration;
 use self::validate::{new_rows, validate};
 use crate::create::check_expressions;
-use crate::dependents::tables_referred_to;
+use crate::dependents::{sequences_drawn, tables_referred_to};
 use crate::names::hold_definition;
 use crate::rename;
 use crate::trees::{clear_table, free_table, index_rows};
 use saki_catalog::convert::conform;
 use saki_catalog::undefined;
-use saki_catalog::{Catalog, ColumnReader, RelationKind, Result, Sequence, SequencePosition, SqlError, Table};
+use saki_catalog::{Catalog, ColumnReader, Difference, RelationKind, Result, Sequence, SequencePosition};
+use saki_catalog::{SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::feed;
 use saki_context::statement::StatementResult;
+use saki_context::transaction::Locked;
 use saki_parameters::SessionTime;
 use saki_postgres::statement::parse_query;
 use saki_postgres::statement::table::alter_table::new_name;
@@ -52,10 +54,14 @@ pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> 
             return alter_stored_table(cx, alter, before).await;
         }
         Some(RelationKind::Sequence) => {
+            drop(generation);
             sequence::alter_sequence(cx, alter).await?;
             "ALTER SEQUENCE"
         }
         Some(RelationKind::View) => {
+            drop(generation);
+            let wanted = [(name.name.clone(), LockMode::AccessExclusive)];
+            let _locked = cx.transactions.lock_tables(&wanted, Policy::Wait).await?;
             cx.change_catalog(move |db| alter_view(db, &alter)).await?;
             "ALTER VIEW"
         }
@@ -68,14 +74,48 @@ pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> 
     Ok(StatementResult::done(tag, 0))
 }
 
-/// Tables that new foreign keys refer to: their rows stay as they are until the keys have been validated.
+/// Tables that new foreign keys refer to: their rows stay as they are until the keys have been validated; and sequences
+/// that new defaults draw from.
 fn referred(actions: &[Action]) -> Vec<(String, LockMode)> {
     let constraints = actions.iter().flat_map(|action| match action {
         Action::AddColumn { column, .. } => &column.constraints[..],
         Action::AddConstraint(constraint) => std::slice::from_ref(constraint.as_ref()),
         _ => &[],
     });
-    tables_referred_to(constraints)
+    let defaults = actions.iter().filter_map(|action| match action {
+        Action::AddColumn { column, .. } => column.default.as_ref(),
+        Action::SetDefault(_, default) => Some(default),
+        _ => None,
+    });
+    tables_referred_to(constraints).into_iter().chain(sequences_drawn(defaults)).collect()
+}
+
+/// What an alteration of one table changes, and locks of all else that it takes something away from: views, sequences,
+/// foreign keys and defaults of other tables.
+async fn tried(
+    cx: &StatementContext<'_>,
+    alter: &AlterTable,
+    before: &Arc<Table>,
+) -> Result<(Catalog, Alteration, Vec<Locked>)> {
+    let (mut held, mut known) = (Vec::new(), Vec::new());
+    loop {
+        let newest = cx.generation()?;
+        let mut catalog = newest.catalog.clone();
+        let alteration = Alteration::new(&mut catalog, Arc::clone(before), &alter.actions)?;
+        let wanted = losing(&catalog.difference(&newest.catalog));
+        if wanted == known {
+            return Ok((catalog, alteration, held));
+        }
+        held.push(cx.transactions.lock_tables(&wanted, Policy::Wait).await?);
+        known = wanted;
+    }
+}
+
+fn losing(difference: &Difference) -> Vec<(String, LockMode)> {
+    let tables = difference.tables.iter().filter_map(|table| Some(&table.before.as_ref()?.name));
+    let views = difference.views.iter().filter_map(|view| Some(&view.before.as_ref()?.name));
+    let sequences = difference.sequences.iter().filter_map(|sequence| Some(&sequence.before.as_ref()?.name));
+    tables.chain(views).chain(sequences).map(|name| (name.clone(), LockMode::AccessExclusive)).collect()
 }
 
 async fn alter_stored_table(
@@ -84,8 +124,7 @@ async fn alter_stored_table(
     before: Arc<Table>,
 ) -> Result<StatementResult> {
     let time = cx.parameters.time();
-    let mut catalog = cx.generation()?.catalog.clone();
-    let alteration = Alteration::new(&mut catalog, Arc::clone(&before), &alter.actions)?;
+    let (catalog, alteration, _held) = tried(cx, &alter, &before).await?;
     check_expressions(cx, &catalog, &alteration.after)?;
     validate(cx, &catalog, &alteration).await?;
     if !alteration.rewrites() || before.root.is_empty() {

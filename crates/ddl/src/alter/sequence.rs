@@ -7,8 +7,14 @@ use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_postgres::statement::sequence::check;
 use saki_postgres::{Action, AlterTable};
+use saki_store::locks::{LockMode, Policy};
 
 pub async fn alter_sequence(cx: &StatementContext<'_>, alter: AlterTable) -> Result<()> {
+    let mode = match alter.actions.iter().any(|action| matches!(action, Action::Rename(_))) {
+        true => LockMode::AccessExclusive,
+        false => LockMode::ShareRowExclusive,
+    };
+    let _locked = cx.transactions.lock_tables(&[(alter.name.name.clone(), mode)], Policy::Wait).await?;
     cx.change_catalog(move |db| publish(db, &alter)).await
 }
 

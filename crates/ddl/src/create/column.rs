@@ -4,21 +4,20 @@ use datafusion::sql::sqlparser::ast::Expr;
 use saki_base::DataType;
 
 use super::constraint::free_name;
-use crate::names::stored_text;
-use saki_catalog::{Catalog, ColumnDetail, Result, SequenceOwner, SqlError, Table, nextval};
+use crate::names::{sequence_drawn, stored_text};
+use saki_catalog::{Catalog, ColumnDetail, Result, SequenceOwner, SqlError, Table, nextval, undefined};
 use saki_postgres::{Generated, NewColumn, SequenceOptions};
 
 /// Adds a column at the end, without its constraints.
 pub fn add(catalog: &mut Catalog, table: &mut Table, new: &NewColumn) -> Result<()> {
     let id = table.next_column_id;
+    let default = match &new.default {
+        Some(default) => default_text(catalog, default).map_err(|error| error.at(new.position))?,
+        None => None,
+    };
     table.next_column_id += 1;
     table.columns.push(new.column.clone());
-    table.details.push(ColumnDetail {
-        id,
-        default: new.default.as_ref().and_then(default_text),
-        identity: None,
-        comment: None,
-    });
+    table.details.push(ColumnDetail { id, default, identity: None, comment: None });
     match &new.generated {
         Some(generated) => add_sequence(catalog, table, table.columns.len() - 1, generated),
         None => Ok(()),
@@ -26,10 +25,21 @@ pub fn add(catalog: &mut Catalog, table: &mut Table, new: &NewColumn) -> Result<
     .map_err(|error| error.at(new.position))
 }
 
-/// The text to store; DEFAULT NULL is none.
-pub fn default_text(expression: &Expr) -> Option<String> {
+/// The text to store; DEFAULT NULL is none. A sequence to draw from has the name that the catalog has for it, by which
+/// it is known who draws from it.
+///
+/// # Errors
+/// 42P01 if there is no such sequence, 42809 if it is something else.
+pub fn default_text(catalog: &Catalog, expression: &Expr) -> Result<Option<String>> {
+    if let Some(sequence) = sequence_drawn(expression) {
+        return match (catalog.sequence(&sequence), catalog.kind_of(&sequence)) {
+            (Some(_), _) => Ok(Some(nextval(&sequence))),
+            (None, None) => Err(undefined(&sequence)),
+            (None, Some(_)) => Err(SqlError::invalid(format!("{sequence:?} is not a sequence")).code("42809")),
+        };
+    }
     let text = stored_text(expression);
-    (!text.eq_ignore_ascii_case("null")).then_some(text)
+    Ok((!text.eq_ignore_ascii_case("null")).then_some(text))
 }
 
 /// Makes the sequence of a serial or identity column.

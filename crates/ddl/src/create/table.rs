@@ -8,7 +8,7 @@ use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 
 use super::{column, constraint};
-use crate::dependents::tables_referred_to;
+use crate::dependents::{sequences_drawn, tables_referred_to};
 use crate::names::{refuse_external, taken};
 use crate::schema::ready;
 use saki_catalog::{Catalog, Result, Table};
@@ -23,12 +23,15 @@ pub async fn create_table(cx: &StatementContext<'_>, create: &ast::CreateTable) 
     let new = NewTable::read(create)?;
     refuse_external(cx, &new.name)?;
     let _named = cx.transactions.lock_name(&new.name.name).await?;
+    let constraints = new.columns.iter().flat_map(|column| &column.constraints).chain(&new.constraints);
+    let mut named = tables_referred_to(constraints);
+    named.extend(sequences_drawn(new.columns.iter().filter_map(|column| column.default.as_ref())));
+    let _referred = cx.transactions.lock_tables(&named, Policy::Wait).await?;
+    // Only now: what it names stays as it is found.
     let mut catalog = cx.generation()?.catalog.clone();
     if let Some(table) = make_table(&mut catalog, &new)? {
         check_expressions(cx, &catalog, &table)?;
     }
-    let constraints = new.columns.iter().flat_map(|column| &column.constraints).chain(&new.constraints);
-    let _referred = cx.transactions.lock_tables(&tables_referred_to(constraints), Policy::Wait).await?;
     cx.change_catalog(move |db| publish(db, &new)).await?;
     Ok(StatementResult::done("CREATE TABLE", 0))
 }

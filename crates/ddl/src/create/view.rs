@@ -7,7 +7,6 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, CreateTableOptions};
 
-use crate::dependents::views_of;
 use crate::names::{refuse_external, taken};
 use crate::schema::ready;
 use saki_catalog::{Catalog, RelationKind, Result, SqlError, View, ViewColumn};
@@ -18,6 +17,7 @@ use saki_parameters::is_temporary;
 use saki_postgres::statement::name_of;
 use saki_postgres::types::stored_as;
 use saki_postgres::{RelationName, dialect};
+use saki_store::locks::{LockMode, Policy};
 
 /// A view to be made.
 struct NewView {
@@ -36,7 +36,33 @@ pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) ->
     refuse_external(cx, &name)?;
     let _named = cx.transactions.lock_name(&name.name).await?;
     let statement = Statement::Statement(Box::new(ast::Statement::Query(create.query.clone())));
-    let references = cx.planner.context.state().resolve_table_references(&statement)?;
+    let mut relations = named(cx, &name, &statement)?;
+    let mut wanted: Vec<_> = relations.iter().map(|relation| (relation.clone(), LockMode::AccessShare)).collect();
+    wanted.extend(create.or_replace.then(|| (name.name.clone(), LockMode::AccessExclusive)));
+    let _held = cx.transactions.lock_tables(&wanted, Policy::Wait).await?;
+    // Only now: what it names stays as it is found.
+    let (plan, seen) = cx.logical_plan(statement).await?;
+    let columns = columns(create, &plan)?;
+    let optimized = cx.planner.context.state().optimize(&plan)?;
+    let uses = uses(&seen.catalog, &optimized)?;
+    // System relations depend on nobody.
+    relations.retain(|relation| seen.catalog.kind_of(relation).is_some());
+    let new = NewView {
+        name,
+        or_replace: create.or_replace,
+        if_not_exists: create.if_not_exists,
+        sql: create.query.to_string(),
+        columns,
+        relations,
+        uses,
+    };
+    cx.change_catalog(move |db| publish(db, new, &seen.catalog)).await?;
+    Ok(StatementResult::done("CREATE VIEW", 0))
+}
+
+/// Tables and views that a view's query names.
+fn named(cx: &StatementContext<'_>, name: &RelationName, statement: &Statement) -> Result<Vec<String>> {
+    let references = cx.planner.context.state().resolve_table_references(statement)?;
     let mut relations = Vec::new();
     for reference in references {
         let schema = reference.schema().unwrap_or(saki_catalog::PUBLIC);
@@ -56,25 +82,11 @@ pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) ->
             relations.push(relation);
         }
     }
-    let generation = cx.generation()?;
-    let plan = cx.logical_plan(statement).await?;
-    let columns = columns(create, &plan)?;
-    let optimized = cx.planner.context.state().optimize(&plan)?;
-    let uses = uses(&generation.catalog, &optimized)?;
-    let new = NewView {
-        name,
-        or_replace: create.or_replace,
-        if_not_exists: create.if_not_exists,
-        sql: create.query.to_string(),
-        columns,
-        relations,
-        uses,
-    };
-    cx.change_catalog(move |db| publish(db, new)).await?;
-    Ok(StatementResult::done("CREATE VIEW", 0))
+    Ok(relations)
 }
 
-fn publish(db: &Stoppable<'_>, new: NewView) -> Result<()> {
+/// `seen` is what it was planned with.
+fn publish(db: &Stoppable<'_>, new: NewView, seen: &Catalog) -> Result<()> {
     db.write(|writer| {
         let catalog = &mut writer.catalog;
         let NewView { name, or_replace, if_not_exists, sql, columns, relations, uses } = new;
@@ -90,10 +102,27 @@ fn publish(db: &Stoppable<'_>, new: NewView) -> Result<()> {
                     .at(name.position));
             }
         };
+        refuse_changed(seen, catalog, &relations)?;
         let RelationName { schema, name, .. } = name;
-        catalog.put_view(View { id, name, schema, sql, columns, relations, uses, comment: None });
-        Ok(())
+        catalog.put_view(View { id, name: name.clone(), schema, sql, columns, relations, uses, comment: None });
+        catalog.refuse_deep(&name)
     })
+}
+
+/// A snapshot that the transaction keeps may be older than what the view is going to be over.
+fn refuse_changed(seen: &Catalog, now: &Catalog, relations: &[String]) -> Result<()> {
+    let is_same = |name: &&String| match (seen.get(name), now.get(name), seen.view(name), now.view(name)) {
+        (Some(seen), Some(now), ..) => seen.id == now.id && seen.columns == now.columns,
+        (None, None, Some(seen), Some(now)) => seen.id == now.id && seen.columns == now.columns,
+        _ => false,
+    };
+    match relations.iter().find(|name| !is_same(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("could not serialize access: relation {name:?} has changed since the snapshot");
+            Err(SqlError::invalid(message).code("40001").hint("repeat the transaction"))
+        }
+    }
 }
 
 /// The id of the view to be replaced, whose columns must stay the first of the new one.
@@ -117,12 +146,9 @@ fn replace(
         }
     }
     // A view over itself would have no rows to begin with.
-    let mut over: Vec<&str> = vec![&name.name];
-    while let Some(view) = over.pop() {
-        if relations.iter().any(|relation| relation == view) {
-            return Err(SqlError::invalid(format!("view {:?} would be over itself", name.name)).code("42P17"));
-        }
-        over.extend(views_of(catalog, view).map(|view| view.name.as_str()));
+    let over = catalog.views_over(&name.name);
+    if relations.iter().any(|relation| *relation == name.name || over.contains(relation.as_str())) {
+        return Err(SqlError::invalid(format!("view {:?} would be over itself", name.name)).code("42P17"));
     }
     Ok(before.id)
 }

@@ -44,13 +44,7 @@ use crate::node::{Plan, SakiNode};
 /// # Errors
 /// What the planner says.
 pub fn shared(plan: LogicalPlan, mark: impl Fn(&str) -> Option<u64>) -> Result<LogicalPlan> {
-    let mut is_marked = false;
-    plan.apply_with_subqueries(|node| {
-        is_marked |=
-            matches!(node, LogicalPlan::SubqueryAlias(SubqueryAlias { alias, .. }) if mark(alias.table()).is_some());
-        Ok(if is_marked { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !is_marked {
+    if !is_marked(&plan, &mark)? {
         return Ok(plan);
     }
     let shared = plan.transform_up_with_subqueries(|node| {
@@ -63,6 +57,20 @@ pub fn shared(plan: LogicalPlan, mark: impl Fn(&str) -> Option<u64>) -> Result<L
         Ok(Transformed::yes(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(once), alias.clone())?)))
     })?;
     Ok(shared.data)
+}
+
+/// Whether a plan has a relation with a mark as its alias.
+///
+/// # Errors
+/// What the planner says.
+pub fn is_marked(plan: &LogicalPlan, mark: impl Fn(&str) -> Option<u64>) -> Result<bool> {
+    let mut is_marked = false;
+    plan.apply_with_subqueries(|node| {
+        is_marked |=
+            matches!(node, LogicalPlan::SubqueryAlias(SubqueryAlias { alias, .. }) if mark(alias.table()).is_some());
+        Ok(if is_marked { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(is_marked)
 }
 
 /// A query that shares its rows with others of its number.

@@ -30,4 +30,5 @@ mod temporary;
 mod tiers;
 mod tpch;
 mod transactions;
+mod views;
 mod waits;

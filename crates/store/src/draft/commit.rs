@@ -31,15 +31,16 @@ use super::Draft;
 use crate::database::{Database, Generation};
 use crate::locks::Stop;
 use crate::writer::Writer;
-use saki_catalog::{Catalog, Changed, Difference, Prepared, Result, SqlError, Staged, Table};
+use saki_catalog::{Catalog, Changed, Difference, ForeignKey, Prepared, Result, SqlError, Staged, Table};
 
 impl Draft {
     /// Commits the transaction: its rows and its changes of the catalog, or nothing. What of that the caller has to
     /// wait for before it tells anybody. Waits for storage.
     ///
     /// # Errors
-    /// 40001; 42P07 if another transaction has committed a relation of the same name; of storage. If what has come of
-    /// it is not known, nothing more is changed until the database is opened again.
+    /// 40001, also if it would leave a view or a default without what it names; 42P07 if another transaction has
+    /// committed a relation of the same name; of storage. If what has come of it is not known, nothing more is changed
+    /// until the database is opened again.
     pub fn commit(self, transaction: Transaction<'_>) -> Result<Receipt> {
         let db = Arc::clone(&self.db);
         db.engine()?;
@@ -176,15 +177,14 @@ fn refuse_conflicts(published: &Catalog, own: &Catalog, difference: &Difference)
         }
     }
     let mut keys = after(&difference.tables).flat_map(|table| &table.foreign_keys);
-    match keys.find(|key| own.table_of(key.table).is_none()) {
-        None => Ok(()),
-        Some(key) => {
-            let name = &key.name;
-            Err(SqlError::invalid(format!("the table that constraint {name:?} refers to does not exist"))
-                .code("42P01")
-                .detail("Another transaction has dropped it."))
-        }
+    if let Some(ForeignKey { name, .. }) = keys.find(|key| own.table_of(key.table).is_none()) {
+        return Err(SqlError::invalid(format!("the table that constraint {name:?} refers to does not exist"))
+            .code("42P01")
+            .detail("Another transaction has dropped it."));
     }
+    own.refuse_dangling(published, difference)?;
+    // Two transactions may each have put views between others.
+    after(&difference.views).try_for_each(|view| own.refuse_deep(&view.name))
 }
 
 fn after<T>(changes: &[Changed<T>]) -> impl Iterator<Item = &T> {

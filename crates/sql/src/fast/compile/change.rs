@@ -11,6 +11,7 @@ use crate::dml::OnConflict;
 use saki_catalog::{Catalog, Table};
 use saki_context::constraint::{Defaults, is_default};
 use saki_context::values::expr::Expr;
+use saki_postgres::statement::sequence::drawn_from;
 use saki_postgres::statement::{name_of, object_name};
 
 /// Rows of an INSERT at most: more are better written together.
@@ -175,17 +176,6 @@ impl Compiler<'_> {
         }
         Some((column, self.assigned(value, column, true)?))
     }
-}
-
-/// What `nextval` is told, if an expression is that.
-fn drawn_from(expr: &ast::Expr) -> Option<&str> {
-    let ast::Expr::Function(function) = expr else { return None };
-    let ast::FunctionArguments::List(list) = &function.args else { return None };
-    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Value(text)))] = &list.args[..] else {
-        return None;
-    };
-    let ast::Value::SingleQuotedString(text) = &text.value else { return None };
-    (object_name(&function.name).ok()?.0 == "nextval").then_some(text)
 }
 
 fn is_plain(insert: &ast::Insert) -> bool {

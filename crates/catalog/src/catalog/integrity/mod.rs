@@ -1,7 +1,11 @@
-//! What a table's constraints and defaults refer to: columns, other tables, sequences.
+//! What a table's constraints and defaults refer to, and views are over: columns, other tables, sequences.
+
+mod dangling;
+mod view_depth;
 
 use saki_base::TableId;
 
+pub use self::view_depth::VIEW_DEPTH_MAX;
 use super::constraint::{ForeignKey, Identity};
 use super::{Catalog, Table};
 use crate::error::{Result, SqlError};
