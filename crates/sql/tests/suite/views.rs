@@ -49,7 +49,8 @@ async fn what_is_named_stays_for_whoever_has_named_it_first() {
         run(&one, checked).await;
         // Undone, it is in nobody's way.
         let other = Session::new(&database);
-        run(&one, "CREATE TABLE free (id int); BEGIN; CREATE VIEW last AS SELECT id FROM free").await;
+        run(&one, "CREATE TABLE free (id int)").await;
+        run(&one, "BEGIN; CREATE VIEW last AS SELECT id FROM free").await;
         let mut change = other.execute("DROP TABLE free");
         assert!(waits(&mut change).await);
         run(&one, "ROLLBACK").await;
@@ -109,7 +110,8 @@ async fn a_cascade_takes_what_has_been_named_while_it_waited() {
     let (one, two) = (Session::new(&database), Session::new(&database));
     run(&one, MADE).await;
     for changing in ["ALTER TABLE t DROP COLUMN b CASCADE", "DROP TABLE t CASCADE"] {
-        run(&one, "CREATE VIEW first AS SELECT * FROM t; BEGIN; CREATE VIEW v AS SELECT * FROM first").await;
+        run(&one, "CREATE VIEW first AS SELECT * FROM t").await;
+        run(&one, "BEGIN; CREATE VIEW v AS SELECT * FROM first").await;
         let mut change = two.execute(changing);
         assert!(waits(&mut change).await);
         run(&one, "COMMIT").await;
@@ -187,7 +189,7 @@ async fn many_ways_between_views_take_no_time() {
             }
         }
         assert_eq!(number(&session, &format!("SELECT count(*) FROM a{}", LEVELS - 1)).await, 0);
-        run(&session, "CREATE OR REPLACE VIEW a0 AS SELECT x + 0 AS x FROM t").await;
+        run(&session, "CREATE OR REPLACE VIEW a0 AS SELECT x FROM t WHERE x > 0").await;
         let top = format!("a{}", LEVELS - 1);
         assert_eq!(refused(&session, &format!("CREATE OR REPLACE VIEW a0 AS SELECT x FROM {top}")).await, "42P17");
         assert_eq!(refused(&session, "DROP VIEW a0").await, "2BP01");
