@@ -93,7 +93,7 @@ fn publish(db: &Stoppable<'_>, new: NewView, seen: &Catalog) -> Result<()> {
         ready(catalog, &name)?;
         let id = match catalog.kind_of(&name.name) {
             None => catalog.new_table_id(),
-            Some(RelationKind::View) if or_replace => replace(catalog, &name, &columns, &relations)?,
+            Some(RelationKind::View) if or_replace => replace(catalog, &name, &columns)?,
             Some(_) if if_not_exists => return Ok(()),
             Some(RelationKind::View) | Some(_) if !or_replace => return Err(taken(&name.name).at(name.position)),
             Some(_) => {
@@ -126,12 +126,7 @@ fn refuse_changed(seen: &Catalog, now: &Catalog, relations: &[String]) -> Result
 }
 
 /// The id of the view to be replaced, whose columns must stay the first of the new one.
-fn replace(
-    catalog: &Catalog,
-    name: &RelationName,
-    columns: &[ViewColumn],
-    relations: &[String],
-) -> Result<saki_base::TableId> {
+fn replace(catalog: &Catalog, name: &RelationName, columns: &[ViewColumn]) -> Result<saki_base::TableId> {
     let invalid = |message: String| Err(SqlError::invalid(message).code("42P16").at(name.position));
     let Some(before) = catalog.view(&name.name) else { return Err(SqlError::internal("a view is gone")) };
     if columns.len() < before.columns.len() {
@@ -144,11 +139,6 @@ fn replace(
         if old.data_type != new.data_type {
             return invalid(format!("cannot change data type of view column {:?}", old.name));
         }
-    }
-    // A view over itself would have no rows to begin with.
-    let over = catalog.views_over(&name.name);
-    if relations.iter().any(|relation| *relation == name.name || over.contains(relation.as_str())) {
-        return Err(SqlError::invalid(format!("view {:?} would be over itself", name.name)).code("42P17"));
     }
     Ok(before.id)
 }

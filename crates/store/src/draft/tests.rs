@@ -7,8 +7,8 @@ use super::Draft;
 use crate::fixture::{Bench, Rows, Shape, batch, simulated, table};
 use crate::merge::Pace;
 use crate::reader::Snapshot;
-use crate::{Generation, Stop};
-use saki_catalog::{Result, Staged, Table};
+use crate::{Generation, Stop, Writer};
+use saki_catalog::{Result, Staged, Table, View};
 
 fn bench() -> (Bench, Rows) {
     let bench = Bench::new(Shape::default());
@@ -130,6 +130,35 @@ fn a_change_that_is_completed_at_opening_gives_no_row_id_again() {
     bench.reopen();
     bench.insert(2_000..2_010);
     assert_eq!(bench.moment().range(), (0..2_010).map(|id| (id, id)).collect::<Rows>());
+    bench.check();
+}
+
+/// Locks keep that from happening; were one not taken, the commit would still be refused.
+#[test]
+fn a_view_over_what_another_has_dropped_is_not_committed() {
+    let (bench, _) = bench();
+    let view = |writer: &mut Writer<'_>, name: &str, over: &str| {
+        let (id, schema, sql) = (writer.catalog.new_table_id(), "public".to_owned(), format!("SELECT id FROM {over}"));
+        let (name, relations, columns, comment) = (name.to_owned(), vec![over.to_owned()], Vec::new(), None);
+        writer.catalog.put_view(View { id, name, schema, sql, columns, relations, uses: [].into(), comment });
+        Ok(())
+    };
+    let db = bench.db();
+    db.write(|writer| view(writer, "below", "t")).expect("made");
+    // Whichever of the two is committed first.
+    for is_maker in [true, false] {
+        let mut runner = db.engine().expect("started").runner().expect("a runner");
+        let transaction = runner.begin(Isolation::Snapshot);
+        let change = |writer: &mut Writer<'_>, makes: bool| match makes {
+            true => view(writer, "above", "below"),
+            false => Ok(drop(writer.catalog.remove_view("below"))),
+        };
+        let mut draft = Draft::new(db);
+        draft.write(&Stop::default(), |writer| change(writer, is_maker)).expect("its own");
+        db.write(|writer| change(writer, !is_maker)).expect("published");
+        assert_eq!(draft.commit(transaction).expect_err("a conflict").sqlstate(), "40001");
+        db.write(|writer| view(writer, "below", "t")).expect("made again");
+    }
     bench.check();
 }
 

@@ -13,11 +13,15 @@ use crate::error::{Result, SqlError};
 pub const VIEW_DEPTH_MAX: usize = 50;
 
 impl Catalog {
-    /// Refuses a view that is nested too deep, or makes those over it so.
+    /// Refuses a view that is over itself, that is nested too deep, or makes those over it so.
     ///
     /// # Errors
-    /// 54001.
+    /// 42P17, 54001.
     pub fn refuse_deep(&self, view: &str) -> Result<()> {
+        // It would have no rows to begin with.
+        if self.views_over(view).contains(view) {
+            return Err(SqlError::invalid(format!("view {view:?} would be over itself")).code("42P17"));
+        }
         let over = |below: &BTreeSet<&str>| -> BTreeSet<&str> {
             let is_over = |view: &&View| view.relations.iter().any(|name| below.contains(&**name));
             self.views().map(|view| &**view).filter(is_over).map(|view| &*view.name).collect()
@@ -129,7 +133,10 @@ mod tests {
         put(&mut catalog, "a", &["b"]);
         put(&mut catalog, "b", &["a"]);
         assert_eq!(catalog.views_over("a"), BTreeSet::from(["a", "b"]));
-        assert_eq!(code(catalog.refuse_deep("a")), "54001");
+        assert_eq!(code(catalog.refuse_deep("a")), "42P17");
+        // Whoever is over a circle has no bottom.
+        put(&mut catalog, "over", &["a"]);
+        assert_eq!(code(catalog.refuse_deep("over")), "54001");
         assert!(catalog.views_below("b").is_err());
     }
 }
