@@ -30,7 +30,6 @@ mod functions;
 pub mod pg_catalog;
 #[cfg(test)]
 mod statements;
-pub mod storage_views;
 pub mod view;
 
 pub use dialect::Operators;

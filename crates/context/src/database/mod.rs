@@ -3,6 +3,7 @@
 mod draft;
 mod files;
 mod memory_view;
+mod storage_views;
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -20,7 +21,7 @@ use saki_base::memory::Pool;
 use saki_catalog::{Catalog, Changed, Difference, Result, RoleId, SqlError, Table};
 use saki_mvcc::Holder;
 use saki_plan::PlanCache;
-use saki_postgres::{SystemViews, storage_views};
+use saki_postgres::SystemViews;
 use saki_store::locks::{LockMode, LockOwner};
 use saki_store::{CreateOptions, Generation, Missing, OpenOptions, Stop, Writer};
 

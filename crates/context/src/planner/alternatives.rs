@@ -1,5 +1,5 @@
-//! Joins whose condition is one equality or another: `a.id = b.lo OR a.id = b.hi`. No key decides it, so all pairs would
-//! be looked at. Each equality by itself is a join by key:
+//! Joins whose condition is one equality or another: `a.id = b.lo OR a.id = b.hi`. No key decides it, so all pairs
+//! would be looked at. Each equality by itself is a join by key:
 //!
 //! ```text
 //!   a JOIN b ON p OR q           a JOIN b ON p   +   a JOIN b ON q AND p IS NOT TRUE
@@ -15,9 +15,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, NullEquality, Result, ScalarValue};
 use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_binary, split_conjunction};
-use datafusion::logical_expr::{
-    BinaryExpr, Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 /// Conditions with more alternatives are left alone: each of them reads both sides again.

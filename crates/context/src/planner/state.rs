@@ -12,6 +12,7 @@ use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerRule};
 use datafusion::prelude::SessionConfig;
 
+use super::alternatives::Alternatives;
 use super::bounded;
 use super::interrupt::{Interruptible, WhileResolving};
 use super::long::LongConstants;
@@ -59,6 +60,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     logical_rules.insert(0, Arc::new(ImpliedConditions));
     let after = logical_rules.iter().position(|rule| rule.name() == "simplify_expressions").map_or(0, |at| at + 1);
     logical_rules.insert(after, Arc::new(LongConstants { memory: Arc::clone(memory) }));
+    logical_rules.push(Arc::new(Alternatives));
     // It takes the groups of a join for determined by one table's key, and sorts them by that alone.
     logical_rules.retain(|rule| rule.name() != "eliminate_duplicated_expr");
     // Before rows are distributed over partitions for operators that need it.

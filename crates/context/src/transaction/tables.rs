@@ -149,8 +149,8 @@ pub fn is_unchanged(seen: &Catalog, now: &Catalog, table: &str) -> bool {
 }
 
 impl SessionTransactions {
-    /// Locks relations for a statement that changes what they are or names them, or for LOCK TABLE. In a transaction they stay locked
-    /// until its end, otherwise for as long as what this returns lives.
+    /// Locks relations for a statement that changes what they are or names them, or for LOCK TABLE. In a transaction
+    /// they stay locked until its end, otherwise for as long as what this returns lives.
     ///
     /// # Errors
     /// 40P01 if those waited for wait for this transaction; 55P03 if `policy` does not wait, or `lock_timeout` is over.

@@ -1,8 +1,8 @@
 //! Functions whose results may be larger than their arguments: what they are going to make is reserved first, so that
 //! `repeat('y', 1000000000)` is refused and not tried. An allocation that fails would end the server.
 //!
-//! Calls become bounded ones while a plan is analysed: before anything is worked out, and wherever the planner has taken
-//! the function from.
+//! Calls become bounded ones while a plan is analysed: before anything is worked out, and wherever the planner has
+//! taken the function from.
 
 mod concat;
 mod weight;

@@ -8,8 +8,8 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use saki_base::CHUNK_BYTES;
 
-use crate::pg_catalog::{SystemView, SystemViews};
 use saki_catalog::Result;
+use saki_postgres::{SystemView, SystemViews};
 use saki_store::{ChunkOwners, Database};
 
 /// Makes the views known.
@@ -224,58 +224,5 @@ impl SystemView for View {
         };
         let numbers = (0..self.schema.fields().len() - texts).map(number);
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), (0..texts).map(text).chain(numbers).collect())?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::fixture::{Planner, answer};
-
-    #[test]
-    fn devices_tell_how_full_they_are() {
-        Planner::new().check(&[
-            (
-                "select page_bytes > 0, total_bytes >= used_bytes, free_bytes <= total_bytes, device <> '', \
-                 reads_in_flight, reads_in_flight_max > 0 from saki.devices",
-                "true|true|true|true|0|true",
-            ),
-            (
-                "select number, class, role, state, count(*) from saki.devices group by 1, 2, 3, 4",
-                "0|standard|metadata, homes|online|1",
-            ),
-        ]);
-    }
-
-    #[test]
-    fn chunks_add_up_to_what_devices_say() {
-        Planner::new().check(&[
-            (
-                "select coalesce((select sum(live_pages) from saki.chunks), 0) = (select sum(live_pages) \
-                 from saki.devices)",
-                "true",
-            ),
-            ("select count(*) from saki.chunks where live_bytes > 1048576 or live_pages < 0", "0"),
-            ("select count(*) = count(distinct slot) from saki.chunks where slot is not null", "true"),
-            (
-                "select coalesce((select sum(bytes) from saki.parts), 0) \
-                 = coalesce((select sum(live_bytes) from saki.chunks), 0)",
-                "true",
-            ),
-            ("select count(*) from saki.chunks where tables not like '%catalog%' or parts = ''", "0"),
-        ]);
-    }
-
-    #[test]
-    fn the_tier_says_what_chooses_and_what_has_moved() {
-        Planner::new().check(&[("select policy, copies, promoted, evicted, failures from saki.tier", "heat|0|0|0|0")]);
-    }
-
-    #[test]
-    fn a_database_without_logs_has_no_rows_of_them() {
-        let planner = Planner::new();
-        let (names, rows) = answer(&planner.context, "select * from saki.logs").unwrap();
-        assert_eq!(names.len(), 15);
-        assert_eq!((names[0].as_str(), names[1].as_str()), ("device", "log"));
-        assert!(rows.is_empty());
     }
 }
