@@ -43,7 +43,8 @@ pub struct ServerOptions {
     pub database_name: Option<String>,
     /// Where statements may read and write files of this machine; `None`: nowhere.
     pub file_directory: Option<PathBuf>,
-    /// Bytes that statements may take together; `None`: half of what the machine, or the process's group, has.
+    /// Bytes that statements may take together; `None`: what caches, loads and newer rows leave of what the machine,
+    /// or the process's group, has.
     pub memory_bytes: Option<usize>,
     /// Bytes of a message at most, after logging in.
     pub message_bytes_max: usize,

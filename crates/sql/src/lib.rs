@@ -58,9 +58,8 @@ pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Setti
 pub use saki_postgres::statement::without_passwords;
 pub use saki_postgres::{Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use saki_store::{
-    CACHE_BYTES_DEFAULT, ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions,
-    CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange,
-    LOAD_MEMORY_BYTES_DEFAULT, LoadProgress, MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, PolicyKind, Stop,
-    memory_bytes,
+    ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions, CsvError, CsvFault,
+    CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange, LoadProgress,
+    MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, PolicyKind, Stop, memory_bytes,
 };
 pub use session::Session;

@@ -50,8 +50,8 @@ pub use check::{CheckFault, CheckProgress, CheckReport};
 pub use checkpoint::{Alone, CheckpointReport, Follower, LogRange, Moment, Still, StillLogs};
 pub use database::sequence;
 pub use database::{
-    CACHE_BYTES_DEFAULT, ChunkOwners, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation,
-    LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, Owner, PAGE_BYTES_DEFAULT, PartStatus, memory_bytes,
+    Budget, ChunkOwners, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation, OpenOptions, Owner,
+    PAGE_BYTES_DEFAULT, PartStatus, memory_bytes,
 };
 pub use delta::Delta;
 pub use draft::index::Concurrently;

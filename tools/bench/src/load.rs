@@ -63,7 +63,7 @@ pub fn run(common: &Common, options: &Options) -> Result<Report, String> {
     let scales = if common.small { vec![0.01, 0.05] } else { options.scales.clone() };
     report.configure("scales", &scales);
     report.configure("page_bytes", options.page_size);
-    report.configure("load_memory_bytes", saki_sql::LOAD_MEMORY_BYTES_DEFAULT);
+    report.configure("load_memory_bytes", saki_sql::OpenOptions::default().load_memory_bytes);
     println!("{:>7}{:>10}{:>10}{:>10}{:>12}{:>14}", "scale", "seconds", "peak MiB", "user s", "file MB", "lineitem MB");
     let mut peaks = Vec::new();
     for (position, scale) in scales.iter().enumerate() {

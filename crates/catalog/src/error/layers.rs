@@ -146,7 +146,9 @@ impl From<saki_mvcc::Error> for SqlError {
             Error::KeyTooLong { .. } => key_too_long(message),
             Error::RowTooLarge { .. } => Self::data(message).code("54000"),
             Error::TooManyParticipants { .. } => Self::invalid(message).code("53300"),
-            Error::Memory { .. } => Self::storage(message).code("53200"),
+            Error::Memory { .. } => Self::storage(message).code("53200").hint(
+                "change fewer rows in one transaction and end old ones; --delta-memory is what newer rows may take",
+            ),
             Error::Malformed { .. } => Self::corrupt(message),
             Error::Log(error) if error.is_full() => Self::disk_full(message),
             _ => Self::storage(message),

@@ -185,6 +185,7 @@ impl Transactions {
             transaction.suspend();
             let begun = Begun { generation: Arc::clone(&generation), start, work: Work::None };
             open.begun = Some(begun);
+            self.locks.owner.set_seen(generation.number());
             self.rests_on = None;
             return Ok(Some(generation));
         };
@@ -195,12 +196,22 @@ impl Transactions {
                 transaction.refresh();
                 Ok::<_, SqlError>(generation)
             })?;
+            self.locks.owner.set_seen(begun.generation.number());
             Ok(Arc::clone(&begun.generation))
         } else {
             self.draft.over(&begun.generation, transaction.snapshot())
         };
         transaction.suspend();
         generation.map(Some)
+    }
+
+    /// Has an open transaction that sees what is newest at each statement see it now, so that it holds nothing that is
+    /// older.
+    pub fn renew(&mut self, db: &Database) -> Result<()> {
+        match self.begun().is_some() && self.level() == Level::ReadCommitted {
+            true => self.begin_statement(db).map(drop),
+            false => Ok(()),
+        }
     }
 
     /// Ends a statement that has done nothing, and a transaction that was only for it.

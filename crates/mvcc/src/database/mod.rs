@@ -325,6 +325,13 @@ impl Database {
         self.shared.depots.values().fold(0, |sum, depot| sum.wrapping_add(depot.bytes()))
     }
 
+    /// Bytes of rows and versions that are there, seen by somebody or not; what has been freed and waits for its next
+    /// use is not among them, nor are the nodes of indexes.
+    pub fn used_bytes(&self) -> u64 {
+        let used: isize = self.shared.depots.values().map(|depot| depot.used()).sum();
+        used.max(0).unsigned_abs() as u64
+    }
+
     /// What a recovery would read of the logs, to be copied while transactions go on: all that is durable now, if
     /// nothing is cut meanwhile.
     ///

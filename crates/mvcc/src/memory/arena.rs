@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -38,6 +38,8 @@ const LEFT_BYTES_MIN: usize = PIECE_BYTES / 16;
 const REGION_BYTES: usize = if cfg!(miri) { 2 << 20 } else { 64 << 20 };
 /// Bytes in a batch, roughly.
 const BATCH_BYTES: usize = 32 << 10;
+/// What an arena has given out or taken back is told to the depot when it comes to so much.
+const TOLD_BYTES: isize = 32 << 10;
 
 const _: () = assert!(PIECE_BYTES >= CLASS_BYTES_MAX && REGION_BYTES.is_multiple_of(PIECE_BYTES));
 
@@ -90,6 +92,9 @@ pub struct Depot {
     fresh: Mutex<Fresh>,
     large: Arc<LargeBlocks>,
     bytes: AtomicUsize,
+    /// Bytes of blocks that are in use, as far as arenas have told. What was made here may be freed by an arena of
+    /// another depot, so only the sum over all depots means something.
+    used: AtomicIsize,
     map: Box<dyn Fn(usize) -> io::Result<Mapping> + Send + Sync>,
 }
 
@@ -120,6 +125,7 @@ impl Depot {
             fresh: Mutex::default(),
             large,
             bytes: AtomicUsize::new(0),
+            used: AtomicIsize::new(0),
             map: Box::new(map),
         })
     }
@@ -127,6 +133,11 @@ impl Depot {
     /// Bytes taken from the system.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of blocks in use, to some kilobytes for each arena; less than zero if others' blocks were freed here.
+    pub fn used(&self) -> isize {
+        self.used.load(Ordering::Relaxed)
     }
 
     /// Has `bytes` of memory ready, given by the system and written to, so that no transaction has to wait for that.
@@ -205,6 +216,8 @@ pub struct Arena {
     /// Fresh memory: from `fresh` on, `fresh_bytes` of it.
     fresh: *mut u8,
     fresh_bytes: usize,
+    /// Bytes that it has given out, less those that it has taken back, since it last told the depot.
+    untold: isize,
 }
 
 // SAFETY: an arena owns its free blocks.
@@ -212,12 +225,33 @@ unsafe impl Send for Arena {}
 
 impl Arena {
     pub fn new(depot: Arc<Depot>) -> Self {
-        Self { depot, lists: Box::new([List::EMPTY; CLASSES]), fresh: ptr::null_mut(), fresh_bytes: 0 }
+        Self { depot, lists: Box::new([List::EMPTY; CLASSES]), fresh: ptr::null_mut(), fresh_bytes: 0, untold: 0 }
     }
 
     /// A block of at least `bytes`, not initialised, aligned to [`BLOCK_ALIGNMENT`].
     #[inline]
     pub fn allocate(&mut self, bytes: usize) -> io::Result<NonNull<u8>> {
+        let block = self.take(bytes)?;
+        self.count(bytes.cast_signed());
+        Ok(block)
+    }
+
+    /// Counts bytes that are given out, or, below zero, taken back.
+    #[inline]
+    fn count(&mut self, bytes: isize) {
+        self.untold += bytes;
+        if self.untold.abs() >= TOLD_BYTES {
+            self.tell();
+        }
+    }
+
+    #[cold]
+    fn tell(&mut self) {
+        self.depot.used.fetch_add(std::mem::take(&mut self.untold), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn take(&mut self, bytes: usize) -> io::Result<NonNull<u8>> {
         if bytes > CLASS_BYTES_MAX {
             return self.depot.allocate_large(bytes);
         }
@@ -239,7 +273,7 @@ impl Arena {
         let batch = self.depot.batches[class].lock().pop();
         if let Some(batch) = batch {
             self.lists[class] = batch;
-            return self.allocate(class_bytes(class));
+            return self.take(class_bytes(class));
         }
         let bytes = class_bytes(class);
         if self.fresh_bytes < bytes {
@@ -261,6 +295,7 @@ impl Arena {
     /// more.
     #[inline]
     pub unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
+        self.count(-bytes.cast_signed());
         if bytes > CLASS_BYTES_MAX {
             return self.depot.free_large(block);
         }
@@ -297,6 +332,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
+        self.tell();
         for class in 0..CLASSES {
             while self.lists[class].count > 0 {
                 self.give_back(class);
@@ -342,6 +378,26 @@ mod tests {
             }
         }
         assert_eq!(depot.bytes(), settled, "memory grows although as much is freed as is made");
+    }
+
+    /// Blocks of all sizes, made by one and freed by another.
+    #[test]
+    fn what_is_in_use_is_known() {
+        let depot = Depot::new(Arc::default(), Mapping::new);
+        let mut maker = Arena::new(Arc::clone(&depot));
+        let mut dropper = Arena::new(Arc::clone(&depot));
+        let sizes = [1, 100, 600, 60_000, 1 << 20];
+        let blocks: Vec<_> = sizes.iter().map(|bytes| (maker.allocate(*bytes).unwrap(), *bytes)).collect();
+        let used = sizes.iter().sum::<usize>().cast_signed();
+        assert!((depot.used() - used).abs() < TOLD_BYTES);
+        drop(maker);
+        assert_eq!(depot.used(), used);
+        for (block, bytes) in blocks {
+            // SAFETY: allocated above for so many bytes, and used by nobody.
+            unsafe { dropper.free(block, bytes) };
+        }
+        drop(dropper);
+        assert_eq!(depot.used(), 0);
     }
 
     /// From one mapping to the next.

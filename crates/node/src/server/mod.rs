@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use saki_base::stack::STACK_BYTES;
-use saki_sql::{Backends, Database, Users, memory_bytes};
+use saki_sql::{Backends, Database, Users};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -50,7 +50,7 @@ impl Server {
             return Err(Failure::fatal("F0000", "TLS is required, but there is no certificate")
                 .hint("give --tls-cert and --tls-key"));
         }
-        let memory = options.memory_bytes.unwrap_or_else(|| usize::try_from(memory_bytes() / 2).unwrap_or(usize::MAX));
+        let memory = options.memory_bytes.unwrap_or_else(|| database.options.statement_bytes());
         database.memory.set_limit(memory);
         // Users of an earlier version's file become roles.
         Users::of(&database)?;

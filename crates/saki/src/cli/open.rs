@@ -12,9 +12,13 @@ use super::size;
 /// How to reach the database; shared by the commands that open one.
 #[derive(Args, Clone, Debug)]
 pub struct OpenArgs {
-    /// Memory for pages
-    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = size::parse)]
-    pub cache: u64,
+    /// Memory for pages; a sixteenth of what there is, up to 256MB, if not given
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub cache: Option<u64>,
+
+    /// Memory for rows that are newer than what is stored; an eighth of what there is if not given
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub delta_memory: Option<u64>,
 
     /// Resemble another device: modeled:cloud-volume, modeled:disk-array, modeled:hdd, modeled:object-store,
     /// or settings as in modeled:latency=2ms,iops=20000
@@ -32,13 +36,16 @@ pub struct OpenArgs {
 
 impl OpenArgs {
     pub fn options(&self, read_only: bool) -> OpenOptions {
+        let defaults = OpenOptions::default();
+        let cache_bytes = self.cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         OpenOptions {
-            cache_bytes: usize::try_from(self.cache).unwrap_or(usize::MAX),
+            cache_bytes: cache_bytes.unwrap_or(defaults.cache_bytes),
+            delta_limit_bytes: self.delta_memory.unwrap_or(defaults.delta_limit_bytes),
             model: self.model.clone(),
             reactors: self.reactors.map(usize::from),
             read_only,
             tier_policy: self.tier_policy,
-            ..OpenOptions::default()
+            ..defaults
         }
     }
 }

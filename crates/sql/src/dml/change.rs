@@ -1,7 +1,7 @@
 //! A statement that changes rows: gets its snapshot, works, and works again if another transaction was in the way.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
@@ -19,6 +19,11 @@ use saki_store::locks::{LockMode, Policy};
 
 /// Pause before a statement runs again when nobody can be waited for.
 const PAUSE: Duration = Duration::from_micros(50);
+
+/// How long a statement waits for room for newer rows in memory.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+/// After so much of that it lets go of what it holds of older generations, if it can.
+const ROOM_STEP: Duration = Duration::from_millis(200);
 
 /// Makes the changes that were planned.
 pub type Work = Box<dyn FnOnce(&mut Change<'_, '_>) -> Result<StatementResult, Refusal> + Send>;
@@ -65,6 +70,7 @@ pub async fn change(
         cx.db.blocking(|db| db.engine().map(drop)).await?;
     }
     loop {
+        wait_for_room(cx).await?;
         let mut transactions = cx.transactions.lock_owned().await;
         transactions.make_ready()?;
         match attempt(cx, transactions, &concern, statement).await? {
@@ -76,6 +82,25 @@ pub async fn change(
             Attempt::Again(None) => tokio::time::sleep(PAUSE).await,
         }
     }
+}
+
+/// Waits until newer rows have room in memory: whatever the statement saw by then would hold others there.
+///
+/// # Errors
+/// 53200 if that takes too long.
+async fn wait_for_room(cx: &StatementContext<'_>) -> Result<()> {
+    let began = Instant::now();
+    while !cx.db.has_room() {
+        if began.elapsed() >= ROOM_PATIENCE {
+            return Err(cx.transactions.failed(cx.db.no_room()).await);
+        }
+        let mut transactions = cx.transactions.lock_owned().await;
+        transactions.make_ready()?;
+        transactions.renew(cx.db)?;
+        drop(transactions);
+        cx.db.blocking(|db| db.store().wait_for_room(db.stop(), ROOM_STEP)).await?;
+    }
+    Ok(())
 }
 
 async fn attempt(

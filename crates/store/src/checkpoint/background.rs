@@ -70,8 +70,11 @@ impl Database {
         let bytes = || self.generation().deltas.values().map(|delta| delta.rows.bytes()).sum::<u64>();
         let extents: u64 = engine.database.log_statistics().iter().map(|log| log.extents_live).sum();
         let logged = extents * engine.extent_bytes;
+        self.count_resident();
+        // Before writers have to wait for it.
+        let due = self.options.delta_bytes.min(self.options.delta_limit_bytes / 4);
         let logs_are_due = logged >= self.options.log_bytes && !self.are_logs_followed();
-        if kept.is_due(bytes(), self.options.delta_bytes) || logs_are_due {
+        if kept.is_due(bytes(), due) || logs_are_due {
             let report = self.checkpoint(&Pace::beside_queries())?;
             kept.merged(bytes());
             tracing::info!(through = report.through, seconds = report.seconds, "checkpoint");

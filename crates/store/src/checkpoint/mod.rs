@@ -12,6 +12,7 @@
 mod alone;
 mod background;
 mod follow;
+mod room;
 mod still;
 
 #[cfg(test)]

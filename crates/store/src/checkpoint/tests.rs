@@ -6,9 +6,9 @@ use saki_base::Random;
 use saki_catalog::Table;
 use saki_io::Device;
 
-use crate::fixture::{Bench, Rows, Shape, decoded, entry, open_on, options, simulated};
-use crate::locks::{LockMode, LockOwner};
-use crate::{Pace, TableReader};
+use crate::fixture::{Bench, Rows, Shape, decoded, entry, make_table, open_on, options, simulated};
+use crate::locks::{LockMode, LockOwner, Stop};
+use crate::{CreateOptions, Database, OpenOptions, Pace, TableReader};
 
 #[test]
 fn a_checkpoint_reports_the_tables_that_had_changes() {
@@ -210,4 +210,93 @@ fn a_power_loss_after_a_checkpoint_finds_it_and_what_came_later_in_the_logs() {
         assert_eq!(base.get(&table.root, &key).expect("readable").is_some(), there, "row {id}");
     }
     drop(directory);
+}
+
+/// A database whose deltas may take so much, on a device; where its logs lie.
+fn limited(shape: Shape, delta_limit_bytes: u64) -> (Bench, Arc<dyn Device>, tempfile::TempDir) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("database");
+    let device = simulated() as Arc<dyn Device>;
+    let volume = saki_volume::VolumeOptions::new(CreateOptions::default().page_size);
+    drop(saki_volume::Volume::create(Arc::clone(&device), volume).expect("created"));
+    let db = open_on(&device, &path, OpenOptions { delta_limit_bytes, ..options() }).expect("opened");
+    make_table(&db, shape);
+    (Bench::around(db), device, directory)
+}
+
+/// Adds rows until that is refused; why it was.
+fn fill(bench: &Bench) -> Option<saki_catalog::SqlError> {
+    let rows = |first: i64| (first..first + 100).map(|id| (id, Some(id))).collect::<Vec<_>>();
+    (100..100_000).step_by(100).find_map(|first| bench.try_commit(&rows(first)).err())
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_snapshot_that_is_held_stops_writers_at_the_limit_and_they_go_on_after_its_end() {
+    let (bench, ..) = limited(Shape::default(), 1 << 20);
+    let (db, go_on) = (bench.db(), Stop::default());
+    bench.commit(&[(1, Some(1))]);
+    let held = bench.moment();
+    let session = LockOwner::new(db.locks());
+    session.set_process(4711);
+    session.set_seen(held.snapshot.generation.number());
+    assert!(db.wait_for_room(&go_on, Duration::ZERO).expect("not told to stop"));
+    let refused = fill(&bench).expect("there is a limit");
+    assert_eq!(refused.sqlstate(), "53200", "{refused}");
+    assert!(refused.hint.is_some());
+    let used = db.engine().expect("started").database.used_bytes();
+    assert!((1 << 20..(1 << 20) + (128 << 10)).contains(&used), "{used}");
+
+    // Merges go on, and do not help.
+    bench.merge();
+    assert!(!db.wait_for_room(&go_on, Duration::from_millis(600)).expect("not told to stop"));
+    let error = db.no_room();
+    assert_eq!(error.sqlstate(), "53200");
+    assert!(error.detail.as_deref().expect("known").contains("process 4711"), "{error:?}");
+    assert!(error.hint.as_deref().expect("known").contains("pg_terminate_backend(4711)"), "{error:?}");
+    session.release_all();
+    assert!(db.no_room().detail.expect("known").contains("A snapshot that is older than 0 seconds"));
+    let stop = Stop::default();
+    stop.tell();
+    assert_eq!(db.wait_for_room(&stop, LONG).expect_err("told to stop").sqlstate(), "57014");
+    assert_eq!(held.range(), Rows::from([(1, 1)]));
+
+    drop(held);
+    assert!(db.wait_for_room(&go_on, LONG).expect("not told to stop"), "{:?}", db.no_room());
+    bench.commit(&[(2, Some(2))]);
+    bench.check();
+}
+
+#[test]
+fn without_old_snapshots_writers_who_wait_get_room() {
+    let (bench, ..) = limited(Shape::default(), 1 << 20);
+    for first in (0..100_000).step_by(100) {
+        assert!(bench.db().wait_for_room(&Stop::default(), LONG).expect("not told to stop"), "{first}");
+        bench.commit(&(first..first + 100).map(|id| (id, Some(id))).collect::<Vec<_>>());
+    }
+    bench.merge();
+    assert_eq!(bench.table().root.entries, 100_000);
+}
+
+#[test]
+fn resident_rows_are_not_counted() {
+    let (bench, ..) = limited(Shape { resident: true, ..Shape::default() }, 64 << 10);
+    for first in (0..10_000).step_by(100) {
+        assert!(bench.db().has_room(), "{first}");
+        bench.commit(&(first..first + 100).map(|id| (id, Some(id))).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn more_than_the_limit_is_brought_back_from_the_logs_and_merged() {
+    let (bench, device, directory) = limited(Shape::default(), 1 << 30);
+    bench.commit(&(0..20_000).map(|id| (id, Some(id))).collect::<Vec<_>>());
+    drop(bench);
+    let open = OpenOptions { delta_limit_bytes: 64 << 10, ..options() };
+    let db: Arc<Database> = open_on(&device, &directory.path().join("database"), open).expect("opened");
+    let bench = Bench::around(db);
+    assert_eq!(bench.moment().range().len(), 20_000);
+    assert!(bench.db().wait_for_room(&Stop::default(), LONG).expect("not told to stop"), "{:?}", bench.db().no_room());
+    bench.commit(&[(1, Some(2))]);
 }

@@ -1,7 +1,8 @@
 //! A published generation and its catalog.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use saki_base::{GenerationNumber, TableId};
 use saki_columns::SegmentTable;
@@ -23,6 +24,19 @@ pub struct Generation {
     pub segment_tables: Arc<SegmentTables>,
     /// Of every table; none before the first change that went to a delta.
     pub deltas: HashMap<TableId, Arc<Delta>>,
+}
+
+/// A generation that is no longer the newest.
+pub(crate) struct Past {
+    pub number: GenerationNumber,
+    pub generation: Weak<Generation>,
+    pub superseded: Instant,
+}
+
+impl Past {
+    pub fn is_in_use(&self) -> bool {
+        self.generation.strong_count() > 0
+    }
 }
 
 impl Generation {

@@ -7,7 +7,7 @@ mod catalog;
 pub mod devices;
 mod generation;
 pub mod instants;
-mod machine;
+mod memory;
 mod options;
 mod owners;
 mod parts;
@@ -19,9 +19,10 @@ mod tier;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
-use saki_base::PageSize;
+use saki_base::{GenerationNumber, PageSize};
 use saki_columns::Codec;
 use saki_exec::{Executor, SegmentReader};
 use saki_io::Device;
@@ -38,11 +39,10 @@ pub use self::background::{Background, Fetchers};
 pub use self::catalog::{catalog_root, read_catalog};
 pub use self::devices::speed::DeviceSpeed;
 pub use self::generation::Generation;
+use self::generation::Past;
 use self::instants::Instants;
-pub use self::machine::memory_bytes;
-pub use self::options::{
-    CACHE_BYTES_DEFAULT, CreateOptions, DeviceSpec, LOAD_MEMORY_BYTES_DEFAULT, OpenOptions, PAGE_BYTES_DEFAULT,
-};
+pub use self::memory::{Budget, memory_bytes};
+pub use self::options::{CreateOptions, DeviceSpec, OpenOptions, PAGE_BYTES_DEFAULT};
 pub use self::owners::{ChunkOwners, Owner};
 pub use self::parts::PartStatus;
 pub use self::release::Release;
@@ -79,8 +79,8 @@ pub struct Database {
     pub checkpoints: Mutex<Vec<Release>>,
     /// Through where those who follow the logs have what they have: the logs are cut no further.
     pub(crate) followers: Mutex<Vec<Weak<AtomicU64>>>,
-    /// Generations that are no longer the newest.
-    pub(crate) past: Mutex<Vec<Weak<Generation>>>,
+    /// In their order.
+    pub(crate) past: Mutex<Vec<Past>>,
     pub(crate) background: OnceLock<Background>,
     pub(crate) me: Weak<Database>,
     /// Until the database is opened again; see [`Self::end_changes`].
@@ -111,8 +111,9 @@ impl Database {
         let before = std::mem::replace(&mut *self.current.write(), Arc::new(generation));
         self.newest.store(number, Ordering::SeqCst);
         let mut past = self.past.lock();
-        past.retain(|generation| generation.strong_count() > 0);
-        past.push(Arc::downgrade(&before));
+        past.retain(Past::is_in_use);
+        let (number, generation) = (before.number(), Arc::downgrade(&before));
+        past.push(Past { number, generation, superseded: Instant::now() });
         drop(past);
         self.watchers.read().iter().for_each(|watcher| watcher());
     }
@@ -124,7 +125,13 @@ impl Database {
 
     /// Generations that somebody still reads, but for the newest.
     pub fn older_generations(&self) -> Vec<Weak<Generation>> {
-        self.past.lock().iter().filter(|generation| generation.strong_count() > 0).map(Weak::clone).collect()
+        self.past.lock().iter().filter(|past| past.is_in_use()).map(|past| Weak::clone(&past.generation)).collect()
+    }
+
+    /// The oldest generation that somebody still reads, but for the newest; and when it was superseded.
+    pub fn oldest_in_use(&self) -> Option<(GenerationNumber, Instant)> {
+        let past = self.past.lock();
+        past.iter().find(|past| past.is_in_use()).map(|past| (past.number, past.superseded))
     }
 
     /// The newest generation.

@@ -7,16 +7,11 @@ use saki_io::Backend;
 use saki_tier::PolicyKind;
 use saki_volume::Class;
 
-use super::machine;
+use super::memory::Budget;
 
 /// Page size of a new database, in bytes, unless told otherwise.
 pub const PAGE_BYTES_DEFAULT: u32 = 8 << 10;
-/// Page cache unless told otherwise, in bytes.
-pub const CACHE_BYTES_DEFAULT: usize = 256 << 20;
-/// Memory of a bulk load's sorts unless told otherwise, in bytes.
-pub const LOAD_MEMORY_BYTES_DEFAULT: usize = 256 << 20;
-
-/// Memory of deltas unless told otherwise, in bytes.
+/// Deltas are merged when they take so much memory, or a quarter of what they may take, unless told otherwise.
 pub const DELTA_BYTES_DEFAULT: u64 = 64 << 20;
 /// Length of the logs unless told otherwise, in bytes.
 pub const LOG_BYTES_DEFAULT: u64 = 1 << 30;
@@ -24,12 +19,12 @@ pub const LOG_BYTES_DEFAULT: u64 = 1 << 30;
 /// Rows from which on building base pages is worth keeping transactions out, unless told otherwise.
 pub const BULK_ROWS_DEFAULT: usize = 32_768;
 
-/// How to open a database.
+/// How to open a database. Sizes of memory are shares of a [budget](Budget) unless told otherwise.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Memory for pages.
     pub cache_bytes: usize,
-    /// Memory for columns of segments, most of them decoded; a quarter of the machine's unless told otherwise.
+    /// Memory for columns of segments, most of them decoded.
     pub column_cache_bytes: usize,
     /// Bounds the sorts of one bulk load or index build, together.
     pub load_memory_bytes: usize,
@@ -55,6 +50,8 @@ pub struct OpenOptions {
     pub accept_loss: bool,
     /// Deltas are merged when they take so much memory.
     pub delta_bytes: u64,
+    /// Deltas take no more memory than that: whoever would write more waits, or is refused.
+    pub delta_limit_bytes: u64,
     /// Deltas are merged when the logs have grown so long.
     pub log_bytes: u64,
     /// How many logs are made; `None`: as the machine's cores ask for. A database that has logs keeps its own.
@@ -67,10 +64,11 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
+        let budget = Budget::of_machine();
         Self {
-            cache_bytes: CACHE_BYTES_DEFAULT,
-            column_cache_bytes: usize::try_from(machine::memory_bytes() / 4).unwrap_or(usize::MAX),
-            load_memory_bytes: LOAD_MEMORY_BYTES_DEFAULT,
+            cache_bytes: budget.pages(),
+            column_cache_bytes: budget.columns(),
+            load_memory_bytes: budget.loads(),
             segment_rows: saki_columns::SEGMENT_ROWS,
             bulk_rows: BULK_ROWS_DEFAULT,
             backend: Backend::Auto,
@@ -82,7 +80,8 @@ impl Default for OpenOptions {
             log_directory: None,
             base_only: false,
             accept_loss: false,
-            delta_bytes: DELTA_BYTES_DEFAULT,
+            delta_bytes: DELTA_BYTES_DEFAULT.min(budget.deltas() as u64 / 4),
+            delta_limit_bytes: budget.deltas() as u64,
             log_bytes: LOG_BYTES_DEFAULT,
             logs: None,
             log_extent_bytes: saki_mvcc::LogOptions::new(0).extent_bytes,
@@ -92,6 +91,13 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
+    /// What they leave of the machine's memory for statements.
+    pub fn statement_bytes(&self) -> usize {
+        let deltas = usize::try_from(self.delta_limit_bytes).unwrap_or(usize::MAX);
+        let others = [self.cache_bytes, self.column_cache_bytes, self.load_memory_bytes, deltas];
+        Budget::of_machine().statements(others.into_iter().fold(0, usize::saturating_add))
+    }
+
     /// What of it concerns the logs.
     pub(crate) fn of_logs(&self) -> saki_mvcc::LogOptions {
         let (accept_loss, extent_bytes) = (self.accept_loss, self.log_extent_bytes);

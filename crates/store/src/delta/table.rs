@@ -9,6 +9,7 @@ use saki_base::{KeyColumn, KeyLayout, PageSize, ValueRef};
 use saki_mvcc::{Direction, IndexDefinition, KeyRange, TableDefinition, Transaction};
 use saki_page::key_bytes_max;
 
+use super::room::Room;
 use super::row_ids::{AllRowIds, RowIds};
 use crate::locks::Locks;
 use saki_catalog::{Result, Table};
@@ -18,6 +19,8 @@ use saki_catalog::{Result, Table};
 pub struct PerTable {
     pub locks: Arc<Locks>,
     pub row_ids: Arc<AllRowIds>,
+    /// All deltas' together.
+    pub room: Arc<Room>,
 }
 
 /// What is kept from one reader of a delta for the next.
@@ -30,6 +33,7 @@ pub struct Delta {
     pub(crate) rows: saki_mvcc::Table,
     /// Its table's.
     row_ids: Arc<RowIds>,
+    room: Arc<Room>,
     kept: Mutex<Option<Kept>>,
 }
 
@@ -47,7 +51,8 @@ impl Delta {
         {
             row_ids.raise(newest + 1);
         }
-        Ok(Self { engine: engine.clone(), rows, row_ids, kept: Mutex::default() })
+        let room = Arc::clone(&of_table.room);
+        Ok(Self { engine: engine.clone(), rows, row_ids, room, kept: Mutex::default() })
     }
 
     /// Takes `count` hidden row ids; the first of them.
@@ -58,13 +63,15 @@ impl Delta {
     /// Makes a row, or a deletion for `None`, the newest version of a key.
     ///
     /// # Errors
-    /// As [`Transaction::write`]: the first to commit wins, whether the version it meets has been merged or not.
+    /// As [`Transaction::write`]: the first to commit wins, whether the version it meets has been merged or not. `Memory` if deltas
+    /// take more than they may.
     pub fn write(
         &self,
         transaction: &mut Transaction<'_>,
         key: &[u8],
         row: Option<&[u8]>,
     ) -> Result<(), saki_mvcc::Error> {
+        self.room.admit(&self.engine)?;
         transaction.write(&self.rows, key, row)
     }
 

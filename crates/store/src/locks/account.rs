@@ -1,6 +1,6 @@
 //! What others may look at of an owner: its list of locks.
 
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use parking_lot::Mutex;
 use saki_base::TableId;
@@ -12,6 +12,8 @@ use super::mode::LockMode;
 pub(super) struct Account {
     /// As `pg_locks` tells it: the number of the process that PostgreSQL would have, 0 for work inside.
     pub process: AtomicI64,
+    /// The number of the generation that its transaction sees; 0: it has none.
+    pub seen: AtomicU64,
     pub held: Mutex<Held>,
 }
 

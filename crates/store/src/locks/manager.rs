@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 use saki_base::panics::{self, Place};
-use saki_base::{Critical, TableId};
+use saki_base::{Critical, GenerationNumber, TableId};
 use saki_mvcc::Holder;
 
 use super::account::{Account, Taken};
@@ -140,6 +140,16 @@ impl Locks {
         }
         rows.sort_unstable_by_key(|row| (row.table, row.process, row.mode));
         rows
+    }
+
+    /// The process whose transaction sees the oldest generation, and which that is.
+    pub fn oldest_seen(&self) -> Option<(i64, GenerationNumber)> {
+        let state = self.state.lock();
+        let seen = |account: &Arc<Account>| {
+            let seen = GenerationNumber(account.seen.load(Ordering::Relaxed));
+            (seen.0 != 0).then(|| (account.process.load(Ordering::Relaxed), seen))
+        };
+        state.owners.values().filter_map(seen).min_by_key(|(process, seen)| (*seen, *process))
     }
 
     /// What the sessions that wait are waiting for, by their processes.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use saki_base::TableId;
+use saki_base::{GenerationNumber, TableId};
 use saki_mvcc::Holder;
 
 use super::account::{Account, Taken};
@@ -43,6 +43,12 @@ impl LockOwner {
     /// States the number by which `pg_locks` and `pg_stat_activity` know the owner.
     pub fn set_process(&self, process: i64) {
         self.account.process.store(process, Ordering::Relaxed);
+    }
+
+    /// States the generation that the owner's transaction sees, until that ends and lets all of its locks go.
+    #[inline]
+    pub fn set_seen(&self, generation: GenerationNumber) {
+        self.account.seen.store(generation.0, Ordering::Relaxed);
     }
 
     /// Somebody else whom `pg_locks` and `pg_stat_activity` know by the same number: for work that may go on for a
@@ -193,6 +199,7 @@ impl LockOwner {
 
     /// Lets go of everything.
     pub fn release_all(&self) {
+        self.account.seen.store(0, Ordering::Relaxed);
         self.release_to(LockMark::default());
     }
 }

@@ -24,7 +24,7 @@ use crate::database::devices::{adopt_hints, finder, label_of, new_device, open_m
 use crate::database::{
     CreateOptions, Database, DeviceSpec, Generation, OpenOptions, SegmentTables, read_catalog, tier_of,
 };
-use crate::delta::{Engine, LogDirectory, LogStore, PerTable};
+use crate::delta::{Engine, LogDirectory, LogStore, PerTable, Room};
 use saki_catalog::{Catalog, Result, SqlError};
 
 pub use self::restore::Restore;
@@ -88,7 +88,7 @@ impl Database {
         let guard = volume.hold();
         let catalog = read_catalog(&cache, &store, guard.root())?;
         let segment_tables = Arc::new(SegmentTables::new(&cache, &store));
-        let of_table = PerTable::default();
+        let of_table = PerTable { room: Arc::new(Room::new(options.delta_limit_bytes)), ..PerTable::default() };
         let engine = OnceLock::new();
         let mut deltas = HashMap::new();
         if let Some(recovered) = recover(&*logs, &catalog, &of_table, &volume, &options)? {

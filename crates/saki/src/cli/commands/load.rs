@@ -48,9 +48,9 @@ struct TpchArgs {
     #[arg(long)]
     no_indexes: bool,
 
-    /// Memory for sorting
-    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = size::parse)]
-    memory: u64,
+    /// Memory for sorting; a sixteenth of what there is, up to 256MB, if not given
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    memory: Option<u64>,
 
     #[command(flatten)]
     open: OpenArgs,
@@ -85,7 +85,9 @@ pub async fn run(args: &Args) -> Outcome {
         )));
     }
     let mut options = args.open.options(false);
-    options.load_memory_bytes = usize::try_from(args.memory).unwrap_or(usize::MAX);
+    if let Some(bytes) = args.memory {
+        options.load_memory_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
     let database = if args.db.exists() {
         let database = open(&args.db, options)?;
         if let Some(asked) = args.page_size.filter(|asked| *asked != database.page_size()) {

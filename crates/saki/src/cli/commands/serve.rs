@@ -91,7 +91,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, requires = "archive")]
     archive_interval: Duration,
 
-    /// Memory that statements may take together; half of what there is if not given
+    /// Memory that statements may take together; what caches, loads and newer rows leave of it if not given
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     memory: Option<u64>,
 

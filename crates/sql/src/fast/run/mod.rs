@@ -181,7 +181,8 @@ impl Runner<'_> {
     fn takes(&self, transactions: &Transactions, writes: bool) -> bool {
         // What is compiled is compiled for tables as everybody sees them.
         let is_away = self.db.engine.get().is_none() || transactions.is_interrupted() || transactions.has_draft();
-        !is_away && !(writes && (transactions.is_read_only() || self.db.writable().is_err()))
+        let may_write = || !transactions.is_read_only() && self.db.writable().is_ok() && self.db.has_room();
+        !is_away && (!writes || may_write())
     }
 
     /// What an attempt has come to that has done its work, or not.
