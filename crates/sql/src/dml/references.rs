@@ -73,6 +73,7 @@ pub fn see_to(
     let decode = |entry: Option<&Entry>| entry.map(|(key, row)| decoded(table, key, row)).transpose();
     let mut changes = VecDeque::new();
     for (old, new) in entries {
+        change.check()?;
         changes.push_back(Changed { table: Arc::clone(table), old: decode(old)?, new: decode(new)? });
     }
     let mut references = References { change, writers: HashMap::new(), rules, conflict: None };
@@ -100,6 +101,7 @@ impl<'c> References<'_, 'c, '_> {
         let mut made = Made::new(&changes)?;
         let mut verifications = Vec::new();
         while let Some(changed) = changes.pop_front() {
+            self.change.check()?;
             let Some(old) = &changed.old else { continue };
             let keys = ForeignKeys::new(catalog, &changed.table)?;
             for reference in keys.incoming() {
@@ -111,6 +113,7 @@ impl<'c> References<'_, 'c, '_> {
             }
         }
         for changed in &made.rows {
+            self.change.check()?;
             if let Some(new) = &changed.new {
                 ForeignKeys::new(catalog, &changed.table)?.check(changed.old.as_deref(), new, self)?;
             }
@@ -178,7 +181,7 @@ impl<'c> References<'_, 'c, '_> {
         use std::collections::hash_map::Entry as Place;
         Ok(match self.writers.entry(table.id) {
             Place::Occupied(place) => place.into_mut(),
-            Place::Vacant(place) => place.insert(RowWriter::new(self.change.base(), self.change.generation, table)?),
+            Place::Vacant(place) => place.insert(RowWriter::of_change(self.change, table)?),
         })
     }
 

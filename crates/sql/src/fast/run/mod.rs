@@ -197,8 +197,6 @@ impl Runner<'_> {
         }
         match worked {
             Ok(Ok(rows)) => match transactions.end_statement() {
-                // What a query gives may be told once what it rests on is durable, held or not.
-                Ok(None) if !plan.is_change() => Ok(Attempt::Done(rows, transactions.seen())),
                 Ok(receipt) => Ok(Attempt::Done(rows, receipt)),
                 Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
             },
