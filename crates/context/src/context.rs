@@ -57,13 +57,14 @@ impl StatementContext<'_> {
     /// what everybody sees.
     ///
     /// # Errors
-    /// 25006 in a transaction that is read only; those of the work.
+    /// 25006 in a transaction that is read only; 55P03 after `lock_timeout`; those of the work.
     pub async fn change_catalog<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let draft = self.transactions.begin_change().await?;
-        let behalf = Behalf { owner: Some(self.transactions.lock_owner()), draft, role: self.role() };
+        let (owner, patience) = (Some(self.transactions.lock_owner()), self.transactions.patience());
+        let behalf = Behalf { owner, draft, role: self.role(), patience };
         self.db.blocking_for(behalf, work).await
     }
 
@@ -81,8 +82,7 @@ impl StatementContext<'_> {
         self.transactions.begin_change().await?;
         // Not the session's own, which may have begun something else by the time the work has noticed its end.
         let owner = self.transactions.lock_owner().beside();
-        let timeout = self.parameters.state().effective.lock_timeout;
-        let timeout = (!timeout.is_zero()).then_some(timeout);
+        let timeout = self.transactions.patience();
         self.db.blocking(move |db| work(&Concurrently::new(db.store(), owner, db.stop(), timeout))).await
     }
 

@@ -10,6 +10,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 pub use self::draft::SessionDraft;
 use self::files::with_suffix;
@@ -108,7 +109,7 @@ impl Database {
         behalf: Behalf,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (db, stop) = (Arc::clone(self), Stop::default());
+        let (db, stop) = (Arc::clone(self), Stop::with_patience(behalf.patience));
         let _stop_on_drop = stop.on_drop();
         let run = move || work(&Stoppable { db: &db, stop, behalf, met_unlocked: Cell::new(false) });
         let joined = tokio::task::spawn_blocking(run).await;
@@ -154,11 +155,13 @@ pub(crate) struct Behalf {
     pub draft: Option<Arc<SessionDraft>>,
     /// Whose is what it makes.
     pub role: RoleId,
+    /// How long it waits for its turn to write; `None`: as long as it takes.
+    pub patience: Option<Duration>,
 }
 
 impl Default for Behalf {
     fn default() -> Self {
-        Self { owner: None, draft: None, role: RoleId::OWNER }
+        Self { owner: None, draft: None, role: RoleId::OWNER, patience: None }
     }
 }
 
@@ -180,9 +183,10 @@ impl<'d> Stoppable<'d> {
     /// it changes that one's own catalog.
     ///
     /// # Errors
-    /// Those of the work; 40001 if it would replace the trees of a table whose rows others may be changing, or take a
-    /// view or a sequence away that others may be naming, since a name came to mean it after names were locked, and if
-    /// it would leave views or defaults without what they name. Nothing has changed then.
+    /// Those of the work; 55P03 if its patience is over before its turn; 40001 if it would replace the trees of a table
+    /// whose rows others may be changing, or take a view or a sequence away that others may be naming, since a name came
+    /// to mean it after names were locked, and if it would leave views or defaults without what they name. Nothing has
+    /// changed then.
     pub fn write<T>(&self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
         let role = self.behalf.role;
         let work = |writer: &mut Writer<'_>| {

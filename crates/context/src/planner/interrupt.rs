@@ -2,10 +2,15 @@
 //!
 //! Planning computes and does not look up, so nobody could end it from outside. While names are resolved it is asked at
 //! each relation, operator and aggregate whether anybody waits for it still; the rules of the planner ask before each
-//! node of a plan or each plan that they look at.
+//! node of a plan or each plan that they look at. Loops of subqueries ask for each row.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Once};
+use std::task::Context;
 
+use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::config::ConfigOptions;
@@ -20,15 +25,41 @@ use datafusion::physical_optimizer::PhysicalOptimizerContext;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::TableFactor;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use saki_store::Stop;
 
-tokio::task_local! {
-    static STOP: Stop;
+/// Does `work`; what it computes, and what tasks of its plans compute, ends soon after `stop` is told.
+pub async fn stoppable<T>(stop: Stop, work: impl Future<Output = T>) -> T {
+    static TASKS: Once = Once::new();
+    // Where somebody else traces tasks, they do not look up.
+    TASKS.call_once(|| drop(set_join_set_tracer(&Inheriting)));
+    let mut work = pin!(work);
+    let step = |cx: &mut Context<'_>| {
+        let _working = stop.enter();
+        work.as_mut().poll(cx)
+    };
+    poll_fn(step).await
 }
 
-/// Does `work`; what it plans ends soon after `stop` is told.
-pub async fn stoppable<T>(stop: Stop, work: impl Future<Output = T>) -> T {
-    STOP.scope(stop, work).await
+/// Tasks that a plan starts work for the statement of the task that starts them.
+struct Inheriting;
+
+impl JoinSetTracer for Inheriting {
+    fn trace_future(&self, work: BoxFuture<'static, Box<dyn Any + Send>>) -> BoxFuture<'static, Box<dyn Any + Send>> {
+        stoppable(Stop::current(), work).boxed()
+    }
+
+    fn trace_block(
+        &self,
+        work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>,
+    ) -> Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> {
+        let stop = Stop::current();
+        Box::new(move || {
+            let _working = stop.enter();
+            work()
+        })
+    }
 }
 
 /// Whether planning goes on.
@@ -36,7 +67,7 @@ pub async fn stoppable<T>(stop: Stop, work: impl Future<Output = T>) -> T {
 /// # Errors
 /// 57014 once it was told to stop.
 fn look_up() -> Result<()> {
-    Ok(STOP.try_with(Stop::check).unwrap_or(Ok(()))?)
+    Ok(Stop::current().check()?)
 }
 
 /// Looks up while names are resolved, and plans nothing itself.
@@ -128,12 +159,26 @@ impl PhysicalOptimizerRule for Interruptible<dyn PhysicalOptimizerRule + Send + 
 #[cfg(test)]
 mod tests {
     use datafusion::common::DataFusionError;
+    use datafusion::common::runtime::SpawnedTask;
     use datafusion::execution::context::SessionState;
     use saki_base::memory::Pool;
     use saki_catalog::SqlError;
 
     use super::*;
     use crate::planner::state::new_state;
+
+    #[tokio::test]
+    async fn tasks_of_plans_look_up_for_the_statement_that_started_them() {
+        let stop = Stop::default();
+        let looked = || async { SpawnedTask::spawn(async { look_up().is_err() }).await.unwrap() };
+        stoppable(stop.clone(), async {
+            assert!(!looked().await);
+            stop.tell();
+            assert!(looked().await);
+        })
+        .await;
+        assert!(!looked().await, "nobody tells what is no statement");
+    }
 
     #[tokio::test]
     async fn names_are_resolved_no_more_once_planning_is_told_to_stop() {

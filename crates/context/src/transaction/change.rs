@@ -14,7 +14,7 @@ use crate::database::Database;
 use saki_base::memory::{Pool, Reservation};
 use saki_catalog::{Result, SqlError, Table};
 use saki_plan::{QueryEnv, Reads, StandIns, Tracked, TrackedSnapshot, Untracked, shown_bytes};
-use saki_store::{BaseReader, Generation, Missed};
+use saki_store::{BaseReader, Generation, Missed, Stop};
 
 /// What changes are made with.
 pub struct Change<'c, 't> {
@@ -25,12 +25,20 @@ pub struct Change<'c, 't> {
     missed: Option<&'c Missed>,
     /// Memory of what it writes, if that waits for a transaction that goes on.
     waiting: Option<&'c Waiting>,
+    /// What it asks whether it goes on; `None`: it is short.
+    stop: Option<&'c Stop>,
 }
 
 impl<'c, 't> Change<'c, 't> {
-    /// On a thread that may wait. What was read to find the rows has been tracked.
-    pub fn new(db: &'c Database, read: &'c TrackedSnapshot, transaction: &'c mut Transaction<'t>) -> Self {
-        Self { db, generation: &read.snapshot().generation, transaction, missed: None, waiting: None }
+    /// On a thread that may wait, until it is told to stop. What was read to find the rows has been tracked.
+    pub fn new(
+        db: &'c Database,
+        read: &'c TrackedSnapshot,
+        stop: &'c Stop,
+        transaction: &'c mut Transaction<'t>,
+    ) -> Self {
+        let (generation, stop) = (&read.snapshot().generation, Some(stop));
+        Self { db, generation, transaction, missed: None, waiting: None, stop }
     }
 
     /// With what is in memory alone: see [`Missed`]. The rows were found by the transaction itself, which answers for
@@ -41,7 +49,7 @@ impl<'c, 't> Change<'c, 't> {
         missed: &'c Missed,
         transaction: &'c mut Transaction<'t>,
     ) -> Self {
-        Self { db, generation, transaction, missed: Some(missed), waiting: None }
+        Self { db, generation, transaction, missed: Some(missed), waiting: None, stop: None }
     }
 
     /// The same, with what it writes counted as waiting for the end of its transaction.
@@ -63,6 +71,19 @@ impl<'c, 't> Change<'c, 't> {
     /// As [`Waiting::add`].
     pub fn hold(&self, bytes: usize) -> Result<()> {
         self.waiting.map_or(Ok(()), |waiting| waiting.add_one(bytes))
+    }
+
+    /// What it asks whether it goes on, if it may take long.
+    pub fn stop(&self) -> Option<&'c Stop> {
+        self.stop
+    }
+
+    /// Whether it goes on: to be asked for each row.
+    ///
+    /// # Errors
+    /// 57014 once it was told to stop.
+    pub fn check(&self) -> Result<()> {
+        self.stop.map_or(Ok(()), Stop::check)
     }
 
     /// Reads what is not in deltas.
@@ -194,17 +215,14 @@ impl Transactions {
         }
     }
 
-    /// Commits what is a transaction by itself.
-    pub fn end_statement(&mut self) -> Result<Option<Receipt>, Refusal> {
+    /// Commits what is a transaction by itself. What has to be durable before a client is told of the statement: of one
+    /// whose transaction goes on, and may come to nothing, all that has been seen. That rows were changed is no more
+    /// than a promise there, which COMMIT keeps: `is_count` says that it is all that the client is told.
+    pub fn end_statement(&mut self, is_count: bool) -> Result<Option<Receipt>, Refusal> {
         if self.outlives_statement() {
-            return Ok(None);
+            return Ok(self.engine.as_ref().filter(|_| !is_count).map(saki_mvcc::Runner::receipt));
         }
         Ok(self.end()?)
-    }
-
-    /// What the open transaction has been shown so far: what has to be durable before a client is told of it.
-    pub fn seen(&self) -> Option<Receipt> {
-        self.engine.as_ref().map(saki_mvcc::Runner::receipt)
     }
 
     /// What to do about a refusal: whom to wait for before the statement runs again.

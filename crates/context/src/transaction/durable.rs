@@ -2,9 +2,7 @@
 //!
 //! The engine lets everybody see a commit before it is on disk, and says of whatever was seen what has to be durable
 //! first (`saki_mvcc::Receipt`). Here that is waited for; for what is old it is one look at the durable horizon.
-//! Inside of BEGIN and COMMIT too: rows are shown once they are durable, since their reader may never commit. Only what
-//! a change answers there is provisional until COMMIT, which waits for all that was seen; it means nothing without. An
-//! error ends that, so it waits.
+//! Inside of BEGIN and COMMIT too: whoever is told of rows, or of how many there were to change, may never commit.
 
 use std::sync::Arc;
 

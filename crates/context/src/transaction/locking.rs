@@ -5,6 +5,7 @@
 //! which lets go when the statement is dropped as well.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use saki_parameters::Parameters;
 use saki_store::locks::{LockMark, LockOwner, Locks};
@@ -36,15 +37,18 @@ impl SessionLocks {
         Locked { locks: Arc::clone(self), until: is_alone.then(|| self.owner.mark()) }
     }
 
+    /// How long its statements wait for what others have: `lock_timeout`; `None`: as long as it takes.
+    pub fn patience(&self) -> Option<Duration> {
+        let timeout = self.parameters.state().effective.lock_timeout;
+        (!timeout.is_zero()).then_some(timeout)
+    }
+
     /// Waits for something that another transaction has, as long as `lock_timeout` lets it.
     ///
     /// # Errors
     /// 55P03 after that.
     pub async fn patiently<T>(&self, work: impl Future<Output = T>) -> Result<T> {
-        let timeout = self.parameters.state().effective.lock_timeout;
-        if timeout.is_zero() {
-            return Ok(work.await);
-        }
+        let Some(timeout) = self.patience() else { return Ok(work.await) };
         let timed = tokio::time::timeout(timeout, work).await;
         timed.map_err(|_| SqlError::invalid("canceling statement due to lock timeout").code("55P03"))
     }

@@ -2,6 +2,7 @@
 //! tables.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use saki_mvcc::{Holder, Receipt};
 use saki_parameters::Parameters;
@@ -10,7 +11,7 @@ use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard, TryLockError, oneshot};
 use super::level::Level;
 use super::locking::{Locked, SessionLocks};
 use super::state::{TransactionStatus, Transactions};
-use crate::database::{Database, SessionDraft};
+use crate::database::{Behalf, Database, SessionDraft};
 use saki_catalog::{Result, SqlError, Table};
 use saki_store::Generation;
 use saki_store::locks::{LockMode, LockOwner, Policy};
@@ -113,7 +114,7 @@ impl SessionTransactions {
         let wanted: Vec<_> = tables.iter().map(|name| (name.clone(), mode)).collect();
         let locked = self.lock_tables(&wanted, Policy::Wait).await?;
         if !self.outlives_statement() {
-            self.db.blocking(move |db| db.bring_to_base(&tables, None)).await?;
+            self.db.blocking_for(self.patient(), move |db| db.bring_to_base(&tables, None)).await?;
             return Ok(locked);
         }
         locked.keep();
@@ -152,7 +153,7 @@ impl SessionTransactions {
         let me = transactions.holder();
         drop(transactions);
         let draft = Arc::clone(&self.draft);
-        let settled = self.db.blocking(move |db| {
+        let settled = self.db.blocking_for(self.patient(), move |db| {
             db.bring_to_base(&shared, me)?;
             if own.is_empty() { Ok(()) } else { draft.settle(db.store(), &snapshot, &own, db.stop()) }
         });
@@ -186,6 +187,16 @@ impl SessionTransactions {
         let locked = transactions.statement_locks();
         transactions.lock_name(name).await?;
         Ok(locked)
+    }
+
+    /// How long the session's statements wait for what others have.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.locks.patience()
+    }
+
+    /// For work that waits no longer than that.
+    fn patient(&self) -> Behalf {
+        Behalf { patience: self.patience(), ..Behalf::default() }
     }
 
     /// Who holds the session's locks.

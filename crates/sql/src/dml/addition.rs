@@ -38,7 +38,7 @@ impl ChangeStatement for Addition {
             let batches = completed(cx, env, &table, &self.batches, &columns).await?;
             let checks = RowChecks::new(&cx.planner.state(), &table)?;
             Ok(Box::new(move |change: &mut Change<'_, '_>| {
-                let mut writer = RowWriter::new(change.base(), change.generation, &table)?;
+                let mut writer = RowWriter::of_change(change, &table)?;
                 let mut rows = 0;
                 for batch in &batches {
                     checks.check(batch)?;

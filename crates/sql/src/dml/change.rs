@@ -14,8 +14,8 @@ use saki_context::StatementContext;
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal, Transactions, Waiting, is_unchanged};
 use saki_plan::Reads;
-use saki_store::Snapshot;
 use saki_store::locks::{LockMode, Policy};
+use saki_store::{Snapshot, Stop};
 
 /// Pause before a statement runs again when nobody can be waited for.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -128,10 +128,15 @@ async fn attempt(
         return transactions.conflict(None).map(Attempt::Again);
     }
     transactions.begin_work(savepoint);
-    let db = Arc::clone(cx.db);
+    let (db, stop) = (Arc::clone(cx.db), Stop::default());
+    let _stop_on_drop = stop.on_drop();
     let worked = tokio::task::spawn_blocking(move || {
-        let worked =
-            transactions.within(|transaction| work(&mut Change::new(&db, &read, transaction).counted(Some(&waiting))));
+        let change = |transaction| Change::new(&db, &read, &stop, transaction).counted(Some(&waiting));
+        let worked = transactions.within(|transaction| work(&mut change(transaction)));
+        if stop.check().is_err() {
+            // Nobody waits for it any more. What cannot be undone now is undone by whoever comes next.
+            let _ = transactions.settle();
+        }
         (worked, transactions, waiting)
     });
     let (worked, mut transactions, waiting) =
@@ -140,7 +145,8 @@ async fn attempt(
         Ok(result) => {
             transactions.end_work();
             transactions.keep_waiting(waiting);
-            match transactions.end_statement() {
+            let is_count = matches!(result, StatementResult::Done { rows: 1.., .. });
+            match transactions.end_statement(is_count) {
                 Ok(receipt) => Ok(Attempt::Done(result, receipt)),
                 Err(refusal) => transactions.refused(refusal).map(Attempt::Again),
             }

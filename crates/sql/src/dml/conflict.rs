@@ -165,6 +165,7 @@ pub async fn resolve(
         .db
         .blocking(move |db| {
             let mut writer = RowWriter::new(db.base_reader(), &snapshot.generation, &of)?;
+            writer.finder.stop = Some(db.stop());
             let reader = snapshot.reader()?;
             let entries = writer.encode(&looked_up, 1)?;
             sort(&mut writer.finder, &reader, arbiter, &entries, is_update)
@@ -276,6 +277,7 @@ pub fn sort(
     let mut sorted = Sorted { new: Vec::new(), present: Vec::new() };
     let mut seen = HashSet::new();
     for (position, (key, row)) in (0..).zip(entries) {
+        finder.check()?;
         let mut marks = Vec::new();
         let mut found = None;
         if matches!(arbiter, Arbiter::Any | Arbiter::PrimaryKey) && !finder.table.primary_key.is_empty() {

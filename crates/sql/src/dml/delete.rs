@@ -64,7 +64,7 @@ async fn plan_delete(
     };
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.base(), change.generation, &table)?;
+        let mut writer = RowWriter::of_change(change, &table)?;
         let mut entries = writer.entries(&old_readers(&before, &found, &table)?, before.num_rows())?;
         entries.sort_unstable();
         for (key, _) in &entries {

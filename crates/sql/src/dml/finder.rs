@@ -5,7 +5,7 @@ use std::sync::Arc;
 use saki_catalog::entries::has_null;
 use saki_catalog::{EntryDecoder, EntryEncoder, EntryLayout, Result, Table};
 use saki_store::load::unique_prefix;
-use saki_store::{BaseReader, Delta, Eyes, IndexEntries, TableReader};
+use saki_store::{BaseReader, Delta, Eyes, IndexEntries, Stop, TableReader};
 
 /// Finds rows of one table. Waits for storage, if its reader of the base does.
 pub struct Finder<'d> {
@@ -13,6 +13,8 @@ pub struct Finder<'d> {
     pub delta: Arc<Delta>,
     pub layout: Arc<EntryLayout>,
     pub base: BaseReader<'d>,
+    /// What it asks whether it goes on; `None`: it is short.
+    pub stop: Option<&'d Stop>,
     uniques: Vec<Unique>,
 }
 
@@ -32,7 +34,16 @@ impl<'d> Finder<'d> {
             Unique { entries, encoder, width: definition.columns.len() }
         };
         let uniques = (0..table.indexes.len()).filter(|index| table.indexes[*index].unique).map(unique).collect();
-        Self { table: Arc::clone(table), delta: Arc::clone(delta), layout: Arc::clone(layout), base, uniques }
+        let (table, delta, layout) = (Arc::clone(table), Arc::clone(delta), Arc::clone(layout));
+        Self { table, delta, layout, base, stop: None, uniques }
+    }
+
+    /// Whether it goes on.
+    ///
+    /// # Errors
+    /// 57014 once it was told to stop.
+    pub fn check(&self) -> Result<()> {
+        self.stop.map_or(Ok(()), Stop::check)
     }
 
     pub fn uniques(&self) -> usize {

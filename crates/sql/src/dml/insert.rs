@@ -105,7 +105,7 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
     };
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.base(), change.generation, &table)?;
+        let mut writer = RowWriter::of_change(change, &table)?;
         add(&mut writer, change, &resolved.new, 1)?;
         let updated = resolved.updated.iter().map(|pair| (&pair.before, &pair.after));
         for (before, after) in updated {

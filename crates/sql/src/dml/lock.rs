@@ -65,7 +65,7 @@ async fn plan_lock(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, lock: &Lock) 
     let rows = table_batch(&found, &table, 0)?;
     let fails = lock.fails;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.base(), change.generation, &table)?;
+        let mut writer = RowWriter::of_change(change, &table)?;
         let entries = writer.entries(&old_readers(&rows, &found, &table)?, rows.num_rows())?;
         for (key, row) in &entries {
             match writer.update(change.transaction, key, row, row) {
@@ -137,7 +137,7 @@ async fn plan_pick(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, pick: &Pick) 
     let shown = Returning::new(&pick.items, &[])?.of_found(cx, env, target, &rows, &found).await?;
     let picked = Arc::clone(&pick.picked);
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let writer = RowWriter::new(change.base(), change.generation, &table)?;
+        let writer = RowWriter::of_change(change, &table)?;
         let entries = writer.entries(&old_readers(&rows, &found, &table)?, rows.num_rows())?;
         let mut held = Vec::new();
         for (at, (key, row)) in entries.iter().enumerate() {

@@ -78,6 +78,7 @@ pub fn see_to(
     let mut references = References { change, writers: HashMap::new(), rules, held, conflict: None };
     let mut changes = VecDeque::new();
     for (old, new) in entries {
+        references.change.check()?;
         let changed = Changed { table: Arc::clone(table), old: decode(old)?, new: decode(new)? };
         references.hold(&changed)?;
         changes.push_back(changed);
@@ -131,6 +132,7 @@ impl<'c> References<'_, 'c, '_> {
         let mut made = Made::new(&changes)?;
         let mut verifications = Vec::new();
         while let Some(changed) = changes.pop_front() {
+            self.change.check()?;
             let Some(old) = &changed.old else { continue };
             let keys = ForeignKeys::new(catalog, &changed.table)?;
             for reference in keys.incoming() {
@@ -143,6 +145,7 @@ impl<'c> References<'_, 'c, '_> {
             }
         }
         for changed in &made.rows {
+            self.change.check()?;
             if let Some(new) = &changed.new {
                 ForeignKeys::new(catalog, &changed.table)?.check(changed.old.as_deref(), new, self)?;
             }
@@ -212,7 +215,7 @@ impl<'c> References<'_, 'c, '_> {
         use std::collections::hash_map::Entry as Place;
         Ok(match self.writers.entry(table.id) {
             Place::Occupied(place) => place.into_mut(),
-            Place::Vacant(place) => place.insert(RowWriter::new(self.change.base(), self.change.generation, table)?),
+            Place::Vacant(place) => place.insert(RowWriter::of_change(self.change, table)?),
         })
     }
 

@@ -8,7 +8,7 @@ use saki_mvcc::{KeyRange, Transaction};
 
 use super::finder::Finder;
 use saki_catalog::{EntryDecoder, EntryLayout, Result, SqlError, Table};
-use saki_store::{Entry, IndexEntries, TableReader};
+use saki_store::{Entry, IndexEntries, Stop, TableReader};
 
 /// What is looked for.
 struct Wanted<'w> {
@@ -65,7 +65,9 @@ impl Finder<'_> {
         let wanted = Wanted { table: &table, layout: Arc::clone(&self.layout), columns, values };
         let (index, prefix) = wanted.way()?;
         let mut entries = Vec::new();
+        let stop = self.stop;
         let mut keep = |key: &[u8], row: &[u8]| {
+            stop.map_or(Ok(()), Stop::check)?;
             if wanted.is_met_by(key, row)? {
                 entries.push((key.to_vec(), row.to_vec()));
             }

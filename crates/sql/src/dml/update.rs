@@ -89,7 +89,7 @@ async fn plan_update(
     };
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
-        let mut writer = RowWriter::new(change.base(), change.generation, &table)?;
+        let mut writer = RowWriter::of_change(change, &table)?;
         let before = writer.entries(&old_readers(&before, &found, &table)?, after.num_rows())?;
         let after = writer.entries(&old_readers(&after, &found, &table)?, after.num_rows())?;
         replace(&mut writer, change, &before, &after)?;

@@ -10,7 +10,7 @@ use saki_mvcc::Transaction;
 use super::finder::Finder;
 use saki_catalog::columns::check_batch;
 use saki_catalog::{ColumnReader, EntryDecoder, EntryEncoder, EntryLayout, Result, SqlError, Table};
-use saki_context::transaction::Refusal;
+use saki_context::transaction::{Change, Refusal};
 use saki_store::load::{duplicate, not_unique};
 use saki_store::{BaseReader, Delta, Entry, Generation};
 
@@ -24,6 +24,13 @@ impl<'d> RowWriter<'d> {
     pub fn new(base: BaseReader<'d>, generation: &Generation, table: &Arc<Table>) -> Result<Self> {
         let delta = generation.delta(table).ok_or_else(|| SqlError::internal("a table without a delta is written"))?;
         Ok(Self::of_layout(base, delta, table, &Arc::new(table.primary_layout())))
+    }
+
+    /// For a change of a statement, until that is told to stop.
+    pub fn of_change(change: &Change<'d, '_>, table: &Arc<Table>) -> Result<Self> {
+        let mut writer = Self::new(change.base(), change.generation, table)?;
+        writer.finder.stop = change.stop();
+        Ok(writer)
     }
 
     /// The same of a table's delta, with the layout of its primary entries at hand.
@@ -48,6 +55,7 @@ impl<'d> RowWriter<'d> {
         let mut encoder = EntryEncoder::new(Arc::clone(&self.finder.layout));
         let mut scratch = Vec::new();
         let entry = |row: usize| {
+            self.finder.check()?;
             encoder.encode_row(&mut scratch, readers, row)?;
             Ok((encoder.key.clone(), encoder.row.clone()))
         };
@@ -91,6 +99,7 @@ impl<'d> RowWriter<'d> {
     }
 
     fn write(&self, transaction: &mut Transaction<'_>, key: &[u8], row: Option<&[u8]>) -> Result<(), Refusal> {
+        self.finder.check()?;
         self.finder.delta.write(transaction, key, row)?;
         panics::pass(Place::Writing);
         Ok(())

@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
 use parking_lot::Mutex;
 use saki_base::PageSize;
 use saki_catalog::Result;
 use saki_io::{Device, SimDevice, SimOptions};
-use saki_sql::{Database, Session};
+use saki_sql::{Database, ScalarValue, Session, StatementResult};
 use saki_store::delta::LogStore;
 use saki_volume::{Volume, VolumeOptions};
+use tokio::task::JoinHandle;
 
 use super::support::{number, options, run};
 
@@ -80,16 +82,84 @@ fn database(logs: &Arc<Logs>) -> Arc<Database> {
     Database::over(saki_store::Database::start(Path::new("simulated"), device, volume, logs, options()).unwrap())
 }
 
+/// What somebody asks, and how.
+enum Ask {
+    /// A text of statements: what the last one says.
+    Text(String),
+    /// A prepared statement with one value.
+    Prepared(&'static str, i64),
+    /// The same text, when another one has been asked before, whose answer was not waited for.
+    After(&'static str, &'static str),
+}
+
 /// What a session is told, rows and all.
-async fn told(session: Session, settings: &str, statement: &str) -> String {
-    run(&session, settings).await;
-    let result = match session.execute(statement).await {
-        Ok(mut results) => results.pop().unwrap().collect().await,
-        Err(error) => Err(error),
+async fn told(session: Session, settings: String, ask: Ask) -> String {
+    run(&session, &settings).await;
+    let result = match ask {
+        Ask::Text(text) => answer(session.execute(&text).await.map(|mut results| results.pop().unwrap())).await,
+        Ask::Prepared(text, value) => {
+            let prepared = session.prepare(text, &[]).await.unwrap();
+            answer(session.execute_prepared(&prepared, &[ScalarValue::Int64(Some(value))]).await).await
+        }
+        Ask::After(before, text) => {
+            let asked = async { answer(session.execute(before).await.map(|mut results| results.pop().unwrap())).await };
+            assert!(tokio::time::timeout(Duration::from_millis(200), asked).await.is_err(), "{before}: told");
+            answer(session.execute(text).await.map(|mut results| results.pop().unwrap())).await
+        }
     };
     match result {
         Ok(batches) => format!("{} rows", batches.iter().map(|batch| batch.num_rows()).sum::<usize>()),
         Err(error) => error.to_string(),
+    }
+}
+
+async fn answer(result: Result<StatementResult>) -> Result<Vec<RecordBatch>> {
+    result?.collect().await
+}
+
+/// Those who ask, each in a session of its own, while nothing becomes durable.
+struct Asked {
+    database: Arc<Database>,
+    asked: Vec<(String, JoinHandle<String>)>,
+}
+
+impl Asked {
+    fn start(&mut self, name: impl Into<String>, settings: impl Into<String>, ask: Ask) {
+        let task = tokio::spawn(told(Session::new(&self.database), settings.into(), ask));
+        self.asked.push((name.into(), task));
+    }
+
+    fn text(&mut self, settings: &str, statement: &str) {
+        self.start(statement, settings, Ask::Text(statement.to_owned()));
+    }
+
+    /// Waits until a table has so many rows that are not in its base.
+    async fn until_newer(&self, table: &str, rows: usize) {
+        let count = || {
+            let store = self.database.store();
+            store.newest_snapshot().unwrap().newer_rows(store.generation().catalog.table(table).unwrap())
+        };
+        while (count() as usize) < rows {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // The last may be about to be committed.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    /// What they are told, none of it before the logs are let go.
+    async fn answers(self, held: Held<'_>) -> Vec<(String, String)> {
+        let early = self.asked.iter().filter(|(_, task)| task.is_finished());
+        let early: Vec<String> = early.map(|(name, _)| name.clone()).collect();
+        drop(held);
+        // Wakes who waits to write.
+        self.database.store().engine().unwrap().database.finish_cut(0);
+        let mut answers = Vec::new();
+        for (name, task) in self.asked {
+            let answer = tokio::time::timeout(Duration::from_secs(60), task).await.expect("told by now").unwrap();
+            answers.push((name, answer));
+        }
+        assert_eq!(early, [""; 0], "told of what is not durable");
+        answers
     }
 }
 
@@ -104,20 +174,10 @@ async fn what_is_not_durable_is_not_told() {
     run(&session, "CHECKPOINT").await;
     run(&session, "INSERT INTO t VALUES (301, 1)").await;
     let held = logs.hold();
-    let start = |settings: &'static str, statement: &'static str| {
-        (statement, tokio::spawn(told(Session::new(&database), settings, statement)))
-    };
-    let mut asked = vec![start("SET saki.access_path = 'auto'", "INSERT INTO t VALUES (1000, 1)")];
-    // Until it is committed, and not yet told.
-    while database
-        .store()
-        .newest_snapshot()
-        .unwrap()
-        .newer_rows(database.store().generation().catalog.table("t").unwrap())
-        < 2
-    {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let mut asked = Asked { database, asked: Vec::new() };
+    // Committed, and not yet told.
+    asked.text("SET saki.access_path = 'auto'", "INSERT INTO t VALUES (1000, 1)");
+    asked.until_newer("t", 2).await;
     for (settings, statement) in [
         ("SET saki.access_path = 'columns'", "SELECT sum(v) FROM t"),
         ("SET saki.access_path = 'columns'", "SELECT sum(v) + 0 FROM t"),
@@ -130,21 +190,62 @@ async fn what_is_not_durable_is_not_told() {
         ("SET saki.access_path = 'auto'", "CREATE TABLE u AS SELECT * FROM t"),
         ("SET saki.access_path = 'auto'", "ANALYZE t"),
     ] {
-        asked.push(start(settings, statement));
+        asked.text(settings, statement);
         tokio::time::sleep(Duration::from_millis(60)).await;
     }
-    let early: Vec<&str> = asked.iter().filter(|(_, task)| task.is_finished()).map(|(asked, _)| *asked).collect();
-    drop(held);
-    // Wakes who waits to write.
-    database.store().engine().unwrap().database.finish_cut(0);
-    let mut answers = Vec::new();
-    for (statement, task) in asked {
-        let answer = tokio::time::timeout(Duration::from_secs(60), task).await.expect("told by now").unwrap();
-        answers.push((statement, answer));
-    }
-    assert_eq!(early, [""; 0], "told of what is not durable");
-    let of = |wanted: &str| &answers.iter().find(|(statement, _)| *statement == wanted).unwrap().1;
+    let answers = asked.answers(held).await;
+    let of = |wanted: &str| &answers.iter().find(|(statement, _)| statement == wanted).unwrap().1;
     assert!(of("SELECT 1 / (k - 1000) FROM t").contains("division by zero"), "{answers:?}");
     assert!(of("INSERT INTO t VALUES (1000, 2)").contains("duplicate key"), "{answers:?}");
     assert_eq!(number(&session, "SELECT count(*) FROM u").await, 302);
+}
+
+/// Each rests on a row of its own, so that none waits for another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_durable_is_not_told_in_a_transaction_either() {
+    let (logs, directory) = (Arc::new(Logs::default()), tempfile::tempdir().unwrap());
+    let database = database(&logs);
+    let session = Session::new(&database);
+    run(&session, "CREATE TABLE t (k bigint PRIMARY KEY, v bigint); CREATE TABLE u (k bigint PRIMARY KEY)").await;
+    run(&session, "INSERT INTO t VALUES (1, 1); INSERT INTO u VALUES (1); CHECKPOINT").await;
+    let held = logs.hold();
+    let mut asked = Asked { database: Arc::clone(&database), asked: Vec::new() };
+    asked.text("SET saki.compiled = 'on'", "INSERT INTO t SELECT g, 1 FROM generate_series(1000, 1099) g");
+    asked.text("SET saki.compiled = 'on'", "INSERT INTO u VALUES (-1)");
+    asked.until_newer("t", 100).await;
+    asked.until_newer("u", 1).await;
+    let mut key = 1000;
+    for how in ["on", "off"] {
+        for (statement, block) in [
+            ("SELECT v FROM t WHERE k = $k", "BEGIN"),
+            ("SELECT v FROM t WHERE k = $k", "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+            ("UPDATE t SET v = v WHERE k = $k RETURNING v", "BEGIN"),
+            ("DELETE FROM t WHERE k = $k RETURNING k", "BEGIN"),
+            ("DELETE FROM t WHERE k = $k AND v = 2", "BEGIN"),
+            ("DELETE FROM t WHERE k = $k AND v = 2", "SET saki.compiled = 'on'"),
+            ("INSERT INTO t VALUES ($k, 2) ON CONFLICT DO NOTHING", "BEGIN"),
+            ("INSERT INTO t VALUES ($k, 2)", "BEGIN"),
+            ("SELECT v FROM t WHERE k = $k FOR UPDATE", "BEGIN"),
+        ] {
+            key += 1;
+            let (name, text) = (format!("{block}; {statement}, {how}"), statement.replace("$k", &key.to_string()));
+            asked.start(name, format!("SET saki.compiled = '{how}'; {block}"), Ask::Text(text));
+        }
+    }
+    let file = directory.path().join("rows.csv");
+    let copy = format!("COPY (SELECT * FROM t WHERE k = 1050) TO '{}' WITH (FORMAT csv)", file.display());
+    asked.text("BEGIN", &copy);
+    asked.start("prepared query", "BEGIN", Ask::Prepared("SELECT v FROM t WHERE k = $1", 1051));
+    let text = "UPDATE t SET v = v WHERE k = $1 RETURNING v";
+    asked.start("prepared change", "BEGIN", Ask::Prepared(text, 1052));
+    let level = "BEGIN ISOLATION LEVEL REPEATABLE READ";
+    asked.start("commit", level, Ask::After("SELECT v FROM t WHERE k = 1053", "COMMIT"));
+    let constraint = "ALTER TABLE u ADD CONSTRAINT above CHECK (k > 0)";
+    asked.text("SET saki.compiled = 'on'", constraint);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let answers = asked.answers(held).await;
+    for (name, answer) in &answers {
+        let fails = name.contains("VALUES ($k, 2),") || *name == constraint;
+        assert_eq!(!answer.ends_with(" rows"), fails, "{name}: {answer}");
+    }
 }

@@ -25,6 +25,7 @@ mod released_rows;
 mod segments;
 mod sequences;
 mod sql_logic;
+mod stops;
 mod support;
 mod temporary;
 mod tiers;

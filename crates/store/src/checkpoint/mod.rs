@@ -27,6 +27,7 @@ use saki_mvcc::{Reader, Receipt};
 
 use crate::database::{Database, Release};
 use crate::delta::{Delta, Engine};
+use crate::locks::Stop;
 use crate::merge::{ChangeSource, KeyChange, MergeReport, Pace, merge};
 use crate::reader::{Eyes, NewerRows};
 use crate::writer::Writer;
@@ -55,8 +56,16 @@ impl Database {
     /// # Errors
     /// Of storage: then everything is as it was, and the deltas stay in memory and in the logs.
     pub fn checkpoint(&self, pace: &Pace) -> Result<CheckpointReport> {
+        self.checkpoint_unless(pace, &Stop::default())
+    }
+
+    /// The same, unless it is told to stop.
+    ///
+    /// # Errors
+    /// 57014 then, 55P03 if its patience is over before its turn; of storage. Then everything is as it was.
+    pub fn checkpoint_unless(&self, pace: &Pace, stop: &Stop) -> Result<CheckpointReport> {
         let Some(engine) = self.engine.get() else { return Ok(CheckpointReport::default()) };
-        let mut releases = self.checkpoints.lock();
+        let mut releases = stop.turn(&self.checkpoints)?;
         let began = Instant::now();
         let through = engine.database.begin_cut();
         let moment = engine.database.moment()?;
@@ -65,7 +74,7 @@ impl Database {
         if planted::is(Fault::LogsCutEarly) {
             engine.database.finish_cut(through);
         }
-        self.write(|writer| {
+        self.write_unless(stop, |writer| {
             writer.of_logs = true;
             // Tables that came with rows, after the moment was taken or before, are in this one.
             let before = Arc::clone(writer.before());

@@ -32,7 +32,7 @@ use saki_tree::{CachedReader, TreeReader};
 use saki_volume::Volume;
 
 use crate::delta::{Engine, LogStore, PerTable};
-use crate::locks::Locks;
+use crate::locks::{Locks, Turns};
 use saki_catalog::{Result, SqlError};
 
 pub use self::background::{Background, Fetchers};
@@ -95,7 +95,7 @@ pub struct Database {
     pub fetchers: Fetchers,
     pub sequences: Sequences,
     /// Held from a change's beginning until its generation is the current one.
-    pub writing: Mutex<()>,
+    pub writing: Turns,
     /// At which of them rows and the newest generation belong together: for whoever asks for both.
     pub instants: Instants,
     /// What transactions have staged that have ended without effect: the next publication gives it back.

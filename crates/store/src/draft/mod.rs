@@ -142,11 +142,12 @@ impl Draft {
     /// Runs `work` on the transaction's own catalog. What it builds is on the device afterwards, and the transaction's.
     ///
     /// # Errors
-    /// Those of the work, 57014 if it is told to stop, and of storage: nothing has changed then.
+    /// Those of the work, 57014 if it is told to stop, 55P03 if its patience is over before, and of storage: nothing
+    /// has changed then.
     pub fn write<T>(&mut self, stop: &Stop, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
         let db = Arc::clone(&self.db);
         db.engine()?;
-        let _writing = db.writing.lock();
+        let _writing = db.writing.lock_unless(stop)?;
         self.write_in_turn(stop, work)
     }
 

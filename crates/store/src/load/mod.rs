@@ -178,6 +178,7 @@ fn load_primary(
     let mut loader = trees.loader(table.root.id);
     let mut sorter: Option<Sorter> = None;
     for Piece { batch, first_id } in input {
+        trees.stop.check()?;
         let readers = ColumnReader::of_batch(&batch, table, first_id)?;
         let mut scratch = Vec::new();
         for row in 0..batch.num_rows() {
@@ -214,9 +215,12 @@ fn merge(trees: Trees<'_>, table: &Table, layout: &EntryLayout, ordered: &TreeRo
     let mut reader = trees.db.tree_reader()?;
     let mut ordered = reader.scan(ordered);
     let mut loader = trees.loader(table.root.id);
-    let push = |loader: &mut BulkLoader, key: &[u8], row: &[u8]| match loader.push(key, row) {
-        Err(TreeError::DuplicateKey { key, .. }) => Err(duplicate(table, layout, &key)),
-        other => other.map_err(SqlError::from),
+    let push = |loader: &mut BulkLoader, key: &[u8], row: &[u8]| {
+        trees.stop.check()?;
+        match loader.push(key, row) {
+            Err(TreeError::DuplicateKey { key, .. }) => Err(duplicate(table, layout, &key)),
+            other => other.map_err(SqlError::from),
+        }
     };
     let mut left = ordered.next()?;
     let mut right = rest.next()?;
@@ -294,6 +298,7 @@ pub fn build_index(trees: Trees<'_>, table: &Table, index: usize, sorter: Sorter
     let mut uniqueness = Uniqueness::new(table, index);
     let mut entries = sorter.finish()?;
     while let Some((key, row)) = entries.next()? {
+        trees.stop.check()?;
         uniqueness.check(table, &layout, key)?;
         match loader.push(key, row) {
             Ok(()) => {}

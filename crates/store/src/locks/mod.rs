@@ -45,6 +45,7 @@ mod mode;
 mod owner;
 mod queue;
 mod stop;
+mod turns;
 mod waits;
 
 #[cfg(test)]
@@ -56,7 +57,8 @@ pub use self::advisory::AdvisoryKey;
 pub use self::manager::{LockRow, Locks, WaitEvent};
 pub use self::mode::{LockMode, Policy};
 pub use self::owner::{LockMark, LockOwner, LockWait, Requested, RowWait};
-pub use self::stop::{Stop, StopOnDrop};
+pub use self::stop::{Stop, StopOnDrop, Working};
+pub use self::turns::{Turn, Turns};
 
 /// Numbers from here on are names' and not tables'.
 const NAMES: u32 = 1 << 31;

@@ -16,11 +16,8 @@ use super::advisory::AdvisoryKey;
 use super::grant::Grant;
 use super::manager::{Asked, Locks};
 use super::mode::{LockMode, Policy};
-use super::stop::Stop;
+use super::stop::{PAUSE, Stop};
 use saki_catalog::Result;
-
-/// Between two looks at whether work that waits is to stop.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Holds locks until they are let go. Whatever it still holds goes when it is dropped.
 pub struct LockOwner {

@@ -1,10 +1,20 @@
-//! Work that is told to stop: what it has not published by then is not published.
+//! Work that is told to stop, or loses its patience: what it has not published by then is not published.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use saki_catalog::{Result, SqlError};
+
+/// Between two looks at whether work that waits is to stop.
+pub const PAUSE: Duration = Duration::from_millis(5);
+
+thread_local! {
+    /// Of the statement that the thread works for just now.
+    static CURRENT: RefCell<Stop> = RefCell::default();
+}
 
 /// Tells work on another thread to stop. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -13,11 +23,28 @@ pub struct Stop(Arc<State>);
 #[derive(Debug, Default)]
 struct State {
     is_told: AtomicBool,
+    /// How long the work waits for its turn where one works at a time; `None`: as long as it takes.
+    patience: Option<Duration>,
     /// Held while the work makes what it did visible.
     committing: Mutex<()>,
 }
 
 impl Stop {
+    /// Of work that waits for each of its turns for so long at most.
+    pub fn with_patience(patience: Option<Duration>) -> Self {
+        Self(Arc::new(State { patience, ..State::default() }))
+    }
+
+    /// What tells the statement to stop that this thread works for; one that is never told, if that is none.
+    pub fn current() -> Self {
+        CURRENT.with_borrow(Self::clone)
+    }
+
+    /// From here on the thread works for a statement that this tells, until the guard is dropped.
+    pub fn enter(&self) -> Working {
+        Working(CURRENT.replace(self.clone()))
+    }
+
     /// From here on the work publishes nothing more. A commit that is under way is waited for: it takes some writes to
     /// the device.
     pub fn tell(&self) {
@@ -36,6 +63,37 @@ impl Stop {
         }
     }
 
+    /// Whether one wait for a turn goes on, which begins now.
+    pub(super) fn waiting(&self) -> impl Fn() -> Result<()> {
+        let until = self.0.patience.map(|patience| Instant::now() + patience);
+        move || {
+            self.check()?;
+            match until {
+                Some(until) if Instant::now() >= until => {
+                    Err(SqlError::invalid("canceling statement due to lock timeout")
+                        .code("55P03")
+                        .detail("Another statement writes what it has built, and this one waits for its turn.")
+                        .hint("try again later"))
+                }
+                _ => Ok(()),
+            }
+        }
+    }
+
+    /// Waits for something that others do not have for ever.
+    ///
+    /// # Errors
+    /// 57014 once it was told to stop, 55P03 when its patience is over.
+    pub(crate) fn turn<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>> {
+        let goes_on = self.waiting();
+        loop {
+            if let Some(guard) = mutex.try_lock_for(PAUSE) {
+                return Ok(guard);
+            }
+            goes_on()?;
+        }
+    }
+
     /// For as long as the guard lives, the work makes what it did visible, and whoever tells it to stop waits.
     ///
     /// # Errors
@@ -49,6 +107,16 @@ impl Stop {
     /// Tells it when the guard is dropped.
     pub fn on_drop(&self) -> StopOnDrop {
         StopOnDrop(self.clone())
+    }
+}
+
+/// A thread works for a statement.
+#[must_use = "dropped, the thread works for the one before"]
+pub struct Working(Stop);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        CURRENT.set(std::mem::take(&mut self.0));
     }
 }
 
@@ -75,6 +143,21 @@ mod tests {
         drop(stop.clone().on_drop());
         assert_eq!(stop.check().unwrap_err().sqlstate(), "57014");
         assert!(stop.commit().is_err());
+    }
+
+    #[test]
+    fn a_thread_works_for_the_statement_that_it_entered_last() {
+        let (outer, inner) = (Stop::default(), Stop::default());
+        outer.tell();
+        let told = || Stop::current().check().is_err();
+        let working = outer.enter();
+        assert!(told());
+        let within = inner.enter();
+        assert!(!told());
+        drop(within);
+        assert!(told());
+        drop(working);
+        assert!(!told());
     }
 
     #[test]

@@ -46,6 +46,7 @@ impl IndexMerge<'_> {
     ) -> Result<IndexMerged> {
         let mut entries = Entries::new(self.table, self.index, self.trees.sorter(self.memory_bytes));
         for chunk in input {
+            self.trees.stop.check()?;
             pacer.begin();
             for change in chunk.changes() {
                 entries.add(&change)?;
@@ -70,6 +71,7 @@ impl IndexMerge<'_> {
                 Some((key, _)) => changes.is_full() && !uniqueness.joins(changes.last_key(), key)?,
             };
             if done {
+                self.trees.stop.check()?;
                 let applied = changes.apply(reader, &mut pages, &merged.root, &mut |_, _| {
                     pacer.step();
                     Effect::Change

@@ -31,6 +31,7 @@ pub fn merge_primary(
     let mut primary = Primary { root: table.root, totals: Totals::default() };
     let mut pages = trees.pages();
     for changes in input {
+        trees.stop.check()?;
         pacer.begin();
         let mut chunk = Chunk::new(changes);
         let mut refused: Option<Vec<u8>> = None;

@@ -6,6 +6,7 @@ use saki_base::Random;
 use saki_catalog::SqlError;
 
 use super::*;
+use crate::Stop;
 use crate::fixture::{Bench, Rows, Shape, entry};
 
 /// Changes in memory.
@@ -40,6 +41,36 @@ fn a_report_counts_what_has_become_of_rows() {
     let second = merged(&bench, &BTreeMap::from([(1, Some(1)), (2, Some(7)), (3, None), (4, Some(4))]));
     assert_eq!((second.inserted, second.updated, second.deleted), (1, 1, 1));
     assert_eq!(bench.moment().range(), Rows::from([(1, 1), (2, 7), (4, 4)]));
+    bench.check();
+}
+
+/// Whether of few changes or of many, and whoever of the threads notices: nothing of it counts.
+#[test]
+fn a_merge_that_is_told_to_stop_publishes_nothing() {
+    struct Tells(Listed, usize, Stop);
+    impl ChangeSource for Tells {
+        fn next(&mut self) -> Result<Option<KeyChange<'_>>> {
+            match self.1.checked_sub(1) {
+                Some(left) => self.1 = left,
+                None => self.2.tell(),
+            }
+            self.0.next()
+        }
+    }
+    let bench = Bench::new(Shape::default());
+    merged(&bench, &(0..3_000).map(|id| (id, Some(id))).collect());
+    let before = (bench.db().generation().number(), bench.moment().range());
+    for (count, told_after) in [(100, 50), (20_000, 0), (20_000, 19_000)] {
+        let (changes, stop) = ((0..count).map(|id| (id, Some(7))).collect(), Stop::default());
+        let mut changes = Tells(Listed::new(&bench.table(), &changes), told_after, stop.clone());
+        let stopped = bench.db().write_unless(&stop, |writer| {
+            let stopped = merge(writer, "t", &mut changes, &Pace::full());
+            assert_eq!(stopped.expect_err("told to stop").sqlstate(), "57014");
+            writer.stop.check()
+        });
+        assert_eq!(stopped.expect_err("told to stop").sqlstate(), "57014");
+        assert_eq!((bench.db().generation().number(), bench.moment().range()), before);
+    }
     bench.check();
 }
 

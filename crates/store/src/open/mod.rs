@@ -25,6 +25,7 @@ use crate::database::{
     CreateOptions, Database, DeviceSpec, Generation, OpenOptions, SegmentTables, read_catalog, tier_of,
 };
 use crate::delta::{Engine, LogDirectory, LogStore, PerTable, Room};
+use crate::locks::Turns;
 use saki_catalog::{Catalog, Result, SqlError};
 
 pub use self::restore::Restore;
@@ -123,7 +124,7 @@ impl Database {
             watchers: RwLock::default(),
             readers: Mutex::default(),
             sequences: crate::database::Sequences::default(),
-            writing: Mutex::new(()),
+            writing: Turns::default(),
             instants: Default::default(),
             abandoned: Mutex::default(),
             device,

@@ -40,6 +40,7 @@ pub fn add_rows(
     while let Some((key, row)) = entries.next()? {
         rows.push(key, row)?;
         if rows.is_full() {
+            trees.stop.check()?;
             add_batch(&mut rows, builder)?;
         }
     }

@@ -20,7 +20,7 @@ use saki_volume::{PageWriter, Publication, VolumeError};
 use crate::database::sequence::{Publisher, find};
 use crate::database::{Database, Generation, catalog_root};
 use crate::delta::Engine;
-use crate::locks::Stop;
+use crate::locks::{Stop, Turn};
 use saki_catalog::{CATALOG_TREE, Catalog, Difference, Result, RoleId, Sequence, Table};
 
 /// The change under way.
@@ -47,16 +47,26 @@ pub struct Writer<'d> {
 impl Database {
     /// Runs `work` as the only writer and publishes what it did. Waits, so it belongs on a thread that may.
     pub fn write<T>(&self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
-        self.write_unless(&Stop::default(), work)
+        let turn = self.writing.lock();
+        self.write_in_turn(turn, &Stop::default(), work)
     }
 
-    /// The same, unless the work is told to stop before it has published.
+    /// The same, unless the work is told to stop before it has published, or its patience is over before its turn.
     ///
     /// # Errors
-    /// 57014 then: nothing was changed.
+    /// 57014 then, or 55P03: nothing was changed.
     pub fn write_unless<T>(&self, stop: &Stop, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
-        // Longer than the publication: the next writer must begin with what this one has published.
-        let _writing = self.writing.lock();
+        let turn = self.writing.lock_unless(stop)?;
+        self.write_in_turn(turn, stop, work)
+    }
+
+    /// The turn lasts longer than the publication: the next writer must begin with what this one has published.
+    fn write_in_turn<T>(
+        &self,
+        _turn: Turn<'_>,
+        stop: &Stop,
+        work: impl FnOnce(&mut Writer<'_>) -> Result<T>,
+    ) -> Result<T> {
         // Only now: whoever had the turn before may have ended all changes, with a generation in memory that the device
         // does not have.
         self.writable()?;
@@ -69,16 +79,26 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Publishes how far sequences have come, unless it is told to stop before.
+    ///
+    /// # Errors
+    /// 57014 then; of storage.
+    pub fn publish_positions(&self, stop: &Stop) -> Result<()> {
+        self.write_unless(stop, |writer| {
+            writer.of_logs = true;
+            Ok(())
+        })
+    }
+}
+
 impl Publisher for Database {
     fn sequence(&self, name: &str) -> Result<Arc<Sequence>> {
         find(&self.generation().catalog, name)
     }
 
     fn publish(&self, _: &Sequence) -> Result<()> {
-        self.write(|writer| {
-            writer.of_logs = true;
-            Ok(())
-        })
+        self.publish_positions(&Stop::default())
     }
 }
 
@@ -228,12 +248,12 @@ impl<'d> Writer<'d> {
 
     /// For threads that build trees side by side.
     pub fn trees(&self) -> Trees<'_> {
-        Trees { db: self.db, publication: &self.publication }
+        Trees { db: self.db, publication: &self.publication, stop: &self.stop }
     }
 
     /// What [`Self::trees`] and [`Self::reader`] give, side by side.
     pub fn parts(&mut self) -> (Trees<'_>, &mut TreeReader) {
-        (Trees { db: self.db, publication: &self.publication }, &mut self.reader)
+        (Trees { db: self.db, publication: &self.publication, stop: &self.stop }, &mut self.reader)
     }
 
     /// Reads trees, those just written included.
@@ -284,6 +304,8 @@ fn deltas_taken_away(difference: &Difference) -> impl Iterator<Item = TableId> {
 pub struct Trees<'w> {
     pub db: &'w Database,
     publication: &'w Publication,
+    /// What long work asks whether it goes on.
+    pub stop: &'w Stop,
 }
 
 impl Trees<'_> {

@@ -1,13 +1,14 @@
 use std::ops::Bound;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use saki_base::Random;
 use saki_catalog::{SchemaEntry, SqlError, Table};
 use saki_io::{Device, FaultRates, ObservedDevice, Observer, Operation, OperationKind, SimDevice};
 
 use crate::fixture::{Bench, Rows, Shape, decoded, open_on, options, simulated};
-use crate::{OpenOptions, Stop};
+use crate::{OpenOptions, Pace, Stop};
 
 #[test]
 fn a_change_that_fails_publishes_nothing() {
@@ -268,6 +269,31 @@ fn a_change_that_is_told_to_stop_publishes_nothing() {
     assert_eq!(late.expect_err("told to stop").sqlstate(), "57014");
     assert_eq!(bench.db().generation().number(), before);
     assert!(bench.db().generation().catalog.get("t").is_some());
+}
+
+#[test]
+fn whoever_is_told_to_stop_or_has_no_patience_does_not_wait_for_a_turn() {
+    let bench = Bench::new(Shape::default());
+    let db = bench.db();
+    let (turn, before) = (db.writing.lock(), db.generation().number());
+    let (stop, impatient) = (Stop::default(), Stop::with_patience(Some(Duration::from_millis(20))));
+    assert_eq!(db.write_unless(&impatient, |_| Ok(())).expect_err("no turn").sqlstate(), "55P03");
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| db.write_unless(&stop, |_| Ok(())));
+        let merging = scope.spawn(|| {
+            db.engine()?;
+            db.checkpoint_unless(&Pace::full(), &stop).map(drop)
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!writing.is_finished() && !merging.is_finished(), "the turn is another's");
+        stop.tell();
+        for waiting in [writing, merging] {
+            assert_eq!(waiting.join().expect("no panic").expect_err("told to stop").sqlstate(), "57014");
+        }
+    });
+    assert_eq!(db.generation().number(), before);
+    drop(turn);
+    db.write_unless(&impatient, |_| Ok(())).expect("its turn");
 }
 
 /// A table gets another delta, and the nth flush of that fails; whether there were so many.

@@ -174,8 +174,8 @@ impl SessionSequences {
             };
             // Numbers are not taken back, unless the sequence is.
             match Seen(self).is_published(&seen) {
-                true => self.db.write(set),
-                false => self.draft.write(self.db.store(), &Stop::default(), set),
+                true => self.db.write_unless(&Stop::current(), set),
+                false => self.draft.write(self.db.store(), &Stop::current(), set),
             }
         })
         .map(|id| {
@@ -206,7 +206,7 @@ impl Publisher for Seen<'_> {
 
     fn publish(&self, sequence: &Sequence) -> Result<()> {
         // The commit of the transaction stores the position of its own.
-        if self.is_published(sequence) { self.0.db.store().publish(sequence) } else { Ok(()) }
+        if self.is_published(sequence) { self.0.db.publish_positions(&Stop::current()) } else { Ok(()) }
     }
 }
 

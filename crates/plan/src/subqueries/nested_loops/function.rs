@@ -104,11 +104,12 @@ impl NestedLoop {
 
     /// Answers for each row, in a thread of its own: it waits for the subquery, and the caller's may not wait.
     fn answer(&self, rows: &[Vec<ScalarValue>]) -> Result<Vec<ScalarValue>> {
+        let stop = saki_store::Stop::current();
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("nested-loop".to_owned()).stack_size(STACK_BYTES);
             let worker = thread.spawn_scoped(scope, || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(self.answer_rows(rows))
+                let _working = stop.enter();
+                tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(self.answer_rows(rows))
             })?;
             worker.join().map_err(|_| DataFusionError::Execution("a subquery's thread panicked".to_owned()))?
         })
@@ -144,7 +145,9 @@ impl NestedLoop {
         Ok(answers)
     }
 
+    /// The subquery's rows for a row outside, unless the statement was told to stop.
     async fn run(&self, plan: &Arc<dyn ExecutionPlan>, outer: &[ScalarValue]) -> Result<Vec<RecordBatch>> {
+        saki_store::Stop::current().check()?;
         *self.outer.write() = outer.to_vec();
         collect(reset_plan_states(Arc::clone(plan))?, self.state.task_ctx()).await
     }

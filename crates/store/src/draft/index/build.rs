@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
 use saki_base::TableId;
 use saki_page::IoShare;
 use saki_tree::{Differing, Effect, Sorted, Sorter, TreeRoot};
@@ -160,7 +159,7 @@ impl Build {
     pub fn put_in_place(mut self, place: usize) -> Result<()> {
         let db = Arc::clone(&self.db);
         // From here on no merge moves the base on.
-        let _no_merge = turn(&db.checkpoints, &self.stop)?;
+        let _no_merge = self.stop.turn(&db.checkpoints)?;
         self.follow()?;
         let (built, staged) = (&self, self.staged);
         db.write_unless(&self.stop, |writer| {
@@ -220,19 +219,6 @@ impl Drop for Build {
         if self.staged != 0 {
             self.db.abandoned.lock().push(self.staged);
         }
-    }
-}
-
-/// Waits for something that others do not have for ever.
-///
-/// # Errors
-/// 57014 if the work is told to stop.
-pub fn turn<'m, T>(mutex: &'m Mutex<T>, stop: &Stop) -> Result<MutexGuard<'m, T>> {
-    loop {
-        if let Some(guard) = mutex.try_lock_for(PAUSE) {
-            return Ok(guard);
-        }
-        stop.check()?;
     }
 }
 

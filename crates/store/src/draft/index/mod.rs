@@ -108,7 +108,7 @@ impl Concurrently {
         self.db.generation().catalog.refuse_taken(&index.name)?;
         if index.unique {
             // Rows that have ceased to agree before may agree in the base still.
-            self.db.checkpoint(&Pace::full())?;
+            self.db.checkpoint_unless(&Pace::full(), &self.stop)?;
         }
         let mut build = Build::of(&self.db, &self.stop, table.id, |table| table.indexes.push(index))?;
         build.scan()?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use saki_base::TableId;
 use saki_mvcc::{Isolation, Reader, Transaction};
 
-use super::build::{Build, PAUSE, gone, turn};
+use super::build::{Build, PAUSE, gone};
 use super::{Concurrently, PATIENCE_FIRST, PATIENCE_MAX, timed_out};
 use crate::checkpoint::ALL;
 use crate::delta::Delta;
@@ -72,7 +72,7 @@ impl Concurrently {
     ) -> Result<Attempt> {
         self.leave_few_rows(table, build.as_mut())?;
         // From here on no merge moves the base on.
-        let _no_merge = turn(&self.db.checkpoints, &self.stop)?;
+        let _no_merge = self.stop.turn(&self.db.checkpoints)?;
         if let Some(build) = &mut build {
             build.follow()?;
         }
@@ -108,7 +108,7 @@ impl Concurrently {
                 break;
             }
             self.stop.check()?;
-            self.db.checkpoint(&Pace::full())?;
+            self.db.checkpoint_unless(&Pace::full(), &self.stop)?;
             if let Some(build) = &mut build {
                 build.follow()?;
             }

@@ -37,6 +37,7 @@ use self::touched::Touched;
 use super::chunk::{Chunk, RowChange};
 use super::pace::Pacer;
 use super::thread::{Totals, joined};
+use crate::locks::Stop;
 use crate::segments::{RowBatch, finish, free_directory};
 use crate::writer::Trees;
 use saki_catalog::{EntryDecoder, Result, SqlError, Table};
@@ -147,6 +148,7 @@ impl SegmentsMerged<'_> {
 /// Goes through a table's segments as changes come.
 struct Splicer<'m, 'p> {
     table: &'m Table,
+    stop: &'m Stop,
     pacer: &'m Pacer,
     /// Takes what new segments are made of.
     pass: &'p mut dyn FnMut(Piece) -> Result<()>,
@@ -194,6 +196,7 @@ impl<'m, 'p> Splicer<'m, 'p> {
         let SegmentMerge { trees, table, pacer, segments, .. } = merge;
         Self {
             table,
+            stop: trees.stop,
             pacer,
             pass,
             runs: RunReader::new(trees.db, &table.name, table.column_types(), &pacer.share, pacer.threads()),
@@ -266,6 +269,7 @@ impl<'m, 'p> Splicer<'m, 'p> {
             self.open = None;
         }
         self.current += 1;
+        self.stop.check()?;
         self.pacer.step();
         Ok(())
     }
