@@ -16,6 +16,16 @@ impl Database {
         Ok(())
     }
 
+    /// Has time pass although nobody commits: what was unlinked just now is free to go only later than that. For when
+    /// those who would commit wait for its memory.
+    ///
+    /// # Errors
+    /// `TooManyParticipants`: it takes one while it lasts.
+    pub fn let_time_pass(&self) -> Result<(), Error> {
+        self.runner()?.take_time();
+        Ok(())
+    }
+
     /// Bytes of versions and rows that are out of use and not freed: some are still seen by old snapshots.
     pub fn garbage_bytes(&self) -> usize {
         let mut bytes = 0;

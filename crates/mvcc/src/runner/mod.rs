@@ -201,10 +201,14 @@ impl Runner {
     /// Takes a timestamp for nothing, if the log has room for its record, when there is something to free and nobody
     /// has committed since `snapshot`, nor may do for long: what was taken back waits for a later time.
     pub(crate) fn let_time_pass(&self, snapshot: u64) {
-        if self.due != Due::No
-            && self.shared.epochs.now() == snapshot
-            && let Ok(Some(reservation)) = self.shared.logs.try_reserve(self.log, 0)
-        {
+        if self.due != Due::No && self.shared.epochs.now() == snapshot {
+            self.take_time();
+        }
+    }
+
+    /// Takes a timestamp for nothing, if the log has room for its record.
+    pub(crate) fn take_time(&self) {
+        if let Ok(Some(reservation)) = self.shared.logs.try_reserve(self.log, 0) {
             reservation.void(self.shared.epochs.tick());
         }
     }

@@ -63,6 +63,10 @@ impl Database {
             })?;
         }
         let Some(engine) = self.engine.get() else { return Ok(()) };
+        if !self.has_room() {
+            // Those who would commit wait, and what has just been released waits for a later commit.
+            engine.database.let_time_pass()?;
+        }
         // What sessions keep that do nothing.
         if let Err(error) = engine.database.sweep() {
             tracing::debug!("what nobody sees any more is not freed yet: {error}");
