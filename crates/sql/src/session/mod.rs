@@ -171,8 +171,9 @@ impl Session {
         let is_external = |name: &str| self.planner.names.is_external(name);
         let public = [PUBLIC.to_owned()];
         let database = self.system.session().database;
-        let mut scope = self.scope(catalog, &database, path.as_deref().unwrap_or(&public), &is_external);
-        scope.completes = path.is_some() || statement_names::makes_temporary(parsed);
+        let completes = path.is_some() || statement_names::makes_temporary(parsed);
+        let scope = self.scope(catalog, path.as_deref().unwrap_or(&public), &is_external);
+        let scope = Scope { database: &database, completes, ..scope };
         let found = statement_names::resolve(parsed, &scope)?;
         Ok(path.is_some().then_some(found))
     }
@@ -180,12 +181,11 @@ impl Session {
     fn scope<'s>(
         &'s self,
         catalog: &'s Catalog,
-        database: &'s str,
         path: &'s [String],
         is_external: &'s dyn Fn(&str) -> bool,
     ) -> Scope<'s> {
         let temporary = self.parameters.temporary_schema();
-        Scope { catalog, database, path, completes: true, temporary, is_external }
+        Scope { catalog, database: "", path, completes: true, temporary, is_external }
     }
 
     /// The same for a statement about privileges, whose names are in its text.
@@ -193,8 +193,8 @@ impl Session {
         let catalog = &self.newest().catalog;
         let path = self.system.search_path(catalog);
         let database = self.system.session().database;
-        let mut scope = self.scope(catalog, &database, path.as_deref().unwrap_or_default(), &|_| false);
-        scope.completes = path.is_some();
+        let scope = self.scope(catalog, path.as_deref().unwrap_or_default(), &|_| false);
+        let scope = Scope { database: &database, completes: path.is_some(), ..scope };
         let (names, is_optional) = statement.relations_mut();
         names.iter_mut().try_for_each(|name| statement_names::resolve_relation(name, &scope, is_optional))
     }
