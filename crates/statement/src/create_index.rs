@@ -1,6 +1,7 @@
 //! CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON table (column [ASC | DESC], …) [INCLUDE (column, …)].
 
-use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, Ident, IndexType};
+use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, Ident, IndexType, ObjectName, ObjectNamePart};
+use saki_base::DataType;
 
 use super::{RelationName, name_of, object_name, position_of};
 use saki_catalog::{IndexColumn, Position, Result, SqlError, Table};
@@ -39,10 +40,10 @@ impl NewIndex {
                 return Err(SqlError::unsupported("NULLS FIRST and LAST other than the default are not supported")
                     .at(position_of(ident)));
             }
-            if key.operator_class.is_some() {
-                return Err(SqlError::unsupported("operator classes are not supported").at(position_of(ident)));
-            }
             let column = find(table, ident)?;
+            if let Some(class) = &key.operator_class {
+                check_class(class, table.column_type(column).1).map_err(|error| error.at(position_of(ident)))?;
+            }
             if columns.iter().any(|present| present.column == column) {
                 return Err(SqlError::invalid(format!("column {:?} is twice in the index", name_of(ident)))
                     .at(position_of(ident)));
@@ -75,6 +76,24 @@ impl NewIndex {
 fn find(table: &Table, ident: &Ident) -> Result<usize> {
     let name = name_of(ident);
     table.column(&name).ok_or_else(|| undefined_column(table, &name).at(position_of(ident)))
+}
+
+/// Takes the operator classes that order a text as indexes order every text here: by its bytes. Those of patterns are
+/// what makes an index serve `LIKE 'a%'` in PostgreSQL under other orders.
+fn check_class(class: &ObjectName, of: DataType) -> Result<()> {
+    let name = class.0.last().and_then(ObjectNamePart::as_ident).map(name_of).unwrap_or_default();
+    let takes = match name.as_str() {
+        "text_ops" | "text_pattern_ops" | "varchar_ops" | "varchar_pattern_ops" => {
+            matches!(of, DataType::Text | DataType::Varchar(_))
+        }
+        "bpchar_ops" | "bpchar_pattern_ops" => matches!(of, DataType::Char(_)),
+        _ => return Err(SqlError::unsupported(format!("operator class {class} is not supported")).hint("leave it out")),
+    };
+    if takes {
+        return Ok(());
+    }
+    let message = format!("operator class {name:?} does not accept data type {of}");
+    Err(SqlError::invalid(message).code("42804"))
 }
 
 fn refuse_other_clauses(create: &CreateIndex) -> Result<()> {

@@ -235,7 +235,7 @@ impl RelationName {
             [schema] | ["saki", schema] => schema,
             [database, _] => {
                 let message = format!("cross-database references are not implemented: {name}");
-                let hint = format!("this database is called saki, not {database}");
+                let hint = format!("connect to the server of {database}, or leave its name out if it is this database");
                 return Err(SqlError::unsupported(message).hint(hint).at(position));
             }
             _ => return Err(SqlError::invalid(format!("{name} has too many parts")).code("42601").at(position)),

@@ -167,7 +167,10 @@ fn names_of_relations_are_folded_unless_quoted() {
 #[test]
 fn a_name_in_another_database_is_refused_with_a_hint() {
     let error = parse_relation("other.s.t").unwrap_err();
-    assert_eq!(error.hint.as_deref(), Some("this database is called saki, not other"));
+    assert_eq!(
+        error.hint.as_deref(),
+        Some("connect to the server of other, or leave its name out if it is this database")
+    );
     assert_eq!(code(&error), "0A000 at 1:9");
 }
 

@@ -63,6 +63,8 @@ pub enum Known {
     Name,
     Names,
     Char,
+    /// A text in both formats.
+    Json,
     Varchar,
     /// Of so many characters, blanks at the end included.
     Bpchar(usize),
@@ -80,6 +82,7 @@ impl Known {
             Some("_name") => Self::Names,
             Some("_oid") => Self::Oids,
             Some("char") => Self::Char,
+            Some("json") => Self::Json,
             Some("varchar") => Self::Varchar,
             Some("bpchar") => Self::Bpchar(usize::try_from(modifier(field) - 4).unwrap_or(0)),
             Some("int2vector") => Self::Int2vector,
@@ -111,6 +114,7 @@ pub fn field_type(field: &Field) -> WireType {
         (Known::Oids, DataType::List(_)) => (Type::OID_ARRAY, -1),
         (Known::Names, DataType::List(_)) => (Type::NAME_ARRAY, -1),
         (Known::Char, DataType::Utf8) => (Type::CHAR, 1),
+        (Known::Json, DataType::Utf8) => (Type::JSON, -1),
         (Known::Varchar, DataType::Utf8) => (Type::VARCHAR, -1),
         (Known::Bpchar(_), DataType::Utf8) => (Type::BPCHAR, -1),
         (Known::Int2vector, DataType::List(_)) => (Type::INT2_VECTOR, -1),

@@ -163,16 +163,17 @@ impl Session {
         own.unwrap_or_else(|| self.db.generation())
     }
 
-    /// Gives names that say no schema the one in which `search_path` finds them; `None`: it is `public` for all.
+    /// Gives names that say no schema the one in which `search_path` finds them, and takes the database's from those
+    /// that say it; `None`: the schema is `public` for all.
     fn resolve(&self, parsed: &mut Statement) -> Result<Option<Vec<Found>>> {
         let catalog = &self.newest().catalog;
         let path = self.system.search_path(catalog);
-        if path.is_none() && !statement_names::makes_temporary(parsed) {
-            return Ok(None);
-        }
         let is_external = |name: &str| self.planner.names.is_external(name);
         let public = [PUBLIC.to_owned()];
+        let database = self.system.session().database;
+        let completes = path.is_some() || statement_names::makes_temporary(parsed);
         let scope = self.scope(catalog, path.as_deref().unwrap_or(&public), &is_external);
+        let scope = Scope { database: &database, completes, ..scope };
         let found = statement_names::resolve(parsed, &scope)?;
         Ok(path.is_some().then_some(found))
     }
@@ -183,14 +184,17 @@ impl Session {
         path: &'s [String],
         is_external: &'s dyn Fn(&str) -> bool,
     ) -> Scope<'s> {
-        Scope { catalog, path, temporary: self.parameters.temporary_schema(), is_external }
+        let temporary = self.parameters.temporary_schema();
+        Scope { catalog, database: "", path, completes: true, temporary, is_external }
     }
 
     /// The same for a statement about privileges, whose names are in its text.
     fn resolve_access(&self, statement: &mut AccessStatement) -> Result<()> {
         let catalog = &self.newest().catalog;
-        let Some(path) = self.system.search_path(catalog) else { return Ok(()) };
-        let scope = self.scope(catalog, &path, &|_| false);
+        let path = self.system.search_path(catalog);
+        let database = self.system.session().database;
+        let scope = self.scope(catalog, path.as_deref().unwrap_or_default(), &|_| false);
+        let scope = Scope { database: &database, completes: path.is_some(), ..scope };
         let (names, is_optional) = statement.relations_mut();
         names.iter_mut().try_for_each(|name| statement_names::resolve_relation(name, &scope, is_optional))
     }

@@ -1,0 +1,3 @@
+{{ config(materialized='incremental') }}
+SELECT id, amount FROM {{ ref('added') }}
+{% if is_incremental() %} WHERE id > (SELECT max(id) FROM {{ this }}) {% endif %}
