@@ -184,9 +184,9 @@ impl<'d> Stoppable<'d> {
     ///
     /// # Errors
     /// Those of the work; 55P03 if its patience is over before its turn; 40001 if it would replace the trees of a table
-    /// whose rows others may be changing, or take a view or a sequence away that others may be naming, since a name came
-    /// to mean it after names were locked, and if it would leave views or defaults without what they name. Nothing has
-    /// changed then.
+    /// whose rows others may be changing, or take a view or a sequence away that others may be naming, since a name
+    /// came to mean it after names were locked, and if it would leave views or defaults without what they name. Nothing
+    /// has changed then.
     pub fn write<T>(&self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
         let role = self.behalf.role;
         let work = |writer: &mut Writer<'_>| {

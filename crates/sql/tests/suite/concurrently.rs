@@ -87,7 +87,9 @@ async fn writers_do_not_wait_for_the_build() {
         // What changes what the table is waits for the statement.
         other.set_lock_timeout(Duration::from_millis(50));
         run(&other, "SAVEPOINT s").await;
-        assert_eq!(refused(&other, "LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE").await, "55P03");
+        let refused = refused(&other, "LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE").await;
+        // If the statement has come to wait for this transaction by then, they wait for each other.
+        assert!(["55P03", "40P01"].contains(&refused.as_str()), "{refused}");
         run(&other, "ROLLBACK TO s; COMMIT").await;
         held.let_go();
         making.await.unwrap();

@@ -1,9 +1,9 @@
 //! How much memory deltas may take, all tables' together.
 //!
 //! Newer rows leave memory once they are merged and nobody reads an older generation, so a snapshot that is held for
-//! long keeps everything that is written meanwhile. Whoever begins to write looks whether there [is room](Room::is_open)
-//! and waits for it if not; whoever is in the middle of writing [is refused](Room::admit) only some way further on. What
-//! gives memory back asks nobody: merges, the ends of transactions, and replaying the logs.
+//! long keeps everything that is written meanwhile. Whoever begins to write looks whether there
+//! [is room](Room::is_open) and waits for it if not; whoever is in the middle of writing [is refused](Room::admit) only
+//! some way further on. What gives memory back asks nobody: merges, the ends of transactions, and replaying the logs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -63,8 +63,8 @@ impl Delta {
     /// Makes a row, or a deletion for `None`, the newest version of a key.
     ///
     /// # Errors
-    /// As [`Transaction::write`]: the first to commit wins, whether the version it meets has been merged or not. `Memory` if deltas
-    /// take more than they may.
+    /// As [`Transaction::write`]: the first to commit wins, whether the version it meets has been merged or not.
+    /// `Memory` if deltas take more than they may.
     pub fn write(
         &self,
         transaction: &mut Transaction<'_>,
