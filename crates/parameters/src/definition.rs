@@ -203,6 +203,9 @@ mod tests {
             // Done at once, whatever they say: looking whether a client has gone, and whether a lock closes a circle.
             "client_connection_check_interval",
             "deadlock_timeout",
+            // Nothing waits for a snapshot that is safe: each is.
+            "default_transaction_deferrable",
+            "transaction_deferrable",
             // Costs: what they would save is not spent, or is spent anyway.
             "debug_discard_caches",
             "force_parallel_mode",
