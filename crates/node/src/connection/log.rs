@@ -82,13 +82,12 @@ impl Connection {
             return;
         }
         let (process, user, severity) = (self.place.process, self.user(), failure.severity.name());
-        let (code, message) = (failure.code, &*failure.message);
-        match self.text.as_deref().filter(|_| level >= logging.statements_of) {
+        let (code, text) = (failure.code, &*failure.message);
+        match self.text.as_deref().filter(|_| level >= logging.statements_of).map(shown) {
             Some(sql) => {
-                let statement = shown(sql);
-                tracing::info!(target: TARGET, process, user, code, text = message, statement = &*statement, "{severity}");
+                tracing::info!(target: TARGET, process, user, code, text, statement = &*sql, "{severity}");
             }
-            None => tracing::info!(target: TARGET, process, user, code, text = message, "{severity}"),
+            None => tracing::info!(target: TARGET, process, user, code, text, "{severity}"),
         }
     }
 
