@@ -3,7 +3,6 @@
 use saki_catalog::{Result, SqlError};
 
 use crate::definition::{Context, Definition, Effect, Kind};
-use crate::effective::Restricted;
 use crate::path::SearchPath;
 use crate::style::{DateStyle, TimeStyle};
 use crate::units;
@@ -150,6 +149,14 @@ pub fn zone(text: &str) -> Option<TimeZone> {
     let mut parts = digits.split(':').map(|part| part.parse::<i32>().ok().filter(|part| (0..168).contains(part)));
     let (hours, minutes) = (parts.next()??, parts.next().unwrap_or(Some(0))?);
     Some(TimeZone::fixed(sign * (hours * 3_600 + minutes * 60)))
+}
+
+/// Relations that queries are kept from, other than the system's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Restricted {
+    pub views: bool,
+    /// Files that have names.
+    pub external_tables: bool,
 }
 
 /// The kinds of relations that `restrict_nonsystem_relation_kind` lists, or what is wrong with the list.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::accept::{restricted, zone};
+use crate::accept::{Restricted, restricted, zone};
 use crate::path::SearchPath;
 use crate::style::{DateStyle, IntervalStyle, TimeStyle};
 
@@ -83,14 +83,6 @@ impl Logging {
             disconnections: is_on("log_disconnections"),
         }
     }
-}
-
-/// Relations that queries are kept from, other than the system's.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Restricted {
-    pub views: bool,
-    /// Files that have names.
-    pub external_tables: bool,
 }
 
 /// What the values come to.

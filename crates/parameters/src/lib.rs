@@ -29,9 +29,9 @@ mod units;
 mod values;
 mod zone;
 
-pub use accept::truth;
+pub use accept::{Restricted, truth};
 pub use definition::{Context, Definition, Effect, Kind, all, find};
-pub use effective::{Effective, LogLevel, LoggedStatements, Logging, Restricted};
+pub use effective::{Effective, LogLevel, LoggedStatements, Logging};
 pub use input::{Interval, Unit, is_relative, zone_named};
 pub use path::{OWN_TEMPORARY, SearchPath, is_temporary, list as identifiers};
 pub use roles::{ROLE, SESSION, SessionRoles};

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use saki_sql::{Command, LoggedStatements, ScalarValue};
 
+use super::Connection;
 use super::statement::{Portal, PortalState, Statement};
 use super::work::{self, Outcome, Shape, Work};
-use super::{Connection, formats};
 use crate::failure::{Failure, Result};
-use crate::message::backend;
 use crate::message::frontend::{Frontend, Numbers, Target, Values};
+use crate::message::{backend, formats};
 use crate::types::{Format, arrow_type, decode};
 
 impl Connection {

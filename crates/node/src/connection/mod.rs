@@ -11,7 +11,6 @@ mod cursor;
 mod execute;
 mod extended;
 mod fast;
-mod formats;
 mod log;
 mod login;
 mod simple;

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use saki_sql::{Command, LoggedStatements, Parsed};
 
+use super::Connection;
 use super::work::{self, Outcome, Shape, Work};
-use super::{Connection, formats};
 use crate::failure::{Failure, Result};
-use crate::message::backend;
+use crate::message::{backend, formats};
 
 /// Bytes of a text from which it is read on the query threads.
 const LONG_TEXT_BYTES: usize = 16 << 10;
