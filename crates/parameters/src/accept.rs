@@ -44,17 +44,28 @@ pub fn accept(definition: &Definition, text: &str, now: &TimeStyle) -> Result<St
             Some(_) => text.to_owned(),
             None => return Err(refused(definition, text).detail("List syntax is invalid.")),
         },
+        "restrict_nonsystem_relation_kind" => match restricted(text) {
+            Ok(_) => text.to_owned(),
+            Err(why) => return Err(refused(definition, text).detail(why)),
+        },
         _ => of_kind(definition, text)?,
     };
     if definition.effect == Effect::Fixed && !is_default(definition, &value) {
-        return Err(refused(definition, text).hint(format!("it can only be {:?}", definition.default)));
+        let hint = match definition.name {
+            "lc_messages" => "messages are in English: C, POSIX or a locale that begins with \"en\"".to_owned(),
+            _ => format!("it can only be {:?}", definition.default),
+        };
+        return Err(refused(definition, text).hint(hint));
     }
     Ok(value)
 }
 
 fn is_default(definition: &Definition, value: &str) -> bool {
     let posix = definition.name.starts_with("lc_") && ["C", "POSIX", "C.UTF-8", ""].contains(&value);
-    posix || value == definition.default || definition.name == "default_tablespace" && value == "pg_default"
+    // As messages are.
+    let english =
+        definition.name == "lc_messages" && value.get(..2).is_some_and(|word| word.eq_ignore_ascii_case("en"));
+    posix || english || value == definition.default || definition.name == "default_tablespace" && value == "pg_default"
 }
 
 fn refused(definition: &Definition, text: &str) -> SqlError {
@@ -140,6 +151,28 @@ pub fn zone(text: &str) -> Option<TimeZone> {
     Some(TimeZone::fixed(sign * (hours * 3_600 + minutes * 60)))
 }
 
+/// Relations that queries are kept from, other than the system's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Restricted {
+    pub views: bool,
+    /// Files that have names.
+    pub external_tables: bool,
+}
+
+/// The kinds of relations that `restrict_nonsystem_relation_kind` lists, or what is wrong with the list.
+pub fn restricted(text: &str) -> Result<Restricted, String> {
+    let Some(list) = SearchPath::read(text) else { return Err("List syntax is invalid.".to_owned()) };
+    let mut restricted = Restricted::default();
+    for kind in list.names() {
+        match &**kind {
+            "view" => restricted.views = true,
+            "foreign-table" => restricted.external_tables = true,
+            other => return Err(format!("Unrecognized key word: {other:?}.")),
+        }
+    }
+    Ok(restricted)
+}
+
 fn encoding(text: &str) -> Option<String> {
     let letters: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
     match &*letters.to_ascii_lowercase() {
@@ -172,6 +205,25 @@ mod tests {
         }
     }
 
+    /// Of each kind of value, one that is not the default.
+    #[test]
+    fn what_is_fixed_takes_nothing_but_its_default() {
+        for definition in all().iter().filter(|definition| definition.effect == Effect::Fixed) {
+            let bounds = [definition.least, definition.greatest];
+            let is_other = |value: &&str| !value.is_empty() && *value != definition.default;
+            let other = match definition.kind {
+                Kind::Bool => ["on", "off"].into_iter().find(is_other),
+                Kind::Enum => definition.choices.iter().copied().find(is_other),
+                Kind::Text => Some("something_else"),
+                Kind::Integer | Kind::Real => bounds.into_iter().find(is_other),
+            };
+            // Some have one value, and none that could be refused.
+            let Some(other) = other else { continue };
+            let error = accepted(definition.name, other).expect_err(definition.name);
+            assert_eq!(error.sqlstate(), "22023", "{} = {other}", definition.name);
+        }
+    }
+
     #[test]
     fn values_are_kept_as_the_table_has_them() {
         let cases = [
@@ -187,6 +239,8 @@ mod tests {
             ("seq_page_cost", "1.5", "1.5"),
             ("lc_monetary", "POSIX", "POSIX"),
             ("client_min_messages", "DEBUG", "debug2"),
+            ("lc_messages", "en_US.UTF-8", "en_US.UTF-8"),
+            ("restrict_nonsystem_relation_kind", "view, foreign-table", "view, foreign-table"),
         ];
         for (name, text, kept) in cases {
             assert_eq!(accepted(name, text).unwrap(), kept, "{name} {text}");
@@ -208,6 +262,12 @@ mod tests {
             ("TimeZone", "Nowhere/x", "invalid value for parameter \"TimeZone\": \"Nowhere/x\""),
             ("search_path", "a,,b", "invalid value for parameter \"search_path\": \"a,,b\""),
             ("client_encoding", "LATIN1", "invalid value for parameter \"client_encoding\": \"LATIN1\""),
+            ("lc_messages", "de_DE.UTF-8", "invalid value for parameter \"lc_messages\": \"de_DE.UTF-8\""),
+            (
+                "restrict_nonsystem_relation_kind",
+                "view, table",
+                "invalid value for parameter \"restrict_nonsystem_relation_kind\": \"view, table\"",
+            ),
             (
                 "standard_conforming_strings",
                 "off",

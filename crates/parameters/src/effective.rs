@@ -4,9 +4,86 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::accept::zone;
+use crate::accept::{Restricted, restricted, zone};
 use crate::path::SearchPath;
 use crate::style::{DateStyle, IntervalStyle, TimeStyle};
+
+/// How grave a message is, of those that go to the server's log.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Log,
+    Fatal,
+    #[default]
+    Panic,
+}
+
+impl LogLevel {
+    fn named(name: &str) -> Self {
+        match name {
+            "info" => Self::Info,
+            "notice" => Self::Notice,
+            "warning" => Self::Warning,
+            "error" => Self::Error,
+            "log" => Self::Log,
+            "fatal" => Self::Fatal,
+            "panic" => Self::Panic,
+            _ => Self::Debug,
+        }
+    }
+}
+
+/// Which statements go to the server's log before they run: each has those of the ones before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum LoggedStatements {
+    #[default]
+    None,
+    Definitions,
+    Changes,
+    All,
+}
+
+/// What goes to the server's log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Logging {
+    pub statements: LoggedStatements,
+    /// Statements that have taken so long; `None`: none.
+    pub slow: Option<Duration>,
+    /// How long each has taken.
+    pub durations: bool,
+    /// Messages that are as grave as this.
+    pub messages: LogLevel,
+    /// With such messages, the statement.
+    pub statements_of: LogLevel,
+    pub connections: bool,
+    pub disconnections: bool,
+}
+
+impl Logging {
+    fn of(value: impl Fn(&'static str) -> String) -> Self {
+        let statements = match &*value("log_statement") {
+            "ddl" => LoggedStatements::Definitions,
+            "mod" => LoggedStatements::Changes,
+            "all" => LoggedStatements::All,
+            _ => LoggedStatements::None,
+        };
+        let is_on = |name| value(name) == "on";
+        Self {
+            statements,
+            // -1 is never.
+            slow: value("log_min_duration_statement").parse().ok().map(Duration::from_millis),
+            durations: is_on("log_duration"),
+            messages: LogLevel::named(&value("log_min_messages")),
+            statements_of: LogLevel::named(&value("log_min_error_statement")),
+            connections: is_on("log_connections"),
+            disconnections: is_on("log_disconnections"),
+        }
+    }
+}
 
 /// What the values come to.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -30,6 +107,10 @@ pub struct Effective {
     /// What clients are told of that is no error.
     pub notices: bool,
     pub warnings: bool,
+    pub logging: Logging,
+    /// Others see what the session does.
+    pub track_activities: bool,
+    pub restricted: Restricted,
 }
 
 impl Effective {
@@ -62,6 +143,9 @@ impl Effective {
             isolation: value("default_transaction_isolation"),
             notices: level <= 6,
             warnings: level <= 7,
+            track_activities: value("track_activities") == "on",
+            restricted: restricted(&value("restrict_nonsystem_relation_kind")).unwrap_or_default(),
+            logging: Logging::of(value),
         }
     }
 

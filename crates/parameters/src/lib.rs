@@ -8,7 +8,8 @@
 //!
 //! # Invariants
 //! - A parameter has its effect (`done`), says how something is to be done and never what (`advice`: costs, memory of
-//!   an operator, what is logged), or takes no value but its default (`fixed`). What would be ignored is refused.
+//!   an operator), or takes no value but its default (`fixed`). What would be ignored is refused: above all what guards
+//!   or hides something, or promises a record.
 //! - A [`State`] never changes: going back is having the old one again.
 //!
 //! # Failure model
@@ -28,9 +29,9 @@ mod units;
 mod values;
 mod zone;
 
-pub use accept::truth;
+pub use accept::{Restricted, truth};
 pub use definition::{Context, Definition, Effect, Kind, all, find};
-pub use effective::Effective;
+pub use effective::{Effective, LogLevel, LoggedStatements, Logging};
 pub use input::{Interval, Unit, is_relative, zone_named};
 pub use path::{OWN_TEMPORARY, SearchPath, is_temporary, list as identifiers};
 pub use roles::{ROLE, SESSION, SessionRoles};

@@ -53,6 +53,11 @@ impl SearchPath {
         }
     }
 
+    /// What is listed, as it was written.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.0
+    }
+
     /// Whether it comes to one schema alone, for a user.
     pub fn is_only(&self, schema: &str, user: &str, exists: impl Fn(&str) -> bool) -> bool {
         let own = |name: &String| {

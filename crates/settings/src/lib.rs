@@ -107,11 +107,16 @@ macro_rules! settings {
             $(#[doc = $help] pub $field: $type,)*
             /// What else of the session plans depend on, in words of whoever makes them: its time zone.
             pub made_for: Arc<str>,
+            /// Queries are refused that read views.
+            pub without_views: bool,
+            /// And those that read files with names.
+            pub without_external_tables: bool,
         }
 
         impl Default for Settings {
             fn default() -> Self {
-                Self { $($field: $default,)* made_for: Arc::default() }
+                let (made_for, without_views, without_external_tables) = Default::default();
+                Self { $($field: $default,)* made_for, without_views, without_external_tables }
             }
         }
 

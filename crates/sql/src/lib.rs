@@ -52,7 +52,8 @@ pub use saki_context::statement::{
 };
 pub use saki_context::transaction::TransactionStatus;
 pub use saki_parameters::{
-    Effective, Interval, Parameters, ROLE, SESSION, SessionRoles, SessionTime, State, TimeStyle, duration,
+    Effective, Interval, LogLevel, LoggedStatements, Logging, Parameters, ROLE, SESSION, SessionRoles, SessionTime,
+    State, TimeStyle, duration,
 };
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
 pub use saki_postgres::statement::without_passwords;
@@ -62,4 +63,4 @@ pub use saki_store::{
     CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange, LoadProgress,
     MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, PolicyKind, Stop, memory_bytes,
 };
-pub use session::Session;
+pub use session::{Session, logged_by};

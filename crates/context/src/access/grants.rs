@@ -65,7 +65,14 @@ fn objects(catalog: &Catalog, objects: &Objects) -> Result<Vec<Named>> {
             }
             Ok(found)
         }
+        Objects::Other(kind) => Err(without_privileges(&format!("privileges on {kind}"))),
     }
+}
+
+/// What is built in is everybody's, and stays so: to say otherwise of it is refused, not passed over.
+fn without_privileges(what: &str) -> SqlError {
+    SqlError::unsupported(format!("{what} are not supported"))
+        .hint("functions and types are built in, and every role may use them; grant on tables, columns, sequences, …")
 }
 
 /// Grants or revokes on what there is.
@@ -201,8 +208,14 @@ pub fn defaults(
     let Granted::Future { privileges, kind } = &grant.granted else {
         return Err(SqlError::invalid("ALTER DEFAULT PRIVILEGES is about kinds of objects").code("42601"));
     };
-    // Functions and types, which cannot be made.
-    let Some(kind) = *kind else { return Ok(()) };
+    let Some(kind) = *kind else {
+        grantees(catalog, who, grant)?;
+        // What a plain GRANT gives, everybody has.
+        return match grant.revoke || grant.option {
+            true => Err(without_privileges("default privileges on functions and types")),
+            false => Ok(()),
+        };
+    };
     let rights = privileges.unwrap_or_else(|| kind.privileges());
     expect_kind(rights, kind)?;
     if kind == ObjectKind::Schema && !schemas.is_empty() {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use parking_lot::{Mutex, RwLock};
-use saki_catalog::{Catalog, PUBLIC, RelationKind, View, qualified};
+use saki_catalog::{Catalog, PUBLIC, RelationKind, SqlError, View, qualified};
 use saki_plan::{QueryEnv, SnapshotTable, once};
 use saki_postgres::{SystemCatalog, SystemSchema, dialect, view};
 
@@ -73,6 +73,12 @@ impl PublicSchema {
     }
 }
 
+/// The error of a relation that `restrict_nonsystem_relation_kind` keeps queries from.
+fn restricted(kind: &str, name: &str) -> DataFusionError {
+    let message = format!("access to non-system {kind} {name:?} is restricted");
+    SqlError::invalid(message).code("55000").hint("RESET restrict_nonsystem_relation_kind").into()
+}
+
 #[async_trait]
 impl SchemaProvider for PublicSchema {
     fn table_names(&self) -> Vec<String> {
@@ -91,10 +97,16 @@ impl SchemaProvider for PublicSchema {
             return Ok(Some(Arc::clone(stand_in)));
         }
         if let Some(external) = self.external.read().get(name) {
+            if env.is_some_and(|env| env.settings.without_external_tables) {
+                return Err(restricted("foreign table", name));
+            }
             return Ok(Some(Arc::clone(external)));
         }
         let Some(env) = env else { return Ok(None) };
         if let Some(view) = env.generation.catalog.view(name) {
+            if env.settings.without_views {
+                return Err(restricted("view", name));
+            }
             return Ok(Some(self.planned(&env.generation.catalog, view).await?));
         }
         let Some(table) = env.generation.catalog.get(name).map(Arc::clone) else { return Ok(None) };

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use saki_sql::{Command, Parsed, Prepared, TransactionStatus};
 
+use super::Connection;
 use super::statement::{Portal, PortalState, Statement};
 use super::work::{self, Outcome, Shape, Work};
-use super::{Connection, formats};
 use crate::failure::{Failure, Result};
+use crate::message::formats;
 use crate::types::Format;
 
 impl Connection {

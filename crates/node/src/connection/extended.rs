@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use saki_sql::{Command, ScalarValue};
+use saki_sql::{Command, LoggedStatements, ScalarValue};
 
+use super::Connection;
 use super::statement::{Portal, PortalState, Statement};
 use super::work::{self, Outcome, Shape, Work};
-use super::{Connection, formats};
 use crate::failure::{Failure, Result};
-use crate::message::backend;
 use crate::message::frontend::{Frontend, Numbers, Target, Values};
+use crate::message::{backend, formats};
 use crate::types::{Format, arrow_type, decode};
 
 impl Connection {
@@ -19,10 +19,14 @@ impl Connection {
     /// # Errors
     /// What the client is told; nothing is heard until Sync then.
     pub async fn extended(&mut self, message: Frontend<'_>) -> Result<()> {
+        self.text = None;
         match message {
             Frontend::Parse { name, sql, types } => {
                 let stated: Vec<u32> = types.iter().collect();
-                self.parse(name, sql, &stated).await?;
+                if let Err(failure) = self.parse(name, sql, &stated).await {
+                    self.text = Some(sql.into());
+                    return Err(failure);
+                }
                 backend::parse_complete(&mut self.writer.buffer);
             }
             Frontend::Bind { portal, statement, formats, values, results } => {
@@ -142,7 +146,8 @@ impl Connection {
             _ => (Vec::new(), portal.formats.clone()),
         };
         let began = Instant::now();
-        self.place.activity.begin(&statement.sql);
+        let by = |this: &Self| statement.prepared.statement.as_ref().map(|parsed| this.logged_by(parsed));
+        let is_logged = self.begin(&statement.sql, |this| by(this).unwrap_or(LoggedStatements::All));
         let result = match state {
             PortalState::New => self.execute_new(&statement, values, formats, limit).await,
             PortalState::Suspended(mut cursor) => {
@@ -159,6 +164,7 @@ impl Connection {
         };
         self.count(statement.verb, began, &result);
         let outcome = result?;
+        self.log_duration(&statement.sql, began, is_logged);
         work::complete(&mut self.writer.buffer, statement.verb, &outcome);
         if let (Outcome::Rows { rest: Some(cursor), .. }, Some(portal)) = (outcome, self.portals.get_mut(name)) {
             portal.state = PortalState::Suspended(cursor);

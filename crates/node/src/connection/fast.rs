@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bytes::{BufMut, BytesMut};
 use saki_sql::{FastAnswer, FastPlan, RowSink, ScalarValue, ValueRef};
 
+use super::Connection;
 use super::execute::until_stopped;
 use super::work::Outcome;
-use super::{Connection, formats};
 use crate::failure::{Failure, Result};
-use crate::message::backend;
+use crate::message::{backend, formats};
 use crate::types::encode::Style;
 use crate::types::{Format, encode};
 

@@ -11,7 +11,7 @@ mod cursor;
 mod execute;
 mod extended;
 mod fast;
-mod formats;
+mod log;
 mod login;
 mod simple;
 mod startup;
@@ -95,6 +95,8 @@ pub struct Connection {
     told: Arc<State>,
     statements: HashMap<String, Arc<Statement>>,
     portals: HashMap<String, Portal>,
+    /// What is being done, for the log.
+    text: Option<Arc<str>>,
     /// After an error in the extended protocol: until Sync nothing is heard.
     skipping: bool,
     /// Statements have run since the last Sync that are one transaction with those that follow.
@@ -109,6 +111,7 @@ impl Connection {
             self.tell(&failure);
         }
         self.writer.close().await;
+        self.log_disconnection();
         self.end_session().await;
     }
 
@@ -234,6 +237,7 @@ impl Connection {
         if failure.severity.is_error() {
             self.shared.metrics.error(failure.code);
         }
+        self.log_failure(failure);
         backend::failure(&mut self.writer.buffer, failure);
     }
 
@@ -254,7 +258,8 @@ impl Connection {
             TransactionStatus::Failed => b'E',
         };
         self.report();
-        self.place.activity.rest(status);
+        self.place.activity.rest(status, self.told.effective.track_activities);
+        self.text = None;
         backend::ready(&mut self.writer.buffer, letter);
     }
 }

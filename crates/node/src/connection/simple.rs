@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use saki_sql::{Command, Parsed};
+use saki_sql::{Command, LoggedStatements, Parsed};
 
+use super::Connection;
 use super::work::{self, Outcome, Shape, Work};
-use super::{Connection, formats};
 use crate::failure::{Failure, Result};
-use crate::message::backend;
+use crate::message::{backend, formats};
 
 /// Bytes of a text from which it is read on the query threads.
 const LONG_TEXT_BYTES: usize = 16 << 10;
@@ -24,15 +24,18 @@ impl Connection {
         self.statements.remove("");
         let _room = self.session.room_for(sql)?;
         let sql: Arc<str> = sql.into();
+        self.text = Some(Arc::clone(&sql));
         let statements = self.read_text(&sql).await?;
         if statements.is_empty() {
             backend::empty_query(&mut self.writer.buffer);
         }
         let together = self.pipelining || statements.len() > 1;
         let mut left = statements.len();
+        let text_began = Instant::now();
+        let by = |this: &Self| statements.iter().map(|parsed| this.logged_by(parsed)).min();
+        let is_logged = self.begin(&sql, |this| by(this).unwrap_or(LoggedStatements::All));
         for parsed in statements {
             let (verb, began) = (parsed.verb(), Instant::now());
-            self.place.activity.begin(&sql);
             if together && !parsed.is_transaction() {
                 self.run_together().await?;
             }
@@ -45,6 +48,7 @@ impl Connection {
             }
             work::complete(&mut self.writer.buffer, verb, &outcome);
         }
+        self.log_duration(&sql, text_began, is_logged);
         Ok(())
     }
 
@@ -52,7 +56,9 @@ impl Connection {
     pub fn warn(&mut self, parsed: &Parsed) {
         let are_told = self.session.parameters().state().effective.warnings;
         if let Some(warning) = self.session.warning(parsed).filter(|_| are_told) {
-            backend::failure(&mut self.writer.buffer, &Failure::warning(warning.sqlstate(), warning.message));
+            let warning = Failure::warning(warning.sqlstate(), warning.message);
+            self.log_failure(&warning);
+            backend::failure(&mut self.writer.buffer, &warning);
         }
     }
 

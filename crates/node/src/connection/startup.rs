@@ -84,7 +84,7 @@ async fn log_in(
     place.activity.log_in(client, &session);
     let told = session.parameters().state();
     place.activity.rename(told.setting("application_name").unwrap_or_default());
-    Some(Connection {
+    let connection = Connection {
         shared: Arc::clone(shared),
         place,
         session,
@@ -93,10 +93,13 @@ async fn log_in(
         told,
         statements: Default::default(),
         portals: Default::default(),
+        text: None,
         skipping: false,
         pipelining: false,
         stage,
-    })
+    };
+    connection.log_connection();
+    Some(connection)
 }
 
 /// Sets what the server, the role and the client say that the session begins with.

@@ -10,6 +10,7 @@ use super::statement::Statement;
 use super::work::{self, Outcome, Shape, Work};
 use crate::copy::RowWriter;
 use crate::failure::{Failure, Result};
+use crate::message::formats;
 use crate::types::{Format, decode};
 
 fn done(tag: &str) -> Outcome {
@@ -111,7 +112,7 @@ impl Connection {
         });
         let values = typed.collect::<Result<Vec<_>>>()?;
         if let Some(schema) = statement.prepared.schema.as_ref().filter(|_| describe) {
-            let formats = super::formats::of_columns(formats, schema.fields().len())?;
+            let formats = formats::of_columns(formats, schema.fields().len())?;
             work::describe(schema, &formats, &mut self.writer.buffer);
         }
         let outcome = Box::pin(self.execute_new(&statement, values, formats.to_vec(), 0)).await?;

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::wire::{SPILL_BYTES, Writer};
 use crate::copy::RowWriter;
 use crate::failure::{Failure, Result};
-use crate::message::backend;
+use crate::message::{backend, formats};
 use crate::registry::Activity;
 use crate::types::encode::{Column, Style, columns, style_of};
 use crate::types::{Format, field_type, wire_type};
@@ -172,7 +172,7 @@ pub async fn run(
                 Shape::Copy(writer) => vec![writer.values()],
                 Shape::Rows { .. } | Shape::Nowhere => formats,
             };
-            let formats = super::formats::of_columns(&formats, schema.fields().len())?;
+            let formats = formats::of_columns(&formats, schema.fields().len())?;
             match shape {
                 Shape::Rows { describe: true } => describe(&schema, &formats, sink.buffer()),
                 Shape::Rows { describe: false } | Shape::Nowhere => {}
@@ -369,7 +369,7 @@ pub fn complete(out: &mut BytesMut, verb: &str, outcome: &Outcome) {
 
 /// Appends a whole result that was made here.
 fn table(out: &mut BytesMut, batch: &RecordBatch, formats: &[Format], style: &Style, describe_it: bool) -> Result<()> {
-    let formats = super::formats::of_columns(formats, batch.num_columns())?;
+    let formats = formats::of_columns(formats, batch.num_columns())?;
     if describe_it {
         describe(&batch.schema(), &formats, out);
     }

@@ -5,4 +5,5 @@
 //! Formats".
 
 pub mod backend;
+pub(crate) mod formats;
 pub mod frontend;

@@ -25,6 +25,8 @@ pub(super) enum State {
     #[default]
     Idle,
     Active,
+    /// The session does not say.
+    Disabled,
     InTransaction,
     InFailedTransaction,
 }
@@ -35,6 +37,7 @@ impl State {
         match self {
             Self::Idle => "idle",
             Self::Active => "active",
+            Self::Disabled => "disabled",
             Self::InTransaction => "idle in transaction",
             Self::InFailedTransaction => "idle in transaction (aborted)",
         }
@@ -62,6 +65,16 @@ pub(super) struct Now {
     pub began: i64,
 }
 
+impl Now {
+    fn hide(&mut self, micros: i64) {
+        if self.state != State::Disabled {
+            self.state = State::Disabled;
+            self.since = micros;
+        }
+        self.statement = None;
+    }
+}
+
 impl fmt::Debug for Activity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Activity").field("state", &self.now.lock().state).finish_non_exhaustive()
@@ -81,8 +94,12 @@ impl Activity {
         self.now.lock().client.is_some()
     }
 
-    pub(super) fn user(&self) -> Option<String> {
+    pub fn user(&self) -> Option<String> {
         self.now.lock().client.as_ref().map(|client| client.user.clone())
+    }
+
+    pub fn client(&self) -> Option<Arc<Client>> {
+        self.now.lock().client.clone()
     }
 
     pub(super) fn is_of(&self, user: &str) -> bool {
@@ -94,11 +111,14 @@ impl Activity {
         application.clone_into(&mut self.now.lock().application);
     }
 
-    /// A statement begins.
-    pub fn begin(&self, statement: &Arc<str>) {
+    /// A statement begins. `is_tracked`: others may know.
+    pub fn begin(&self, statement: &Arc<str>, is_tracked: bool) {
         let micros = wall_micros();
         self.rows.store(0, Ordering::Relaxed);
         let mut now = self.now.lock();
+        if !is_tracked {
+            return now.hide(micros);
+        }
         if now.state != State::Active {
             now.state = State::Active;
             now.since = micros;
@@ -113,13 +133,16 @@ impl Activity {
     }
 
     /// The connection waits for its client.
-    pub fn rest(&self, status: TransactionStatus) {
+    pub fn rest(&self, status: TransactionStatus, is_tracked: bool) {
         let state = match status {
             TransactionStatus::Idle => State::Idle,
             TransactionStatus::Open => State::InTransaction,
             TransactionStatus::Failed => State::InFailedTransaction,
         };
         let mut now = self.now.lock();
+        if !is_tracked {
+            return now.hide(wall_micros());
+        }
         now.state = state;
         now.since = wall_micros();
     }

@@ -8,6 +8,7 @@ mod doors;
 mod hostile;
 mod isolation;
 mod limits;
+mod logs;
 mod parameters;
 mod queries;
 mod roles;

@@ -1,6 +1,9 @@
 //! Parameters through the server: those of the startup packet, what clients are told, what values look like.
 
-use tokio_postgres::{Client, SimpleQueryMessage};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
 
 use crate::server::{TestServer, code, connect};
 
@@ -126,6 +129,209 @@ async fn every_parameter_is_shown_and_takes_its_own_value_or_is_refused() {
         }
     }
     assert_eq!(code(client.simple_query("SET no_such_parameter = 1").await), "42704");
+}
+
+/// The values of a text's rows, or its error.
+async fn outcome(client: &Client, sql: &str) -> String {
+    match client.simple_query(sql).await {
+        Ok(_) => shown(client, sql).await,
+        failed => format!("ERROR {}", code(failed)),
+    }
+}
+
+/// Parameters that have an effect: what sets them, a text, and what comes of it then and not before.
+const EFFECTS: &[(&str, &str, &str, &str)] = &[
+    (
+        "application_name",
+        "SET application_name = 'other'",
+        "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+        "other",
+    ),
+    ("bytea_output", "SET bytea_output = escape", "SELECT '\\x00'::bytea", "\\000"),
+    ("client_encoding", "SET client_encoding = 'SQL_ASCII'", "SHOW client_encoding", "SQL_ASCII"),
+    ("DateStyle", "SET datestyle = german", "SELECT date '2024-07-01'", "01.07.2024"),
+    (
+        "default_transaction_isolation",
+        "SET default_transaction_isolation = serializable",
+        "SHOW transaction_isolation",
+        "serializable",
+    ),
+    (
+        "default_transaction_read_only",
+        "SET default_transaction_read_only = on",
+        "SELECT id FROM kept FOR UPDATE",
+        "ERROR 25006",
+    ),
+    ("extra_float_digits", "SET extra_float_digits = -10", "SELECT 0.1::float8 + 0.2::float8", "0.3"),
+    ("IntervalStyle", "SET intervalstyle = iso_8601", "SELECT interval '1 day'", "P1D"),
+    ("lock_timeout", "SET lock_timeout = '50ms'", "ALTER TABLE held ADD COLUMN b int", "ERROR 55P03"),
+    (
+        "restrict_nonsystem_relation_kind",
+        "SET restrict_nonsystem_relation_kind = view",
+        "SELECT * FROM seen",
+        "ERROR 55000",
+    ),
+    ("role", "SET role = reader", "SELECT current_user", "reader"),
+    ("search_path", "SET search_path = elsewhere", "SELECT current_schema()", "elsewhere"),
+    ("session_authorization", "SET session_authorization = reader", "SELECT session_user", "reader"),
+    ("statement_timeout", "SET statement_timeout = '50ms'", "SELECT pg_sleep(0.3)", "ERROR 57014"),
+    ("TimeZone", "SET timezone = 'Asia/Tokyo'", "SELECT '2024-07-01 00:00+00'::timestamptz", "2024-07-01 09:00:00+09"),
+    (
+        "track_activities",
+        "SET track_activities = off",
+        "SELECT state, query FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+        "disabled|NULL",
+    ),
+    (
+        "transaction_isolation",
+        "BEGIN; SET transaction_isolation = 'repeatable read'",
+        "SHOW transaction_isolation",
+        "repeatable read",
+    ),
+    ("transaction_read_only", "BEGIN; SET transaction_read_only = on", "SELECT id FROM kept FOR UPDATE", "ERROR 25006"),
+];
+
+/// Those whose effects have tests of their own: below, and in `logs`.
+const EFFECTS_ELSEWHERE: &[&str] = &[
+    "client_min_messages",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+    "log_connections",
+    "log_disconnections",
+    "log_duration",
+    "log_min_duration_statement",
+    "log_min_error_statement",
+    "log_min_messages",
+    "log_statement",
+];
+
+/// Those that say how something is to be done and never what, but for the categories of [`is_advice`]. Reasons: the
+/// tests of the table of parameters.
+const ADVICE: &[&str] = &[
+    "check_function_bodies",
+    "client_connection_check_interval",
+    "deadlock_timeout",
+    "debug_discard_caches",
+    "debug_pretty_print",
+    "default_text_search_config",
+    "default_toast_compression",
+    "default_transaction_deferrable",
+    "escape_string_warning",
+    "force_parallel_mode",
+    "gin_fuzzy_search_limit",
+    "gin_pending_list_limit",
+    "jit_expressions",
+    "jit_tuple_deforming",
+    "lo_compat_privileges",
+    "row_security",
+    "stats_fetch_consistency",
+    "synchronize_seqscans",
+    "track_counts",
+    "transaction_deferrable",
+    "update_process_title",
+];
+
+fn is_advice(name: &str, category: &str) -> bool {
+    let harmless = ["Query Tuning", "Resource Usage", "Write-Ahead Log", "Replication"];
+    let is_fixed = name.starts_with("temp_") && name != "temp_buffers" || name == "max_stack_depth";
+    let is_harmless = harmless.iter().any(|harmless| category.starts_with(harmless)) && !is_fixed;
+    is_harmless || ADVICE.contains(&name) || name.starts_with("vacuum_")
+}
+
+#[tokio::test]
+async fn parameters_that_have_effects_have_them() {
+    let server = TestServer::start();
+    let admin = server.client().await;
+    admin
+        .batch_execute("CREATE SCHEMA elsewhere; CREATE ROLE reader; CREATE TABLE held (id int PRIMARY KEY)")
+        .await
+        .unwrap();
+    admin.batch_execute("CREATE VIEW seen AS SELECT 1 AS a; CREATE TABLE kept (id int PRIMARY KEY)").await.unwrap();
+    admin.batch_execute("BEGIN; LOCK TABLE held IN SHARE MODE").await.unwrap();
+    for (name, set, probe, expected) in EFFECTS {
+        let client = server.client().await;
+        client.batch_execute("SET statement_timeout = '2s'").await.unwrap();
+        let before = outcome(&client, probe).await;
+        client.batch_execute(set).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((outcome(&client, probe).await.as_str(), before == *expected), (*expected, false), "{name}");
+    }
+}
+
+/// Each parameter that a session may set has its effect, is advice, or takes nothing but its default.
+#[tokio::test]
+async fn no_parameter_is_accepted_and_ignored() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let settable =
+        "SELECT name, vartype, boot_val, category, coalesce(min_val, ''), coalesce(max_val, '') FROM pg_settings
+        WHERE context IN ('user', 'superuser')";
+    let lines = shown(&client, settable).await;
+    for line in lines.lines() {
+        let [name, kind, default, category, least, greatest] = line.split('|').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        if name.starts_with("saki.")
+            || EFFECTS.iter().any(|(effect, ..)| *effect == name)
+            || EFFECTS_ELSEWHERE.contains(&name)
+            || is_advice(name, category)
+        {
+            continue;
+        }
+        let others: &[&str] = match kind {
+            "bool" => &["on", "off"],
+            "enum" => &["on", "off", "verbose", "replica", "all", "hex", "document", "md5"],
+            "string" => &["something_else"],
+            _ => &[least, greatest],
+        };
+        for other in others.iter().filter(|other| **other != default) {
+            let set = client.simple_query(&format!("SET {name} = '{other}'")).await;
+            assert_eq!(code(set), "22023", "{name} = {other}: a line of EFFECTS or ADVICE is missing");
+        }
+    }
+}
+
+#[tokio::test]
+async fn sessions_that_idle_too_long_end() {
+    let server = TestServer::start();
+    for (set, expected) in [
+        ("SET idle_session_timeout = '50ms'", "57P05"),
+        ("SET idle_in_transaction_session_timeout = '50ms'; BEGIN", "25P03"),
+        ("SET idle_in_transaction_session_timeout = '50ms'", "no error"),
+    ] {
+        let (client, connection) = server.config().connect(NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        // What is told after the last reply may end the connection before the client has looked at this.
+        let _ = client.batch_execute(set).await;
+        match expected {
+            "no error" => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                assert_eq!(shown(&client, "SELECT 1").await, "1");
+            }
+            expected => assert_eq!(code(connection.await.unwrap()), expected, "{set}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn client_min_messages_keeps_warnings_back() {
+    let server = TestServer::start();
+    let (client, mut connection) = server.config().connect(NoTls).await.unwrap();
+    let (sender, mut notices) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = std::future::poll_fn(|cx| connection.poll_message(cx)).await {
+            if let AsyncMessage::Notice(notice) = message {
+                let _ = sender.send(notice.code().code().to_owned());
+            }
+        }
+    });
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(notices.recv().await.as_deref(), Some("25P01"));
+    client.batch_execute("SET client_min_messages = error").await.unwrap();
+    client.batch_execute("COMMIT").await.unwrap();
+    client.batch_execute("SET client_min_messages = warning").await.unwrap();
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(notices.recv().await.as_deref(), Some("25P01"));
+    assert!(notices.try_recv().is_err());
 }
 
 #[tokio::test]

@@ -92,10 +92,12 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Warnings of the engine (no io_uring here, no direct I/O there) go to standard error; `RUST_LOG` asks for more.
+/// Warnings of the engine (no io_uring here, no direct I/O there) go to standard error, and what sessions have logged
+/// (`log_statement` and its like); `RUST_LOG` asks for more, or less.
 fn log() {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("saki=warn,saki_io=warn,error"));
+    let usual = || EnvFilter::new("saki=warn,saki_io=warn,saki_log=info,error");
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)

@@ -174,7 +174,7 @@ impl Session {
 }
 
 /// The command of a statement that changes something, as a message names it; `None`: it changes nothing.
-fn changing_command(statement: &ast::Statement) -> Option<String> {
+pub(super) fn changing_command(statement: &ast::Statement) -> Option<String> {
     use ast::Statement as Sql;
     let words = |count: usize| {
         let text = statement.to_string();

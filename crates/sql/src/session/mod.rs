@@ -6,9 +6,12 @@
 
 mod at_commit;
 mod dispatch;
+mod logged;
 mod parameters;
 mod settings;
 mod temporary;
+
+pub use self::logged::logged_by;
 
 use std::path::PathBuf;
 use std::sync::Arc;

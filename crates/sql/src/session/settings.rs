@@ -35,7 +35,13 @@ impl Extension for OwnSettings {
 
 /// Our settings as a session has them.
 pub fn settings_of(state: &State) -> Settings {
-    let mut settings = Settings { made_for: made_for(&state.effective.time), ..Settings::default() };
+    let restricted = state.effective.restricted;
+    let mut settings = Settings {
+        made_for: made_for(&state.effective.time),
+        without_views: restricted.views,
+        without_external_tables: restricted.external_tables,
+        ..Settings::default()
+    };
     for name in Settings::names() {
         if let Some(value) = state.setting(&format!("{PREFIX}{name}")) {
             // It was accepted when it was set.

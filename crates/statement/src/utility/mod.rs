@@ -7,7 +7,7 @@
 //! | `ALTER SEQUENCE s options` | `ALTER TABLE s SET TBLPROPERTIES (option = value, …)` |
 //! | `ALTER SEQUENCE s RENAME TO t`, `OWNER TO` | `ALTER TABLE s …`, as PostgreSQL takes it too |
 //! | `ALTER VIEW v RENAME TO w`, `OWNER TO` | the same |
-//! | `VACUUM [(options)] [t]` | `Vacuum`, with `ANALYZE` `Analyze` |
+//! | `VACUUM [(options)] [t]` | `Vacuum`, with `ANALYZE` `Analyze`; with `SKIP_LOCKED`, `BOOST` |
 //! | `COMMENT ON CONSTRAINT c ON t IS …` | `COMMENT ON PROCEDURE t.c` ([`comment`]) |
 //! | `MOVE n FROM c` | `FETCH n FROM c INTO move` ([`cursor`]) |
 //! | `REINDEX kind [CONCURRENTLY] name` | `VACUUM REINDEX name [BOOST]` |
@@ -228,27 +228,21 @@ fn property(option: SequenceOption) -> SqlOption {
 
 fn vacuum(parser: &mut Parser<'_>) -> Parsed<Statement> {
     parser.expect_keyword(Keyword::VACUUM)?;
-    let mut analyze = false;
+    let (mut analyze, mut skip_locked) = (false, false);
     if parser.consume_token(&Token::LParen) {
-        // Options say how PostgreSQL's storage is to be cleaned; a name, perhaps a value.
-        loop {
-            let option = parser.parse_identifier()?;
-            let value = match parser.peek_token().token {
-                Token::Comma | Token::RParen => None,
-                _ => Some(parser.next_token().to_string().to_lowercase()),
-            };
-            let off = matches!(value.as_deref(), Some("false" | "off" | "0"));
-            analyze |= option.value.eq_ignore_ascii_case("analyze") && !off;
-            if !parser.consume_token(&Token::Comma) {
-                break;
-            }
-        }
+        let options = parser.parse_comma_separated(vacuum_option)?;
         parser.expect_token(&Token::RParen)?;
+        let last = |name: &str| options.iter().rfind(|(option, _)| option == name).is_some_and(|(_, on)| *on);
+        (analyze, skip_locked) = (last("analyze"), last("skip_locked"));
+        if analyze && skip_locked {
+            return parser.expected("either ANALYZE or SKIP_LOCKED", parser.peek_token());
+        }
     } else {
         while let Token::Word(word) = parser.peek_token().token {
             match word.value.to_lowercase().as_str() {
-                "analyze" => analyze = true,
-                "full" | "freeze" | "verbose" if word.quote_style.is_none() => {}
+                _ if word.quote_style.is_some() => break,
+                "analyze" | "analyse" => analyze = true,
+                "full" | "freeze" | "verbose" => {}
                 _ => break,
             }
             parser.next_token();
@@ -269,7 +263,43 @@ fn vacuum(parser: &mut Parser<'_>) -> Parsed<Statement> {
             has_table_keyword: false,
         }));
     }
-    Ok(Statement::Vacuum(plain_vacuum(table_name, false)))
+    Ok(Statement::Vacuum(VacuumStatement { boost: skip_locked, ..plain_vacuum(table_name, false) }))
+}
+
+/// An option of VACUUM, and whether it is on. But for two they say how PostgreSQL's storage is to be cleaned.
+fn vacuum_option(parser: &mut Parser<'_>) -> Parsed<(String, bool)> {
+    let found = parser.peek_token();
+    let option = match parser.parse_identifier()?.value.to_lowercase() {
+        option if option == "analyse" => "analyze".to_owned(),
+        option => option,
+    };
+    let value = match parser.peek_token().token {
+        Token::Comma | Token::RParen => None,
+        _ => Some(parser.next_token()),
+    };
+    let text = value.as_ref().map(|token| token.to_string().trim_matches('\'').to_lowercase());
+    let is_truth = text.as_deref().is_none_or(|text| matches!(text, "true" | "on" | "1" | "false" | "off" | "0"));
+    let is_value = match option.as_str() {
+        "full"
+        | "freeze"
+        | "verbose"
+        | "analyze"
+        | "disable_page_skipping"
+        | "skip_locked"
+        | "process_main"
+        | "process_toast"
+        | "truncate"
+        | "skip_database_stats"
+        | "only_database_stats" => is_truth,
+        "index_cleanup" => is_truth || text.as_deref() == Some("auto"),
+        "parallel" => text.as_deref().is_some_and(|text| text.parse().is_ok_and(|workers: u32| workers <= 1024)),
+        "buffer_usage_limit" => text.is_some(),
+        _ => return parser.expected("an option of VACUUM", found),
+    };
+    match is_value {
+        true => Ok((option, !matches!(text.as_deref(), Some("false" | "off" | "0")))),
+        false => parser.expected(&format!("a value of {}", option.to_uppercase()), value.unwrap_or(found)),
+    }
 }
 
 fn reindex(parser: &mut Parser<'_>) -> Parsed<Statement> {
@@ -396,6 +426,13 @@ mod tests {
                 ("VACUUM (ANALYZE false) t", "VACUUM t"),
                 ("VACUUM (ANALYZE off, FULL) t", "VACUUM t"),
                 ("VACUUM (VERBOSE, ANALYZE on) t", "ANALYZE t"),
+                ("VACUUM (SKIP_LOCKED, PARALLEL 2, BUFFER_USAGE_LIMIT '1MB') t", "VACUUM t BOOST"),
+                ("VACUUM (SKIP_LOCKED, ANALYZE) t", "42601 at 1:31"),
+                ("VACUUM (NONSENSE) t", "42601 at 1:9"),
+                ("VACUUM (FULL maybe) t", "42601 at 1:14"),
+                ("VACUUM (PARALLEL) t", "42601 at 1:9"),
+                ("VACUUM (PARALLEL 2000) t", "42601 at 1:18"),
+                ("VACUUM \"analyze\"", "VACUUM \"analyze\""),
                 ("VACUUM; VACUUM t", "VACUUM; VACUUM t"),
                 ("VACUUM (", "42601"),
                 ("VACUUM (ANALYZE", "42601"),

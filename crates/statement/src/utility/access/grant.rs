@@ -26,13 +26,19 @@ pub fn read(parser: &mut Parser<'_>, revoke: bool, is_default: bool) -> Read<Gra
         let kind = future_kind(parser)?;
         let set = match privileges {
             None => None,
-            Some(_) => Some(rights(parser, &words)?.into_iter().map(|(privilege, _)| privilege).collect()),
+            Some(()) if kind.is_none() => other_rights(parser, &words).map(|()| None)?,
+            Some(()) => Some(rights(parser, &words)?.into_iter().map(|(privilege, _)| privilege).collect()),
         };
         Granted::Future { privileges: set, kind }
     } else {
         let columns_of_all = privileges.is_none().then(|| words.first().map(|(_, c)| c.clone())).flatten();
-        let privileges = privileges.map(|()| rights(parser, &words)).transpose()?;
-        Granted::On { privileges, columns_of_all: columns_of_all.unwrap_or_default(), objects: objects(parser)? }
+        let objects = objects(parser)?;
+        let privileges = match (privileges, &objects) {
+            (None, _) => None,
+            (Some(()), Objects::AllIn(None, _) | Objects::Other(_)) => other_rights(parser, &words).map(|()| None)?,
+            (Some(()), _) => Some(rights(parser, &words)?),
+        };
+        Granted::On { privileges, columns_of_all: columns_of_all.unwrap_or_default(), objects }
     };
     expect_word(parser, if revoke { "from" } else { "to" })?;
     let grantees = specs(parser)?;
@@ -86,15 +92,62 @@ fn columns(parser: &mut Parser<'_>) -> Read<Vec<String>> {
 fn rights(parser: &Parser<'_>, words: &[(String, Vec<String>)]) -> Read<Vec<(Privilege, Vec<String>)>> {
     let right = |(word, columns): &(String, Vec<String>)| match Privilege::named(word) {
         Some(privilege) => Ok((privilege, columns.clone())),
-        // Functions cannot be made: what there is, everybody may call.
         None => parser.expected(&format!("a privilege, not {word}"), parser.peek_token()),
     };
     words.iter().map(right).collect()
 }
 
+/// Takes the rights that are about functions, types and what else has none here.
+fn other_rights(parser: &Parser<'_>, words: &[(String, Vec<String>)]) -> Read<()> {
+    let is_other = |word: &str| ["execute", "usage", "create", "select", "update", "set"].contains(&word);
+    match words.iter().find(|(word, columns)| !is_other(word) || !columns.is_empty()) {
+        Some((word, _)) => parser.expected(&format!("a privilege, not {word}"), parser.peek_token()),
+        None => Ok(()),
+    }
+}
+
+/// Passes over objects of a kind that has no privileges here, if that is what comes: their kind.
+fn other_objects(parser: &mut Parser<'_>) -> Option<Objects> {
+    let kinds = [
+        ("function", "functions"),
+        ("procedure", "functions"),
+        ("routine", "functions"),
+        ("type", "types"),
+        ("domain", "types"),
+        ("language", "languages"),
+        ("tablespace", "tablespaces"),
+        ("large", "large objects"),
+        ("foreign", "foreign servers"),
+        ("parameter", "parameters"),
+    ];
+    let (_, kind) = kinds.into_iter().find(|(word, _)| is_word(parser, word))?;
+    if !matches!(parser.peek_nth_token(1).token, Token::Word(_)) || is_to(parser) {
+        // A table that is called so.
+        return None;
+    }
+    let mut depth = 0;
+    loop {
+        let is_end = depth == 0 && (is_word(parser, "to") || is_word(parser, "from"));
+        match parser.peek_token().token {
+            _ if is_end => return Some(Objects::Other(kind)),
+            Token::EOF | Token::SemiColon => return Some(Objects::Other(kind)),
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        parser.next_token();
+    }
+}
+
 fn objects(parser: &mut Parser<'_>) -> Read<Objects> {
+    if let Some(other) = other_objects(parser) {
+        return Ok(other);
+    }
     if is_word(parser, "all") {
         parser.next_token();
+        if is_word(parser, "types") {
+            return parser.expected("TABLES, SEQUENCES or FUNCTIONS", parser.peek_token());
+        }
         let kind = future_kind(parser)?;
         expect_word(parser, "in")?;
         expect_word(parser, "schema")?;

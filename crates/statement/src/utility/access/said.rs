@@ -132,6 +132,7 @@ pub enum Granted {
     /// On what is made from now on.
     Future {
         privileges: Option<Privileges>,
+        /// `None`: functions and types, which cannot be made.
         kind: Option<ObjectKind>,
     },
 }
@@ -141,6 +142,8 @@ pub enum Granted {
 pub enum Objects {
     /// `Table` may be a view or sequence too.
     Named(ObjectKind, Vec<ObjectName>),
-    /// `Table` or `Sequence`; `None`: functions and the like, of which there are none.
+    /// `Table` or `Sequence`; `None`: functions and the like, of which schemas have none.
     AllIn(Option<ObjectKind>, Vec<String>),
+    /// What has no privileges here, in words.
+    Other(&'static str),
 }

@@ -1,9 +1,11 @@
 //! Format codes of a list: none means text for all, one means it for all, else there is one each.
 
+use super::frontend::Numbers;
 use crate::failure::{Failure, Result};
-use crate::message::frontend::Numbers;
 use crate::types::Format;
 
+/// The formats of codes.
+///
 /// # Errors
 /// A code that means nothing.
 pub fn read(codes: Numbers<'_, 2>) -> Result<Vec<Format>> {
