@@ -131,8 +131,8 @@ async fn attempt(
     let (db, stop) = (Arc::clone(cx.db), Stop::default());
     let _stop_on_drop = stop.on_drop();
     let worked = tokio::task::spawn_blocking(move || {
-        let change = |transaction| Change::new(&db, &read, &stop, transaction).counted(Some(&waiting));
-        let worked = transactions.within(|transaction| work(&mut change(transaction)));
+        let worked = transactions
+            .within(|transaction| work(&mut Change::new(&db, &read, &stop, transaction).counted(Some(&waiting))));
         if stop.check().is_err() {
             // Nobody waits for it any more. What cannot be undone now is undone by whoever comes next.
             let _ = transactions.settle();
