@@ -34,7 +34,7 @@ class Project:
 
     def __call__(self, command: str, *words: str) -> dict[str, str]:
         """What became of each node."""
-        places = ["--project-dir", str(self.directory), "--profiles-dir", str(self.directory), "--quiet"]
+        places = ["--project-dir", str(self.directory), "--profiles-dir", str(self.directory), "--log-level", "none"]
         result = dbtRunner().invoke([command, *words, *places])
         if result.exception:
             raise result.exception
@@ -76,7 +76,7 @@ def twice():
         dbt.succeeds("snapshot")
         equal(execute("SELECT count(*), max(id) FROM dbt_shop.added"), [(6, 6)])
         equal(execute("SELECT count(*), max(id) FROM dbt_shop.appended"), [(6, 6)])
-        equal(execute("SELECT country, dbt_valid_to IS NULL FROM dbt_shop.history WHERE id = 4 ORDER BY dbt_valid_from"),
+        equal(execute("SELECT country, dbt_valid_to IS NULL FROM dbt_shop.history WHERE id = 4 ORDER BY 2"),
               [("FR", False), ("JP", True)])
 
         dbt.replace("raw_orders", "1,1,2024-01-01,10.50\n", "")
