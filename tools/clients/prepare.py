@@ -20,14 +20,23 @@ MAVEN = os.environ.get("MAVEN_REPOSITORY", "https://repo1.maven.org/maven2")
 
 
 def python() -> pathlib.Path:
-    """An interpreter with asyncpg, psycopg and SQLAlchemy."""
-    environment = TARGET / "python"
+    """An interpreter with asyncpg, psycopg and SQLAlchemy, Alembic and Django."""
+    return with_packages("python", HERE / "python/requirements.txt")
+
+
+def dbt() -> pathlib.Path:
+    """An interpreter with dbt, whose packages need other versions."""
+    return with_packages("dbt", HERE / "python/projects/dbt/requirements.txt")
+
+
+def with_packages(name: str, packages: pathlib.Path) -> pathlib.Path:
+    environment = TARGET / name
 
     def make():
         command([sys.executable, "-m", "venv", environment])
-        command([environment / "bin/pip", "install", "--quiet", "--requirement", HERE / "python/requirements.txt"])
+        command([environment / "bin/pip", "install", "--quiet", "--requirement", packages])
 
-    once(environment, [HERE / "python/requirements.txt"], make)
+    once(environment, [packages], make)
     return environment / "bin/python"
 
 

@@ -132,7 +132,8 @@ def rows():
     author = Author.objects.create(name="Murasaki", slug="murasaki")
     book = Book.objects.create(title="Genji", author=author, price="12.50")
     book.tags.set([Tag.objects.create(word="old"), Tag.objects.create(word="long")])
-    equal(sorted(Book.objects.filter(tags__word__in=["old", "long"]).distinct().values_list("title", flat=True)), ["Genji"])
+    tagged = Book.objects.filter(tags__word__in=["old", "long"]).distinct()
+    equal(list(tagged.values_list("title", flat=True)), ["Genji"])
     for wrong in ({"title": "Genji", "price": 1}, {"title": "Diary", "price": -1}):
         try:
             Book.objects.create(author=author, **wrong)

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema};
-use datafusion::common::DFSchema;
 use datafusion::execution::context::SessionState;
 use datafusion::physical_expr::PhysicalExpr;
 use saki_base::{TableId, Value};
@@ -14,8 +13,7 @@ use super::row_checks::RowChecks;
 use saki_catalog::convert::{array_of, conform};
 use saki_catalog::{Catalog, ColumnReader, ReferentialAction, Result, SqlError, Table};
 use saki_parameters::SessionTime;
-use saki_postgres::dialect::{refuse_foreign, session_time};
-use saki_postgres::statement::parse_expression;
+use saki_postgres::dialect::{default, session_time};
 
 /// Planned before a statement changes rows, for all tables that its changes may reach.
 #[derive(Default)]
@@ -63,11 +61,9 @@ impl ActionRules {
         column: usize,
     ) -> Result<()> {
         if let Some(text) = table.default_of(catalog, column) {
-            let (state, nothing) = (state(), DFSchema::empty());
-            refuse_foreign(&parse_expression(&text)?)?;
+            let state = state();
             self.time = session_time(state.config_options()).clone();
-            let expression = state.create_logical_expr(&text, &nothing)?;
-            self.defaults.insert((table.id, column), state.create_physical_expr(expression, &nothing)?);
+            self.defaults.insert((table.id, column), default(&state, &text)?);
         }
         Ok(())
     }

@@ -2,12 +2,11 @@
 
 use std::cmp::Ordering;
 
-use datafusion::common::DFSchema;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Value, Values};
 
 use saki_catalog::{Catalog, Identity, Result, SqlError, Table};
-use saki_postgres::dialect::refuse_foreign;
+use saki_postgres::dialect::check_default;
 use saki_postgres::statement::{Overriding, has_subquery, name_of, parse_expression, parse_query};
 
 /// A table's defaults and identities, for its INSERTs.
@@ -139,7 +138,6 @@ impl<'t> Defaults<'t> {
 
     /// Plans every default of a table: none may name a column or hold a subquery.
     pub fn check_all(state: &SessionState, catalog: &Catalog, table: &Table) -> Result<()> {
-        let nothing = DFSchema::empty();
         for position in 0..table.columns.len() {
             let Some(text) = table.default_of(catalog, position) else { continue };
             let named = parse_expression(&text)?;
@@ -149,8 +147,7 @@ impl<'t> Defaults<'t> {
             if has_subquery(&named) {
                 return Err(SqlError::unsupported("cannot use subquery in DEFAULT expression"));
             }
-            refuse_foreign(&named)?;
-            state.create_logical_expr(&text, &nothing)?;
+            check_default(state, &text)?;
         }
         Ok(())
     }

@@ -99,6 +99,21 @@ async fn databases_that_are_not_there_are_refused() {
 }
 
 #[tokio::test]
+async fn names_may_say_the_database() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let statements =
+        "CREATE SCHEMA s; CREATE TABLE test.s.t (a int PRIMARY KEY); INSERT INTO \"test\".\"s\".\"t\" VALUES (1);
+        CREATE VIEW test.public.v AS SELECT test.s.t.a FROM test.s.t; UPDATE test.s.t SET a = 2";
+    client.batch_execute(statements).await.unwrap();
+    let row = client.query_one("SELECT a FROM test.public.v WHERE a = $1", &[&2]).await.unwrap();
+    assert_eq!(row.get::<_, i32>(0), 2);
+    client.batch_execute("DROP VIEW test.public.v; DROP TABLE test.s.t").await.unwrap();
+    let error = client.batch_execute("CREATE TABLE other.s.t (a int)").await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "0A000");
+}
+
+#[tokio::test]
 async fn files_are_reached_below_one_directory_or_nowhere() {
     let server = TestServer::start();
     let client = server.client().await;

@@ -90,3 +90,16 @@ async fn lists_go_out_and_in() {
     let statement = client.prepare_typed("SELECT cardinality($1)::bigint", &[Type::INT8_ARRAY]).await.unwrap();
     assert_eq!(client.query_one(&statement, &[&vec![1_i64, 2]]).await.unwrap().get::<_, i64>(0), 2);
 }
+
+#[tokio::test]
+async fn objects_are_of_type_json() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    for sql in [
+        "SELECT json_build_object('a', 1)",
+        "SELECT CASE WHEN true THEN (SELECT json_build_object('a', n) FROM (VALUES (1)) AS v(n)) ELSE NULL END",
+    ] {
+        let statement = client.prepare(sql).await.unwrap();
+        assert_eq!(statement.columns()[0].type_(), &Type::JSON, "{sql}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Conditions that tables keep as text, as physical expressions: they mean what they mean in a query.
+//! Conditions and defaults that tables keep as text, as physical expressions: they mean what they mean in a query.
 
 use std::sync::Arc;
 
@@ -23,6 +23,32 @@ use saki_times::session_time;
 /// # Errors
 /// When it is none.
 pub fn condition(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
+    let planned = planned(state, text, schema)?;
+    if !matches!(planned.schema().field(0).data_type(), DataType::Boolean | DataType::Null) {
+        return Err(SqlError::invalid("argument of CHECK must be type boolean").code("42804"));
+    }
+    evaluable(state, planned, schema)
+}
+
+/// A column's DEFAULT, ready to be evaluated.
+///
+/// # Errors
+/// When it is no value, or names a column.
+pub fn default(state: &SessionState, text: &str) -> Result<Arc<dyn PhysicalExpr>> {
+    let nothing = DFSchema::empty();
+    evaluable(state, planned(state, text, &nothing)?, &nothing)
+}
+
+/// Refuses what cannot be a DEFAULT.
+///
+/// # Errors
+/// As [`default`].
+pub fn check_default(state: &SessionState, text: &str) -> Result<()> {
+    planned(state, text, &DFSchema::empty()).map(drop)
+}
+
+/// The projection of an expression, with the meaning that it has in a query.
+fn planned(state: &SessionState, text: &str, schema: &DFSchema) -> Result<LogicalPlan> {
     let mut statement = ast::Statement::Query(parse_query(&format!("SELECT {text}"))?);
     refuse_foreign(&statement)?;
     super::rewrite(&mut statement, Relations::default(), session_time(state.config_options()))?;
@@ -32,24 +58,24 @@ pub fn condition(state: &SessionState, text: &str, schema: &DFSchema) -> Result<
         _ => None,
     };
     let Some(ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = expr else {
-        return Err(SqlError::internal("a condition became none"));
+        return Err(SqlError::internal("an expression became none"));
     };
     let expr = state.create_logical_expr_from_sql_expr(ast::ExprWithAlias { expr, alias: None }, schema)?;
-    // Analysed and simplified as any query's.
     let empty = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema: Arc::new(schema.clone()) });
-    let plan = resolved(LogicalPlanBuilder::from(empty).project([expr.alias("condition")])?.build()?, None)?;
-    if !matches!(plan.schema().field(0).data_type(), DataType::Boolean | DataType::Null) {
-        return Err(SqlError::invalid("argument of CHECK must be type boolean").code("42804"));
-    }
-    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    Ok(resolved(LogicalPlanBuilder::from(empty).project([expr.alias("expression")])?.build()?, None)?)
+}
+
+/// Analysed and simplified as any query's.
+fn evaluable(state: &SessionState, planned: LogicalPlan, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
+    let plan = state.analyzer().execute_and_check(planned, state.config_options(), |_, _| {})?;
     let LogicalPlan::Projection(mut projection) = plan else {
-        return Err(SqlError::internal("the projection of a condition became none"));
+        return Err(SqlError::internal("the projection of an expression became none"));
     };
-    let Some(condition) = projection.expr.pop() else { return Err(SqlError::internal("a condition became none")) };
+    let Some(expr) = projection.expr.pop() else { return Err(SqlError::internal("an expression became none")) };
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))
         .with_config_options(Arc::clone(state.config_options()))
         .build();
-    let condition = ExprSimplifier::new(context).simplify(condition.unalias())?;
-    Ok(state.create_physical_expr(condition, schema)?)
+    let expr = ExprSimplifier::new(context).simplify(expr.unalias())?;
+    Ok(state.create_physical_expr(expr, schema)?)
 }

@@ -1,4 +1,4 @@
-"""Django's PostgreSQL with foreign keys that each statement checks: it makes them DEFERRABLE, which Sakigake refuses."""
+"""Django's PostgreSQL, with foreign keys that each statement checks: DEFERRABLE ones, as Django's are, are refused."""
 
 from django.db.backends.postgresql import base, operations
 

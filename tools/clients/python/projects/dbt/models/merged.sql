@@ -1,2 +1,0 @@
-{{ config(materialized='incremental', unique_key='customer_id', incremental_strategy='merge') }}
-SELECT customer_id, total FROM {{ ref('totals') }}
