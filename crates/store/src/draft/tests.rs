@@ -151,7 +151,10 @@ fn a_view_over_what_another_has_dropped_is_not_committed() {
         let transaction = runner.begin(Isolation::Snapshot);
         let change = |writer: &mut Writer<'_>, makes: bool| match makes {
             true => view(writer, "above", "below"),
-            false => Ok(drop(writer.catalog.remove_view("below"))),
+            false => {
+                writer.catalog.remove_view("below");
+                Ok(())
+            }
         };
         let mut draft = Draft::new(db);
         draft.write(&Stop::default(), |writer| change(writer, is_maker)).expect("its own");

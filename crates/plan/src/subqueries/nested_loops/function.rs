@@ -207,8 +207,8 @@ impl Values {
 /// A value that is itself alone: zero has two signs, which are equal.
 fn comparable(value: ScalarValue) -> ScalarValue {
     match value {
-        ScalarValue::Float64(Some(0.0)) => ScalarValue::Float64(Some(0.0)),
-        ScalarValue::Float32(Some(0.0)) => ScalarValue::Float32(Some(0.0)),
+        ScalarValue::Float64(Some(number)) => ScalarValue::Float64(Some(number + 0.0)),
+        ScalarValue::Float32(Some(number)) => ScalarValue::Float32(Some(number + 0.0)),
         value => value,
     }
 }
