@@ -6,7 +6,7 @@ use saki_base::{Column, DataType, TableId, TreeId};
 use saki_tree::TreeRoot;
 
 use crate::PUBLIC;
-use crate::catalog::{ColumnDetail, Index, IndexColumn, Table, View};
+use crate::catalog::{ColumnDetail, Index, IndexColumn, Sequence, SequencePosition, Table, View};
 
 /// A type of each kind.
 pub const TYPES: [DataType; 15] = [
@@ -100,6 +100,26 @@ pub fn value(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
     };
     if nullable { prop_oneof![5 => present, 1 => Just(Value::Null)].boxed() } else { present }
+}
+
+/// A sequence of bigints from 1 on that nothing has been drawn from.
+pub fn sequence(id: TableId, name: &str) -> Sequence {
+    Sequence {
+        id,
+        name: name.to_owned(),
+        schema: PUBLIC.to_owned(),
+        data_type: DataType::Int8,
+        start: 1,
+        increment: 1,
+        min: 1,
+        max: i64::MAX,
+        cycle: false,
+        cache: 1,
+        owner: None,
+        position: SequencePosition { last_value: 1, is_called: false },
+        version: 0,
+        comment: None,
+    }
 }
 
 /// A view over relations, of whose columns it needs none.

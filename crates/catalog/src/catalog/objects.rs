@@ -141,27 +141,11 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
 
     fn sequence(start: i64, increment: i64, min: i64, max: i64, cycle: bool) -> Sequence {
         let position = SequencePosition { last_value: start, is_called: false };
-        let (id, name, schema) = (TableId(1), "s".to_owned(), "public".to_owned());
-        let data_type = DataType::Int8;
-        Sequence {
-            id,
-            name,
-            schema,
-            data_type,
-            start,
-            increment,
-            min,
-            max,
-            cycle,
-            cache: 1,
-            owner: None,
-            position,
-            version: 0,
-            comment: None,
-        }
+        Sequence { start, increment, min, max, cycle, position, ..fixture::sequence(TableId(1), "s") }
     }
 
     proptest::proptest! {

@@ -33,11 +33,12 @@ pub const COUNTED_INPUTS: EachNode = EachNode::new("saki_counted_inputs", counte
 
 fn counted(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
     let [input] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
-    if !(plan.is::<WindowAggExec>() || gathers(&plan)) || find(input.as_ref()).is_some_and(|node| node.name() == NAME) {
+    let gathers = gathers(&plan);
+    if !(plan.is::<WindowAggExec>() || gathers) || find(input.as_ref()).is_some_and(|node| node.name() == NAME) {
         return Ok(Transformed::no(plan));
     }
     // Constants that an aggregate gathers are in no row of its input.
-    let of_row = if gathers(&plan) { bytes_of_constants(&plan) } else { 0 };
+    let of_row = if gathers { bytes_of_constants(&plan) } else { 0 };
     let input = CountedExec::new(Arc::clone(input), of_row).into_plan();
     replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
 }

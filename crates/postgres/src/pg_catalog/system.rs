@@ -72,6 +72,11 @@ impl SystemCatalog {
         self.session.read().clone()
     }
 
+    /// What the session's client calls the database.
+    pub fn database_name(&self) -> String {
+        self.session.read().database.clone()
+    }
+
     /// Whom the session acts for.
     pub fn roles(&self) -> SessionRoles {
         self.parameters.roles()

@@ -173,7 +173,7 @@ impl Session {
         let path = self.system.search_path(catalog);
         let is_external = |name: &str| self.planner.names.is_external(name);
         let public = [PUBLIC.to_owned()];
-        let database = self.system.session().database;
+        let database = self.system.database_name();
         let completes = path.is_some() || statement_names::makes_temporary(parsed);
         let scope = self.scope(catalog, path.as_deref().unwrap_or(&public), &is_external);
         let scope = Scope { database: &database, completes, ..scope };
@@ -195,7 +195,7 @@ impl Session {
     fn resolve_access(&self, statement: &mut AccessStatement) -> Result<()> {
         let catalog = &self.newest().catalog;
         let path = self.system.search_path(catalog);
-        let database = self.system.session().database;
+        let database = self.system.database_name();
         let scope = self.scope(catalog, path.as_deref().unwrap_or_default(), &|_| false);
         let scope = Scope { database: &database, completes: path.is_some(), ..scope };
         let (names, is_optional) = statement.relations_mut();

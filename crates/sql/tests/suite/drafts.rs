@@ -8,15 +8,7 @@ use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use futures::StreamExt;
 use saki_sql::{CreateOptions, Database, OpenOptions, Session};
 
-use crate::support::{create, number, options, reopen, run, waits};
-
-/// The condition of the error that a statement ends with.
-async fn refused(session: &Session, sql: &str) -> String {
-    match session.execute(sql).await {
-        Ok(_) => panic!("{sql} was done"),
-        Err(error) => error.sqlstate().to_owned(),
-    }
-}
+use crate::support::{create, number, options, refused, reopen, run, waits};
 
 /// Nothing is wrong with what is stored, and nothing is left of transactions.
 fn check(database: &Database) {

@@ -22,6 +22,7 @@ mod plan_cache;
 mod plans;
 mod query_memory;
 mod released_rows;
+mod room;
 mod segments;
 mod sequences;
 mod sql_logic;

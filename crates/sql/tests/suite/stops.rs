@@ -56,7 +56,11 @@ async fn changes_that_are_told_to_stop_while_they_write_let_go_soon() {
     run(&other, "INSERT INTO p SELECT g FROM generate_series(1, 50000) g").await;
     run(&other, "INSERT INTO c SELECT g, g FROM generate_series(1, 50000) g; CREATE INDEX c_p ON c (p)").await;
     run(&other, "ALTER TABLE c ADD FOREIGN KEY (p) REFERENCES p ON DELETE CASCADE").await;
-    for statement in ["UPDATE u SET v = v + 1", "DELETE FROM p"] {
+    for statement in [
+        "UPDATE u SET v = v + 1",
+        "INSERT INTO u SELECT g, 1 FROM generate_series(1000001, 1200000) g",
+        "DELETE FROM p",
+    ] {
         let began = Instant::now();
         run(&session, &format!("BEGIN; {statement}; ROLLBACK")).await;
         let whole = began.elapsed();

@@ -26,6 +26,14 @@ pub async fn run(session: &Session, sql: &str) {
     session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
+/// The condition that a statement is refused with.
+pub async fn refused(session: &Session, sql: &str) -> String {
+    match session.execute(sql).await {
+        Ok(_) => panic!("{sql} was done"),
+        Err(error) => error.sqlstate().to_owned(),
+    }
+}
+
 /// The rows of a result as text, with a word for what could not be seen.
 pub async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlError> {
     let mut rows = Vec::new();

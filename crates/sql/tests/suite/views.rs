@@ -5,15 +5,7 @@ use std::time::Duration;
 
 use saki_sql::Session;
 
-use crate::support::{create, number, run, waits};
-
-/// The condition of the error that a statement ends with.
-async fn refused(session: &Session, sql: &str) -> String {
-    match session.execute(sql).await {
-        Ok(_) => panic!("{sql} was done"),
-        Err(error) => error.sqlstate().to_owned(),
-    }
-}
+use crate::support::{create, number, refused, run, waits};
 
 /// A table, a view, a sequence.
 const MADE: &str = "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE TABLE u (a int, b int); \

@@ -60,6 +60,17 @@ impl Database {
         self.write_in_turn(turn, stop, work)
     }
 
+    /// Publishes how far sequences have come, unless it is told to stop before.
+    ///
+    /// # Errors
+    /// 57014 then; of storage.
+    pub fn publish_positions(&self, stop: &Stop) -> Result<()> {
+        self.write_unless(stop, |writer| {
+            writer.of_logs = true;
+            Ok(())
+        })
+    }
+
     /// The turn lasts longer than the publication: the next writer must begin with what this one has published.
     fn write_in_turn<T>(
         &self,
@@ -76,19 +87,6 @@ impl Database {
         writer.renew_deltas();
         writer.commit()?;
         Ok(result)
-    }
-}
-
-impl Database {
-    /// Publishes how far sequences have come, unless it is told to stop before.
-    ///
-    /// # Errors
-    /// 57014 then; of storage.
-    pub fn publish_positions(&self, stop: &Stop) -> Result<()> {
-        self.write_unless(stop, |writer| {
-            writer.of_logs = true;
-            Ok(())
-        })
     }
 }
 

@@ -108,12 +108,10 @@ fn conflict(what: String) -> SqlError {
 
 #[cfg(test)]
 mod tests {
-    use saki_base::{DataType, TableId};
+    use saki_base::DataType;
 
     use super::*;
-    use crate::PUBLIC;
-    use crate::catalog::SequencePosition;
-    use crate::fixture::{column, table, view};
+    use crate::fixture::{column, sequence, table, view};
 
     /// Table `t` with a view over it, a view over that, and a default that draws from sequence `s`.
     fn whole() -> Catalog {
@@ -126,29 +124,6 @@ mod tests {
         catalog.put(t);
         catalog.put_sequence(sequence(catalog.new_table_id(), "s"));
         catalog
-    }
-
-    fn sequence(id: TableId, name: &str) -> Sequence {
-        let position = SequencePosition { last_value: 1, is_called: false };
-        let (name, schema, data_type) = (name.to_owned(), PUBLIC.to_owned(), DataType::Int8);
-        let (start, increment, min, max, cycle, cache, version) = (1, 1, 1, i64::MAX, false, 1, 0);
-        let (owner, comment) = (None, None);
-        Sequence {
-            id,
-            name,
-            schema,
-            data_type,
-            start,
-            increment,
-            min,
-            max,
-            cycle,
-            cache,
-            owner,
-            position,
-            version,
-            comment,
-        }
     }
 
     /// The state that a change ends with; `None` if it is none to refuse.

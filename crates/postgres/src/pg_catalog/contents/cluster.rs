@@ -132,7 +132,7 @@ fn database(source: &Source<'_>, rows: &mut Rows) {
     let (owner, acl) = super::roles::of_object(source, ObjectId::DATABASE, ObjectKind::Database);
     rows.push([
         ("oid", DATABASE_OID.into()),
-        ("datname", source.system.session().database.into()),
+        ("datname", source.system.database_name().into()),
         ("datdba", i64::from(owner.0).into()),
         ("datacl", acl),
         ("encoding", UTF8.into()),

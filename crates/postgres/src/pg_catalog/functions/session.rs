@@ -83,7 +83,7 @@ fn user(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
 }
 
 fn database(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
-    Ok(text(Some(system.session().database)))
+    Ok(text(Some(system.database_name())))
 }
 
 fn time(micros: i64) -> ScalarValue {
