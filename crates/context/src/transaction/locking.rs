@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use saki_parameters::Parameters;
-use saki_store::locks::{LockMark, LockOwner, Locks};
+use saki_store::locks::{LockMark, LockOwner, Locks, timed_out};
 
-use saki_catalog::{Result, SqlError};
+use saki_catalog::Result;
 
 /// A session's owner of locks, and its patience.
 pub struct SessionLocks {
@@ -50,7 +50,7 @@ impl SessionLocks {
     pub async fn patiently<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         let Some(timeout) = self.patience() else { return Ok(work.await) };
         let timed = tokio::time::timeout(timeout, work).await;
-        timed.map_err(|_| SqlError::invalid("canceling statement due to lock timeout").code("55P03"))
+        timed.map_err(|_| timed_out())
     }
 }
 

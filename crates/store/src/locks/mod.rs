@@ -57,7 +57,7 @@ pub use self::advisory::AdvisoryKey;
 pub use self::manager::{LockRow, Locks, WaitEvent};
 pub use self::mode::{LockMode, Policy};
 pub use self::owner::{LockMark, LockOwner, LockWait, Requested, RowWait};
-pub use self::stop::{Stop, StopOnDrop, Working};
+pub use self::stop::{Stop, StopOnDrop, Working, timed_out};
 pub use self::turns::{Turn, Turns};
 
 /// Numbers from here on are names' and not tables'.

@@ -69,12 +69,9 @@ impl Stop {
         move || {
             self.check()?;
             match until {
-                Some(until) if Instant::now() >= until => {
-                    Err(SqlError::invalid("canceling statement due to lock timeout")
-                        .code("55P03")
-                        .detail("Another statement writes what it has built, and this one waits for its turn.")
-                        .hint("try again later"))
-                }
+                Some(until) if Instant::now() >= until => Err(timed_out()
+                    .detail("Another statement writes what it has built, and this one waits for its turn.")
+                    .hint("try again later")),
                 _ => Ok(()),
             }
         }
@@ -108,6 +105,11 @@ impl Stop {
     pub fn on_drop(&self) -> StopOnDrop {
         StopOnDrop(self.clone())
     }
+}
+
+/// 55P03: `lock_timeout` is over.
+pub fn timed_out() -> SqlError {
+    SqlError::invalid("canceling statement due to lock timeout").code("55P03")
 }
 
 /// A thread works for a statement.

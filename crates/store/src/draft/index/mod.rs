@@ -65,7 +65,7 @@ use saki_tree::TreeRoot;
 
 use self::build::Build;
 use crate::database::Database;
-use crate::locks::{LockMark, LockMode, LockOwner, Policy, Requested, Stop, of_name};
+use crate::locks::{LockMark, LockMode, LockOwner, Policy, Requested, Stop, of_name, timed_out};
 use crate::merge::Pace;
 use saki_catalog::{Catalog, Index, Result, SqlError, Table};
 
@@ -203,8 +203,4 @@ impl Drop for Held<'_> {
 fn place_of(table: &Table, index: &str) -> Result<usize> {
     let place = table.indexes.iter().position(|present| present.name == index);
     place.ok_or_else(|| SqlError::invalid(format!("index {index:?} does not exist")).code("42P01"))
-}
-
-fn timed_out() -> SqlError {
-    SqlError::invalid("canceling statement due to lock timeout").code("55P03")
 }

@@ -7,11 +7,11 @@ use saki_base::TableId;
 use saki_mvcc::{Isolation, Reader, Transaction};
 
 use super::build::{Build, PAUSE, gone};
-use super::{Concurrently, PATIENCE_FIRST, PATIENCE_MAX, timed_out};
+use super::{Concurrently, PATIENCE_FIRST, PATIENCE_MAX};
 use crate::checkpoint::ALL;
 use crate::delta::Delta;
 use crate::draft::Draft;
-use crate::locks::{LockMode, Policy, Requested, Stop};
+use crate::locks::{LockMode, Policy, Requested, Stop, timed_out};
 use crate::merge::{Pace, not_unique, unique_prefix};
 use crate::reader::{IndexEntries, NewerRows, TableReader};
 use saki_catalog::entries::has_null;
