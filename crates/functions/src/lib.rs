@@ -15,6 +15,7 @@ pub mod domains;
 pub mod encodings;
 pub mod numbers;
 pub mod numeric;
+pub mod ordered_sets;
 pub mod patterns;
 pub mod row_wise;
 pub mod series;

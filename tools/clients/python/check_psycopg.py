@@ -30,6 +30,18 @@ def tls():
 
 
 @check
+def channel_binding():
+    # Refused by the client's library unless the server proves that it ends this very TLS connection.
+    with connect(sslmode="verify-full", channel_binding="require") as connection:
+        equal(connection.execute("SELECT 1").fetchone(), (1,))
+    error = raises(psycopg.OperationalError, lambda: connect(sslmode="disable", channel_binding="require"))
+    assert "channel binding" in str(error), error
+    error = raises(psycopg.OperationalError,
+                   lambda: connect(sslmode="verify-full", channel_binding="require", password="wrong"))
+    assert "password authentication failed" in str(error), error
+
+
+@check
 def wrong_password():
     error = raises(psycopg.OperationalError, lambda: connect(password="wrong"))
     assert "password authentication failed" in str(error), error

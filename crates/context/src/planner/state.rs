@@ -12,6 +12,7 @@ use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerRule};
 use datafusion::prelude::SessionConfig;
 
+use super::alike::ALIKE_ROWS;
 use super::alternatives::Alternatives;
 use super::bounded;
 use super::interrupt::{Interruptible, WhileResolving};
@@ -72,6 +73,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     rules.push(Arc::new(SERIES_IN_ORDER));
     rules.push(Arc::new(MergeFilters));
     rules.push(Arc::new(MODEST_TOPS));
+    rules.push(Arc::new(ALIKE_ROWS));
     rules.push(Arc::new(KEYLESS_JOINS));
     rules.push(Arc::new(COUNTED_INPUTS));
     let rules = rules.into_iter().map(Interruptible::physical).collect();

@@ -216,11 +216,10 @@ impl Transactions {
     }
 
     /// Commits what is a transaction by itself. What has to be durable before a client is told of the statement: of one
-    /// whose transaction goes on, and may come to nothing, all that has been seen. That rows were changed is no more
-    /// than a promise there, which COMMIT keeps: `is_count` says that it is all that the client is told.
-    pub fn end_statement(&mut self, is_count: bool) -> Result<Option<Receipt>, Refusal> {
+    /// whose transaction goes on, and may come to nothing, all that has been seen.
+    pub fn end_statement(&mut self) -> Result<Option<Receipt>, Refusal> {
         if self.outlives_statement() {
-            return Ok(self.engine.as_ref().filter(|_| !is_count).map(saki_mvcc::Runner::receipt));
+            return Ok(self.engine.as_ref().map(saki_mvcc::Runner::receipt));
         }
         Ok(self.end()?)
     }

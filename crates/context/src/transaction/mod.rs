@@ -11,8 +11,8 @@
 //! in its way. Statements that a client sends together are one transaction, until [`SessionTransactions::end_message`].
 //!
 //! COMMIT makes changes visible at once, and is answered when they are durable along with everything that they are
-//! based on (`saki_mvcc`: speculative commit). What a change inside of a transaction answers is provisional until then;
-//! all else that clients are told waits as well (`durable`).
+//! based on (`saki_mvcc`: speculative commit). All else that clients are told, counts of changed rows between BEGIN and
+//! COMMIT too, waits for what it rests on as well (`durable`).
 //!
 //! ```text
 //!   idle ── a statement ─────► Scope::Statement ── its end ───────────────► idle

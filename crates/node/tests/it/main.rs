@@ -5,6 +5,7 @@ mod advisory;
 mod copy;
 mod departures;
 mod doors;
+mod durable;
 mod hostile;
 mod isolation;
 mod limits;

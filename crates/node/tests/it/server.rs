@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Config, NoTls};
 
 const DATABASE: &str = "test.saki";
 
-fn open_options() -> OpenOptions {
+pub fn open_options() -> OpenOptions {
     OpenOptions { cache_bytes: 8 << 20, reactors: Some(2), ..OpenOptions::default() }
 }
 
@@ -41,7 +41,8 @@ impl TestServer {
         Self::serve(database, directory, |_, _| ())
     }
 
-    fn serve(
+    /// Over a database that there is.
+    pub fn serve(
         database: Arc<Database>,
         directory: TempDir,
         change: impl FnOnce(&mut ServerOptions, &std::path::Path),

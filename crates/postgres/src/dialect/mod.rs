@@ -49,6 +49,7 @@ pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
+use saki_functions::ordered_sets::ordered_sets;
 use saki_functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, numeric, patterns, row_wise};
 use saki_parameters::SessionTime;
 use saki_statement::size;
@@ -66,7 +67,7 @@ pub fn register(state: &mut SessionState) {
     let alias = |function: &ScalarUDF, name| function.clone().with_aliases([name]);
     let random_uuid = alias(&datafusion::functions::string::uuid(), "gen_random_uuid");
     let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
-    for aggregate in numeric::deviations().chain([every, numeric::average()]) {
+    for aggregate in numeric::deviations().chain([every, numeric::average()]).chain(ordered_sets()) {
         let _ = state.register_udaf(Arc::new(aggregate));
     }
     for function in numbers::all() {

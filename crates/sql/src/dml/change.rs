@@ -145,8 +145,7 @@ async fn attempt(
         Ok(result) => {
             transactions.end_work();
             transactions.keep_waiting(waiting);
-            let is_count = matches!(result, StatementResult::Done { rows: 1.., .. });
-            match transactions.end_statement(is_count) {
+            match transactions.end_statement() {
                 Ok(receipt) => Ok(Attempt::Done(result, receipt)),
                 Err(refusal) => transactions.refused(refusal).map(Attempt::Again),
             }

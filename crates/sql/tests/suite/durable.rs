@@ -1,82 +1,22 @@
 //! Clients are told of nothing that is not durable, whatever they ask.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use parking_lot::Mutex;
 use saki_base::PageSize;
 use saki_catalog::Result;
 use saki_io::{Device, SimDevice, SimOptions};
 use saki_sql::{Database, ScalarValue, Session, StatementResult};
-use saki_store::delta::LogStore;
+use saki_store::delta::{Held, LogStore, SimLogs};
 use saki_volume::{Volume, VolumeOptions};
 use tokio::task::JoinHandle;
 
 use super::support::{number, options, run};
 
-/// Logs whose devices can be held up.
-#[derive(Default)]
-struct Logs(Mutex<Vec<Arc<SimDevice>>>);
-
-fn simulated() -> Arc<SimDevice> {
-    SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() })
-}
-
-impl Logs {
-    fn hold(&self) -> Held<'_> {
-        self.0.lock().iter().for_each(|device| device.faults().hold(true));
-        Held(self)
-    }
-}
-
-/// Nothing becomes durable until it is dropped.
-struct Held<'l>(&'l Logs);
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.0.lock().iter().for_each(|device| device.faults().hold(false));
-    }
-}
-
-impl fmt::Debug for Logs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("simulated logs")
-    }
-}
-
-impl LogStore for Logs {
-    fn name(&self) -> String {
-        "simulated logs".into()
-    }
-
-    fn exists(&self) -> bool {
-        !self.0.lock().is_empty()
-    }
-
-    fn clear(&self) -> Result<()> {
-        self.remove()
-    }
-
-    fn open(&self, count: usize) -> Result<Vec<Arc<dyn Device>>> {
-        self.0.lock().resize_with(count, simulated);
-        self.open_to_read(count)
-    }
-
-    fn open_to_read(&self, _: usize) -> Result<Vec<Arc<dyn Device>>> {
-        Ok(self.0.lock().iter().map(|device| Arc::clone(device) as Arc<dyn Device>).collect())
-    }
-
-    fn remove(&self) -> Result<()> {
-        self.0.lock().clear();
-        Ok(())
-    }
-}
-
-fn database(logs: &Arc<Logs>) -> Arc<Database> {
-    let device: Arc<dyn Device> = simulated();
+fn database(logs: &Arc<SimLogs>) -> Arc<Database> {
+    let device: Arc<dyn Device> = SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() });
     let volume = Volume::create(Arc::clone(&device), VolumeOptions::new(PageSize::new(8192).unwrap())).unwrap();
     let logs = Arc::clone(logs) as Arc<dyn LogStore>;
     Database::over(saki_store::Database::start(Path::new("simulated"), device, volume, logs, options()).unwrap())
@@ -166,7 +106,7 @@ impl Asked {
 /// Each rests on a row that is committed and not durable; the second scan of columns is shown what the first has made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_durable_is_not_told() {
-    let logs = Arc::new(Logs::default());
+    let logs = Arc::new(SimLogs::default());
     let database = database(&logs);
     let session = Session::new(&database);
     run(&session, "CREATE TABLE t (k bigint PRIMARY KEY, v bigint)").await;
@@ -203,7 +143,7 @@ async fn what_is_not_durable_is_not_told() {
 /// Each rests on a row of its own, so that none waits for another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_durable_is_not_told_in_a_transaction_either() {
-    let (logs, directory) = (Arc::new(Logs::default()), tempfile::tempdir().unwrap());
+    let (logs, directory) = (Arc::new(SimLogs::default()), tempfile::tempdir().unwrap());
     let database = database(&logs);
     let session = Session::new(&database);
     run(&session, "CREATE TABLE t (k bigint PRIMARY KEY, v bigint); CREATE TABLE u (k bigint PRIMARY KEY)").await;
@@ -220,6 +160,9 @@ async fn what_is_not_durable_is_not_told_in_a_transaction_either() {
             ("SELECT v FROM t WHERE k = $k", "BEGIN"),
             ("SELECT v FROM t WHERE k = $k", "BEGIN ISOLATION LEVEL REPEATABLE READ"),
             ("UPDATE t SET v = v WHERE k = $k RETURNING v", "BEGIN"),
+            ("UPDATE t SET v = 3 WHERE k = $k", "BEGIN"),
+            ("DELETE FROM t WHERE k = $k", "BEGIN"),
+            ("INSERT INTO t VALUES ($k, 2) ON CONFLICT (k) DO UPDATE SET v = 3", "BEGIN"),
             ("DELETE FROM t WHERE k = $k RETURNING k", "BEGIN"),
             ("DELETE FROM t WHERE k = $k AND v = 2", "BEGIN"),
             ("DELETE FROM t WHERE k = $k AND v = 2", "SET saki.compiled = 'on'"),

@@ -15,6 +15,7 @@ mod fast_lists;
 mod fast_ranges;
 mod fast_rows;
 mod fast_statements;
+mod flips;
 mod locks;
 mod merges;
 mod operators;

@@ -11,8 +11,7 @@ use saki_catalog::Result;
 use saki_io::{Device, SimDevice};
 use saki_volume::{Volume, VolumeOptions};
 
-use crate::delta::LogStore;
-use crate::fixture::logs::SimLogs;
+use crate::delta::{LogStore, SimLogs};
 use crate::fixture::{Bench, Rows, Shape, decoded, entry, make_table, options, simulated};
 use crate::{Database, OpenOptions};
 

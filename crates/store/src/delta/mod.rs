@@ -24,10 +24,12 @@ mod engine;
 mod logs;
 mod room;
 mod row_ids;
+mod sim_logs;
 mod table;
 
 pub use engine::{Engine, range_of};
 pub use logs::{LogDirectory, LogStore};
 pub use room::Room;
 pub use row_ids::RowIds;
+pub use sim_logs::{Held, SimLogs};
 pub use table::{Delta, PerTable};

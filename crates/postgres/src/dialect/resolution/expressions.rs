@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result};
 use datafusion::functions::core::nullif;
 use datafusion::logical_expr::expr::{InList, InSubquery, Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
@@ -64,8 +64,10 @@ impl TreeNodeRewriter for Types<'_> {
             Expr::Case(case) => self.coerced(self.case(case)?)?,
             Expr::ScalarFunction(call) => self.function(call)?,
             Expr::AggregateFunction(mut call) => {
-                if !ORDERED.contains(&call.func.name()) {
-                    self.called(call.func.name(), call.func.aliases(), &mut call.params.args)?;
+                match ORDERED.contains(&call.func.name()) {
+                    true if call.params.order_by.is_empty() => return Err(unordered(call.func.name())),
+                    true => (),
+                    false => self.called(call.func.name(), call.func.aliases(), &mut call.params.args)?,
                 }
                 self.widen(call.func.name(), &mut call.params.args)?;
                 Transformed::yes(Expr::AggregateFunction(call))
@@ -388,4 +390,8 @@ fn only_type(signature: &TypeSignature, count: usize, at: usize) -> Option<Arrow
         }
     }
     found.cloned()
+}
+
+fn unordered(name: &str) -> DataFusionError {
+    SqlError::data(format!("WITHIN GROUP is required for ordered-set aggregate {name}")).code("42809").into()
 }

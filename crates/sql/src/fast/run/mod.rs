@@ -197,13 +197,10 @@ impl Runner<'_> {
             transactions.keep_waiting(waiting);
         }
         match worked {
-            Ok(Ok(rows)) => {
-                let is_count = rows > 0 && plan.is_change() && plan.returning.is_none();
-                match transactions.end_statement(is_count) {
-                    Ok(receipt) => Ok(Attempt::Done(rows, receipt)),
-                    Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
-                }
-            }
+            Ok(Ok(rows)) => match transactions.end_statement() {
+                Ok(receipt) => Ok(Attempt::Done(rows, receipt)),
+                Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
+            },
             Ok(Err(Stopped::Read(missing))) => {
                 transactions.give_up_statement();
                 Ok(Attempt::Read(generation, missing))
