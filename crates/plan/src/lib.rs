@@ -42,7 +42,7 @@ pub use cost::text::seconds;
 pub use cost::{CostModel, Estimate};
 pub use execution::constants;
 pub use execution::counted::COUNTED_INPUTS;
-pub use execution::keyless::KEYLESS_JOINS;
+pub use execution::keyless::{ALIKE_ROWS, KEYLESS_JOINS};
 pub use execution::narrow::NARROW_BATCHES;
 pub use execution::progress::QueryProgress;
 pub use execution::tops::MODEST_TOPS;

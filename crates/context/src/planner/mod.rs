@@ -2,7 +2,6 @@
 //!
 //! It knows nothing of transactions: whoever asks says what is read ([`QueryEnv`]), and answers for it.
 
-mod alike;
 mod alternatives;
 mod apart;
 mod bounded;

@@ -12,7 +12,6 @@ use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerRule};
 use datafusion::prelude::SessionConfig;
 
-use super::alike::ALIKE_ROWS;
 use super::alternatives::Alternatives;
 use super::bounded;
 use super::interrupt::{Interruptible, WhileResolving};
@@ -21,8 +20,9 @@ use super::series::SERIES_IN_ORDER;
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
-    COUNTED_INPUTS, ImpliedConditions, IndexJoinRule, KEYLESS_JOINS, MODEST_TOPS, MergeFilters, NARROW_BATCHES,
-    NativeOptions, NativeRule, OrderedPlanner, PushFilters, RECURSIONS, Settings, SnapshotTable, UNIONS_IN_TURN,
+    ALIKE_ROWS, COUNTED_INPUTS, ImpliedConditions, IndexJoinRule, KEYLESS_JOINS, MODEST_TOPS, MergeFilters,
+    NARROW_BATCHES, NativeOptions, NativeRule, OrderedPlanner, PushFilters, RECURSIONS, Settings, SnapshotTable,
+    UNIONS_IN_TURN,
 };
 use saki_postgres::dialect::{self, CharColumns};
 use saki_postgres::{Operators, pg_catalog};

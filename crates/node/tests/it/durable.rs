@@ -43,26 +43,17 @@ async fn copied(client: &Client, statement: &str) -> u64 {
 }
 
 /// How many rows a client is told of, in a transaction that has begun.
-async fn asked(client: Arc<Client>, way: &'static str) -> u64 {
+async fn asked(client: Client, way: &'static str) -> u64 {
     let said = async |sql| told(&client.simple_query(sql).await.unwrap());
     match way {
-        "fetch" => said("FETCH ALL FROM c").await,
-        "fetch nothing" => said("FETCH 10 FROM nothing").await,
-        "move" => said("MOVE ALL FROM c").await,
+        "fetch" => said("DECLARE c CURSOR FOR SELECT k FROM t ORDER BY k; FETCH ALL FROM c").await,
+        "fetch nothing" => said("DECLARE c CURSOR FOR SELECT k FROM t WHERE v = 0 AND k > 1; FETCH 10 FROM c").await,
+        "move" => said("DECLARE c CURSOR FOR SELECT k + v FROM t; MOVE ALL FROM c").await,
         "copy" => copied(&client, "COPY t TO STDOUT").await,
         "copy a query" => copied(&client, "COPY (SELECT k + 1 FROM t WHERE k > 1) TO STDOUT").await,
         "portal" => client.query("SELECT k FROM t WHERE k >= $1", &[&0_i64]).await.unwrap().len() as u64,
         _ => said("UPDATE t SET v = 1 WHERE k = 2").await,
     }
-}
-
-/// A client with cursors, in a transaction.
-async fn begun(server: &TestServer) -> Arc<Client> {
-    let client = server.client().await;
-    client.batch_execute("BEGIN").await.unwrap();
-    client.batch_execute("DECLARE c CURSOR FOR SELECT k FROM t ORDER BY k").await.unwrap();
-    client.batch_execute("DECLARE nothing CURSOR FOR SELECT k FROM t WHERE v = 0 AND k > 1").await.unwrap();
-    Arc::new(client)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,7 +79,8 @@ async fn what_is_not_durable_is_told_in_no_way() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     let mut asking: Vec<(&str, JoinHandle<u64>)> = Vec::new();
     for way in WAYS {
-        let client = begun(&server).await;
+        let client = server.client().await;
+        client.batch_execute("BEGIN").await.unwrap();
         asking.push((way, tokio::spawn(asked(client, way))));
     }
     tokio::time::sleep(Duration::from_secs(1)).await;

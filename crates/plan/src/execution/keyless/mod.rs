@@ -1,3 +1,5 @@
+//! Where there are no keys: joins without them, and sorts of rows that have nothing to be sorted by.
+//!
 //! Joins without keys look at every pair of rows. Between two of them, a query could not be stopped for minutes, and
 //! would keep its thread from all others: they give it back now and then.
 //!
@@ -7,6 +9,7 @@
 //!   them slower; the thread is given back between what they give. Of a build side without columns they hold every
 //!   batch, and count none: it is only counted how many rows it has.
 
+mod alike;
 mod rows_alone;
 
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
 
+pub use self::alike::ALIKE_ROWS;
 use self::rows_alone::RowsAloneExec;
 use super::slices::{Pace, SlicesExec};
 use crate::node::{EachNode, Plan, SakiNode, find};
