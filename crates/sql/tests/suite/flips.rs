@@ -60,7 +60,7 @@ const QUESTIONS: &[&str] = &[
     "SELECT * FROM named ORDER BY k, n",
     "SELECT * FROM joined ORDER BY id",
     "SELECT * FROM child ORDER BY id",
-    "SELECT id, price FROM keyed WHERE name = 'name 838'",
+    "SELECT id, price FROM keyed WHERE name = 'name 900'",
     "SELECT id FROM keyed WHERE price BETWEEN 20 AND 30 ORDER BY id",
     "SELECT count(*), sum(a), min(d), max(e::text) FROM plain WHERE b = 'c4'",
     "SELECT v FROM named WHERE k = 'https://example.com/77' AND n = 1",
