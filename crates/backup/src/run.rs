@@ -81,10 +81,10 @@ fn make(
     let there = repository.objects()?;
     if merges_first && db.writable().is_ok() {
         // What the logs still have is copied before the next checkpoint is due.
-        db.checkpoint(&Pace::beside_queries())?;
+        db.checkpoint_unless(&Pace::beside_queries(), stop)?;
     }
     let upload = Upload { repository, there: Mutex::new(there.into_iter().collect()), stop };
-    let still = db.still()?;
+    let still = db.still_unless(stop)?;
     // What it has is of now, however long it takes to copy.
     let made_micros = wall_micros();
     let jobs = still.logs().map_or_else(Vec::new, log_jobs);

@@ -82,8 +82,18 @@ impl StatementContext<'_> {
         self.transactions.begin_change().await?;
         // Not the session's own, which may have begun something else by the time the work has noticed its end.
         let owner = self.transactions.lock_owner().beside();
-        let timeout = self.transactions.patience();
-        self.db.blocking(move |db| work(&Concurrently::new(db.store(), owner, db.stop(), timeout))).await
+        self.blocking(move |db| work(&Concurrently::new(db.store(), owner, db.stop()))).await
+    }
+
+    /// Runs work that waits for storage on a thread that may, for each of its turns no longer than `lock_timeout`.
+    ///
+    /// # Errors
+    /// 55P03 after that; those of the work.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.db.blocking_for(self.transactions.patient(), work).await
     }
 
     /// As [`Self::change_catalog`] for a statement that finds by names what it changes. `None` if it has found more
@@ -104,7 +114,7 @@ impl StatementContext<'_> {
 
     /// What a query that begins now works with.
     pub async fn env(&self) -> Result<QueryEnv> {
-        let snapshot = self.transactions.lock().await.snapshot(self.db)?;
+        let snapshot = self.transactions.lock().await.snapshot(self.db).await?;
         self.env_of(snapshot)
     }
 
@@ -113,7 +123,7 @@ impl StatementContext<'_> {
     /// # Errors
     /// Of the engine.
     pub async fn own_env(&self) -> Result<QueryEnv> {
-        let snapshot = self.transactions.lock().await.snapshot(self.db)?;
+        let snapshot = self.transactions.lock().await.snapshot(self.db).await?;
         Ok(self.own_env_of(snapshot))
     }
 
@@ -167,10 +177,10 @@ impl StatementContext<'_> {
     pub async fn plan_newest(&self, query: &ast::Statement) -> Result<Planned> {
         if self.transactions.outlives_statement() {
             let mut transactions = self.transactions.lock().await;
-            let env = Arc::new(self.own_env_of(transactions.statement_snapshot(self.db)?));
+            let env = Arc::new(self.own_env_of(transactions.statement_snapshot(self.db).await?));
             return self.planner.plan(query, &env).await?.track(&mut *transactions);
         }
-        let env = Arc::new(self.own_env_of(self.db.newest_snapshot()?));
+        let env = Arc::new(self.own_env_of(self.db.next_snapshot().await?));
         self.planner.plan(query, &env).await?.track(&mut Unanswered)
     }
 

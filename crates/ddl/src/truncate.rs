@@ -59,6 +59,7 @@ fn publish(db: &Stoppable<'_>, truncation: &Truncation) -> Result<()> {
             if truncation.restart {
                 restart(&mut writer.catalog, &before);
             }
+            writer.emptied.push(after.id);
             writer.catalog.put(after);
         }
         Ok(())

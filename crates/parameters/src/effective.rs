@@ -114,6 +114,11 @@ pub struct Effective {
 }
 
 impl Effective {
+    /// How long statements wait for what others have: `lock_timeout`; `None`: as long as it takes.
+    pub fn lock_patience(&self) -> Option<Duration> {
+        (!self.lock_timeout.is_zero()).then_some(self.lock_timeout)
+    }
+
     /// Of values by lower-case names.
     pub fn of(value: impl Fn(&'static str) -> String) -> Self {
         let millis = |name| Duration::from_millis(value(name).parse().unwrap_or_default());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use saki_base::TableId;
 use saki_mvcc::{Receipt, Transaction};
 
 use saki_catalog::Result;
@@ -89,6 +90,11 @@ impl SessionDraft {
         }
     }
 
+    /// As [`Draft::is_fresh`].
+    pub(crate) fn is_fresh(&self, table: TableId, since: Option<&DraftMark>) -> bool {
+        self.draft.lock().as_ref().is_some_and(|draft| draft.is_fresh(table, since))
+    }
+
     /// The transaction has ended without effect.
     pub(crate) fn discard(&self) {
         if self.is_there.swap(false, Ordering::AcqRel) {
@@ -97,11 +103,12 @@ impl SessionDraft {
         }
     }
 
-    /// Commits a transaction with what it has changed of the catalog. Waits for storage.
-    pub(crate) fn commit(&self, transaction: Transaction<'_>) -> Result<Receipt> {
+    /// Commits a transaction with what it has changed of the catalog. Waits for its turn, unless it is told to stop,
+    /// and for storage.
+    pub(crate) fn commit(&self, transaction: Transaction<'_>, stop: &Stop) -> Result<Receipt> {
         let draft = self.draft.lock().take();
         let committed = match draft {
-            Some(draft) => draft.commit(transaction),
+            Some(draft) => draft.commit(transaction, stop),
             None => Ok(transaction.commit_early()?),
         };
         self.discard();

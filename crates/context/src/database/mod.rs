@@ -109,11 +109,23 @@ impl Database {
         behalf: Behalf,
         work: impl FnOnce(&Stoppable<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (db, stop) = (Arc::clone(self), Stop::with_patience(behalf.patience));
+        let (db, stop) = (Arc::clone(self), Stop::current().below().patiently(behalf.patience));
         let _stop_on_drop = stop.on_drop();
         let run = move || work(&Stoppable { db: &db, stop, behalf, met_unlocked: Cell::new(false) });
         let joined = tokio::task::spawn_blocking(run).await;
         joined.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?
+    }
+
+    /// Starts the engine if there is none, for a statement that waits no longer than `patience` for its turn.
+    ///
+    /// # Errors
+    /// As [`saki_store::Database::engine_unless`].
+    pub(crate) async fn start_engine_for(self: &Arc<Self>, patience: Option<Duration>) -> Result<()> {
+        if self.engine.get().is_some() {
+            return Ok(());
+        }
+        let behalf = Behalf { patience, ..Behalf::default() };
+        self.blocking_for(behalf, |db| db.engine_unless(db.stop()).map(drop)).await
     }
 
     /// Waits until what was missing of a generation is in memory.

@@ -102,6 +102,8 @@ pub struct CopyFormat {
     pub escape: u8,
     /// What NULL looks like.
     pub null: String,
+    /// FREEZE. Rows are stored as ever; but as in PostgreSQL it is only for tables that nobody else has seen.
+    pub freeze: bool,
 }
 
 impl CopyFormat {
@@ -314,6 +316,7 @@ struct Said {
     quote: Option<char>,
     escape: Option<char>,
     null: Option<String>,
+    freeze: bool,
 }
 
 impl CopyFormat {
@@ -327,7 +330,7 @@ impl CopyFormat {
                 CopyOption::Quote(c) => said.quote = Some(*c),
                 CopyOption::Escape(c) => said.escape = Some(*c),
                 CopyOption::Null(text) => said.null = Some(text.clone()),
-                CopyOption::Freeze(_) => {}
+                CopyOption::Freeze(freeze) => said.freeze = *freeze,
                 CopyOption::Encoding(name) if matches!(&*name.to_lowercase(), "utf8" | "utf-8" | "unicode") => {}
                 other => return Err(refused(other)),
             }
@@ -368,6 +371,7 @@ impl Said {
             quote,
             escape: self.escape.map_or(Ok(quote), |c| byte("ESCAPE", c))?,
             null: self.null.unwrap_or_else(|| if csv { String::new() } else { "\\N".into() }),
+            freeze: self.freeze,
         };
         let cuts_lines = |byte: u8| matches!(byte, b'\n' | b'\r');
         if cuts_lines(format.delimiter) || format.null.bytes().any(cuts_lines) {
@@ -444,6 +448,10 @@ mod tests {
         };
         assert_eq!((format.delimiter, &*format.null, format.header), (b',', "", true));
         assert_eq!(columns, ["a", "b"]);
+        for (options, freezes) in [("", false), ("(FREEZE)", true), ("(FREEZE on)", true), ("(FREEZE off)", false)] {
+            let copy = command(&format!("COPY t FROM STDIN {options}")).unwrap();
+            assert!(matches!(copy, Command::CopyIn { format, .. } if format.freeze == freezes), "{options}");
+        }
         let Command::CopyOut { format, .. } = command("COPY t TO STDOUT").unwrap() else { panic!() };
         assert_eq!((format.delimiter, &*format.null), (b'\t', "\\N"));
         assert!(command("COPY t FROM STDIN WITH (FORMAT csv, DELIMITER '\"')").is_err());

@@ -13,8 +13,8 @@ use super::locking::{Locked, SessionLocks};
 use super::state::{TransactionStatus, Transactions};
 use crate::database::{Behalf, Database, SessionDraft};
 use saki_catalog::{Result, SqlError, Table};
-use saki_store::Generation;
 use saki_store::locks::{LockMode, LockOwner, Policy};
+use saki_store::{Generation, Stop};
 
 /// The transactions of one session. A statement holds them while it changes rows.
 pub struct SessionTransactions {
@@ -56,7 +56,10 @@ impl SessionTransactions {
         }
         drop(transactions);
         let mut transactions = self.lock_owned().await;
-        let ended = tokio::task::spawn_blocking(move || transactions.commit_with_draft()).await;
+        let stop = Stop::current().below().patiently(self.patience());
+        // Of a commit that is under way the session hears when it has its transactions back, and nobody else asks.
+        let _stop_on_drop = stop.request_on_drop();
+        let ended = tokio::task::spawn_blocking(move || transactions.commit_with_draft(&stop)).await;
         ended.map_err(|error| SqlError::internal(format!("the thread of a commit: {error}")))?
     }
 
@@ -127,7 +130,7 @@ impl SessionTransactions {
     async fn settle_own(&self, tables: Vec<String>) -> Result<()> {
         self.begin_change().await?;
         let mut transactions = self.lock().await;
-        let snapshot = transactions.statement_snapshot(&self.db)?;
+        let snapshot = transactions.statement_snapshot(&self.db).await?;
         let published = self.db.generation();
         let (mut shared, mut own) = (Vec::new(), Vec::new());
         for name in tables {
@@ -169,11 +172,8 @@ impl SessionTransactions {
         if !self.outlives_statement() {
             return Ok(None);
         }
-        if self.db.engine.get().is_none() {
-            self.db.blocking(|db| db.engine().map(drop)).await?;
-        }
         // From here on the transaction has a snapshot, if it keeps one.
-        self.lock().await.statement_snapshot(&self.db)?;
+        self.lock().await.statement_snapshot(&self.db).await?;
         Ok(Some(Arc::clone(&self.draft)))
     }
 
@@ -189,13 +189,21 @@ impl SessionTransactions {
         Ok(locked)
     }
 
+    /// Starts the engine if there is none.
+    ///
+    /// # Errors
+    /// 55P03 after `lock_timeout`; of storage.
+    pub async fn start_engine(&self) -> Result<()> {
+        self.db.start_engine_for(self.patience()).await
+    }
+
     /// How long the session's statements wait for what others have.
     pub(crate) fn patience(&self) -> Option<Duration> {
         self.locks.patience()
     }
 
     /// For work that waits no longer than that.
-    fn patient(&self) -> Behalf {
+    pub(crate) fn patient(&self) -> Behalf {
         Behalf { patience: self.patience(), ..Behalf::default() }
     }
 

@@ -13,7 +13,7 @@ use crate::database::{Database, SessionDraft};
 use saki_catalog::{Result, SqlError, Table};
 use saki_plan::TrackReads;
 use saki_store::locks::LockMode;
-use saki_store::{Delta, Generation, Snapshot};
+use saki_store::{Delta, Generation, Snapshot, Stop};
 
 /// Where a session is between two statements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -140,28 +140,42 @@ impl Transactions {
     }
 
     /// What a statement that only reads sees.
-    pub fn snapshot(&mut self, db: &Database) -> Result<Arc<Snapshot>> {
+    pub async fn snapshot(&mut self, db: &Arc<Database>) -> Result<Arc<Snapshot>> {
         let holds_snapshot =
             self.open.as_ref().is_some_and(|open| open.outlives_statement() && open.level != Level::ReadCommitted);
         if holds_snapshot || self.begun().is_some() {
-            return self.statement_snapshot(db);
+            return self.statement_snapshot(db).await;
         }
-        db.newest_snapshot()
+        db.next_snapshot().await
     }
 
     /// What the next statement of the open transaction sees, which begins one that ends with the statement if none is
     /// open.
-    pub fn statement_snapshot(&mut self, db: &Database) -> Result<Arc<Snapshot>> {
-        db.engine()?;
-        let generation = self.begin_statement(db)?.ok_or_else(not_open)?;
+    pub async fn statement_snapshot(&mut self, db: &Arc<Database>) -> Result<Arc<Snapshot>> {
+        db.start_engine_for(self.locks.patience()).await?;
+        let generation = self.begin_statement(db).await?;
         let moment = self.within(|transaction| transaction.moment())??;
         Ok(Snapshot::of_transaction(generation, moment))
     }
 
     /// Begins a statement of the open transaction, or of one that ends with it: the generation that goes with its
-    /// timestamp. `None` if there is no engine yet.
-    pub fn begin_statement(&mut self, db: &Database) -> Result<Option<Arc<Generation>>> {
-        let Some(engine) = db.engine.get() else { return Ok(None) };
+    /// timestamp.
+    async fn begin_statement(&mut self, db: &Database) -> Result<Arc<Generation>> {
+        loop {
+            if let Some(generation) = self.try_begin_statement(db)? {
+                return Ok(generation);
+            }
+            db.instants.calm().await;
+        }
+    }
+
+    /// The same at once; `None` while rows and catalog are being committed together: then nothing has come of it, and
+    /// whoever waits until that is over does so without the thread.
+    ///
+    /// # Errors
+    /// If there is no engine yet; of the engine.
+    pub fn try_begin_statement(&mut self, db: &Database) -> Result<Option<Arc<Generation>>> {
+        let engine = db.engine.get().ok_or_else(not_open)?;
         if self.open.is_none() {
             self.open = Some(self.opened(Scope::Statement));
         }
@@ -171,16 +185,14 @@ impl Transactions {
             None => self.engine.insert(engine.runner()?),
         };
         let Some(begun) = &mut open.begun else {
-            let (generation, transaction) = loop {
-                let instant = db.instants.begin();
-                // The generation first: see `delta`.
-                let generation = db.generation();
-                let transaction = runner.begin(open.level.isolation());
-                if instant.is_now() {
-                    break (generation, transaction);
-                }
+            let Some(instant) = db.instants.begin() else { return Ok(None) };
+            // The generation first: see `delta`.
+            let generation = db.generation();
+            let transaction = runner.begin(open.level.isolation());
+            if !instant.is_now() {
                 transaction.abort();
-            };
+                return Ok(None);
+            }
             let start = transaction.savepoint();
             transaction.suspend();
             let begun = Begun { generation: Arc::clone(&generation), start, work: Work::None };
@@ -191,25 +203,28 @@ impl Transactions {
         };
         let mut transaction = runner.resume().ok_or_else(not_open)?;
         let generation = if open.level == Level::ReadCommitted {
-            begun.generation = db.instants.take(|| {
+            let taken = db.instants.try_take(|| {
                 let generation = self.draft.newest(db)?;
                 transaction.refresh();
                 Ok::<_, SqlError>(generation)
-            })?;
-            self.locks.owner.set_seen(begun.generation.number());
-            Ok(Arc::clone(&begun.generation))
+            });
+            if let Some(Ok(generation)) = &taken {
+                begun.generation = Arc::clone(generation);
+                self.locks.owner.set_seen(generation.number());
+            }
+            taken.transpose()
         } else {
-            self.draft.over(&begun.generation, transaction.snapshot())
+            self.draft.over(&begun.generation, transaction.snapshot()).map(Some)
         };
         transaction.suspend();
-        generation.map(Some)
+        generation
     }
 
     /// Has an open transaction that sees what is newest at each statement see it now, so that it holds nothing that is
     /// older.
-    pub fn renew(&mut self, db: &Database) -> Result<()> {
+    pub async fn renew(&mut self, db: &Database) -> Result<()> {
         match self.begun().is_some() && self.level() == Level::ReadCommitted {
-            true => self.begin_statement(db).map(drop),
+            true => self.begin_statement(db).await.map(drop),
             false => Ok(()),
         }
     }
@@ -295,12 +310,13 @@ impl Transactions {
         self.end().map_err(SqlError::from)
     }
 
-    /// The same of a transaction that may have changed the catalog. Waits for storage.
-    pub(super) fn commit_with_draft(&mut self) -> Result<Option<Receipt>> {
+    /// The same of a transaction that may have changed the catalog. Waits for its turn, unless it is told to stop, and
+    /// for storage.
+    pub(super) fn commit_with_draft(&mut self, stop: &Stop) -> Result<Option<Receipt>> {
         self.release_early();
         let draft = Arc::clone(&self.draft);
         let mut ending = Ending { transactions: self, is_committed: false };
-        let committed = ending.transactions.take_over().map(|transaction| draft.commit(transaction)).transpose();
+        let committed = ending.transactions.take_over().map(|transaction| draft.commit(transaction, stop)).transpose();
         ending.is_committed = committed.is_ok();
         drop(ending);
         committed

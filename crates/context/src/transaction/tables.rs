@@ -9,6 +9,7 @@ use saki_store::{Generation, Snapshot};
 
 use super::level::Level;
 use super::locking::Locked;
+use super::open::Open;
 use super::shared::SessionTransactions;
 use super::state::Transactions;
 use crate::database::Database;
@@ -70,6 +71,13 @@ impl Transactions {
             drop(ids);
             generation = now;
         }
+    }
+
+    /// Whether a table was made or emptied by the open transaction after its newest savepoint: nobody has ever seen
+    /// what is in it, and it goes as a whole. A savepoint that was released counts no more.
+    pub fn is_fresh(&self, table: TableId) -> bool {
+        let savepoint = self.open.as_ref().and_then(Open::block).and_then(|block| block.savepoints.last());
+        self.draft.is_fresh(table, savepoint.and_then(|(_, mark)| mark.draft.as_ref()))
     }
 
     /// Locks a name that a relation is about to get.

@@ -33,7 +33,7 @@ pub async fn backup(cx: &StatementContext<'_>, target: String) -> Result<Stateme
         true => target,
         false => cx.files.to_write(&target)?,
     };
-    let made = cx.db.blocking(move |db| saki_backup::backup(db, &target, db.stop(), &|_| {}));
+    let made = cx.blocking(move |db| saki_backup::backup(db, &target, db.stop(), &|_| {}));
     made.await?;
     Ok(StatementResult::done("CALL", 0))
 }

@@ -16,7 +16,7 @@ use saki_store::Pace;
 
 /// CHECKPOINT: newer rows go to the base.
 pub async fn checkpoint(cx: &StatementContext<'_>) -> Result<StatementResult> {
-    let merged = cx.db.blocking(|db| {
+    let merged = cx.blocking(|db| {
         db.checkpoint_unless(&Pace::full(), db.stop())?;
         db.release_merged()
     });

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::Connection;
 use super::execute::Task;
+use super::statement::Portal;
 use super::work::Outcome;
 use super::{Stage, stopped};
 use crate::copy::RowReader;
@@ -50,11 +51,22 @@ impl Connection {
         let values = if format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
         backend::copy_response(&mut self.writer.buffer, b'G', values, target.columns.len());
         self.writer.flush().await?;
+        // Only now, as PostgreSQL does: a client that reads its data from a script passes it by then.
+        let freeze = format.freeze;
+        if freeze && self.portals.values().any(Portal::is_open) {
+            return Err(Failure::new("25000", "cannot perform COPY FREEZE because of prior transaction activity")
+                .hint("close all cursors first"));
+        }
         let (sender, incoming) = mpsc::channel(QUEUE);
         let pending = self.shared.database.memory.reserve(0).map_err(SqlError::from)?;
         let rows = batches(incoming, RowReader::new(&target, &format), pending);
         let (session, table) = (Arc::clone(&self.session), table.to_owned());
-        let mut task = self.spawn(async move { session.copy_in(&table, &columns, rows).await });
+        let mut task = self.spawn(async move {
+            if freeze {
+                session.expect_fresh(&table).await?;
+            }
+            session.copy_in(&table, &columns, rows).await
+        });
         let rows = self.feed(sender, &mut task).await?.map_err(told)?;
         Ok(Outcome::Done { tag: "COPY".into(), rows })
     }

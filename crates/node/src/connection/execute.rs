@@ -82,7 +82,7 @@ impl Connection {
         if short {
             let Self { writer, .. } = self;
             let work = work::run(&session, work, &mut shape, limit, sql, (writer, &rows_sent));
-            return until_stopped(&self.place, timeout, &mut self.reader, &mut self.stage, work).await?;
+            return until_ended(&self.place, timeout, &mut self.reader, &mut self.stage, work).await;
         }
         let (sender, mut chunks) = mpsc::channel(CHUNKS);
         let remote = work::run_remote(session, work, shape, limit, Arc::clone(sql), (Remote::new(sender), rows_sent));
@@ -122,6 +122,17 @@ impl Connection {
         }
     }
 
+    /// Commits the transaction of a message or pipeline.
+    ///
+    /// # Errors
+    /// The session's, or why it was stopped: nothing has been committed then.
+    pub async fn end_message(&mut self) -> Result<()> {
+        let session = Arc::clone(&self.session);
+        let timeout = session.parameters().state().effective.statement_timeout;
+        let work = async { Ok(session.end_message().await?) };
+        until_ended(&self.place, timeout, &mut self.reader, &mut self.stage, work).await
+    }
+
     /// Counts a statement that has ended.
     pub fn count(&self, verb: &'static str, began: Instant, result: &Result<Outcome>) {
         self.shared.metrics.statement(verb, began.elapsed());
@@ -141,6 +152,33 @@ async fn pass_on(chunks: &mut mpsc::Receiver<bytes::BytesMut>, writer: &mut Writ
         writer.spill().await?;
     }
     Ok(())
+}
+
+/// Waits for `work` that may commit. What stops it asks it to end, and waits for what comes of that: a commit that is
+/// under way then comes to its end, and the client is told so. Only a connection that ends does not wait.
+///
+/// # Errors
+/// Those of the work, and what stopped it.
+async fn until_ended<T>(
+    place: &Place,
+    mut timeout: Duration,
+    reader: &mut Reader,
+    stage: &mut watch::Receiver<Stage>,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let (stop, mut why) = (Stop::default(), None);
+    let work = std::panic::AssertUnwindSafe(saki_sql::stoppable(stop.clone(), work)).catch_unwind();
+    let mut work = std::pin::pin!(work.map(|made| made.unwrap_or_else(|_| Err(Failure::internal()))));
+    loop {
+        let stopped = match until_stopped(place, timeout, reader, stage, work.as_mut()).await {
+            Ok(ended) => return ended.map_err(|failure| why.filter(|_| failure.code == "57014").unwrap_or(failure)),
+            Err(stopped) if stopped.is_fatal() => return Err(stopped),
+            Err(stopped) => stopped,
+        };
+        stop.request();
+        why.get_or_insert(stopped);
+        timeout = Duration::ZERO;
+    }
 }
 
 /// Waits for `work`, unless something stops it before: `timeout` does too, if it is not zero.

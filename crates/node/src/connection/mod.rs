@@ -228,7 +228,7 @@ impl Connection {
     /// Commits what belongs together.
     async fn end_together(&mut self) -> Result<()> {
         if std::mem::take(&mut self.pipelining) {
-            self.session.end_message().await?;
+            self.end_message().await?;
         }
         Ok(())
     }

@@ -79,6 +79,11 @@ impl Portal {
         Self { statement, values, formats, state: PortalState::Suspended(cursor), hold, _held: None }
     }
 
+    /// Whether it may give rows yet, or, as in PostgreSQL, has given them and is there still.
+    pub fn is_open(&self) -> bool {
+        !matches!(self.state, PortalState::Finished) || self.statement.prepared.schema.is_some()
+    }
+
     /// Memory for the values of a portal, of which the client has sent so many bytes.
     ///
     /// # Errors

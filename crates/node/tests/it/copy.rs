@@ -49,6 +49,43 @@ async fn rows_go_in_and_out_alike() {
     }
 }
 
+/// As PostgreSQL has it, but for what it forgets when a savepoint that has emptied a table is gone back to.
+#[tokio::test]
+async fn freeze_is_for_tables_that_the_subtransaction_has_made_or_emptied() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+    for (before, expected) in [
+        ("SELECT 1", "55000"),
+        ("TRUNCATE t", "55000"),
+        ("BEGIN", "55000"),
+        ("BEGIN; TRUNCATE t", ""),
+        ("BEGIN; DROP TABLE t; CREATE TABLE t (id int)", ""),
+        ("BEGIN; DROP TABLE t; CREATE TABLE t AS SELECT 1 AS id", ""),
+        ("BEGIN; TRUNCATE t; CREATE INDEX ON t (id); ALTER TABLE t ADD COLUMN v int", ""),
+        ("BEGIN; INSERT INTO t VALUES (1); CREATE INDEX ON t (id)", "55000"),
+        ("BEGIN; ALTER TABLE t ADD COLUMN v int", "55000"),
+        ("BEGIN; TRUNCATE t; SAVEPOINT s", "55000"),
+        ("BEGIN; TRUNCATE t; SAVEPOINT s; RELEASE s", ""),
+        ("BEGIN; SAVEPOINT s; TRUNCATE t", ""),
+        ("BEGIN; SAVEPOINT s; TRUNCATE t; RELEASE s", ""),
+        ("BEGIN; SAVEPOINT s; TRUNCATE t; ROLLBACK TO s", "55000"),
+        ("BEGIN; TRUNCATE t; DECLARE c CURSOR FOR SELECT 1", "25000"),
+        ("BEGIN; DECLARE c CURSOR FOR SELECT 1; FETCH ALL FROM c; TRUNCATE t", "25000"),
+        ("BEGIN; TRUNCATE t; DECLARE c CURSOR FOR SELECT 1; CLOSE c", ""),
+    ] {
+        client.batch_execute(before).await.unwrap();
+        let copied = copy_in(&client, "COPY t (id) FROM STDIN (FREEZE on)", &[b"7\n"]).await;
+        match copied {
+            Ok(rows) => assert_eq!((rows, ""), (1, expected), "{before}"),
+            Err(error) => assert_eq!(code(Err::<(), _>(error)), expected, "{before}"),
+        }
+        client.batch_execute("ROLLBACK").await.unwrap();
+        // Without it, and with its opposite, anything goes.
+        assert_eq!(copy_in(&client, "COPY t FROM STDIN (FREEZE false)", &[b"7\n"]).await.unwrap(), 1);
+    }
+}
+
 #[tokio::test]
 async fn what_fails_stores_nothing() {
     let server = TestServer::start();

@@ -1,7 +1,7 @@
 //! A server with an empty database, for one test.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use saki_node::{Server, ServerOptions, Users};
@@ -18,6 +18,7 @@ pub fn open_options() -> OpenOptions {
 pub struct TestServer {
     server: Server,
     pub users: Users,
+    database: Weak<Database>,
     /// Goes with the server.
     directory: TempDir,
 }
@@ -50,8 +51,9 @@ impl TestServer {
         let users = Users::of(&database).unwrap();
         let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap());
         change(&mut options, directory.path());
+        let weak = Arc::downgrade(&database);
         let server = Server::start(database, options).unwrap();
-        Self { server, users, directory }
+        Self { server, users, database: weak, directory }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -60,6 +62,23 @@ impl TestServer {
 
     pub fn admin(&self) -> SocketAddr {
         self.server.admin_address().unwrap()
+    }
+
+    /// Keeps everybody from publishing until what this returns is sent to.
+    pub fn hold_turn(&self) -> std::sync::mpsc::Sender<()> {
+        let database = self.database.upgrade().unwrap();
+        let ((begun, has_begun), (end, ending)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        std::thread::spawn(move || {
+            let held = database.store().write(|_| {
+                begun.send(()).unwrap();
+                // Or dropped.
+                let _ = ending.recv();
+                Ok(())
+            });
+            held.unwrap();
+        });
+        has_begun.recv().unwrap();
+        end
     }
 
     pub fn config(&self) -> Config {

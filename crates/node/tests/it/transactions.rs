@@ -143,6 +143,44 @@ async fn cursors_give_rows_when_they_are_asked() {
     assert_eq!(code(client.simple_query("FETCH BACKWARD 1 FROM h").await), "0A000");
 }
 
+/// Its turn to publish may be long in coming: until it has it, nothing is committed.
+#[tokio::test]
+async fn a_commit_that_waits_for_its_turn_can_be_stopped() {
+    let server = TestServer::start();
+    let (client, other) = (server.client().await, server.client().await);
+    client.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+    let within = async |work: &mut (dyn Future<Output = Result<(), tokio_postgres::Error>> + Unpin)| {
+        code(tokio::time::timeout(std::time::Duration::from_secs(10), work).await.expect("it waits on"))
+    };
+    for rows in ["", "; INSERT INTO t VALUES (1)"] {
+        for by_time in [true, false] {
+            client.batch_execute(&format!("BEGIN; CREATE TABLE n (a int){rows}")).await.unwrap();
+            let held = server.hold_turn();
+            if by_time {
+                client.batch_execute("SET LOCAL statement_timeout = 200").await.unwrap();
+            }
+            let mut commit = Box::pin(client.batch_execute("COMMIT"));
+            if !by_time {
+                assert!(tokio::time::timeout(std::time::Duration::from_millis(200), &mut commit).await.is_err());
+                client.cancel_token().cancel_query(tokio_postgres::NoTls).await.unwrap();
+            }
+            assert_eq!(within(&mut commit).await, "57014");
+            held.send(()).unwrap();
+            let left = "SELECT (SELECT count(*) FROM pg_class WHERE relname = 'n') + (SELECT count(*) FROM t)";
+            assert_eq!(values(&client, left).await, ["0"]);
+        }
+    }
+    // The end of a text commits as well.
+    client.batch_execute("SET statement_timeout = '2s'").await.unwrap();
+    let text = "CREATE TABLE n (a int); SELECT pg_sleep(0.5)";
+    let mut together = Box::pin(client.batch_execute(text));
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(300), &mut together).await.is_err());
+    let held = server.hold_turn();
+    assert_eq!(within(&mut together).await, "57014");
+    held.send(()).unwrap();
+    other.batch_execute("CREATE TABLE n (a int)").await.unwrap();
+}
+
 #[tokio::test]
 async fn locks_are_waited_for_as_long_as_lock_timeout_says() {
     let server = TestServer::start();

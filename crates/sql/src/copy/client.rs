@@ -43,6 +43,21 @@ impl CopyTarget {
     }
 }
 
+/// Refuses COPY … FREEZE into a table that others may have seen.
+///
+/// # Errors
+/// 55000 then; 42P01.
+pub async fn expect_fresh(cx: &StatementContext<'_>, table: &str) -> Result<()> {
+    let table = cx.stored_table(table)?.id;
+    match cx.transactions.lock().await.is_fresh(table) {
+        true => Ok(()),
+        false => Err(SqlError::invalid(
+            "cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction",
+        )
+        .code("55000")),
+    }
+}
+
 /// Adds `batches`, of the schema of a [`CopyTarget`], to a table: all of them or, if the stream ends with an error or
 /// is dropped, none. The number of rows.
 pub async fn from_client(

@@ -10,7 +10,7 @@ use datafusion::common::DataFusionError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast;
 
-pub use self::client::{CopyTarget, from_client};
+pub use self::client::{CopyTarget, expect_fresh, from_client};
 use self::files::{CsvBatches, unfinished, write_file};
 use crate::dml::write_stream;
 use saki_catalog::{Result, SqlError, Table};

@@ -66,9 +66,7 @@ pub async fn change(
     statement: &dyn ChangeStatement,
 ) -> Result<StatementResult> {
     cx.db.writable()?;
-    if cx.db.engine.get().is_none() {
-        cx.db.blocking(|db| db.engine().map(drop)).await?;
-    }
+    cx.transactions.start_engine().await?;
     loop {
         wait_for_room(cx).await?;
         let mut transactions = cx.transactions.lock_owned().await;
@@ -96,9 +94,9 @@ async fn wait_for_room(cx: &StatementContext<'_>) -> Result<()> {
         }
         let mut transactions = cx.transactions.lock_owned().await;
         transactions.make_ready()?;
-        transactions.renew(cx.db)?;
+        transactions.renew(cx.db).await?;
         drop(transactions);
-        cx.db.blocking(|db| db.store().wait_for_room(db.stop(), ROOM_STEP)).await?;
+        cx.blocking(|db| db.store().wait_for_room(db.stop(), ROOM_STEP)).await?;
     }
     Ok(())
 }
@@ -177,7 +175,7 @@ async fn locked_snapshot(
         tables = now;
     };
     tables.iter().try_for_each(|table| newest.catalog.table(table).map(drop))?;
-    let snapshot = transactions.statement_snapshot(cx.db)?;
+    let snapshot = transactions.statement_snapshot(cx.db).await?;
     locked.keep();
     let seen = &snapshot.generation;
     let is_newest =

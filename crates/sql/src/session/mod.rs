@@ -427,6 +427,15 @@ impl Session {
         }
     }
 
+    /// Refuses a COPY that says FREEZE, unless the open transaction has made or emptied the table since its newest
+    /// savepoint.
+    ///
+    /// # Errors
+    /// 55000 then; 42P01.
+    pub fn expect_fresh<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move { copy::expect_fresh(&self.context(), table).await })
+    }
+
     /// Adds `batches`, of the schema of [`Self::copy_target`], to a table: all of them or, if the stream ends with an
     /// error or is dropped, none. The number of rows.
     pub fn copy_in<'a>(

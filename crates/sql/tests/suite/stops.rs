@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use saki_sql::{Session, Stop, stoppable};
+use saki_sql::{Session, SqlError, Stop, TransactionStatus, stoppable};
 use tokio::task::JoinHandle;
 
 use crate::support::{HeldWriter, create, number, run, waits};
@@ -42,6 +42,14 @@ impl Running {
         let _ = self.task.await;
         self.session.fail().await;
         told.elapsed()
+    }
+}
+
+/// The error that a statement ends with, be it while its rows are asked for.
+async fn refused(session: &Session, statement: &str) -> SqlError {
+    match session.execute(statement).await {
+        Err(error) => error,
+        Ok(mut results) => results.pop().unwrap().collect().await.expect_err(statement),
     }
 }
 
@@ -126,8 +134,16 @@ async fn a_statement_stops_while_it_waits_for_its_turn_to_write() {
         }
     }
     session.set_lock_timeout(Duration::from_millis(50));
-    for statement in ["CREATE TABLE n (a int)", "CREATE INDEX ON t (a)", "BEGIN; CREATE TABLE n (a int)"] {
-        let error = session.execute(statement).await.err().unwrap();
+    for statement in [
+        "CREATE TABLE n (a int)",
+        "CREATE INDEX ON t (a)",
+        "CREATE INDEX CONCURRENTLY ON t (a)",
+        "SELECT nextval('s')",
+        "SELECT setval('s', 7)",
+        "CHECKPOINT",
+        "BEGIN; CREATE TABLE n (a int)",
+    ] {
+        let error = tokio::time::timeout(SOON, refused(&session, statement)).await.expect(statement);
         assert_eq!(error.sqlstate(), "55P03", "{statement}: {error}");
     }
     run(&session, "ROLLBACK").await;
@@ -139,4 +155,53 @@ async fn a_statement_stops_while_it_waits_for_its_turn_to_write() {
     let made = "SELECT count(*) FROM pg_class WHERE relname IN ('n', 't_a_idx')";
     assert_eq!(number(&session, made).await, 1);
     run(&session, "SELECT nextval('s')").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_stops_while_it_waits_for_its_turn_to_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = Arc::new(Session::new(&database));
+    run(&session, "CREATE TABLE t (a int)").await;
+    for rows in ["", "; INSERT INTO t VALUES (1)"] {
+        for is_stopped in [true, false] {
+            run(&session, &format!("BEGIN; CREATE TABLE n (a int){rows}")).await;
+            let writer = HeldWriter::queue(&database);
+            writer.holds().await;
+            if is_stopped {
+                let running = Running::start(&session, "COMMIT");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                let stopped = tokio::time::timeout(SOON, tokio::spawn(running.stop())).await;
+                assert!(stopped.is_ok_and(|stopped| stopped.is_ok()), "{rows}");
+            } else {
+                session.set_lock_timeout(Duration::from_millis(50));
+                let error = tokio::time::timeout(SOON, refused(&session, "COMMIT")).await.expect("it waits on");
+                assert_eq!(error.sqlstate(), "55P03", "{error}");
+                session.set_lock_timeout(Duration::ZERO);
+            }
+            assert_eq!(session.transaction_status(), TransactionStatus::Idle);
+            writer.let_go();
+            let left = "SELECT (SELECT count(*) FROM pg_class WHERE relname = 'n') + (SELECT count(*) FROM t)";
+            assert_eq!(number(&session, left).await, 0, "{rows}");
+        }
+    }
+    run(&session, "BEGIN; CREATE TABLE n (a int); INSERT INTO t VALUES (1); COMMIT").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_change_of_rows_waits_for_its_turn_no_longer_than_lock_timeout() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = Session::new(&database);
+    run(&session, "CREATE TABLE t (a int)").await;
+    let writer = HeldWriter::queue(&database);
+    writer.holds().await;
+    session.set_lock_timeout(Duration::from_millis(50));
+    for statement in ["INSERT INTO t VALUES (1)", "BEGIN; CREATE TABLE n (a int)"] {
+        let error = tokio::time::timeout(SOON, refused(&session, statement)).await.expect(statement);
+        assert_eq!(error.sqlstate(), "55P03", "{statement}: {error}");
+    }
+    run(&session, "ROLLBACK").await;
+    writer.let_go();
+    run(&session, "INSERT INTO t VALUES (1)").await;
 }

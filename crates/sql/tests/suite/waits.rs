@@ -2,6 +2,7 @@
 //! stop before.
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};
@@ -9,6 +10,42 @@ use futures::StreamExt;
 use saki_sql::{Database, OpenOptions, Session};
 
 use crate::support::{HeldWriter, create, number, run, waits};
+
+/// Rows and catalog are committed together, and nobody begins to read meanwhile. A network thread serves many who do.
+#[tokio::test]
+async fn statements_that_wait_for_such_a_commit_leave_their_thread_to_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = Session::new(&database);
+    run(&session, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 7)").await;
+    for (before, statement) in [
+        ("SELECT 1", "SELECT v FROM t WHERE id = 1"),
+        ("SELECT 1", "SELECT count(*) FROM t"),
+        ("SELECT 1", "UPDATE t SET v = 8 WHERE id = 1"),
+        ("SELECT 1", "UPDATE t SET v = v + 1"),
+        ("BEGIN; SELECT count(*) FROM t", "SELECT sum(v) FROM t"),
+        ("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT v FROM t WHERE id = 1"),
+    ] {
+        run(&session, before).await;
+        let (store, (begun, has_begun), (end, ending)) = (Arc::clone(database.store()), channel(), channel());
+        let commit = std::thread::spawn(move || {
+            let _announced = store.instants.announce();
+            begun.send(()).unwrap();
+            // Whoever holds the thread that would say so does not hear that it is over.
+            let _ = ending.recv_timeout(Duration::from_secs(5));
+        });
+        has_begun.recv().unwrap();
+        let mut asked = session.execute(statement);
+        assert!(waits(&mut asked).await, "{statement} holds its thread");
+        end.send(()).unwrap();
+        for result in asked.await.unwrap() {
+            result.collect().await.unwrap();
+        }
+        commit.join().unwrap();
+        run(&session, "ROLLBACK").await;
+    }
+    assert_eq!(number(&session, "SELECT v FROM t").await, 9);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ddl_that_is_told_to_stop_while_it_waits_does_not_happen_later() {

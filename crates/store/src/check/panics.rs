@@ -67,7 +67,7 @@ fn make(bench: &Bench, round: i64) {
         writer.catalog.put(Table { name: format!("m{round}"), indexes: Vec::new(), ..made });
         Ok(())
     });
-    let receipt = made.and_then(|()| draft.commit(transaction)).expect("committed");
+    let receipt = made.and_then(|()| draft.commit(transaction, &Stop::default())).expect("committed");
     db.engine().expect("started").database.wait(receipt).expect("durable");
     println!("row {}", -round);
 }

@@ -17,6 +17,7 @@ use saki_mvcc::LogExtent;
 use saki_volume::HeldImage;
 
 use crate::database::{Database, Release};
+use crate::locks::Stop;
 use saki_catalog::{LogState, Result, SqlError};
 
 /// How long is waited for a moment in which nothing is being published.
@@ -55,7 +56,15 @@ impl Database {
     /// 55006 if tables are being changed without end; if the database is open for reading only, and has logs; of
     /// storage.
     pub fn still(&self) -> Result<Still<'_>> {
-        let no_checkpoint = self.checkpoints.lock();
+        self.still_unless(&Stop::default())
+    }
+
+    /// The same, unless it is told to stop before.
+    ///
+    /// # Errors
+    /// 57014 then, 55P03 if its patience is over before its turn; as [`Self::still`].
+    pub fn still_unless(&self, stop: &Stop) -> Result<Still<'_>> {
+        let no_checkpoint = stop.turn(&self.checkpoints)?;
         let until = Instant::now() + PATIENCE;
         loop {
             let generation = self.generation();
@@ -86,6 +95,7 @@ impl Database {
                     .code("55006")
                     .hint("do it again when fewer tables are made and dropped"));
             }
+            stop.check()?;
             std::thread::sleep(PAUSE);
         }
     }

@@ -17,7 +17,9 @@
 //!
 //! Whoever begins to read waits meanwhile, and sees all of it or nothing ([`crate::database::instants`]).
 //!
-//! Nobody else publishes in between: the logs cannot be cut before the change is the catalog's.
+//! Nobody else publishes in between: the logs cannot be cut before the change is the catalog's. The turn for that is
+//! waited for, perhaps for long, and COMMIT may be told to stop until it has it: the transaction is undone then. From
+//! there on it takes some writes to the device, and comes to its end whoever wants it to stop.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -35,16 +37,17 @@ use saki_catalog::{Catalog, Changed, Difference, ForeignKey, Prepared, Result, S
 
 impl Draft {
     /// Commits the transaction: its rows and its changes of the catalog, or nothing. What of that the caller has to
-    /// wait for before it tells anybody. Waits for storage.
+    /// wait for before it tells anybody. Waits for its turn and for storage.
     ///
     /// # Errors
-    /// 40001, also if it would leave a view or a default without what it names; 42P07 if another transaction has
-    /// committed a relation of the same name; of storage. If what has come of it is not known, nothing more is changed
-    /// until the database is opened again.
-    pub fn commit(self, transaction: Transaction<'_>) -> Result<Receipt> {
+    /// 57014 if it is told to stop before its turn, 55P03 if its patience is over; 40001, also if it would leave a view
+    /// or a default without what it names; 42P07 if another transaction has committed a relation of the same name; of
+    /// storage. If what has come of it is not known, nothing more is changed until the database is opened again.
+    pub fn commit(self, transaction: Transaction<'_>, stop: &Stop) -> Result<Receipt> {
         let db = Arc::clone(&self.db);
-        db.engine()?;
-        let _writing = db.writing.lock();
+        db.engine_unless(stop)?;
+        let _writing = db.writing.lock_unless(stop)?;
+        let _committing = stop.commit()?;
         self.commit_in_turn(transaction)
     }
 

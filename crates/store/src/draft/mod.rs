@@ -24,7 +24,7 @@ mod tests;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use saki_base::PageRef;
+use saki_base::{PageRef, TableId};
 use saki_tree::TreeReader;
 
 use crate::database::{Database, Generation};
@@ -47,6 +47,8 @@ pub struct Draft {
     staged: Staged,
     /// All that were made for the transaction: rows in them may still be brought back by a savepoint.
     deltas: Vec<Arc<Delta>>,
+    /// Tables that it has made or emptied, in this order.
+    fresh: Vec<TableId>,
     /// Whether what is staged is the catalog's, or nobody knows.
     is_over: bool,
 }
@@ -56,6 +58,8 @@ pub struct Draft {
 pub struct DraftMark {
     base: Arc<Generation>,
     own: Arc<Generation>,
+    /// How many tables had been made or emptied.
+    fresh: usize,
 }
 
 impl Draft {
@@ -63,8 +67,8 @@ impl Draft {
     pub fn new(db: &Arc<Database>) -> Self {
         let base = db.generation();
         let own = Arc::clone(&base);
-        let (kept, deltas) = (None, Vec::new());
-        Self { db: Arc::clone(db), base, own, kept, staged: Staged::default(), deltas, is_over: false }
+        let (kept, staged, deltas, fresh) = (None, Staged::default(), Vec::new(), Vec::new());
+        Self { db: Arc::clone(db), base, own, kept, staged, deltas, fresh, is_over: false }
     }
 
     /// Of somebody who has staged something already.
@@ -127,16 +131,22 @@ impl Draft {
 
     /// What has been changed so far.
     pub fn mark(&self) -> DraftMark {
-        DraftMark { base: Arc::clone(&self.base), own: Arc::clone(&self.own) }
+        DraftMark { base: Arc::clone(&self.base), own: Arc::clone(&self.own), fresh: self.fresh.len() }
     }
 
     /// Takes back what was changed after a mark; all of it without one. The rows have been taken back before.
     pub fn go_back(&mut self, mark: Option<DraftMark>) {
-        let DraftMark { base, own } = mark.unwrap_or_else(|| {
+        let DraftMark { base, own, fresh } = mark.unwrap_or_else(|| {
             let base = self.db.generation();
-            DraftMark { own: Arc::clone(&base), base }
+            DraftMark { own: Arc::clone(&base), base, fresh: 0 }
         });
         (self.base, self.own) = (base, own);
+        self.fresh.truncate(fresh);
+    }
+
+    /// Whether a table was made or emptied after a mark; at all without one.
+    pub fn is_fresh(&self, table: TableId, since: Option<&DraftMark>) -> bool {
+        self.fresh.iter().skip(since.map_or(0, |mark| mark.fresh)).any(|fresh| *fresh == table)
     }
 
     /// Runs `work` on the transaction's own catalog. What it builds is on the device afterwards, and the transaction's.
@@ -165,7 +175,10 @@ impl Draft {
         let changed = writer.catalog.difference(&before.catalog);
         let deltas = engine.deltas_after(&before.deltas, &changed)?;
         let catalog = writer.catalog.clone();
+        let emptied = std::mem::take(&mut writer.emptied);
         self.stage(writer, &changed)?;
+        let made = changed.tables.iter().filter(|table| table.before.is_none());
+        self.fresh.extend(made.filter_map(|table| table.after.as_ref()).map(|table| table.id).chain(emptied));
         let made = changed.tables.iter().filter_map(|table| deltas.get(&table.after.as_ref()?.delta));
         self.deltas.extend(made.map(Arc::clone));
         let (published, segment_tables) = (db.generation(), Arc::clone(&before.segment_tables));

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use saki_io::{Device, OperationKind};
 use saki_mvcc::Isolation;
@@ -63,6 +64,62 @@ fn a_draft_that_is_dropped_leaves_nothing() {
     assert_eq!(bench.db().generation().catalog.staged().count(), 0);
     bench.check();
     assert_eq!(bench.moment().range(), rows);
+}
+
+#[test]
+fn a_commit_waits_for_its_turn_until_it_is_told_to_stop_or_its_patience_is_over() {
+    let (bench, rows) = bench();
+    let short = Stop::with_patience(Some(Duration::from_millis(20)));
+    for (stop, expected) in [(Stop::default(), "57014"), (short, "55P03")] {
+        transact(&bench, |draft, transaction, _| {
+            let turn = bench.db().writing.lock();
+            let committed = std::thread::scope(|scope| {
+                if stop.patience().is_none() {
+                    scope.spawn(|| {
+                        std::thread::sleep(Duration::from_millis(50));
+                        stop.tell();
+                    });
+                }
+                draft.commit(transaction, &stop)
+            });
+            assert_eq!(committed.expect_err("it has had no turn").sqlstate(), expected);
+            drop(turn);
+        });
+        bench.db().write(|_| Ok(())).expect("published");
+        assert_eq!(bench.db().generation().catalog.staged().count(), 0);
+        bench.check();
+        assert_eq!(bench.moment().range(), rows);
+    }
+}
+
+#[test]
+fn tables_are_fresh_that_were_made_or_emptied_after_a_mark() {
+    let (bench, _) = bench();
+    let (mut draft, t) = (Draft::new(bench.db()), bench.table().id);
+    let start = draft.mark();
+    draft
+        .write(&Stop::default(), |writer| {
+            let mut after = Table::clone(writer.catalog.table("t")?);
+            after.clear(&writer.catalog);
+            writer.emptied.push(after.id);
+            writer.catalog.put(after);
+            Ok(())
+        })
+        .expect("emptied");
+    let mark = draft.mark();
+    assert!(draft.is_fresh(t, None) && draft.is_fresh(t, Some(&start)) && !draft.is_fresh(t, Some(&mark)));
+    let made = draft.write(&Stop::default(), |writer| {
+        let made = table(&mut writer.catalog, Shape::default());
+        let id = made.id;
+        writer.catalog.put(Table { name: "n".to_owned(), indexes: Vec::new(), ..made });
+        Ok(id)
+    });
+    let made = made.expect("made");
+    assert!(draft.is_fresh(made, Some(&mark)));
+    draft.go_back(Some(mark));
+    assert!(!draft.is_fresh(made, None) && draft.is_fresh(t, None));
+    draft.go_back(None);
+    assert!(!draft.is_fresh(t, None));
 }
 
 #[test]
@@ -159,7 +216,7 @@ fn a_view_over_what_another_has_dropped_is_not_committed() {
         let mut draft = Draft::new(db);
         draft.write(&Stop::default(), |writer| change(writer, is_maker)).expect("its own");
         db.write(|writer| change(writer, !is_maker)).expect("published");
-        assert_eq!(draft.commit(transaction).expect_err("a conflict").sqlstate(), "40001");
+        assert_eq!(draft.commit(transaction, &Stop::default()).expect_err("a conflict").sqlstate(), "40001");
         db.write(|writer| view(writer, "below", "t")).expect("made again");
     }
     bench.check();
@@ -274,7 +331,7 @@ fn nobody_reads_on_when_the_logs_fail_before_it_is_known_what_has_been_committed
     renamed.expect("renamed");
     assert!(db.newest_snapshot().is_ok());
     logs.devices().iter().for_each(|device| device.faults().set_read_only(true));
-    assert!(draft.commit(transaction).is_err(), "the logs take nothing");
+    assert!(draft.commit(transaction, &Stop::default()).is_err(), "the logs take nothing");
     let refused = db.newest_snapshot().err().map(|error| error.sqlstate());
     assert_eq!(refused, Some("58030"));
     assert_eq!(db.write(|_| Ok(())).err().map(|error| error.sqlstate()), Some("58030"));
@@ -284,7 +341,7 @@ fn nobody_reads_on_when_the_logs_fail_before_it_is_known_what_has_been_committed
 fn a_commit_is_there_after_reopening() {
     let (mut bench, _) = bench();
     transact(&bench, |draft, transaction, _| {
-        let _ = draft.commit(transaction).expect("committed");
+        let _ = draft.commit(transaction, &Stop::default()).expect("committed");
     });
     for _ in 0..2 {
         let generation = bench.db().generation();
@@ -310,7 +367,7 @@ fn what_is_built_of_rows_is_not_published_before_they_are_durable() {
             let snapshot = Snapshot::of_transaction(db.generation(), transaction.moment().expect("a moment"));
             let mut draft = Draft::new(db);
             rebuild(&mut draft, &snapshot).expect("rebuilt");
-            let commit = draft.commit(transaction);
+            let commit = draft.commit(transaction, &Stop::default());
             let generation = db.generation();
             assert_eq!(generation.catalog.table("u").expect("published").root.entries, 101);
             commit.map(|_| ())

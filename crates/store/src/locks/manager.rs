@@ -91,15 +91,21 @@ impl Locks {
         let _critical = Critical::enter(CHANGING);
         let mut state = self.state.lock();
         state.waits.enter(owner, Awaited::Row(holder), me);
-        if state.is_circle(owner) {
+        if state.is_circle(owner, false) {
             state.waits.leave(owner);
             return Err(deadlock());
         }
         Ok(())
     }
 
-    /// That wait is over.
-    pub(super) fn leave_row(&self, owner: u64) {
+    /// An owner gives way, and is going to ask for a table again.
+    pub(super) fn await_later(&self, owner: u64, table: TableId, mode: LockMode) {
+        let _critical = Critical::enter(CHANGING);
+        self.state.lock().waits.enter(owner, Awaited::Later(table, mode), None);
+    }
+
+    /// Such a wait, or one for a row, is over.
+    pub(super) fn leave(&self, owner: u64) {
         let _critical = Critical::enter(CHANGING);
         self.state.lock().waits.leave(owner);
     }
@@ -159,7 +165,7 @@ impl Locks {
             let process = state.owners.get(&owner)?.process.load(Ordering::Relaxed);
             let event = match awaited {
                 Awaited::Table(table) if state.advisory.key(*table).is_some() => WaitEvent::Advisory,
-                Awaited::Table(_) => WaitEvent::Relation,
+                Awaited::Table(_) | Awaited::Later(..) => WaitEvent::Relation,
                 Awaited::Row(_) => WaitEvent::Transaction,
             };
             Some((process, event))
@@ -304,8 +310,9 @@ impl State {
         if policy == Policy::Now {
             return Ok(Asked::Refused);
         }
-        let grant = self.stand(owner, table, mode, place, me);
-        if !self.is_circle(owner) {
+        let gives_way = policy == Policy::GivingWay;
+        let grant = self.stand(owner, table, mode, place, (gives_way, me));
+        if !self.is_circle(owner, gives_way) {
             return Ok(Asked::Waiting(grant));
         }
         // Perhaps the circle is only for those who stand before it in line, and not for those who hold something.
@@ -313,8 +320,8 @@ impl State {
         if self.is_free(owner, table, mode, 0) {
             return Ok(self.grant(owner, table, mode));
         }
-        let grant = self.stand(owner, table, mode, 0, me);
-        if !self.is_circle(owner) {
+        let grant = self.stand(owner, table, mode, 0, (gives_way, me));
+        if !self.is_circle(owner, gives_way) {
             return Ok(Asked::Waiting(grant));
         }
         self.step_out(owner, table);
@@ -330,9 +337,16 @@ impl State {
         Asked::Granted
     }
 
-    fn stand(&mut self, owner: u64, table: TableId, mode: LockMode, place: usize, me: Option<Holder>) -> Arc<Grant> {
+    fn stand(
+        &mut self,
+        owner: u64,
+        table: TableId,
+        mode: LockMode,
+        place: usize,
+        (gives_way, me): (bool, Option<Holder>),
+    ) -> Arc<Grant> {
         let grant = Arc::<Grant>::default();
-        self.queue(table).waiting.insert(place, Waiter { owner, mode, grant: Arc::clone(&grant) });
+        self.queue(table).waiting.insert(place, Waiter { owner, mode, gives_way, grant: Arc::clone(&grant) });
         self.waits.enter(owner, Awaited::Table(table), me);
         grant
     }
@@ -357,12 +371,18 @@ impl State {
         wakers
     }
 
-    /// Whether an owner that waits waits for itself, by way of others.
-    fn is_circle(&self, owner: u64) -> bool {
-        self.waits.is_circle(owner, |waiter, table| {
+    /// Whether an owner that waits waits for itself, by way of others. Those who give way are on no circle but for one
+    /// another: they ask again and again, and look for circles each time.
+    fn is_circle(&self, owner: u64, gives_way: bool) -> bool {
+        self.waits.is_circle(owner, |waiter, table, later| {
             let Some(queue) = self.queues.get(&table) else { return Vec::new() };
-            let Some(place) = queue.waiting_place(waiter) else { return Vec::new() };
-            queue.blockers(waiter, queue.waiting[place].mode, place).collect()
+            let found = queue.waiting_place(waiter).map(|place| (place, &queue.waiting[place]));
+            match (found, later) {
+                (Some((_, waiter)), _) if waiter.gives_way && !gives_way => Vec::new(),
+                (Some((place, waiter)), _) => queue.awaited(waiter.owner, waiter.mode, place).collect(),
+                (None, Some(mode)) if gives_way => queue.awaited(waiter, mode, 0).collect(),
+                (None, _) => Vec::new(),
+            }
         })
     }
 }

@@ -36,6 +36,11 @@
 //! thing at a time, a lock or the end of a transaction that holds a row; both are edges of one graph, which is searched
 //! before each wait. The one that would close a circle is refused with 40P01, unless it helps to let it stand first in
 //! line.
+//!
+//! Work that gives way ([`Policy::GivingWay`]) stands in line for a while only, and asks again later. Nobody is refused
+//! for standing behind it, nor for what it waits for: if it is on a circle by what it holds, it is the one to find
+//! that, when it asks the next time. So it counts what others do that give way, also between two of their attempts
+//! ([`LockOwner::gives_way`]).
 
 mod account;
 mod advisory;
@@ -56,7 +61,7 @@ use saki_base::TableId;
 pub use self::advisory::AdvisoryKey;
 pub use self::manager::{LockRow, Locks, WaitEvent};
 pub use self::mode::{LockMode, Policy};
-pub use self::owner::{LockMark, LockOwner, LockWait, Requested, RowWait};
+pub use self::owner::{GivenWay, LockMark, LockOwner, LockWait, Requested, RowWait};
 pub use self::stop::{Stop, StopOnDrop, Working, timed_out};
 pub use self::turns::{Turn, Turns};
 

@@ -29,6 +29,8 @@ pub enum Policy {
     /// Not at all: NOWAIT.
     Now,
     Wait,
+    /// For a while: whoever asks so leaves its place in line then, and asks again later.
+    GivingWay,
 }
 
 use LockMode as M;

@@ -165,6 +165,12 @@ impl LockOwner {
         Ok(RowWait(self))
     }
 
+    /// Says that the owner gives way to others for as long as what this returns lives, and asks for a table again then.
+    pub fn gives_way(&self, table: TableId, mode: LockMode) -> GivenWay<'_> {
+        self.locks.await_later(self.number, table, mode);
+        GivenWay(self)
+    }
+
     /// Whether it holds a table in this very mode.
     pub fn holds(&self, table: TableId, mode: LockMode) -> bool {
         self.account.held.lock().taken.iter().any(|taken| taken.table == table && taken.mode == mode)
@@ -241,6 +247,10 @@ pub struct LockWait {
 #[must_use = "dropped, nobody knows of the wait"]
 pub struct RowWait<'o>(&'o LockOwner);
 
+/// An owner gives way for as long as this lives.
+#[must_use = "dropped, nobody knows that it asks again"]
+pub struct GivenWay<'o>(&'o LockOwner);
+
 impl Future for LockWait {
     type Output = ();
 
@@ -294,6 +304,12 @@ impl Drop for LockWait {
 
 impl Drop for RowWait<'_> {
     fn drop(&mut self) {
-        self.0.locks.leave_row(self.0.number);
+        self.0.locks.leave(self.0.number);
+    }
+}
+
+impl Drop for GivenWay<'_> {
+    fn drop(&mut self) {
+        self.0.locks.leave(self.0.number);
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Granted {
 pub(super) struct Waiter {
     pub owner: u64,
     pub mode: LockMode,
+    /// It leaves its place in line soon.
+    pub gives_way: bool,
     pub grant: Arc<Grant>,
 }
 
@@ -45,8 +47,24 @@ impl Queue {
     /// Other owners that stand in the way of a request: those who hold a conflicting mode, and those who wait for one
     /// before `place`.
     pub fn blockers(&self, owner: u64, mode: LockMode, place: usize) -> impl Iterator<Item = u64> + '_ {
+        self.in_way(owner, mode, place, |_| true)
+    }
+
+    /// Those of them that end before the request is granted, whatever happens: not those who give way.
+    pub fn awaited(&self, owner: u64, mode: LockMode, place: usize) -> impl Iterator<Item = u64> + '_ {
+        self.in_way(owner, mode, place, |waiter| !waiter.gives_way)
+    }
+
+    fn in_way(
+        &self,
+        owner: u64,
+        mode: LockMode,
+        place: usize,
+        counts: fn(&Waiter) -> bool,
+    ) -> impl Iterator<Item = u64> + '_ {
         let holding = self.granted.iter().map(|held| (held.owner, held.mode));
-        let before = self.waiting.iter().take(place).map(|waiter| (waiter.owner, waiter.mode));
+        let before = self.waiting.iter().take(place).filter(move |waiter| counts(waiter));
+        let before = before.map(|waiter| (waiter.owner, waiter.mode));
         let in_way = move |(other, held): &(u64, LockMode)| *other != owner && mode.conflicts_with(*held);
         holding.chain(before).filter(in_way).map(|(other, _)| other)
     }

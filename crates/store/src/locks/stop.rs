@@ -16,15 +16,19 @@ thread_local! {
     static CURRENT: RefCell<Stop> = RefCell::default();
 }
 
-/// Tells work on another thread to stop. Clones are the same.
+/// Tells work on another thread to stop. Clones are told with it, and so is what is [below](Self::below).
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<State>);
+pub struct Stop {
+    state: Arc<State>,
+    /// How long the work waits for its turn where one works at a time; `None`: as long as it takes.
+    patience: Option<Duration>,
+}
 
 #[derive(Debug, Default)]
 struct State {
     is_told: AtomicBool,
-    /// How long the work waits for its turn where one works at a time; `None`: as long as it takes.
-    patience: Option<Duration>,
+    /// Of the work that this is a part of.
+    above: Option<Stop>,
     /// Held while the work makes what it did visible.
     committing: Mutex<()>,
 }
@@ -32,7 +36,23 @@ struct State {
 impl Stop {
     /// Of work that waits for each of its turns for so long at most.
     pub fn with_patience(patience: Option<Duration>) -> Self {
-        Self(Arc::new(State { patience, ..State::default() }))
+        Self::default().patiently(patience)
+    }
+
+    /// The same for work that waits for each of its turns for so long at most.
+    pub fn patiently(self, patience: Option<Duration>) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// How long the work waits for each of its turns; `None`: as long as it takes.
+    pub fn patience(&self) -> Option<Duration> {
+        self.patience
+    }
+
+    /// Of a part of the work: told when the whole is, and by itself.
+    pub fn below(&self) -> Self {
+        let state = State { above: Some(self.clone()), ..State::default() };
+        Self { state: Arc::new(state), patience: self.patience }
     }
 
     /// What tells the statement to stop that this thread works for; one that is never told, if that is none.
@@ -48,8 +68,18 @@ impl Stop {
     /// From here on the work publishes nothing more. A commit that is under way is waited for: it takes some writes to
     /// the device.
     pub fn tell(&self) {
-        self.0.is_told.store(true, Ordering::SeqCst);
-        drop(self.0.committing.lock());
+        self.request();
+        drop(self.state.committing.lock());
+    }
+
+    /// The same without waiting: whoever asks so learns from the work itself what has come of it. A commit that is
+    /// under way comes to its end.
+    pub fn request(&self) {
+        self.state.is_told.store(true, Ordering::SeqCst);
+    }
+
+    fn is_told(&self) -> bool {
+        self.state.is_told.load(Ordering::SeqCst) || self.state.above.as_ref().is_some_and(Self::is_told)
     }
 
     /// Whether the work goes on. Long work asks from time to time.
@@ -57,7 +87,7 @@ impl Stop {
     /// # Errors
     /// 57014 once it was told to stop.
     pub fn check(&self) -> Result<()> {
-        match self.0.is_told.load(Ordering::SeqCst) {
+        match self.is_told() {
             true => Err(SqlError::invalid("the statement was cancelled; nothing was changed").code("57014")),
             false => Ok(()),
         }
@@ -65,7 +95,7 @@ impl Stop {
 
     /// Whether one wait for a turn goes on, which begins now.
     pub(super) fn waiting(&self) -> impl Fn() -> Result<()> {
-        let until = self.0.patience.map(|patience| Instant::now() + patience);
+        let until = self.patience.map(|patience| Instant::now() + patience);
         move || {
             self.check()?;
             match until {
@@ -96,14 +126,19 @@ impl Stop {
     /// # Errors
     /// 57014 once it was told to stop.
     pub(crate) fn commit(&self) -> Result<MutexGuard<'_, ()>> {
-        let committing = self.0.committing.lock();
+        let committing = self.state.committing.lock();
         self.check()?;
         Ok(committing)
     }
 
     /// Tells it when the guard is dropped.
     pub fn on_drop(&self) -> StopOnDrop {
-        StopOnDrop(self.clone())
+        StopOnDrop { stop: self.clone(), waits: true }
+    }
+
+    /// Requests it when the guard is dropped.
+    pub fn request_on_drop(&self) -> StopOnDrop {
+        StopOnDrop { stop: self.clone(), waits: false }
     }
 }
 
@@ -124,11 +159,15 @@ impl Drop for Working {
 
 /// Tells work to stop when nobody waits for it any more.
 #[must_use]
-pub struct StopOnDrop(Stop);
+pub struct StopOnDrop {
+    stop: Stop,
+    /// For a commit that is under way.
+    waits: bool,
+}
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.tell();
+        if self.waits { self.stop.tell() } else { self.stop.request() }
     }
 }
 
@@ -145,6 +184,25 @@ mod tests {
         drop(stop.clone().on_drop());
         assert_eq!(stop.check().unwrap_err().sqlstate(), "57014");
         assert!(stop.commit().is_err());
+    }
+
+    #[test]
+    fn a_part_stops_with_the_whole_and_the_whole_goes_on_without_it() {
+        let whole = Stop::with_patience(Some(Duration::from_secs(7)));
+        let (part, other) = (whole.below(), whole.below().patiently(None));
+        assert_eq!((part.patience(), other.patience()), (whole.patience(), None));
+        drop(part.request_on_drop());
+        assert!(part.clone().check().is_err() && other.check().is_ok() && whole.check().is_ok());
+        whole.request();
+        assert!(other.check().is_err() && other.commit().is_err() && other.below().check().is_err());
+    }
+
+    #[test]
+    fn whoever_only_requests_does_not_wait_for_a_commit_under_way() {
+        let stop = Stop::default();
+        let _committing = stop.commit().unwrap();
+        drop(stop.request_on_drop());
+        assert!(stop.check().is_err());
     }
 
     #[test]

@@ -44,6 +44,15 @@ fn wait(owner: &Arc<LockOwner>, table: TableId, mode: LockMode) -> LockWait {
     ask(owner, table, mode).expect("no circle").expect("somebody is in the way")
 }
 
+/// As work asks that gives its place up again.
+fn ask_giving_way(owner: &Arc<LockOwner>, table: TableId, mode: LockMode) -> Result<LockWait, String> {
+    match owner.lock(table, mode, Policy::GivingWay, None) {
+        Ok(Requested::Waiting(wait)) => Ok(wait),
+        Ok(_) => panic!("somebody is in the way"),
+        Err(error) => Err(error.sqlstate().to_owned()),
+    }
+}
+
 fn is_ready(wait: &mut LockWait) -> bool {
     Pin::new(wait).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
@@ -176,6 +185,55 @@ fn a_circle_that_only_the_order_of_the_queue_makes_is_untied() {
     assert!(is_ready(&mut other) && !is_ready(&mut exclusive));
     c.release_all();
     assert!(is_ready(&mut exclusive));
+}
+
+#[test]
+fn nobody_is_refused_for_standing_behind_work_that_gives_way() {
+    let (locks, [a, b, builder]) = owners();
+    take(&a, T, M::RowExclusive);
+    take(&b, U, M::AccessExclusive);
+    take(&builder, T, M::ShareUpdateExclusive);
+    let giving_way = ask_giving_way(&builder, T, M::Share).expect("no circle");
+    // `b` stands behind it, and `a`, for which it waits, waits for `b`.
+    let mut behind = wait(&b, T, M::RowExclusive);
+    let mut last = wait(&a, U, M::AccessShare);
+    assert!(!is_ready(&mut behind) && locks.wait_events().len() == 3);
+    drop(giving_way);
+    assert!(is_ready(&mut behind) && !is_ready(&mut last));
+    b.release_all();
+    assert!(is_ready(&mut last));
+}
+
+#[test]
+fn work_that_gives_way_finds_the_circles_that_it_is_on() {
+    let (_, [a, builder]) = owners();
+    take(&a, T, M::RowExclusive);
+    take(&builder, T, M::ShareUpdateExclusive);
+    let giving_way = ask_giving_way(&builder, T, M::Share).expect("no circle");
+    let for_good = wait(&a, T, M::ShareRowExclusive);
+    drop(giving_way);
+    assert_eq!(ask_giving_way(&builder, T, M::Share).err().as_deref(), Some("40P01"));
+    drop(for_good);
+    assert!(ask_giving_way(&builder, T, M::Share).is_ok(), "the other has given up");
+}
+
+#[test]
+fn two_that_give_way_find_their_circle_whichever_of_them_waits_just_now() {
+    let (locks, [a, b, one, other]) = owners();
+    for (owner, builder, table) in [(&a, &one, T), (&b, &other, U)] {
+        take(owner, table, M::RowExclusive);
+        take(builder, table, M::ShareUpdateExclusive);
+    }
+    let waits = [wait(&a, U, M::ShareUpdateExclusive), wait(&b, T, M::ShareUpdateExclusive)];
+    let giving_way = ask_giving_way(&one, T, M::Share).expect("the other does not wait yet");
+    assert_eq!(ask_giving_way(&other, U, M::Share).err().as_deref(), Some("40P01"));
+    drop(giving_way);
+    let given_way = one.gives_way(T, M::Share);
+    assert_eq!(locks.wait_events()[&3], WaitEvent::Relation);
+    assert_eq!(ask_giving_way(&other, U, M::Share).err().as_deref(), Some("40P01"));
+    drop(given_way);
+    assert!(ask_giving_way(&other, U, M::Share).is_ok(), "the other does not want it any more");
+    drop(waits);
 }
 
 #[test]

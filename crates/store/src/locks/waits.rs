@@ -5,11 +5,15 @@ use std::collections::{HashMap, HashSet};
 use saki_base::{TableId, wall_micros};
 use saki_mvcc::Holder;
 
+use super::mode::LockMode;
+
 /// What an owner waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Awaited {
     /// Its place in the queue of a table.
     Table(TableId),
+    /// Nothing just now, since it gives way: it asks for a table again later.
+    Later(TableId, LockMode),
     /// The end of a transaction that holds a row.
     Row(Holder),
 }
@@ -52,14 +56,15 @@ impl Waits {
         self.waiting.iter().map(|(owner, wait)| (*owner, &wait.awaited))
     }
 
-    /// Whether an owner waits for itself, by way of others. `blockers` says who stands in the way of a waiter in the
-    /// queue of a table.
-    pub fn is_circle(&self, start: u64, blockers: impl Fn(u64, TableId) -> Vec<u64>) -> bool {
+    /// Whether an owner waits for itself, by way of others. `blockers` says who stands in the way of an owner that
+    /// waits for a table, in its queue or, by a mode, later.
+    pub fn is_circle(&self, start: u64, blockers: impl Fn(u64, TableId, Option<LockMode>) -> Vec<u64>) -> bool {
         let (mut seen, mut pending) = (HashSet::new(), vec![start]);
         while let Some(owner) = pending.pop() {
             let next = match self.waiting.get(&owner).map(|wait| wait.awaited) {
                 None => continue,
-                Some(Awaited::Table(table)) => blockers(owner, table),
+                Some(Awaited::Table(table)) => blockers(owner, table, None),
+                Some(Awaited::Later(table, mode)) => blockers(owner, table, Some(mode)),
                 Some(Awaited::Row(holder)) => self.owner_of.get(&holder).copied().into_iter().collect(),
             };
             for owner in next {

@@ -4,6 +4,7 @@ use saki_mvcc::RecoveryReport;
 
 use crate::database::Database;
 use crate::delta::Engine;
+use crate::locks::Stop;
 use saki_catalog::{LogState, Result, SqlError};
 
 impl Database {
@@ -23,10 +24,18 @@ impl Database {
     /// The engine; starts it if this is the first change that goes to a delta. Waits, so it belongs on a thread that
     /// may.
     pub fn engine(&self) -> Result<&Engine> {
+        self.engine_unless(&Stop::default())
+    }
+
+    /// The same, unless it is told to stop before it has started it.
+    ///
+    /// # Errors
+    /// 57014 then, 55P03 if its patience is over before its turn; of storage.
+    pub fn engine_unless(&self, stop: &Stop) -> Result<&Engine> {
         if let Some(engine) = self.engine.get() {
             return Ok(engine);
         }
-        self.write(|writer| {
+        self.write_unless(stop, |writer| {
             if self.engine.get().is_some() {
                 return Ok(());
             }

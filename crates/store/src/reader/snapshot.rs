@@ -29,18 +29,35 @@ pub struct Snapshot {
 }
 
 impl Database {
-    /// What a statement sees that begins now.
+    /// What a statement sees that begins now. Waits while rows and catalog are being committed together, so it belongs
+    /// on a thread that may.
     ///
     /// # Errors
     /// If there are too many readers; 58030 if it is not known what there is to see.
     pub fn newest_snapshot(&self) -> Result<Arc<Snapshot>> {
-        self.instants.take(|| {
-            self.readable()?;
-            // The generation first: see `delta`.
-            let generation = self.generation();
-            let moment = self.engine.get().map(|engine| engine.database.moment()).transpose()?;
-            Ok(Snapshot::new(generation, moment))
-        })
+        self.instants.take(|| self.snapshot_of_now())
+    }
+
+    /// The same for a statement whose thread serves others meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::newest_snapshot`].
+    pub async fn next_snapshot(&self) -> Result<Arc<Snapshot>> {
+        loop {
+            if let Some(snapshot) = self.instants.try_take(|| self.snapshot_of_now()) {
+                return snapshot;
+            }
+            self.instants.calm().await;
+        }
+    }
+
+    /// The generation and the moment, if nothing is committed in between.
+    fn snapshot_of_now(&self) -> Result<Arc<Snapshot>> {
+        self.readable()?;
+        // The generation first: see `delta`.
+        let generation = self.generation();
+        let moment = self.engine.get().map(|engine| engine.database.moment()).transpose()?;
+        Ok(Snapshot::new(generation, moment))
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Writer<'d> {
     pub(crate) of_logs: bool,
     /// Trees that it replaces stay, for the time being: the change is part of a transaction that may be undone.
     pub(crate) keeps_replaced: bool,
+    /// Tables that it empties: see [`crate::Draft::is_fresh`].
+    pub emptied: Vec<TableId>,
     /// The transaction that the change is made for, if it is open still, and keeps others from changing the tables'
     /// rows until its end.
     pub(crate) on_behalf_of: Option<Holder>,
@@ -106,9 +108,19 @@ impl<'d> Writer<'d> {
     pub(crate) fn begin(db: &'d Database, before: Arc<Generation>, stop: &Stop) -> Result<Self> {
         let publication = db.volume.begin();
         let (catalog, reader) = (before.catalog.clone(), db.tree_reader()?);
-        let stop = stop.clone();
-        let (starting, of_logs, keeps_replaced, on_behalf_of) = (None, false, false, None);
-        Ok(Self { db, catalog, publication, reader, before, starting, stop, of_logs, keeps_replaced, on_behalf_of })
+        Ok(Self {
+            db,
+            catalog,
+            publication,
+            reader,
+            before,
+            starting: None,
+            stop: stop.clone(),
+            of_logs: false,
+            keeps_replaced: false,
+            emptied: Vec::new(),
+            on_behalf_of: None,
+        })
     }
 
     /// What has been written, as part of another change: of `before`, the newest generation.

@@ -63,6 +63,11 @@ impl SessionSequences {
         if self.parameters.is_read_only() { Err(read_only(command)) } else { Ok(()) }
     }
 
+    /// Of the statement that the thread works for; it waits for its turn no longer than `lock_timeout`.
+    fn stop(&self) -> Stop {
+        Stop::current().patiently(self.parameters.state().effective.lock_patience())
+    }
+
     /// The catalog's name of the sequence that a text names.
     ///
     /// # Errors
@@ -174,8 +179,8 @@ impl SessionSequences {
             };
             // Numbers are not taken back, unless the sequence is.
             match Seen(self).is_published(&seen) {
-                true => self.db.write_unless(&Stop::current(), set),
-                false => self.draft.write(self.db.store(), &Stop::current(), set),
+                true => self.db.write_unless(&self.stop(), set),
+                false => self.draft.write(self.db.store(), &self.stop(), set),
             }
         })
         .map(|id| {
@@ -206,7 +211,7 @@ impl Publisher for Seen<'_> {
 
     fn publish(&self, sequence: &Sequence) -> Result<()> {
         // The commit of the transaction stores the position of its own.
-        if self.is_published(sequence) { self.0.db.publish_positions(&Stop::current()) } else { Ok(()) }
+        if self.is_published(sequence) { self.0.db.publish_positions(&self.0.stop()) } else { Ok(()) }
     }
 }
 

@@ -49,6 +49,8 @@ enum Attempt {
     Conflict(Option<Holder>),
     /// What is not in memory of a generation has to be read first.
     Read(Arc<Generation>, Box<Missing>),
+    /// Rows and catalog are being committed together, and nobody begins before that is over.
+    Committing,
     Ordinary,
 }
 
@@ -92,6 +94,7 @@ impl Runner<'_> {
                 Attempt::Ordinary => return Ok(FastAnswer::Ordinary),
                 Attempt::Conflict(Some(holder)) => self.transactions.wait_for(holder).await?,
                 Attempt::Conflict(None) => tokio::task::yield_now().await,
+                Attempt::Committing => self.db.instants.calm().await,
                 // Too much, or pushed out of memory again at once.
                 Attempt::Read(..) if reads == READS_MAX => {
                     plan.leave_out();
@@ -127,7 +130,10 @@ impl Runner<'_> {
         if !self.takes(transactions, writes) || plan.is_left_out() {
             return Ok(Attempt::Ordinary);
         }
-        let Some(generation) = transactions.begin_statement(self.db)? else { return Ok(Attempt::Ordinary) };
+        let Some(generation) = transactions.try_begin_statement(self.db)? else {
+            transactions.give_up_statement();
+            return Ok(Attempt::Committing);
+        };
         let Some(((table, delta), others)) = tables(plan, &generation) else {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);

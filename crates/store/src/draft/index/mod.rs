@@ -37,6 +37,10 @@
 //! publish, which another statement may have for long. PostgreSQL waits for each old transaction by itself; here it
 //! takes a moment at which none is older than [`PATIENCE_MAX`].
 //!
+//! Since it gives way, nobody who stands behind it is in a deadlock for that. Whoever has changed rows and asks for a
+//! lock that conflicts with SHARE UPDATE EXCLUSIVE is: it is the statement that gets 40P01 then, if nobody else on the
+//! circle has given up within [`CIRCLE_PATIENCE`].
+//!
 //! # Unique indexes
 //! Two rows that agree refuse the statement (23505) when they are met: in the scan, before which everything is
 //! merged, in what a merge has changed, or in the moment. Writers do not mind the index before it is there, so rows
@@ -73,35 +77,36 @@ use saki_catalog::{Catalog, Index, Result, SqlError, Table};
 pub const PATIENCE_FIRST: Duration = Duration::from_millis(20);
 /// The same in the end.
 pub const PATIENCE_MAX: Duration = Duration::from_secs(1);
+/// So long a deadlock may last: others may lose their patience first. PostgreSQL's `deadlock_timeout`.
+pub const CIRCLE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Work on indexes of tables whose rows are changed meanwhile. It waits, so it belongs on a thread that may. What it
 /// has locked it holds for as long as it lives.
 pub struct Concurrently {
     db: Arc<Database>,
     owner: Arc<LockOwner>,
+    /// Its patience is that for locks, too.
     stop: Stop,
-    /// `None`: locks are waited for however long it takes.
-    lock_timeout: Option<Duration>,
 }
 
 impl Concurrently {
     /// `owner` is to hold nothing else.
-    pub fn new(db: &Arc<Database>, owner: Arc<LockOwner>, stop: &Stop, lock_timeout: Option<Duration>) -> Self {
-        Self { db: Arc::clone(db), owner, stop: stop.clone(), lock_timeout }
+    pub fn new(db: &Arc<Database>, owner: Arc<LockOwner>, stop: &Stop) -> Self {
+        Self { db: Arc::clone(db), owner, stop: stop.clone() }
     }
 
     /// Makes an index of a table. `define` says which, once nobody changes what the table is; `None`: there is one
     /// already.
     ///
     /// # Errors
-    /// Of `define`; 23505 if it is unique and rows agree; 42P07 for a name that is taken; 55P03 after `lock_timeout`;
-    /// 40P01; 57014 if it is told to stop; of storage.
+    /// Of `define`; 23505 if it is unique and rows agree; 42P07 for a name that is taken; 55P03 when its patience is
+    /// over; 40P01; 57014 if it is told to stop; of storage.
     pub fn create_index(
         &self,
         table: &str,
         define: impl FnOnce(&Catalog, &Table) -> Result<Option<Index>>,
     ) -> Result<()> {
-        self.db.engine()?;
+        self.db.engine_unless(&self.stop)?;
         let table = self.hold(table)?;
         let Some(index) = define(&self.db.generation().catalog, &table)? else { return Ok(()) };
         self.lock(of_name(&index.name), LockMode::AccessExclusive)?;
@@ -125,7 +130,7 @@ impl Concurrently {
     /// # Errors
     /// 42P01 if it is not there any more; as [`Self::create_index`].
     pub fn drop_index(&self, table: &str, index: &str) -> Result<()> {
-        self.db.engine()?;
+        self.db.engine_unless(&self.stop)?;
         let table = self.hold(table)?;
         self.change_in_a_moment(table.id, None, |_, table, _| {
             table.indexes.remove(place_of(table, index)?);
@@ -174,13 +179,13 @@ impl Concurrently {
 
     fn lock(&self, locked: TableId, mode: LockMode) -> Result<()> {
         // As good as for ever.
-        let patience = self.lock_timeout.unwrap_or(Duration::from_secs(1 << 30));
-        if self.try_lock(locked, mode, patience)? { Ok(()) } else { Err(timed_out()) }
+        let patience = self.stop.patience().unwrap_or(Duration::from_secs(1 << 30));
+        if self.try_lock(locked, mode, Policy::Wait, patience)? { Ok(()) } else { Err(timed_out()) }
     }
 
     /// Whether a lock was there before `patience` had ended.
-    fn try_lock(&self, locked: TableId, mode: LockMode, patience: Duration) -> Result<bool> {
-        match self.owner.lock(locked, mode, Policy::Wait, None)? {
+    fn try_lock(&self, locked: TableId, mode: LockMode, policy: Policy, patience: Duration) -> Result<bool> {
+        match self.owner.lock(locked, mode, policy, None)? {
             Requested::Granted => Ok(true),
             Requested::Waiting(wait) => wait.wait(&self.stop, patience),
             Requested::Refused => Ok(false),

@@ -7,7 +7,7 @@ use saki_base::TableId;
 use saki_mvcc::{Isolation, Reader, Transaction};
 
 use super::build::{Build, PAUSE, gone};
-use super::{Concurrently, PATIENCE_FIRST, PATIENCE_MAX};
+use super::{CIRCLE_PATIENCE, Concurrently, PATIENCE_FIRST, PATIENCE_MAX};
 use crate::checkpoint::ALL;
 use crate::delta::Delta;
 use crate::draft::Draft;
@@ -35,26 +35,36 @@ enum Attempt {
     Done,
     /// A writer, or who publishes, does not end soon.
     Busy(Option<Build>),
+    /// A writer waits for what this holds.
+    Circle(Option<Build>, SqlError),
 }
 
 impl Concurrently {
     /// Waits for the moment, and has `make` change a table in it. `build` is brought up to it.
     ///
     /// # Errors
-    /// Of `make`; 23505 if rows agree in the index that was built; 40P01; 55P03 after `lock_timeout`; 57014; of
+    /// Of `make`; 23505 if rows agree in the index that was built; 40P01; 55P03 when its patience is over; 57014; of
     /// storage.
     pub(super) fn change_in_a_moment(&self, table: TableId, mut build: Option<Build>, make: impl Make) -> Result<()> {
         let mut make = Some(make);
-        let (began, mut patience) = (Instant::now(), PATIENCE_FIRST);
+        let (began, mut patience, mut in_circle) = (Instant::now(), PATIENCE_FIRST, None);
         loop {
             build = match self.attempt(table, build, &mut make, patience)? {
                 Attempt::Done => return Ok(()),
-                Attempt::Busy(build) => build,
+                Attempt::Busy(build) => {
+                    in_circle = None;
+                    build
+                }
+                Attempt::Circle(build, error) => match in_circle.get_or_insert_with(Instant::now).elapsed() {
+                    elapsed if elapsed >= CIRCLE_PATIENCE => return Err(error),
+                    _ => build,
+                },
             };
+            let _way = self.owner.gives_way(table, LockMode::Share);
             let way_given = Instant::now();
             while way_given.elapsed() < patience * WAY_GIVEN && !self.is_free(table)? {
                 self.stop.check()?;
-                if self.lock_timeout.is_some_and(|timeout| began.elapsed() > timeout) {
+                if self.stop.patience().is_some_and(|patience| began.elapsed() > patience) {
                     return Err(timed_out());
                 }
                 std::thread::sleep(PAUSE);
@@ -77,8 +87,11 @@ impl Concurrently {
             build.follow()?;
         }
         let _locked = self.held();
-        if !self.try_lock(table, LockMode::Share, patience)? {
-            return Ok(Attempt::Busy(build));
+        match self.try_lock(table, LockMode::Share, Policy::GivingWay, patience) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Attempt::Busy(build)),
+            Err(error) if error.sqlstate() == "40P01" => return Ok(Attempt::Circle(build, error)),
+            Err(error) => return Err(error),
         }
         let Some(_writing) = self.db.writing.try_lock_for(patience) else { return Ok(Attempt::Busy(build)) };
         let generation = self.db.generation();

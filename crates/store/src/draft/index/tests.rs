@@ -17,7 +17,7 @@ use saki_catalog::{Catalog, Index, IndexColumn, PUBLIC, Result, Table};
 const NAME: &str = "t_w";
 
 fn work(bench: &Bench, stop: &Stop) -> Concurrently {
-    Concurrently::new(bench.db(), LockOwner::new(bench.db().locks()), stop, None)
+    Concurrently::new(bench.db(), LockOwner::new(bench.db().locks()), stop)
 }
 
 fn define(unique: bool) -> impl FnOnce(&Catalog, &Table) -> Result<Option<Index>> {
@@ -295,6 +295,41 @@ fn a_transaction_that_stays_open_holds_only_the_statement_up() {
     compare(&bench);
 }
 
+/// Whoever has changed rows asks for a lock that the statement keeps from it, and the statement waits for its end.
+#[test]
+fn a_deadlock_is_the_statements_unless_the_other_gives_up_before() {
+    let bench = loaded(Shape::default(), 500, 20);
+    for gives_up in [false, true] {
+        let old = LockOwner::new(bench.db().locks());
+        hold(&bench, &old, LockMode::RowExclusive);
+        std::thread::scope(|scope| {
+            let making = scope.spawn(|| create(&bench, false));
+            while !making.is_finished() && bench.db().locks().wait_events().is_empty() {
+                std::thread::yield_now();
+            }
+            let asked = old.lock(bench.table().id, LockMode::ShareUpdateExclusive, Policy::Wait, None);
+            let Requested::Waiting(wait) = asked.expect("it is not the one to be refused") else {
+                panic!("the statement has it")
+            };
+            let patience = if gives_up { Duration::from_millis(50) } else { Duration::from_secs(60) };
+            let is_granted = wait.wait(&Stop::default(), patience).expect("not told");
+            old.release_all();
+            let made = making.join().expect("no panic");
+            assert_eq!(
+                (is_granted, made.err().map(|error| error.sqlstate())),
+                match gives_up {
+                    true => (false, None),
+                    false => (true, Some("40P01")),
+                }
+            );
+        });
+        if !gives_up {
+            nothing_is_left(&bench);
+        }
+    }
+    compare(&bench);
+}
+
 #[test]
 fn a_statement_that_is_told_to_stop_leaves_nothing() {
     let bench = loaded(Shape::default(), 500, 20);
@@ -309,8 +344,7 @@ fn a_statement_that_is_told_to_stop_leaves_nothing() {
         stop.tell();
         assert_eq!(making.join().expect("no panic").expect_err("told").sqlstate(), "57014");
     });
-    let timeout = Some(Duration::from_millis(50));
-    let work = Concurrently::new(bench.db(), LockOwner::new(bench.db().locks()), &Stop::default(), timeout);
+    let work = work(&bench, &Stop::with_patience(Some(Duration::from_millis(50))));
     assert_eq!(work.create_index("t", define(false)).expect_err("in vain").sqlstate(), "55P03");
     assert_eq!(work.drop_index("t", "t_v").expect_err("in vain").sqlstate(), "55P03");
     drop(work);
