@@ -33,6 +33,7 @@ mod error;
 mod fixture;
 pub mod guesses;
 pub mod key_range;
+mod map;
 pub mod statistics;
 
 pub use access::TableAccess;
@@ -50,6 +51,7 @@ pub use entries::{EntryDecoder, EntryEncoder};
 pub use error::InPlan;
 pub use error::{ErrorKind, Objects, Position, Result, SqlError, data_error, undefined};
 pub use key_range::KeyBounds;
+pub use map::SharedMap;
 pub use statistics::{Collector, ColumnStatistics, TableStatistics};
 
 /// The schema of names that state none.

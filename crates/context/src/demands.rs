@@ -10,6 +10,7 @@ use datafusion::common::{Column, DFSchemaRef};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
+use saki_base::TableId;
 use saki_catalog::{Catalog, Demand, Demanded, ObjectId, ObjectKind, Privilege, Result};
 use saki_parameters::is_temporary;
 use saki_plan::{Asking, SnapshotTable};
@@ -201,7 +202,7 @@ impl Walk<'_> {
 
     fn view(&mut self, view: ObjectId, query: &LogicalPlan, schema: DFSchemaRef, reader: Reader) -> Scope {
         let number = self.scans.len();
-        let found = self.catalog.views().find(|found| ObjectId::from(found.id) == view);
+        let found = self.catalog.view_of(TableId(view.0));
         let width = schema.fields().len();
         self.scans.push(Scan {
             object: view,

@@ -12,12 +12,14 @@ use saki_store::locks::LockMode;
 
 /// Views that name a relation.
 pub fn views_of<'c>(catalog: &'c Catalog, relation: &'c str) -> impl Iterator<Item = &'c Arc<View>> {
-    catalog.views().filter(move |view| view.relations.iter().any(|name| name == relation))
+    catalog.views_naming(relation)
 }
 
 /// Views that need a column, directly or by way of other views.
 pub fn views_using(catalog: &Catalog, table: TableId, column: u32) -> impl Iterator<Item = &Arc<View>> {
-    catalog.views().filter(move |view| view.uses.get(&table.0).is_some_and(|columns| columns.contains(&column)))
+    catalog
+        .views_using(table)
+        .filter(move |view| view.uses.get(&table.0).is_some_and(|columns| columns.contains(&column)))
 }
 
 /// Tables that new foreign keys refer to, and how they are locked while the keys come to be: their rows stay, and so do
@@ -35,20 +37,15 @@ pub fn sequences_drawn<'e>(defaults: impl Iterator<Item = &'e Expr>) -> impl Ite
     defaults.filter_map(sequence_drawn).map(|sequence| (sequence, LockMode::AccessShare))
 }
 
-/// Sequences that belong to columns of a table.
-pub fn owned_sequences(catalog: &Catalog, table: TableId) -> impl Iterator<Item = &Arc<Sequence>> {
-    catalog.sequences().filter(move |sequence| sequence.owner.is_some_and(|owner| owner.table == table))
-}
-
 /// Columns whose default draws from a sequence, their own or not.
 pub fn columns_drawing<'c>(
     catalog: &'c Catalog,
     sequence: &'c Sequence,
 ) -> impl Iterator<Item = (&'c Arc<Table>, usize)> {
     let text = saki_catalog::nextval(&sequence.name);
-    catalog.tables().flat_map(move |table| {
-        let text = text.clone();
-        let drawing = move |detail: &saki_catalog::ColumnDetail| detail.default.as_deref() == Some(&text);
+    let tables: Vec<&Arc<Table>> = catalog.drawing(&text).collect();
+    tables.into_iter().flat_map(move |table| {
+        let drawing = |detail: &saki_catalog::ColumnDetail| detail.default.as_deref() == Some(&*text);
         let positions: Vec<usize> = (0..table.details.len()).filter(|at| drawing(&table.details[*at])).collect();
         positions.into_iter().map(move |position| (table, position))
     })

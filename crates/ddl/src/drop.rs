@@ -11,7 +11,7 @@ use datafusion::catalog::SchemaProvider;
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectType};
 use saki_base::TableId;
 
-use super::dependents::{columns_drawing, owned_sequences, views_of};
+use super::dependents::{columns_drawing, views_of};
 use super::schema;
 use super::trees::free_table;
 use saki_catalog::{Catalog, PUBLIC, Position, RelationKind, Result, SequenceOwner, SqlError, Table};
@@ -367,7 +367,7 @@ fn needing(catalog: &Catalog, subject: &Subject) -> Vec<(Subject, Option<String>
     match subject {
         Subject::Table(name) => {
             let Some(table) = catalog.get(name) else { return Vec::new() };
-            owned.extend(owned_sequences(catalog, table.id).map(|owned| Subject::Sequence(owned.name.clone())));
+            owned.extend(catalog.owned_sequences(table.id).map(|owned| Subject::Sequence(owned.name.clone())));
             dependents.extend(views(name));
             let keys = catalog.referencing(table.id).filter(|(other, _)| other.id != table.id);
             dependents.extend(

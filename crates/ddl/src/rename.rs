@@ -110,8 +110,7 @@ pub fn rename_sequence(catalog: &mut Catalog, sequence: &Sequence, to: &ColumnNa
     let name = qualified(&sequence.schema, &to.name);
     catalog.refuse_taken(&name).map_err(|error| error.at(to.position))?;
     let drawing = nextval(&sequence.name);
-    let uses = |table: &Table| table.details.iter().any(|detail| detail.default.as_ref() == Some(&drawing));
-    let tables: Vec<String> = catalog.tables().filter(|table| uses(table)).map(|table| table.name.clone()).collect();
+    let tables: Vec<String> = catalog.drawing(&drawing).map(|table| table.name.clone()).collect();
     for table in tables {
         change(catalog, &table, |table| {
             let defaults = table.details.iter_mut().filter_map(|detail| detail.default.as_mut());

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, CascadeOption, TruncateIdentityOption};
 
-use super::dependents::owned_sequences;
 use super::trees::{clear_table, free_table};
 use saki_catalog::{Catalog, Position, Result, Sequence, SequencePosition, SqlError, Table};
 use saki_context::StatementContext;
@@ -100,7 +99,7 @@ impl Truncation {
 
 /// Sequences of a table's columns begin again.
 fn restart(catalog: &mut Catalog, table: &Table) {
-    let owned: Vec<Sequence> = owned_sequences(catalog, table.id).map(|sequence| Sequence::clone(sequence)).collect();
+    let owned: Vec<Sequence> = catalog.owned_sequences(table.id).map(|sequence| Sequence::clone(sequence)).collect();
     for sequence in owned {
         let position = SequencePosition { last_value: sequence.start, is_called: false };
         catalog.put_sequence(Sequence { position, version: sequence.version + 1, ..sequence });

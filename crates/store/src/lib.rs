@@ -50,7 +50,7 @@ pub use check::{CheckFault, CheckProgress, CheckReport};
 pub use checkpoint::{Alone, CheckpointReport, Follower, LogRange, Moment, Still, StillLogs};
 pub use database::sequence;
 pub use database::{
-    Budget, ChunkOwners, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation, OpenOptions, Owner,
+    Budget, ChunkOwners, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation, Identity, OpenOptions, Owner,
     PAGE_BYTES_DEFAULT, PartStatus, memory_bytes,
 };
 pub use delta::Delta;

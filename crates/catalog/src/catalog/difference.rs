@@ -1,11 +1,16 @@
 //! What one catalog has otherwise than another: what a publication writes, and what a transaction has changed.
 //!
-//! Definitions are shared between the versions of a catalog, so those that are the same are told by their addresses.
+//! Definitions are shared between the versions of a catalog, so those that are the same are told by their addresses;
+//! and so are the maps that they are in: what has not changed is not looked at.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Access, Catalog, Role, SchemaEntry, Sequence, Staged, Table, View, no_delta};
+use saki_base::TableId;
+
+use super::table::no_delta;
+use super::{Access, Catalog, ObjectId, ObjectKind, Role, SchemaEntry, Sequence, Staged, Table, View};
+use crate::map::SharedMap;
 
 /// A definition under one name, in the older catalog and in the newer one; at least one of the two is there.
 #[derive(Debug)]
@@ -42,55 +47,46 @@ impl Catalog {
 
     /// Gives every table whose rows are laid out otherwise than in `before`, or that is new, a delta of its own.
     pub fn renew_deltas(&mut self, before: &Self) {
-        let is_kept = |table: &Arc<Table>| {
-            if let Some(old) = before.tables.get(&table.name)
-                && (Arc::ptr_eq(old, table) || old.delta == table.delta && same_layout(old, table))
-            {
-                return table.delta != no_delta();
-            }
-            table.delta != no_delta()
-                && before.tables.values().any(|old| old.delta == table.delta && same_layout(old, table))
-        };
-        let changed: Vec<Table> =
-            self.tables.values().filter(|table| !is_kept(table)).map(|table| Table::clone(table)).collect();
-        for mut table in changed {
-            table.delta = self.new_table_id();
-            self.put(table);
+        let is_kept = |table: &Table| before.with_delta(table.delta).any(|old| same_layout(old, table));
+        let changed = differing(&before.tables, &self.tables).into_iter().filter_map(|table| table.after);
+        let has_another = |table: &Arc<Table>| table.delta != no_delta() && !is_kept(table);
+        // Of databases of before tables had deltas as well.
+        let without = self.with_delta(no_delta()).map(Arc::clone);
+        let renewed: Vec<Arc<Table>> = changed.filter(has_another).chain(without).collect();
+        for table in renewed {
+            let delta = self.new_table_id();
+            self.put(Table { delta, ..Table::clone(&table) });
         }
     }
 
     /// Makes the same changes here, to what has been published since the older catalog of the difference. Where the
     /// base of a table has moved on meanwhile, and the change is not about that, it stays as it is here.
     pub fn change_by(&mut self, difference: &Difference) {
-        let now: Vec<Option<Arc<Table>>> =
-            difference.tables.iter().map(|table| self.rebased(difference, table)).collect();
-        let Difference { tables, views, sequences, schemas, roles, access, staged: _ } = difference;
-        let here: Vec<_> = sequences.iter().map(|sequence| self.moved_on(sequence, sequences)).collect();
-        remove_old(&mut self.tables, tables, |table| &table.name);
-        remove_old(&mut self.views, views, |view| &view.name);
-        remove_old(&mut self.sequences, sequences, |sequence| &sequence.name);
-        remove_old(&mut self.schemas, schemas, |schema| &schema.name);
-        remove_old(&mut self.roles, roles, |role| &role.id);
-        remove_old(&mut self.access, access, |access| &access.object);
-        for table in now.into_iter().flatten() {
-            self.tables.insert(table.name.clone(), table);
-        }
-        add_new(&mut self.views, views, |view| &view.name);
-        add_new(&mut self.schemas, schemas, |schema| &schema.name);
-        add_new(&mut self.roles, roles, |role| &role.id);
-        add_new(&mut self.access, access, |access| &access.object);
-        for sequence in here.into_iter().flatten() {
-            self.sequences.insert(sequence.name.clone(), sequence);
-        }
+        let tables = before_by_id(&difference.tables, |table| table.id);
+        let tables: Vec<_> = difference.tables.iter().map(|changed| self.rebased(&tables, changed)).collect();
+        let sequences = before_by_id(&difference.sequences, |sequence| sequence.id);
+        let sequences: Vec<_> = difference.sequences.iter().map(|changed| self.moved_on(&sequences, changed)).collect();
+        // All that was goes before anything comes: names may have changed hands.
+        before(&difference.tables).for_each(|table| drop(self.remove(&table.name)));
+        before(&difference.views).for_each(|view| drop(self.remove_view(&view.name)));
+        before(&difference.sequences).for_each(|sequence| drop(self.remove_sequence(&sequence.name)));
+        before(&difference.schemas).for_each(|schema| drop(self.remove_schema(&schema.name)));
+        before(&difference.roles).for_each(|role| drop(self.roles.remove(&role.id)));
+        before(&difference.access).for_each(|access| drop(self.access.remove(&access.object)));
+        tables.into_iter().flatten().for_each(|table| self.put_table(table));
+        sequences.into_iter().flatten().for_each(|sequence| self.put_shared_sequence(sequence));
+        after(&difference.views).for_each(|view| self.put_shared_view(Arc::clone(view)));
+        after(&difference.schemas).for_each(|schema| self.put_shared_schema(Arc::clone(schema)));
+        after(&difference.roles).for_each(|role| drop(self.roles.insert(role.id, Arc::clone(role))));
+        after(&difference.access).for_each(|access| drop(self.access.insert(access.object, Arc::clone(access))));
         // Of what one transaction has dropped, another may have said something meanwhile.
-        self.forget_gone();
+        self.forget_gone(difference);
     }
 
     /// What becomes of a sequence here: values that have been given out stay so.
-    fn moved_on(&self, changed: &Changed<Sequence>, all: &[Changed<Sequence>]) -> Option<Arc<Sequence>> {
+    fn moved_on(&self, before: &ById<'_, Sequence>, changed: &Changed<Sequence>) -> Option<Arc<Sequence>> {
         let after = changed.after.as_ref()?;
-        let before = all.iter().filter_map(|other| other.before.as_ref()).find(|old| old.id == after.id);
-        let here = before.and_then(|before| self.sequences.get(&before.name));
+        let here = before.get(&after.id).and_then(|before| self.sequences.get(&before.name));
         match here.filter(|here| here.id == after.id && here.version == after.version) {
             Some(here) => Some(Arc::new(Sequence { position: here.position, ..Sequence::clone(after) })),
             None => Some(Arc::clone(after)),
@@ -98,10 +94,9 @@ impl Catalog {
     }
 
     /// What becomes of a table here.
-    fn rebased(&self, difference: &Difference, changed: &Changed<Table>) -> Option<Arc<Table>> {
+    fn rebased(&self, before: &ById<'_, Table>, changed: &Changed<Table>) -> Option<Arc<Table>> {
         let after = changed.after.as_ref()?;
-        let before = difference.tables.iter().filter_map(|other| other.before.as_ref()).find(|old| old.id == after.id);
-        let Some(before) = before else { return Some(Arc::clone(after)) };
+        let Some(before) = before.get(&after.id) else { return Some(Arc::clone(after)) };
         let Some(here) = self.tables.get(&before.name).filter(|here| here.id == after.id) else {
             return Some(Arc::clone(after));
         };
@@ -114,12 +109,51 @@ impl Catalog {
     }
 }
 
+/// What definitions were before they changed.
+type ById<'d, T> = HashMap<TableId, &'d Arc<T>>;
+
+/// Of each id the first, in the order of names.
+fn before_by_id<T>(changes: &[Changed<T>], id: impl Fn(&T) -> TableId) -> ById<'_, T> {
+    let mut by_id = HashMap::new();
+    for before in before(changes) {
+        by_id.entry(id(before)).or_insert(before);
+    }
+    by_id
+}
+
+fn before<T>(changes: &[Changed<T>]) -> impl Iterator<Item = &Arc<T>> {
+    changes.iter().filter_map(|changed| changed.before.as_ref())
+}
+
+fn after<T>(changes: &[Changed<T>]) -> impl Iterator<Item = &Arc<T>> {
+    changes.iter().filter_map(|changed| changed.after.as_ref())
+}
+
 impl Difference {
     /// A table of which these changes would undo what others have changed since: locks keep that from happening.
     pub fn undoes(&self, newest: &Catalog) -> Option<&Table> {
         let before = self.tables.iter().filter_map(|changed| changed.before.as_deref());
         let mut here = before.filter_map(|before| Some((before, newest.table_of(before.id)?)));
         here.find(|(before, here)| !same_indexes(before, here)).map(|(before, _)| before)
+    }
+
+    /// Numbers of objects as they were in the older catalog.
+    pub(super) fn objects_before(&self) -> impl Iterator<Item = ObjectId> {
+        let tables = before(&self.tables).map(|table| table.id);
+        let views = before(&self.views).map(|view| view.id);
+        let sequences = before(&self.sequences).map(|sequence| sequence.id);
+        let schemas = before(&self.schemas).map(|schema| schema.id);
+        tables.chain(views).chain(sequences).chain(schemas).map(ObjectId::from)
+    }
+
+    /// Objects that the older catalog did not have: what they are, and their schema.
+    pub(super) fn new_objects(&self) -> Vec<(ObjectId, ObjectKind, &str)> {
+        let tables = after(&self.tables).map(|table| (table.id.into(), ObjectKind::Table, &*table.schema));
+        let views = after(&self.views).map(|view| (view.id.into(), ObjectKind::View, &*view.schema));
+        let sequences = after(&self.sequences).map(|it| (it.id.into(), ObjectKind::Sequence, &*it.schema));
+        let schemas = after(&self.schemas).map(|schema| (schema.id.into(), ObjectKind::Schema, ""));
+        let known: HashSet<ObjectId> = self.objects_before().collect();
+        tables.chain(views).chain(sequences).chain(schemas).filter(|(id, ..)| !known.contains(id)).collect()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -174,36 +208,7 @@ fn same_indexes(left: &Table, right: &Table) -> bool {
         && left.indexes.iter().zip(&right.indexes).all(|(left, right)| left.name == right.name)
 }
 
-/// Walks two maps side by side.
-fn differing<K: Ord, T>(older: &BTreeMap<K, Arc<T>>, newer: &BTreeMap<K, Arc<T>>) -> Vec<Changed<T>> {
-    let mut found = Vec::new();
-    let (mut left, mut right) = (older.iter().peekable(), newer.iter().peekable());
-    loop {
-        let order = match (left.peek(), right.peek()) {
-            (None, None) => return found,
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some((old, _)), Some((new, _))) => old.cmp(new),
-        };
-        let before = if order.is_le() { left.next().map(|(_, value)| value) } else { None };
-        let after = if order.is_ge() { right.next().map(|(_, value)| value) } else { None };
-        if let (Some(before), Some(after)) = (before, after)
-            && Arc::ptr_eq(before, after)
-        {
-            continue;
-        }
-        found.push(Changed { before: before.map(Arc::clone), after: after.map(Arc::clone) });
-    }
-}
-
-fn remove_old<K: Ord, T>(map: &mut BTreeMap<K, Arc<T>>, changes: &[Changed<T>], key: impl Fn(&T) -> &K) {
-    for before in changes.iter().filter_map(|changed| changed.before.as_ref()) {
-        map.remove(key(before));
-    }
-}
-
-fn add_new<K: Ord + Clone, T>(map: &mut BTreeMap<K, Arc<T>>, changes: &[Changed<T>], key: impl Fn(&T) -> &K) {
-    for after in changes.iter().filter_map(|changed| changed.after.as_ref()) {
-        map.insert(key(after).clone(), Arc::clone(after));
-    }
+fn differing<K: Ord, T>(older: &SharedMap<K, Arc<T>>, newer: &SharedMap<K, Arc<T>>) -> Vec<Changed<T>> {
+    let changed = newer.differing(older, Arc::ptr_eq).into_iter();
+    changed.map(|(before, after)| Changed { before: before.map(Arc::clone), after: after.map(Arc::clone) }).collect()
 }

@@ -3,13 +3,15 @@
 //! The catalog is a tree of its own: each entry is a table with its indexes and statistics,
 //! as JSON. Its root is the volume's root payload, so one
 //! publish replaces tables, indexes and catalog together. In memory it is a value: a
-//! statement works on the one it began with, a writer changes a copy.
+//! statement works on the one it began with, a writer changes a copy. Copies share what they have in common
+//! ([`SharedMap`]), so that a change costs what it changes, however many relations there are; what is not found by its
+//! name has a way of its own ([`lookups`]).
 
 mod constraint;
 mod difference;
 mod documents;
-mod errors;
 mod integrity;
+mod lookups;
 mod objects;
 mod owners;
 mod privileges;
@@ -17,251 +19,27 @@ mod question;
 mod roles;
 mod staged;
 pub(crate) mod statistics;
-mod tier;
+mod table;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use arrow_schema::{Field, Schema, SchemaRef};
-use saki_base::{Column, DataType, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, TreeId};
-use saki_columns::{ColumnType, SegmentsRoot};
-use saki_tree::TreeRoot;
+use saki_base::{TableId, TreeId};
 use serde::{Deserialize, Serialize};
 
 pub use self::constraint::{Check, ColumnDetail, ForeignKey, Identity, ReferentialAction};
 pub use self::difference::{Changed, Difference, same_layout};
 pub use self::integrity::{VIEW_DEPTH_MAX, nextval};
+use self::lookups::{Lookups, under};
 pub use self::objects::{SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified};
 pub use self::privileges::{
     Access, Acl, AclItem, DefaultAcl, Demand, Demanded, Dependents, Membership, ObjectId, ObjectKind, Privilege,
     Privileges, Role, RoleId, denied,
 };
-use self::statistics::TableStatistics;
-pub use self::tier::TableTier;
+pub use self::table::{EntryLayout, Index, IndexColumn, ROW_ID, Table, TableTier};
 use crate::PUBLIC;
 use crate::error::{Result, SqlError, undefined};
-
-/// Name of the key column of a table without a primary key. Never visible.
-pub const ROW_ID: &str = "row id";
-
-/// A table and everything that is stored for it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Table {
-    pub id: TableId,
-    /// What statements call it: behind its schema's name, unless that is `public`.
-    pub name: String,
-    #[serde(default = "public")]
-    pub schema: String,
-    pub columns: Vec<Column>,
-    /// One for each of `columns`.
-    #[serde(default)]
-    pub details: Vec<ColumnDetail>,
-    /// The next [`ColumnDetail::id`].
-    #[serde(default)]
-    pub next_column_id: u32,
-    /// Grows whenever keys or rows get another layout: entries encoded before are not this table's any more.
-    #[serde(default)]
-    pub layout_version: u32,
-    /// Positions in `columns`; empty: entries are keyed by a hidden row id.
-    pub primary_key: Vec<usize>,
-    /// `None`: the table's name with `_pkey`.
-    #[serde(default)]
-    pub primary_key_constraint: Option<String>,
-    /// Of the primary key's constraint.
-    #[serde(default)]
-    pub primary_key_comment: Option<String>,
-    #[serde(default)]
-    pub checks: Vec<Check>,
-    #[serde(default)]
-    pub foreign_keys: Vec<ForeignKey>,
-    /// Whether rows stay in memory after a merge.
-    #[serde(default)]
-    pub resident: bool,
-    #[serde(default)]
-    pub tier: TableTier,
-    #[serde(default)]
-    pub comment: Option<String>,
-    /// The next hidden row id.
-    pub next_row_id: i64,
-    pub root: TreeRoot,
-    pub indexes: Vec<Index>,
-    /// The rows column by column; `None`: `columns = off`.
-    #[serde(default)]
-    pub segments: Option<SegmentsRoot>,
-    /// Columns whose segments have Bloom filters, ascending; none where there are no segments.
-    #[serde(default)]
-    pub bloom: Vec<usize>,
-    pub statistics: Option<TableStatistics>,
-    /// Which delta is the table's: another one for each layout that its rows have had.
-    #[serde(default = "no_delta")]
-    pub delta: TableId,
-    /// The base has every transaction on the table up to this timestamp.
-    #[serde(default)]
-    pub merged_through: u64,
-}
-
-/// No table has this number.
-fn no_delta() -> TableId {
-    TableId(0)
-}
-
-/// A secondary index.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Index {
-    /// As [`Table::name`].
-    pub name: String,
-    /// Its table's.
-    #[serde(default = "public")]
-    pub schema: String,
-    pub columns: Vec<IndexColumn>,
-    pub unique: bool,
-    /// Columns carried along, for lookups that need no more.
-    pub include: Vec<usize>,
-    /// Whether it is a UNIQUE constraint: it goes by DROP CONSTRAINT.
-    #[serde(default)]
-    pub constraint: bool,
-    /// Of that constraint; the index has one of its own.
-    #[serde(default)]
-    pub constraint_comment: Option<String>,
-    #[serde(default)]
-    pub comment: Option<String>,
-    pub root: TreeRoot,
-}
-
-fn public() -> String {
-    PUBLIC.to_owned()
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct IndexColumn {
-    pub column: usize,
-    pub descending: bool,
-}
-
-/// How a tree's entries are made of a table's columns.
-#[derive(Clone, Debug)]
-pub struct EntryLayout {
-    pub key: KeyLayout,
-    pub row: RowLayout,
-    /// Table column of each key column; `Table::row_id()` for the hidden one.
-    pub key_columns: Vec<usize>,
-    /// Table column of each row column.
-    pub row_columns: Vec<usize>,
-}
-
-impl Table {
-    /// The position that stands for the hidden row id.
-    pub fn row_id(&self) -> usize {
-        self.columns.len()
-    }
-
-    pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column.name == name)
-    }
-
-    /// Name and type of a column, the hidden one included.
-    pub fn column_type(&self, column: usize) -> (&str, DataType, bool) {
-        match self.columns.get(column) {
-            Some(column) => (&column.name, column.data_type, column.nullable),
-            None => (ROW_ID, DataType::Int8, false),
-        }
-    }
-
-    /// The hidden row id as a column.
-    pub fn row_id_column(&self) -> Column {
-        Column { name: ROW_ID.into(), data_type: DataType::Int8, nullable: false }
-    }
-
-    /// Whether a row may be changed without a look at rules or at other tables.
-    pub fn is_free_of_rules(&self, catalog: &Catalog) -> bool {
-        self.checks.is_empty() && self.foreign_keys.is_empty() && catalog.referencing(self.id).next().is_none()
-    }
-
-    /// Whether its rows refer to rows of other tables.
-    pub fn is_free_of_references(&self) -> bool {
-        self.foreign_keys.is_empty()
-    }
-
-    /// Whether a column that is given no value has one.
-    pub fn has_default(&self, column: usize) -> bool {
-        self.details.get(column).is_some_and(|detail| detail.default.is_some() || detail.identity.is_some())
-    }
-
-    /// Columns of the primary tree's key.
-    pub fn key_columns(&self) -> Vec<usize> {
-        if self.primary_key.is_empty() { vec![self.row_id()] } else { self.primary_key.clone() }
-    }
-
-    pub fn primary_layout(&self) -> EntryLayout {
-        let key_columns = self.key_columns();
-        let row_columns = (0..self.columns.len()).filter(|column| !key_columns.contains(column)).collect();
-        let key = key_columns.iter().map(|column| (*column, false)).collect::<Vec<_>>();
-        self.layout(&key, row_columns)
-    }
-
-    /// Index columns, then what remains of the primary key, then INCLUDE columns.
-    pub fn index_layout(&self, index: &Index) -> EntryLayout {
-        let mut key: Vec<(usize, bool)> = index.columns.iter().map(|c| (c.column, c.descending)).collect();
-        for column in self.key_columns() {
-            if !key.iter().any(|(present, _)| *present == column) {
-                key.push((column, false));
-            }
-        }
-        let include = index.include.iter().copied().filter(|column| !key.iter().any(|(k, _)| k == column)).collect();
-        self.layout(&key, include)
-    }
-
-    fn layout(&self, key: &[(usize, bool)], row_columns: Vec<usize>) -> EntryLayout {
-        EntryLayout {
-            key: KeyLayout::new(key.iter().map(|(column, descending)| {
-                let (_, data_type, nullable) = self.column_type(*column);
-                KeyColumn { data_type, nullable, descending: *descending }
-            })),
-            row: RowLayout::new(row_columns.iter().map(|column| {
-                let (_, data_type, nullable) = self.column_type(*column);
-                RowColumn { data_type, nullable }
-            })),
-            key_columns: key.iter().map(|(column, _)| *column).collect(),
-            row_columns,
-        }
-    }
-
-    /// The table as queries see it.
-    pub fn schema(&self) -> SchemaRef {
-        let field = |c: &Column| Field::new(&c.name, saki_exec::arrow_type(c.data_type), c.nullable);
-        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
-    }
-
-    /// The columns that segments have: those that queries see.
-    pub fn column_types(&self) -> Vec<ColumnType> {
-        let column =
-            |c: &saki_base::Column| ColumnType { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable };
-        self.columns.iter().map(column).collect()
-    }
-
-    /// Names of columns, for messages.
-    pub fn names(&self, columns: &[usize]) -> String {
-        columns.iter().map(|column| self.column_type(*column).0).collect::<Vec<_>>().join(", ")
-    }
-
-    /// What a message calls the constraint that the primary key is.
-    pub fn primary_key_name(&self) -> String {
-        self.primary_key_constraint.clone().unwrap_or_else(|| format!("{}_pkey", self.bare_name()))
-    }
-
-    /// The name within its schema.
-    pub fn bare_name(&self) -> &str {
-        bare(&self.schema, &self.name)
-    }
-}
-
-impl Index {
-    /// The name within its schema.
-    pub fn bare_name(&self) -> &str {
-        bare(&self.schema, &self.name)
-    }
-}
+use crate::map::SharedMap;
 
 /// What the catalog says of the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -298,15 +76,16 @@ pub struct Prepared {
 /// All relations of one snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    tables: BTreeMap<String, Arc<Table>>,
-    views: BTreeMap<String, Arc<View>>,
-    sequences: BTreeMap<String, Arc<Sequence>>,
+    tables: SharedMap<String, Arc<Table>>,
+    views: SharedMap<String, Arc<View>>,
+    sequences: SharedMap<String, Arc<Sequence>>,
     /// All but `public`.
-    schemas: BTreeMap<String, Arc<SchemaEntry>>,
+    schemas: SharedMap<String, Arc<SchemaEntry>>,
     /// Those that differ from what every database has.
-    roles: BTreeMap<RoleId, Arc<Role>>,
-    access: BTreeMap<ObjectId, Arc<Access>>,
-    staged: BTreeMap<u32, Arc<Staged>>,
+    roles: SharedMap<RoleId, Arc<Role>>,
+    access: SharedMap<ObjectId, Arc<Access>>,
+    staged: SharedMap<u32, Arc<Staged>>,
+    lookups: Lookups,
     ids: Arc<Ids>,
     pub logs: LogState,
 }
@@ -360,13 +139,11 @@ impl Catalog {
         })
     }
 
-    pub fn table_of(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.tables.values().find(|table| table.id == id)
-    }
-
     /// The table an index belongs to, and its position there.
     pub fn index(&self, name: &str) -> Option<(&Arc<Table>, usize)> {
-        self.tables.values().find_map(|t| t.indexes.iter().position(|i| i.name == name).map(|position| (t, position)))
+        let place = |table: &Table| table.indexes.iter().position(|index| index.name == name);
+        let mut tables = under(&self.lookups.indexes, name.to_owned()).filter_map(|table| self.tables.get(table));
+        tables.find_map(|table| Some((table, place(table)?)))
     }
 
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
@@ -387,7 +164,7 @@ impl Catalog {
 
     /// The sequence that belongs to a column: a serial's or an identity's.
     pub fn owned_sequence(&self, table: TableId, column: u32) -> Option<&Arc<Sequence>> {
-        self.sequences.values().find(|sequence| sequence.owner == Some(SequenceOwner { table, column }))
+        self.owned_sequences(table).find(|sequence| sequence.owner == Some(SequenceOwner { table, column }))
     }
 
     /// Names of all schemas, `public` among them.
@@ -441,35 +218,63 @@ impl Catalog {
     }
 
     pub fn put(&mut self, table: Table) {
-        self.tables.insert(table.name.clone(), Arc::new(table));
+        self.put_table(Arc::new(table));
+    }
+
+    fn put_table(&mut self, table: Arc<Table>) {
+        let before = self.tables.insert(table.name.clone(), Arc::clone(&table));
+        self.lookups.table(before.as_deref(), Some(&table));
     }
 
     pub fn remove(&mut self, name: &str) -> Option<Arc<Table>> {
-        self.tables.remove(name)
+        let removed = self.tables.remove(name);
+        self.lookups.table(removed.as_deref(), None);
+        removed
     }
 
     pub fn put_view(&mut self, view: View) {
-        self.views.insert(view.name.clone(), Arc::new(view));
+        self.put_shared_view(Arc::new(view));
+    }
+
+    fn put_shared_view(&mut self, view: Arc<View>) {
+        let before = self.views.insert(view.name.clone(), Arc::clone(&view));
+        self.lookups.view(before.as_deref(), Some(&view));
     }
 
     pub fn remove_view(&mut self, name: &str) -> Option<Arc<View>> {
-        self.views.remove(name)
+        let removed = self.views.remove(name);
+        self.lookups.view(removed.as_deref(), None);
+        removed
     }
 
     pub fn put_sequence(&mut self, sequence: Sequence) {
-        self.sequences.insert(sequence.name.clone(), Arc::new(sequence));
+        self.put_shared_sequence(Arc::new(sequence));
+    }
+
+    fn put_shared_sequence(&mut self, sequence: Arc<Sequence>) {
+        let before = self.sequences.insert(sequence.name.clone(), Arc::clone(&sequence));
+        self.lookups.sequence(before.as_deref(), Some(&sequence));
     }
 
     pub fn remove_sequence(&mut self, name: &str) -> Option<Arc<Sequence>> {
-        self.sequences.remove(name)
+        let removed = self.sequences.remove(name);
+        self.lookups.sequence(removed.as_deref(), None);
+        removed
     }
 
     pub fn put_schema(&mut self, schema: SchemaEntry) {
-        self.schemas.insert(schema.name.clone(), Arc::new(schema));
+        self.put_shared_schema(Arc::new(schema));
+    }
+
+    fn put_shared_schema(&mut self, schema: Arc<SchemaEntry>) {
+        let before = self.schemas.insert(schema.name.clone(), Arc::clone(&schema));
+        self.lookups.schema(before.as_deref(), Some(&schema));
     }
 
     pub fn remove_schema(&mut self, name: &str) -> Option<SchemaEntry> {
-        self.schemas.remove(name).map(Arc::unwrap_or_clone)
+        let removed = self.schemas.remove(name);
+        self.lookups.schema(removed.as_deref(), None);
+        removed.map(Arc::unwrap_or_clone)
     }
 
     /// What open transactions have written ahead of their commits.
@@ -483,6 +288,59 @@ impl Catalog {
 
     pub fn remove_staged(&mut self, id: u32) -> Option<Arc<Staged>> {
         self.staged.remove(&id)
+    }
+}
+
+/// What is not found by its name.
+impl Catalog {
+    pub fn table_of(&self, id: TableId) -> Option<&Arc<Table>> {
+        under(&self.lookups.tables, id).find_map(|name| self.tables.get(name))
+    }
+
+    pub fn view_of(&self, id: TableId) -> Option<&Arc<View>> {
+        under(&self.lookups.views, id).find_map(|name| self.views.get(name))
+    }
+
+    pub fn sequence_of(&self, id: TableId) -> Option<&Arc<Sequence>> {
+        under(&self.lookups.sequences, id).find_map(|name| self.sequences.get(name))
+    }
+
+    /// The tables that have a delta: one, but for tables that have had none yet.
+    pub fn with_delta(&self, delta: TableId) -> impl Iterator<Item = &Arc<Table>> {
+        under(&self.lookups.deltas, delta).filter_map(|name| self.tables.get(name))
+    }
+
+    /// The tables whose foreign keys refer to one.
+    fn referring(&self, table: TableId) -> impl Iterator<Item = &Arc<Table>> {
+        under(&self.lookups.referring, table).filter_map(|name| self.tables.get(name))
+    }
+
+    /// The tables that have a default of this text, which draws from a sequence and does nothing else.
+    pub fn drawing(&self, text: &str) -> impl Iterator<Item = &Arc<Table>> {
+        under(&self.lookups.drawing, text.to_owned()).filter_map(|name| self.tables.get(name))
+    }
+
+    /// The views that name a relation.
+    pub fn views_naming(&self, relation: &str) -> impl Iterator<Item = &Arc<View>> {
+        under(&self.lookups.over, relation.to_owned()).filter_map(|name| self.views.get(name))
+    }
+
+    /// The views that need columns of a table, directly or by way of other views.
+    pub fn views_using(&self, table: TableId) -> impl Iterator<Item = &Arc<View>> {
+        under(&self.lookups.using, table).filter_map(|name| self.views.get(name))
+    }
+
+    /// Sequences that belong to columns of a table.
+    pub fn owned_sequences(&self, table: TableId) -> impl Iterator<Item = &Arc<Sequence>> {
+        under(&self.lookups.owned, table).filter_map(|name| self.sequences.get(name))
+    }
+
+    /// Whether there is an object of this number that has an owner.
+    fn has_object(&self, object: ObjectId) -> bool {
+        let (id, lookups) = (TableId(object.0), &self.lookups);
+        let ways = [&lookups.tables, &lookups.views, &lookups.sequences, &lookups.schemas];
+        let fixed = [ObjectId::PUBLIC_SCHEMA, ObjectId::DATABASE];
+        fixed.contains(&object) || ways.into_iter().any(|names| under(names, id).next().is_some())
     }
 }
 

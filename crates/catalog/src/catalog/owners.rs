@@ -1,12 +1,11 @@
 //! Whom the objects of a catalog belong to, and what was granted on them.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use saki_base::TableId;
 
 use super::privileges::{Access, Acl, ObjectId, ObjectKind, Role, RoleId};
-use super::{Catalog, PUBLIC};
+use super::{Catalog, Difference, PUBLIC};
 use crate::error::{Result, SqlError};
 
 impl Catalog {
@@ -50,7 +49,7 @@ impl Catalog {
         if name == PUBLIC {
             return Some(ObjectId::PUBLIC_SCHEMA);
         }
-        self.schemas().find(|schema| schema.name == name).map(|schema| schema.id.into())
+        self.schemas.get(name).map(|schema| schema.id.into())
     }
 
     /// A table's, view's or sequence's number among objects, and what it is.
@@ -77,36 +76,37 @@ impl Catalog {
     /// 42704 if there is something new and the role has been dropped.
     pub fn own_new(&mut self, before: &Self, role: RoleId) -> Result<()> {
         let is_custom = role != RoleId::OWNER || self.role(role).is_some_and(|role| !role.defaults.is_empty());
+        let difference = self.difference(before);
         if is_custom {
-            let old: HashSet<ObjectId> = before.objects().iter().map(|(id, ..)| *id).collect();
             let mut made = Vec::new();
-            for (id, kind, schema, _) in self.objects().iter().filter(|(id, ..)| !old.contains(id)) {
-                made.push(Access { acl: self.default_acl(role, *kind, schema), ..Access::new(*id, role) });
+            for (id, kind, schema) in difference.new_objects() {
+                made.push(Access { acl: self.default_acl(role, kind, schema), ..Access::new(id, role) });
             }
             if !made.is_empty() && self.role(role).is_none() {
                 return Err(dropped(role));
             }
             made.into_iter().for_each(|access| self.put_access(access));
         }
-        self.forget_gone();
+        self.forget_gone(&difference);
         Ok(())
     }
 
-    /// Forgets who may use what is not there any more.
-    pub(super) fn forget_gone(&mut self) {
-        if self.access.is_empty() {
-            return;
+    /// Forgets who may use what is not there any more by a change, or was not when the change said it.
+    pub(super) fn forget_gone(&mut self, difference: &Difference) {
+        let said = difference.access.iter().filter_map(|access| Some(access.after.as_ref()?.object));
+        let all = difference.objects_before().chain(said);
+        let gone: Vec<ObjectId> = all.filter(|object| !self.has_object(*object)).collect();
+        for object in gone {
+            self.access.remove(&object);
         }
-        let fixed = [ObjectId::PUBLIC_SCHEMA, ObjectId::DATABASE];
-        let all: HashSet<ObjectId> = self.objects().iter().map(|(id, ..)| *id).chain(fixed).collect();
-        self.access.retain(|id, _| all.contains(id));
     }
 
-    /// Refuses a catalog that speaks of roles that are not there.
+    /// Refuses a change of `older` that leaves a catalog which speaks of roles that are not there; `difference` is what
+    /// it has changed.
     ///
     /// # Errors
-    /// 42704, since another transaction has dropped the role; 2BP01 if `older`, the catalog before the change, has it.
-    pub fn refuse_missing_roles(&self, older: &Self) -> Result<()> {
+    /// 42704, since another transaction has dropped the role; 2BP01 if `older` has it.
+    pub fn refuse_missing_roles(&self, older: &Self, difference: &Difference) -> Result<()> {
         let of_acl = |acl: &Acl| acl.0.iter().flat_map(|item| [item.grantee, item.grantor]).collect::<Vec<_>>();
         let of_access = |access: &Access| {
             let acls = access.acl.iter().chain(access.columns.values());
@@ -116,8 +116,16 @@ impl Catalog {
             let defaults = role.defaults.iter().flat_map(|default| of_acl(&default.acl));
             role.member_of.iter().map(|member| member.role).chain(defaults).collect::<Vec<_>>()
         };
-        let named = self.access.values().flat_map(|access| of_access(access));
-        let mut named = named.chain(self.roles.values().flat_map(|role| of_role(role)));
+        // Of a role that goes anybody may have said something; else only what is said now can name a missing one.
+        let goes = difference.roles.iter().any(|role| role.after.is_none());
+        let (access, roles): (Vec<&Access>, Vec<&Role>) = match goes {
+            true => (self.access.values().map(Arc::as_ref).collect(), self.roles.values().map(Arc::as_ref).collect()),
+            false => (
+                difference.access.iter().filter_map(|access| access.after.as_deref()).collect(),
+                difference.roles.iter().filter_map(|role| role.after.as_deref()).collect(),
+            ),
+        };
+        let mut named = access.into_iter().flat_map(of_access).chain(roles.into_iter().flat_map(of_role));
         match named.find(|id| *id != RoleId::PUBLIC && self.role(*id).is_none()) {
             None => Ok(()),
             Some(id) if older.role(id).is_some() => {
@@ -170,18 +178,38 @@ mod tests {
         catalog.put_role(Role::new(role, "ada"));
         catalog.own_new(&before, role).unwrap();
         assert_eq!(catalog.owner(id.into()), role);
-        catalog.refuse_missing_roles(&catalog).unwrap();
+        let missing = |catalog: &Catalog, older: &Catalog| {
+            let refused = catalog.refuse_missing_roles(older, &catalog.difference(older)).err();
+            refused.map(|error| error.sqlstate().to_owned())
+        };
+        assert_eq!(missing(&catalog, &before), None);
         let with_role = catalog.clone();
         catalog.remove_role(role);
-        assert_eq!(catalog.refuse_missing_roles(&with_role).unwrap_err().sqlstate(), "2BP01");
-        assert_eq!(catalog.refuse_missing_roles(&before).unwrap_err().sqlstate(), "42704");
+        assert_eq!(missing(&catalog, &with_role).as_deref(), Some("2BP01"));
+        assert_eq!(missing(&catalog, &before).as_deref(), Some("42704"));
         catalog.remove_schema("s");
         catalog.own_new(&with_role, RoleId::OWNER).unwrap();
         assert_eq!(catalog.accesses().count(), 0);
-        catalog.refuse_missing_roles(&before).unwrap();
+        assert_eq!(missing(&catalog, &before), None);
         let member_of = vec![Membership { role, grantor: RoleId::OWNER, admin: false }];
         catalog.put_role(Role { member_of, ..Role::new(RoleId(99_991), "bob") });
-        assert_eq!(catalog.refuse_missing_roles(&before).unwrap_err().sqlstate(), "42704");
+        assert_eq!(missing(&catalog, &before).as_deref(), Some("42704"));
+    }
+
+    /// Another transaction has granted something of what this one has dropped, or the other way round.
+    #[test]
+    fn nothing_is_said_of_what_is_gone() {
+        let mut base = Catalog::default();
+        let id = base.new_table_id();
+        base.put_schema(SchemaEntry { id, name: "s".to_owned(), comment: None });
+        let (mut dropped, mut granted) = (base.clone(), base.clone());
+        dropped.remove_schema("s");
+        granted.put_access(Access::new(id.into(), RoleId::OWNER));
+        for (first, second) in [(&dropped, &granted), (&granted, &dropped)] {
+            let mut both = first.clone();
+            both.change_by(&second.difference(&base));
+            assert!(!both.has_schema("s") && both.accesses().next().is_none());
+        }
     }
 
     #[test]

@@ -286,11 +286,8 @@ pub fn set_owner(
     }
     give(catalog, object.id, object.kind, to);
     // Sequences of its columns belong to whom the table does.
-    let owned: Vec<ObjectId> = catalog
-        .sequences()
-        .filter(|sequence| sequence.owner.is_some_and(|owner| ObjectId::from(owner.table) == object.id))
-        .map(|sequence| sequence.id.into())
-        .collect();
+    let owned: Vec<ObjectId> =
+        catalog.owned_sequences(TableId(object.id.0)).map(|sequence| sequence.id.into()).collect();
     owned.into_iter().for_each(|sequence| give(catalog, sequence, ObjectKind::Sequence, to));
     Ok(())
 }

@@ -267,7 +267,7 @@ fn declared(cursors: &[ast::Declare]) -> Result<Command> {
     let ([name], None | Some(false), None | Some(false)) = (&names[..], binary, scroll) else {
         return refused(if *scroll == Some(true) { "SCROLL" } else { "BINARY" });
     };
-    let query = Parsed(Statement::Statement(Box::new(ast::Statement::Query(query.clone()))));
+    let query = Parsed::made(Statement::Statement(Box::new(ast::Statement::Query(query.clone()))));
     Ok(Command::Declare { name: name_of(name), query, hold: *hold == Some(true) })
 }
 
@@ -430,7 +430,7 @@ mod tests {
             ("SET foo.bar = 1", "foo.bar", Some("1")),
             ("SET extra_float_digits TO DEFAULT", "extra_float_digits", None),
         ] {
-            let Parsed(Statement::Statement(parsed)) = crate::statement::parse(sql).unwrap().remove(0) else {
+            let Parsed(Statement::Statement(parsed), _) = crate::statement::parse(sql).unwrap().remove(0) else {
                 panic!()
             };
             let ast::Statement::Set(set) = *parsed else { panic!("{sql}") };

@@ -7,7 +7,7 @@ mod result;
 mod text_cache;
 
 pub use command::{Assignment, Command, CopyFormat, CopyKind, Discarded, TableName, shown_name};
-pub use parsed::{Parsed, parse};
+pub use parsed::{Names, Parsed, parse};
 pub use resolve::{Found, Scope, makes_temporary, resolve, resolve_relation};
 pub use result::StatementResult;
 pub use result::{rows, text_rows};

@@ -102,7 +102,7 @@ impl Inner {
     }
 }
 
-fn is_about_rows(Parsed(statement): &Parsed) -> bool {
+fn is_about_rows(Parsed(statement, _): &Parsed) -> bool {
     use ast::Statement as Sql;
     let Statement::Statement(statement) = statement else { return false };
     matches!(**statement, Sql::Query(_) | Sql::Insert(_) | Sql::Update(_) | Sql::Delete(_))
@@ -120,7 +120,7 @@ mod tests {
 
     fn said(cache: &TextCache, sql: &str) -> String {
         let statements = cache.parse(sql).unwrap();
-        statements.iter().map(|Parsed(statement)| format!("{statement};")).collect()
+        statements.iter().map(|Parsed(statement, _)| format!("{statement};")).collect()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::Expr;
 use saki_base::DataType;
 
 use crate::create::{column, constraint};
-use crate::dependents::{columns_drawing, owned_sequences, views_of, views_using};
+use crate::dependents::{columns_drawing, views_of, views_using};
 use crate::drop::{Subject, change, depended_on, keys_lost};
 use crate::rename;
 use saki_catalog::undefined_column;
@@ -294,7 +294,7 @@ fn drop_column(catalog: &mut Catalog, table: &mut Table, position: usize, cascad
 /// Drops the sequences of a column that has gone.
 fn drop_owned(catalog: &mut Catalog, table: &mut Table, column: u32, what: &str, cascade: bool) -> Result<()> {
     let is_owned = |sequence: &&Arc<Sequence>| sequence.owner.is_some_and(|owner| owner.column == column);
-    let owned: Vec<_> = owned_sequences(catalog, table.id).filter(is_owned).map(Arc::clone).collect();
+    let owned: Vec<_> = catalog.owned_sequences(table.id).filter(is_owned).map(Arc::clone).collect();
     for sequence in owned {
         let text = nextval(&sequence.name);
         let own = (0..table.details.len()).filter(|at| table.details[*at].default.as_ref() == Some(&text));

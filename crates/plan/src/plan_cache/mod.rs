@@ -237,7 +237,7 @@ fn hash_of(statement: &ast::Statement) -> u64 {
 }
 
 fn table_of(snapshot: &Snapshot, delta: TableId) -> Option<Arc<Table>> {
-    snapshot.generation.catalog.tables().find(|table| table.delta == delta).map(Arc::clone)
+    snapshot.generation.catalog.with_delta(delta).next().map(Arc::clone)
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use saki_base::{DataType, TableId, Value};
 use super::rules::{KeptRules, RulePlanner, Rules};
 use crate::dml::Arbiter;
 use saki_catalog::{Catalog, EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
-use saki_context::database::Database;
 use saki_context::values::condition::Alternatives;
 use saki_context::values::expr::Expr;
 use saki_context::values::range::Range;
@@ -29,8 +28,8 @@ const RUNS_LEFT_OUT: u32 = 15;
 #[derive(Debug)]
 pub struct FastPlan {
     pub(super) table: Definition,
-    /// The generation in which the table was last seen to be free of rules that changes of rows have to follow, and to
-    /// fill columns as it did.
+    /// The generation, by its identity, in which the table was last seen to be free of rules that changes of rows have
+    /// to follow, and to fill columns as it did.
     pub(super) free_in: AtomicU64,
     /// The rules of a table that has some.
     pub(super) rules: Mutex<Option<KeptRules>>,
@@ -343,17 +342,9 @@ impl FastPlan {
         }
     }
 
-    /// Whether a role may run it now, as far as that can be told without a look at columns.
-    #[inline]
-    pub(super) fn is_allowed(&self, db: &Database, seen: &Arc<Generation>, table: &Table, role: RoleId) -> bool {
-        let is_allowed = || match db.is_newest(seen) {
-            true => self.is_allowed_to(seen, table, role),
-            false => self.is_allowed_to(&db.generation(), table, role),
-        };
-        role == RoleId::OWNER || is_allowed()
-    }
-
-    fn is_allowed_to(&self, newest: &Arc<Generation>, table: &Table, role: RoleId) -> bool {
+    /// Whether a role may run it by the rights of the newest catalog, as far as that can be told without a look at
+    /// columns.
+    pub(super) fn is_allowed(&self, newest: &Arc<Generation>, table: &Table, role: RoleId) -> bool {
         let mut allowed_in = self.allowed_in.lock();
         if std::ptr::eq(allowed_in.0.as_ptr(), Arc::as_ptr(newest)) && allowed_in.1 == Some(role) {
             return true;
@@ -399,7 +390,7 @@ impl FastPlan {
         generation: &Generation,
         table: &Arc<Table>,
     ) -> Option<Arc<Rules>> {
-        let (number, catalog) = (generation.number().0, &generation.catalog);
+        let (number, catalog) = (generation.identity.number(), &generation.catalog);
         if self.free_in.load(Ordering::Relaxed) == number {
             return Some(Arc::clone(&self.no_rules));
         }

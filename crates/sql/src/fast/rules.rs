@@ -19,7 +19,7 @@ use saki_context::planner::Planner;
 use saki_parameters::{Parameters, State};
 use saki_postgres::statement::parse_expression;
 use saki_postgres::statement::walk::walk_expressions;
-use saki_store::{Entry, Generation};
+use saki_store::{Entry, Generation, Identity};
 
 /// The rules of a table, ready to be looked at.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Rules {
 /// The rules as they were in a generation, for a session with these parameters.
 #[derive(Debug)]
 pub struct KeptRules {
-    generation: u64,
+    generation: Identity,
     state: Arc<State>,
     rules: Arc<Rules>,
 }
@@ -71,12 +71,12 @@ impl KeptRules {
         };
         let actions = ActionRules::new(|| with.planner.state(), catalog, table)?;
         let rules = Arc::new(Rules { checks, actions, related });
-        Ok(Some(Self { generation: generation.number().0, state, rules }))
+        Ok(Some(Self { generation: generation.identity, state, rules }))
     }
 
     /// The rules, if they still hold.
     pub fn rules(&self, with: &RulePlanner<'_>, generation: &Generation) -> Option<Arc<Rules>> {
-        let is_same = self.generation == generation.number().0 && Arc::ptr_eq(&self.state, &with.parameters.state());
+        let is_same = self.generation == generation.identity && Arc::ptr_eq(&self.state, &with.parameters.state());
         is_same.then(|| Arc::clone(&self.rules))
     }
 }

@@ -119,8 +119,8 @@ pub fn opened<'p>(prepared: &'p Prepared, values: &[ScalarValue]) -> Result<Opti
     }
     let (Some(open), Some(statement)) = (&prepared.open, &prepared.statement) else { return Ok(None) };
     let query = match open.bind(values)? {
-        Cow::Borrowed(Parsed(Statement::Statement(query))) => Cow::Borrowed(query.as_ref()),
-        Cow::Owned(Parsed(Statement::Statement(query))) => Cow::Owned(*query),
+        Cow::Borrowed(Parsed(Statement::Statement(query), _)) => Cow::Borrowed(query.as_ref()),
+        Cow::Owned(Parsed(Statement::Statement(query), _)) => Cow::Owned(*query),
         _ => return Ok(None),
     };
     Ok(Some(Opened { query, statement }))
@@ -130,8 +130,8 @@ impl Opened<'_> {
     /// The query with all values in its text.
     pub fn bound(&self, values: &[ScalarValue]) -> Result<ast::Statement> {
         match bind(self.statement, values)? {
-            Parsed(Statement::Statement(bound)) => Ok(*bound),
-            Parsed(other) => Err(SqlError::internal(format!("a query that became {other}"))),
+            Parsed(Statement::Statement(bound), _) => Ok(*bound),
+            Parsed(other, _) => Err(SqlError::internal(format!("a query that became {other}"))),
         }
     }
 }
@@ -174,7 +174,7 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
 }
 
 async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {
-    let Parsed(statement) = query;
+    let Parsed(statement, _) = query;
     cx.analyze(async |state| {
         let plan = logical_plan(state, statement).await?;
         Ok(found_types(&plan)?)
@@ -201,7 +201,7 @@ fn found_types(plan: &LogicalPlan) -> datafusion::common::Result<HashMap<String,
 
 /// The columns that a statement gives.
 async fn schema_of(cx: &StatementContext<'_>, parsed: &Parsed, parameters: &[DataType]) -> Result<Option<SchemaRef>> {
-    let Parsed(Statement::Statement(statement)) = parsed else { return Ok(None) };
+    let Parsed(Statement::Statement(statement), _) = parsed else { return Ok(None) };
     let query = match statement.as_ref() {
         ast::Statement::Explain { .. } => return Ok(Some(text_columns(&["plan"]))),
         ast::Statement::ShowVariable { variable } => {
@@ -223,7 +223,7 @@ async fn schema_of(cx: &StatementContext<'_>, parsed: &Parsed, parameters: &[Dat
         _ => return Ok(None),
     };
     let nulls = parameters.iter().map(ScalarValue::try_from).collect::<Result<Vec<_>, _>>()?;
-    let Parsed(statement) = bind_typed(&query, &nulls)?;
+    let Parsed(statement, _) = bind_typed(&query, &nulls)?;
     let schema = cx.analyze(async |state| {
         let plan = logical_plan(state, statement).await?;
         let described = Described::of(&plan);

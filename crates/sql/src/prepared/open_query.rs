@@ -32,7 +32,7 @@ impl OpenQuery {
     /// `None`: the statement is no query, locks rows, or uses all parameters otherwise. `types` are the parameters', by
     /// number.
     pub fn of(parsed: &Parsed, types: &[DataType]) -> Option<Self> {
-        let Parsed(Statement::Statement(statement)) = parsed else { return None };
+        let Parsed(Statement::Statement(statement), _) = parsed else { return None };
         match statement.as_ref() {
             ast::Statement::Query(query) if query.locks.is_empty() => {}
             _ => return None,
@@ -44,7 +44,7 @@ impl OpenQuery {
             return None;
         }
         let mut query = parsed.clone();
-        if let Parsed(Statement::Statement(statement)) = &mut query {
+        if let Parsed(Statement::Statement(statement), _) = &mut query {
             let _ = walk_expressions_mut(statement.as_mut(), |expr: &mut Expr| {
                 if let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = expr {
                     let (beside_left, beside_right) = (is_column(right), is_column(left));
@@ -148,7 +148,7 @@ mod tests {
     fn opened(sql: &str, types: &[DataType]) -> Option<String> {
         let open = OpenQuery::of(&parse(sql).unwrap().pop().unwrap(), types)?;
         let values = vec![ScalarValue::Int32(Some(7)); types.len()];
-        let Parsed(statement) = open.bind(&values).unwrap().into_owned();
+        let Parsed(statement, _) = open.bind(&values).unwrap().into_owned();
         Some(statement.to_string())
     }
 

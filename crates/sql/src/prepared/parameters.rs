@@ -33,7 +33,7 @@ pub fn number(name: &str) -> Result<usize> {
 
 /// The highest number of a placeholder; 0 if there is none.
 pub fn placeholders(parsed: &Parsed) -> Result<usize> {
-    let Parsed(Statement::Statement(statement)) = parsed else { return Ok(0) };
+    let Parsed(Statement::Statement(statement), _) = parsed else { return Ok(0) };
     let mut highest = 0;
     let visited = walk_expressions(statement.as_ref(), |expr: &Expr| match placeholder(expr).map(number) {
         Some(Err(error)) => ControlFlow::Break(error),
@@ -52,7 +52,7 @@ pub fn placeholders(parsed: &Parsed) -> Result<usize> {
 /// Numbers of the parameters that are a LIMIT or OFFSET by themselves.
 pub fn row_counts(parsed: &Parsed) -> HashSet<usize> {
     let mut found = RowCounts::default();
-    if let Parsed(Statement::Statement(statement)) = parsed {
+    if let Parsed(Statement::Statement(statement), _) = parsed {
         let _ = walk(statement, &mut found);
     }
     found.0
@@ -99,7 +99,7 @@ pub fn replace(
     expression: impl Fn(usize, &ScalarValue) -> Result<Option<Expr>>,
 ) -> Result<Parsed> {
     let mut bound = parsed.clone();
-    let Parsed(Statement::Statement(statement)) = &mut bound else { return Ok(bound) };
+    let Parsed(Statement::Statement(statement), _) = &mut bound else { return Ok(bound) };
     let value_of = |name: &str| {
         let number = number(name)?;
         let value = values.get(number - 1);

@@ -11,7 +11,7 @@ use saki_postgres::statement::{name_of, object_name, parse, quoted};
 
 /// A query that has the statement's parameters beside the expressions that give them their types.
 pub fn probe(parsed: &Parsed, catalog: &Catalog) -> Option<Parsed> {
-    let Parsed(Statement::Statement(statement)) = parsed else { return None };
+    let Parsed(Statement::Statement(statement), _) = parsed else { return None };
     let sql = match statement.as_ref() {
         ast::Statement::Query(_) => return Some(parsed.clone()),
         ast::Statement::Explain { statement, .. } => statement.to_string(),
@@ -23,7 +23,7 @@ pub fn probe(parsed: &Parsed, catalog: &Catalog) -> Option<Parsed> {
         ast::Statement::Delete(delete) => select(Vec::new(), &deleted_from(delete), delete.selection.as_ref()),
         _ => return None,
     };
-    Some(Parsed(parse(&sql).ok()?.pop()?))
+    Some(Parsed::made(parse(&sql).ok()?.pop()?))
 }
 
 fn insert_probe(insert: &ast::Insert, catalog: &Catalog) -> Option<String> {

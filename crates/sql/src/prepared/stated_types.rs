@@ -24,7 +24,7 @@ pub struct Stated {
 /// By the parameter's name, `$1`. The first cast of a parameter counts, as in PostgreSQL.
 pub fn stated_types(parsed: &Parsed) -> HashMap<String, Stated> {
     let mut found = HashMap::new();
-    let Parsed(Statement::Statement(statement)) = parsed else { return found };
+    let Parsed(Statement::Statement(statement), _) = parsed else { return found };
     let _ = walk_expressions(statement.as_ref(), |expr: &Expr| {
         if let Expr::Cast { expr, data_type, .. } = expr
             && let Some(parameter) = placeholder(expr)

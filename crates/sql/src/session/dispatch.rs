@@ -9,7 +9,7 @@ use crate::prepared::Prepared;
 use crate::{copy, dml, prepared};
 use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
-use saki_context::statement::StatementResult;
+use saki_context::statement::{Parsed, StatementResult};
 use saki_context::transaction::TransactionStatus;
 use saki_context::{access, query};
 use saki_ddl::{self as ddl, DeviceCall};
@@ -19,9 +19,9 @@ use saki_postgres::statement::{AccessStatement, LockTable};
 impl Session {
     /// Runs one statement: at once if it is about the transaction, compiled if `compiles` and it can be, and else as
     /// its kind is.
-    pub(super) async fn execute_statement(&self, mut parsed: Statement, compiles: bool) -> Result<StatementResult> {
+    pub(super) async fn execute_statement(&self, mut parsed: Parsed, compiles: bool) -> Result<StatementResult> {
         self.parameters.clock().begin_statement(self.transactions.outlives_statement());
-        match &parsed {
+        match &parsed.0 {
             Statement::Statement(statement) => {
                 if matches!(**statement, ast::Statement::Commit { .. })
                     && self.transactions.status() == TransactionStatus::Open
@@ -39,6 +39,7 @@ impl Session {
             }
             _ => self.transactions.lock().await.make_ready()?,
         }
+        let Parsed(parsed, _) = parsed;
         if let Statement::Statement(statement) = &parsed
             && compiles
             && self.at_commit.lock().is_empty()

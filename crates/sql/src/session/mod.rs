@@ -36,7 +36,7 @@ use saki_context::StatementContext;
 use saki_context::database::{Database, FileAccess, Files, SessionDraft};
 use saki_context::planner::{Planner, SessionSequences};
 use saki_context::query;
-use saki_context::statement::{self as statement_names, Found, Parsed, Scope, StatementResult, TableName};
+use saki_context::statement::{self as statement_names, Found, Names, Parsed, Scope, StatementResult, TableName};
 use saki_context::transaction::{SessionTransactions, TransactionStatus};
 use saki_parameters::{Parameters, State, read_only};
 use saki_plan::{Progress, QueryProgress, Settings};
@@ -168,13 +168,16 @@ impl Session {
 
     /// Gives names that say no schema the one in which `search_path` finds them, and takes the database's from those
     /// that say it; `None`: the schema is `public` for all.
-    fn resolve(&self, parsed: &mut Statement) -> Result<Option<Vec<Found>>> {
+    fn resolve(&self, Parsed(parsed, spelled): &mut Parsed) -> Result<Option<Vec<Found>>> {
         let catalog = &self.newest().catalog;
         let path = self.system.search_path(catalog);
+        let completes = path.is_some() || statement_names::makes_temporary(parsed);
+        if !completes && *spelled == Names::Short {
+            return Ok(None);
+        }
         let is_external = |name: &str| self.planner.names.is_external(name);
         let public = [PUBLIC.to_owned()];
         let database = self.system.database_name();
-        let completes = path.is_some() || statement_names::makes_temporary(parsed);
         let scope = self.scope(catalog, path.as_deref().unwrap_or(&public), &is_external);
         let scope = Scope { database: &database, completes, ..scope };
         let found = statement_names::resolve(parsed, &scope)?;
@@ -261,7 +264,7 @@ impl Session {
     pub fn execute<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<Vec<StatementResult>>> {
         Box::pin(async move {
             let mut results = Vec::new();
-            for Parsed(parsed) in self.parse(sql)? {
+            for parsed in self.parse(sql)? {
                 results.push(self.execute_statement(parsed, self.settings().compiled).await?);
             }
             Ok(results)
@@ -270,18 +273,18 @@ impl Session {
 
     /// Runs one statement.
     pub fn run(&self, parsed: Parsed) -> BoxFuture<'_, Result<StatementResult>> {
-        Box::pin(self.execute_statement(parsed.0, self.settings().compiled))
+        Box::pin(self.execute_statement(parsed, self.settings().compiled))
     }
 
     /// Runs one statement with a plan: who asks has tried it compiled.
     pub fn run_planned(&self, parsed: Parsed) -> BoxFuture<'_, Result<StatementResult>> {
-        Box::pin(self.execute_statement(parsed.0, false))
+        Box::pin(self.execute_statement(parsed, false))
     }
 
     /// The plan of a query, as text.
     pub fn explain<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<String>> {
         Box::pin(async move {
-            let [Parsed(Statement::Statement(query))] = &self.parse(sql)?[..] else {
+            let [Parsed(Statement::Statement(query), _)] = &self.parse(sql)?[..] else {
                 return Err(SqlError::invalid("EXPLAIN takes one query"));
             };
             WithRoom::new(query::explained(&self.context(), query)).await
@@ -314,7 +317,7 @@ impl Session {
     /// Analyzes a statement as its names are now; kept is what was written.
     async fn prepare_resolved(&self, parsed: Parsed, declared: &[Option<DataType>]) -> Result<Prepared> {
         let mut resolved = parsed.clone();
-        let names = self.resolve(&mut resolved.0)?;
+        let names = self.resolve(&mut resolved)?;
         let mut prepared = prepared::prepare(&self.context(), resolved, declared).await?;
         (prepared.statement, prepared.names) = (Some(parsed), names);
         Ok(prepared)
@@ -344,22 +347,22 @@ impl Session {
         parsed: &Parsed,
         declared: &[Option<DataType>],
     ) -> Option<(FastPlan, Option<Vec<Found>>)> {
-        let generation = self.db.generation();
+        let generation = self.newest();
         let mut resolved = parsed.clone();
-        let names = self.resolve(&mut resolved.0).ok()?;
+        let names = self.resolve(&mut resolved).ok()?;
         let Statement::Statement(statement) = &resolved.0 else { return None };
         Some((FastPlan::compile(statement, &generation.catalog, declared)?, names))
     }
 
     /// How a statement runs that is compiled, for EXPLAIN.
     fn compiled_text(&self, statement: &ast::Statement) -> Option<String> {
-        let generation = self.compiles().then(|| self.db.generation())?;
+        let generation = self.compiles().then(|| self.newest())?;
         Some(FastPlan::compile(statement, &generation.catalog, &[])?.text(&generation.catalog))
     }
 
-    /// Whether statements are compiled now: they are for tables as everybody sees them, and have no end of their own.
+    /// Whether statements are compiled now: they have no end of their own.
     fn compiles(&self) -> bool {
-        !self.transactions.has_draft() && self.at_commit.lock().is_empty() && self.settings().compiled
+        self.at_commit.lock().is_empty() && self.settings().compiled
     }
 
     /// Runs a prepared statement with one value per parameter.

@@ -8,6 +8,7 @@ use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use futures::StreamExt;
 use saki_sql::{CreateOptions, Database, OpenOptions, Session};
 
+use crate::fast_cold::{prepared, ran};
 use crate::support::{create, number, options, refused, reopen, run, waits};
 
 /// Nothing is wrong with what is stored, and nothing is left of transactions.
@@ -182,4 +183,90 @@ async fn copy(session: &Session, keys: Range<i32>) {
     let batch = RecordBatch::try_new(target.schema, vec![Arc::clone(&keys), keys]).unwrap();
     let batches = futures::stream::iter([Ok(batch)]).boxed();
     session.copy_in("t", &columns, batches).await.unwrap();
+}
+
+fn gives(row: &str) -> Result<Option<Vec<String>>, String> {
+    Ok(Some(vec![row.to_owned()]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compiled_statements_are_for_a_transactions_own_tables_as_well_and_for_nobody_elses() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (Session::new(&database), Session::new(&database));
+    let rows = "INSERT INTO t SELECT i, i FROM generate_series(1, 10) AS s (i)";
+    run(&one, &format!("CREATE TABLE t (id int PRIMARY KEY, v int); {rows}")).await;
+    run(&one, "BEGIN; ALTER TABLE t ADD COLUMN w int NOT NULL DEFAULT 5").await;
+    // Goes the ordinary way, and locks the table for those that come.
+    run(&one, "UPDATE t SET w = 6 WHERE id = 1").await;
+    let wide = prepared(&one, "UPDATE t SET w = w + id WHERE id = 2 RETURNING w");
+    assert_eq!(ran(&one, &wide).await, gives("[Int4(7)]"));
+    // What others see has no such column.
+    assert!(two.prepare_fast("SELECT w FROM t WHERE id = 2", &[]).is_none());
+    assert_eq!(ran(&two, &wide).await, Ok(None));
+    run(&one, "SAVEPOINT s; ALTER TABLE t DROP COLUMN w").await;
+    run(&one, "UPDATE t SET v = 0 WHERE id = 4").await;
+    let narrow = prepared(&one, "UPDATE t SET v = v - 3 WHERE id = 3 RETURNING id, v");
+    assert_eq!((ran(&one, &wide).await, ran(&one, &narrow).await), (Ok(None), gives("[Int4(3), Int4(0)]")));
+    run(&one, "ROLLBACK TO s").await;
+    assert_eq!((ran(&one, &wide).await, ran(&one, &narrow).await), (gives("[Int4(9)]"), Ok(None)));
+    assert_eq!(number(&one, "SELECT sum(v + w) FROM t").await, 55 + 55);
+    run(&one, "ROLLBACK").await;
+    assert_eq!((ran(&one, &wide).await, ran(&one, &narrow).await), (Ok(None), Ok(None)));
+    assert_eq!(refused(&one, "SELECT w FROM t").await, "42703");
+    assert_eq!(number(&two, "SELECT sum(v) FROM t").await, 55);
+    run(&one, "BEGIN; ALTER TABLE t ADD COLUMN w int NOT NULL DEFAULT 5; UPDATE t SET w = 6 WHERE id = 1").await;
+    let wide = prepared(&one, "UPDATE t SET w = w + id WHERE id = 2 RETURNING w");
+    assert_eq!(ran(&one, &wide).await, gives("[Int4(7)]"));
+    run(&one, "COMMIT").await;
+    // From here on everybody sees it.
+    assert_eq!((ran(&two, &wide).await, ran(&one, &wide).await), (gives("[Int4(9)]"), gives("[Int4(11)]")));
+    check(&database);
+}
+
+/// The layout stays the same, and so do plans; what rows have to satisfy does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_compiled_statement_keeps_of_rules_is_kept_for_one_catalog() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (one, two) = (Session::new(&database), Session::new(&database));
+    run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 6), (2, 6), (3, 6)").await;
+    let raise = "UPDATE t SET v = v + 95 WHERE id = 1 RETURNING v";
+    run(&one, "BEGIN; ALTER TABLE t ADD CONSTRAINT c CHECK (v < 100); UPDATE t SET v = 7 WHERE id = 2").await;
+    let plan = prepared(&one, raise);
+    assert_eq!(ran(&one, &plan).await, Err("23514".to_owned()));
+    run(&one, "ROLLBACK").await;
+    assert_eq!(ran(&one, &plan).await, gives("[Int4(101)]"), "nothing is left of the condition");
+    run(&one, "UPDATE t SET v = 6 WHERE id = 1; ALTER TABLE t ADD CONSTRAINT c CHECK (v < 100)").await;
+    let plan = prepared(&one, raise);
+    assert_eq!(ran(&one, &plan).await, Err("23514".to_owned()));
+    run(&one, "BEGIN; SAVEPOINT s; ALTER TABLE t DROP CONSTRAINT c; UPDATE t SET v = 7 WHERE id = 2").await;
+    let plan = prepared(&one, raise);
+    assert_eq!(ran(&one, &plan).await, gives("[Int4(101)]"), "the transaction has none");
+    run(&one, "ROLLBACK TO s; UPDATE t SET v = 7 WHERE id = 3").await;
+    assert_eq!(ran(&one, &plan).await, Err("23514".to_owned()), "it has one again");
+    run(&one, "ROLLBACK").await;
+    assert_eq!(ran(&one, &plan).await, Err("23514".to_owned()));
+    assert_eq!(ran(&two, &plan).await, Err("23514".to_owned()));
+    assert_eq!(number(&two, "SELECT sum(v) FROM t").await, 18);
+    check(&database);
+}
+
+/// Rights are those of the transaction's own catalog.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_a_transaction_takes_away_is_gone_for_its_compiled_statements() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let one = Session::new(&database);
+    run(&one, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 6); CREATE ROLE reader").await;
+    run(&one, "GRANT SELECT ON t TO reader").await;
+    let read = "SELECT v FROM t WHERE id = 1";
+    let plan = prepared(&one, read);
+    run(&one, "SET ROLE reader").await;
+    assert_eq!(ran(&one, &plan).await, gives("[Int4(6)]"));
+    run(&one, "RESET ROLE; BEGIN; REVOKE SELECT ON t FROM reader; SELECT v FROM t; SET ROLE reader").await;
+    assert_eq!(ran(&one, &plan).await, Ok(None), "the ordinary way says what is wrong");
+    assert_eq!(refused(&one, read).await, "42501");
+    run(&one, "ROLLBACK; SET ROLE reader").await;
+    assert_eq!(ran(&one, &plan).await, gives("[Int4(6)]"));
 }

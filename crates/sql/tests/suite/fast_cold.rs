@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use saki_sql::{Database, FastAnswer, Pace, RowSink, Session, ValueRef};
+use saki_sql::{Database, FastAnswer, FastPlan, Pace, RowSink, Session, ValueRef};
 
 use crate::support::{create, reopen, run};
 
@@ -20,14 +20,23 @@ impl RowSink for Lines {
     }
 }
 
+/// What a compiled statement gives, or the condition it fails with; `None` if it goes the ordinary way.
+pub async fn ran(session: &Session, plan: &FastPlan) -> Result<Option<Vec<String>>, String> {
+    let mut rows = Lines::default();
+    match session.execute_fast(plan, &[], &mut rows).await.map_err(|error| error.sqlstate().to_owned())? {
+        FastAnswer::Done(_) => Ok(Some(rows.0)),
+        FastAnswer::Ordinary => Ok(None),
+    }
+}
+
+/// A statement compiled for its session.
+pub fn prepared(session: &Session, sql: &str) -> Arc<FastPlan> {
+    session.prepare_fast(sql, &[]).and_then(|prepared| prepared.fast).unwrap_or_else(|| panic!("{sql}"))
+}
+
 /// What a compiled statement gives; `None` if it went the ordinary way.
 async fn compiled(session: &Session, sql: &str) -> Option<Vec<String>> {
-    let plan = session.prepare_fast(sql, &[]).and_then(|prepared| prepared.fast).unwrap_or_else(|| panic!("{sql}"));
-    let mut rows = Lines::default();
-    match session.execute_fast(&plan, &[], &mut rows).await.unwrap_or_else(|error| panic!("{sql}: {error}")) {
-        FastAnswer::Done(_) => Some(rows.0),
-        FastAnswer::Ordinary => None,
-    }
+    ran(session, &prepared(session, sql)).await.unwrap_or_else(|state| panic!("{sql}: {state}"))
 }
 
 /// A table of merged rows, of which none is in memory.

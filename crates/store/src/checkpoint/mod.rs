@@ -109,7 +109,7 @@ impl Database {
             engine.release_marks(release.through)?;
             let generation = self.generation();
             for table in generation.catalog.tables().filter(|table| !table.resident) {
-                if let Some(delta) = generation.delta(table) {
+                if let Some(delta) = generation.delta(table).filter(|delta| delta.rows() > 0) {
                     engine.database.release(&delta.rows, release.through)?;
                 }
             }
@@ -138,6 +138,11 @@ fn merge_table(
     pace: &Pace,
 ) -> Result<MergeReport> {
     let mut changes = NewerRows::new(&reader, delta.rows.newer_than(table.merged_through), ALL);
+    // A table that nobody has changed stays as it is, document and all: that the base has every transaction on it is as
+    // true of the earlier timestamp.
+    if changes.peek().is_none() {
+        return Ok(MergeReport::default());
+    }
     let report = merge(writer, &table.name, &mut changes, pace)?;
     let mut table = Table::clone(writer.catalog.table(&table.name)?);
     table.merged_through = table.merged_through.max(through);

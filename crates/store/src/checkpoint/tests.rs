@@ -6,8 +6,9 @@ use saki_base::Random;
 use saki_catalog::Table;
 use saki_io::Device;
 
-use crate::fixture::{Bench, Rows, Shape, decoded, entry, make_table, open_on, options, simulated};
+use crate::fixture::{Bench, Rows, Shape, decoded, entry, make_table, open_on, options, simulated, table};
 use crate::locks::{LockMode, LockOwner, Stop};
+use crate::writer::Writer;
 use crate::{CreateOptions, Database, OpenOptions, Pace, TableReader};
 
 #[test]
@@ -299,4 +300,75 @@ fn more_than_the_limit_is_brought_back_from_the_logs_and_merged() {
     assert_eq!(bench.moment().range().len(), 20_000);
     assert!(bench.db().wait_for_room(&Stop::default(), LONG).expect("not told to stop"), "{:?}", bench.db().no_room());
     bench.commit(&[(1, Some(2))]);
+}
+
+/// A table of another name.
+fn named(writer: &mut Writer<'_>, name: &str) -> Table {
+    let mut table = Table { name: name.to_owned(), ..table(&mut writer.catalog, Shape::default()) };
+    table.indexes[0].name = format!("{name}_v");
+    table
+}
+
+/// Names of the documents that a publication writes which `change` makes, among so many other tables.
+fn written(others: usize, change: impl FnOnce(&Bench)) -> Vec<String> {
+    let bench = Bench::new(Shape::default());
+    let made = bench.db().write(|writer| {
+        for other in 0..others {
+            let table = named(writer, &format!("other{other}"));
+            writer.catalog.put(table);
+        }
+        Ok(())
+    });
+    made.expect("made");
+    bench.commit(&[(0, Some(0))]);
+    bench.merge();
+    let before = bench.db().generation();
+    change(&bench);
+    let after = bench.db().generation();
+    bench.check();
+    let documents = after.catalog.changed_documents(&before.catalog).expect("documents").into_iter();
+    documents.map(|(name, _)| name).collect()
+}
+
+#[test]
+fn what_a_change_writes_does_not_depend_on_how_many_tables_there_are() {
+    let make = |bench: &Bench| {
+        let made = bench.db().write(|writer| {
+            let table = named(writer, "new");
+            writer.catalog.put(table);
+            Ok(())
+        });
+        made.expect("made");
+    };
+    let merge = |bench: &Bench| {
+        bench.commit(&[(1, Some(1))]);
+        bench.merge();
+    };
+    for others in [40, 400] {
+        assert_eq!(written(others, make), ["", "logs", "table new"]);
+        assert_eq!(written(others, merge), ["", "logs", "table t"]);
+        assert_eq!(written(others, |bench| bench.merge()), ["", "logs"], "nobody has changed rows");
+    }
+}
+
+/// What is not merged since nobody has changed it stays readable, and what comes later is not lost with the logs.
+#[test]
+fn a_table_that_was_passed_by_is_merged_when_it_has_changed() {
+    let mut bench = Bench::new(Shape::default());
+    bench.commit(&[(1, Some(1))]);
+    bench.merge();
+    let merged_through = bench.table().merged_through;
+    for _ in 0..3 {
+        bench.merge();
+        bench.db().release_merged().expect("released");
+    }
+    assert_eq!(bench.table().merged_through, merged_through, "its document is as it was");
+    bench.commit(&[(1, Some(7)), (2, Some(2))]);
+    bench.reopen();
+    assert_eq!(bench.moment().range(), Rows::from([(1, 7), (2, 2)]));
+    bench.merge();
+    assert!(bench.table().merged_through > merged_through);
+    bench.reopen();
+    assert_eq!(bench.moment().range(), Rows::from([(1, 7), (2, 2)]));
+    bench.check();
 }

@@ -1,6 +1,6 @@
 //! A published generation and its catalog.
 
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -10,11 +10,34 @@ use saki_volume::HeldGeneration;
 
 use super::segment_tables::SegmentTables;
 use crate::delta::Delta;
-use saki_catalog::{Catalog, Result, Table};
+use saki_catalog::{Catalog, Result, SharedMap, Table};
+
+/// Tells a generation from all others that there have been since the process began, published ones and those that open
+/// transactions have of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity(u64);
+
+impl Identity {
+    /// Another one.
+    pub fn next() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: it is only to be another.
+        Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Never 0.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
 
 /// Immutable; while it is held every page it refers to stays readable.
 pub struct Generation {
-    /// No two that are ever the newest have the same: what is kept for one is known by it.
+    /// What is kept for a catalog is known by this. A transaction that changes its catalog has another with each
+    /// change, and again the one of before when it goes back to that.
+    pub identity: Identity,
+    /// No two that are ever the newest have the same. A transaction's own has that of the published one that it is made
+    /// of.
     pub number: GenerationNumber,
     /// How many publications since the database was opened have made what is not in its logs: definitions, and rows
     /// that were loaded. Between two with the same number lie merges, and the positions of sequences.
@@ -23,7 +46,7 @@ pub struct Generation {
     pub catalog: Catalog,
     pub segment_tables: Arc<SegmentTables>,
     /// Of every table; none before the first change that went to a delta.
-    pub deltas: HashMap<TableId, Arc<Delta>>,
+    pub deltas: SharedMap<TableId, Arc<Delta>>,
 }
 
 /// A generation that is no longer the newest.

@@ -38,8 +38,8 @@ use saki_catalog::{Result, SqlError};
 pub use self::background::{Background, Fetchers};
 pub use self::catalog::{catalog_root, read_catalog};
 pub use self::devices::speed::DeviceSpeed;
-pub use self::generation::Generation;
 use self::generation::Past;
+pub use self::generation::{Generation, Identity};
 use self::instants::Instants;
 pub use self::memory::{Budget, memory_bytes};
 pub use self::options::{CreateOptions, DeviceSpec, OpenOptions, PAGE_BYTES_DEFAULT};
@@ -107,7 +107,7 @@ impl Database {
     /// Makes a generation the newest.
     pub fn succeed(&self, generation: Generation) {
         let number = generation.number().0;
-        self.tell_wishes(&generation.catalog);
+        self.follow_wishes(&self.generation().catalog, &generation.catalog);
         let before = std::mem::replace(&mut *self.current.write(), Arc::new(generation));
         self.newest.store(number, Ordering::SeqCst);
         let mut past = self.past.lock();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use saki_base::PageRef;
 use saki_columns::SegmentTable;
@@ -42,7 +42,7 @@ impl SegmentTables {
     /// Forgets what no table of the newest catalog has any more. Whoever still uses it keeps it.
     pub fn follow(&self, difference: &Difference) {
         let directory = |table: &Table| table.segments.as_ref()?.directory.root;
-        let kept: Vec<PageRef> =
+        let kept: HashSet<PageRef> =
             difference.tables.iter().filter_map(|table| directory(table.after.as_ref()?)).collect();
         let gone = difference.tables.iter().filter_map(|table| directory(table.before.as_ref()?));
         let mut read = self.read.lock();

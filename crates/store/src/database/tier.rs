@@ -37,6 +37,14 @@ impl Database {
         }
     }
 
+    /// The same after a change of what was published before.
+    pub(crate) fn follow_wishes(&self, before: &Catalog, catalog: &Catalog) {
+        let mut changed = catalog.difference(before).tables.into_iter().flat_map(|table| [table.before, table.after]);
+        if changed.any(|table| table.is_some_and(|table| table.tier != TableTier::Auto)) {
+            self.tell_wishes(catalog);
+        }
+    }
+
     /// Tells the leaves of a table's tree that may have keys of a range: of an index by its position, or of the primary
     /// tree. `false` if what lies above them is not in memory.
     pub fn leaves(

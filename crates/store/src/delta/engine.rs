@@ -10,7 +10,7 @@ use saki_mvcc::{Range, TableDefinition};
 
 use super::logs::LogStore;
 use super::table::{Delta, PerTable, definition};
-use saki_catalog::{Catalog, Difference, LogState, Result, SqlError, Table};
+use saki_catalog::{Catalog, Difference, LogState, Result, SharedMap, SqlError, Table};
 
 /// What the logs are to bring back, and what they must know of.
 pub fn range_of(state: LogState) -> Range {
@@ -21,7 +21,7 @@ pub fn range_of(state: LogState) -> Range {
 /// The in-memory engine of one database.
 pub struct Engine {
     pub database: saki_mvcc::Database,
-    deltas: Mutex<HashMap<TableId, Weak<Delta>>>,
+    deltas: Mutex<Known>,
     /// How many have been made.
     runners: AtomicUsize,
     /// Of an extent of a log.
@@ -30,6 +30,25 @@ pub struct Engine {
     page_size: PageSize,
     /// Has a row for each transaction that has committed rows and a change of the catalog.
     marks: saki_mvcc::Table,
+}
+
+/// Deltas that have been made, and may be in use.
+#[derive(Default)]
+struct Known {
+    deltas: HashMap<TableId, Weak<Delta>>,
+    /// How many there are when those that nobody uses are looked for: twice as many as were left the last time, so that
+    /// each new one pays for a few looks, however many there are.
+    sweep_at: usize,
+}
+
+impl Known {
+    fn put(&mut self, table: TableId, delta: &Arc<Delta>) {
+        if self.deltas.len() >= self.sweep_at {
+            self.deltas.retain(|_, delta| delta.strong_count() > 0);
+            self.sweep_at = 2 * self.deltas.len() + 1;
+        }
+        self.deltas.insert(table, Arc::downgrade(delta));
+    }
 }
 
 /// No table of the catalog has this number.
@@ -96,7 +115,7 @@ impl Engine {
             let Some(prepared) = &staged.prepared else { continue };
             let after = catalog.with_prepared(staged.id, prepared)?;
             for table in after.difference(catalog).tables.into_iter().filter_map(|table| table.after) {
-                if !catalog.tables().any(|other| other.delta == table.delta) {
+                if catalog.with_delta(table.delta).next().is_none() {
                     known.define(table.delta, definition(&table, page_size), 0)?;
                 }
             }
@@ -134,16 +153,16 @@ impl Engine {
     }
 
     /// The deltas of all tables of a catalog; those that are new begin empty.
-    pub fn deltas(&self, catalog: &Catalog) -> Result<HashMap<TableId, Arc<Delta>>> {
+    pub fn deltas(&self, catalog: &Catalog) -> Result<SharedMap<TableId, Arc<Delta>>> {
         catalog.tables().map(|table| Ok((table.delta, self.delta(table)?))).collect()
     }
 
     /// The deltas of all tables of a catalog that differs so from the one with the deltas `before`.
     pub fn deltas_after(
         &self,
-        before: &HashMap<TableId, Arc<Delta>>,
+        before: &SharedMap<TableId, Arc<Delta>>,
         difference: &Difference,
-    ) -> Result<HashMap<TableId, Arc<Delta>>> {
+    ) -> Result<SharedMap<TableId, Arc<Delta>>> {
         let mut deltas = before.clone();
         for table in difference.tables.iter().filter_map(|table| table.before.as_ref()) {
             deltas.remove(&table.delta);
@@ -155,8 +174,8 @@ impl Engine {
     }
 
     pub(crate) fn delta(&self, table: &Table) -> Result<Arc<Delta>> {
-        let mut deltas = self.deltas.lock();
-        if let Some(delta) = deltas.get(&table.delta).and_then(Weak::upgrade) {
+        let mut known = self.deltas.lock();
+        if let Some(delta) = known.deltas.get(&table.delta).and_then(Weak::upgrade) {
             return Ok(delta);
         }
         let rows = match self.database.table_of(table.delta) {
@@ -164,8 +183,7 @@ impl Engine {
             None => self.database.define_table(table.delta, definition(table, self.page_size))?,
         };
         let delta = Arc::new(Delta::new(&self.database, rows, table, &self.of_table)?);
-        deltas.retain(|_, delta| delta.strong_count() > 0);
-        deltas.insert(table.delta, Arc::downgrade(&delta));
+        known.put(table.delta, &delta);
         Ok(delta)
     }
 }
@@ -220,7 +238,7 @@ mod tests {
         let gone = engine.deltas_after(&before.deltas, &without.difference(&before.catalog)).expect("known");
         assert!(before.deltas.contains_key(&table.delta) && !gone.contains_key(&table.delta));
         let again = engine.deltas_after(&gone, &before.catalog.difference(&without)).expect("known");
-        assert!(Arc::ptr_eq(&again[&table.delta], &before.deltas[&table.delta]));
+        assert!(Arc::ptr_eq(again.get(&table.delta).expect("known"), before.deltas.get(&table.delta).expect("known")));
     }
 
     /// Of two, the one that is dropped first would take the rows with it.

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use saki_base::TableId;
@@ -15,57 +15,115 @@ use saki_catalog::{Catalog, Difference, Table};
 
 /// The ids of one table.
 #[derive(Debug)]
-pub struct RowIds(AtomicI64);
+pub struct RowIds {
+    next: AtomicI64,
+    table: TableId,
+    /// Whether the table is among the `moved`.
+    is_noted: AtomicBool,
+    moved: Arc<Moved>,
+}
+
+/// Tables of which ids were taken that the catalog may not know of.
+type Moved = Mutex<Vec<TableId>>;
 
 impl RowIds {
+    fn new(table: &Table, moved: &Arc<Moved>) -> Self {
+        let (next, is_noted) = (AtomicI64::new(table.next_row_id), AtomicBool::new(false));
+        Self { next, table: table.id, is_noted, moved: Arc::clone(moved) }
+    }
+
     /// Takes `count` ids; the first of them.
     pub fn take(&self, count: usize) -> i64 {
-        self.0.fetch_add(count as i64, Ordering::Relaxed)
+        let first = self.next.fetch_add(count as i64, Ordering::SeqCst);
+        self.note();
+        first
     }
 
     /// Ids before `next` have been taken.
     pub fn raise(&self, next: i64) {
-        self.0.fetch_max(next, Ordering::Relaxed);
+        if self.next.fetch_max(next, Ordering::SeqCst) < next {
+            self.note();
+        }
+    }
+
+    /// After ids were taken. Whoever looks at the moved takes the note away before it looks at the ids
+    /// ([`Self::renote`]), and all of that is in one order: so either it sees these ids, or they are noted anew.
+    fn note(&self) {
+        if !self.is_noted.load(Ordering::SeqCst) && !self.is_noted.swap(true, Ordering::SeqCst) {
+            self.moved.lock().push(self.table);
+        }
+    }
+
+    /// Takes the note away, unless the catalog does not say yet where to go on.
+    fn renote(&self, published: &Table) {
+        self.is_noted.store(false, Ordering::SeqCst);
+        if self.next() > published.next_row_id {
+            self.note();
+        }
     }
 
     fn next(&self) -> i64 {
-        self.0.load(Ordering::Relaxed)
+        self.next.load(Ordering::SeqCst)
     }
 }
 
 /// The ids of all tables. They belong to tables, not to their deltas or bases: those come and go.
 #[derive(Default)]
-pub struct AllRowIds(Mutex<HashMap<TableId, Arc<RowIds>>>);
+pub struct AllRowIds {
+    all: Mutex<HashMap<TableId, Arc<RowIds>>>,
+    moved: Arc<Moved>,
+}
 
 impl AllRowIds {
     /// Those of a table. Begins where the catalog says.
     pub fn of(&self, table: &Table) -> Arc<RowIds> {
         if planted::is(Fault::RowIdsRestart) {
-            return Arc::new(RowIds(AtomicI64::new(table.next_row_id)));
+            return Arc::new(RowIds::new(table, &self.moved));
         }
-        let mut all = self.0.lock();
-        let ids = all.entry(table.id).or_insert_with(|| Arc::new(RowIds(AtomicI64::new(table.next_row_id))));
+        let mut all = self.all.lock();
+        let ids = all.entry(table.id).or_insert_with(|| Arc::new(RowIds::new(table, &self.moved)));
         ids.raise(table.next_row_id);
         Arc::clone(ids)
     }
 
-    /// Has a catalog that is about to be published say where to go on, and forgets tables that it has no more by its
-    /// difference to the one before; whether that has changed it.
-    pub fn store(&self, catalog: &mut Catalog, difference: &Difference) -> bool {
-        let mut all = self.0.lock();
+    /// Has a catalog that is about to be published, or prepared, say where to go on; whether that has changed it.
+    /// `difference` is what it has otherwise than the `published` one.
+    ///
+    /// What is looked at is what has moved since, and what the catalog itself brings: tables of an open transaction are
+    /// in no published catalog, and come with its commit. A note stays until what it says is published.
+    pub fn store(&self, catalog: &mut Catalog, published: &Catalog, difference: &Difference) -> bool {
+        let all = self.all.lock();
+        let moved = std::mem::take(&mut *self.moved.lock());
+        let changed = difference.tables.iter().filter_map(|table| Some(table.after.as_ref()?.id));
+        let mut has_changed = false;
+        for id in moved.iter().copied().chain(changed) {
+            let (Some(ids), Some(table)) = (all.get(&id), catalog.table_of(id)) else { continue };
+            let next_row_id = ids.next();
+            if next_row_id > table.next_row_id {
+                let table = Table { next_row_id, ..Table::clone(table) };
+                catalog.put(table);
+                has_changed = true;
+            }
+        }
+        for id in moved {
+            let Some(ids) = all.get(&id) else { continue };
+            match published.table_of(id) {
+                Some(table) => ids.renote(table),
+                None => ids.is_noted.store(false, Ordering::SeqCst),
+            }
+        }
+        has_changed
+    }
+
+    /// Forgets tables that have gone by a publication.
+    pub fn forget(&self, difference: &Difference) {
         let gone = difference.tables.iter().filter_map(|table| table.before.as_ref());
         let kept: HashSet<TableId> =
             difference.tables.iter().filter_map(|table| Some(table.after.as_ref()?.id)).collect();
+        let mut all = self.all.lock();
         for table in gone.filter(|table| !kept.contains(&table.id)) {
             all.remove(&table.id);
         }
-        let is_behind = |table: &Table| all.get(&table.id).is_some_and(|ids| ids.next() > table.next_row_id);
-        let behind: Vec<Arc<Table>> = catalog.tables().filter(|table| is_behind(table)).map(Arc::clone).collect();
-        for table in &behind {
-            let next_row_id = all[&table.id].next();
-            catalog.put(Table { next_row_id, ..Table::clone(table) });
-        }
-        !behind.is_empty()
     }
 }
 

@@ -30,7 +30,7 @@ use saki_base::{Critical, GenerationNumber, PageRef, seam};
 use saki_mvcc::{Receipt, Transaction};
 
 use super::Draft;
-use crate::database::{Database, Generation};
+use crate::database::{Database, Generation, Identity};
 use crate::locks::Stop;
 use crate::writer::Writer;
 use saki_catalog::{Catalog, Changed, Difference, ForeignKey, Prepared, Result, SqlError, Staged, Table};
@@ -64,7 +64,7 @@ impl Draft {
         db.writable()?;
         refuse_conflicts(&self.base.catalog, &own.catalog, &difference)?;
         if !difference.roles.is_empty() || !difference.access.is_empty() {
-            own.catalog.refuse_missing_roles(&self.base.catalog)?;
+            own.catalog.refuse_missing_roles(&self.base.catalog, &difference)?;
         }
         if !transaction.has_written() {
             let receipt = transaction.commit_early()?;
@@ -105,6 +105,7 @@ impl Draft {
         let (number, unlogged) = (GenerationNumber(published.number.0 + 1), published.unlogged + 1);
         db.end_changes();
         db.succeed(Generation {
+            identity: Identity::next(),
             number,
             unlogged,
             guard: Arc::clone(guard),
@@ -118,10 +119,8 @@ impl Draft {
     /// Publishes what is to be published if the rows are in the logs.
     pub(super) fn prepare(&mut self, db: &Database) -> Result<()> {
         let mut catalog = self.own.catalog.clone();
-        db.sequences.store(&mut catalog);
         // Ids of rows that the transaction has loaded are taken, whoever completes the change.
-        db.of_table.row_ids.store(&mut catalog, &Difference::default());
-        let documents = catalog.difference(&self.base.catalog).documents()?.into_iter();
+        let documents = db.take_along(&mut catalog, &self.base.catalog).documents()?.into_iter();
         let documents = documents.map(|(name, json)| {
             let json = json.map(String::from_utf8).transpose();
             Ok((name, json.map_err(|error| SqlError::internal(format!("catalog: {error}")))?))
@@ -164,12 +163,9 @@ fn refuse_conflicts(published: &Catalog, own: &Catalog, difference: &Difference)
     let names = new_names(&difference.tables, |table| &table.name)
         .chain(new_names(&difference.views, |snapshot| &snapshot.name))
         .chain(new_names(&difference.sequences, |sequence| &sequence.name));
-    for name in names {
-        let is_gone = difference.tables.iter().any(|table| table.before.as_ref().is_some_and(|t| t.name == *name));
-        if !is_gone {
-            published.refuse_taken(name)?;
-        }
-    }
+    let gone = difference.tables.iter().filter_map(|table| Some(&table.before.as_ref()?.name));
+    let gone: HashSet<&String> = gone.collect();
+    names.filter(|name| !gone.contains(name)).try_for_each(|name| published.refuse_taken(name))?;
     let schemas = after(&difference.tables).map(|table| &table.schema);
     let schemas = schemas.chain(after(&difference.views).map(|snapshot| &snapshot.schema));
     for schema in schemas.chain(after(&difference.sequences).map(|sequence| &sequence.schema)) {

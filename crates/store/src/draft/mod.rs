@@ -27,7 +27,7 @@ use std::sync::Arc;
 use saki_base::{PageRef, TableId};
 use saki_tree::TreeReader;
 
-use crate::database::{Database, Generation};
+use crate::database::{Database, Generation, Identity};
 use crate::delta::Delta;
 use crate::locks::Stop;
 use crate::merge::{ChangeSource, KeyChange, Pace, merge};
@@ -107,11 +107,11 @@ impl Draft {
             return Ok(Arc::clone(made));
         }
         let mut made = self.over(kept)?;
-        // Nobody has changed rows of these since, or they would not have been changed: see `settle`.
-        let later = |table: &&Arc<Table>| table.merged_through > timestamp;
-        let later: Vec<_> = made.catalog.tables().filter(later).map(|table| Table::clone(table)).collect();
-        for table in later {
-            made.catalog.put(Table { merged_through: timestamp, ..table });
+        // Nobody has changed rows of these since, or they would not have been changed: see `settle`. The kept ones were
+        // merged before the timestamp was taken.
+        let changed = made.catalog.difference(&kept.catalog).tables.into_iter().filter_map(|table| table.after);
+        for table in changed.filter(|table| table.merged_through > timestamp) {
+            made.catalog.put(Table { merged_through: timestamp, ..Table::clone(&table) });
         }
         let made = Arc::new(made);
         self.kept = Some([Arc::clone(kept), Arc::clone(&self.own), Arc::clone(&made)]);
@@ -126,7 +126,8 @@ impl Draft {
         let deltas = self.db.engine()?.deltas_after(&published.deltas, &difference)?;
         let (guard, segment_tables) = (Arc::clone(&published.guard), Arc::clone(&published.segment_tables));
         let (number, unlogged) = (published.number, published.unlogged);
-        Ok(Generation { number, unlogged, guard, catalog, segment_tables, deltas })
+        let identity = Identity::next();
+        Ok(Generation { identity, number, unlogged, guard, catalog, segment_tables, deltas })
     }
 
     /// What has been changed so far.
@@ -183,7 +184,8 @@ impl Draft {
         self.deltas.extend(made.map(Arc::clone));
         let (published, segment_tables) = (db.generation(), Arc::clone(&before.segment_tables));
         let (number, unlogged, guard) = (published.number, published.unlogged, Arc::clone(&published.guard));
-        self.own = Arc::new(Generation { number, unlogged, guard, catalog, segment_tables, deltas });
+        let identity = Identity::next();
+        self.own = Arc::new(Generation { identity, number, unlogged, guard, catalog, segment_tables, deltas });
         Ok(result)
     }
 

@@ -6,7 +6,6 @@ mod restore;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -22,11 +21,11 @@ use saki_volume::{Class, Volume, VolumeOptions};
 
 use crate::database::devices::{adopt_hints, finder, label_of, new_device, open_member, parse_model};
 use crate::database::{
-    CreateOptions, Database, DeviceSpec, Generation, OpenOptions, SegmentTables, read_catalog, tier_of,
+    CreateOptions, Database, DeviceSpec, Generation, Identity, OpenOptions, SegmentTables, read_catalog, tier_of,
 };
 use crate::delta::{Engine, LogDirectory, LogStore, PerTable, Room};
 use crate::locks::Turns;
-use saki_catalog::{Catalog, Result, SqlError};
+use saki_catalog::{Catalog, Result, SharedMap, SqlError};
 
 pub use self::restore::Restore;
 
@@ -91,7 +90,7 @@ impl Database {
         let segment_tables = Arc::new(SegmentTables::new(&cache, &store));
         let of_table = PerTable { room: Arc::new(Room::new(options.delta_limit_bytes)), ..PerTable::default() };
         let engine = OnceLock::new();
-        let mut deltas = HashMap::new();
+        let mut deltas = SharedMap::default();
         if let Some(recovered) = recover(&*logs, &catalog, &of_table, &volume, &options)? {
             deltas = recovered.deltas(&catalog)?;
             let _ = engine.set(recovered);
@@ -106,7 +105,15 @@ impl Database {
             cache,
             executor,
             newest: AtomicU64::new(number.0),
-            current: RwLock::new(Arc::new(Generation { number, unlogged: 0, guard, catalog, segment_tables, deltas })),
+            current: RwLock::new(Arc::new(Generation {
+                identity: Identity::next(),
+                number,
+                unlogged: 0,
+                guard,
+                catalog,
+                segment_tables,
+                deltas,
+            })),
             codec,
             segment_reader,
             options,

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicI64, Ordering};
 

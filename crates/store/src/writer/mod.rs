@@ -18,10 +18,10 @@ use saki_tree::{BulkLoader, Change, Sorter, TreeReader, TreeRoot};
 use saki_volume::{PageWriter, Publication, VolumeError};
 
 use crate::database::sequence::{Publisher, find};
-use crate::database::{Database, Generation, catalog_root};
+use crate::database::{Database, Generation, Identity, catalog_root};
 use crate::delta::Engine;
 use crate::locks::{Stop, Turn};
-use saki_catalog::{CATALOG_TREE, Catalog, Difference, Result, RoleId, Sequence, Table};
+use saki_catalog::{CATALOG_TREE, Catalog, Difference, Result, RoleId, Sequence, SharedMap, Table};
 
 /// The change under way.
 pub struct Writer<'d> {
@@ -60,6 +60,15 @@ impl Database {
     pub fn write_unless<T>(&self, stop: &Stop, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
         let turn = self.writing.lock_unless(stop)?;
         self.write_in_turn(turn, stop, work)
+    }
+
+    /// Has a catalog that is about to be published, or prepared, say how far sequences and hidden row ids have come;
+    /// what it has otherwise than the `published` one then.
+    pub(crate) fn take_along(&self, catalog: &mut Catalog, published: &Catalog) -> Difference {
+        let difference = catalog.difference(published);
+        let sequences = self.sequences.store(catalog, published, &difference);
+        let row_ids = self.of_table.row_ids.store(catalog, published, &difference);
+        if sequences || row_ids { catalog.difference(published) } else { difference }
     }
 
     /// Publishes how far sequences have come, unless it is told to stop before.
@@ -140,12 +149,8 @@ impl<'d> Writer<'d> {
         assert!(Arc::ptr_eq(&before, &self.db.generation()), "what is published follows the newest generation");
         // Of what the volume does not have, only what differs from it would be published.
         assert!(before.is_published(), "what is published follows a generation that is in memory alone");
-        self.db.sequences.store(&mut self.catalog);
         let abandoned = self.free_abandoned()?;
-        let mut difference = self.catalog.difference(&before.catalog);
-        if self.db.of_table.row_ids.store(&mut self.catalog, &difference) {
-            difference = self.catalog.difference(&before.catalog);
-        }
+        let difference = self.db.take_along(&mut self.catalog, &before.catalog);
         let engine = self.starting.as_ref().or(self.db.engine.get());
         if let (Some(engine), Some(_)) = (engine, self.catalog.logs.database) {
             self.catalog.logs.known_through = engine.database.durable();
@@ -153,7 +158,7 @@ impl<'d> Writer<'d> {
         let deltas = match (&self.starting, engine) {
             (Some(engine), _) => engine.deltas(&self.catalog)?,
             (None, Some(engine)) => engine.deltas_after(&before.deltas, &difference)?,
-            (None, None) => std::collections::HashMap::new(),
+            (None, None) => SharedMap::default(),
         };
         let root = self.write_catalog()?;
         let stop = self.stop.clone();
@@ -174,12 +179,14 @@ impl<'d> Writer<'d> {
         }
         let segment_tables = Arc::clone(&self.db.generation().segment_tables);
         segment_tables.follow(&difference);
+        self.db.of_table.row_ids.forget(&difference);
         if let Some(engine) = self.starting {
             let _ = self.db.engine.set(engine);
         }
         let guard = self.db.volume.hold();
         let (number, unlogged) = (guard.generation(), before.unlogged + u64::from(!self.of_logs));
-        self.db.succeed(Generation { number, unlogged, guard, catalog: self.catalog, segment_tables, deltas });
+        let (identity, catalog) = (Identity::next(), self.catalog);
+        self.db.succeed(Generation { identity, number, unlogged, guard, catalog, segment_tables, deltas });
         Ok(())
     }
 

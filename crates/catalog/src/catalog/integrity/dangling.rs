@@ -3,8 +3,10 @@
 //! Locks keep whoever names a relation apart from whoever drops or changes it. This is looked at once more when a
 //! change is published, with the catalog at hand that it makes: what has come about beside it is in there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use saki_base::TableId;
 
 use super::nextval;
 use crate::catalog::{Catalog, Changed, Difference, Sequence, Table, View};
@@ -17,17 +19,27 @@ impl Catalog {
     /// # Errors
     /// 40001: somebody else has dropped, changed or named it at the same time.
     pub fn refuse_dangling(&self, before: &Self, difference: &Difference) -> Result<()> {
-        if !difference.tables.is_empty() || !difference.views.is_empty() {
-            let touched = difference.tables.iter().filter_map(|table| table.before.as_ref());
-            let touched: BTreeSet<u32> = touched.map(|table| table.id.0).collect();
-            if let Some((view, lost)) = self.views().find_map(|view| Some((view, self.lost(view, before, &touched)?))) {
-                return Err(conflict(format!(
-                    "what view {:?} reads of {lost:?} has been dropped or changed",
-                    view.name
-                )));
-            }
+        let touched = difference.tables.iter().filter_map(|table| table.before.as_ref());
+        let touched: BTreeSet<u32> = touched.map(|table| table.id.0).collect();
+        let mut concerned = self.concerned(difference).into_iter();
+        if let Some((view, lost)) = concerned.find_map(|view| Some((view, self.lost(view, before, &touched)?))) {
+            let name = &view.name;
+            return Err(conflict(format!("what view {name:?} reads of {lost:?} has been dropped or changed")));
         }
         self.refuse_undrawable(before, difference)
+    }
+
+    /// The views that a change may have taken something from: those that have changed themselves, and those over what
+    /// has.
+    fn concerned<'c>(&'c self, difference: &'c Difference) -> Vec<&'c View> {
+        let tables = difference.tables.iter().filter_map(|table| table.before.as_deref());
+        let using = tables.clone().flat_map(|table| self.views_using(table.id));
+        let names = tables.map(|table| &*table.name);
+        let names = names.chain(difference.views.iter().filter_map(|view| Some(&*view.before.as_deref()?.name)));
+        let changed = difference.views.iter().filter_map(|view| view.after.as_ref());
+        let all = names.flat_map(|name| self.views_naming(name)).chain(using).chain(changed);
+        let by_name: BTreeMap<&str, &View> = all.map(|view| (&*view.name, &**view)).collect();
+        by_name.into_values().collect()
     }
 
     /// A relation that a view is over, and has lost by the change.
@@ -39,7 +51,7 @@ impl Catalog {
             return Some(gone);
         }
         view.uses.iter().filter(|(id, _)| is_new || touched.contains(id)).find_map(|(id, columns)| {
-            let by_id = |catalog: &'v Self| catalog.tables().find(|table| table.id.0 == *id);
+            let by_id = |catalog: &'v Self| catalog.table_of(TableId(*id));
             let (old, now) = (by_id(before), by_id(self));
             let type_of = |table: Option<&Arc<Table>>, column| type_of(table?, column);
             let is_lost = |column: &u32| match (type_of(old, *column), type_of(now, *column)) {
@@ -61,8 +73,7 @@ impl Catalog {
         let gone = difference.sequences.iter().filter_map(|sequence| self.gone(sequence));
         let gone: BTreeSet<String> = gone.map(|sequence| nextval(&sequence.name)).collect();
         let texts = |table: &Arc<Table>| table.details.iter().filter_map(|d| d.default.clone()).collect::<Vec<_>>();
-        let draws = |table: &&Arc<Table>| texts(table).iter().any(|text| gone.contains(text));
-        if let Some(table) = self.tables().filter(|_| !gone.is_empty()).find(draws) {
+        if let Some(table) = gone.iter().find_map(|text| self.drawing(text).next()) {
             return Err(undrawable(table));
         }
         for changed in &difference.tables {

@@ -28,6 +28,11 @@ impl Table {
             || self.indexes.iter().any(|i| i.unique && same(i.columns.iter().map(|c| c.column).collect()))
     }
 
+    /// Whether a row may be changed without a look at rules or at other tables.
+    pub fn is_free_of_rules(&self, catalog: &Catalog) -> bool {
+        self.checks.is_empty() && self.foreign_keys.is_empty() && catalog.referencing(self.id).next().is_none()
+    }
+
     /// Whether a constraint of the table has the name.
     pub fn has_constraint(&self, name: &str) -> bool {
         (!self.primary_key.is_empty() && self.primary_key_name() == name)
@@ -48,7 +53,7 @@ impl Catalog {
 
     /// The foreign keys that refer to a table, its own among them, each with the table that has it.
     pub fn referencing(&self, table: TableId) -> impl Iterator<Item = (&std::sync::Arc<Table>, &ForeignKey)> {
-        self.tables()
+        self.referring(table)
             .flat_map(|other| other.foreign_keys.iter().map(move |key| (other, key)))
             .filter(move |(_, key)| key.table == table)
     }

@@ -22,13 +22,9 @@ impl Catalog {
         if self.views_over(view).contains(view) {
             return Err(SqlError::invalid(format!("view {view:?} would be over itself")).code("42P17"));
         }
-        let over = |below: &BTreeSet<&str>| -> BTreeSet<&str> {
-            let is_over = |view: &&View| view.relations.iter().any(|name| below.contains(&**name));
-            self.views().map(|view| &**view).filter(is_over).map(|view| &*view.name).collect()
-        };
         let (mut depth, mut above) = (self.views_below(view)?.1, BTreeSet::from([view]));
         while depth <= VIEW_DEPTH_MAX {
-            above = over(&above);
+            above = above.iter().flat_map(|below| self.views_naming(below)).map(|view| &*view.name).collect();
             if above.is_empty() {
                 return Ok(());
             }
@@ -58,7 +54,7 @@ impl Catalog {
     pub fn views_over<'c>(&'c self, relation: &'c str) -> BTreeSet<&'c str> {
         let (mut found, mut pending) = (BTreeSet::new(), vec![relation]);
         while let Some(below) = pending.pop() {
-            let over = self.views().filter(|view| view.relations.iter().any(|name| name == below));
+            let over = self.views_naming(below);
             pending.extend(over.map(|view| &*view.name).filter(|view| found.insert(*view)));
         }
         found

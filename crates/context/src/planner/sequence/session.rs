@@ -199,8 +199,7 @@ impl Seen<'_> {
     /// Whether others see the sequence as it is.
     fn is_published(&self, sequence: &Sequence) -> bool {
         let published = self.0.db.generation();
-        let mut same = published.catalog.sequences().filter(|other| other.id == sequence.id);
-        same.any(|other| other.version == sequence.version)
+        published.catalog.sequence_of(sequence.id).is_some_and(|other| other.version == sequence.version)
     }
 }
 

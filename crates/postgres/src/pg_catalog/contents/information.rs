@@ -248,10 +248,10 @@ impl<'s> View<'s> {
         let foreign = constraint.foreign.as_ref()?;
         let mut wanted = foreign.columns.clone();
         wanted.sort_unstable();
-        self.source.objects.constraints.iter().find(|other| {
+        self.source.objects.constraints_of(foreign.table).find(|other| {
             let mut columns = other.columns.clone();
             columns.sort_unstable();
-            other.table == foreign.table && matches!(other.kind, 'p' | 'u') && columns == wanted
+            matches!(other.kind, 'p' | 'u') && columns == wanted
         })
     }
 

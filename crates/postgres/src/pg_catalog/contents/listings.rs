@@ -72,11 +72,7 @@ pub fn definition(relation: &Relation) -> String {
 }
 
 fn table(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
-    let indexed = source
-        .objects
-        .relations
-        .iter()
-        .any(|other| matches!(&other.detail, Detail::Index(index) if index.table == relation.oid));
+    let indexed = source.objects.indexes_of(relation.oid).next().is_some();
     rows.push([
         ("schemaname", relation.schema.as_str().into()),
         ("tablename", relation.name.as_str().into()),

@@ -57,11 +57,8 @@ pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
 fn class(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
     let objects = source.objects;
     let (row_count, bytes) = source.system.size_of(relation);
-    let indexed = objects
-        .relations
-        .iter()
-        .any(|other| matches!(&other.detail, Detail::Index(index) if index.table == relation.oid));
-    let checks = objects.constraints.iter().filter(|con| con.kind == 'c' && con.table == relation.oid).count();
+    let indexed = objects.indexes_of(relation.oid).next().is_some();
+    let checks = objects.constraints_of(relation.oid).filter(|con| con.kind == 'c').count();
     let method = match relation.kind {
         'i' => BTREE,
         'r' => HEAP,
@@ -144,8 +141,8 @@ fn index(relation: &Relation, rows: &mut Rows) {
 fn constraint(objects: &Objects, constraint: &Constraint, rows: &mut Rows) {
     let foreign = constraint.foreign.as_ref();
     let referenced_index = foreign.and_then(|foreign| {
-        let same = |con: &&Constraint| con.table == foreign.table && con.index != 0 && con.columns == foreign.columns;
-        Some(objects.constraints.iter().find(same)?.index)
+        let same = |con: &&Constraint| con.index != 0 && con.columns == foreign.columns;
+        Some(objects.constraints_of(foreign.table).find(same)?.index)
     });
     let columns = if constraint.columns.is_empty() { Cell::Null } else { constraint.columns.clone().into() };
     rows.push([

@@ -2,7 +2,7 @@
 
 use datafusion::common::{Result, ScalarValue};
 
-use super::super::objects::{Detail, Objects};
+use super::super::objects::Objects;
 use super::super::system::SystemCatalog;
 use super::function::{Arguments, Definition, Returns, strict, text};
 
@@ -44,8 +44,7 @@ fn everything(system: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> 
 
 /// Bytes of the indexes of a table.
 fn indexes(objects: &Objects, table: i64) -> u64 {
-    let own = |detail: &Detail| matches!(detail, Detail::Index(index) if index.table == table);
-    objects.relations.iter().filter(|relation| own(&relation.detail)).map(|relation| relation.bytes).sum()
+    objects.indexes_of(table).map(|index| index.bytes).sum()
 }
 
 /// A size as PostgreSQL shows it: in the largest unit of which there are at least ten, rounded half up.

@@ -1,6 +1,7 @@
 //! The database as PostgreSQL's system relations see it: relations, constraints and schemas, each with an oid that
 //! stays the object's own for as long as it is there.
 
+mod parts;
 pub mod source;
 
 use std::collections::HashMap;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use saki_catalog::{Catalog, Sequence, Table, View};
 
+use self::parts::{Parts, of};
 use self::source::{ColumnExtras, OwnedSequence};
 use super::definition::{self, Definition};
 use super::types;
@@ -122,6 +124,7 @@ pub struct Objects {
     /// Schemas in which names are looked for that say none, behind `pg_catalog`, if that is not among them.
     path: Vec<String>,
     by_oid: HashMap<i64, usize>,
+    parts: Parts,
     by_name: HashMap<(String, String), usize>,
 }
 
@@ -190,24 +193,27 @@ impl Objects {
     }
 
     pub fn constraint(&self, oid: i64) -> Option<&Constraint> {
-        self.constraints.iter().find(|constraint| constraint.oid == oid)
+        self.constraints.get(*self.parts.constraint.get(&oid)?)
+    }
+
+    pub fn constraints_of(&self, table: i64) -> impl Iterator<Item = &Constraint> {
+        of(&self.parts.constraints, table).map(|at| &self.constraints[at])
+    }
+
+    pub fn indexes_of(&self, table: i64) -> impl Iterator<Item = &Relation> {
+        of(&self.parts.indexes, table).map(|at| &self.relations[at])
     }
 
     /// Whether PostgreSQL would have triggers on a table: those that keep foreign keys, at both of their ends.
     pub fn has_triggers(&self, table: i64) -> bool {
-        let ends = |con: &Constraint| con.foreign.as_ref().map(|foreign| [con.table, foreign.table]);
-        self.constraints.iter().filter_map(ends).any(|ends| ends.contains(&table))
+        self.parts.with_triggers.contains(&table)
     }
 
     /// The sequence of an identity or serial column, by the column's position from 0.
     pub fn sequence_of(&self, table: i64, column: usize) -> Option<(&Relation, &Sequence)> {
-        self.relations.iter().find_map(|relation| match &relation.detail {
-            Detail::Sequence(owned) => {
-                let (id, at) = owned.owner?;
-                (relation_oid(id) == table && at == column).then_some((relation, owned.sequence.as_ref()))
-            }
-            _ => None,
-        })
+        let relation = self.relations.get(*self.parts.sequences.get(&(table, column))?)?;
+        let Detail::Sequence(owned) = &relation.detail else { return None };
+        Some((relation, owned.sequence.as_ref()))
     }
 
     /// Relations that are the user's.
@@ -223,7 +229,23 @@ impl Objects {
         let at = self.relations.len();
         self.by_oid.insert(relation.oid, at);
         self.by_name.insert((relation.schema.clone(), relation.name.clone()), at);
+        match &relation.detail {
+            Detail::Index(index) => self.parts.indexes.entry(index.table).or_default().push(at),
+            Detail::Sequence(OwnedSequence { owner: Some((table, column)), .. }) => {
+                self.parts.sequences.entry((relation_oid(*table), *column)).or_insert(at);
+            }
+            _ => {}
+        }
         self.relations.push(relation);
+    }
+
+    fn add_constraint(&mut self, constraint: Constraint) {
+        let (at, parts) = (self.constraints.len(), &mut self.parts);
+        parts.constraint.entry(constraint.oid).or_insert(at);
+        parts.constraints.entry(constraint.table).or_default().push(at);
+        let foreign = constraint.foreign.iter().flat_map(|foreign| [constraint.table, foreign.table]);
+        parts.with_triggers.extend(foreign);
+        self.constraints.push(constraint);
     }
 
     fn add_table(&mut self, catalog: &Catalog, table: &Arc<Table>, page_bytes: usize) {
@@ -283,7 +305,7 @@ impl Objects {
     ) {
         let namespace = self.namespace_oid(&table.schema);
         if let Some(comment) = constraint {
-            self.constraints.push(Constraint {
+            self.add_constraint(Constraint {
                 oid,
                 name: name.to_owned(),
                 kind: if index.primary { 'p' } else { 'u' },
@@ -320,7 +342,7 @@ impl Objects {
         let mut next = FIRST_CONSTRAINT_OID + i64::from(table.id.0) * CONSTRAINTS_PER_TABLE;
         let positions = |columns: &[usize]| columns.iter().map(|column| *column as i64 + 1).collect::<Vec<_>>();
         for check in &table.checks {
-            self.constraints.push(Constraint {
+            self.add_constraint(Constraint {
                 oid: next,
                 name: check.name.clone(),
                 kind: 'c',
@@ -336,7 +358,7 @@ impl Objects {
         }
         for key in &table.foreign_keys {
             let Some(referenced) = source::referenced(catalog, key) else { continue };
-            self.constraints.push(Constraint {
+            self.add_constraint(Constraint {
                 oid: next,
                 name: key.name.clone(),
                 kind: 'f',

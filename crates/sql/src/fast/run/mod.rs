@@ -127,7 +127,7 @@ impl Runner<'_> {
         sink.clear();
         let outlives = transactions.outlives_statement();
         let writes = plan.is_change() || plan.holds_rows() && outlives;
-        if !self.takes(transactions, writes) || plan.is_left_out() {
+        if !self.takes(transactions, (writes, outlives)) || plan.is_left_out() {
             return Ok(Attempt::Ordinary);
         }
         let Some(generation) = transactions.try_begin_statement(self.db)? else {
@@ -139,7 +139,7 @@ impl Runner<'_> {
             return Ok(Attempt::Ordinary);
         };
         let may_use = |rules: &Arc<Rules>| self.may_use(transactions, &generation, (table, &others), rules, writes);
-        let Some(rules) = self.rules(plan, &generation, table).filter(may_use) else {
+        let Some(rules) = self.rules(plan, transactions, &generation, table).filter(may_use) else {
             transactions.give_up_statement();
             return Ok(Attempt::Ordinary);
         };
@@ -183,10 +183,12 @@ impl Runner<'_> {
         Self::ended(transactions, plan, worked, generation, waiting)
     }
 
-    /// Whether a compiled statement may run now that writes something, or does not.
-    fn takes(&self, transactions: &Transactions, writes: bool) -> bool {
-        // What is compiled is compiled for tables as everybody sees them.
-        let is_away = self.db.engine.get().is_none() || transactions.is_interrupted() || transactions.has_draft();
+    /// Whether a compiled statement may run now that writes something, or does not; in a transaction that `outlives`
+    /// it, or not.
+    fn takes(&self, transactions: &Transactions, (writes, outlives): (bool, bool)) -> bool {
+        // A catalog of its own has only a transaction that goes on.
+        let is_odd = transactions.is_interrupted() || transactions.has_draft() && !outlives;
+        let is_away = self.db.engine.get().is_none() || is_odd;
         let may_write = || !transactions.is_read_only() && self.db.writable().is_ok() && self.db.has_room();
         !is_away && (!writes || may_write())
     }
@@ -224,9 +226,15 @@ impl Runner<'_> {
 
     /// The rules that a statement follows; `None` if it has to be looked at more closely, which says what its role may
     /// not.
-    fn rules(&self, plan: &FastPlan, generation: &Arc<Generation>, table: &Arc<Table>) -> Option<Arc<Rules>> {
+    fn rules(
+        &self,
+        plan: &FastPlan,
+        transactions: &Transactions,
+        generation: &Arc<Generation>,
+        table: &Arc<Table>,
+    ) -> Option<Arc<Rules>> {
         match plan.is_change() {
-            _ if !plan.is_allowed(self.db, generation, table, self.role) => None,
+            _ if !self.is_allowed(plan, transactions, generation, table) => None,
             false => Some(Arc::clone(&plan.no_rules)),
             true => plan.rules(&self.rules, generation, table),
         }
@@ -265,11 +273,41 @@ impl Runner<'_> {
             return false;
         }
         // Locked first: from here on nobody changes the tables.
-        if self.db.is_newest(generation) {
+        if self.is_newest(transactions, generation) {
             return true;
         }
-        let newest = &self.db.generation().catalog;
+        let Ok(newest) = self.transactions.newest() else { return false };
+        if newest.identity == generation.identity {
+            return true;
+        }
+        let newest = &newest.catalog;
         is_unchanged(catalog, newest, &table.name) && related().all(|name| is_unchanged(catalog, newest, name))
+    }
+
+    /// Whether the role may run a statement: by the newest catalog, with what the open transaction has changed of it.
+    fn is_allowed(
+        &self,
+        plan: &FastPlan,
+        transactions: &Transactions,
+        seen: &Arc<Generation>,
+        table: &Arc<Table>,
+    ) -> bool {
+        let is_allowed = |newest: &Arc<Generation>| plan.is_allowed(newest, table, self.role);
+        self.role == RoleId::OWNER
+            || match self.is_newest(transactions, seen) {
+                true => is_allowed(seen),
+                false => self.transactions.newest().is_ok_and(|newest| is_allowed(&newest)),
+            }
+    }
+
+    /// Whether what a statement has seen is what everybody sees now.
+    ///
+    /// A transaction that has changed the catalog sees its own over what is published, under the number of that. Nobody
+    /// else does. What a plan keeps it keeps for the generation's identity, which no other has: after a rollback, or
+    /// back at a savepoint, it is not found.
+    #[inline]
+    fn is_newest(&self, transactions: &Transactions, seen: &Generation) -> bool {
+        !transactions.has_draft() && self.db.is_newest(seen)
     }
 }
 
@@ -295,7 +333,8 @@ impl Runner<'_> {
         if self.db.engine.get().is_none() {
             return Ok(None);
         }
-        let Some(plan) = FastPlan::compile(statement, &self.db.generation().catalog, &[]) else { return Ok(None) };
+        let Ok(newest) = self.transactions.newest() else { return Ok(None) };
+        let Some(plan) = FastPlan::compile(statement, &newest.catalog, &[]) else { return Ok(None) };
         if !plan.parameters.is_empty() {
             return Ok(None);
         }

@@ -19,12 +19,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use saki_base::TableId;
 use saki_base::planted::{self, Fault};
 
-use saki_catalog::{Catalog, Result, Sequence, SequencePosition, SqlError};
+use saki_catalog::{Catalog, Difference, Result, Sequence, SequencePosition, SqlError};
 
 /// Values that are made durable at once; doubled as long as a sequence is asked for more.
 const BLOCK_MIN: u64 = 32;
@@ -49,6 +49,8 @@ pub trait Publisher {
 #[derive(Default)]
 pub struct Sequences {
     states: Mutex<HashMap<TableId, State>>,
+    /// Sequences of which something was reserved that the catalog may not know of. Locked after the states.
+    moved: Mutex<HashSet<TableId>>,
 }
 
 /// One sequence, since its version began.
@@ -134,7 +136,9 @@ impl Sequences {
                 if let Some(value) = state.hand_out(&sequence)? {
                     return Ok((sequence.id, value));
                 }
-                (state.reserve(&sequence)?.0, Arc::clone(&state.token))
+                let end = state.reserve(&sequence)?.0;
+                self.moved.lock().insert(sequence.id);
+                (end, Arc::clone(&state.token))
             };
             // Not under the lock: whoever publishes now may need values itself.
             db.publish(&sequence)?;
@@ -168,6 +172,7 @@ impl Sequences {
             let state = current(&mut states, &sequence);
             let (first, handed) = (state.position, state.handed);
             let (end, position) = state.reserve(&sequence)?;
+            self.moved.lock().insert(sequence.id);
             (state.handed, state.position) = (end, position);
             state.durable = state.durable.max(end);
             let (id, version, left) = (sequence.id, sequence.version, end - handed);
@@ -206,16 +211,29 @@ impl Sequences {
         state.map_or(sequence.position, |state| state.position)
     }
 
-    /// Moves the catalog's positions to what has been reserved: part of every commit.
-    pub fn store(&self, catalog: &mut Catalog) {
-        let states = self.states.lock();
-        for (id, state) in states.iter() {
-            let Some(sequence) = catalog.sequences().find(|sequence| sequence.id == *id) else { continue };
-            if sequence.version == state.version && sequence.position != state.reserved_position {
+    /// Moves the catalog's positions to what has been reserved: part of every commit. `difference` is what the catalog
+    /// has otherwise than the `published` one. Whether that has changed it.
+    ///
+    /// What is looked at is what has moved since, and what the catalog itself brings: sequences of an open transaction
+    /// are in no published catalog, and come with its commit. What has moved stays so until that is published.
+    pub fn store(&self, catalog: &mut Catalog, published: &Catalog, difference: &Difference) -> bool {
+        let (states, mut moved) = (self.states.lock(), self.moved.lock());
+        let lags = |sequence: &Sequence, state: &State| {
+            sequence.version == state.version && sequence.position != state.reserved_position
+        };
+        let brought = difference.sequences.iter().filter_map(|sequence| Some(sequence.after.as_ref()?.id));
+        let mut has_changed = false;
+        for id in moved.iter().copied().chain(brought) {
+            let (Some(state), Some(sequence)) = (states.get(&id), catalog.sequence_of(id)) else { continue };
+            if lags(sequence, state) {
                 let sequence = Sequence { position: state.reserved_position, ..Sequence::clone(sequence) };
                 catalog.put_sequence(sequence);
+                has_changed = true;
             }
         }
+        let is_behind = |id: &TableId| Some(lags(published.sequence_of(*id)?, states.get(id)?));
+        moved.retain(|id| is_behind(id).unwrap_or(false));
+        has_changed
     }
 }
 

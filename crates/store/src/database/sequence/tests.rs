@@ -105,10 +105,13 @@ impl Publisher for Running<'_> {
     }
 
     fn publish(&self, _: &Sequence) -> Result<()> {
+        let before = self.published.catalog.borrow().clone();
+        let mut after = before.clone();
+        self.sequences.store(&mut after, &before, &Difference::default());
         if self.published.fails.take() {
             return Err(SqlError::storage("the device is away"));
         }
-        self.sequences.store(&mut self.published.catalog.borrow_mut());
+        self.published.catalog.replace(after);
         Ok(())
     }
 }
