@@ -38,11 +38,11 @@ pub mod statistics;
 
 pub use access::TableAccess;
 pub use catalog::{
-    Access, Acl, AclItem, CATALOG_TREE, Catalog, Changed, Check, ColumnDetail, DefaultAcl, Demand, Demanded,
-    Dependents, Difference, EntryLayout, ForeignKey, Identity, Index, IndexColumn, LogState, Membership, ObjectId,
-    ObjectKind, Prepared, Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind, Role, RoleId, SchemaEntry,
-    Sequence, SequenceOwner, SequencePosition, Staged, Table, TableTier, VIEW_DEPTH_MAX, View, ViewColumn, bare,
-    denied, nextval, qualified, same_layout, undefined_column,
+    Access, Acl, AclItem, CATALOG_TREE, Catalog, Changed, Check, ColumnDetail, DefaultAcl, Deferral, Demand, Demanded,
+    Dependents, Difference, EntryLayout, ForeignKey, Identity, Index, IndexColumn, KeyId, LogState, Membership,
+    ObjectId, ObjectKind, Prepared, Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind, Role, RoleId,
+    SchemaEntry, Sequence, SequenceOwner, SequencePosition, Staged, Table, TableTier, VIEW_DEPTH_MAX, View, ViewColumn,
+    bare, denied, nextval, qualified, same_layout, undefined_column,
 };
 pub use column_test::{ColumnTest, PlacedTest, Test};
 pub use columns::ColumnReader;

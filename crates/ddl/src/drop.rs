@@ -122,6 +122,9 @@ async fn drop_stored(cx: &StatementContext<'_>, statement: Arc<Drop>) -> Result<
         let dropping = statement.find(&catalog)?;
         // Nobody looks at rows of tables that go; those of tables that lose an index have to be in their bases.
         let _locked = cx.transactions.lock_tables(&dropping.relations(), Policy::Wait).await?;
+        for table in dropping.tables(&catalog) {
+            cx.transactions.refuse_waiting("DROP TABLE", table).await?;
+        }
         let _settled = cx.transactions.alone(dropping.tables_of_indexes(&catalog)).await?;
         let statement = Arc::clone(&statement);
         if cx.try_change_catalog(move |db| publish(db, &statement)).await?.is_some() {
@@ -308,6 +311,15 @@ impl Dropping {
             Subject::Index(_) => None,
         };
         self.subjects.iter().filter_map(name).map(|name| (name, LockMode::AccessExclusive)).collect()
+    }
+
+    /// Tables that go.
+    fn tables<'c>(&self, catalog: &'c Catalog) -> impl Iterator<Item = &'c Arc<Table>> {
+        let of = move |subject: &Subject| match subject {
+            Subject::Table(name) => catalog.get(name),
+            _ => None,
+        };
+        self.subjects.iter().filter_map(of)
     }
 
     /// Tables that stay and lose an index.

@@ -32,7 +32,11 @@ pub async fn truncate(cx: &StatementContext<'_>, truncate: &ast::Truncate) -> Re
     };
     let truncation = Arc::new(truncation);
     loop {
-        let tables: Vec<String> = truncation.tables(&cx.generation()?.catalog)?.into_iter().collect();
+        let catalog = cx.generation()?.catalog.clone();
+        let tables: Vec<String> = truncation.tables(&catalog)?.into_iter().collect();
+        for table in tables.iter().filter_map(|name| catalog.get(name)) {
+            cx.transactions.refuse_waiting("TRUNCATE", table).await?;
+        }
         // Their rows are not looked at: within a transaction they need not be in their bases.
         let _locked = match cx.transactions.outlives_statement() {
             true => {

@@ -39,9 +39,9 @@ pub use fast::{FastAnswer, FastPlan, RowSink};
 pub use prepared::Prepared;
 pub use saki_base::ValueRef;
 pub use saki_catalog::{
-    Catalog, Check, ColumnDetail, ColumnStatistics, ErrorKind, ForeignKey, Identity, Index, IndexColumn, ObjectId,
-    ObjectKind, Objects, Position, Privilege, ReferentialAction, Result, Role, RoleId, Sequence, SqlError, Table,
-    TableStatistics, View,
+    Catalog, Check, ColumnDetail, ColumnStatistics, Deferral, ErrorKind, ForeignKey, Identity, Index, IndexColumn,
+    ObjectId, ObjectKind, Objects, Position, Privilege, ReferentialAction, Result, Role, RoleId, Sequence, SqlError,
+    Table, TableStatistics, View,
 };
 pub use saki_context::access::{Users, verifier};
 pub use saki_context::database::{Database, FileAccess};

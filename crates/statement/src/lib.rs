@@ -45,8 +45,8 @@ pub use self::text::walk;
 pub use self::text::weight::weight;
 use self::text::{chains, continued, deferrable, depth, identity, isnull, key_locks, overriding};
 pub use self::utility::{
-    AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec, is_move,
-    without_passwords,
+    AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,
+    SetConstraints, is_move, without_passwords,
 };
 pub use expression::{call, column_name, columns_named, quoted, take};
 

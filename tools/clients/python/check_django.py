@@ -10,7 +10,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
 
 import django
 from django.core.management import call_command
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from tap import check, equal, run
 
@@ -142,6 +142,28 @@ def rows():
         else:
             raise AssertionError(f"{wrong} was taken")
     equal(author.delete()[0], 4)
+
+
+@check
+def references():
+    # Django's foreign keys are checked at the end of a transaction, or when they are asked about.
+    fresh("last")
+    with transaction.atomic():
+        book = Book.objects.create(title="Pillow", author_id=10**6)
+        Author.objects.create(pk=10**6, name="Sei", slug="sei")
+        connection.check_constraints()
+    equal(Book.objects.get(pk=book.pk).author.name, "Sei")
+    for checks in (lambda: None, connection.check_constraints):
+        try:
+            with transaction.atomic():
+                with transaction.atomic():
+                    Book.objects.create(title="Lost", author_id=10**6 + 1)
+                checks()
+        except IntegrityError as error:
+            equal(error.__cause__.sqlstate, "23503")
+        else:
+            raise AssertionError("a book without an author was taken")
+    equal(Book.objects.filter(title="Lost").count(), 0)
 
 
 @check

@@ -48,8 +48,58 @@ pub struct ForeignKey {
     pub referenced: Vec<u32>,
     pub on_delete: ReferentialAction,
     pub on_update: ReferentialAction,
+    /// Databases from before it was kept have keys that each statement checks.
+    #[serde(default)]
+    pub deferral: Deferral,
     #[serde(default)]
     pub comment: Option<String>,
+}
+
+/// What makes a foreign key this one, whatever it is called: ids, which stay when tables, columns and constraints get
+/// other names.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct KeyId {
+    /// The table that has it.
+    pub from: TableId,
+    /// Ids of its columns there.
+    pub columns: Vec<u32>,
+    /// The table referred to.
+    pub to: TableId,
+    /// Ids of its columns.
+    pub referenced: Vec<u32>,
+}
+
+/// When a foreign key is checked. Actions never wait, nor does RESTRICT.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Deferral {
+    /// By each statement: NOT DEFERRABLE.
+    #[default]
+    Never,
+    /// By each statement, unless the transaction says otherwise: DEFERRABLE INITIALLY IMMEDIATE.
+    InitiallyImmediate,
+    /// At the end of the transaction, unless that says otherwise: DEFERRABLE INITIALLY DEFERRED.
+    InitiallyDeferred,
+}
+
+impl Deferral {
+    /// Whether a transaction may say when it is checked.
+    pub fn is_deferrable(self) -> bool {
+        self != Self::Never
+    }
+
+    /// Whether it is checked at the end of a transaction that says nothing.
+    pub fn is_initially_deferred(self) -> bool {
+        self == Self::InitiallyDeferred
+    }
+
+    /// As a constraint's definition says it, behind all else.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Never => "",
+            Self::InitiallyImmediate => " DEFERRABLE",
+            Self::InitiallyDeferred => " DEFERRABLE INITIALLY DEFERRED",
+        }
+    }
 }
 
 /// What becomes of referencing rows when the row they refer to goes or changes its key.

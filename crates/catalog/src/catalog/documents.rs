@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::{
-        Access, Acl, Check, DefaultAcl, ForeignKey, Identity, Index, LogState, ObjectKind, ReferentialAction,
+        Access, Acl, Check, DefaultAcl, Deferral, ForeignKey, Identity, Index, LogState, ObjectKind, ReferentialAction,
         RelationKind, Role, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, nextval,
         same_layout, undefined_column,
     };
@@ -192,6 +192,14 @@ mod tests {
         assert!(!table.indexes[0].constraint && table.foreign_keys.is_empty());
         let again = Catalog::from_documents(catalog.documents().unwrap()).unwrap();
         assert_eq!(again.documents().unwrap(), catalog.documents().unwrap());
+    }
+
+    #[test]
+    fn a_foreign_key_from_before_it_could_wait_is_checked_by_each_statement() {
+        let key =
+            r#"{"name":"k","columns":[1],"table":7,"referenced":[0],"on_delete":"Cascade","on_update":"NoAction"}"#;
+        let key: ForeignKey = serde_json::from_str(key).unwrap();
+        assert_eq!((key.deferral, key.comment), (Deferral::Never, None));
     }
 
     #[test]
@@ -221,6 +229,7 @@ mod tests {
             referenced: vec![0],
             on_delete: ReferentialAction::Cascade,
             on_update: ReferentialAction::SetNull,
+            deferral: Deferral::InitiallyDeferred,
             comment: Some("of the parent".to_owned()),
         });
         child.indexes.push(Index { constraint: true, ..index("child_b_key", &[(1, true)], true, &[0]) });
@@ -310,6 +319,10 @@ mod tests {
         let (parent, child) = (catalog.table("s.parent").unwrap(), catalog.table("child").unwrap());
         let (to, columns) = catalog.referenced(&child.foreign_keys[0]).unwrap();
         assert_eq!((to.id, columns), (parent.id, vec![0]));
+        let id = child.foreign_keys[0].id(child);
+        let (found, key) = catalog.foreign_key(&id).unwrap();
+        assert_eq!((found.id, key.name.as_str()), (child.id, "child_b_fkey"));
+        assert!(catalog.foreign_key(&KeyId { referenced: vec![1], ..id }).is_none());
         let from: Vec<_> = catalog.referencing(parent.id).map(|(table, key)| (table.id, key.name.as_str())).collect();
         assert_eq!(from, [(child.id, "child_b_fkey")]);
         assert!(!child.is_free_of_references() && parent.is_free_of_references());

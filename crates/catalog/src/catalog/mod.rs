@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use saki_base::{TableId, TreeId};
 use serde::{Deserialize, Serialize};
 
-pub use self::constraint::{Check, ColumnDetail, ForeignKey, Identity, ReferentialAction};
+pub use self::constraint::{Check, ColumnDetail, Deferral, ForeignKey, Identity, KeyId, ReferentialAction};
 pub use self::difference::{Changed, Difference, same_layout};
 pub use self::integrity::{VIEW_DEPTH_MAX, nextval};
 use self::lookups::{Lookups, under};

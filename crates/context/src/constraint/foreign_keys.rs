@@ -1,14 +1,15 @@
 //! Foreign keys of one table, both ways: what its rows refer to, and what refers to its rows.
 //!
 //! Look-ups go through [`Keys`], which a transaction answers with what it sees, its own changes included. Checks belong
-//! at the end of the statement: a row may refer to one that the same statement puts in.
+//! at the end of the statement: a row may refer to one that the same statement puts in. Those of deferrable keys may be
+//! left to the end of the transaction; actions may not.
 
 use std::sync::Arc;
 
 use saki_base::{DataType, Value, ValueRef};
 
 use saki_catalog::columns::shown;
-use saki_catalog::{Catalog, ReferentialAction, Result, SqlError, Table};
+use saki_catalog::{Catalog, Deferral, ForeignKey, KeyId, ReferentialAction, Result, SqlError, Table};
 
 /// Look-ups by the values of columns; none of them is NULL, and each is of its column's type.
 pub trait Keys {
@@ -30,6 +31,8 @@ pub struct ForeignKeys {
 #[derive(Clone, Debug)]
 pub struct Reference {
     name: String,
+    /// What it is known by while its checks wait; `None`: they never do.
+    deferrable: Option<(Arc<KeyId>, Deferral)>,
     from: Arc<Table>,
     columns: Vec<usize>,
     to: Arc<Table>,
@@ -64,23 +67,14 @@ pub struct Verification {
     /// In the types of the referenced columns, and of the referencing ones.
     key: Vec<Value>,
     values: Vec<Value>,
+    /// It belongs to an action, which waits for nothing.
+    is_of_action: bool,
 }
 
 impl ForeignKeys {
     /// The foreign keys of a table in its catalog.
     pub fn new(catalog: &Catalog, table: &Arc<Table>) -> Result<Self> {
-        let reference = |from: &Arc<Table>, key: &saki_catalog::ForeignKey| {
-            let (to, referenced) = catalog.referenced(key)?;
-            Ok(Reference {
-                name: key.name.clone(),
-                from: Arc::clone(from),
-                columns: key.columns.clone(),
-                to: Arc::clone(to),
-                referenced,
-                on_delete: key.on_delete,
-                on_update: key.on_update,
-            })
-        };
+        let reference = |from: &Arc<Table>, key: &ForeignKey| Reference::new(catalog, from, key);
         Ok(Self {
             outgoing: table.foreign_keys.iter().map(|key| reference(table, key)).collect::<Result<_>>()?,
             incoming: catalog.referencing(table.id).map(|(from, key)| reference(from, key)).collect::<Result<_>>()?,
@@ -92,26 +86,9 @@ impl ForeignKeys {
         self.outgoing.is_empty() && self.incoming.is_empty()
     }
 
-    /// Checks that what a new or changed row refers to is there. `old`: the row before, whose references hold.
-    ///
-    /// # Errors
-    /// 23503 with the key that is missing.
-    pub fn check(&self, old: Option<&[Value]>, new: &[Value], keys: &mut dyn Keys) -> Result<()> {
-        for reference in &self.outgoing {
-            let Some(values) = key_of(new, &reference.columns) else { continue };
-            if old.is_some_and(|old| key_of(old, &reference.columns).is_some_and(|before| before == values)) {
-                continue;
-            }
-            let key = convert(&values, &reference.from, &reference.columns, &reference.to, &reference.referenced);
-            let there = match key {
-                Some(key) => keys.exists(&reference.to, &reference.referenced, &key)?,
-                None => false,
-            };
-            if !there {
-                return Err(reference.missing(&values));
-            }
-        }
-        Ok(())
+    /// The keys by which the table's rows refer to others.
+    pub fn outgoing(&self) -> &[Reference] {
+        &self.outgoing
     }
 
     /// The keys that refer to the table, in the order in which they act. What one of them brings about has to be done
@@ -122,6 +99,62 @@ impl ForeignKeys {
 }
 
 impl Reference {
+    fn new(catalog: &Catalog, from: &Arc<Table>, key: &ForeignKey) -> Result<Self> {
+        let (to, referenced) = catalog.referenced(key)?;
+        Ok(Self {
+            name: key.name.clone(),
+            deferrable: key.deferral.is_deferrable().then(|| (Arc::new(key.id(from)), key.deferral)),
+            from: Arc::clone(from),
+            columns: key.columns.clone(),
+            to: Arc::clone(to),
+            referenced,
+            on_delete: key.on_delete,
+            on_update: key.on_update,
+        })
+    }
+
+    /// A foreign key as it is now; `None`: it has gone.
+    ///
+    /// # Errors
+    /// Of a catalog that is damaged.
+    pub fn find(catalog: &Catalog, id: &KeyId) -> Result<Option<Self>> {
+        catalog.foreign_key(id).map(|(from, key)| Self::new(catalog, from, key)).transpose()
+    }
+
+    /// What it is known by, and when it is checked, if that may be said.
+    pub fn deferrable(&self) -> Option<&(Arc<KeyId>, Deferral)> {
+        self.deferrable.as_ref()
+    }
+
+    /// The table that refers.
+    pub fn from(&self) -> &Arc<Table> {
+        &self.from
+    }
+
+    /// What a row refers to; `None`: nothing, since one of the values is NULL.
+    pub fn values(&self, row: &[Value]) -> Option<Vec<Value>> {
+        key_of(row, &self.columns)
+    }
+
+    /// Checks that what a row refers to is there.
+    ///
+    /// # Errors
+    /// 23503 with the key that is missing.
+    pub fn check(&self, row: &[Value], keys: &mut dyn Keys) -> Result<()> {
+        let Some(values) = self.values(row) else { return Ok(()) };
+        let there = match convert(&values, &self.from, &self.columns, &self.to, &self.referenced) {
+            Some(key) => keys.exists(&self.to, &self.referenced, &key)?,
+            None => false,
+        };
+        if there { Ok(()) } else { Err(self.missing(&values)) }
+    }
+
+    /// What is to be verified of a key that has gone; `None`: no row can have it.
+    pub fn gone(self, key: &[Value]) -> Option<Verification> {
+        let values = convert(key, &self.to, &self.referenced, &self.from, &self.columns)?;
+        Some(Verification { reference: self, key: key.to_vec(), values, is_of_action: false })
+    }
+
     /// What follows from the going (`new`: `None`) or changing of a row that may be referred to.
     ///
     /// # Errors
@@ -149,7 +182,8 @@ impl Reference {
         }
         // The default may be the very key that has gone.
         if matches!(action, ReferentialAction::NoAction | ReferentialAction::SetDefault) {
-            consequences.push(Consequence::Verify(Verification { reference: self.clone(), key, values }));
+            let (reference, is_of_action) = (self.clone(), action != ReferentialAction::NoAction);
+            consequences.push(Consequence::Verify(Verification { reference, key, values, is_of_action }));
         }
         Ok(consequences)
     }
@@ -222,6 +256,12 @@ impl Reference {
 }
 
 impl Verification {
+    /// The key that has gone, if whether it is missed may be asked later.
+    pub fn deferrable(&self) -> Option<(&(Arc<KeyId>, Deferral), &[Value])> {
+        let deferrable = self.reference.deferrable().filter(|_| !self.is_of_action)?;
+        Some((deferrable, &self.key[..]))
+    }
+
     /// Checks that no row refers to the key, or that it is there again.
     ///
     /// # Errors

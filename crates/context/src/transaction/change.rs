@@ -8,6 +8,7 @@ use arrow_array::RecordBatch;
 use parking_lot::Mutex;
 use saki_mvcc::{Holder, Receipt, Transaction};
 
+use super::deferred::Deferring;
 use super::level::Level;
 use super::state::Transactions;
 use crate::database::Database;
@@ -25,6 +26,8 @@ pub struct Change<'c, 't> {
     missed: Option<&'c Missed>,
     /// Memory of what it writes, if that waits for a transaction that goes on.
     waiting: Option<&'c Waiting>,
+    /// Takes the checks that it leaves to the end of its transaction; `None`: that is its own.
+    deferring: Option<&'c Deferring>,
     /// What it asks whether it goes on; `None`: it is short.
     stop: Option<&'c Stop>,
 }
@@ -38,7 +41,7 @@ impl<'c, 't> Change<'c, 't> {
         transaction: &'c mut Transaction<'t>,
     ) -> Self {
         let (generation, stop) = (&read.snapshot().generation, Some(stop));
-        Self { db, generation, transaction, missed: None, waiting: None, stop }
+        Self { db, generation, transaction, missed: None, waiting: None, deferring: None, stop }
     }
 
     /// With what is in memory alone: see [`Missed`]. The rows were found by the transaction itself, which answers for
@@ -49,12 +52,22 @@ impl<'c, 't> Change<'c, 't> {
         missed: &'c Missed,
         transaction: &'c mut Transaction<'t>,
     ) -> Self {
-        Self { db, generation, transaction, missed: Some(missed), waiting: None, stop: None }
+        Self { db, generation, transaction, missed: Some(missed), waiting: None, deferring: None, stop: None }
     }
 
     /// The same, with what it writes counted as waiting for the end of its transaction.
     pub fn counted(self, waiting: Option<&'c Waiting>) -> Self {
         Self { waiting, ..self }
+    }
+
+    /// The same within a transaction that goes on, whose end may be left checks.
+    pub fn leaving(self, deferring: Option<&'c Deferring>) -> Self {
+        Self { deferring, ..self }
+    }
+
+    /// What takes checks that may wait.
+    pub fn deferring(&self) -> Option<&'c Deferring> {
+        self.deferring
     }
 
     /// Memory for a while.
@@ -212,6 +225,24 @@ impl Transactions {
         match &mut open.waiting {
             Some(waiting) => waiting.join(more),
             none => *none = Some(more),
+        }
+    }
+
+    /// What a statement that begins now leaves checks with; `None` if its own end is that of its transaction.
+    pub fn deferring(&self, memory: &Arc<Pool>) -> Option<Deferring> {
+        let open = self.open.as_ref().filter(|open| open.outlives_statement())?;
+        Some(open.deferred.deferring(memory))
+    }
+
+    /// Whether checks wait for the end of the transaction.
+    pub fn is_waiting(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.deferred.is_waiting())
+    }
+
+    /// Keeps the checks that a statement has left that has come to its end.
+    pub fn keep_deferred(&mut self, deferring: Option<Deferring>) {
+        if let (Some(open), Some(deferring)) = (&mut self.open, deferring) {
+            open.deferred.keep(deferring);
         }
     }
 

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{self, TransactionAccessMode, TransactionMo
 use super::level::Level;
 use super::open::{Access, Block, Health, Mark, Open, Place, Scope};
 use super::shared::SessionTransactions;
-use super::state::{TransactionStatus, Transactions};
+use super::state::{TransactionStatus, Transactions, not_open};
 use crate::statement::StatementResult;
 use saki_catalog::{Result, SqlError};
 use saki_postgres::statement::name_of;
@@ -27,7 +27,7 @@ impl Transactions {
     /// What SET TRANSACTION says.
     fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
         let Some(open) = self.open.as_mut() else { return Ok(()) };
-        let is_nested = open.block().is_some_and(|block| !block.savepoints.is_empty());
+        let is_nested = open.may_go_back();
         for mode in modes {
             match mode {
                 TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => open.access = Access::ReadOnly,
@@ -78,8 +78,9 @@ impl Transactions {
             None => Place::Start,
         };
         let (locks, parameters) = (self.locks.owner.mark(), self.parameters.state());
-        let access = self.open.as_ref().map_or(Access::ReadWrite, |open| open.access);
-        let mark = Mark { place, draft: self.draft.mark(), access, parameters, locks };
+        let open = self.open.as_ref().ok_or_else(not_open)?;
+        let (access, deferred) = (open.access, open.deferred.mark());
+        let mark = Mark { place, draft: self.draft.mark(), access, parameters, deferred, locks };
         self.block("SAVEPOINT")?.savepoints.push((name, mark));
         Ok(())
     }
@@ -87,7 +88,7 @@ impl Transactions {
     fn rollback_to(&mut self, name: &str) -> Result<()> {
         let block = self.block("ROLLBACK TO SAVEPOINT")?;
         let found = block.find(name)?;
-        let Mark { place, draft, access, parameters, locks } = block.savepoints[found].1.clone();
+        let Mark { place, draft, access, parameters, deferred, locks } = block.savepoints[found].1.clone();
         if let Some(begun) = self.begun() {
             let savepoint = match place {
                 Place::Start => begun.start,
@@ -100,6 +101,7 @@ impl Transactions {
         self.parameters.rollback_to(&parameters);
         if let Some(open) = self.open.as_mut() {
             open.access = access;
+            open.deferred.go_back(deferred);
         }
         self.show_modes();
         let block = self.block("ROLLBACK TO SAVEPOINT")?;

@@ -8,6 +8,7 @@ use super::shared::SessionTransactions;
 use super::state::{TransactionStatus, Transactions};
 use crate::statement::Parsed;
 use saki_catalog::{Result, SqlError};
+use saki_postgres::statement::SetConstraints;
 
 impl Transactions {
     /// Opens a transaction that ends with the message, if none is open.
@@ -74,6 +75,9 @@ impl SessionTransactions {
             }
             Sql::Set(ast::Set::SetTransaction { session: false, .. }) if !is_open => {
                 warning("SET TRANSACTION can only be used in transaction blocks", "25P01")
+            }
+            Sql::Call(call) if SetConstraints::is(call) && !self.outlives_statement() => {
+                warning("SET CONSTRAINTS can only be used in transaction blocks", "25P01")
             }
             Sql::Commit { .. } | Sql::Rollback { savepoint: None, .. } if !is_open => {
                 warning("there is no transaction in progress", "25P01")

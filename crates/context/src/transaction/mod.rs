@@ -26,12 +26,17 @@
 //! A transaction that changes the catalog has one of its own until its end (`SessionDraft`): its
 //! statements see that, others what is published.
 //!
+//! Checks of foreign keys may wait for the end of the transaction (`deferred`): whoever commits one makes them first,
+//! as a statement of it.
+//!
 //! Tables are locked until the end of the transaction (`locking`; the modes and the queue are `saki_store::locks`).
 //! In each scope the transaction has [`Begun`](open::Begun) from its first statement that reads or changes rows on.
 
 mod advisory;
 mod change;
+mod constraints;
 mod control;
+mod deferred;
 mod durable;
 mod level;
 mod locking;
@@ -42,6 +47,7 @@ mod state;
 mod tables;
 
 pub use change::{Change, ChangeEnv, Refusal, Waiting};
+pub use deferred::{Checked, DeferredCheck, Deferring, bytes_of};
 pub use locking::Locked;
 pub use shared::SessionTransactions;
 pub use state::{TransactionStatus, Transactions};

@@ -6,6 +6,7 @@ use saki_base::memory::Reservation;
 use saki_mvcc::Savepoint;
 use saki_parameters::State;
 
+use super::deferred::{Deferred, DeferredMark};
 use super::level::Level;
 use saki_store::locks::LockMark;
 use saki_store::{DraftMark, Generation};
@@ -19,6 +20,8 @@ pub struct Open {
     pub has_queried: bool,
     /// `None` before its first statement that reads or changes rows.
     pub begun: Option<Begun>,
+    /// Checks of foreign keys that its end is to make.
+    pub deferred: Deferred,
     /// Memory of what it has changed.
     pub waiting: Option<Reservation>,
 }
@@ -65,6 +68,7 @@ pub struct Mark {
     pub draft: Option<DraftMark>,
     pub access: Access,
     pub parameters: Arc<State>,
+    pub deferred: DeferredMark,
     /// Locks that were taken later go.
     pub locks: LockMark,
 }
@@ -96,7 +100,8 @@ pub enum Work {
 
 impl Open {
     pub fn new(level: Level, access: Access, scope: Scope) -> Self {
-        Self { level, access, scope, has_queried: false, begun: None, waiting: None }
+        let deferred = Deferred::default();
+        Self { level, access, scope, has_queried: false, begun: None, deferred, waiting: None }
     }
 
     /// The block that BEGIN has opened.
@@ -112,6 +117,11 @@ impl Open {
             Scope::Block(block) => Some(block),
             Scope::Statement | Scope::Message => None,
         }
+    }
+
+    /// Whether something of it may be taken back while it goes on.
+    pub fn may_go_back(&self) -> bool {
+        self.block().is_some_and(|block| !block.savepoints.is_empty())
     }
 
     /// Whether nothing but its end is heard.

@@ -51,6 +51,10 @@ impl SessionTransactions {
 
     /// Ends the open transaction with its effects; what is to be waited for before anybody is told.
     pub(super) async fn commit(&self, mut transactions: MutexGuard<'_, Transactions>) -> Result<Option<Receipt>> {
+        if transactions.is_waiting() {
+            // Whoever commits makes them first.
+            return Err(SqlError::internal("a transaction is to be committed with checks that wait"));
+        }
         if !transactions.has_draft() {
             return transactions.commit();
         }

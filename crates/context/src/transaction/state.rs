@@ -401,6 +401,6 @@ impl TrackReads for Transactions {
     }
 }
 
-fn not_open() -> SqlError {
+pub(super) fn not_open() -> SqlError {
     SqlError::internal("no transaction is open")
 }

@@ -12,7 +12,7 @@ use crate::dependents::{columns_drawing, views_of, views_using};
 use crate::drop::{Subject, change, depended_on, keys_lost};
 use crate::rename;
 use saki_catalog::undefined_column;
-use saki_catalog::{Catalog, Check, ForeignKey, Identity, Result, Sequence, SqlError, Table, nextval};
+use saki_catalog::{Catalog, Check, Deferral, ForeignKey, Identity, Result, Sequence, SqlError, Table, nextval};
 use saki_postgres::statement::columns_named;
 use saki_postgres::statement::parse_expression;
 use saki_postgres::{Action, ColumnName, TableOptions};
@@ -101,6 +101,7 @@ impl Alteration {
                 drop_constraint(catalog, table, name, *if_exists, *cascade)
             }
             Action::RenameConstraint { name, to } => rename::rename_constraint(catalog, table, name, to),
+            Action::AlterConstraint { name, deferral } => alter_constraint(table, name, *deferral),
             Action::SetOptions(options) => set_options(table, options),
             Action::SetSequence(_) => {
                 Err(SqlError::invalid(format!("{:?} is not a sequence", table.name)).code("42809"))
@@ -350,6 +351,22 @@ fn drop_constraint(
     table.indexes.retain(|index| !(index.constraint && index.bare_name() == name));
     let lost = keys_lost(catalog, table.id, table);
     drop_dependents(catalog, table, &format!("constraint {name} on table {}", table.name), lost, cascade)
+}
+
+/// Says when a foreign key is checked from now on.
+fn alter_constraint(table: &mut Table, name: &ColumnName, deferral: Deferral) -> Result<()> {
+    let ColumnName { name, position } = name;
+    if let Some(key) = table.foreign_keys.iter_mut().find(|key| key.name == *name) {
+        key.deferral = deferral;
+        return Ok(());
+    }
+    if !table.has_constraint(name) {
+        return Err(rename::undefined_constraint(table, name).at(*position));
+    }
+    let of = table.bare_name();
+    Err(SqlError::invalid(format!("constraint {name:?} of relation {of:?} is not a foreign key constraint"))
+        .code("42809")
+        .at(*position))
 }
 
 /// Views, foreign keys and defaults that cannot stay: they go too, or the statement is refused.

@@ -51,6 +51,9 @@ pub async fn alter_table(cx: &StatementContext<'_>, alter: &ast::AlterTable) -> 
             let _alone = cx.transactions.alone(vec![name.name.clone()]).await?;
             // Only now: what its delta had is in its base.
             let before = Arc::clone(cx.generation()?.catalog.table(&name.name)?);
+            if !alter.actions.iter().all(Action::is_renaming) {
+                cx.transactions.refuse_waiting("ALTER TABLE", &before).await?;
+            }
             return alter_stored_table(cx, alter, before).await;
         }
         Some(RelationKind::Sequence) => {

@@ -152,6 +152,7 @@ fn add_foreign_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, key
         referenced: keys.iter().map(|position| referenced.details[*position].id).collect(),
         on_delete: key.on_delete,
         on_update: key.on_update,
+        deferral: key.deferral,
         comment: None,
     };
     table.foreign_keys.push(key);

@@ -101,12 +101,13 @@ pub fn constraint(objects: &Objects, constraint: &Constraint, pretty: bool) -> O
         (Some(foreign), _) => {
             let target = objects.relation(foreign.table)?;
             format!(
-                "FOREIGN KEY ({}) REFERENCES {}({}){}{}",
+                "FOREIGN KEY ({}) REFERENCES {}({}){}{}{}",
                 table.column_list(&constraint.columns),
                 target.visible_name(),
                 target.column_list(&foreign.columns),
                 action(" ON UPDATE ", foreign.on_update),
                 action(" ON DELETE ", foreign.on_delete),
+                foreign.deferral.words(),
             )
         }
         (None, Some(expression)) if pretty => format!("CHECK ({expression})"),

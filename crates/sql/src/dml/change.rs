@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
+use saki_base::TableId;
 use saki_mvcc::{Holder, Receipt};
 use tokio::sync::OwnedMutexGuard;
 
@@ -46,16 +47,18 @@ pub enum Concern<'n> {
     Related(&'n str),
     /// One alone.
     Table(&'n str),
+    /// These, as far as they are there.
+    Tables(&'n [TableId]),
 }
 
 impl Concern<'_> {
     fn tables(&self, catalog: &Catalog) -> Vec<String> {
-        let (name, with_others) = match self {
-            Self::Related(name) => (name, true),
-            Self::Table(name) => (name, false),
-        };
-        let found = catalog.get(name).filter(|_| with_others);
-        found.map_or_else(|| vec![(*name).to_owned()], |table| related(catalog, table))
+        let named = |name: &str| vec![name.to_owned()];
+        match self {
+            Self::Related(name) => catalog.get(name).map_or_else(|| named(name), |table| related(catalog, table)),
+            Self::Table(name) => named(name),
+            Self::Tables(ids) => ids.iter().filter_map(|id| Some(catalog.table_of(*id)?.name.clone())).collect(),
+        }
     }
 }
 
@@ -114,6 +117,7 @@ async fn attempt(
     let env = Arc::new(cx.own_env_of(snapshot));
     let reads = Reads::of(&env);
     let waiting = Waiting::new(&cx.db.memory)?;
+    let deferring = transactions.deferring(&cx.db.memory);
     let work = match statement.plan(cx, &ChangeEnv::new(env, &reads, &waiting)).await {
         Ok(work) => work,
         Err(error) => {
@@ -129,20 +133,23 @@ async fn attempt(
     let (db, stop) = (Arc::clone(cx.db), Stop::default());
     let _stop_on_drop = stop.on_drop();
     let worked = tokio::task::spawn_blocking(move || {
-        let worked = transactions
-            .within(|transaction| work(&mut Change::new(&db, &read, &stop, transaction).counted(Some(&waiting))));
+        let worked = transactions.within(|transaction| {
+            let change = Change::new(&db, &read, &stop, transaction).counted(Some(&waiting));
+            work(&mut change.leaving(deferring.as_ref()))
+        });
         if stop.check().is_err() {
             // Nobody waits for it any more. What cannot be undone now is undone by whoever comes next.
             let _ = transactions.settle();
         }
-        (worked, transactions, waiting)
+        (worked, transactions, (waiting, deferring))
     });
-    let (worked, mut transactions, waiting) =
+    let (worked, mut transactions, (waiting, deferring)) =
         worked.await.map_err(|error| SqlError::internal(format!("a statement's thread: {error}")))?;
     match worked? {
         Ok(result) => {
             transactions.end_work();
             transactions.keep_waiting(waiting);
+            transactions.keep_deferred(deferring);
             match transactions.end_statement() {
                 Ok(receipt) => Ok(Attempt::Done(result, receipt)),
                 Err(refusal) => transactions.refused(refusal).map(Attempt::Again),

@@ -25,11 +25,12 @@ mod writer;
 
 pub use addition::write_stream;
 pub use bulk::bulk_load;
+pub use change::{ChangeStatement, Concern, Work, change};
 pub use conflict::{Arbiter, OnConflict, decoded, refuse_twice, sort};
 pub use delete::delete;
 pub use insert::insert;
 pub use lock::hold_rows;
 pub use query::explain_change;
-pub use references::{related, see_to};
+pub use references::{check_deferred, related, see_to};
 pub use update::update;
 pub use writer::RowWriter;

@@ -3,7 +3,11 @@
 //!
 //! That a row referred to stays until the transaction commits is seen to by writing it anew as it is: whoever deletes
 //! it meanwhile meets that, as any other change of the row.
+//!
+//! Checks of deferrable keys may be left to the end of the transaction: then nothing is read and no row is held, and
+//! [`check_deferred`] does both when its time has come.
 
+use std::collections::hash_map::Entry as Place;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -13,9 +17,9 @@ use saki_mvcc::Transaction;
 
 use super::writer::RowWriter;
 use saki_catalog::columns::{check_length, check_row};
-use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, SqlError, Table};
-use saki_context::constraint::{ActionRules, Consequence, ForeignKeys, Keys, NewValue, Verification};
-use saki_context::transaction::{Change, Refusal};
+use saki_catalog::{Catalog, Deferral, EntryDecoder, EntryEncoder, KeyId, Result, SqlError, Table};
+use saki_context::constraint::{ActionRules, Consequence, ForeignKeys, Keys, NewValue, Reference, Verification};
+use saki_context::transaction::{Change, Checked, DeferredCheck, Deferring, Refusal, bytes_of};
 use saki_store::Entry;
 
 /// Values of a whole row, the hidden row id last where there is one.
@@ -95,13 +99,27 @@ fn decoded(table: &Table, key: &[u8], row: &[u8]) -> Result<Row> {
     decoder.decode(table, key, row, |values| values.iter().map(|value| Value::from(*value)).collect())
 }
 
-fn row_bytes(row: &[Value]) -> usize {
-    let beside = |value: &Value| match value {
-        Value::Text(text) => text.len(),
-        Value::Bytea(bytes) => bytes.len(),
-        _ => 0,
-    };
-    row.iter().map(|value| size_of::<Value>() + beside(value)).sum()
+/// Makes checks that have waited, each of what there is now.
+///
+/// # Errors
+/// 23503.
+pub fn check_deferred(change: &mut Change<'_, '_>, checks: &[DeferredCheck]) -> Result<(), Refusal> {
+    let (catalog, rules) = (&change.generation.catalog, ActionRules::default());
+    let held = change.reservation()?;
+    let mut references = References { change, writers: HashMap::new(), rules: &rules, held, conflict: None };
+    let mut known = HashMap::new();
+    let outcome = checks.iter().try_for_each(|check| {
+        let reference = match known.entry(&*check.key) {
+            Place::Occupied(place) => place.into_mut(),
+            Place::Vacant(place) => place.insert(Reference::find(catalog, &check.key)?),
+        };
+        // It may have been dropped since.
+        reference.as_ref().map_or(Ok(()), |reference| references.check_now(reference, &check.checked))
+    });
+    match references.conflict.take() {
+        Some(conflict) => Err(conflict),
+        None => Ok(outcome?),
+    }
 }
 
 fn encoded(table: &Table, row: &[Value]) -> Result<Entry> {
@@ -115,7 +133,7 @@ impl Changed {
     const COPIES: usize = 2;
 
     fn bytes(&self) -> usize {
-        let of = |row: &Option<Row>| row.as_deref().map_or(0, row_bytes);
+        let of = |row: &Option<Row>| row.as_deref().map_or(0, bytes_of);
         size_of::<Self>() + of(&self.old) + of(&self.new)
     }
 }
@@ -147,11 +165,72 @@ impl<'c> References<'_, 'c, '_> {
         for changed in &made.rows {
             self.change.check()?;
             if let Some(new) = &changed.new {
-                ForeignKeys::new(catalog, &changed.table)?.check(changed.old.as_deref(), new, self)?;
+                self.refer(changed, new)?;
             }
         }
-        verifications.iter().try_for_each(|verification| verification.verify(self))?;
+        verifications.iter().try_for_each(|verification| self.verify(verification))?;
         Ok(())
+    }
+
+    /// Sees to what a row refers to that did not before.
+    fn refer(&mut self, changed: &Changed, new: &Row) -> Result<()> {
+        let catalog = &self.change.generation.catalog;
+        for reference in ForeignKeys::new(catalog, &changed.table)?.outgoing() {
+            let Some(values) = reference.values(new) else { continue };
+            let old = changed.old.as_ref();
+            let is_same = old.is_some_and(|old| reference.values(old).is_some_and(|before| before == values));
+            match self.deferring(reference.deferrable()) {
+                None if is_same => {}
+                None => reference.check(new, self)?,
+                Some((deferring, id)) => {
+                    let (key, _) = encoded(&changed.table, new)?;
+                    // A row whose reference stays may be waiting itself, and is then found by its key.
+                    let is_found = match old {
+                        Some(old) if is_same => encoded(&changed.table, old)?.0 == key,
+                        _ => false,
+                    };
+                    if !is_found {
+                        deferring.leave(id, Checked::Row(key.into()))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self, verification: &Verification) -> Result<()> {
+        if let Some((deferrable, key)) = verification.deferrable()
+            && let Some((deferring, id)) = self.deferring(Some(deferrable))
+        {
+            return deferring.leave(id, Checked::Gone(key.into()));
+        }
+        verification.verify(self)
+    }
+
+    /// What takes checks of a key, if they are to wait.
+    fn deferring<'k>(&self, deferrable: Option<&'k (Arc<KeyId>, Deferral)>) -> Option<(&'c Deferring, &'k Arc<KeyId>)> {
+        let (deferring, (id, deferral)) = (self.change.deferring()?, deferrable?);
+        deferring.defers(id, *deferral).then_some((deferring, id))
+    }
+
+    /// Makes a check that has waited.
+    fn check_now(&mut self, reference: &Reference, checked: &Checked) -> Result<()> {
+        self.change.check()?;
+        self.held.clear();
+        match checked {
+            Checked::Row(key) => {
+                let table = reference.from();
+                self.writer(table)?;
+                let Some(writer) = self.writers.get_mut(&table.id) else { return Ok(()) };
+                // Gone since, or what refers is NULL by now: nothing is to be there.
+                let Some(row) = writer.finder.get(&*self.change.transaction, key)? else { return Ok(()) };
+                reference.check(&decoded(table, key, &row)?, self)
+            }
+            Checked::Gone(key) => {
+                let verification = reference.clone().gone(key);
+                verification.map_or(Ok(()), |verification| verification.verify(self))
+            }
+        }
     }
 
     /// Does what follows from a change, if it is a change.
@@ -212,7 +291,6 @@ impl<'c> References<'_, 'c, '_> {
     }
 
     fn writer(&mut self, table: &Arc<Table>) -> Result<&mut RowWriter<'c>> {
-        use std::collections::hash_map::Entry as Place;
         Ok(match self.writers.entry(table.id) {
             Place::Occupied(place) => place.into_mut(),
             Place::Vacant(place) => place.insert(RowWriter::of_change(self.change, table)?),
@@ -285,7 +363,7 @@ impl Keys for References<'_, '_, '_> {
         let mut rows = Vec::with_capacity(entries.len());
         for (key, row) in &entries {
             let row = decoded(table, key, row)?;
-            self.held.grow(row_bytes(&row))?;
+            self.held.grow(bytes_of(&row))?;
             rows.push(row);
         }
         Ok(rows)

@@ -4,17 +4,17 @@ use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
+use super::deferred::set_constraints;
 use super::{Session, parameters};
 use crate::prepared::Prepared;
 use crate::{copy, dml, prepared};
 use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
 use saki_context::statement::{Parsed, StatementResult};
-use saki_context::transaction::TransactionStatus;
 use saki_context::{access, query};
 use saki_ddl::{self as ddl, DeviceCall};
 use saki_postgres::statement;
-use saki_postgres::statement::{AccessStatement, LockTable};
+use saki_postgres::statement::{AccessStatement, LockTable, SetConstraints};
 
 impl Session {
     /// Runs one statement: at once if it is about the transaction, compiled if `compiles` and it can be, and else as
@@ -23,11 +23,8 @@ impl Session {
         self.parameters.clock().begin_statement(self.transactions.outlives_statement());
         match &parsed.0 {
             Statement::Statement(statement) => {
-                if matches!(**statement, ast::Statement::Commit { .. })
-                    && self.transactions.status() == TransactionStatus::Open
-                    && let Err(error) = self.before_commit().await
-                {
-                    return Err(self.transactions.failed(error).await);
+                if matches!(**statement, ast::Statement::Commit { chain: false, .. }) {
+                    self.before_end().await?;
                 }
                 if let Some(done) = self.transactions.control(statement).await? {
                     return Ok(done);
@@ -156,6 +153,7 @@ impl Session {
                     false => access::run(cx, statement).await,
                 }
             }
+            Sql::Call(call) if let Some(set) = SetConstraints::read(&call)? => set_constraints(self, set).await,
             Sql::Call(call) if let Some(lock) = LockTable::read(&call)? => ddl::lock_table(cx, &lock).await,
             Sql::Call(call) if call.name.to_string().eq_ignore_ascii_case(statement::CHECKPOINT) => {
                 ddl::checkpoint(cx).await

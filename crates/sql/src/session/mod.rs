@@ -5,6 +5,7 @@
 //! `execute` returns.
 
 mod at_commit;
+mod deferred;
 mod dispatch;
 mod logged;
 mod parameters;
@@ -467,9 +468,9 @@ impl Session {
     /// # Errors
     /// 40001, and what storage says; nothing has been changed then.
     pub async fn end_message(&self) -> Result<()> {
-        let is_sound = self.transactions.status() != TransactionStatus::Failed;
-        if is_sound && let Err(error) = self.before_commit().await {
-            return Err(self.transactions.failed(error).await);
+        // What BEGIN has opened is not at its end.
+        if self.transactions.status() == TransactionStatus::Idle {
+            self.before_end().await?;
         }
         self.transactions.end_message().await
     }

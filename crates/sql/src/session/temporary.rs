@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{self, ObjectType, OnCommit};
 
 use super::Session;
 use super::at_commit::AtCommit;
+use super::deferred::make_checks;
 use saki_catalog::{Catalog, Result};
 use saki_context::transaction::TransactionStatus;
 use saki_ddl as ddl;
@@ -28,6 +29,32 @@ impl Session {
             self.at_commit.lock().push(AtCommit { table: table.id, is_dropped });
         }
         Ok(())
+    }
+
+    /// Does what is to be done before a transaction of several statements commits, if one is open that has not failed.
+    ///
+    /// # Errors
+    /// What stands against the commit: nothing is left of the transaction then.
+    pub(super) async fn before_end(&self) -> Result<()> {
+        let is_waiting = {
+            let mut transactions = self.transactions.lock().await;
+            transactions.settle()?;
+            if !transactions.outlives_statement() || transactions.status() == TransactionStatus::Failed {
+                return Ok(());
+            }
+            transactions.is_waiting()
+        };
+        // As PostgreSQL: constraints first, of the rows as they are now.
+        let made = async {
+            if is_waiting {
+                make_checks(&self.context(), None).await?;
+            }
+            self.before_commit().await
+        };
+        match made.await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.transactions.undone(error).await),
+        }
     }
 
     /// Does what `ON COMMIT` says, in the transaction that is about to commit; by themselves if there is none.

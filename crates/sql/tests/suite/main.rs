@@ -4,6 +4,7 @@ mod access;
 mod clients;
 mod column_scans;
 mod concurrently;
+mod deferred;
 mod drafts;
 mod dump;
 mod durable;

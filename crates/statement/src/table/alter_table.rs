@@ -1,17 +1,18 @@
 //! ALTER TABLE: its actions, and those of ALTER SEQUENCE and ALTER VIEW, which are read as such.
 
 use datafusion::sql::sqlparser::ast::{
-    self, AlterColumnOperation, AlterTableOperation, DropBehavior, Expr, GeneratedAs, ObjectName, RenameTableNameKind,
+    self, AlterColumnOperation, AlterTableOperation, DropBehavior, Expr, ForeignKeyConstraint, GeneratedAs, ObjectName,
+    RenameTableNameKind, TableConstraint,
 };
 use saki_base::DataType;
 
 use super::column::{Generated, NewColumn};
-use super::constraint::{ColumnName, NewConstraint};
+use super::constraint::{ColumnName, NewConstraint, deferral};
 use super::table_options::TableOptions;
 use crate::sequence::SequenceOptions;
 use crate::types::storage_type;
 use crate::{RelationName, name_of};
-use saki_catalog::{Identity, Result, SqlError};
+use saki_catalog::{Deferral, Identity, Result, SqlError};
 
 /// A relation's change.
 #[derive(Debug)]
@@ -58,11 +59,23 @@ pub enum Action {
         name: ColumnName,
         to: ColumnName,
     },
+    /// When a foreign key is checked.
+    AlterConstraint {
+        name: ColumnName,
+        deferral: Deferral,
+    },
     SetOptions(TableOptions),
     /// ALTER SEQUENCE.
     SetSequence(SequenceOptions),
     /// What has no meaning here.
     Nothing,
+}
+
+impl Action {
+    /// Whether it changes nothing but names.
+    pub fn is_renaming(&self) -> bool {
+        matches!(self, Self::Rename(_) | Self::RenameColumn { .. } | Self::RenameConstraint { .. } | Self::Nothing)
+    }
 }
 
 impl AlterTable {
@@ -97,6 +110,14 @@ fn read(operation: &AlterTableOperation, table: &RelationName, actions: &mut Vec
         Sql::AlterColumn { column_name, op } => read_column(ColumnName::of(column_name), op)?,
         Sql::AddConstraint { not_valid: true, .. } => {
             return Err(SqlError::unsupported("NOT VALID is not supported").hint("constraints hold for all rows"));
+        }
+        // A key of no columns is one that is there: see `utility::constraints`.
+        Sql::AddConstraint {
+            constraint:
+                TableConstraint::ForeignKey(ForeignKeyConstraint { name: Some(name), columns, characteristics, .. }),
+            ..
+        } if columns.is_empty() => {
+            Action::AlterConstraint { name: ColumnName::of(name), deferral: deferral(characteristics.as_ref())? }
         }
         Sql::AddConstraint { constraint, .. } => Action::AddConstraint(Box::new(NewConstraint::read(constraint)?)),
         Sql::DropConstraint { if_exists, name, drop_behavior } => Action::DropConstraint {
@@ -206,6 +227,7 @@ mod tests {
                 format!("drop constraint {}{}", name.name, flags(&[(*if_exists, "if there"), (*cascade, "cascade")]))
             }
             Action::RenameConstraint { name, to } => format!("rename constraint {} to {}", name.name, to.name),
+            Action::AlterConstraint { name, deferral } => format!("constraint {} is{}", name.name, deferral.words()),
             Action::SetOptions(options) => format!("options columns {:?}", options.columns),
             Action::SetSequence(options) => format!("sequence restart {:?}", options.restart),
             Action::Nothing => "nothing".to_owned(),
@@ -295,6 +317,13 @@ mod tests {
                 ("ALTER TABLE t DROP CONSTRAINT c", "t: drop constraint c"),
                 ("ALTER TABLE t DROP CONSTRAINT IF EXISTS c CASCADE", "t: drop constraint c if there cascade"),
                 ("ALTER TABLE t VALIDATE CONSTRAINT c", "t: nothing"),
+                ("ALTER TABLE t ALTER CONSTRAINT c DEFERRABLE", "t: constraint c is DEFERRABLE"),
+                ("ALTER TABLE t ALTER CONSTRAINT c", "t: constraint c is"),
+                (
+                    "ALTER TABLE t ALTER CONSTRAINT c INITIALLY DEFERRED, DROP b",
+                    "t: constraint c is DEFERRABLE INITIALLY DEFERRED; drop b",
+                ),
+                ("ALTER TABLE t ALTER CONSTRAINT c NOT DEFERRABLE INITIALLY DEFERRED", "42601 at 1:13"),
                 ("ALTER TABLE t SET (columns = on)", "t: options columns Some(true)"),
                 ("ALTER TABLE t SET (fillfactor = 70)", "t: options columns None"),
                 ("ALTER SEQUENCE s RESTART", "s: sequence restart Some(None)"),

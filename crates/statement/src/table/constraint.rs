@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::{RelationName, name_of, position_of};
-use saki_catalog::{Position, ReferentialAction, Result, SqlError};
+use saki_catalog::{Deferral, Position, ReferentialAction, Result, SqlError};
 
 /// A constraint to be made; its columns are names still.
 #[derive(Clone, Debug)]
@@ -33,6 +33,7 @@ pub struct NewForeignKey {
     pub referenced: Vec<ColumnName>,
     pub on_delete: ReferentialAction,
     pub on_update: ReferentialAction,
+    pub deferral: Deferral,
 }
 
 /// A column's name, and where it stands.
@@ -63,13 +64,13 @@ impl NewConstraint {
 
     pub fn primary_key(key: &PrimaryKeyConstraint, name: Option<&Ident>, of: Option<&Ident>) -> Result<Self> {
         check_index(key.index_type.as_ref(), key.index_options.is_empty())?;
-        check_characteristics(key.characteristics.as_ref())?;
+        refuse_deferral(key.characteristics.as_ref())?;
         Ok(Self::new(name, NewConstraintKind::PrimaryKey(key_columns(&key.columns, of, "a primary key")?)))
     }
 
     pub fn unique(unique: &UniqueConstraint, name: Option<&Ident>, of: Option<&Ident>) -> Result<Self> {
         check_index(unique.index_type.as_ref(), unique.index_options.is_empty())?;
-        check_characteristics(unique.characteristics.as_ref())?;
+        refuse_deferral(unique.characteristics.as_ref())?;
         if unique.nulls_distinct == NullsDistinctOption::NotDistinct {
             return Err(SqlError::unsupported("UNIQUE NULLS NOT DISTINCT is not supported"));
         }
@@ -84,7 +85,7 @@ impl NewConstraint {
     }
 
     pub fn foreign_key(key: &ForeignKeyConstraint, name: Option<&Ident>, of: Option<&Ident>) -> Result<Self> {
-        check_characteristics(key.characteristics.as_ref())?;
+        let deferral = deferral(key.characteristics.as_ref())?;
         if !matches!(key.match_kind, None | Some(ConstraintReferenceMatchKind::Simple)) {
             return Err(SqlError::unsupported("MATCH FULL and MATCH PARTIAL are not supported")
                 .hint("MATCH SIMPLE is; NOT NULL columns make it the same"));
@@ -99,6 +100,7 @@ impl NewConstraint {
             referenced: key.referred_columns.iter().map(ColumnName::of).collect(),
             on_delete: action(key.on_delete),
             on_update: action(key.on_update),
+            deferral,
         });
         Ok(Self::new(name, kind))
     }
@@ -146,16 +148,32 @@ fn check_index(index_type: Option<&IndexType>, plain: bool) -> Result<()> {
     Err(SqlError::unsupported("index options of a constraint are not supported"))
 }
 
-fn check_characteristics(characteristics: Option<&ConstraintCharacteristics>) -> Result<()> {
-    let Some(said) = characteristics else { return Ok(()) };
-    if said.deferrable == Some(true) || said.initially == Some(DeferrableInitial::Deferred) {
-        return Err(SqlError::unsupported("DEFERRABLE constraints are not supported")
-            .hint("constraints are checked by each statement"));
-    }
+/// When a constraint is to be checked.
+///
+/// # Errors
+/// 42601 for what contradicts itself.
+pub fn deferral(characteristics: Option<&ConstraintCharacteristics>) -> Result<Deferral> {
+    let Some(said) = characteristics else { return Ok(Deferral::Never) };
     if said.enforced == Some(false) {
         return Err(SqlError::unsupported("constraints that are NOT ENFORCED are not supported"));
     }
-    Ok(())
+    match (said.deferrable, &said.initially) {
+        (Some(false), Some(DeferrableInitial::Deferred)) => {
+            Err(SqlError::invalid("constraint declared INITIALLY DEFERRED must be DEFERRABLE").code("42601"))
+        }
+        (_, Some(DeferrableInitial::Deferred)) => Ok(Deferral::InitiallyDeferred),
+        (Some(true), _) => Ok(Deferral::InitiallyImmediate),
+        _ => Ok(Deferral::Never),
+    }
+}
+
+/// Of keys of trees: they are kept while rows are written.
+fn refuse_deferral(characteristics: Option<&ConstraintCharacteristics>) -> Result<()> {
+    match deferral(characteristics)? {
+        Deferral::Never => Ok(()),
+        _ => Err(SqlError::unsupported("DEFERRABLE unique and primary keys are not supported")
+            .hint("each statement checks them; foreign keys may be DEFERRABLE")),
+    }
 }
 
 #[cfg(test)]
@@ -186,12 +204,13 @@ mod tests {
             NewConstraintKind::Unique(columns) => format!("unique {}", names(columns)),
             NewConstraintKind::Check(condition) => format!("check {condition}"),
             NewConstraintKind::ForeignKey(key) => format!(
-                "{} refers to {}({}), {:?} on update, {:?} on delete",
+                "{} refers to {}({}), {:?} on update, {:?} on delete{}",
                 names(&key.columns),
                 key.table.name,
                 names(&key.referenced),
                 key.on_update,
-                key.on_delete
+                key.on_delete,
+                key.deferral.words()
             ),
         };
         format!("{}: {kind}", new.name.as_deref().unwrap_or("-"))
@@ -248,6 +267,22 @@ mod tests {
     }
 
     #[test]
+    fn foreign_keys_may_wait_for_the_end_of_a_transaction() {
+        const KEY: &str = "-: a refers to u(), NoAction on update, NoAction on delete";
+        for (said, words) in [
+            ("DEFERRABLE", " DEFERRABLE"),
+            ("DEFERRABLE INITIALLY IMMEDIATE", " DEFERRABLE"),
+            ("DEFERRABLE INITIALLY DEFERRED", " DEFERRABLE INITIALLY DEFERRED"),
+            ("INITIALLY DEFERRED DEFERRABLE", " DEFERRABLE INITIALLY DEFERRED"),
+            ("INITIALLY DEFERRED", " DEFERRABLE INITIALLY DEFERRED"),
+            ("NOT DEFERRABLE", ""),
+            ("INITIALLY IMMEDIATE", ""),
+        ] {
+            assert_eq!(shown(&format!("FOREIGN KEY (a) REFERENCES u {said}")), format!("{KEY}{words}"), "{said}");
+        }
+    }
+
+    #[test]
     fn what_constraints_cannot_be_here_is_refused() {
         check(
             &[
@@ -257,7 +292,9 @@ mod tests {
                 ("UNIQUE NULLS NOT DISTINCT (a)", "0A000"),
                 ("PRIMARY KEY (a) DEFERRABLE", "0A000"),
                 ("UNIQUE (a) INITIALLY DEFERRED", "0A000"),
-                ("FOREIGN KEY (a) REFERENCES u DEFERRABLE", "0A000"),
+                ("UNIQUE (a) NOT DEFERRABLE INITIALLY DEFERRED", "42601"),
+                ("FOREIGN KEY (a) REFERENCES u NOT DEFERRABLE INITIALLY DEFERRED", "42601"),
+                ("FOREIGN KEY (a) REFERENCES u INITIALLY DEFERRED NOT DEFERRABLE", "42601"),
                 ("CHECK (a > 0) NOT ENFORCED", "0A000"),
                 ("FOREIGN KEY (a) REFERENCES x.y.z", "0A000 at 1:55"),
             ],

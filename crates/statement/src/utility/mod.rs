@@ -12,11 +12,14 @@
 //! | `MOVE n FROM c` | `FETCH n FROM c INTO move` ([`cursor`]) |
 //! | `REINDEX kind [CONCURRENTLY] name` | `VACUUM REINDEX name [BOOST]` |
 //! | `DROP INDEX CONCURRENTLY name` | `DROP INDEX name PURGE` |
+//! | `SET CONSTRAINTS c, d DEFERRED` | a call of a procedure ([`SetConstraints`]) |
+//! | `ALTER TABLE t ALTER CONSTRAINT c …` | `ALTER TABLE t ADD CONSTRAINT c FOREIGN KEY () …` ([`constraints`]) |
 //! | `LOCK TABLE t IN mode MODE` | a call of a procedure ([`LockTable`]) |
 //! | `CREATE ROLE`, `GRANT`, `SET ROLE` and what else is about roles | the same ([`AccessStatement`]) |
 
 mod access;
 mod comment;
+mod constraints;
 mod cursor;
 mod lock_table;
 
@@ -32,6 +35,7 @@ pub use self::access::{
     AccessStatement, Grant, Granted, MoreMembers, Objects, RoleOptions, RoleSpec, without_passwords,
 };
 pub use self::comment::CONSTRAINT;
+pub use self::constraints::SetConstraints;
 pub use self::cursor::is_move;
 pub use self::lock_table::LockTable;
 
@@ -40,6 +44,9 @@ type Parsed<T> = Result<T, ParserError>;
 /// Reads one of these statements, if it is one.
 pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
     if let Some(statement) = access::parse(parser)? {
+        return Ok(Some(statement));
+    }
+    if let Some(statement) = constraints::parse(parser)? {
         return Ok(Some(statement));
     }
     let keyword = |offset: usize| match parser.peek_nth_token(offset).token {

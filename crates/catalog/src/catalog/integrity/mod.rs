@@ -6,7 +6,7 @@ mod view_depth;
 use saki_base::TableId;
 
 pub use self::view_depth::VIEW_DEPTH_MAX;
-use super::constraint::{ForeignKey, Identity};
+use super::constraint::{ForeignKey, Identity, KeyId};
 use super::{Catalog, Table};
 use crate::error::{Result, SqlError};
 
@@ -42,6 +42,14 @@ impl Table {
     }
 }
 
+impl ForeignKey {
+    /// What makes it this one; `table` has it.
+    pub fn id(&self, table: &Table) -> KeyId {
+        let columns = self.columns.iter().map(|position| table.details[*position].id).collect();
+        KeyId { from: table.id, columns, to: self.table, referenced: self.referenced.clone() }
+    }
+}
+
 impl Catalog {
     /// The table a foreign key refers to, and the positions of the columns there.
     pub fn referenced(&self, key: &ForeignKey) -> Result<(&std::sync::Arc<Table>, Vec<usize>)> {
@@ -49,6 +57,12 @@ impl Catalog {
         let table = self.table_of(key.table).ok_or_else(lost)?;
         let columns = key.referenced.iter().map(|id| table.position_of(*id)).collect::<Option<Vec<_>>>();
         Ok((table, columns.ok_or_else(lost)?))
+    }
+
+    /// The foreign key of this identity, with the table that has it; of several, the first. `None`: it has gone.
+    pub fn foreign_key(&self, id: &KeyId) -> Option<(&std::sync::Arc<Table>, &ForeignKey)> {
+        let table = self.table_of(id.from)?;
+        Some((table, table.foreign_keys.iter().find(|key| key.id(table) == *id)?))
     }
 
     /// The foreign keys that refer to a table, its own among them, each with the table that has it.
@@ -97,7 +111,7 @@ mod tests {
     use saki_base::DataType;
 
     use super::*;
-    use crate::catalog::{ReferentialAction, nextval};
+    use crate::catalog::{Deferral, ReferentialAction, nextval};
     use crate::error::ErrorKind;
     use crate::fixture::{column, index, table};
 
@@ -109,6 +123,7 @@ mod tests {
             referenced: referenced.to_vec(),
             on_delete: ReferentialAction::NoAction,
             on_update: ReferentialAction::NoAction,
+            deferral: Deferral::default(),
             comment: None,
         }
     }

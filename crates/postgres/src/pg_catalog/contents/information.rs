@@ -8,7 +8,7 @@ use super::super::types;
 use super::listings::definition;
 use super::roles::yes_or_no;
 use super::source::Source;
-use saki_catalog::Sequence;
+use saki_catalog::{Deferral, Sequence};
 use saki_parameters::is_temporary;
 
 pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
@@ -184,7 +184,7 @@ impl<'s> View<'s> {
                     _ => "CHECK",
                 };
                 let nulls_distinct = if constraint.kind == 'u' { Cell::from("YES") } else { Cell::Null };
-                let no = || Cell::from("NO");
+                let deferral = constraint.foreign.as_ref().map_or(Deferral::Never, |foreign| foreign.deferral);
                 rows.push([
                     c1,
                     c2,
@@ -193,8 +193,8 @@ impl<'s> View<'s> {
                     t2,
                     t3,
                     ("constraint_type", kind.into()),
-                    ("is_deferrable", no()),
-                    ("initially_deferred", no()),
+                    ("is_deferrable", yes_or_no(deferral.is_deferrable())),
+                    ("initially_deferred", yes_or_no(deferral.is_initially_deferred())),
                     ("enforced", "YES".into()),
                     ("nulls_distinct", nulls_distinct),
                 ]);

@@ -150,6 +150,8 @@ fn constraint(objects: &Objects, constraint: &Constraint, rows: &mut Rows) {
         ("conname", constraint.name.as_str().into()),
         ("connamespace", constraint.namespace.into()),
         ("contype", constraint.kind.to_string().into()),
+        ("condeferrable", foreign.is_some_and(|foreign| foreign.deferral.is_deferrable()).into()),
+        ("condeferred", foreign.is_some_and(|foreign| foreign.deferral.is_initially_deferred()).into()),
         ("convalidated", true.into()),
         ("conrelid", constraint.table.into()),
         ("conindid", referenced_index.unwrap_or(constraint.index).into()),

@@ -7,7 +7,7 @@ pub mod source;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use saki_catalog::{Catalog, Sequence, Table, View};
+use saki_catalog::{Catalog, Deferral, Sequence, Table, View};
 
 use self::parts::{Parts, of};
 use self::source::{ColumnExtras, OwnedSequence};
@@ -113,6 +113,7 @@ pub struct Foreign {
     pub columns: Vec<i64>,
     pub on_delete: char,
     pub on_update: char,
+    pub deferral: Deferral,
 }
 
 /// All of them.
@@ -371,6 +372,7 @@ impl Objects {
                     columns: positions(&referenced.columns),
                     on_delete: referenced.on_delete,
                     on_update: referenced.on_update,
+                    deferral: key.deferral,
                 }),
                 expression: None,
                 comment: key.comment.clone(),

@@ -81,7 +81,7 @@ impl Running<'_> {
             return Ok(());
         }
         let change = Change::from_memory(self.db, self.generation, &self.missed, transaction);
-        let mut change = change.counted(self.waiting.as_ref());
+        let mut change = change.counted(self.waiting.as_ref()).leaving(self.deferring.as_ref());
         Ok(see_to(&mut change, self.table, &self.rules.actions, rows)?)
     }
 

@@ -26,7 +26,7 @@ use saki_catalog::{Result, RoleId, Table};
 use saki_context::database::Database;
 use saki_context::planner::SessionSequences;
 use saki_context::statement::StatementResult;
-use saki_context::transaction::{Refusal, SessionTransactions, Transactions, Waiting, is_unchanged};
+use saki_context::transaction::{Deferring, Refusal, SessionTransactions, Transactions, Waiting, is_unchanged};
 use saki_store::locks::LockMode;
 use saki_store::{Delta, Generation, Missed, Missing};
 
@@ -166,6 +166,7 @@ impl Runner<'_> {
             now,
             local_now,
             waiting: (writes && outlives).then(|| Waiting::new(&self.db.memory)).transpose()?,
+            deferring: rules.has_keys().then(|| transactions.deferring(&self.db.memory)).flatten(),
             missed: Missed::default(),
         };
         let worked = transactions.within(|transaction| {
@@ -179,8 +180,8 @@ impl Runner<'_> {
                 other => Ok(other),
             }
         })?;
-        let waiting = running.waiting;
-        Self::ended(transactions, plan, worked, generation, waiting)
+        let kept = (running.waiting, running.deferring);
+        Self::ended(transactions, plan, worked, generation, kept)
     }
 
     /// Whether a compiled statement may run now that writes something, or does not; in a transaction that `outlives`
@@ -199,10 +200,11 @@ impl Runner<'_> {
         plan: &FastPlan,
         worked: Result<Result<u64, Stopped>, Refusal>,
         generation: Arc<Generation>,
-        waiting: Option<Waiting>,
+        (waiting, deferring): (Option<Waiting>, Option<Deferring>),
     ) -> Result<Attempt> {
-        if let (Ok(Ok(_)), Some(waiting)) = (&worked, waiting) {
-            transactions.keep_waiting(waiting);
+        if matches!(worked, Ok(Ok(_))) {
+            transactions.keep_deferred(deferring);
+            waiting.into_iter().for_each(|waiting| transactions.keep_waiting(waiting));
         }
         match worked {
             Ok(Ok(rows)) => match transactions.end_statement() {

@@ -12,7 +12,7 @@ use super::find::{Finder, Relation};
 use super::stopped::{Entry, Stopped};
 use saki_catalog::{EntryDecoder, EntryLayout, Result, Table};
 use saki_context::database::Database;
-use saki_context::transaction::Waiting;
+use saki_context::transaction::{Deferring, Waiting};
 use saki_context::values::condition::Filter;
 use saki_context::values::expr::{Expr, Inputs};
 use saki_context::values::range::keys;
@@ -40,6 +40,8 @@ pub struct Running<'r> {
     /// Memory of what it changes, if its transaction goes on after it: by itself it changes no more than its own text
     /// and values are large, or what it has found.
     pub waiting: Option<Waiting>,
+    /// Takes the checks of foreign keys that it leaves to the end of its transaction, if that goes on after it.
+    pub deferring: Option<Deferring>,
     /// What its changes were missing in memory.
     pub missed: Missed,
 }

@@ -8,7 +8,7 @@ TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "django.contrib.sessions", "shop"]
 DATABASES = {"default": {
-    "ENGINE": "backend",
+    "ENGINE": "django.db.backends.postgresql",
     "NAME": os.environ["PGDATABASE"],
     "USER": os.environ["PGUSER"],
     "PASSWORD": os.environ["PGPASSWORD"],
