@@ -234,7 +234,7 @@ pub fn missing<'v>(column: &Column, table: &Table, row: impl Iterator<Item = Val
 
 /// A row that is refused, in PostgreSQL's words.
 pub fn failing<'v>(table: &Table, row: impl Iterator<Item = ValueRef<'v>>) -> String {
-    let values = row.zip(&table.columns).map(|(value, column)| shown(value, column.data_type));
+    let values = row.zip(table.visible()).map(|(value, column)| shown(value, column.data_type));
     format!("Failing row contains ({}).", values.collect::<Vec<_>>().join(", "))
 }
 

@@ -50,8 +50,8 @@ impl Conversions for Plain {
     }
 }
 
-/// A batch whose column `i` is table column `columns[i]`, as a batch of the whole table; columns that are not named are
-/// NULL.
+/// A batch whose column `i` is table column `columns[i]`, as a batch of all columns that statements see; those that are
+/// not named are NULL.
 pub fn conform(
     batch: &RecordBatch,
     table: &Table,
@@ -60,8 +60,8 @@ pub fn conform(
     by: &dyn Conversions,
 ) -> Result<RecordBatch> {
     let schema = table.schema();
-    let mut arrays = Vec::with_capacity(table.columns.len());
-    for (position, column) in table.columns.iter().enumerate() {
+    let mut arrays = Vec::with_capacity(schema.fields().len());
+    for (position, column) in table.visible().iter().enumerate() {
         let target = schema.field(position).data_type();
         arrays.push(match columns.iter().position(|named| *named == position) {
             Some(source) => fitted(convert(batch.column(source), column, target, first_row, by)?, column),
@@ -71,6 +71,19 @@ pub fn conform(
     // Nullability is checked where rows are written, with the row's number.
     let fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
     Ok(RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), arrays)?)
+}
+
+/// Values of any source as those of one column.
+///
+/// # Errors
+/// Where one of them is no value of the column.
+pub fn as_column(array: &ArrayRef, column: &Column, by: &dyn Conversions) -> Result<ArrayRef> {
+    Ok(fitted(convert(array, column, &saki_exec::arrow_type(column.data_type), 1, by)?, column))
+}
+
+/// Whether values of an Arrow type are those of a type of columns as they are; texts are, in every form.
+pub fn is_whole(data_type: DataType, found: &Arrow) -> bool {
+    data_type == DataType::Text || saki_exec::arrow_type(data_type) == *found
 }
 
 /// Texts without the blanks that a varchar has no room for.

@@ -39,7 +39,7 @@ pub mod statistics;
 pub use access::TableAccess;
 pub use catalog::{
     Access, Acl, AclItem, CATALOG_TREE, Catalog, Changed, Check, ColumnDetail, DefaultAcl, Deferral, Demand, Demanded,
-    Dependents, Difference, EntryLayout, ForeignKey, Identity, Index, IndexColumn, KeyId, LogState, Membership,
+    Dependents, Difference, EntryLayout, ForeignKey, Hidden, Identity, Index, IndexColumn, KeyId, LogState, Membership,
     ObjectId, ObjectKind, Prepared, Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind, Role, RoleId,
     SchemaEntry, Sequence, SequenceOwner, SequencePosition, Staged, Table, TableTier, VIEW_DEPTH_MAX, View, ViewColumn,
     bare, denied, nextval, qualified, same_layout, undefined_column,

@@ -26,6 +26,7 @@ mod comment;
 mod create;
 mod dependents;
 mod drop;
+mod index;
 mod lock_table;
 mod names;
 mod rename;
@@ -36,8 +37,9 @@ mod upkeep;
 
 pub use alter::{alter_index, alter_table};
 pub use comment::comment;
-pub use create::{create_external_table, create_index, create_sequence, create_table, create_view};
+pub use create::{create_external_table, create_sequence, create_table, create_view};
 pub use drop::{drop_index_concurrently, drop_objects, sweep_temporary};
+pub use index::create_index;
 pub use lock_table::lock_table;
 pub use names::quoted_relation;
 pub use schema::create_schema;

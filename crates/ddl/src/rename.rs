@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident};
 
 use super::dependents::{views_of, views_using};
 use super::drop::change;
+use super::names::spelled_name;
 use saki_catalog::qualified;
 use saki_catalog::{Catalog, Result, Sequence, SqlError, Table, View, nextval};
 use saki_postgres::ColumnName;
@@ -22,21 +23,39 @@ pub fn rename_column(catalog: &Catalog, table: &mut Table, position: usize, to: 
     }
     let old = std::mem::replace(&mut table.columns[position].name, to.to_owned());
     for check in &mut table.checks {
-        let mut expression = parse_expression(&check.expression)?;
-        let _ = walk_expressions_mut(&mut expression, |node: &mut Expr| {
-            let ident = match node {
-                Expr::Identifier(ident) => Some(ident),
-                Expr::CompoundIdentifier(parts) => parts.last_mut(),
-                _ => None,
-            };
-            if let Some(ident) = ident.filter(|ident| name_of(ident) == old) {
-                *ident = Ident::with_quote('"', to);
-            }
-            ControlFlow::<()>::Continue(())
-        });
-        check.expression = expression.to_string();
+        check.expression = with_column(&check.expression, &old, Ident::with_quote('"', to))?;
+    }
+    // As few quotes as can be: messages and definitions of indexes show these.
+    let ident = if spelled_name(to) == to { Ident::new(to) } else { Ident::with_quote('"', to) };
+    for (column, detail) in table.columns.iter_mut().zip(&mut table.details) {
+        let Some(hidden) = &mut detail.hidden else { continue };
+        hidden.key = with_column(&hidden.key, &old, ident.clone())?;
+        if let Some(predicate) = &mut hidden.predicate {
+            *predicate = with_column(predicate, &old, ident.clone())?;
+        }
+        column.name = match parse_expression(&hidden.key)? {
+            Expr::Identifier(key) => name_of(&key),
+            _ => with_column(&column.name, &old, ident.clone())?,
+        };
     }
     Ok(())
+}
+
+/// An expression in which a column is called otherwise.
+fn with_column(text: &str, old: &str, new: Ident) -> Result<String> {
+    let mut expression = parse_expression(text)?;
+    let _ = walk_expressions_mut(&mut expression, |node: &mut Expr| {
+        let ident = match node {
+            Expr::Identifier(ident) => Some(ident),
+            Expr::CompoundIdentifier(parts) => parts.last_mut(),
+            _ => None,
+        };
+        if let Some(ident) = ident.filter(|ident| name_of(ident) == old) {
+            *ident = new.clone();
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    Ok(expression.to_string())
 }
 
 /// Renames a table that is in the catalog under its old name still.

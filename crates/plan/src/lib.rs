@@ -38,6 +38,7 @@ pub mod plan_cache;
 mod provider;
 mod subqueries;
 
+pub use access::hidden::HiddenKey;
 pub use cost::text::seconds;
 pub use cost::{CostModel, Estimate};
 pub use execution::constants;

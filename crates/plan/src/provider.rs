@@ -22,6 +22,7 @@ use saki_columns::SegmentTable;
 use crate::access::alternatives::{self, Alternatives};
 use crate::access::chain::{ChainFilter, ColumnRef, only_used};
 use crate::access::conditions;
+use crate::access::hidden::{self, HiddenKey};
 use crate::access::path::{Path, Wanted};
 use crate::access::scan::ScanInfo;
 use crate::access::text::path_text;
@@ -42,6 +43,10 @@ pub struct SnapshotTable {
     /// `None`: the table has rows only.
     segments: Option<Arc<SegmentTable>>,
     schema: SchemaRef,
+    /// All columns of the table: what conditions are over.
+    stored: SchemaRef,
+    /// What its hidden columns are made of.
+    hidden: Arc<[HiddenKey]>,
     constraints: Constraints,
 }
 
@@ -54,12 +59,21 @@ impl SnapshotTable {
         let primary_key = (!table.primary_key.is_empty()).then(|| Constraint::PrimaryKey(table.primary_key.clone()));
         let constraints = Constraints::new_unverified(primary_key.into_iter().collect());
         let shows_row_id = env.row_id_of.as_deref() == Some(table.name.as_str());
-        let mut fields: Vec<_> = table.schema().fields().iter().map(Arc::clone).collect();
+        let mut fields: Vec<_> = table.stored_schema().fields().iter().map(Arc::clone).collect();
         if shows_row_id {
             fields.push(Arc::new(Field::new(ROW_ID, arrow_schema::DataType::Int64, false)));
         }
+        let stored = Arc::new(Schema::new(fields));
+        // The row id keeps its place, and so hidden columns come with it; nobody can name them.
+        let schema = if shows_row_id { Arc::clone(&stored) } else { table.schema() };
         let segments = segments.filter(|_| !shows_row_id);
-        Ok(Self { schema: Arc::new(Schema::new(fields)), env, table, segments, constraints })
+        Ok(Self { schema, stored, env, table, segments, hidden: Arc::default(), constraints })
+    }
+
+    /// The same with hidden columns for what they are made of.
+    #[must_use]
+    pub fn with_hidden(self, hidden: Arc<[HiddenKey]>) -> Self {
+        Self { hidden, ..self }
     }
 
     /// Calls `look` with our table behind a scan, if it is one of ours.
@@ -75,23 +89,33 @@ impl SnapshotTable {
         if filters.is_empty() {
             return Ok((tests, rest));
         }
-        let df_schema = DFSchema::try_from(self.schema.as_ref().clone())?;
+        let df_schema = DFSchema::try_from(self.stored.as_ref().clone())?;
         let planning = PhysicalPlanningContext::default();
-        for filter in filters {
+        let split = |filter: &Expr, tests: &mut Vec<ColumnTest>, rest: &mut Vec<Arc<dyn PhysicalExpr>>| {
             if let Some(test) = self.open_test(filter) {
                 tests.push(test);
-                continue;
+                return Ok(());
             }
-            let filter = unqualified(filter)?;
-            let condition = create_physical_expr(&filter, &df_schema, properties, &planning)?;
-            conditions::split(&condition, &|column| self.type_of(column), &mut tests, &mut rest);
+            let condition = create_physical_expr(filter, &df_schema, properties, &planning)?;
+            conditions::split(&condition, &|column| self.type_of(column), tests, rest);
+            Ok::<_, DataFusionError>(())
+        };
+        let filters = filters.iter().map(hidden::unqualified).collect::<Result<Vec<_>>>()?;
+        let implied = hidden::implied(&filters, &self.hidden, &self.stored)?;
+        for filter in filters {
+            split(&hidden::replaced(filter, &self.hidden, &self.stored)?, &mut tests, &mut rest)?;
+        }
+        for (column, condition) in implied {
+            let (mut said, mut unused) = (Vec::new(), Vec::new());
+            split(&condition, &mut said, &mut unused)?;
+            tests.extend(said.into_iter().filter(|test| test.column == column && hidden::is_strict(test)));
         }
         Ok((tests, rest))
     }
 
     /// The type of the table column that a column of an expression is.
     fn type_of(&self, column: usize) -> Option<saki_base::DataType> {
-        (column < self.schema.fields().len()).then(|| self.table.column_type(column).1)
+        (column < self.stored.fields().len()).then(|| self.table.column_type(column).1)
     }
 
     fn alternatives(&self, rest: &[Arc<dyn PhysicalExpr>]) -> Vec<Alternatives> {
@@ -106,7 +130,7 @@ impl SnapshotTable {
             | (Expr::Placeholder(Placeholder { id, .. }), Expr::Column(column)) => (column, id),
             _ => return None,
         };
-        let column = self.table.column(&column.name)?;
+        let column = self.stored.index_of(&column.name).ok().filter(|column| *column < self.table.columns.len())?;
         let number = id.strip_prefix('$')?.parse().ok()?;
         conditions::of_parameter(column, self.table.column_type(column).1, number, &self.env.parameters)
     }
@@ -199,7 +223,7 @@ impl SnapshotTable {
         let output = scan.columns.iter().map(place).collect::<Result<Vec<_>>>()?;
         for condition in &scan.rest {
             // A column outside of a covering index is not named by the condition, or the path would fetch it.
-            let all = (0..self.schema.fields().len()).map(|column| map.find(column).unwrap_or(ColumnRef::NOWHERE));
+            let all = (0..self.stored.fields().len()).map(|column| map.find(column).unwrap_or(ColumnRef::NOWHERE));
             let filter = ChainFilter { condition: Arc::clone(condition), columns: all.collect() };
             if !only_used(filter).is_some_and(|filter| chain.add_filter(filter)) {
                 return Err(missing(format!("column for {condition}")));
@@ -243,20 +267,6 @@ fn needed_columns(columns: &[usize], rest: &[Arc<dyn PhysicalExpr>]) -> Vec<usiz
     needed.sort_unstable();
     needed.dedup();
     needed
-}
-
-/// The condition with bare column names.
-fn unqualified(filter: &Expr) -> Result<Expr> {
-    use datafusion::common::tree_node::{Transformed, TreeNode};
-    let bare = filter.clone().transform(|node| {
-        Ok(match node {
-            Expr::Column(column) if column.relation.is_some() => {
-                Transformed::yes(Expr::Column(datafusion::common::Column::new_unqualified(column.name)))
-            }
-            other => Transformed::no(other),
-        })
-    })?;
-    Ok(bare.data)
 }
 
 impl fmt::Debug for SnapshotTable {
@@ -463,11 +473,5 @@ mod tests {
         let keyed = TABLES.table("rows");
         let env = env.with_row_id(&keyed);
         assert_eq!(SnapshotTable::new(env, keyed).unwrap().schema.fields().len(), 3, "a key is enough");
-    }
-
-    #[test]
-    fn names_of_relations_are_not_part_of_a_condition() {
-        let bare = unqualified(&col("t.id").eq(col("u.part"))).unwrap();
-        assert_eq!(bare, col("id").eq(col("part")));
     }
 }

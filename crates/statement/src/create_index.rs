@@ -1,8 +1,10 @@
-//! CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON table (column [ASC | DESC], …) [INCLUDE (column, …)].
+//! CREATE [UNIQUE] INDEX [IF NOT EXISTS] name ON table (column | (expression) [ASC | DESC], …) [INCLUDE (column, …)]
+//! [WHERE condition].
 
-use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, Ident, IndexType, ObjectName, ObjectNamePart};
+use datafusion::sql::sqlparser::ast::{self, CreateIndex, Expr, Ident, IndexType, ObjectName, ObjectNamePart};
 use saki_base::DataType;
 
+use super::expression::column_name;
 use super::{RelationName, name_of, object_name, position_of};
 use saki_catalog::{IndexColumn, Position, Result, SqlError, Table};
 use saki_catalog::{qualified, undefined_column};
@@ -15,9 +17,27 @@ pub struct NewIndex {
     pub named: bool,
     pub position: Option<Position>,
     pub if_not_exists: bool,
-    pub columns: Vec<IndexColumn>,
+    pub keys: Vec<NewKey>,
+    /// WHERE.
+    pub predicate: Option<Expr>,
     pub unique: bool,
     pub include: Vec<usize>,
+}
+
+/// A key of an index to be made.
+#[derive(Debug)]
+pub struct NewKey {
+    pub of: KeyOf,
+    pub descending: bool,
+    /// Checked already where the key is a column.
+    pub class: Option<ObjectName>,
+}
+
+/// What a key's values are.
+#[derive(Debug)]
+pub enum KeyOf {
+    Column(usize),
+    Expression(Box<Expr>),
 }
 
 /// The table a CREATE INDEX is about.
@@ -25,35 +45,39 @@ pub fn table_name(create: &CreateIndex) -> Result<(String, Option<Position>)> {
     object_name(&create.table_name)
 }
 
+/// Whether the index has a key that is an expression, or a condition.
+pub fn is_over_expressions(create: &CreateIndex) -> bool {
+    create.predicate.is_some()
+        || create.columns.iter().any(|key| !matches!(bare(&key.column.expr), Expr::Identifier(_)))
+}
+
+/// A key without the parentheses around it.
+fn bare(mut key: &Expr) -> &Expr {
+    while let Expr::Nested(inner) = key {
+        key = inner;
+    }
+    key
+}
+
 impl NewIndex {
     pub fn read(create: &CreateIndex, table: &Table) -> Result<Self> {
         refuse_other_clauses(create)?;
-        let mut columns: Vec<IndexColumn> = Vec::with_capacity(create.columns.len());
-        for key in &create.columns {
-            let Expr::Identifier(ident) = &key.column.expr else {
-                return Err(SqlError::unsupported(format!("an index over {} is not supported", key.column.expr))
-                    .hint("index columns"));
-            };
-            let descending = key.column.options.asc == Some(false);
-            // NULLs sort last upwards and first downwards, as PostgreSQL's default has it.
-            if key.column.options.nulls_first.is_some_and(|first| first != descending) {
-                return Err(SqlError::unsupported("NULLS FIRST and LAST other than the default are not supported")
-                    .at(position_of(ident)));
-            }
-            let column = find(table, ident)?;
-            if let Some(class) = &key.operator_class {
-                check_class(class, table.column_type(column).1).map_err(|error| error.at(position_of(ident)))?;
-            }
-            if columns.iter().any(|present| present.column == column) {
+        let mut keys: Vec<NewKey> = Vec::with_capacity(create.columns.len());
+        for column in &create.columns {
+            let key = NewKey::read(column, table)?;
+            if let (KeyOf::Column(column), Expr::Identifier(ident)) = (&key.of, bare(&column.column.expr))
+                && keys.iter().any(|present| matches!(present.of, KeyOf::Column(other) if other == *column))
+            {
                 return Err(SqlError::invalid(format!("column {:?} is twice in the index", name_of(ident)))
                     .at(position_of(ident)));
             }
-            columns.push(IndexColumn { column, descending });
+            keys.push(key);
         }
         let mut include = Vec::new();
         for ident in &create.include {
             let column = find(table, ident)?;
-            if !include.contains(&column) && !columns.iter().any(|present| present.column == column) {
+            let is_key = keys.iter().any(|key| matches!(key.of, KeyOf::Column(key) if key == column));
+            if !include.contains(&column) && !is_key {
                 include.push(column);
             }
         }
@@ -64,12 +88,80 @@ impl NewIndex {
                 (qualified(&table.schema, named.bare()), named.position)
             }
             None => {
-                let columns: Vec<&str> = columns.iter().map(|c| table.column_type(c.column).0).collect();
-                (qualified(&table.schema, &format!("{}_{}_idx", table.bare_name(), columns.join("_"))), None)
+                let names = key_names(&keys, table).join("_");
+                (qualified(&table.schema, &format!("{}_{names}_idx", table.bare_name())), None)
             }
         };
-        let named = create.name.is_some();
-        Ok(Self { name, named, position, if_not_exists: create.if_not_exists, columns, unique: create.unique, include })
+        let (named, predicate) = (create.name.is_some(), create.predicate.clone());
+        let (if_not_exists, unique) = (create.if_not_exists, create.unique);
+        Ok(Self { name, named, position, if_not_exists, keys, predicate, unique, include })
+    }
+
+    /// Its keys, if they are columns and it has no condition.
+    pub fn columns(&self) -> Option<Vec<IndexColumn>> {
+        let column = |key: &NewKey| match key.of {
+            KeyOf::Column(column) => Some(IndexColumn { column, descending: key.descending }),
+            KeyOf::Expression(_) => None,
+        };
+        self.keys.iter().map(column).collect::<Option<Vec<_>>>().filter(|_| self.predicate.is_none())
+    }
+}
+
+impl NewKey {
+    fn read(key: &ast::IndexColumn, table: &Table) -> Result<Self> {
+        let expression = bare(&key.column.expr);
+        let at = match expression {
+            Expr::Identifier(ident) => position_of(ident),
+            _ => None,
+        };
+        let descending = key.column.options.asc == Some(false);
+        // NULLs sort last upwards and first downwards, as PostgreSQL's default has it.
+        if key.column.options.nulls_first.is_some_and(|first| first != descending) {
+            return Err(SqlError::unsupported("NULLS FIRST and LAST other than the default are not supported").at(at));
+        }
+        let class = key.operator_class.clone();
+        let of = match expression {
+            Expr::Identifier(ident) => {
+                let column = find(table, ident)?;
+                if let Some(class) = &class {
+                    check_class(class, table.column_type(column).1).map_err(|error| error.at(at))?;
+                }
+                KeyOf::Column(column)
+            }
+            collated @ Expr::Collate { .. } => {
+                return Err(SqlError::unsupported(format!("an index over {collated} is not supported"))
+                    .hint("texts are ordered by their bytes, as by the collation \"C\""));
+            }
+            expression => KeyOf::Expression(Box::new(expression.clone())),
+        };
+        Ok(Self { of, descending, class })
+    }
+}
+
+/// What keys are called in the name of an index: as PostgreSQL has it, of columns and of most expressions.
+fn key_names(keys: &[NewKey], table: &Table) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(keys.len());
+    for key in keys {
+        let base = match &key.of {
+            KeyOf::Column(column) => table.column_type(*column).0.to_owned(),
+            KeyOf::Expression(expression) => expression_name(expression).unwrap_or_else(|| "expr".to_owned()),
+        };
+        let mut name = base.clone();
+        let mut number = 0;
+        while names.contains(&name) {
+            number += 1;
+            name = format!("{base}{number}");
+        }
+        names.push(name);
+    }
+    names
+}
+
+fn expression_name(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => expression_name(inner),
+        Expr::Function(function) => function.name.0.last()?.as_ident().map(name_of),
+        other => column_name(other),
     }
 }
 
@@ -80,7 +172,10 @@ fn find(table: &Table, ident: &Ident) -> Result<usize> {
 
 /// Takes the operator classes that order a text as indexes order every text here: by its bytes. Those of patterns are
 /// what makes an index serve `LIKE 'a%'` in PostgreSQL under other orders.
-fn check_class(class: &ObjectName, of: DataType) -> Result<()> {
+///
+/// # Errors
+/// 0A000 for others, 42804 for one that is of another type.
+pub fn check_class(class: &ObjectName, of: DataType) -> Result<()> {
     let name = class.0.last().and_then(ObjectNamePart::as_ident).map(name_of).unwrap_or_default();
     let takes = match name.as_str() {
         "text_ops" | "text_pattern_ops" | "varchar_ops" | "varchar_pattern_ops" => {
@@ -97,9 +192,7 @@ fn check_class(class: &ObjectName, of: DataType) -> Result<()> {
 }
 
 fn refuse_other_clauses(create: &CreateIndex) -> Result<()> {
-    let refused = if create.predicate.is_some() {
-        "WHERE"
-    } else if create.nulls_distinct == Some(false) {
+    let refused = if create.nulls_distinct == Some(false) {
         "NULLS NOT DISTINCT"
     } else if !create.index_options.is_empty() || !create.alter_options.is_empty() {
         "an index option"

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use crate::walk::walk_expressions;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Value};
+use crate::walk::{walk_expressions, walk_expressions_mut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectNamePart, Value};
 use saki_catalog::Table;
 
 use super::function::function;
@@ -51,6 +51,45 @@ pub fn columns_named(table: &Table, expression: &Expr) -> Vec<usize> {
         ControlFlow::<()>::Continue(())
     });
     named
+}
+
+/// An expression over a table's rows as the catalog keeps it: with names in the letters that they mean, columns without
+/// their table's name, and without parentheses around all of it.
+pub fn as_kept(expression: &Expr, table: &Table) -> Expr {
+    let mut expression = expression;
+    while let Expr::Nested(inner) = expression {
+        expression = inner;
+    }
+    let mut kept = expression.clone();
+    let _ = walk_expressions_mut(&mut kept, |node| {
+        match node {
+            Expr::Identifier(ident) => in_small_letters(ident),
+            Expr::CompoundIdentifier(parts) => {
+                if let [relation, column] = &mut parts[..]
+                    && name_of(relation) == table.bare_name()
+                {
+                    in_small_letters(column);
+                    *node = Expr::Identifier(column.clone());
+                }
+            }
+            Expr::Function(function) => {
+                for part in &mut function.name.0 {
+                    if let ObjectNamePart::Identifier(ident) = part {
+                        in_small_letters(ident);
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    kept
+}
+
+fn in_small_letters(ident: &mut Ident) {
+    if ident.quote_style.is_none() {
+        ident.value = ident.value.to_lowercase();
+    }
 }
 
 #[cfg(test)]

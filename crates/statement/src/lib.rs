@@ -39,16 +39,17 @@ use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualifie
 
 use self::syntax::Syntax;
 pub use self::syntax::name_of;
+pub use self::text::conflict::conflict_keys;
 pub use self::text::overriding::Overriding;
 pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::weight;
-use self::text::{chains, continued, deferrable, depth, identity, isnull, key_locks, overriding};
+use self::text::{chains, conflict, continued, deferrable, depth, identity, isnull, key_locks, overriding};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,
     SetConstraints, is_move, without_passwords,
 };
-pub use expression::{call, column_name, columns_named, quoted, take};
+pub use expression::{as_kept, call, column_name, columns_named, quoted, take};
 
 /// The statement, and the procedure as which it is read.
 pub const CHECKPOINT: &str = "checkpoint";
@@ -165,6 +166,9 @@ fn retold(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     if has(&tokens, "overriding") {
         tokens = overriding::as_partition(tokens);
+    }
+    if has(&tokens, "conflict") {
+        tokens = conflict::as_columns(tokens);
     }
     if has(&tokens, "deferrable") {
         tokens = deferrable::left_out(tokens);

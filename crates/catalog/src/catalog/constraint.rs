@@ -15,6 +15,29 @@ pub struct ColumnDetail {
     pub identity: Option<Identity>,
     #[serde(default)]
     pub comment: Option<String>,
+    /// `None`: statements see the column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Hidden>,
+}
+
+/// What the values of a column are that no statement sees.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Hidden {
+    /// SQL text over the columns that statements see.
+    pub key: String,
+    /// SQL text, too: rows for which it is not true have NULL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicate: Option<String>,
+}
+
+impl Hidden {
+    /// The values as one expression.
+    pub fn expression(&self) -> String {
+        match &self.predicate {
+            Some(predicate) => format!("CASE WHEN {predicate} THEN {} END", self.key),
+            None => self.key.clone(),
+        }
+    }
 }
 
 /// Where values of an identity column come from.

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use saki_base::{TableId, TreeId};
 use serde::{Deserialize, Serialize};
 
-pub use self::constraint::{Check, ColumnDetail, Deferral, ForeignKey, Identity, KeyId, ReferentialAction};
+pub use self::constraint::{Check, ColumnDetail, Deferral, ForeignKey, Hidden, Identity, KeyId, ReferentialAction};
 pub use self::difference::{Changed, Difference, same_layout};
 pub use self::integrity::{VIEW_DEPTH_MAX, nextval};
 use self::lookups::{Lookups, under};
@@ -346,7 +346,7 @@ impl Catalog {
 
 /// The error for a name that no column of the table has.
 pub fn undefined_column(table: &Table, name: &str) -> SqlError {
-    let names = table.columns.iter().take(20).map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = table.visible().iter().take(20).map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
     SqlError::invalid(format!("column {name:?} of relation {:?} does not exist", table.bare_name()))
         .code("42703")
         .hint(format!("its columns are: {names}"))

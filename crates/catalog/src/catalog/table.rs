@@ -1,8 +1,5 @@
 //! A table and everything that is stored for it, and how its rows become entries of trees.
 
-use std::sync::Arc;
-
-use arrow_schema::{Field, Schema, SchemaRef};
 use saki_base::{Column, DataType, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId};
 use saki_columns::{ColumnType, SegmentsRoot};
 use saki_tree::TreeRoot;
@@ -128,10 +125,6 @@ impl Table {
         self.columns.len()
     }
 
-    pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column.name == name)
-    }
-
     /// Name and type of a column, the hidden one included.
     pub fn column_type(&self, column: usize) -> (&str, DataType, bool) {
         match self.columns.get(column) {
@@ -194,13 +187,7 @@ impl Table {
         }
     }
 
-    /// The table as queries see it.
-    pub fn schema(&self) -> SchemaRef {
-        let field = |c: &Column| Field::new(&c.name, saki_exec::arrow_type(c.data_type), c.nullable);
-        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
-    }
-
-    /// The columns that segments have: those that queries see.
+    /// The columns that segments have: all.
     pub fn column_types(&self) -> Vec<ColumnType> {
         let column =
             |c: &saki_base::Column| ColumnType { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable };

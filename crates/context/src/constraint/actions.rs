@@ -1,4 +1,5 @@
-//! What rows need that referential actions write: the CHECKs of their tables, and the defaults of their columns.
+//! What rows need that referential actions write: the CHECKs and hidden columns of their tables, and the defaults of
+//! their columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +38,8 @@ impl ActionRules {
         while let Some(id) = reached.get(at).copied() {
             at += 1;
             for (from, key) in catalog.referencing(id) {
-                if !from.checks.is_empty() && !rules.checks.contains_key(&from.id) {
+                let has_rules = !from.checks.is_empty() || from.has_filled();
+                if has_rules && !rules.checks.contains_key(&from.id) {
                     rules.checks.insert(from.id, RowChecks::new(&state(), from)?);
                 }
                 if [key.on_delete, key.on_update].contains(&ReferentialAction::SetDefault) {
@@ -83,17 +85,24 @@ impl ActionRules {
         Ok(Value::from(ColumnReader::new(conformed.column(column), &table.columns[column])?.value(0)))
     }
 
-    /// Checks a row that an action has made; a hidden row id behind its columns is passed by.
+    /// Checks a row that an action has made, and gives its hidden columns their values; a hidden row id behind its
+    /// columns is passed by.
     ///
     /// # Errors
-    /// As [`RowChecks::check`].
-    pub fn check(&self, table: &Table, row: &[Value]) -> Result<()> {
+    /// As [`RowChecks::check`] and [`RowChecks::complete`].
+    pub fn complete(&self, table: &Table, row: &mut [Value]) -> Result<()> {
         let Some(checks) = self.checks.get(&table.id) else { return Ok(()) };
-        let arrays = table.columns.iter().zip(row);
+        let arrays = table.visible().iter().zip(&*row);
         let arrays = arrays.map(|(column, value)| array_of(column.data_type, std::slice::from_ref(value))).collect();
         let schema = table.schema();
         let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<Field>>())), arrays);
-        checks.check(&rows.map_err(|error| SqlError::internal(error.to_string()))?)
+        let rows = rows.map_err(|error| SqlError::internal(error.to_string()))?;
+        checks.check(&rows)?;
+        let complete = checks.complete(&rows)?;
+        for column in table.width()..table.columns.len() {
+            row[column] = Value::from(ColumnReader::new(complete.column(column), &table.columns[column])?.value(0));
+        }
+        Ok(())
     }
 }

@@ -78,7 +78,7 @@ impl<'t> Defaults<'t> {
 
     /// INSERT … DEFAULT VALUES: a row of defaults.
     pub fn row(&self) -> Result<(Query, Vec<usize>)> {
-        let all: Vec<usize> = (0..self.table.columns.len()).collect();
+        let all: Vec<usize> = (0..self.table.width()).collect();
         let row = all.iter().map(|_| "DEFAULT").collect::<Vec<_>>().join(", ");
         self.complete(*parse_query(&format!("VALUES ({row})"))?, &all)
     }

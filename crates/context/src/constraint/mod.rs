@@ -3,7 +3,7 @@
 //! | piece | when |
 //! |---|---|
 //! | [`Defaults`] | before an INSERT's query is planned: what fills the columns it leaves out |
-//! | [`RowChecks`] | over each batch of new rows: NOT NULL and CHECK |
+//! | [`RowChecks`] | over each batch of new rows: NOT NULL and CHECK, and what hidden columns have |
 //! | [`ForeignKeys`] | over each changed row: keys that must be there, and rows that refer to one that goes |
 //! | [`ActionRules`] | over each row that a foreign key's action changes |
 //!
@@ -17,4 +17,4 @@ mod row_checks;
 pub use actions::ActionRules;
 pub use defaults::{Defaults, is_default};
 pub use foreign_keys::{Consequence, ForeignKeys, Keys, NewValue, Reference, Verification};
-pub use row_checks::RowChecks;
+pub use row_checks::{RowChecks, row_schema};

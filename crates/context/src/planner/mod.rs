@@ -6,6 +6,7 @@ mod alternatives;
 mod apart;
 mod bounded;
 mod described;
+mod hidden;
 mod interrupt;
 mod long;
 mod names;

@@ -9,9 +9,12 @@ use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use parking_lot::{Mutex, RwLock};
-use saki_catalog::{Catalog, PUBLIC, RelationKind, SqlError, View, qualified};
-use saki_plan::{QueryEnv, SnapshotTable, once};
+use saki_base::TableId;
+use saki_catalog::{Catalog, PUBLIC, RelationKind, SqlError, Table, View, qualified};
+use saki_plan::{HiddenKey, QueryEnv, SnapshotTable, once};
 use saki_postgres::{SystemCatalog, SystemSchema, dialect, view};
+
+use super::hidden;
 
 /// Views that the statement has named, all of which are known not to be nested too deep; with their plans, if others
 /// may have them too. However many ways lead to a view by others, it is planned once.
@@ -24,6 +27,8 @@ pub struct PublicSchema {
     env: RwLock<Option<Arc<QueryEnv>>>,
     planner: RwLock<view::PlannerState>,
     views: Mutex<PlannedViews>,
+    /// Hidden columns of tables that the statement has named.
+    hidden: Mutex<BTreeMap<TableId, Arc<[HiddenKey]>>>,
     external: RwLock<BTreeMap<String, Arc<dyn TableProvider>>>,
 }
 
@@ -31,13 +36,19 @@ impl PublicSchema {
     /// From now on names mean the tables of this statement's snapshot.
     pub fn enter(&self, env: &Arc<QueryEnv>) {
         *self.env.write() = Some(Arc::clone(env));
-        self.views.lock().clear();
+        self.forget();
     }
 
     /// Lets go of the snapshot.
     pub fn leave(&self) {
         *self.env.write() = None;
+        self.forget();
+    }
+
+    /// What was planned for a statement is another's no more: it may have another snapshot.
+    fn forget(&self) {
         self.views.lock().clear();
+        self.hidden.lock().clear();
     }
 
     /// Whose functions and settings the queries of views are planned with.
@@ -70,6 +81,23 @@ impl PublicSchema {
             self.views.lock().insert(view.name.clone(), Some(Arc::clone(&plan)));
         }
         Ok(plan)
+    }
+}
+
+impl PublicSchema {
+    /// What the hidden columns of a table are made of.
+    fn hidden_of(&self, table: &Table) -> Arc<[HiddenKey]> {
+        if !table.has_filled() {
+            return Arc::default();
+        }
+        if let Some(known) = self.hidden.lock().get(&table.id) {
+            return Arc::clone(known);
+        }
+        let planner = self.planner.read().clone();
+        let Some(state) = planner.upgrade().map(|state| state.read().clone()) else { return Arc::default() };
+        let keys: Arc<[HiddenKey]> = hidden::keys(&state, table).into();
+        self.hidden.lock().insert(table.id, Arc::clone(&keys));
+        keys
     }
 }
 
@@ -110,7 +138,8 @@ impl SchemaProvider for PublicSchema {
             return Ok(Some(self.planned(&env.generation.catalog, view).await?));
         }
         let Some(table) = env.generation.catalog.get(name).map(Arc::clone) else { return Ok(None) };
-        Ok(Some(Arc::new(SnapshotTable::new(env, table)?) as Arc<dyn TableProvider>))
+        let hidden = self.hidden_of(&table);
+        Ok(Some(Arc::new(SnapshotTable::new(env, table)?.with_hidden(hidden)) as Arc<dyn TableProvider>))
     }
 
     fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {

@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
-use saki_base::DataType;
+use saki_base::{Column, DataType};
+use saki_tree::TreeRoot;
 
 use crate::create::{column, constraint};
 use crate::dependents::{columns_drawing, views_of, views_using};
 use crate::drop::{Subject, change, depended_on, keys_lost};
 use crate::rename;
 use saki_catalog::undefined_column;
-use saki_catalog::{Catalog, Check, Deferral, ForeignKey, Identity, Result, Sequence, SqlError, Table, nextval};
+use saki_catalog::{
+    Catalog, Check, ColumnDetail, Deferral, ForeignKey, Hidden, Identity, Index, Result, Sequence, SqlError, Table,
+    nextval,
+};
 use saki_postgres::statement::columns_named;
 use saki_postgres::statement::parse_expression;
 use saki_postgres::{Action, ColumnName, TableOptions};
@@ -33,6 +37,11 @@ impl Alteration {
         let mut alteration = Self { after: Table::clone(&before), before, using: BTreeMap::new() };
         for action in actions {
             alteration.act(catalog, action)?;
+        }
+        if alteration.rewrites() {
+            while let Some(unused) = alteration.after.unused() {
+                remove_column(&mut alteration.after, unused);
+            }
         }
         Ok(alteration)
     }
@@ -97,6 +106,7 @@ impl Alteration {
                 column::add_sequence(catalog, table, position, generated)
             }
             Action::AddConstraint(new) => constraint::add(catalog, table, new).map(drop),
+            Action::AddIndex { index, hidden } => add_index(catalog, table, index, hidden),
             Action::DropConstraint { name, if_exists, cascade } => {
                 drop_constraint(catalog, table, name, *if_exists, *cascade)
             }
@@ -121,6 +131,12 @@ impl Alteration {
         let position = find(table, column)?;
         let id = table.details[position].id;
         let from = table.columns[position].data_type;
+        if let Some(index) = indexes_made_of(table, position)?.first() {
+            return Err(SqlError::unsupported("cannot alter type of a column that an index has in an expression")
+                .detail(format!("index {index} depends on column {:?}", column.name))
+                .hint("drop the index, alter the column, and create the index again")
+                .at(column.position));
+        }
         if let Some(view) = views_using(catalog, table.id, id).next() {
             return Err(SqlError::unsupported("cannot alter type of a column used by a view")
                 .detail(format!("view {} depends on column {:?}", view.name, column.name))
@@ -250,7 +266,7 @@ fn casts_by_itself(from: DataType, to: DataType) -> bool {
 
 fn set_options(table: &mut Table, options: &TableOptions) -> Result<()> {
     let on = options.columns.unwrap_or(table.segments.is_some());
-    table.bloom = options.bloom_columns(&table.columns, on, &table.bloom)?;
+    table.bloom = options.bloom_columns(table.visible(), on, &table.bloom)?;
     if on != table.segments.is_some() {
         // The directory's tree gets its id when it is built.
         table.segments = on.then(|| saki_columns::SegmentsRoot::empty(saki_base::TreeId(0)));
@@ -263,7 +279,7 @@ fn set_options(table: &mut Table, options: &TableOptions) -> Result<()> {
 /// Drops a column with its indexes, constraints and sequence.
 fn drop_column(catalog: &mut Catalog, table: &mut Table, position: usize, cascade: bool) -> Result<()> {
     let (id, name) = (table.details[position].id, table.columns[position].name.clone());
-    if table.columns.len() == 1 {
+    if table.width() == 1 {
         return Err(SqlError::unsupported(format!("column {name:?} is the last of table {}", table.name))
             .hint("DROP TABLE drops the table"));
     }
@@ -277,15 +293,14 @@ fn drop_column(catalog: &mut Catalog, table: &mut Table, position: usize, cascad
     }
     table.checks = checks;
     table.foreign_keys.retain(|key| !key.columns.contains(&position));
+    let made_of = indexes_made_of(table, position)?;
     table.indexes.retain(|index| {
-        !index.columns.iter().any(|column| column.column == position) && !index.include.contains(&position)
+        !index.is_over(position) && !index.include.contains(&position) && !made_of.contains(&index.name)
     });
     if table.primary_key.contains(&position) {
         drop_primary_key(table);
     }
-    table.columns.remove(position);
-    table.details.remove(position);
-    close_gap(table, position);
+    remove_column(table, position);
     let lost = keys_lost(catalog, table.id, table);
     drop_dependents(catalog, table, &what, views, cascade)?;
     drop_dependents(catalog, table, &what, lost, cascade)?;
@@ -308,6 +323,38 @@ fn drop_owned(catalog: &mut Catalog, table: &mut Table, column: u32, what: &str,
         catalog.remove_sequence(&sequence.name);
     }
     Ok(())
+}
+
+/// Names of indexes that have a column in an expression or in their condition.
+fn indexes_made_of(table: &Table, position: usize) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (column, hidden) in table.filled() {
+        if columns_named(table, &parse_expression(&hidden.expression())?).contains(&position) {
+            let over = table.indexes.iter().filter(|index| index.is_over(column));
+            found.extend(over.map(|index| index.name.clone()));
+        }
+    }
+    Ok(found)
+}
+
+/// Adds an index with its hidden columns.
+fn add_index(catalog: &Catalog, table: &mut Table, index: &Index, hidden: &[(Column, Hidden)]) -> Result<()> {
+    catalog.refuse_taken(&index.name)?;
+    for (column, hidden) in hidden {
+        let id = table.next_column_id;
+        table.next_column_id += 1;
+        table.columns.push(column.clone());
+        table.details.push(ColumnDetail { id, hidden: Some(hidden.clone()), ..ColumnDetail::default() });
+    }
+    table.indexes.push(Index { root: TreeRoot::empty(catalog.new_tree_id()), ..index.clone() });
+    Ok(())
+}
+
+/// Takes a column that nothing refers to any more out of a table.
+fn remove_column(table: &mut Table, position: usize) {
+    table.columns.remove(position);
+    table.details.remove(position);
+    close_gap(table, position);
 }
 
 /// Positions behind a dropped column are one less.

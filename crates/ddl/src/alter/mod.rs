@@ -26,6 +26,7 @@ use saki_catalog::undefined;
 use saki_catalog::{Catalog, ColumnReader, Difference, RelationKind, Result, Sequence, SequencePosition};
 use saki_catalog::{SqlError, Table};
 use saki_context::StatementContext;
+use saki_context::constraint::RowChecks;
 use saki_context::database::Stoppable;
 use saki_context::feed;
 use saki_context::statement::StatementResult;
@@ -121,7 +122,11 @@ fn losing(difference: &Difference) -> Vec<(String, LockMode)> {
     tables.chain(views).chain(sequences).map(|name| (name.clone(), LockMode::AccessExclusive)).collect()
 }
 
-async fn alter_stored_table(
+/// Alters a table that nobody else uses, and that is all in its base.
+///
+/// # Errors
+/// What stands against an action, and rows that do.
+pub async fn alter_stored_table(
     cx: &StatementContext<'_>,
     alter: AlterTable,
     before: Arc<Table>,
@@ -131,7 +136,7 @@ async fn alter_stored_table(
     check_expressions(cx, &catalog, &alteration.after)?;
     validate(cx, &catalog, &alteration).await?;
     if !alteration.rewrites() || before.root.is_empty() {
-        cx.change_catalog(move |db| publish(db, &before, &alter.actions, None, &time)).await?;
+        cx.change_catalog(move |db| publish(db, &before, &alter.actions, None)).await?;
         return Ok(StatementResult::done("ALTER TABLE", 0));
     }
     let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
@@ -139,7 +144,11 @@ async fn alter_stored_table(
     // As in CREATE TABLE AS: parts of the plan run from here on.
     let _publishing = cx.sequences.publishing();
     let stream = cx.start(planned)?;
-    feed(cx, stream, move |db, batches| publish(db, &before, &alter.actions, Some(batches), &time)).await?;
+    let filling = RowChecks::new(&cx.planner.state(), &Arc::new(alteration.after))?;
+    let publish = move |db: &Stoppable<'_>, batches: Batches<'_>| {
+        publish(db, &before, &alter.actions, Some(NewRows { batches, filling: &filling, time: &time }))
+    };
+    feed(cx, stream, publish).await?;
     Ok(StatementResult::done("ALTER TABLE", 0))
 }
 
@@ -165,13 +174,14 @@ async fn change_index(cx: &StatementContext<'_>, alter: AlterTable) -> Result<()
 /// Batches of a query.
 type Batches<'b> = &'b mut dyn Iterator<Item = Result<RecordBatch>>;
 
-fn publish(
-    db: &Stoppable<'_>,
-    seen: &Arc<Table>,
-    actions: &[Action],
-    batches: Option<Batches<'_>>,
-    time: &SessionTime,
-) -> Result<()> {
+/// What statements see of rows that are written anew, and what completes them.
+struct NewRows<'b> {
+    batches: Batches<'b>,
+    filling: &'b RowChecks,
+    time: &'b SessionTime,
+}
+
+fn publish(db: &Stoppable<'_>, seen: &Arc<Table>, actions: &[Action], rows: Option<NewRows<'_>>) -> Result<()> {
     db.write(|writer| {
         let before = writer.catalog.table(&seen.name)?;
         // What was validated is this table only.
@@ -182,7 +192,7 @@ fn publish(
         }
         let before = Arc::clone(before);
         let alteration = Alteration::new(&mut writer.catalog, before, actions)?;
-        if alteration.rewrites() { rewrite(writer, alteration, batches, time) } else { adapt(writer, alteration) }
+        if alteration.rewrites() { rewrite(writer, alteration, rows) } else { adapt(writer, alteration) }
     })
 }
 
@@ -260,24 +270,19 @@ fn adapt(writer: &mut Writer<'_>, alteration: Alteration) -> Result<()> {
 }
 
 /// Publishes a change of rows or keys: all trees are built anew.
-fn rewrite(
-    writer: &mut Writer<'_>,
-    alteration: Alteration,
-    batches: Option<Batches<'_>>,
-    time: &SessionTime,
-) -> Result<()> {
+fn rewrite(writer: &mut Writer<'_>, alteration: Alteration, rows: Option<NewRows<'_>>) -> Result<()> {
     let Alteration { before, mut after, .. } = alteration;
     clear_table(&writer.catalog, &mut after);
     free_table(writer, &before)?;
     writer.catalog.remove(&before.name);
     writer.catalog.put(after.clone());
-    let Some(batches) = batches else { return Ok(()) };
+    let Some(NewRows { batches, filling, time }) = rows else { return Ok(()) };
     let mut read = 0;
     let shaped = batches.map(|batch| {
         let batch = texts(&batch?, &after)?;
         read += batch.num_rows() as u64;
-        let columns: Vec<usize> = (0..after.columns.len()).collect();
-        conform(&batch, &after, &columns, read - batch.num_rows() as u64 + 1, time)
+        let columns: Vec<usize> = (0..after.width()).collect();
+        filling.complete(&conform(&batch, &after, &columns, read - batch.num_rows() as u64 + 1, time)?)
     });
     let rows = load(writer, &after.name, shaped, &mut |_| {})?;
     number_on(&mut writer.catalog, &before, &after, rows);
@@ -303,7 +308,7 @@ fn texts(batch: &RecordBatch, table: &Table) -> Result<RecordBatch> {
     let schema = batch.schema();
     let mut fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
     let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
-    for (position, column) in table.columns.iter().enumerate() {
+    for (position, column) in table.visible().iter().enumerate() {
         let text = matches!(column.data_type, DataType::Text | DataType::Varchar(_) | DataType::Char(_));
         let Some(found) = saki_postgres::types::stored_as(arrays[position].data_type()) else { continue };
         if !text || found == DataType::Text {

@@ -122,11 +122,11 @@ fn list(columns: &[&str]) -> String {
     columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ")
 }
 
-/// The query for a table's rows as they are to be, over the table as it is.
+/// The query for what statements see of a table's rows as they are to be, over the table as it is.
 pub fn new_rows(catalog: &Catalog, alteration: &Alteration) -> String {
     let Alteration { before, after, using } = alteration;
-    let mut sources = Vec::with_capacity(after.columns.len());
-    for (position, (column, detail)) in after.columns.iter().zip(&after.details).enumerate() {
+    let mut sources = Vec::with_capacity(after.width());
+    for (position, (column, detail)) in after.visible().iter().zip(&after.details).enumerate() {
         let value = match before.position_of(detail.id) {
             Some(old) => match using.get(&detail.id) {
                 Some(expression) => expression.to_string(),

@@ -8,7 +8,7 @@ use crate::names::{sequence_drawn, stored_text};
 use saki_catalog::{Catalog, ColumnDetail, Result, SequenceOwner, SqlError, Table, nextval, undefined};
 use saki_postgres::{Generated, NewColumn, SequenceOptions};
 
-/// Adds a column at the end, without its constraints.
+/// Adds a column behind those that statements see, without its constraints.
 pub fn add(catalog: &mut Catalog, table: &mut Table, new: &NewColumn) -> Result<()> {
     let id = table.next_column_id;
     let default = match &new.default {
@@ -16,10 +16,15 @@ pub fn add(catalog: &mut Catalog, table: &mut Table, new: &NewColumn) -> Result<
         None => None,
     };
     table.next_column_id += 1;
-    table.columns.push(new.column.clone());
-    table.details.push(ColumnDetail { id, default, identity: None, comment: None });
+    let position = table.width();
+    table.columns.insert(position, new.column.clone());
+    table.details.insert(position, ColumnDetail { id, default, ..ColumnDetail::default() });
+    // Hidden columns make room; nothing but indexes knows their positions.
+    for key in table.indexes.iter_mut().flat_map(|index| &mut index.columns) {
+        key.column += usize::from(key.column >= position);
+    }
     match &new.generated {
-        Some(generated) => add_sequence(catalog, table, table.columns.len() - 1, generated),
+        Some(generated) => add_sequence(catalog, table, position, generated),
         None => Ok(()),
     }
     .map_err(|error| error.at(new.position))

@@ -1,4 +1,4 @@
-//! CREATE INDEX.
+//! CREATE INDEX over columns.
 
 use datafusion::sql::sqlparser::ast;
 use saki_tree::TreeRoot;
@@ -6,7 +6,7 @@ use saki_tree::TreeRoot;
 use super::constraint::free_name;
 use crate::names::taken;
 use crate::trees::index_rows;
-use saki_catalog::{Catalog, Index, Result, Table, bare};
+use saki_catalog::{Catalog, Index, Result, SqlError, Table, bare};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
@@ -45,6 +45,7 @@ fn publish(db: &Stoppable<'_>, create: &ast::CreateIndex) -> Result<()> {
 /// with that.
 fn define(catalog: &Catalog, table: &Table, create: &ast::CreateIndex) -> Result<Option<Index>> {
     let new = NewIndex::read(create, table)?;
+    let columns = new.columns().ok_or_else(|| SqlError::internal("an index over expressions is made without them"))?;
     let name = match new.named {
         true => new.name,
         false => free_name(catalog, table, &table.schema, bare(&table.schema, &new.name)),
@@ -55,7 +56,7 @@ fn define(catalog: &Catalog, table: &Table, create: &ast::CreateIndex) -> Result
     Ok(Some(Index {
         name,
         schema: table.schema.clone(),
-        columns: new.columns,
+        columns,
         unique: new.unique,
         include: new.include,
         constraint: false,

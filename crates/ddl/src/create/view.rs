@@ -176,7 +176,7 @@ fn uses(catalog: &Catalog, plan: &LogicalPlan) -> Result<BTreeMap<u32, Vec<u32>>
             if let Some(table) = known {
                 let mut positions = match &scan.projection {
                     Some(projection) => projection.clone(),
-                    None => (0..table.columns.len()).collect(),
+                    None => (0..table.width()).collect(),
                 };
                 let named = scan.filters.iter().flat_map(|filter| filter.column_refs());
                 positions.extend(named.filter_map(|column| table.column(&column.name)));

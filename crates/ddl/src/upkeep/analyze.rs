@@ -9,6 +9,7 @@ use saki_base::TableId;
 
 use saki_catalog::{Collector, ColumnReader, Result, Table, TableStatistics};
 use saki_context::StatementContext;
+use saki_context::constraint::RowChecks;
 use saki_context::database::Stoppable;
 use saki_context::planner::logical_plan;
 use saki_context::statement::StatementResult;
@@ -57,8 +58,9 @@ async fn analyze_table(cx: &StatementContext<'_>, name: &str) -> Result<()> {
     // Views show its values.
     let mut stream = cx.transactions.once_durable(plan.stream(context)?, Arc::clone(&env.snapshot));
     let mut collector = Collector::new(&table);
+    let checks = RowChecks::new(&cx.planner.state(), &table)?;
     while let Some(batch) = stream.next().await {
-        let batch = batch?;
+        let batch = checks.complete(&batch?)?;
         collector.add(&ColumnReader::of_batch(&batch, &table, 0)?, batch.num_rows());
     }
     let statistics = collector.finish();

@@ -3,6 +3,7 @@
 pub mod alternatives;
 pub mod chain;
 pub mod conditions;
+pub mod hidden;
 pub mod path;
 pub mod scalar;
 pub mod scan;

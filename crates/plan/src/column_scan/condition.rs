@@ -15,7 +15,7 @@ use saki_catalog::{ColumnTest, Test};
 
 /// All conditions of a scan; column indices are the table's.
 pub fn expressions(scan: &ScanInfo) -> Result<Vec<Expr>> {
-    let table = scan.table.schema();
+    let table = scan.table.stored_schema();
     let tests = scan.tests.iter().map(|test| {
         let data_type = table.field(test.column).data_type();
         Ok(of_test(test, data_type))

@@ -29,7 +29,7 @@ pub struct ColumnScanParts {
 impl ColumnScanParts {
     /// The columns that leave the scan.
     pub fn schema(&self) -> SchemaRef {
-        let table = self.scan.table.schema();
+        let table = self.scan.table.stored_schema();
         let fields: Vec<_> = self.scan.columns.iter().map(|column| table.field(*column).clone()).collect();
         Arc::new(Schema::new(fields))
     }

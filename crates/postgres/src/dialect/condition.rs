@@ -6,7 +6,7 @@ use arrow_schema::DataType;
 use datafusion::common::DFSchema;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{EmptyRelation, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
@@ -28,6 +28,14 @@ pub fn condition(state: &SessionState, text: &str, schema: &DFSchema) -> Result<
         return Err(SqlError::invalid("argument of CHECK must be type boolean").code("42804"));
     }
     evaluable(state, planned, schema)
+}
+
+/// An expression over rows of a schema, ready to be evaluated.
+///
+/// # Errors
+/// When it is none.
+pub fn expression(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
+    evaluable(state, planned(state, text, schema)?, schema)
 }
 
 /// A column's DEFAULT, ready to be evaluated.
@@ -65,8 +73,20 @@ fn planned(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Logica
     Ok(resolved(LogicalPlanBuilder::from(empty).project([expr.alias("expression")])?.build()?, None)?)
 }
 
-/// Analysed and simplified as any query's.
+/// An expression over rows of a schema as conditions of queries have it, to be compared with those.
+///
+/// # Errors
+/// When it is none.
+pub fn simplified(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Expr> {
+    analysed(state, planned(state, text, schema)?, schema)
+}
+
 fn evaluable(state: &SessionState, planned: LogicalPlan, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
+    Ok(state.create_physical_expr(analysed(state, planned, schema)?, schema)?)
+}
+
+/// Analysed and simplified as any query's.
+fn analysed(state: &SessionState, planned: LogicalPlan, schema: &DFSchema) -> Result<Expr> {
     let plan = state.analyzer().execute_and_check(planned, state.config_options(), |_, _| {})?;
     let LogicalPlan::Projection(mut projection) = plan else {
         return Err(SqlError::internal("the projection of an expression became none"));
@@ -76,6 +96,5 @@ fn evaluable(state: &SessionState, planned: LogicalPlan, schema: &DFSchema) -> R
         .with_schema(Arc::new(schema.clone()))
         .with_config_options(Arc::clone(state.config_options()))
         .build();
-    let expr = ExprSimplifier::new(context).simplify(expr.unalias())?;
-    Ok(state.create_physical_expr(expr, schema)?)
+    Ok(ExprSimplifier::new(context).simplify(expr.unalias())?)
 }

@@ -71,7 +71,13 @@ pub fn index(objects: &Objects, relation: &Relation, column: i64, pretty: bool) 
     let Detail::Index(index) = &relation.detail else { return None };
     let table = objects.relation(index.table)?;
     if column > 0 {
-        return Some(relation.column_name(column).map(quote_ident).unwrap_or_default());
+        let place = usize::try_from(column - 1).ok()?;
+        let name = || relation.column_name(column).map(quote_ident).unwrap_or_default();
+        return Some(match index.of.expression(place) {
+            Some(key) if pretty => key.text.clone(),
+            Some(key) => key.among_keys(),
+            None => name(),
+        });
     }
     let unique = if index.unique { "UNIQUE " } else { "" };
     Some(format!(
@@ -83,15 +89,20 @@ pub fn index(objects: &Objects, relation: &Relation, column: i64, pretty: bool) 
 }
 
 fn index_columns(table: &Relation, index: &IndexDetail) -> String {
-    let key = |(column, descending): &(i64, bool)| {
-        let name = quote_ident(table.column_name(*column)?);
+    let key = |(place, (column, descending)): (usize, &(i64, bool))| {
+        let name = match index.of.expression(place) {
+            Some(key) => key.among_keys(),
+            None => quote_ident(table.column_name(*column)?),
+        };
         Some(if *descending { format!("{name} DESC") } else { name })
     };
-    let keys = index.keys.iter().filter_map(key).collect::<Vec<_>>().join(", ");
-    if index.include.is_empty() {
-        return format!("({keys})");
-    }
-    format!("({keys}) INCLUDE ({})", table.column_list(&index.include))
+    let keys = index.of.keys.iter().enumerate().filter_map(key).collect::<Vec<_>>().join(", ");
+    let include = match index.include.is_empty() {
+        true => String::new(),
+        false => format!(" INCLUDE ({})", table.column_list(&index.include)),
+    };
+    let condition = index.of.predicate.as_ref().map(|predicate| format!(" WHERE {predicate}")).unwrap_or_default();
+    format!("({keys}){include}{condition}")
 }
 
 /// What stands behind CONSTRAINT and the name.

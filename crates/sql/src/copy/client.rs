@@ -78,7 +78,7 @@ pub async fn from_client(
 /// The places of columns in a table.
 fn places(definition: &Table, table: &str, columns: &[String]) -> Result<Vec<usize>> {
     if columns.is_empty() {
-        return Ok((0..definition.columns.len()).collect());
+        return Ok((0..definition.width()).collect());
     }
     let missing = |name: &String| {
         SqlError::invalid(format!("column {name:?} of relation {table:?} does not exist")).code("42703")

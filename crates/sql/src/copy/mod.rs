@@ -92,7 +92,7 @@ async fn copy_from(cx: &StatementContext<'_>, copy: &Copy, table: Arc<Table>, co
 
 fn named_columns(table: &Table, columns: &[ast::Ident]) -> Result<Vec<usize>> {
     if columns.is_empty() {
-        return Ok((0..table.columns.len()).collect());
+        return Ok((0..table.width()).collect());
     }
     let find = |ident: &ast::Ident| {
         let name = name_of(ident);

@@ -42,7 +42,7 @@ impl ChangeStatement for Addition {
                 let mut rows = 0;
                 for batch in &batches {
                     checks.check(batch)?;
-                    add(&mut writer, change, batch, rows as u64 + 1)?;
+                    add(&mut writer, change, &checks.complete(batch)?, rows as u64 + 1)?;
                     rows += batch.num_rows();
                 }
                 Ok(answer("COPY", rows, None))

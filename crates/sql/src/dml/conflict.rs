@@ -6,7 +6,9 @@ use std::sync::Arc;
 use arrow::compute::take_record_batch;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
-use datafusion::sql::sqlparser::ast::{BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert, SelectItem, SetExpr,
+};
 use saki_base::Value;
 use saki_postgres::statement::walk::walk_expressions_mut;
 
@@ -21,7 +23,7 @@ use saki_context::StatementContext;
 use saki_context::constraint::{Defaults, RowChecks};
 use saki_context::transaction::ChangeEnv;
 use saki_plan::StandIns;
-use saki_postgres::statement::{name_of, object_name};
+use saki_postgres::statement::{as_kept, conflict_keys, name_of, object_name, parse_expression, parse_query, quoted};
 use saki_store::{Entry, Eyes};
 
 /// What is to become of a row that is there already.
@@ -89,6 +91,12 @@ impl Arbiter {
                 }
             }
             Some(ConflictTarget::Columns(columns)) => {
+                if let Some((keys, condition)) = conflict_keys(columns) {
+                    return match inferred(keys, condition, table)? {
+                        Some(arbiter) => Ok(arbiter),
+                        None => no_such("over these expressions, and with this condition".to_owned()),
+                    };
+                }
                 let mut named = Vec::with_capacity(columns.len());
                 for ident in columns {
                     let name = name_of(ident);
@@ -113,6 +121,75 @@ impl Arbiter {
                 }
             }
         }
+    }
+}
+
+/// The key that is over what ON CONFLICT names, and that has no condition but such as it says. One without a condition
+/// goes first: rows that meet in another meet in it.
+///
+/// # Errors
+/// 42601 for what is no expression.
+fn inferred(keys: &str, condition: &str, table: &Table) -> Result<Option<Arbiter>> {
+    let sorted = |mut keys: Vec<String>| {
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    };
+    let wanted = match *parse_query(&format!("SELECT {keys}"))?.body {
+        SetExpr::Select(select) => select.projection,
+        _ => Vec::new(),
+    };
+    let wanted = wanted.iter().map(|item| match item {
+        SelectItem::UnnamedExpr(key) => Ok(comparable(key, table)),
+        _ => Err(SqlError::invalid(format!("ON CONFLICT ({keys}) names no keys")).code("42601")),
+    });
+    let wanted = sorted(wanted.collect::<Result<_>>()?);
+    let condition = (!condition.is_empty()).then(|| parse_expression(condition)).transpose()?;
+    let said: Vec<String> = condition.iter().flat_map(conjuncts).map(|part| comparable(part, table)).collect();
+    let key = |column: usize| match table.hidden(column) {
+        Some(hidden) => Ok(comparable(&parse_expression(&hidden.key)?, table)),
+        None => Ok(quoted(table.column_type(column).0)),
+    };
+    let all = |columns: &[usize]| columns.iter().copied().map(key).collect::<Result<Vec<_>>>().map(sorted);
+    if !table.primary_key.is_empty() && all(&table.primary_key)? == wanted {
+        return Ok(Some(Arbiter::PrimaryKey));
+    }
+    let mut partial = None;
+    for (place, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.unique) {
+        if all(&index.columns.iter().map(|column| column.column).collect::<Vec<_>>())? != wanted {
+            continue;
+        }
+        let Some(predicate) = index.predicate(table) else { return Ok(Some(Arbiter::Index(place))) };
+        let predicate = parse_expression(predicate)?;
+        if partial.is_none() && conjuncts(&predicate).iter().all(|part| said.contains(&comparable(part, table))) {
+            partial = Some(Arbiter::Index(place));
+        }
+    }
+    Ok(partial)
+}
+
+/// An expression as a text that is the same for all spellings of its names.
+fn comparable(expr: &Expr, table: &Table) -> String {
+    let mut expr = as_kept(expr, table);
+    let _ = walk_expressions_mut(&mut expr, |expr| {
+        if let Expr::Identifier(ident) = expr {
+            *ident = Ident::with_quote('"', name_of(ident));
+        }
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    expr.to_string()
+}
+
+/// What is between ANDs.
+fn conjuncts(expr: &Expr) -> Vec<&Expr> {
+    match expr {
+        Expr::Nested(inner) => conjuncts(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            let mut parts = conjuncts(left);
+            parts.extend(conjuncts(right));
+            parts
+        }
+        other => vec![other],
     }
 }
 
@@ -153,13 +230,14 @@ pub async fn resolve(
     alias: &str,
     rows: RecordBatch,
     on_conflict: OnConflict,
+    checks: &RowChecks,
 ) -> Result<Resolved> {
     let (arbiter, update) = match on_conflict {
         OnConflict::Refuse => return Ok(Resolved::all_new(rows)),
         OnConflict::Keep(arbiter) => (arbiter, None),
         OnConflict::Update { arbiter, assigned, selection } => (arbiter, Some((assigned, selection.map(|s| *s)))),
     };
-    let (snapshot, of, looked_up) = (Arc::clone(&env.snapshot), Arc::clone(table), rows.clone());
+    let (snapshot, of, looked_up) = (Arc::clone(&env.snapshot), Arc::clone(table), checks.complete(&rows)?);
     let is_update = update.is_some();
     let sorted = cx
         .db
@@ -192,8 +270,8 @@ pub async fn resolve(
     }
     let changed = updated(&before, &found, 1, table, &columns, &cx.parameters.time())?;
     check_lengths(&changed, table, 1)?;
-    RowChecks::new(&cx.planner.state(), table)?.check(&changed)?;
-    let pairs = pairs(table, &entries, &ordinals, &changed)?;
+    checks.check(&changed)?;
+    let pairs = pairs(table, &entries, &ordinals, &checks.complete(&changed)?)?;
     Ok(Resolved { new, updated: pairs, changed })
 }
 
@@ -338,10 +416,10 @@ fn twice() -> SqlError {
     SqlError::constraint("ON CONFLICT DO UPDATE would change a row twice").code("21000").hint("give each key once")
 }
 
-/// Entries as a batch of their table.
+/// Entries as a batch of what statements see of their table.
 pub fn decoded(table: &Table, entries: &[Entry]) -> Result<RecordBatch> {
     let mut decoder = EntryDecoder::new(table.primary_layout());
-    let mut columns: Vec<Vec<Value>> = vec![Vec::with_capacity(entries.len()); table.columns.len()];
+    let mut columns: Vec<Vec<Value>> = vec![Vec::with_capacity(entries.len()); table.width()];
     for (key, row) in entries {
         decoder.decode(table, key, row, |values| {
             for (column, value) in columns.iter_mut().zip(values) {
@@ -364,8 +442,7 @@ fn with_ordinals(batch: &RecordBatch, name: &str) -> Result<RecordBatch> {
 }
 
 fn pairs(table: &Arc<Table>, entries: &[Entry], ordinals: &[usize], changed: &RecordBatch) -> Result<Vec<Pair>> {
-    let layout = table.primary_layout();
-    let mut encoder = saki_catalog::EntryEncoder::new(layout);
+    let mut encoder = saki_catalog::EntryEncoder::new(table.primary_layout());
     let readers = saki_catalog::ColumnReader::of_batch(changed, table, 0)?;
     let mut scratch = Vec::new();
     let pair = |(row, ordinal): (usize, &usize)| {

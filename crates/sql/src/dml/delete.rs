@@ -62,6 +62,8 @@ async fn plan_delete(
         None => None,
         Some(returning) => Some(returning.of_found(cx, env, target, &before, &found).await?),
     };
+    // Keys of its indexes go with a row, whatever they are.
+    let before = table.with_hidden(&before, |_| Ok(None))?;
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::of_change(change, &table)?;

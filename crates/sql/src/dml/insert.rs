@@ -93,20 +93,22 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
     fit(found.num_columns(), &source.columns, &table)?;
     let rows = conform(&found, &table, &source.columns, 1, &cx.parameters.time())?;
     check_lengths(&rows, &table, 1)?;
-    RowChecks::new(&cx.planner.state(), &table)?.check(&rows)?;
+    let checks = RowChecks::new(&cx.planner.state(), &table)?;
+    checks.check(&rows)?;
     let alias = insert.table_alias.as_ref().map_or_else(|| name.to_owned(), |alias| alias.alias.value.clone());
     let resolved = match on_conflict {
         OnConflict::Refuse => Resolved::all_new(rows),
-        on_conflict => resolve(cx, env, &table, &alias, rows, on_conflict).await?,
+        on_conflict => resolve(cx, env, &table, &alias, rows, on_conflict, &checks).await?,
     };
     let returned = match &insert.returning {
         None => None,
         Some(items) => Some(Returning::new(items, &[])?.of_rows(cx, env, &alias, resolved.rows()?).await?),
     };
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
+    let added = checks.complete(&resolved.new)?;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::of_change(change, &table)?;
-        add(&mut writer, change, &resolved.new, 1)?;
+        add(&mut writer, change, &added, 1)?;
         let updated = resolved.updated.iter().map(|pair| (&pair.before, &pair.after));
         for (before, after) in updated {
             writer.update(change.transaction, &after.0, &before.1, &after.1)?;
@@ -118,7 +120,7 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
     }))
 }
 
-/// Adds rows of the table's own types; `first_row` counts them for messages.
+/// Adds complete rows of the table's own types; `first_row` counts them for messages.
 pub(super) fn add(
     writer: &mut RowWriter<'_>,
     change: &mut Change<'_, '_>,
@@ -173,7 +175,7 @@ impl Source {
                 Some(width) => width,
                 None => width_of(cx, env, query).await?,
             };
-            if width > table.columns.len() {
+            if width > table.width() {
                 return Err(SqlError::invalid("INSERT has more expressions than target columns").code("42601"));
             }
             columns = (0..width).collect();

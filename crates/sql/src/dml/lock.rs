@@ -19,6 +19,7 @@ use super::query::{Returning, Target, old_columns, old_readers, select, table_ba
 use super::writer::RowWriter;
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
+use saki_context::constraint::RowChecks;
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_postgres::statement::name_of;
@@ -63,6 +64,7 @@ async fn plan_lock(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, lock: &Lock) 
     let query = select(columns, vec![lock.target.relation.clone()], lock.selection.clone())?;
     let found = cx.rows_of(&env.with_row_id(&table), query).await?;
     let rows = table_batch(&found, &table, 0)?;
+    let rows = RowChecks::new(&cx.planner.state(), &table)?.complete(&rows)?;
     let fails = lock.fails;
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::of_change(change, &table)?;
@@ -135,6 +137,7 @@ async fn plan_pick(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, pick: &Pick) 
     let found = cx.rows_of(&env.with_row_id(&table), query).await?;
     let rows = table_batch(&found, &table, 0)?;
     let shown = Returning::new(&pick.items, &[])?.of_found(cx, env, target, &rows, &found).await?;
+    let rows = RowChecks::new(&cx.planner.state(), &table)?.complete(&rows)?;
     let picked = Arc::clone(&pick.picked);
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
         let writer = RowWriter::of_change(change, &table)?;

@@ -267,7 +267,7 @@ impl<'c> References<'_, 'c, '_> {
             check_length(new[column].as_ref(), &table.columns[column])?;
         }
         check_row(&new.iter().map(Value::as_ref).collect::<Vec<_>>(), table)?;
-        self.rules.check(table, &new)?;
+        self.rules.complete(table, &mut new)?;
         let (before, after) = (encoded(table, row)?, encoded(table, &new)?);
         self.change.hold(after.0.len() + after.1.len())?;
         self.write(table, |writer, transaction| {

@@ -82,12 +82,14 @@ async fn plan_update(
     let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
     let after = updated(&before, &found, first_new, &table, &columns, &cx.parameters.time())?;
     check_lengths(&after, &table, 1)?;
-    RowChecks::new(&cx.planner.state(), &table)?.check(&after)?;
+    let checks = RowChecks::new(&cx.planner.state(), &table)?;
+    checks.check(&after)?;
     let returned = match &returning {
         None => None,
         Some(returning) => Some(returning.of_found(cx, env, target, &after, &found).await?),
     };
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
+    let (before, after) = (checks.complete(&before)?, checks.complete(&after)?);
     Ok(Box::new(move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::of_change(change, &table)?;
         let before = writer.entries(&old_readers(&before, &found, &table)?, after.num_rows())?;

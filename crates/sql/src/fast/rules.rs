@@ -13,7 +13,7 @@ use datafusion::logical_expr::Volatility;
 use datafusion::sql::sqlparser::ast::{self};
 
 use crate::dml::{decoded, related};
-use saki_catalog::{Catalog, ForeignKey, ReferentialAction, Result, Table};
+use saki_catalog::{Catalog, ColumnReader, EntryDecoder, EntryEncoder, ForeignKey, ReferentialAction, Result, Table};
 use saki_context::constraint::{ActionRules, ForeignKeys, RowChecks};
 use saki_context::planner::Planner;
 use saki_parameters::{Parameters, State};
@@ -24,7 +24,7 @@ use saki_store::{Entry, Generation, Identity};
 /// The rules of a table, ready to be looked at.
 #[derive(Default)]
 pub struct Rules {
-    /// `None`: it has no conditions.
+    /// `None`: it has no conditions, and no hidden columns.
     checks: Option<RowChecks>,
     /// For rows that change since they refer to its own.
     pub actions: ActionRules,
@@ -65,7 +65,7 @@ impl KeptRules {
         if !last(&with.planner.state(), catalog, tables)? {
             return Ok(None);
         }
-        let checks = match table.checks.is_empty() {
+        let checks = match table.checks.is_empty() && !table.has_filled() {
             true => None,
             false => Some(RowChecks::new(&with.planner.state(), table)?),
         };
@@ -82,15 +82,30 @@ impl KeptRules {
 }
 
 impl Rules {
-    /// Checks rows as they are going to be.
+    /// Checks rows as they are going to be, and gives their hidden columns the values that belong to the others.
     ///
     /// # Errors
-    /// 23514.
-    pub fn check(&self, table: &Table, rows: &[Entry]) -> Result<()> {
-        match &self.checks {
-            Some(checks) if !rows.is_empty() => checks.check(&decoded(table, rows)?),
-            _ => Ok(()),
+    /// 23514, and what an expression says.
+    pub fn complete(&self, table: &Table, rows: &mut [Entry]) -> Result<()> {
+        let Some(checks) = self.checks.as_ref().filter(|_| !rows.is_empty()) else { return Ok(()) };
+        let seen = decoded(table, rows)?;
+        checks.check(&seen)?;
+        if !table.has_filled() {
+            return Ok(());
         }
+        let complete = checks.complete(&seen)?;
+        let readers = ColumnReader::of_batch(&complete, table, 0)?;
+        let layout = Arc::new(table.primary_layout());
+        let (mut decoder, mut encoder) = (EntryDecoder::new(Arc::clone(&layout)), EntryEncoder::new(layout));
+        let hidden = table.width()..table.columns.len();
+        for (at, (key, row)) in rows.iter_mut().enumerate() {
+            decoder.decode(table, key, row, |values| {
+                let value = |column| if hidden.contains(&column) { readers[column].value(at) } else { values[column] };
+                encoder.encode(&mut Vec::new(), value)
+            })??;
+            row.clone_from(&encoder.row);
+        }
+        Ok(())
     }
 
     /// Whether tables have keys that rows refer to each other by.

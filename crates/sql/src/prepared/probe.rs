@@ -33,7 +33,7 @@ fn insert_probe(insert: &ast::Insert, catalog: &Catalog) -> Option<String> {
         true => {
             let name = object_name(table).ok()?.0;
             let definition = catalog.get(&name)?;
-            definition.columns.iter().map(|column| quoted(&column.name)).collect()
+            definition.visible().iter().map(|column| quoted(&column.name)).collect()
         }
     };
     let source = insert.source.as_ref()?;

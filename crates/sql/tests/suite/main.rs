@@ -8,6 +8,7 @@ mod deferred;
 mod drafts;
 mod dump;
 mod durable;
+mod expression_indexes;
 mod fast_changes;
 mod fast_cold;
 mod fast_inserts;

@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, DropBehavior, Expr, ForeignKeyConstraint, GeneratedAs, ObjectName,
     RenameTableNameKind, TableConstraint,
 };
-use saki_base::DataType;
+use saki_base::{Column, DataType};
 
 use super::column::{Generated, NewColumn};
 use super::constraint::{ColumnName, NewConstraint, deferral};
@@ -12,7 +12,7 @@ use super::table_options::TableOptions;
 use crate::sequence::SequenceOptions;
 use crate::types::storage_type;
 use crate::{RelationName, name_of};
-use saki_catalog::{Deferral, Identity, Result, SqlError};
+use saki_catalog::{Deferral, Hidden, Identity, Index, Result, SqlError};
 
 /// A relation's change.
 #[derive(Debug)]
@@ -50,6 +50,11 @@ pub enum Action {
     },
     AddIdentity(ColumnName, Generated),
     AddConstraint(Box<NewConstraint>),
+    /// CREATE INDEX over hidden columns, which come to be behind all others.
+    AddIndex {
+        index: Box<Index>,
+        hidden: Vec<(Column, Hidden)>,
+    },
     DropConstraint {
         name: ColumnName,
         if_exists: bool,
@@ -226,6 +231,7 @@ mod tests {
             Action::DropConstraint { name, if_exists, cascade } => {
                 format!("drop constraint {}{}", name.name, flags(&[(*if_exists, "if there"), (*cascade, "cascade")]))
             }
+            Action::AddIndex { index, .. } => format!("index {}", index.name),
             Action::RenameConstraint { name, to } => format!("rename constraint {} to {}", name.name, to.name),
             Action::AlterConstraint { name, deferral } => format!("constraint {} is{}", name.name, deferral.words()),
             Action::SetOptions(options) => format!("options columns {:?}", options.columns),

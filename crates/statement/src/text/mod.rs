@@ -1,6 +1,7 @@
 //! On the way from a text to trees: tokens in the parser's order, how deep they lead, what they weigh, and long chains.
 
 pub mod chains;
+pub mod conflict;
 pub mod continued;
 pub mod deferrable;
 pub mod depth;

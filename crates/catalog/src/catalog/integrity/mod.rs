@@ -1,6 +1,7 @@
 //! What a table's constraints and defaults refer to, and views are over: columns, other tables, sequences.
 
 mod dangling;
+mod hidden;
 mod view_depth;
 
 use saki_base::TableId;
@@ -30,7 +31,10 @@ impl Table {
 
     /// Whether a row may be changed without a look at rules or at other tables.
     pub fn is_free_of_rules(&self, catalog: &Catalog) -> bool {
-        self.checks.is_empty() && self.foreign_keys.is_empty() && catalog.referencing(self.id).next().is_none()
+        self.checks.is_empty()
+            && self.foreign_keys.is_empty()
+            && !self.has_filled()
+            && catalog.referencing(self.id).next().is_none()
     }
 
     /// Whether a constraint of the table has the name.

@@ -114,17 +114,21 @@ fn attributes(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
 
 fn index(relation: &Relation, rows: &mut Rows) {
     let Detail::Index(index) = &relation.detail else { return };
-    let keys: Vec<i64> = index.keys.iter().map(|(column, _)| *column).chain(index.include.iter().copied()).collect();
+    let columns = index.of.keys.iter().map(|(column, _)| *column);
+    let keys: Vec<i64> = columns.chain(index.include.iter().copied()).collect();
     // Descending indexes have NULLs first.
-    let options: Vec<i64> = index.keys.iter().map(|(_, descending)| if *descending { 3 } else { 0 }).collect();
+    let options: Vec<i64> = index.of.keys.iter().map(|(_, descending)| if *descending { 3 } else { 0 }).collect();
     let collation =
         |at: usize| relation.columns.get(at).and_then(|c| types::by_oid(c.type_oid)).map_or(0, |t| t.collation);
-    let collations: Vec<i64> = (0..index.keys.len()).map(collation).collect();
+    let width = index.of.keys.len();
+    let collations: Vec<i64> = (0..width).map(collation).collect();
+    let expressions: Vec<&str> = index.of.expressions.iter().map(|key| key.text.as_str()).collect();
+    let expressions = (!expressions.is_empty()).then(|| expressions.join(", "));
     rows.push([
         ("indexrelid", relation.oid.into()),
         ("indrelid", index.table.into()),
         ("indnatts", (keys.len() as i64).into()),
-        ("indnkeyatts", (index.keys.len() as i64).into()),
+        ("indnkeyatts", (width as i64).into()),
         ("indisunique", index.unique.into()),
         ("indisprimary", index.primary.into()),
         ("indimmediate", true.into()),
@@ -133,8 +137,10 @@ fn index(relation: &Relation, rows: &mut Rows) {
         ("indislive", true.into()),
         ("indkey", keys.into()),
         ("indcollation", collations.into()),
-        ("indclass", vec![DEFAULT_OPCLASS; index.keys.len()].into()),
+        ("indclass", vec![DEFAULT_OPCLASS; width].into()),
         ("indoption", options.into()),
+        ("indexprs", expressions.into()),
+        ("indpred", index.of.predicate.clone().into()),
     ]);
 }
 

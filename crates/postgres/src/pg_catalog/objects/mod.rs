@@ -10,7 +10,7 @@ use std::sync::Arc;
 use saki_catalog::{Catalog, Deferral, Sequence, Table, View};
 
 use self::parts::{Parts, of};
-use self::source::{ColumnExtras, OwnedSequence};
+use self::source::{ColumnExtras, IndexKeys, OwnedSequence};
 use super::definition::{self, Definition};
 use super::types;
 
@@ -82,7 +82,7 @@ pub struct Attribute {
 #[derive(Clone, Debug)]
 pub struct IndexDetail {
     pub table: i64,
-    pub keys: Vec<(i64, bool)>,
+    pub of: IndexKeys,
     pub include: Vec<i64>,
     pub unique: bool,
     pub primary: bool,
@@ -253,7 +253,7 @@ impl Objects {
         let schema = &table.schema;
         let namespace = self.namespace_oid(schema);
         let oid = relation_oid(table.id.0);
-        let columns = (0..table.columns.len()).map(|column| attribute(table, column)).collect();
+        let columns = (0..table.width()).map(|column| attribute(table, column)).collect();
         let (rows, bytes) = source::size(table, page_bytes);
         self.add(Relation {
             oid,
@@ -269,9 +269,10 @@ impl Objects {
             detail: Detail::Table(Arc::clone(table)),
         });
         if !table.primary_key.is_empty() {
+            let keys = table.primary_key.iter().map(|column| (*column as i64 + 1, false)).collect();
             let index = IndexDetail {
                 table: oid,
-                keys: table.primary_key.iter().map(|column| (*column as i64 + 1, false)).collect(),
+                of: IndexKeys { keys, ..IndexKeys::default() },
                 include: Vec::new(),
                 unique: true,
                 primary: true,
@@ -283,7 +284,7 @@ impl Objects {
         for index in &table.indexes {
             let detail = IndexDetail {
                 table: oid,
-                keys: index.columns.iter().map(|key| (key.column as i64 + 1, key.descending)).collect(),
+                of: source::index_keys(table, index),
                 include: index.include.iter().map(|column| *column as i64 + 1).collect(),
                 unique: index.unique,
                 primary: false,
@@ -313,24 +314,32 @@ impl Objects {
                 table: index.table,
                 namespace,
                 index: oid,
-                columns: index.keys.iter().map(|(column, _)| *column).collect(),
+                columns: index.of.keys.iter().map(|(column, _)| *column).collect(),
                 foreign: None,
                 expression: None,
                 comment,
             });
         }
-        let columns = index.keys.iter().map(|(column, _)| *column).chain(index.include.iter().copied());
+        let mut expressions = index.of.expressions.iter();
+        let columns = index.of.keys.iter().map(|(column, _)| *column).chain(index.include.iter().copied());
         let columns = columns.filter_map(|column| {
-            let position = usize::try_from(column - 1).ok().filter(|position| *position < table.columns.len())?;
-            Some(Attribute { not_null: false, extras: ColumnExtras::default(), ..attribute(table, position) })
+            let of = match usize::try_from(column - 1) {
+                Ok(position) => Some(position).filter(|at| *at < table.width()).map(|at| attribute(table, at))?,
+                Err(_) => {
+                    let key = expressions.next()?;
+                    Attribute { name: key.name().to_owned(), ..attribute(table, key.column) }
+                }
+            };
+            Some(Attribute { not_null: false, extras: ColumnExtras::default(), ..of })
         });
+        let columns = columns.collect();
         self.add(Relation {
             oid,
             namespace,
             schema: table.schema.clone(),
             name: name.to_owned(),
             kind: 'i',
-            columns: columns.collect(),
+            columns,
             rows,
             bytes,
             comment,

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::statement::{columns_named, parse_expression};
-use saki_catalog::{Catalog, Check, ForeignKey, Identity, ReferentialAction, Sequence, Table};
+use datafusion::sql::sqlparser::ast::Expr;
+
+use crate::statement::{columns_named, name_of, parse_expression};
+use saki_catalog::{Catalog, Check, ForeignKey, Identity, Index, ReferentialAction, Sequence, Table};
 use saki_store::Generation;
 
 /// A column besides its name and type.
@@ -44,6 +46,69 @@ pub fn column_extras(table: &Table, column: usize) -> ColumnExtras {
         }),
         comment: detail.comment.clone(),
     }
+}
+
+/// What an index is over.
+#[derive(Clone, Debug, Default)]
+pub struct IndexKeys {
+    /// Positions from 1, 0 for an expression, and whether they descend.
+    pub keys: Vec<(i64, bool)>,
+    pub expressions: Vec<KeyExpression>,
+    /// SQL text of the condition.
+    pub predicate: Option<String>,
+}
+
+/// A key that is an expression.
+#[derive(Clone, Debug)]
+pub struct KeyExpression {
+    /// SQL text, in parentheses unless it is a call.
+    pub text: String,
+    /// The place of its hidden column in the table.
+    pub column: usize,
+}
+
+impl IndexKeys {
+    /// The expression that a key is, by its place from 0.
+    pub fn expression(&self, place: usize) -> Option<&KeyExpression> {
+        let before = self.keys.get(..place)?.iter().filter(|(column, _)| *column == 0).count();
+        let (column, _) = self.keys.get(place)?;
+        self.expressions.get(before).filter(|_| *column == 0)
+    }
+}
+
+impl KeyExpression {
+    /// The text where it stands among other keys.
+    pub fn among_keys(&self) -> String {
+        if self.text.starts_with('(') { format!("({})", self.text) } else { self.text.clone() }
+    }
+
+    /// What the index's own column is called.
+    pub fn name(&self) -> &str {
+        match self.text.split_once('(') {
+            Some((name, _)) if !name.is_empty() => name,
+            _ => "expr",
+        }
+    }
+}
+
+pub fn index_keys(table: &Table, index: &Index) -> IndexKeys {
+    let mut found = IndexKeys { predicate: index.predicate(table).map(str::to_owned), ..IndexKeys::default() };
+    for key in &index.columns {
+        let position = match table.hidden(key.column) {
+            None => Some(key.column),
+            // A column of an index that has a condition.
+            Some(hidden) => match parse_expression(&hidden.key) {
+                Ok(Expr::Identifier(name)) => table.column(&name_of(&name)),
+                _ => None,
+            },
+        };
+        if position.is_none() {
+            let text = table.column_type(key.column).0.to_owned();
+            found.expressions.push(KeyExpression { text, column: key.column });
+        }
+        found.keys.push((position.map_or(0, |position| position as i64 + 1), key.descending));
+    }
+    found
 }
 
 /// A DEFAULT as PostgreSQL shows it: names of sequences are of type `regclass`, which clients look for.

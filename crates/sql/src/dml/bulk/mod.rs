@@ -27,9 +27,14 @@ pub fn bulk_load(
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<u64> {
     let definition = Arc::clone(db.generation().catalog.table(table)?);
-    let columns: Vec<usize> = (0..definition.columns.len()).collect();
+    if definition.has_filled() {
+        return Err(SqlError::unsupported(format!("table {table} has an index that asks for a session"))
+            .hint("load the rows by COPY, or create indexes over expressions and with WHERE afterwards"));
+    }
+    let columns: Vec<usize> = (0..definition.width()).collect();
     let conformed = conforming(Arc::clone(&definition), columns, SessionTime::default(), batches);
-    add_rows(&Stoppable::never(db), &definition, conformed, progress)
+    let complete = conformed.map(|batch| definition.with_hidden(&batch?, |_| Ok(None)));
+    add_rows(&Stoppable::never(db), &definition, complete, progress)
 }
 
 /// Adds what a stream gives to columns of a table, straight to its base with transactions kept out: all of it, or
@@ -55,7 +60,7 @@ pub async fn load_stream(
         let checked = conformed.map(|batch| {
             let batch = batch?;
             checks.check(&batch)?;
-            Ok(batch)
+            checks.complete(&batch)
         });
         add_rows(db, &table, checked, &mut |_| {})
     })

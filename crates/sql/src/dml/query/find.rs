@@ -135,9 +135,9 @@ pub async fn width_of(cx: &StatementContext<'_>, env: &Arc<QueryEnv>, query: &Qu
     Ok(plan.schema().fields().len())
 }
 
-/// Columns of a batch from `first` on as a batch of a whole table.
+/// Columns of a batch from `first` on as a batch of all columns of a table that statements see.
 pub fn table_batch(batch: &RecordBatch, table: &Table, first: usize) -> Result<RecordBatch> {
-    let columns: Vec<usize> = (first..first + table.columns.len()).collect();
-    let all: Vec<usize> = (0..table.columns.len()).collect();
+    let columns: Vec<usize> = (first..first + table.width()).collect();
+    let all: Vec<usize> = (0..table.width()).collect();
     conform(&batch.project(&columns)?, table, &all, 1, &Plain)
 }

@@ -9,9 +9,9 @@ use datafusion::sql::sqlparser::ast::SelectItem;
 use super::find::{Target, named, table_batch};
 use saki_catalog::{ColumnReader, EntryEncoder, ROW_ID, Result, Table};
 
-/// All columns of the target, and the hidden row id where there is one.
+/// All columns of the target that statements see, and the hidden row id where there is one.
 pub fn old_columns(table: &Table, target: &Target) -> Vec<SelectItem> {
-    let columns = table.columns.iter().enumerate();
+    let columns = table.visible().iter().enumerate();
     let mut items: Vec<SelectItem> =
         columns.map(|(place, column)| named(target.column(&column.name), format!("old {place}"))).collect();
     if table.primary_key.is_empty() {
@@ -20,25 +20,24 @@ pub fn old_columns(table: &Table, target: &Target) -> Vec<SelectItem> {
     items
 }
 
-/// Readers of what [`old_columns`] gave: `before` its columns as the table's, `found` all of it.
+/// Readers of what [`old_columns`] gave: `before` its columns as the table's, with the hidden ones, `found` all of it.
 pub fn old_readers<'b>(
     before: &'b RecordBatch,
     found: &'b RecordBatch,
     table: &Table,
 ) -> Result<Vec<ColumnReader<'b>>> {
-    let mut readers = Vec::with_capacity(table.columns.len() + 1);
-    for (array, column) in before.columns().iter().zip(&table.columns) {
-        readers.push(ColumnReader::new(array, column)?);
-    }
+    let mut readers = ColumnReader::of_batch(before, table, 0)?;
     if table.primary_key.is_empty() {
-        readers.push(ColumnReader::new(found.column(table.columns.len()), &table.row_id_column())?);
+        readers.pop();
+        readers.push(ColumnReader::new(found.column(table.width()), &table.row_id_column())?);
     }
     Ok(readers)
 }
 
 /// A join may find a row more than once: then one of its partners counts, as in PostgreSQL.
 pub fn first_of_each(found: &RecordBatch, table: &Table) -> Result<RecordBatch> {
-    let before = table_batch(found, table, 0)?;
+    // Only their keys are looked at.
+    let before = table.with_hidden(&table_batch(found, table, 0)?, |_| Ok(None))?;
     let readers: Vec<ColumnReader<'_>> = old_readers(&before, found, table)?;
     let mut encoder = EntryEncoder::new(table.primary_layout());
     let mut scratch = Vec::new();

@@ -48,7 +48,7 @@ impl Returning {
         }
         // The columns of all relations, the target's first, each by its relation's name.
         let others = columns_of(cx, env, beside).await?;
-        let own = table.columns.iter().map(|column| target.column(&column.name));
+        let own = table.visible().iter().map(|column| target.column(&column.name));
         let columns: Vec<Expr> = own.chain(others.iter().cloned()).collect();
         let of_relation = |name: &str, column: &Expr| match column {
             Expr::CompoundIdentifier(parts) => parts.first().is_some_and(|relation| name_of(relation) == name),

@@ -40,9 +40,10 @@ pub fn compile_update(update: &ast::Update, catalog: &Catalog, stated: &[Option<
     compiler.finish_change(Operation::Update { source, assigned }, update.returning.as_ref())
 }
 
-/// Whether an index that keeps values unique has an assigned column.
+/// Whether an index that keeps values unique has an assigned column, or one that may be made of it.
 pub fn has_unique_index_on(table: &Table, assigned: &[(usize, Expr)]) -> bool {
-    let is_assigned = |column: usize| assigned.iter().any(|(other, _)| *other == column);
+    let is_assigned =
+        |column: usize| table.hidden(column).is_some() || assigned.iter().any(|(other, _)| *other == column);
     table.indexes.iter().any(|index| index.unique && index.columns.iter().any(|c| is_assigned(c.column)))
 }
 
@@ -101,7 +102,7 @@ fn named_columns(table: &Table, names: &[ast::ObjectName], width: usize) -> Opti
         columns.push(column);
     }
     if columns.is_empty() {
-        columns = (0..table.columns.len().min(width)).collect();
+        columns = (0..table.width().min(width)).collect();
     }
     Some(columns)
 }

@@ -328,7 +328,7 @@ fn is_plain_call(function: &ast::Function, list: &ast::FunctionArgumentList) -> 
 
 /// All columns of a table.
 fn of_relation(relation: &Relation<'_>) -> impl Iterator<Item = (String, usize)> {
-    let columns = relation.table.columns.iter().enumerate();
+    let columns = relation.table.visible().iter().enumerate();
     columns.map(|(place, column)| (column.name.clone(), relation.first + place))
 }
 

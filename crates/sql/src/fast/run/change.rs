@@ -85,9 +85,9 @@ impl Running<'_> {
         Ok(see_to(&mut change, self.table, &self.rules.actions, rows)?)
     }
 
-    /// Checks rows as they are going to be.
-    fn check(&self, rows: &[Entry]) -> Result<(), Stopped> {
-        Ok(self.rules.check(self.table, rows)?)
+    /// Checks rows as they are going to be, and fills their hidden columns.
+    fn fill(&self, rows: &mut [Entry]) -> Result<(), Stopped> {
+        Ok(self.rules.complete(self.table, rows)?)
     }
 
     fn update(
@@ -108,7 +108,7 @@ impl Running<'_> {
             let with = |row: &[ValueRef<'_>]| self.with(row, assigned, &self.inputs_over(row));
             made.push(decoder.decode(self.table, key, before, with)??);
         }
-        self.check(&made)?;
+        self.fill(&mut made)?;
         self.replace(&rows, &made, transaction)?;
         returned.all(self, &made)?;
         Ok(made.len() as u64)
@@ -152,8 +152,8 @@ impl Running<'_> {
         transaction: &mut Transaction<'_>,
         returned: &mut Returned<'_>,
     ) -> Result<u64, Stopped> {
-        let rows = self.new_rows(insert)?;
-        self.check(&rows)?;
+        let mut rows = self.new_rows(insert)?;
+        self.fill(&mut rows)?;
         let mut writer = self.writer();
         let (mut made, mut before, mut after) = (rows, Vec::new(), Vec::new());
         if let Some(conflict) = &insert.conflict {
@@ -166,7 +166,7 @@ impl Running<'_> {
                 after.push(self.replaced(&row, &made[position as usize], assigned)?);
                 before.push(row);
             }
-            self.check(&after)?;
+            self.fill(&mut after)?;
             made = sorted.new.iter().map(|position| made[*position as usize].clone()).collect();
         }
         self.add(&made, &mut writer, transaction)?;

@@ -73,7 +73,7 @@ pub fn table(state: &State<'_>, name: &str) -> Outcome {
     };
     say!("Table {}", table.name);
     let mut grid = Grid::new([("Column", Align::Left), ("Type", Align::Left), ("Nullable", Align::Left)]);
-    for column in &table.columns {
+    for column in table.visible() {
         let nullable = if column.nullable { "" } else { "not null" };
         grid.row([column.name.clone(), column.data_type.to_string(), nullable.to_owned()]);
     }
@@ -94,7 +94,8 @@ pub fn table(state: &State<'_>, name: &str) -> Outcome {
         } else {
             format!(" INCLUDE ({})", table.names(&index.include))
         };
-        say!("    {}{unique} ({}){include}", index.name, columns.join(", "));
+        let condition = index.predicate(table).map(|condition| format!(" WHERE {condition}")).unwrap_or_default();
+        say!("    {}{unique} ({}){include}{condition}", index.name, columns.join(", "));
     }
     if !table.bloom.is_empty() {
         say!("Bloom filters: {}", table.names(&table.bloom));
