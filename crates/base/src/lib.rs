@@ -66,7 +66,7 @@ pub use limits::critical::{self, Critical};
 pub use limits::{memory, stack};
 pub use parse::{ParseError, ParseReason};
 pub use random::Random;
-pub use row::{RowColumn, RowError, RowLayout, RowRef};
+pub use row::{EarlierColumn, RowColumn, RowError, RowLayout, RowRef};
 pub use tester::{panics, planted, seam};
 pub use time::clock::{Clock, SystemClock, VirtualClock, wall_micros};
 pub use time::{civil, clock};

@@ -42,6 +42,7 @@ pub fn table(name: &str, columns: Vec<Column>, primary_key: Vec<usize>) -> Table
         next_column_id: details.len() as u32,
         columns,
         details,
+        stored: crate::StoredColumns::default(),
         layout_version: 0,
         primary_key,
         primary_key_constraint: None,

@@ -35,6 +35,7 @@ pub mod guesses;
 pub mod key_range;
 mod map;
 pub mod statistics;
+mod stored;
 
 pub use access::TableAccess;
 pub use catalog::{
@@ -53,6 +54,7 @@ pub use error::{ErrorKind, Objects, Position, Result, SqlError, data_error, unde
 pub use key_range::KeyBounds;
 pub use map::SharedMap;
 pub use statistics::{Collector, ColumnStatistics, TableStatistics};
+pub use stored::StoredColumns;
 
 /// The schema of names that state none.
 pub const PUBLIC: &str = "public";

@@ -28,6 +28,8 @@
 //!
 //! # Invariants
 //! - The segments of a table hold exactly the rows of its primary tree, in its order; both are published by one commit.
+//! - A segment that lacks a column was written before the column was the table's. Its rows have the column's missing
+//!   value ([`ColumnType::missing`]), and whoever reads columns finds it so, zone included ([`missing_column`]).
 //! - A zone never excludes a value that its run has. It may admit more.
 //! - Published runs never change, so nothing here is ever invalidated.
 //!
@@ -43,6 +45,7 @@ pub mod codec;
 mod directory;
 pub mod distinct;
 mod error;
+mod missing;
 pub mod parallel;
 mod segment;
 pub mod test;
@@ -55,6 +58,7 @@ pub use cache::{ColumnCache, Fetch, Load, Resident, RunContent};
 pub use codec::{Codec, VortexCodec, codec};
 pub use directory::{SegmentTable, SegmentsRoot, TableZone, entry, read_directory};
 pub use error::ColumnsError;
+pub use missing::missing_column;
 pub use segment::{ColumnRun, ColumnType, SEGMENT_ROWS, Segment};
 pub use test::Test;
 pub use verify::{InspectColumns, SegmentFault, SegmentsVerification, VerifySource, verify};

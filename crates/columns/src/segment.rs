@@ -1,6 +1,6 @@
 //! What the directory says of a segment: where its columns lie and what is in them.
 
-use saki_base::{DataType, PageAddress};
+use saki_base::{DataType, PageAddress, Value};
 
 use crate::zone::Zone;
 
@@ -8,11 +8,13 @@ use crate::zone::Zone;
 pub const SEGMENT_ROWS: u32 = 128 << 10;
 
 /// A column of a table, as segments hold it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ColumnType {
     pub name: String,
     pub data_type: DataType,
     pub nullable: bool,
+    /// What all rows of segments have that were written before the column was the table's; `None`: there are none.
+    pub missing: Option<Value>,
 }
 
 /// Consecutive rows of a table in primary-key order.
@@ -25,7 +27,8 @@ pub struct Segment {
     pub columns: Vec<ColumnRun>,
 }
 
-/// One column of a segment: an encoded blob in consecutive pages.
+/// One column of a segment: an encoded blob in consecutive pages. If the segment lacks the column it has no pages, and
+/// its zone says what all rows have ([`ColumnType::missing`]).
 #[derive(Clone, PartialEq, Debug)]
 pub struct ColumnRun {
     pub first_page: PageAddress,
@@ -37,6 +40,16 @@ pub struct ColumnRun {
 }
 
 impl ColumnRun {
+    /// Of a column that a segment lacks.
+    pub(crate) fn missing(zone: Zone) -> Self {
+        Self { first_page: PageAddress(0), bytes: 0, checksum: 0, zone }
+    }
+
+    /// Whether the segment lacks the column: then there is nothing to read.
+    pub fn is_missing(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// The run's pages, of `page_bytes` each.
     pub fn pages(&self, page_bytes: usize) -> impl Iterator<Item = PageAddress> + use<> {
         let first = self.first_page.0;

@@ -12,6 +12,7 @@ use saki_tree::{Fault, Fetcher, Inspect, LivePages};
 use saki_vector::Column;
 
 use crate::directory::{SegmentsRoot, entry};
+use crate::missing::missing_column;
 use crate::segment::{ColumnRun, Segment};
 use crate::values::for_each_value;
 use crate::zone::survey;
@@ -79,6 +80,19 @@ pub fn verify(
             if shared > 0 {
                 let what = format!("{shared} pages of its run belong to something else as well");
                 seen.faults.push(SegmentFault { segment: index, column: Some(column), what });
+            }
+            if run.is_missing() {
+                match missing_column(&columns[column], segment.rows as usize) {
+                    Ok(values) => inspect.column(index, column, &values),
+                    Err(error) => {
+                        seen.faults.push(SegmentFault {
+                            segment: index,
+                            column: Some(column),
+                            what: error.to_string(),
+                        });
+                    }
+                }
+                continue;
             }
             runs.push((index, column, run));
         }

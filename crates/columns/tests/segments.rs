@@ -81,7 +81,7 @@ impl Model {
                 Spread::Long => value_of(data_type, random.next_u64(), 200 + random.below(5000) as usize),
             };
             values.push((0..rows).map(&mut value).collect());
-            columns.push(ColumnType { name: format!("c{index}"), data_type, nullable });
+            columns.push(ColumnType { name: format!("c{index}"), data_type, nullable, missing: None });
         }
         Self { columns, values, rows }
     }
@@ -383,7 +383,12 @@ impl InspectColumns for Nothing {
 #[test]
 fn a_flipped_bit_is_found_by_segment_and_column() {
     let random = &mut Random::new(5);
-    let columns = ["a", "b"].map(|name| ColumnType { name: name.into(), data_type: DataType::Int4, nullable: false });
+    let columns = ["a", "b"].map(|name| ColumnType {
+        name: name.into(),
+        data_type: DataType::Int4,
+        nullable: false,
+        missing: None,
+    });
     let values = (0..2).map(|_| (0..900).map(|_| Value::Int4(random.next_u64() as i32)).collect()).collect();
     let model = Model { columns: columns.to_vec(), values, rows: 900 };
     let mut bench = Bench::new(5);
@@ -405,7 +410,7 @@ fn a_flipped_bit_is_found_by_segment_and_column() {
 /// 900 distinct integers in three segments, with a Bloom filter.
 fn filtered(bench: &mut Bench) -> (Model, SegmentTable) {
     let random = &mut Random::new(9);
-    let columns = vec![ColumnType { name: "a".into(), data_type: DataType::Int4, nullable: false }];
+    let columns = vec![ColumnType { name: "a".into(), data_type: DataType::Int4, nullable: false, missing: None }];
     let values = vec![(0..900).map(|row: i32| Value::Int4(row.wrapping_mul(7919) % 1000 * 2)).collect()];
     let model = Model { columns, values, rows: 900 };
     let options = BuildOptions { rows: 300, bloom: vec![0], ..BuildOptions::default() };
@@ -464,7 +469,7 @@ fn a_filter_of_other_values_is_a_fault() {
 #[test]
 fn a_row_larger_than_a_segment_is_a_segment() {
     let random = &mut Random::new(1);
-    let columns = vec![ColumnType { name: "c".into(), data_type: DataType::Text, nullable: false }];
+    let columns = vec![ColumnType { name: "c".into(), data_type: DataType::Text, nullable: false, missing: None }];
     let values = vec![(0..5).map(|row| Value::Text("x".repeat(40_000 + row))).collect()];
     let model = Model { columns, values, rows: 5 };
     let mut bench = Bench::new(1);

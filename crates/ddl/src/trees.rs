@@ -2,7 +2,7 @@
 
 use saki_tree::TreeRoot;
 
-use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, Table};
+use saki_catalog::{Catalog, EntryDecoder, EntryEncoder, Result, StoredColumns, Table};
 use saki_store::Writer;
 use saki_store::load::build_index;
 
@@ -43,4 +43,6 @@ pub fn free_table(writer: &mut Writer<'_>, table: &Table) -> Result<()> {
 pub fn clear_table(catalog: &Catalog, table: &mut Table) {
     table.clear(catalog);
     table.next_row_id = 0;
+    // No row lacks a column.
+    table.stored = StoredColumns::default();
 }

@@ -127,7 +127,7 @@ fn report(name: &str, rows: usize, runs: &[(Duration, Duration, i64, Arc<ScanExe
 
 fn write(volume: &Arc<Volume>, rows: usize) -> Outcome<SegmentTable> {
     let money = DataType::Decimal { precision: 15, scale: 2 };
-    let column = |name: &str, data_type| ColumnType { name: name.into(), data_type, nullable: false };
+    let column = |name: &str, data_type| ColumnType { name: name.into(), data_type, nullable: false, missing: None };
     let columns = [("shipdate", DataType::Date), ("discount", money), ("quantity", money), ("extendedprice", money)];
     let columns: Vec<ColumnType> = columns.into_iter().map(|(name, data_type)| column(name, data_type)).collect();
     let codec = codec();

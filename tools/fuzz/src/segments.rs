@@ -31,7 +31,7 @@ pub fn entry(data: &[u8]) {
 }
 
 fn column(data_type: DataType, nullable: bool) -> ColumnType {
-    ColumnType { name: String::new(), data_type, nullable }
+    ColumnType { name: String::new(), data_type, nullable, missing: nullable.then_some(Value::Null) }
 }
 
 /// Entries of small tables, with zones of every kind.

@@ -163,6 +163,7 @@ fn table(catalog: &mut Catalog) -> Table {
         columns: vec![column("id"), column("v")],
         details: (0..2).map(|id| ColumnDetail { id, ..ColumnDetail::default() }).collect(),
         next_column_id: 2,
+        stored: saki_catalog::StoredColumns::default(),
         layout_version: 0,
         primary_key: vec![0],
         primary_key_constraint: None,

@@ -80,7 +80,7 @@ impl Catalog {
                 self.ids.table.fetch_max(table, Ordering::Relaxed);
                 self.ids.tree.fetch_max(tree, Ordering::Relaxed);
             }
-            "table" => self.put(complete(decode(name, bytes)?)),
+            "table" => self.put(complete(name, decode(name, bytes)?)?),
             "view" => self.put_view(decode(name, bytes)?),
             "sequence" => self.put_sequence(decode(name, bytes)?),
             "schema" => self.put_schema(decode(name, bytes)?),
@@ -144,13 +144,18 @@ fn add<T: Serialize>(
 }
 
 /// Numbers the columns of a table that was stored before columns had ids.
-fn complete(mut table: Table) -> Table {
+fn complete(name: &str, mut table: Table) -> Result<Table> {
     for id in table.details.len()..table.columns.len() {
         table.details.push(ColumnDetail { id: id as u32, ..ColumnDetail::default() });
     }
     let used = table.details.iter().map(|detail| detail.id + 1).max().unwrap_or(0);
     table.next_column_id = table.next_column_id.max(used);
-    table
+    let columns = table.details.iter().zip(&table.columns);
+    let columns = columns
+        .map(|(detail, column)| (detail.id, RowColumn { data_type: column.data_type, nullable: column.nullable }));
+    let refused = |what: String| SqlError::corrupt(format!("catalog entry {name:?}: {what}"));
+    table.stored.verify(columns).map_err(refused)?;
+    Ok(table)
 }
 
 fn encode(document: &impl Serialize) -> Result<Vec<u8>> {
@@ -468,7 +473,7 @@ mod tests {
             table("t", vec![column("a", DataType::Int4, true), column("b", DataType::Int4, true)], Vec::new());
         table.details.truncate(1);
         (table.details[0].id, table.next_column_id) = (9, 0);
-        let table = complete(table);
+        let table = complete("t", table).unwrap();
         assert_eq!((table.details.len(), table.next_column_id), (2, 10));
     }
 }

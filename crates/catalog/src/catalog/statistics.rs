@@ -76,6 +76,15 @@ pub fn hash(value: ValueRef<'_>) -> u64 {
 }
 
 impl ColumnStatistics {
+    /// Of a column that is the same in all rows.
+    pub(crate) fn of_one(value: &Value) -> Self {
+        if value.is_null() {
+            return Self { null_fraction: 1.0, ..Self::default() };
+        }
+        let bounds = Some(image(value.as_ref())).filter(|image| image.is_finite());
+        Self { distinct: 1.0, bounds: bounds.map_or_else(Vec::new, |image| vec![image; 2]), ..Self::default() }
+    }
+
     /// Share of rows whose value is `value`.
     pub(crate) fn equal(&self, value: &Value) -> f64 {
         if let Some(share) = self.common_share(value) {

@@ -1,7 +1,7 @@
-//! A table and everything that is stored for it, and how its rows become entries of trees.
+//! A table and everything that is stored for it.
 
-use saki_base::{Column, DataType, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId};
-use saki_columns::{ColumnType, SegmentsRoot};
+use saki_base::{Column, DataType, TableId};
+use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,7 @@ use super::objects::bare;
 use super::statistics::TableStatistics;
 use crate::PUBLIC;
 use crate::error::{Objects, SqlError};
+use crate::stored::StoredColumns;
 
 /// Name of the key column of a table without a primary key. Never visible.
 pub const ROW_ID: &str = "row id";
@@ -29,6 +30,9 @@ pub struct Table {
     /// The next [`ColumnDetail::id`].
     #[serde(default)]
     pub next_column_id: u32,
+    /// What of the columns rows have that were stored before.
+    #[serde(default, skip_serializing_if = "StoredColumns::is_plain")]
+    pub stored: StoredColumns,
     /// Grows whenever keys or rows get another layout: entries encoded before are not this table's any more.
     #[serde(default)]
     pub layout_version: u32,
@@ -108,17 +112,6 @@ pub struct IndexColumn {
     pub descending: bool,
 }
 
-/// How a tree's entries are made of a table's columns.
-#[derive(Clone, Debug)]
-pub struct EntryLayout {
-    pub key: KeyLayout,
-    pub row: RowLayout,
-    /// Table column of each key column; `Table::row_id()` for the hidden one.
-    pub key_columns: Vec<usize>,
-    /// Table column of each row column.
-    pub row_columns: Vec<usize>,
-}
-
 impl Table {
     /// The position that stands for the hidden row id.
     pub fn row_id(&self) -> usize {
@@ -146,52 +139,6 @@ impl Table {
     /// Whether a column that is given no value has one.
     pub fn has_default(&self, column: usize) -> bool {
         self.details.get(column).is_some_and(|detail| detail.default.is_some() || detail.identity.is_some())
-    }
-
-    /// Columns of the primary tree's key.
-    pub fn key_columns(&self) -> Vec<usize> {
-        if self.primary_key.is_empty() { vec![self.row_id()] } else { self.primary_key.clone() }
-    }
-
-    pub fn primary_layout(&self) -> EntryLayout {
-        let key_columns = self.key_columns();
-        let row_columns = (0..self.columns.len()).filter(|column| !key_columns.contains(column)).collect();
-        let key = key_columns.iter().map(|column| (*column, false)).collect::<Vec<_>>();
-        self.layout(&key, row_columns)
-    }
-
-    /// Index columns, then what remains of the primary key, then INCLUDE columns.
-    pub fn index_layout(&self, index: &Index) -> EntryLayout {
-        let mut key: Vec<(usize, bool)> = index.columns.iter().map(|c| (c.column, c.descending)).collect();
-        for column in self.key_columns() {
-            if !key.iter().any(|(present, _)| *present == column) {
-                key.push((column, false));
-            }
-        }
-        let include = index.include.iter().copied().filter(|column| !key.iter().any(|(k, _)| k == column)).collect();
-        self.layout(&key, include)
-    }
-
-    fn layout(&self, key: &[(usize, bool)], row_columns: Vec<usize>) -> EntryLayout {
-        EntryLayout {
-            key: KeyLayout::new(key.iter().map(|(column, descending)| {
-                let (_, data_type, nullable) = self.column_type(*column);
-                KeyColumn { data_type, nullable, descending: *descending }
-            })),
-            row: RowLayout::new(row_columns.iter().map(|column| {
-                let (_, data_type, nullable) = self.column_type(*column);
-                RowColumn { data_type, nullable }
-            })),
-            key_columns: key.iter().map(|(column, _)| *column).collect(),
-            row_columns,
-        }
-    }
-
-    /// The columns that segments have: all.
-    pub fn column_types(&self) -> Vec<ColumnType> {
-        let column =
-            |c: &saki_base::Column| ColumnType { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable };
-        self.columns.iter().map(column).collect()
     }
 
     /// Names of columns, for messages.

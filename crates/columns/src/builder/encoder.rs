@@ -164,7 +164,7 @@ mod tests {
     /// What was noted for each segment of a column, all of which must decode to what they were.
     fn noted(segments: impl IntoIterator<Item = Column>) -> Vec<Vec<bool>> {
         let codec = Noted::default();
-        let column = ColumnType { name: "a".into(), data_type: DataType::Int8, nullable: true };
+        let column = ColumnType { name: "a".into(), data_type: DataType::Int8, nullable: true, missing: None };
         let mut encoder = ColumnEncoder::new(&codec, vec![column], 2, Vec::new());
         let mut noted = Vec::new();
         for segment in segments {

@@ -14,6 +14,7 @@ use arrow_buffer::Buffer;
 use saki_base::DataType;
 use saki_vector::Column;
 
+pub(crate) use self::decode::no_values;
 pub use self::vortex::{VortexCodec, codec};
 use crate::ColumnsError;
 use crate::test::Test;

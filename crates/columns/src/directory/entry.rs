@@ -3,14 +3,18 @@
 //! ```text
 //!   version 1 │ columns 2 │ rows 4 │ column │ column │ …
 //!
-//!   column:  first page 8 │ bytes 4 │ checksum 8 │ nulls 4 │ distinct 4 │ flags 1 │ values
+//!   column:  0 8 │ 0 4     a column that the segment lacks; otherwise
+//!            first page 8 │ bytes 4 │ checksum 8 │ nulls 4 │ distinct 4 │ flags 1 │ values
 //!            flags & 1: the minimum follows     flags & 4: a count (1 byte) and all distinct values follow, ascending;
 //!            flags & 2: the maximum follows                minimum and maximum are the first and the last of them
 //!            flags & 8: a Bloom filter follows, after minimum and maximum: its blocks (4 bytes), each of 32 bytes
 //! ```
 //!
-//! This is version 2; entries of version 1 are without Bloom filters, and alike otherwise. Numbers are little-endian. A
-//! value is encoded as in a key ([`saki_base::key`]), ascending and not nullable, so it ends by itself.
+//! An entry has as many columns as the table had when it was written; a segment lacks the others, which were added
+//! behind them. One that lacks a column and has another behind it is of version 3, all others of version 2; those of
+//! version 1 are without Bloom filters. They are alike otherwise. What rows have of a column that a segment lacks is
+//! the table's to say ([`ColumnType::missing`]), not the entry's. Numbers are little-endian. A value is encoded as in a
+//! key ([`saki_base::key`]), ascending and not nullable, so it ends by itself.
 //!
 //! Failure model: hostile bytes are an error or another segment, never a panic; what they name is checked by whoever
 //! reads it.
@@ -22,11 +26,14 @@ use saki_base::key::{KeyColumn, decode_column, encode_column};
 use saki_base::value::{Value, compare};
 use saki_base::{DataType, PageAddress, ValueRef};
 
+use crate::missing::missing_run;
 use crate::segment::{ColumnRun, Segment};
 use crate::zone::{BLOCK_BYTES, Bloom, VALUES_MAX, Zone};
 use crate::{ColumnType, ColumnsError};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Of entries that lack no column before another.
+const VERSION_WITHOUT_GAPS: u8 = 2;
 /// Of entries that have no Bloom filters; they are alike otherwise.
 const VERSION_WITHOUT_BLOOM: u8 = 1;
 
@@ -41,12 +48,17 @@ const _: () = assert!(VALUES_MAX <= u8::MAX as usize, "a byte counts the values 
 pub fn encode(segment: &Segment, columns: &[ColumnType], out: &mut Vec<u8>) -> Result<(), ColumnsError> {
     assert_eq!(segment.columns.len(), columns.len(), "a segment of other columns than its table");
     assert!(columns.len() <= usize::from(u16::MAX), "an entry of {} columns", columns.len());
-    out.push(VERSION);
-    out.extend_from_slice(&(segment.columns.len() as u16).to_le_bytes());
+    let count = segment.columns.iter().rposition(|run| !run.is_missing()).map_or(0, |last| last + 1);
+    let runs = &segment.columns[..count];
+    out.push(if runs.iter().any(ColumnRun::is_missing) { VERSION } else { VERSION_WITHOUT_GAPS });
+    out.extend_from_slice(&(count as u16).to_le_bytes());
     out.extend_from_slice(&segment.rows.to_le_bytes());
-    for (run, column) in segment.columns.iter().zip(columns) {
+    for (run, column) in runs.iter().zip(columns) {
         out.extend_from_slice(&run.first_page.0.to_le_bytes());
         out.extend_from_slice(&run.bytes.to_le_bytes());
+        if run.is_missing() {
+            continue;
+        }
         out.extend_from_slice(&run.checksum.to_le_bytes());
         encode_zone(&run.zone, column.data_type, out)?;
     }
@@ -80,37 +92,51 @@ fn encode_zone(zone: &Zone, data_type: DataType, out: &mut Vec<u8>) -> Result<()
 pub fn decode(first_key: &[u8], bytes: &[u8], columns: &[ColumnType]) -> Result<Segment, ColumnsError> {
     let mut reader = Reader(ByteReader::new(bytes));
     let version = reader.u8()?;
-    if ![VERSION_WITHOUT_BLOOM, VERSION].contains(&version) {
+    if ![VERSION_WITHOUT_BLOOM, VERSION_WITHOUT_GAPS, VERSION].contains(&version) {
         return Err(corrupt(format!("an entry of version {version}, known is up to {VERSION}")));
     }
-    let count = reader.u16()?;
-    if usize::from(count) != columns.len() {
+    let count = usize::from(reader.u16()?);
+    let lacking = columns.get(count..);
+    if lacking.is_none_or(|lacking| lacking.iter().any(|column| column.missing.is_none())) {
         return Err(corrupt(format!("an entry of {count} columns in a table of {}", columns.len())));
     }
     let rows = reader.u32()?;
-    let zone_flags = HAS_MIN | HAS_MAX | if version == VERSION { HAS_BLOOM } else { 0 };
-    let column = |column: &ColumnType| decode_run(&mut reader, column.data_type, rows, zone_flags);
-    let runs = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    let zone_flags = HAS_MIN | HAS_MAX | if version == VERSION_WITHOUT_BLOOM { 0 } else { HAS_BLOOM };
+    let mut runs = Vec::with_capacity(columns.len());
+    for column in &columns[..count] {
+        runs.push(match decode_run(&mut reader, column.data_type, rows, zone_flags)? {
+            Some(run) => run,
+            None if version == VERSION => missing_run(column, rows)?,
+            None => return Err(corrupt("a run that cannot be")),
+        });
+    }
+    for column in lacking.unwrap_or_default() {
+        runs.push(missing_run(column, rows)?);
+    }
     if !reader.0.rest().is_empty() {
         return Err(corrupt("an entry with bytes behind its last column"));
     }
     Ok(Segment { first_key: first_key.to_vec(), rows, columns: runs })
 }
 
+/// `None`: the segment lacks the column.
 fn decode_run(
     reader: &mut Reader<'_>,
     data_type: DataType,
     rows: u32,
     zone_flags: u8,
-) -> Result<ColumnRun, ColumnsError> {
+) -> Result<Option<ColumnRun>, ColumnsError> {
     let first_page = PageAddress(reader.u64()?);
     let bytes = reader.u32()?;
+    if (first_page, bytes) == (PageAddress(0), 0) {
+        return Ok(None);
+    }
     let checksum = reader.u64()?;
     // Pages of a run, of which it has fewer than bytes, are counted up from the first one.
     if bytes == 0 || first_page.0.checked_add(bytes.into()).is_none() {
         return Err(corrupt("a run that cannot be"));
     }
-    Ok(ColumnRun { first_page, bytes, checksum, zone: decode_zone(reader, data_type, rows, zone_flags)? })
+    Ok(Some(ColumnRun { first_page, bytes, checksum, zone: decode_zone(reader, data_type, rows, zone_flags)? }))
 }
 
 /// `zone_flags`: those there may be where values are not listed.
@@ -201,7 +227,7 @@ mod tests {
     use super::*;
 
     fn entry(zone: Zone) -> (Segment, [ColumnType; 1], Vec<u8>) {
-        let columns = [ColumnType { name: "c".into(), data_type: DataType::Int4, nullable: true }];
+        let columns = [ColumnType { name: "c".into(), data_type: DataType::Int4, nullable: true, missing: None }];
         let run = ColumnRun { first_page: PageAddress(9), bytes: 100, checksum: 5, zone };
         let segment = Segment { first_key: b"key".to_vec(), rows: 40, columns: vec![run] };
         let mut bytes = Vec::new();
@@ -236,6 +262,47 @@ mod tests {
             encode(&segment, &columns, &mut bytes).unwrap();
             assert_eq!(decode(b"key", &bytes, &columns).ok(), is_right.then(|| segment.clone()), "{first}");
         }
+    }
+
+    /// Two columns of which a segment may lack any, as the table has them.
+    fn lacking(lacks: [bool; 2]) -> (Segment, [ColumnType; 2], Vec<u8>) {
+        let (mut segment, [column], _) = entry(zone(0));
+        let missing = [Value::Int4(7), Value::Null];
+        let columns = missing.map(|missing| ColumnType { missing: Some(missing), ..column.clone() });
+        let run = segment.columns.remove(0);
+        let runs = columns.iter().zip(lacks);
+        let runs = runs.map(|(column, lacks)| if lacks { missing_run(column, 40).unwrap() } else { run.clone() });
+        segment.columns = runs.collect();
+        let mut bytes = Vec::new();
+        encode(&segment, &columns, &mut bytes).unwrap();
+        (segment, columns, bytes)
+    }
+
+    #[test]
+    fn a_segment_lacks_columns_and_its_zones_say_what_rows_have() {
+        for lacks in [[false, false], [false, true], [true, false], [true, true]] {
+            let (segment, columns, bytes) = lacking(lacks);
+            assert_eq!(bytes[0], if lacks == [true, false] { VERSION } else { VERSION_WITHOUT_GAPS });
+            assert_eq!(decode(b"key", &bytes, &columns).unwrap(), segment);
+            for end in 0..bytes.len() {
+                assert!(decode(b"key", &bytes[..end], &columns).is_err(), "cut at {end}");
+            }
+            let needed = columns.clone().map(|column| ColumnType { missing: None, ..column });
+            assert_eq!(decode(b"key", &bytes, &needed).is_err(), lacks != [false; 2], "all rows have them");
+            assert_eq!(segment.pages(512).count(), lacks.iter().filter(|lacks| !**lacks).count());
+        }
+        let (segment, ..) = lacking([true, true]);
+        let [seven, null] = [0, 1].map(|column: usize| &segment.columns[column].zone);
+        assert_eq!((seven.nulls, &seven.min, &seven.max, seven.distinct), (0, &Value::Int4(7), &Value::Int4(7), 1));
+        assert_eq!((null.nulls, &null.min), (40, &Value::Null));
+        assert!(seven.all_pass(&crate::Test::IsNotNull, 40) && null.all_pass(&crate::Test::IsNull, 40));
+    }
+
+    #[test]
+    fn a_gap_is_of_the_version_that_knows_it() {
+        let (_, columns, mut bytes) = lacking([true, false]);
+        bytes[0] = VERSION_WITHOUT_GAPS;
+        assert!(decode(b"key", &bytes, &columns).is_err());
     }
 
     #[test]

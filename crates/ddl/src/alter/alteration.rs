@@ -185,6 +185,24 @@ impl Alteration {
             || !self.using.is_empty()
     }
 
+    /// Where the columns begin that are added, if nothing else changes what rows and keys are, and rows may lack them.
+    pub fn first_added(&self) -> Option<usize> {
+        let Self { before, after, using } = self;
+        let is_kept = |position: usize| {
+            let same = |table: &Table| {
+                let column = &table.columns[position];
+                (table.details[position].id, column.data_type, column.nullable)
+            };
+            same(before) == same(after)
+        };
+        let first = before.columns.len();
+        let only_more = after.columns.len() > first && (0..first).all(is_kept);
+        let keeps_key = before.primary_key == after.primary_key;
+        // Hidden columns lie behind the others, and are made of them.
+        let is_seen = after.width() == after.columns.len();
+        (only_more && is_seen && keeps_key && using.is_empty() && before.stored.has_room()).then_some(first)
+    }
+
     /// Whether a column is of the same type as before.
     fn keeps(&self, id: u32) -> bool {
         let of = |table: &Table| table.position_of(id).map(|position| table.columns[position].data_type);

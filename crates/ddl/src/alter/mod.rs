@@ -1,20 +1,25 @@
 //! ALTER TABLE, ALTER INDEX, ALTER VIEW and ALTER SEQUENCE: tried on the generation, validated, and published.
 //!
-//! A table whose rows get another shape or another key is loaded anew from a query over itself, with bounded memory;
-//! any other change builds and gives back only the trees that differ.
+//! A table whose rows get another shape or another key is loaded anew from a query over itself, with bounded memory.
+//! Rows stay as they are where columns are added with one value for all of them (`missing`), and so they do for any
+//! other change, which builds and gives back only the trees that differ.
 
 mod alteration;
+mod missing;
 mod sequence;
+mod texts;
 mod validate;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast;
-use saki_base::{Column, DataType, ValueRef};
+use saki_base::Value;
 use saki_columns::SegmentsRoot;
 
 use self::alteration::Alteration;
+use self::missing::missing_values;
+use self::texts::texts;
 use self::validate::{new_rows, validate};
 use crate::create::check_expressions;
 use crate::dependents::{sequences_drawn, tables_referred_to};
@@ -23,7 +28,7 @@ use crate::rename;
 use crate::trees::{clear_table, free_table, index_rows};
 use saki_catalog::convert::conform;
 use saki_catalog::undefined;
-use saki_catalog::{Catalog, ColumnReader, Difference, RelationKind, Result, Sequence, SequencePosition};
+use saki_catalog::{Catalog, Difference, RelationKind, Result, Sequence, SequencePosition};
 use saki_catalog::{SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::constraint::RowChecks;
@@ -134,9 +139,15 @@ pub async fn alter_stored_table(
     let time = cx.parameters.time();
     let (catalog, alteration, _held) = tried(cx, &alter, &before).await?;
     check_expressions(cx, &catalog, &alteration.after)?;
-    validate(cx, &catalog, &alteration).await?;
-    if !alteration.rewrites() || before.root.is_empty() {
-        cx.change_catalog(move |db| publish(db, &before, &alter.actions, None)).await?;
+    let is_empty = before.root.is_empty();
+    let missing = if is_empty { None } else { missing_values(cx, &catalog, &alteration).await? };
+    validate(cx, &catalog, &alteration, missing.as_deref()).await?;
+    if !alteration.rewrites() || is_empty || missing.is_some() {
+        let change = move |db: &Stoppable<'_>| {
+            let rows = missing.map_or(Rows::None, Rows::Lack);
+            publish(db, &before, &alter.actions, rows)
+        };
+        cx.change_catalog(change).await?;
         return Ok(StatementResult::done("ALTER TABLE", 0));
     }
     let query = ast::Statement::Query(parse_query(&new_rows(&catalog, &alteration))?);
@@ -146,7 +157,7 @@ pub async fn alter_stored_table(
     let stream = cx.start(planned)?;
     let filling = RowChecks::new(&cx.planner.state(), &Arc::new(alteration.after))?;
     let publish = move |db: &Stoppable<'_>, batches: Batches<'_>| {
-        publish(db, &before, &alter.actions, Some(NewRows { batches, filling: &filling, time: &time }))
+        publish(db, &before, &alter.actions, Rows::New(NewRows { batches, filling: &filling, time: &time }))
     };
     feed(cx, stream, publish).await?;
     Ok(StatementResult::done("ALTER TABLE", 0))
@@ -181,7 +192,17 @@ struct NewRows<'b> {
     time: &'b SessionTime,
 }
 
-fn publish(db: &Stoppable<'_>, seen: &Arc<Table>, actions: &[Action], rows: Option<NewRows<'_>>) -> Result<()> {
+/// What becomes of the rows that a table has.
+enum Rows<'b> {
+    /// It has none, or they have nothing to do with the change.
+    None,
+    /// They stay and lack the columns that are added: these are their values.
+    Lack(Vec<Value>),
+    /// They are written anew.
+    New(NewRows<'b>),
+}
+
+fn publish(db: &Stoppable<'_>, seen: &Arc<Table>, actions: &[Action], rows: Rows<'_>) -> Result<()> {
     db.write(|writer| {
         let before = writer.catalog.table(&seen.name)?;
         // What was validated is this table only.
@@ -191,8 +212,17 @@ fn publish(db: &Stoppable<'_>, seen: &Arc<Table>, actions: &[Action], rows: Opti
                 .hint("repeat the statement"));
         }
         let before = Arc::clone(before);
-        let alteration = Alteration::new(&mut writer.catalog, before, actions)?;
-        if alteration.rewrites() { rewrite(writer, alteration, rows) } else { adapt(writer, alteration) }
+        let mut alteration = Alteration::new(&mut writer.catalog, before, actions)?;
+        match rows {
+            Rows::Lack(missing) => {
+                let first = alteration.before.columns.len();
+                alteration.after.add_to_layout(first, &missing)?;
+                adapt(writer, alteration)
+            }
+            Rows::New(rows) => rewrite(writer, alteration, Some(rows)),
+            Rows::None if alteration.rewrites() => rewrite(writer, alteration, None),
+            Rows::None => adapt(writer, alteration),
+        }
     })
 }
 
@@ -301,28 +331,4 @@ fn number_on(catalog: &mut Catalog, before: &Table, after: &Table, rows: u64) {
             catalog.put_sequence(Sequence { position: SequencePosition { last_value, is_called: true }, ..sequence });
         }
     }
-}
-
-/// Values that become text are spelled as SQL spells them.
-fn texts(batch: &RecordBatch, table: &Table) -> Result<RecordBatch> {
-    let schema = batch.schema();
-    let mut fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
-    let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
-    for (position, column) in table.visible().iter().enumerate() {
-        let text = matches!(column.data_type, DataType::Text | DataType::Varchar(_) | DataType::Char(_));
-        let Some(found) = saki_postgres::types::stored_as(arrays[position].data_type()) else { continue };
-        if !text || found == DataType::Text {
-            continue;
-        }
-        let reader = ColumnReader::new(&arrays[position], &Column { data_type: found, ..column.clone() })?;
-        let spelled = (0..batch.num_rows()).map(|row| match reader.value(row) {
-            ValueRef::Null => None,
-            ValueRef::Bool(value) => Some(value.to_string()),
-            value => Some(saki_base::display(value, found).to_string()),
-        });
-        let spelled: ArrayRef = Arc::new(spelled.collect::<StringArray>());
-        fields[position] = fields[position].clone().with_data_type(arrow_schema::DataType::Utf8);
-        arrays[position] = spelled;
-    }
-    Ok(RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), arrays)?)
 }

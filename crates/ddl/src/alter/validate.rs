@@ -7,7 +7,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use saki_base::DataType;
+use saki_base::{DataType, Value};
 
 use super::alteration::Alteration;
 use crate::names::quoted_relation;
@@ -15,14 +15,25 @@ use saki_catalog::{Catalog, ForeignKey, Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_postgres::statement::{parse_query, quoted};
 
-/// Refuses an alteration that rows stand against.
-pub async fn validate(cx: &StatementContext<'_>, catalog: &Catalog, alteration: &Alteration) -> Result<()> {
+/// Refuses an alteration that rows stand against. `missing`: what all of them have in columns that are added, if that is
+/// known.
+pub async fn validate(
+    cx: &StatementContext<'_>,
+    catalog: &Catalog,
+    alteration: &Alteration,
+    missing: Option<&[Value]>,
+) -> Result<()> {
     let Alteration { before, after, .. } = alteration;
     if before.root.is_empty() {
         return Ok(());
     }
     let rows = format!("({}) AS {}", new_rows(catalog, alteration), quoted(after.bare_name()));
-    for position in alteration.new_not_null() {
+    let added = alteration.after.columns.len() - missing.map_or(0, <[Value]>::len);
+    let is_known = |position: &usize| {
+        let value = missing.and_then(|missing| missing.get(position.checked_sub(added)?));
+        value.is_some_and(|value| !value.is_null())
+    };
+    for position in alteration.new_not_null().into_iter().filter(|position| !is_known(position)) {
         let column = &after.columns[position].name;
         if first_row(cx, &format!("SELECT 1 FROM {rows} WHERE {} IS NULL LIMIT 1", quoted(column))).await?.is_some() {
             return Err(SqlError::constraint(format!(
@@ -99,7 +110,7 @@ async fn validate_foreign_key(
 }
 
 /// A batch with the first row of a query, if it has any.
-async fn first_row(cx: &StatementContext<'_>, sql: &str) -> Result<Option<RecordBatch>> {
+pub async fn first_row(cx: &StatementContext<'_>, sql: &str) -> Result<Option<RecordBatch>> {
     let query = ast::Statement::Query(parse_query(sql)?);
     let planned = cx.plan_newest(&query).await?;
     let mut stream = cx.start(planned)?;
@@ -157,7 +168,7 @@ fn converted(column: &saki_base::Column, to: DataType) -> String {
 }
 
 /// An expression as a value of a type that the planner has a name for.
-fn typed(expression: &str, data_type: DataType) -> String {
+pub fn typed(expression: &str, data_type: DataType) -> String {
     match data_type {
         DataType::Uuid | DataType::Bytea | DataType::Char(_) | DataType::Varchar(_) => expression.to_owned(),
         other => format!("CAST({expression} AS {other})"),

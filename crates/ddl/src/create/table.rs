@@ -85,6 +85,7 @@ pub fn empty_table(catalog: &mut Catalog, name: &RelationName, if_not_exists: bo
         columns: Vec::new(),
         details: Vec::new(),
         next_column_id: 0,
+        stored: saki_catalog::StoredColumns::default(),
         layout_version: 0,
         primary_key: Vec::new(),
         primary_key_constraint: None,

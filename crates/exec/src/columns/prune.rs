@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn columns() -> Vec<ColumnType> {
-        let column = |name: &str, data_type| ColumnType { name: name.into(), data_type, nullable: true };
+        let column = |name: &str, data_type| ColumnType { name: name.into(), data_type, nullable: true, missing: None };
         vec![column("number", DataType::Int8), column("text", DataType::Char(9))]
     }
 

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use arrow_array::BooleanArray;
-use saki_columns::{ColumnsError, Fetch, Load, Resident, RunContent, Segment, Test};
+use saki_columns::{ColumnsError, Fetch, Load, Resident, RunContent, Segment, Test, missing_column};
 use saki_vector::{Batch, Column};
 
 use super::metrics::ScanCounts;
@@ -36,6 +36,8 @@ enum ColumnState {
     Unasked,
     Loading(Arc<Load>),
     Resident(Arc<Resident>),
+    /// The segment lacks it: there is nothing to read.
+    Missing,
     Decoded(Column),
 }
 
@@ -75,6 +77,10 @@ impl ScanSegment {
         }
         let Some(segment) = self.segment(setup) else { return };
         let pages = &segment.columns[setup.columns[position]];
+        if pages.is_missing() {
+            self.states[position] = ColumnState::Missing;
+            return;
+        }
         self.states[position] = match setup.reader.cache.fetch(pages.first_page) {
             Fetch::Resident(resident) => {
                 counts.runs_cached += 1;
@@ -124,6 +130,7 @@ impl ScanSegment {
     pub fn column(&mut self, setup: &ScanSetup, position: usize, counts: &mut ScanCounts) -> Result<Column, ExecError> {
         let resident = match &self.states[position] {
             ColumnState::Decoded(column) => return Ok(column.clone()),
+            ColumnState::Missing => return self.missing(setup, position),
             ColumnState::Resident(resident) => resident,
             ColumnState::Unasked | ColumnState::Loading(_) => {
                 return Err(ExecError::Internal("a column is used before it has come".into()));
@@ -135,6 +142,15 @@ impl ScanSegment {
         let column = column.map_err(|error| self.error(setup, position, error))?;
         self.states[position] = ColumnState::Decoded(column.clone());
         Ok(column)
+    }
+
+    /// The values of a column that the segment lacks.
+    fn missing(&mut self, setup: &ScanSetup, position: usize) -> Result<Column, ExecError> {
+        let column = &setup.scan.table.columns[setup.columns[position]];
+        let rows = self.segment(setup).map_or(0, |segment| segment.rows as usize);
+        let values = missing_column(column, rows).map_err(|error| self.error(setup, position, error))?;
+        self.states[position] = ColumnState::Decoded(values.clone());
+        Ok(values)
     }
 
     /// The rows that pass a test of a column that has come, if its encoded bytes tell.

@@ -1,5 +1,6 @@
 //! Scans of segments against a naive filter over the same rows, under every way of running.
 
+mod missing;
 mod overlay;
 mod table;
 

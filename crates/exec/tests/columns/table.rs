@@ -63,7 +63,7 @@ pub fn rows(seed: u64, count: usize) -> Vec<Row> {
 }
 
 pub fn column_types() -> Vec<ColumnType> {
-    let column = |name: &str, data_type, nullable| ColumnType { name: name.into(), data_type, nullable };
+    let column = |name: &str, data_type, nullable| ColumnType { name: name.into(), data_type, nullable, missing: None };
     vec![
         column("id", DataType::Int8, false),
         column("day", DataType::Date, true),

@@ -36,14 +36,14 @@ impl ColumnPath {
             _ => 1.0,
         };
         let runs_of = |columns: &[usize]| -> Vec<&ColumnRun> {
-            left.iter().flat_map(|segment| columns.iter().map(|column| &segment.columns[*column])).collect()
+            let runs = left.iter().flat_map(|segment| columns.iter().map(|column| &segment.columns[*column]));
+            runs.filter(|run| !run.is_missing()).collect()
         };
         let mut work = ColumnWork::default();
         for (columns, part) in [(&tested, share), (&output, share * with_rows)] {
             let runs = runs_of(columns);
-            let bytes: f64 = runs.iter().map(|run| f64::from(run.bytes)).sum();
             let missing = 1.0 - cached_share(&runs, cache);
-            work.bytes += bytes * part * missing;
+            work.bytes += runs.iter().map(|run| f64::from(run.bytes)).sum::<f64>() * part * missing;
             work.runs += runs.len() as f64 * part * missing;
             work.values_decoded += rows_in * columns.len() as f64 * part * missing;
         }

@@ -34,7 +34,7 @@ pub fn of_scan(parts: &ColumnScanParts, forecast: &mut Forecast) {
         columns.sort_unstable();
         columns.dedup();
         for run in columns.into_iter().filter_map(|column| segment.columns.get(column)) {
-            if !cache.contains(run.first_page) {
+            if !run.is_missing() && !cache.contains(run.first_page) {
                 forecast.run(&database, run.first_page, run.page_count(page_bytes));
             }
         }

@@ -85,7 +85,7 @@ fn assigned(assignment: &ast::Assignment) -> Option<String> {
 pub fn returned(items: &[ast::SelectItem], table: &impl std::fmt::Display) -> Result<Parsed> {
     let items = items.iter().map(ToString::to_string).collect();
     let query = parse(&select(items, &table.to_string(), None))?.pop();
-    query.map(Parsed).ok_or_else(|| SqlError::internal("RETURNING of nothing"))
+    query.map(Parsed::made).ok_or_else(|| SqlError::internal("RETURNING of nothing"))
 }
 
 /// The relations of an UPDATE, as a FROM clause.

@@ -1,6 +1,7 @@
 //! Everything that is tested through SQL, in one binary.
 
 mod access;
+mod added_columns;
 mod clients;
 mod column_scans;
 mod concurrently;

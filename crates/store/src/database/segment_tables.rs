@@ -4,18 +4,26 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
-use saki_base::PageRef;
+use saki_base::{Column, PageRef};
 use saki_columns::SegmentTable;
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::TreeReader;
 
-use saki_catalog::{Difference, Result, Table};
+use saki_catalog::{Difference, Result, StoredColumns, Table};
 
 /// Reads directories, each once: a page that has been published never changes, so neither does what its address means.
 pub struct SegmentTables {
     cache: Arc<PageCache>,
     store: Arc<dyn PageStore>,
-    read: Mutex<HashMap<PageRef, Arc<SegmentTable>>>,
+    /// Of a directory one for each list of columns that the table with it has had.
+    read: Mutex<HashMap<PageRef, Vec<Known>>>,
+}
+
+/// A directory as it was read for a table with these columns: one may be added without another directory.
+struct Known {
+    columns: Vec<Column>,
+    stored: StoredColumns,
+    segments: Arc<SegmentTable>,
 }
 
 impl SegmentTables {
@@ -29,13 +37,15 @@ impl SegmentTables {
         let Some(root) = segments.directory.root else {
             return Ok(Some(Arc::new(SegmentTable::new(table.name.clone(), table.column_types(), Vec::new()))));
         };
-        if let Some(known) = self.read.lock().get(&root) {
-            return Ok(Some(Arc::clone(known)));
+        let is_same = |known: &&Known| known.columns == table.columns && known.stored == table.stored;
+        if let Some(known) = self.read.lock().get(&root).and_then(|known| known.iter().find(is_same)) {
+            return Ok(Some(Arc::clone(&known.segments)));
         }
         let mut reader = TreeReader::new(&self.cache, &self.store, &IoShare::new(u32::MAX))?;
         let read = SegmentTable::read(&mut reader, segments, table.name.clone(), table.column_types());
         let read = Arc::new(read?);
-        self.read.lock().insert(root, Arc::clone(&read));
+        let (columns, stored) = (table.columns.clone(), table.stored.clone());
+        self.read.lock().entry(root).or_default().push(Known { columns, stored, segments: Arc::clone(&read) });
         Ok(Some(read))
     }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use saki_base::{KeyColumn, KeyLayout, PageSize, ValueRef};
+use saki_base::{KeyColumn, KeyLayout, PageSize, RowError, RowLayout, ValueRef};
 use saki_mvcc::{Direction, IndexDefinition, KeyRange, TableDefinition, Transaction};
 use saki_page::key_bytes_max;
 
@@ -34,6 +34,8 @@ pub struct Delta {
     /// Its table's.
     row_ids: Arc<RowIds>,
     room: Arc<Room>,
+    /// How rows are written, if there may be rows in the base that were written otherwise.
+    renewed: Option<RowLayout>,
     kept: Mutex<Option<Kept>>,
 }
 
@@ -52,7 +54,8 @@ impl Delta {
             row_ids.raise(newest + 1);
         }
         let room = Arc::clone(&of_table.room);
-        Ok(Self { engine: engine.clone(), rows, row_ids, room, kept: Mutex::default() })
+        let renewed = (!table.stored.is_plain()).then(|| table.primary_layout().row);
+        Ok(Self { engine: engine.clone(), rows, row_ids, room, renewed, kept: Mutex::default() })
     }
 
     /// Takes `count` hidden row ids; the first of them.
@@ -60,7 +63,8 @@ impl Delta {
         self.row_ids.take(count)
     }
 
-    /// Makes a row, or a deletion for `None`, the newest version of a key.
+    /// Makes a row, or a deletion for `None`, the newest version of a key. A row may be the base's as it is there, to
+    /// hold it: here all are of the table's present era, since the engine knows of no other.
     ///
     /// # Errors
     /// As [`Transaction::write`]: the first to commit wins, whether the version it meets has been merged or not.
@@ -72,6 +76,15 @@ impl Delta {
         row: Option<&[u8]>,
     ) -> Result<(), saki_mvcc::Error> {
         self.room.admit(&self.engine)?;
+        if let (Some(layout), Some(row)) = (&self.renewed, row) {
+            let malformed = |error: RowError| saki_mvcc::Error::Malformed {
+                table: self.rows.name().into(),
+                reason: error.to_string(),
+            };
+            if let Some(renewed) = layout.renewed(row).map_err(malformed)? {
+                return transaction.write(&self.rows, key, Some(&renewed));
+            }
+        }
         transaction.write(&self.rows, key, row)
     }
 

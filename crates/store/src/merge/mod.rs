@@ -21,6 +21,8 @@ mod thread;
 mod unique;
 
 #[cfg(test)]
+mod eras;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

@@ -52,6 +52,7 @@ fn typed(writer: &mut Writer<'_>) -> Table {
         details: (0..columns.len() as u32).map(|id| ColumnDetail { id, ..ColumnDetail::default() }).collect(),
         next_column_id: columns.len() as u32,
         columns,
+        stored: saki_catalog::StoredColumns::default(),
         layout_version: 0,
         primary_key: vec![0],
         primary_key_constraint: None,

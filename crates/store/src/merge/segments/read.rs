@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arrow_buffer::Buffer;
 use saki_base::{AlignedBuffer, PageAddress, checksum};
-use saki_columns::{ColumnRun, ColumnType, Segment, parallel};
+use saki_columns::{ColumnRun, ColumnType, Segment, missing_column, parallel};
 use saki_page::{IoShare, Refusal, RunLane, RunRead, RunStore, StoreError};
 use saki_vector::Column;
 
@@ -50,12 +50,18 @@ impl<'d> RunReader<'d> {
     /// # Errors
     /// Of the device, and `corrupt` for runs that are not what their entries say.
     pub fn read(&mut self, segment: &Segment, wanted: &[usize], next: Option<&Segment>) -> Result<Vec<Column>> {
-        let runs = self.fetch(segment, wanted, next)?;
+        let stored: Vec<usize> = stored(segment, wanted.iter().copied()).collect();
+        let runs = self.fetch(segment, &stored, next)?;
         let decoder = &self.decoder;
         let page_bytes = decoder.db.page_size().bytes();
         self.pages_read += wanted.iter().map(|column| segment.columns[*column].page_count(page_bytes)).sum::<u64>();
         let columns = parallel::map(&runs, self.threads, |(column, pages)| decoder.decode(segment, *column, pages));
-        columns.into_iter().collect()
+        let mut columns = columns.into_iter();
+        let column = |column: &usize| match segment.columns[*column].is_missing() {
+            true => Ok(missing_column(&decoder.columns[*column], segment.rows as usize)?),
+            false => columns.next().unwrap_or_else(|| Err(SqlError::internal("a run was not decoded"))),
+        };
+        wanted.iter().map(column).collect()
     }
 
     /// The pages of the columns `wanted`, in that order; all runs are on their way at once.
@@ -84,7 +90,7 @@ impl<'d> RunReader<'d> {
             finished.drain(..).for_each(|read| fetch.take(read));
         }
         if let Some(next) = next {
-            let all: Vec<usize> = (0..next.columns.len()).collect();
+            let all: Vec<usize> = stored(next, 0..next.columns.len()).collect();
             let mut ahead = self.begin(next, &all);
             ahead.ask(&mut *lane, &self.share, &self.decoder);
             // Hands over what was asked for.
@@ -109,6 +115,11 @@ impl<'d> RunReader<'d> {
     }
 }
 
+/// Those of some columns that a segment has.
+fn stored(segment: &Segment, columns: impl Iterator<Item = usize>) -> impl Iterator<Item = usize> {
+    columns.filter(|column| segment.columns.get(*column).is_some_and(|run| !run.is_missing()))
+}
+
 /// Runs of a segment on their way.
 struct Fetch {
     runs: Vec<Run>,
@@ -129,7 +140,8 @@ struct Run {
 impl Fetch {
     /// Whether its runs, of all columns, are a segment's: where the first begins, no other segment's does.
     fn is_of(&self, segment: &Segment) -> bool {
-        self.runs.first().map(|run| run.first) == segment.columns.first().map(|run| run.first_page)
+        let first = segment.columns.iter().find(|run| !run.is_missing());
+        self.runs.first().map(|run| run.first) == first.map(|run| run.first_page)
     }
 
     fn has_come(&self) -> bool {

@@ -1,0 +1,99 @@
+//! How a table's rows lie in its trees and segments.
+
+use saki_base::{Column, KeyColumn, KeyLayout, RowColumn, RowLayout, Value};
+use saki_columns::ColumnType;
+
+use super::statistics::ColumnStatistics;
+use super::{Index, Table};
+use crate::error::Result;
+
+/// How a tree's entries are made of a table's columns.
+#[derive(Clone, Debug)]
+pub struct EntryLayout {
+    pub key: KeyLayout,
+    pub row: RowLayout,
+    /// Table column of each key column; `Table::row_id()` for the hidden one.
+    pub key_columns: Vec<usize>,
+    /// Table column of each row column.
+    pub row_columns: Vec<usize>,
+}
+
+impl Table {
+    /// Columns of the primary tree's key.
+    pub fn key_columns(&self) -> Vec<usize> {
+        if self.primary_key.is_empty() { vec![self.row_id()] } else { self.primary_key.clone() }
+    }
+
+    pub fn primary_layout(&self) -> EntryLayout {
+        let key_columns = self.key_columns();
+        let row_columns = (0..self.columns.len()).filter(|column| !key_columns.contains(column)).collect();
+        let key = key_columns.iter().map(|column| (*column, false)).collect::<Vec<_>>();
+        let entries = self.layout(&key, row_columns);
+        if self.stored.is_plain() {
+            return entries;
+        }
+        let columns = entries.row_columns.iter().map(|column| (self.details[*column].id, self.row_column(*column)));
+        let row = self.stored.layout(&columns.collect::<Vec<_>>());
+        EntryLayout { row, ..entries }
+    }
+
+    /// Index columns, then what remains of the primary key, then INCLUDE columns.
+    pub fn index_layout(&self, index: &Index) -> EntryLayout {
+        let mut key: Vec<(usize, bool)> = index.columns.iter().map(|c| (c.column, c.descending)).collect();
+        for column in self.key_columns() {
+            if !key.iter().any(|(present, _)| *present == column) {
+                key.push((column, false));
+            }
+        }
+        let include = index.include.iter().copied().filter(|column| !key.iter().any(|(k, _)| k == column)).collect();
+        self.layout(&key, include)
+    }
+
+    fn layout(&self, key: &[(usize, bool)], row_columns: Vec<usize>) -> EntryLayout {
+        EntryLayout {
+            key: KeyLayout::new(key.iter().map(|(column, descending)| {
+                let (_, data_type, nullable) = self.column_type(*column);
+                KeyColumn { data_type, nullable, descending: *descending }
+            })),
+            row: RowLayout::new(row_columns.iter().map(|column| self.row_column(*column))),
+            key_columns: key.iter().map(|(column, _)| *column).collect(),
+            row_columns,
+        }
+    }
+
+    fn row_column(&self, column: usize) -> RowColumn {
+        let (_, data_type, nullable) = self.column_type(column);
+        RowColumn { data_type, nullable }
+    }
+
+    /// The columns that segments have: all.
+    pub fn column_types(&self) -> Vec<ColumnType> {
+        let column = |(position, c): (usize, &Column)| ColumnType {
+            name: c.name.clone(),
+            data_type: c.data_type,
+            nullable: c.nullable,
+            missing: self.missing(position),
+        };
+        self.columns.iter().enumerate().map(column).collect()
+    }
+
+    /// The value of rows and segments that lack a column; `None`: all have it.
+    fn missing(&self, column: usize) -> Option<Value> {
+        self.stored.missing(self.details.get(column)?.id, self.columns[column].data_type)
+    }
+
+    /// Makes the columns from `first` on the table's without a look at the rows that are there, which lack them:
+    /// theirs are the values `missing`. What is written from now on has them.
+    ///
+    /// # Errors
+    /// As [`StoredColumns::add`](crate::StoredColumns::add).
+    pub fn add_to_layout(&mut self, first: usize, missing: &[Value]) -> Result<()> {
+        let added = self.details.iter().zip(&self.columns).skip(first).zip(missing);
+        self.stored.add(added.map(|((detail, column), value)| (detail.id, column.data_type, value)))?;
+        self.layout_version += 1;
+        if let Some(statistics) = self.statistics.as_mut().filter(|statistics| statistics.columns.len() == first) {
+            statistics.columns.extend(missing.iter().map(ColumnStatistics::of_one));
+        }
+        Ok(())
+    }
+}
