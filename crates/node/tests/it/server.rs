@@ -99,7 +99,7 @@ impl TestServer {
     /// Stops as a signal would, from a thread that may wait, and checks what is left when it is opened again. The
     /// directory stays.
     pub async fn stop(self, grace: Duration) -> TempDir {
-        let Self { server, users, directory } = self;
+        let Self { server, users, directory, .. } = self;
         drop(users);
         let stopping = move || {
             server.stop(grace);
