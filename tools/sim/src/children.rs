@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use saki_base::planted::Fault;
 
-use crate::script::{Choices, Script};
+use crate::script::{Choices, Scene, Script};
 use crate::threads;
 
 /// Seeds to be run.
@@ -60,10 +60,11 @@ impl Seeds {
 ///
 /// # Errors
 /// If processes cannot be started.
-pub fn prove(faults: &[Fault], seeds: Range<u64>, jobs: usize) -> Result<bool, String> {
+pub fn prove(faults: &[Fault], scene: Option<Scene>, seeds: Range<u64>, jobs: usize) -> Result<bool, String> {
     let mut all_are_found = true;
     for fault in faults {
-        let choices = Choices { fault: *fault, ..Choices::default() };
+        let sound = Choices { scene, ..Choices::default() };
+        let choices = Choices { fault: *fault, ..sound.clone() };
         let (next, found) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
         on_threads(jobs, || {
             while found.load(Ordering::Relaxed) == u64::MAX {
@@ -71,8 +72,8 @@ pub fn prove(faults: &[Fault], seeds: Range<u64>, jobs: usize) -> Result<bool, S
                 if seed >= seeds.end {
                     break;
                 }
-                let fails = |choices| Ok::<_, String>(!child(seed, choices)?.status.success());
-                if fails(&choices)? && !fails(&Choices::default())? {
+                let fails = |choices: &Choices| Ok::<_, String>(!child(seed, choices)?.status.success());
+                if fails(&choices)? && !fails(&sound)? {
                     found.fetch_min(seed, Ordering::Relaxed);
                 }
             }
@@ -145,6 +146,9 @@ fn arguments(seed: u64, choices: &Choices) -> Vec<String> {
     }
     if choices.is_calm {
         arguments.push("--calm".to_owned());
+    }
+    if let Some(scene) = choices.scene {
+        arguments.extend(["--scene".to_owned(), scene.name().to_owned()]);
     }
     if choices.fault != Fault::None {
         arguments.extend(["--fault".to_owned(), choices.fault.name().to_owned()]);

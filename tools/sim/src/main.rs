@@ -40,7 +40,7 @@ use saki_base::planted::{self, Fault};
 
 use crate::children::{Seeds, shrink};
 use crate::run::Run;
-use crate::script::{Choices, Kind};
+use crate::script::{Choices, Kind, Scene};
 
 #[global_allocator]
 static ALLOCATOR: threads::Interrupting = threads::Interrupting;
@@ -92,6 +92,9 @@ enum Command {
         /// Only these faults.
         #[arg(long, value_delimiter = ',', value_parser = fault)]
         faults: Vec<Fault>,
+        /// What every seed is bent to: shown, built or halves.
+        #[arg(long, value_parser = scene)]
+        scene: Option<Scene>,
     },
     /// Find a small part of a failing seed's script that fails as well.
     Shrink {
@@ -138,6 +141,9 @@ struct ChoiceArguments {
     /// No power cuts, and no trouble with devices.
     #[arg(long)]
     calm: bool,
+    /// What the seed is bent to: shown, built or halves.
+    #[arg(long, value_parser = scene)]
+    scene: Option<Scene>,
     /// A fault that is planted into the engine (`saki_base::planted`).
     #[arg(long, value_parser = fault)]
     fault: Option<Fault>,
@@ -155,8 +161,12 @@ impl ChoiceArguments {
         let only = self.only.iter().map(kind).collect::<Result<_, _>>()?;
         let never = self.never.iter().map(kind).collect::<Result<_, _>>()?;
         let fault = self.fault.unwrap_or(Fault::None);
-        Ok(Choices { without, only, never, steps: self.steps, is_calm: self.calm, fault })
+        Ok(Choices { without, only, never, steps: self.steps, is_calm: self.calm, scene: self.scene, fault })
     }
+}
+
+fn scene(name: &str) -> Result<Scene, String> {
+    Scene::named(name).ok_or_else(|| format!("there is no scene {name:?}"))
 }
 
 fn fault(name: &str) -> Result<Fault, String> {
@@ -194,10 +204,10 @@ fn start(command: Command) -> Result<bool, String> {
             let seeds = pairs(range.seeds(1), sample.unwrap_or(usize::MAX));
             Seeds { seeds, jobs: range.jobs, is_twice: false }.run()
         }
-        Command::Prove { range, faults } => {
+        Command::Prove { range, faults, scene } => {
             let all = || Fault::ALL.iter().map(|(fault, _)| *fault).collect();
             let faults = if faults.is_empty() { all() } else { faults };
-            children::prove(&faults, range.seeds(SEEDS), range.jobs)
+            children::prove(&faults, scene, range.seeds(SEEDS), range.jobs)
         }
         Command::Shrink { seed, choices } => shrink(seed, &choices.choices()?),
     }

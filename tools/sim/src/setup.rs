@@ -5,7 +5,7 @@ use saki_base::Random;
 use crate::threads::Interruptions;
 
 /// How late logs are that are late, at most, in nanoseconds.
-const LATE_LOGS: u64 = 50_000_000;
+pub const LATE_LOGS: u64 = 50_000_000;
 
 /// How the database is made and opened.
 #[derive(Clone, Debug)]

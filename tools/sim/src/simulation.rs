@@ -23,7 +23,7 @@ pub struct Outcome {
 /// Runs it in worlds of its seed, one after each power cut.
 pub fn simulate(run: &Arc<Run>) -> Outcome {
     hear_panics(run);
-    run.tell(&format!("{:?}, {:?}", run.script.setup, run.script.focus));
+    run.tell(&format!("{:?}, {:?}, {:?}", run.script.setup, run.script.scene, run.script.focus));
     let mut fingerprint = 0;
     for restart in 0..run.script.cuts.len() + WORLDS_MAX {
         run.restarts.store(restart, Ordering::Relaxed);

@@ -40,6 +40,8 @@ pub struct Station {
     /// Whether something has gone wrong since the last restart that statements may be told of.
     has_stormed: AtomicBool,
     is_slow: AtomicBool,
+    /// Whether a device may have lied about a write, in this world or an earlier one.
+    is_lied_to: AtomicBool,
 }
 
 impl Station {
@@ -59,6 +61,7 @@ impl Station {
             weather: Kept::default(),
             has_stormed: AtomicBool::new(false),
             is_slow: AtomicBool::new(false),
+            is_lied_to: AtomicBool::new(false),
         })
     }
 
@@ -67,11 +70,18 @@ impl Station {
         self.powered(&self.disk.lock())
     }
 
-    /// A restart: all that went wrong is well again, until the weather changes.
+    /// A restart: all that went wrong is well again, until the weather changes. What another process had on its way to
+    /// the devices is done or not.
     pub fn restart(&self) {
         self.operations.store(0, Ordering::Relaxed);
         *self.cut.lock() = None;
         self.has_stormed.store(false, Ordering::Relaxed);
+        self.replace(SimDevice::left);
+        self.clear_up();
+    }
+
+    /// The weather is good from now on.
+    pub fn clear_up(&self) {
         self.is_slow.store(false, Ordering::Relaxed);
         self.weather.lock().clear();
         self.each(SimDevice::calm);
@@ -92,6 +102,19 @@ impl Station {
     /// Whether statements may be told of devices that failed.
     pub fn has_stormed(&self) -> bool {
         self.has_stormed.load(Ordering::Relaxed)
+    }
+
+    /// Whether a device may ever have acknowledged a write that it has not done, or has done elsewhere.
+    pub fn is_lied_to(&self) -> bool {
+        self.is_lied_to.load(Ordering::Relaxed)
+    }
+
+    /// Whether a statement may say this because of its devices: that they failed, that they are full, or that what is
+    /// on them is not what was written.
+    pub fn excuses(&self, error: &SqlError) -> bool {
+        let code = error.sqlstate();
+        let is_about_devices = code.starts_with("53") || code.starts_with("58") || code == "XX001";
+        is_about_devices && (self.has_stormed() || self.is_lied_to())
     }
 
     /// A client has been told something; `is_news`: of what nobody was told before. The power may go.
@@ -159,6 +182,16 @@ impl Station {
         self.logs.lock().iter().flatten().for_each(|log| change(log));
     }
 
+    /// Each device as it is found after something, in its place.
+    fn replace(&self, after: impl Fn(&SimDevice, u64) -> Arc<SimDevice>) {
+        let mut random = self.random.lock();
+        let mut disk = self.disk.lock();
+        *disk = after(&disk, random.next_u64());
+        if let Some(logs) = self.logs.lock().as_mut() {
+            logs.iter_mut().for_each(|log| *log = after(log, random.next_u64()));
+        }
+    }
+
     fn powered(&self, device: &Arc<SimDevice>) -> Arc<dyn Device> {
         ObservedDevice::new(device, self.me.upgrade().expect("it is borrowed"))
     }
@@ -202,6 +235,10 @@ impl Observer for Station {
         threads::note(operation.offset << 2 | operation.kind as u64);
         if let Some(cut) = self.is_cut_by(device, operation).filter(|_| threads::in_world()) {
             self.cut_power(cut)
+        }
+        let rates = device.faults().rates();
+        if operation.kind == OperationKind::Write && rates.lost_writes + rates.misdirected_writes > 0.0 {
+            self.is_lied_to.store(true, Ordering::Relaxed);
         }
         let changes = self.weather.lock().iter().any(|one| one.from == number || one.until == number);
         if changes {
@@ -255,6 +292,8 @@ impl Behaviour for SimDevice {
             Trouble::Writes => FaultRates { write_errors: rate, ..always() },
             Trouble::Flushes => FaultRates { flush_errors: 0.2, ..always() },
             Trouble::Flips => FaultRates { bit_flips: rate, ..always() },
+            Trouble::Lost => FaultRates { lost_writes: 2.0 * rate, ..always() },
+            Trouble::Misdirected => FaultRates { misdirected_writes: 2.0 * rate, ..always() },
         });
     }
 }

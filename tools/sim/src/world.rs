@@ -12,29 +12,29 @@ use saki_volume::{Volume, VolumeOptions};
 use crate::client::{Client, STACK_BYTES};
 use crate::run::{Phase, Run};
 use crate::script::Cut;
-use crate::verify;
+use crate::verify::{self, Promise};
 
 /// What a world's first thread does.
 pub fn run(run: &Arc<Run>) {
     let number = run.restarts.load(Ordering::Relaxed);
     run.station.restart();
     run.alterations.store(0, Ordering::Relaxed);
+    // What a device has that has lied is looked at, and nothing more.
+    let is_last = run.station.is_lied_to();
     let is_early = |cut: &Cut| cut.is_early && number > 0;
     run.station.expect_cut(run.cut().filter(is_early));
-    let database = match open(run) {
-        Ok(database) => database,
-        Err(error) => return run.fail(&format!("the database does not open: {}: {error}", error.sqlstate())),
-    };
+    let weather = run.script.weather.get(number).map_or(&[][..], Vec::as_slice);
+    let (early, later): (Vec<_>, Vec<_>) = weather.iter().cloned().partition(|one| one.is_early && number > 0);
+    run.station.expect_weather(&early);
+    let Some(database) = open_or_tell(run, is_last) else { return };
+    run.station.clear_up();
     let runtime = runtime();
-    if !run.is_set_up.load(Ordering::Relaxed) {
-        if let Err(error) = runtime.block_on(set_up(run, &database)) {
-            return run.fail(&format!("the tables cannot be made: {}: {error}", error.sqlstate()));
-        }
-        run.is_set_up.store(true, Ordering::Relaxed);
-    } else {
-        runtime.block_on(verify::all(run, &database));
+    if is_last {
+        runtime.block_on(verify::all(run, &database, Promise::Moment));
+        *run.phase.lock() = Phase::Finished;
+        return;
     }
-    if run.has_failed() {
+    if !begins(run, &runtime, &database) {
         return;
     }
     let phase = *run.phase.lock();
@@ -42,21 +42,59 @@ pub fn run(run: &Arc<Run>) {
         *run.phase.lock() = Phase::Finished;
         return;
     }
-    let weather = run.script.weather.get(number).map_or(&[][..], Vec::as_slice);
     if let Some(cut) = run.cut().filter(|cut| !is_early(cut)) {
         run.station.expect_cut(Some(cut));
     }
-    run.station.expect_weather(weather);
+    run.station.expect_weather(&later);
     work(run, &database);
-    if run.has_failed() {
-        return;
+    if !run.has_failed() {
+        end(run, &runtime, &database);
     }
-    // The end, in which everything is well again.
+}
+
+/// Opens the database. If its devices do not let it be opened, somebody tries again; unless a device has lied: then
+/// that has been found.
+fn open_or_tell(run: &Arc<Run>, is_last: bool) -> Option<Arc<Database>> {
+    let error = match open(run) {
+        Ok(database) => return Some(database),
+        Err(error) => error,
+    };
+    let what = format!("the database does not open: {}: {error}", error.sqlstate());
+    match run.station.excuses(&error) {
+        true if is_last => *run.phase.lock() = Phase::Finished,
+        true => {}
+        false => run.fail(&what),
+    }
+    run.tell(&what);
+    None
+}
+
+/// Makes the tables, or looks at all that there is; whether there is to be work.
+fn begins(run: &Arc<Run>, runtime: &tokio::runtime::Runtime, database: &Arc<Database>) -> bool {
+    if run.is_set_up.load(Ordering::Relaxed) {
+        return runtime.block_on(verify::all(run, database, Promise::Kept));
+    }
+    match runtime.block_on(set_up(run, database)) {
+        Ok(()) => {
+            run.is_set_up.store(true, Ordering::Relaxed);
+            true
+        }
+        Err(error) => {
+            if !run.station.excuses(&error) {
+                run.fail(&format!("the tables cannot be made: {}: {error}", error.sqlstate()));
+            }
+            false
+        }
+    }
+}
+
+/// The end, in which everything is well again.
+fn end(run: &Arc<Run>, runtime: &tokio::runtime::Runtime, database: &Arc<Database>) {
     run.station.expect_cut(None);
     run.station.expect_weather(&[]);
     let is_whole = !run.station.has_stormed();
     if is_whole {
-        runtime.block_on(verify::all(run, &database));
+        runtime.block_on(verify::all(run, database, Promise::Kept));
     }
     if !run.is_through() && run.has_failed() {
         return;

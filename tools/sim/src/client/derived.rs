@@ -7,6 +7,7 @@ use super::reading::Look;
 use super::shared::is_taken;
 use super::{Client, Refused, Stop, pause};
 use crate::model::shape::Shape;
+use crate::model::{Owner, Window};
 use crate::tables::{Filter, HEAP, WIDE};
 
 impl Client<'_> {
@@ -55,6 +56,35 @@ impl Client<'_> {
         self.utility(&format!("DROP TABLE {name}")).await
     }
 
+    /// Makes a table of what it sees of everybody's rows, in the place of the one that it made before.
+    pub(super) async fn picture(&self) -> Result<(), Stop> {
+        let name = picture(self.owner);
+        if let Err(error) = self.sql(&format!("DROP TABLE IF EXISTS {name}")).await {
+            return self.heard(&error);
+        }
+        let query = self.run.tables.select(WIDE, &Shape::default(), &Filter::All);
+        let window = self.run.model.lock().look();
+        if let Err(error) = self.sql(&format!("CREATE TABLE {name} AS {query}")).await {
+            return self.heard(&error);
+        }
+        self.run.station.told(true);
+        let read = self.read_picture(self.owner, window).await;
+        self.hear(read)
+    }
+
+    /// Looks whether an owner's picture, if there is one, shows what a reader may have been shown that began with a
+    /// window.
+    pub async fn read_picture(&self, owner: Owner, mut window: Window) -> Result<(), Refused> {
+        let name = picture(owner);
+        match self.sql(&format!("SELECT count(*) FROM {name}")).await {
+            Ok(_) => {}
+            Err(error) if error.sqlstate() == "42P01" => return Ok(()),
+            Err(error) => return Err(Refused::Error(error)),
+        }
+        let look = Look { table: WIDE, shape: &Shape::default(), filter: &Filter::All };
+        self.read_by(&format!("SELECT * FROM {name}"), look, &mut window, None).await
+    }
+
     /// Takes a number that nobody else has, also where its transaction is rolled back.
     pub(super) async fn take_number(&self, random: &mut Random) -> Result<(), Stop> {
         match self.sql("CREATE SEQUENCE IF NOT EXISTS numbers").await {
@@ -88,4 +118,9 @@ impl Client<'_> {
             Err(Refused::Error(error)) => self.heard(&error),
         }
     }
+}
+
+/// A table that one owner makes of everybody's rows.
+fn picture(owner: Owner) -> String {
+    format!("picture_{owner}")
 }

@@ -174,9 +174,7 @@ impl<'r> Client<'r> {
         match error.sqlstate() {
             // Beside others: serialization, deadlock, a lock that was not had, what needs a table alone.
             "40001" | "40P01" | "55P03" | "55006" | "57014" => true,
-            code => {
-                self.run.station.has_stormed() && (code.starts_with("53") || code.starts_with("58") || code == "XX001")
-            }
+            _ => self.run.station.excuses(error),
         }
     }
 

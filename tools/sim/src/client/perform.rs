@@ -30,7 +30,8 @@ impl Client<'_> {
             }
             Kind::Read => self.read_once(random).await,
             Kind::RepeatableRead => self.read_repeatedly(random).await,
-            Kind::Transaction => self.transaction(random).await,
+            Kind::Transaction => self.transaction(&[], random).await,
+            Kind::Migrate => self.migrate(random).await,
             Kind::Transfer => self.transfer(random).await,
             Kind::ForUpdate => self.transfer_held(false, random).await,
             Kind::SkipLocked => self.transfer_held(true, random).await,
@@ -38,6 +39,7 @@ impl Client<'_> {
             Kind::Balances => self.balances(random).await,
             Kind::View => self.view(random).await,
             Kind::Temporary => self.temporary(step.number, random).await,
+            Kind::Picture => self.picture().await,
             Kind::Sequence => self.take_number(random).await,
             Kind::Cancel => self.cancel(random).await,
             Kind::Checkpoint => self.utility("CHECKPOINT").await,
@@ -65,7 +67,7 @@ impl Client<'_> {
 
     /// Changes what everybody uses, maybe beside others that do the same.
     async fn shared(&self, text: &str, random: &mut Random) -> Result<(), Stop> {
-        if random.chance(0.4) {
+        if random.chance(0.5) {
             return self.shared_in_block(text, random).await;
         }
         self.alone(text).await
@@ -90,7 +92,10 @@ impl Client<'_> {
             self.sql("BEGIN").await?;
             self.sql(text).await?;
             alterations.fetch_add(1, Ordering::Relaxed);
-            pause(random.below(PAUSE_MAX) / 4).await;
+            // Or at once: while those who changed rows before it are not durable yet.
+            if random.chance(0.5) {
+                pause(random.below(PAUSE_MAX) / 4).await;
+            }
             alterations.fetch_sub(1, Ordering::Relaxed);
             self.sql("COMMIT").await
         };

@@ -79,6 +79,9 @@ impl Client<'_> {
         }
         let is_news = model.told(window);
         drop(model);
+        if is_news {
+            self.tell("  news");
+        }
         self.run.station.told(is_news);
         if answer.is_ok() { Ok(()) } else { Err(Refused::Expected) }
     }

@@ -10,6 +10,7 @@ use super::{Client, Refused, Stop, pause};
 use crate::change::alter;
 use crate::model::{Fate, State, TableNumber, Window};
 use crate::script::Kind;
+use crate::tables::Filter;
 
 /// Statements of a transaction, at most.
 const STATEMENTS_MAX: u64 = 6;
@@ -69,7 +70,19 @@ impl<'c> Open<'c> {
 }
 
 impl Client<'_> {
-    pub(super) async fn transaction(&self, random: &mut Random) -> Result<(), Stop> {
+    /// A transaction that alters what its owner's table is, and changes rows of everybody's.
+    pub(super) async fn migrate(&self, random: &mut Random) -> Result<(), Stop> {
+        let alterations =
+            [Kind::Columns, Kind::Columns, Kind::Rename, Kind::CreateAs, Kind::Truncate, Kind::Constraints];
+        let alteration = alterations[random.below(alterations.len() as u64) as usize];
+        let change = [Kind::Insert, Kind::Update, Kind::UpdateMany][random.below(3) as usize];
+        let mut first = [alteration, change];
+        random.shuffle(&mut first);
+        self.transaction(&first, random).await
+    }
+
+    /// `first`: kinds of changes that it begins with.
+    pub(super) async fn transaction(&self, first: &[Kind], random: &mut Random) -> Result<(), Stop> {
         self.choose_path(random).await?;
         let level = any_level(random);
         if let Err(error) = self.sql(&format!("BEGIN ISOLATION LEVEL {level}")).await {
@@ -77,11 +90,12 @@ impl Client<'_> {
         }
         let generation = (level != "READ COMMITTED").then(|| self.run.model.lock().look());
         let mut open = Open::new(self, generation, [0, 1, 5][random.below(3) as usize]);
-        let looks_first = open.generation.is_some() && random.chance(0.4);
-        for number in 0..1 + random.below(STATEMENTS_MAX) {
-            let outcome = match looks_first && number == 0 {
-                true => open.look_first(random).await,
-                false => open.statement(random).await,
+        let looks_first = first.is_empty() && open.generation.is_some() && random.chance(0.4);
+        for number in 0..first.len() + 1 + random.below(STATEMENTS_MAX) as usize {
+            let outcome = match first.get(number) {
+                Some(kind) => open.change(*kind, random).await,
+                None if looks_first && number == 0 => open.look_first(random).await,
+                None => open.statement(random).await,
             };
             match outcome {
                 Ok(()) => continue,
@@ -129,9 +143,15 @@ impl Client<'_> {
         }
         let generation = self.run.model.lock().look();
         let mut open = Open::new(self, Some(generation), 0);
+        // What somebody has changed at once it sees at once.
+        let mut wholes = if random.chance(0.5) { self.run.script.focus.all(random) } else { Vec::new() };
         for _ in 0..2 + random.below(4) {
             self.choose_path(random).await?;
-            match open.read(random).await {
+            let read = match wholes.pop() {
+                Some(table) => open.read_table(table, &Filter::All).await,
+                None => open.read(random).await,
+            };
+            match read {
                 Ok(()) => {}
                 Err(Refused::Stop(stop)) => return Err(stop),
                 Err(Refused::Expected) => return self.roll_back().await,
@@ -191,7 +211,7 @@ impl Open<'_> {
     /// what they lie in.
     async fn look_first(&mut self, random: &mut Random) -> Result<(), Refused> {
         let own = self.client.run.tables.own(self.client.owner);
-        self.read_table(own, random).await?;
+        self.read_table(own, &self.client.any_filter(random)).await?;
         for _ in 0..PAUSES_MAX {
             pause(random.below(PAUSE_MAX)).await;
             if self.client.run.alterations.load(Ordering::Relaxed) > 0 {
@@ -203,12 +223,11 @@ impl Open<'_> {
 
     async fn read(&mut self, random: &mut Random) -> Result<(), Refused> {
         let table = self.client.run.any_table(random);
-        self.read_table(table, random).await
+        self.read_table(table, &self.client.any_filter(random)).await
     }
 
-    async fn read_table(&mut self, table: TableNumber, random: &mut Random) -> Result<(), Refused> {
+    async fn read_table(&mut self, table: TableNumber, filter: &Filter) -> Result<(), Refused> {
         let tables = self.client.run.tables;
-        let filter = &self.client.any_filter(random);
         let is_own = tables.owner_of(table) == Some(self.client.owner);
         let shape = if is_own { self.now.state.shape.clone() } else { self.client.shape_of(table) };
         let look = Look { table, shape: &shape, filter };

@@ -138,6 +138,11 @@ impl Model {
         Window { floors: self.lines.iter().map(|line| line.floor).collect(), possible: None }
     }
 
+    /// A reader begins of whom nobody knows which moment of the past it is shown.
+    pub fn look_back(&self) -> Window {
+        Window { floors: vec![0; self.owners()], possible: None }
+    }
+
     /// The versions of an owner that may still be seen by who began with a floor.
     fn possible(&self, owner: Owner, floor: usize) -> Vec<usize> {
         let line = &self.lines[owner];

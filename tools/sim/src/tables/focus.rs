@@ -33,6 +33,17 @@ impl Focus {
         Self { tables: focus, path: random.chance(0.8).then_some(path) }
     }
 
+    pub fn on(tables: Vec<TableNumber>, path: Option<&'static str>) -> Self {
+        Self { tables, path }
+    }
+
+    /// All tables that it is about, in any order.
+    pub fn all(&self, random: &mut Random) -> Vec<TableNumber> {
+        let mut all = self.tables.clone();
+        random.shuffle(&mut all);
+        all
+    }
+
     /// One of these tables.
     pub fn table(&self, random: &mut Random, among: &[TableNumber]) -> TableNumber {
         let within: Vec<TableNumber> = among.iter().copied().filter(|table| self.tables.contains(table)).collect();
