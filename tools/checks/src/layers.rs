@@ -42,6 +42,7 @@ const PLAN: &[&str] = &[
     "saki-catalog",
     "saki-settings",
     "saki-store",
+    "saki-correlated",
 ];
 const POSTGRES: &[&str] = &[
     "saki-unify",
@@ -94,7 +95,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 38] = [
+const LAYERS: [(&str, &[&str]); 39] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -118,6 +119,7 @@ const LAYERS: [(&str, &[&str]); 38] = [
     ("saki-functions", FUNCTIONS),
     ("saki-store", STORE),
     ("saki-backup", &["saki-base", "saki-objects", "saki-catalog", "saki-store"]),
+    ("saki-correlated", &["saki-unify", "saki-catalog"]),
     ("saki-plan", PLAN),
     ("saki-statement", &["saki-unify", "saki-base", "saki-catalog", "saki-store"]),
     ("saki-postgres", POSTGRES),
@@ -191,6 +193,7 @@ const COLUMNAR: &[&str] = &[
     "saki-store",
     "saki-times",
     "saki-functions",
+    "saki-correlated",
     "saki-plan",
     "saki-statement",
     "saki-postgres",
@@ -206,6 +209,7 @@ const COLUMNAR: &[&str] = &[
 const PLANNING: &[&str] = &[
     "saki-times",
     "saki-functions",
+    "saki-correlated",
     "saki-plan",
     "saki-statement",
     "saki-postgres",
@@ -227,6 +231,7 @@ const CONFINED: [(&str, &[&str]); 17] = [
             "saki-catalog",
             "saki-times",
             "saki-functions",
+            "saki-correlated",
             "saki-plan",
             "saki-statement",
             "saki-postgres",
@@ -245,6 +250,7 @@ const CONFINED: [(&str, &[&str]); 17] = [
             "saki-times",
             "saki-functions",
             "saki-store",
+            "saki-correlated",
             "saki-plan",
             "saki-postgres",
             "saki-context",

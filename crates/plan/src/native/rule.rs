@@ -15,14 +15,14 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use saki_vector::aggregate::{Call, Function};
 
 use super::NativeOptions;
 use super::aggregate::{NativeAggregateExec, PlannedCall};
-use super::join::{JoinPlan, NativeHashJoinExec, offer_keys};
+use super::join::{JoinPlan, NativeHashJoinExec, offer_keys, ranged_loops, with_range};
 use super::project::NativeProjectExec;
 use crate::node::{Plan, Projection, SakiNode, find, find_native, statistics_of};
 
@@ -70,6 +70,9 @@ fn replacement(node: &Plan, options: &NativeOptions, offers_keys: bool) -> Resul
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         return if options.join { native_join(join, offers_keys) } else { Ok(None) };
     }
+    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>().filter(|_| options.join) {
+        return ranged_loops(join)?.map(|plan| Ok(NativeHashJoinExec::new(plan)?.into_plan())).transpose();
+    }
     Ok(None)
 }
 
@@ -111,7 +114,8 @@ fn native_projection(projection: &ProjectionExec, options: &NativeOptions) -> Re
 }
 
 fn native_join(join: &HashJoinExec, offers_keys: bool) -> Result<Option<Plan>> {
-    let Some(mut plan) = JoinPlan::of(join)? else { return Ok(None) };
+    let Some(plan) = JoinPlan::of(join)? else { return Ok(None) };
+    let mut plan = with_range(plan)?;
     if offers_keys {
         offer_keys(&mut plan)?;
     }

@@ -149,6 +149,28 @@ fn operators_are_native_unless_settings_say_otherwise() {
 }
 
 #[test]
+fn bounds_of_a_join_are_looked_up_among_sorted_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = filled(directory.path(), "latency=10us");
+    run(async {
+        let session = Session::new(&database);
+        let joined = "SELECT count(*), sum(o_id) FROM customer JOIN orders ON o_id BETWEEN c_balance AND c_balance + 3 \
+                      WHERE c_id <= 500";
+        let counted = "SELECT sum((SELECT count(*) FROM line WHERE l_order = o_id AND l_number >= o_customer)), \
+                       sum((SELECT count(*) FROM customer WHERE c_balance < o_customer)) FROM orders WHERE o_id <= 300";
+        let plan = session.explain(joined).await.unwrap();
+        assert!(plan.contains("NativeRangeJoinExec: Inner on o_id@"), "{plan}");
+        assert!(!plan.contains("NestedLoopJoinExec"), "{plan}");
+        let plan = session.explain(counted).await.unwrap();
+        assert!(plan.contains("NativeRangeJoinExec") && !plan.contains("nested_loop_"), "{plan}");
+        let expected = [lines(&session, joined).await, lines(&session, counted).await];
+        session.set("operators", "datafusion").unwrap();
+        assert!(session.explain(joined).await.unwrap().contains("NestedLoopJoinExec"));
+        assert_eq!([lines(&session, joined).await, lines(&session, counted).await], expected);
+    });
+}
+
+#[test]
 fn a_dropped_stream_stops_and_the_session_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let database = filled(directory.path(), "latency=1ms,iops=1000,bandwidth=1GB");

@@ -108,6 +108,29 @@ async fn a_subquery_that_runs_for_each_row_stops_between_two_of_them() {
     assert_eq!(number(&session, "SELECT 1").await, 1);
 }
 
+/// No pair is left of thousands of millions, so that no row leaves the join before it has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_by_a_range_stops_between_its_pairs() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = Arc::new(Session::new(&create(directory.path())));
+    run(
+        &session,
+        "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT g, g FROM generate_series(1, 200000) g",
+    )
+    .await;
+    for query in [
+        "SELECT count(*) FROM t a JOIN t b ON a.v < b.v AND a.id + b.id < 0",
+        "SELECT count(*) FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.v > a.v AND a.id + b.id < 0)",
+    ] {
+        assert!(session.explain(query).await.unwrap().contains("NativeRangeJoinExec"), "{query}");
+        let running = Running::start(&session, query);
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        let took = running.stop().await;
+        assert!(took < SOON, "{query}: {took:?}");
+    }
+    assert_eq!(number(&session, "SELECT 1").await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_stops_while_it_waits_for_its_turn_to_write() {
     let directory = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 use arrow_schema::DataType;
 
 use super::payload::column_bytes;
+use super::ranges::{RangeKey, Ranges};
 use crate::key_index::code;
 use crate::key_index::positions::MAX_ROWS;
 use crate::{Batch, Bounds, Column, Result, VectorError};
@@ -13,6 +14,9 @@ pub struct JoinBuild {
     pub(super) key_types: Vec<DataType>,
     pub(super) payload_types: Vec<DataType>,
     pub(super) nulls_equal: bool,
+    pub(super) range: Option<RangeKey>,
+    /// Of each batch, the values that bounds are for.
+    pub(super) ranged: Vec<Column>,
     /// Key columns of each batch, and its rows.
     pub(super) keys: Vec<(Vec<Column>, usize)>,
     /// What the codes of each key column lie between; `None`: a key column has values without a code.
@@ -30,6 +34,8 @@ impl JoinBuild {
             key_types: keys.to_vec(),
             payload_types: payload.to_vec(),
             nulls_equal: false,
+            range: None,
+            ranged: Vec::new(),
             keys: Vec::new(),
             bounds: keys.iter().all(code::has_codes).then(|| vec![None; keys.len()]),
             payload: vec![Vec::new(); payload.len()],
@@ -44,10 +50,25 @@ impl JoinBuild {
         self
     }
 
-    /// Adds rows. `batch` has the payload columns. Rows with a NULL key stay as rows (outer joins want them) and match
+    /// Of the rows with equal keys, those match whose value lies within a probe row's bounds. To be said of every part
+    /// of a table.
+    pub fn with_range(mut self, range: Option<RangeKey>) -> Self {
+        self.range = range;
+        self
+    }
+
+    /// Adds rows. `keys` has, after the columns that are to be equal, that with the values for a range, if the join has
+    /// one; `batch` has the payload columns. Rows with a NULL key stay as rows (outer joins want them) and match
     /// nothing.
     pub fn push(&mut self, keys: &[Column], batch: &Batch) -> Result<()> {
-        if keys.len() != self.key_types.len() || batch.columns.len() != self.payload.len() {
+        let (ranged, keys) = match (&self.range, keys) {
+            (Some(_), [keys @ .., ranged]) => (Some(ranged), keys),
+            (_, keys) => (None, keys),
+        };
+        if ranged.is_some() != self.range.is_some()
+            || keys.len() != self.key_types.len()
+            || batch.columns.len() != self.payload.len()
+        {
             return Err(VectorError::internal("a build batch with other columns than the join has"));
         }
         if batch.rows == 0 {
@@ -64,9 +85,10 @@ impl JoinBuild {
                 }
             }
         }
-        self.bytes += keys.iter().chain(&batch.columns).map(column_bytes).sum::<usize>();
+        self.bytes += keys.iter().chain(ranged).chain(&batch.columns).map(column_bytes).sum::<usize>();
         self.rows += batch.rows;
         self.keys.push((keys.to_vec(), batch.rows));
+        self.ranged.extend(ranged.cloned());
         for (columns, column) in self.payload.iter_mut().zip(&batch.columns) {
             columns.push(column.clone());
         }
@@ -77,9 +99,10 @@ impl JoinBuild {
         self.rows
     }
 
-    /// Memory the rows take, in bytes.
+    /// Memory the rows take, in bytes; with what sorting them will take, if they are to be sorted.
     pub fn memory_bytes(&self) -> usize {
-        self.bytes
+        let sorting = if self.range.is_some() { self.rows * Ranges::SORTING_BYTES } else { 0 };
+        self.bytes + sorting
     }
 
     /// Puts batches in the order of their first keys, if there is one key column that has codes. Threads scan a table's
@@ -101,6 +124,9 @@ impl JoinBuild {
         let mut order: Vec<usize> = (0..first.len()).collect();
         order.sort_by_key(|batch| first[*batch]);
         self.keys = order.iter().map(|batch| self.keys[*batch].clone()).collect();
+        if self.range.is_some() {
+            self.ranged = order.iter().map(|batch| self.ranged[*batch].clone()).collect();
+        }
         for columns in &mut self.payload {
             *columns = order.iter().map(|batch| columns[*batch].clone()).collect();
         }
@@ -109,8 +135,8 @@ impl JoinBuild {
 
     /// Puts the rows of `other` after these.
     pub(super) fn append(&mut self, other: Self) -> Result<()> {
-        if (&self.key_types, &self.payload_types, self.nulls_equal)
-            != (&other.key_types, &other.payload_types, other.nulls_equal)
+        if (&self.key_types, &self.payload_types, self.nulls_equal, &self.range)
+            != (&other.key_types, &other.payload_types, other.nulls_equal, &other.range)
         {
             return Err(VectorError::internal("parts of different joins"));
         }
@@ -123,6 +149,7 @@ impl JoinBuild {
             bounds.into_iter().zip(others).map(unite).collect()
         });
         self.keys.extend(other.keys);
+        self.ranged.extend(other.ranged);
         for (columns, others) in self.payload.iter_mut().zip(other.payload) {
             columns.extend(others);
         }

@@ -1,4 +1,4 @@
-//! Hash joins: a table of build rows, probed by batches.
+//! Joins: a table of build rows, probed by batches; by hashed keys, and by ranges of a value among rows of one key.
 //!
 //! ```text
 //!   JoinBuild (one per thread) ─┐
@@ -6,10 +6,12 @@
 //!   …                          ─┘                        │
 //!                                              (`key_index`)
 //! ```
+//! With a range, the rows of a key lie sorted by their values, and what is found of them are runs ([`ranges`]).
 
 mod build;
 mod marks;
 mod payload;
+mod ranges;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -20,6 +22,8 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
 pub use build::JoinBuild;
 use marks::Marks;
+use ranges::Ranges;
+pub use ranges::{RangeKey, Runs};
 
 use crate::key_index::positions::{NOWHERE, unique_pairs};
 use crate::key_index::{Index, parallel};
@@ -32,6 +36,8 @@ pub use crate::key_index::positions::Matches;
 pub struct JoinTable {
     rows: usize,
     index: Index,
+    /// Rows lie in its order, if there is one; else as they came.
+    ranges: Option<Ranges>,
     /// Key columns of each batch, and its rows.
     keys: Vec<(Vec<Column>, usize)>,
     payload: Vec<Column>,
@@ -49,9 +55,13 @@ impl JoinTable {
         all.sort_batches()?;
         let rows = all.rows();
         let index = Index::build(&all.key_types, &all.keys, all.bounds.as_deref(), all.nulls_equal, threads)?;
+        let sorted = all.range.map(|range| Ranges::build(&range, &all.ranged, rows, index.groups())).transpose()?;
+        let (ranges, order) = sorted.unzip();
+        let order = order.map(UInt32Array::from);
         let columns: Vec<_> = all.payload.into_iter().zip(&all.payload_types).collect();
-        let payload = unite_payload(columns, parallel::shares(rows, threads))?;
-        Ok(Arc::new(Self { rows, index, keys: all.keys, payload, marks: track_matches.then(|| Marks::new(rows)) }))
+        let payload = unite_payload(columns, order.as_ref(), parallel::shares(rows, threads))?;
+        let marks = track_matches.then(|| Marks::new(rows));
+        Ok(Arc::new(Self { rows, index, ranges, keys: all.keys, payload, marks }))
     }
 
     pub fn rows(&self) -> usize {
@@ -62,7 +72,8 @@ impl JoinTable {
     pub fn memory_bytes(&self) -> usize {
         let keys: usize = self.keys.iter().flat_map(|(columns, _)| columns).map(payload::column_bytes).sum();
         let payload: usize = self.payload.iter().map(payload::column_bytes).sum();
-        keys + payload + self.index.memory_bytes() + self.marks.as_ref().map_or(0, Marks::memory_bytes)
+        let index = self.index.memory_bytes() + self.ranges.as_ref().map_or(0, Ranges::memory_bytes);
+        keys + payload + index + self.marks.as_ref().map_or(0, Marks::memory_bytes)
     }
 
     /// No two build rows have the same key: a probe row has one partner at most. If then an inner join's
@@ -78,6 +89,20 @@ impl JoinTable {
         }
         let columns = self.keys.iter().map(|(columns, _)| columns.get(key)).collect::<Option<Vec<_>>>()?;
         KeyFilter::of(&columns)
+    }
+
+    /// Of a join with a range: the partners of each probe row. `keys` has the bounds after the columns that are to be
+    /// equal. `None`: it has no range, and is asked by [`JoinTable::probe`] and its like.
+    pub fn runs(&self, keys: &[Column], rows: usize) -> Result<Option<Runs>> {
+        let Some(ranges) = &self.ranges else { return Ok(None) };
+        let (keys, bounds) = keys.split_at(keys.len().saturating_sub(ranges.bounds_each_row()));
+        let bounds = ranges.bounds(bounds)?;
+        let mut runs = Vec::with_capacity(rows);
+        self.index.find(keys, rows, |start, positions| {
+            let rows = (start as usize..).zip(positions);
+            runs.extend(rows.map(|(row, position)| ranges.find(*position, row, &bounds)));
+        })?;
+        Ok(Some(Runs::new(runs)))
     }
 
     /// Every pair of matching rows, in the order of the probe rows, appended to `matches`, which is empty, until there
@@ -150,8 +175,12 @@ impl JoinTable {
     }
 }
 
-/// Each payload column as one array; threads share the columns out.
-fn unite_payload(columns: Vec<(Vec<Column>, &arrow_schema::DataType)>, threads: usize) -> Result<Vec<Column>> {
+/// Each payload column as one array, in another order if there is one; threads share the columns out.
+fn unite_payload(
+    columns: Vec<(Vec<Column>, &arrow_schema::DataType)>,
+    order: Option<&UInt32Array>,
+    threads: usize,
+) -> Result<Vec<Column>> {
     let width = columns.len();
     let mut shares: Vec<Vec<_>> = (0..threads.clamp(1, width.max(1))).map(|_| Vec::new()).collect();
     let threads = shares.len();
@@ -160,10 +189,11 @@ fn unite_payload(columns: Vec<(Vec<Column>, &arrow_schema::DataType)>, threads: 
     }
     let unite = |share: Vec<(usize, (Vec<Column>, &arrow_schema::DataType))>| -> Result<Vec<(usize, Column)>> {
         // Each column's batches are dropped once it is one.
-        share
-            .into_iter()
-            .map(|(position, (batches, logical))| Ok((position, payload::unite(&batches, logical)?)))
-            .collect()
+        let one = |(position, (batches, logical)): (usize, (Vec<Column>, _))| -> Result<(usize, Column)> {
+            let column = payload::unite(&batches, logical)?;
+            Ok((position, order.map_or_else(|| Ok(column.clone()), |order| column.take(order))?))
+        };
+        share.into_iter().map(one).collect()
     };
     let united = parallel::run(shares.into_iter().map(|share| || unite(share)).collect())?;
     let mut united: Vec<(usize, Column)> = united.into_iter().flatten().collect();

@@ -3,6 +3,8 @@
 //! If no two build rows have one key, a key's position is its row. Otherwise rows lie grouped by key, ascending in each
 //! group, the last one of a group flagged, and a key's position is where its group starts.
 
+use std::ops::Range;
+
 use arrow_array::UInt32Array;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
@@ -29,6 +31,20 @@ impl Groups {
     /// The first row of the group at `position`.
     pub fn first(&self, position: u32) -> u32 {
         self.rows[position as usize] & !LAST
+    }
+
+    /// The rows, group by group.
+    pub fn to_rows(&self) -> Vec<u32> {
+        self.rows.iter().map(|row| row & !LAST).collect()
+    }
+
+    /// Where each group lies among the rows.
+    pub fn spans(&self) -> impl Iterator<Item = Range<usize>> {
+        self.rows.split_inclusive(|row| row & LAST != 0).scan(0, |start, group| {
+            let span = *start..*start + group.len();
+            *start = span.end;
+            Some(span)
+        })
     }
 
     /// Appends the pairs of probe rows `start..` with the groups at `positions`, until there are `pairs_max`; those of

@@ -17,7 +17,7 @@ use saki_catalog::InPlan;
 use saki_vector::join::{JoinBuild, JoinTable};
 
 use super::offer::offered_to_sides;
-use super::plan::JoinPlan;
+use super::plan::{JoinPlan, JoinRange};
 use super::probe::{BuildSide, Prober};
 use super::work::Work;
 use crate::native::columns::ColumnSet;
@@ -29,7 +29,7 @@ use crate::node::{
     partitions_of,
 };
 
-/// A join by hash table.
+/// A join by a table of hashed keys, or of rows sorted by a value.
 #[derive(Debug)]
 pub struct NativeHashJoinExec {
     plan: JoinPlan,
@@ -133,7 +133,7 @@ impl Native for NativeHashJoinExec {
 
 impl SakiNode for NativeHashJoinExec {
     fn name(&self) -> &'static str {
-        "NativeHashJoinExec"
+        if self.plan.on.is_empty() { "NativeRangeJoinExec" } else { "NativeHashJoinExec" }
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -154,14 +154,19 @@ impl SakiNode for NativeHashJoinExec {
 
     fn expressions(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
         let keys = self.plan.on.iter().flat_map(|(build, probe)| [build, probe]);
-        keys.chain(self.plan.filter.iter().map(JoinFilter::expression)).collect()
+        let range = self.plan.range.iter();
+        let range =
+            range.flat_map(|range| std::iter::once(&range.value).chain(range.bounds.iter().map(|(_, bound)| bound)));
+        keys.chain(range).chain(self.plan.filter.iter().map(JoinFilter::expression)).collect()
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {:?} on ", self.name(), self.plan.kind)?;
-        for (position, (build, probe)) in self.plan.on.iter().enumerate() {
-            write!(f, "{}{build} = {probe}", if position == 0 { "" } else { ", " })?;
-        }
+        let keys = self.plan.on.iter().map(|(build, probe)| format!("{build} = {probe}"));
+        let bounds = |range: &JoinRange| -> Vec<String> {
+            range.bounds.iter().map(|(op, bound)| format!("{} {op} {bound}", range.value)).collect()
+        };
+        f.write_str(&keys.chain(self.plan.range.iter().flat_map(bounds)).collect::<Vec<_>>().join(", "))?;
         if let Some(filter) = &self.plan.filter {
             write!(f, ", where {}", filter.expression())?;
         }

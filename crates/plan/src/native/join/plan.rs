@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result, Statistics};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, build_join_schema};
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use saki_base::CompareOp;
+use saki_vector::join::RangeKey;
 
 use crate::native::translate::{comparable, is_native};
 use crate::node::{DynamicKeys, Plan, statistics_of};
@@ -19,6 +21,8 @@ pub struct JoinPlan {
     pub left: Plan,
     pub right: Plan,
     pub on: Vec<(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)>,
+    /// Among the rows of a key, or all if there is none.
+    pub range: Option<JoinRange>,
     pub filter: Option<JoinFilter>,
     pub kind: JoinType,
     pub nulls_equal: bool,
@@ -27,6 +31,24 @@ pub struct JoinPlan {
     pub statistics: Arc<Statistics>,
     /// Where the values of each key are published, if anybody waits for them.
     pub keys: Vec<Option<Arc<DynamicKeys>>>,
+}
+
+/// A value of the left side's rows, and how it compares with what the right side's give.
+#[derive(Clone, Debug)]
+pub struct JoinRange {
+    pub value: Arc<dyn PhysicalExpr>,
+    pub bounds: Vec<(CompareOp, Arc<dyn PhysicalExpr>)>,
+}
+
+impl JoinRange {
+    pub fn key(&self, left: &Schema) -> Result<RangeKey> {
+        Ok(RangeKey { data_type: self.value.data_type(left)?, ops: self.bounds.iter().map(|(op, _)| *op).collect() })
+    }
+
+    pub fn has_both_bounds(&self) -> bool {
+        let has = |ops: [CompareOp; 2]| self.bounds.iter().any(|(op, _)| ops.contains(op));
+        has([CompareOp::Less, CompareOp::LessOrEqual]) && has([CompareOp::Greater, CompareOp::GreaterOrEqual])
+    }
 }
 
 impl JoinPlan {
@@ -48,25 +70,57 @@ impl JoinPlan {
         if join.null_aware && nullable {
             return Ok(None);
         }
-        let (_, all) = build_join_schema(&left, &right, join.join_type());
-        let output = match &join.projection {
-            Some(projection) => projection.iter().map(|column| all[*column].clone()).collect(),
-            None => all,
-        };
         let plan = Self {
-            left: Arc::clone(join.left()),
-            right: Arc::clone(join.right()),
             on: join.on().to_vec(),
-            filter: join.filter().cloned(),
-            kind: *join.join_type(),
             nulls_equal: join.null_equality() == NullEquality::NullEqualsNull,
-            output,
-            schema: join.schema(),
-            statistics: statistics_of(join)?,
             keys: vec![None; join.on().len()],
+            ..Self::without_keys(
+                join,
+                [join.left(), join.right()],
+                join.filter(),
+                *join.join_type(),
+                join.projection.as_deref(),
+            )?
         };
         // For NOT IN, DataFusion does not choose which side becomes the table.
         Ok(Some(if join.null_aware && plan.right_is_smaller()? { plan.swapped() } else { plan }))
+    }
+
+    /// A join without keys.
+    pub fn of_loops(join: &NestedLoopJoinExec) -> Result<Self> {
+        Self::without_keys(
+            join,
+            [join.left(), join.right()],
+            join.filter(),
+            *join.join_type(),
+            join.projection().as_deref(),
+        )
+    }
+
+    fn without_keys(
+        join: &dyn ExecutionPlan,
+        [left, right]: [&Plan; 2],
+        filter: Option<&JoinFilter>,
+        kind: JoinType,
+        projection: Option<&[usize]>,
+    ) -> Result<Self> {
+        let (_, all) = build_join_schema(&left.schema(), &right.schema(), &kind);
+        Ok(Self {
+            left: Arc::clone(left),
+            right: Arc::clone(right),
+            on: Vec::new(),
+            range: None,
+            filter: filter.cloned(),
+            kind,
+            nulls_equal: false,
+            output: match projection {
+                Some(projection) => projection.iter().map(|column| all[*column].clone()).collect(),
+                None => all,
+            },
+            schema: join.schema(),
+            statistics: statistics_of(join)?,
+            keys: Vec::new(),
+        })
     }
 
     fn right_is_smaller(&self) -> Result<bool> {
@@ -75,8 +129,8 @@ impl JoinPlan {
         Ok(matches!((rows(&self.left)?, rows(&self.right)?), (Some(left), Some(right)) if right < left))
     }
 
-    /// The same rows, with the table made of the other side.
-    fn swapped(self) -> Self {
+    /// The same rows, with the table made of the other side; of a join without a range.
+    pub fn swapped(self) -> Self {
         let side = |column: ColumnIndex| ColumnIndex { side: column.side.negate(), ..column };
         Self {
             left: self.right,

@@ -1,12 +1,13 @@
 //! One partition of a join's probe side on its way through the table.
 //!
 //! A batch is looked up in slices, so short that a slice's pairs are a few batches of output, however many partners
-//! rows have: where they turn out to be more, the slice ends early. A slice's joined rows are put together in chunks of
-//! a batch. Rows of the build side that are wanted whatever the probe side has come last, from the partition that ends
-//! last.
+//! rows have: where they turn out to be more, the slice ends early. What is found by ranges are runs of partners, few
+//! bytes for each row, whose pairs are made when they are wanted. Joined rows are put together in chunks of a batch;
+//! between two of them the thread may go to others, and the query may end. Rows of the build side that are wanted
+//! whatever the probe side has come last, from the partition that ends last.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +16,7 @@ use datafusion::common::{JoinType, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::metrics::BaselineMetrics;
 use futures::StreamExt;
-use saki_vector::join::{JoinTable, Matches};
+use saki_vector::join::{JoinTable, Matches, Runs};
 use saki_vector::{Batch, Column};
 
 use super::work::{ProbeRows, Residual, Work};
@@ -49,8 +50,8 @@ pub struct Prober {
     /// Rows of an output batch.
     batch_rows: usize,
     current: Option<Current>,
-    /// Rows of a slice.
-    step: usize,
+    looked_up: Option<LookedUp>,
+    slice_rows: usize,
     matches: Matches,
     ready: VecDeque<Batch>,
     rest: VecDeque<Rest>,
@@ -63,6 +64,26 @@ struct Current {
     keys: Vec<Column>,
     /// The first row that has not been looked up.
     next: usize,
+}
+
+/// Rows whose partners are known, on their way to become joined rows.
+struct LookedUp {
+    batch: Batch,
+    /// Where the partners are found by ranges; else they are among the matches.
+    runs: Option<Runs>,
+    /// The first of the matches that has not been joined.
+    next: usize,
+    /// Which rows are in a pair, if that matters.
+    found: Option<Vec<bool>>,
+}
+
+/// What comes of a step.
+enum Step {
+    Gives(Batch),
+    /// Nothing yet.
+    Works,
+    /// There is nothing to do without more input.
+    Waits,
 }
 
 /// Build rows that come out on their own at the end.
@@ -87,7 +108,8 @@ impl Prober {
             input: (!skips).then_some(input),
             batch_rows,
             current: None,
-            step: batch_rows,
+            looked_up: None,
+            slice_rows: batch_rows,
             matches: Matches::default(),
             ready: VecDeque::new(),
             rest: VecDeque::new(),
@@ -100,11 +122,18 @@ impl Prober {
         loop {
             let time = self.metrics.elapsed_compute().clone();
             let timer = time.timer();
-            let output = self.joined().in_plan()?;
+            let step = self.step().in_plan()?;
             timer.done();
-            if let Some(batch) = output {
-                self.metrics.record_output(batch.rows);
-                return Ok(Some(batch));
+            match step {
+                Step::Gives(batch) => {
+                    self.metrics.record_output(batch.rows);
+                    return Ok(Some(batch));
+                }
+                Step::Works => {
+                    tokio::task::coop::consume_budget().await;
+                    continue;
+                }
+                Step::Waits => {}
             }
             let Some(input) = &mut self.input else { return Ok(None) };
             match input.next().await {
@@ -124,17 +153,18 @@ impl Prober {
         }
     }
 
-    /// A batch that needs no more input.
-    fn joined(&mut self) -> saki_vector::Result<Option<Batch>> {
-        loop {
-            if let Some(batch) = self.ready.pop_front() {
-                return Ok(Some(batch));
-            }
-            if let Some(mut current) = self.current.take() {
-                let rows = self.step.min(current.batch.rows - current.next);
-                if rows == 0 {
-                    continue;
-                }
+    /// A chunk of what needs no more input.
+    fn step(&mut self) -> saki_vector::Result<Step> {
+        if let Some(batch) = self.ready.pop_front() {
+            return Ok(Step::Gives(batch));
+        }
+        if let Some(looked_up) = self.looked_up.take() {
+            self.join_some(looked_up)?;
+            return Ok(Step::Works);
+        }
+        if let Some(mut current) = self.current.take() {
+            let rows = self.slice_rows.min(current.batch.rows - current.next);
+            if rows > 0 {
                 current.next += if rows == current.batch.rows {
                     self.probe(&current.batch, &current.keys)?
                 } else {
@@ -142,10 +172,10 @@ impl Prober {
                     self.probe(&current.batch.slice(current.next, rows), &keys)?
                 };
                 self.current = Some(current);
-                continue;
+                return Ok(Step::Works);
             }
-            return self.next_of_rest();
         }
+        Ok(self.next_of_rest()?.map_or(Step::Waits, Step::Gives))
     }
 
     fn next_of_rest(&mut self) -> saki_vector::Result<Option<Batch>> {
@@ -163,22 +193,30 @@ impl Prober {
 
     /// Looks up a slice, or as many of its rows as make enough pairs: how many.
     fn probe(&mut self, slice: &Batch, keys: &[Column]) -> saki_vector::Result<usize> {
-        let by_existence = matches!(self.work.kind, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark);
         let keeps_probe = matches!(self.work.kind, JoinType::Right | JoinType::Full);
         let has_residual = self.work.residual.is_some();
-        if by_existence && !has_residual {
-            let found = self.build.table.probe_semi(keys, slice.rows)?;
+        let runs = self.build.table.runs(keys, slice.rows)?;
+        if self.by_existence() && !has_residual {
+            let found = match runs {
+                Some(runs) => BooleanArray::new(runs.found(), None),
+                None => self.build.table.probe_semi(keys, slice.rows)?,
+            };
             self.finish_probe_rows(slice, &found)?;
             return Ok(slice.rows);
         }
-        let rows = self.look_up(slice.rows, keys, keeps_probe && !has_residual)?;
-        let looked_up = if rows == slice.rows { Cow::Borrowed(slice) } else { Cow::Owned(slice.slice(0, rows)) };
-        let mut found = (has_residual && (by_existence || keeps_probe)).then(|| vec![false; rows]);
-        self.join_pairs(&looked_up, found.as_mut())?;
-        if let Some(found) = found {
-            self.finish_probe_rows(&looked_up, &BooleanArray::from(found))?;
-        }
+        let notes = (has_residual || runs.is_some()) && (self.by_existence() || keeps_probe);
+        let rows = match runs {
+            Some(_) => slice.rows,
+            None => self.look_up(slice.rows, keys, keeps_probe && !has_residual)?,
+        };
+        let batch = if rows == slice.rows { slice.clone() } else { slice.slice(0, rows) };
+        self.looked_up = Some(LookedUp { batch, runs, next: 0, found: notes.then(|| vec![false; rows]) });
         Ok(rows)
+    }
+
+    /// Whether the output has probe rows once, for what is found of them.
+    fn by_existence(&self) -> bool {
+        matches!(self.work.kind, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
     }
 
     /// Finds the pairs of a slice's rows, or of as many of them as make enough: how many; `outer`: and the rows that
@@ -190,35 +228,65 @@ impl Prober {
             true => table.probe_outer(keys, rows, pairs_max, &mut self.matches)?,
             false => table.probe(keys, rows, pairs_max, &mut self.matches)?,
         };
-        self.adapt_step(rows);
+        self.adapt_slices(rows);
         Ok(rows)
     }
 
-    /// Puts the pairs found together, but for those that the residual condition rules out; `found` notes which probe
-    /// rows are in one.
-    fn join_pairs(&mut self, batch: &Batch, mut found: Option<&mut Vec<bool>>) -> saki_vector::Result<()> {
-        if self.work.residual.is_none() && self.every_row_once(batch.rows) {
-            let build = self.matches.build_rows();
-            self.build.table.mark(&self.matches.build);
-            return self.emit(&build, &ProbeRows::All(batch));
-        }
-        for start in (0..self.matches.probe.len()).step_by(self.batch_rows) {
-            let until = self.matches.probe.len().min(start + self.batch_rows);
-            let mut build = build_rows(&self.matches.build[start..until]);
-            let mut probe = UInt32Array::from_iter_values(self.matches.probe[start..until].iter().copied());
-            if let Some(residual) = &self.work.residual
-                && let Some(kept) = self.kept(residual, batch, &build, &probe)?
-            {
-                build = filter_rows(&build, &kept)?;
-                probe = filter_rows(&probe, &kept)?;
+    /// Puts a chunk of the pairs found together; once there are no more, what is to be said of rows without a partner.
+    fn join_some(&mut self, mut looked_up: LookedUp) -> saki_vector::Result<()> {
+        let skips_found = self.by_existence();
+        let (chunk, has_more) = match &mut looked_up.runs {
+            Some(runs) => {
+                self.matches.clear();
+                let found = looked_up.found.as_deref().filter(|_| skips_found);
+                let skips = |row: usize| found.is_some_and(|found| found[row]);
+                let has_more = runs.pairs(self.batch_rows, skips, &mut self.matches);
+                (0..self.matches.probe.len(), has_more)
             }
-            self.build.table.mark(build.values());
-            if let Some(found) = &mut found {
-                probe.values().iter().for_each(|row| found[*row as usize] = true);
+            None if self.work.residual.is_none() && self.every_row_once(looked_up.batch.rows) => {
+                let build = self.matches.build_rows();
+                self.build.table.mark(&self.matches.build);
+                return self.emit(&build, &ProbeRows::All(&looked_up.batch));
             }
-            self.emit(&build, &ProbeRows::Some(batch, &probe))?;
+            None => {
+                let until = self.matches.probe.len().min(looked_up.next + self.batch_rows);
+                (looked_up.next..until, until < self.matches.probe.len())
+            }
+        };
+        looked_up.next = chunk.end;
+        self.join_pairs(&looked_up.batch, chunk, looked_up.found.as_mut())?;
+        if has_more {
+            self.looked_up = Some(looked_up);
+        } else if let Some(found) = looked_up.found {
+            self.finish_probe_rows(&looked_up.batch, &BooleanArray::from(found))?;
         }
         Ok(())
+    }
+
+    /// Puts pairs together, but for those that the residual condition rules out; `found` notes which probe rows are in
+    /// one.
+    fn join_pairs(
+        &mut self,
+        batch: &Batch,
+        chunk: Range<usize>,
+        found: Option<&mut Vec<bool>>,
+    ) -> saki_vector::Result<()> {
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        let mut build = build_rows(&self.matches.build[chunk.clone()]);
+        let mut probe = UInt32Array::from_iter_values(self.matches.probe[chunk].iter().copied());
+        if let Some(residual) = &self.work.residual
+            && let Some(kept) = self.kept(residual, batch, &build, &probe)?
+        {
+            build = filter_rows(&build, &kept)?;
+            probe = filter_rows(&probe, &kept)?;
+        }
+        self.build.table.mark(build.values());
+        if let Some(found) = found {
+            probe.values().iter().for_each(|row| found[*row as usize] = true);
+        }
+        self.emit(&build, &ProbeRows::Some(batch, &probe))
     }
 
     /// Whether the pairs are all rows of the slice, in order.
@@ -229,9 +297,9 @@ impl Prober {
     }
 
     /// Aims at a few batches of pairs for each slice.
-    fn adapt_step(&mut self, rows: usize) {
+    fn adapt_slices(&mut self, rows: usize) {
         let partners = self.matches.probe.len().div_ceil(rows.max(1)).max(1);
-        self.step = (PAIRS * self.batch_rows / partners).clamp(1, self.batch_rows);
+        self.slice_rows = (PAIRS * self.batch_rows / partners).clamp(1, self.batch_rows);
     }
 
     /// The pairs that fulfil the residual condition; `None`: all.

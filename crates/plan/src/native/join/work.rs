@@ -6,7 +6,7 @@ use arrow_array::{BooleanArray, UInt32Array, new_null_array};
 use arrow_schema::DataType;
 use datafusion::common::{JoinSide, JoinType, Result};
 use datafusion::physical_plan::joins::utils::ColumnIndex;
-use saki_vector::join::{JoinBuild, JoinTable};
+use saki_vector::join::{JoinBuild, JoinTable, RangeKey};
 use saki_vector::{Batch, Column, Expr, form};
 
 use super::plan::JoinPlan;
@@ -19,11 +19,14 @@ use crate::node::column_index;
 pub struct Work {
     pub kind: JoinType,
     nulls_equal: bool,
+    /// The last one is of the range's values, if there is a range.
     build_keys: Vec<Expr>,
+    range: Option<RangeKey>,
     key_types: Vec<DataType>,
     /// Columns of the build side that are kept, and their types.
     payload: Vec<usize>,
     payload_types: Vec<DataType>,
+    /// Then the range's bounds.
     pub probe_keys: Vec<Expr>,
     probe_types: Vec<DataType>,
     pub residual: Option<Residual>,
@@ -72,13 +75,17 @@ impl Work {
         let residual = plan.filter.as_ref().map(|filter| -> Result<Residual> {
             Ok(Residual { condition: translate(filter.expression(), filter.schema())?, columns: of_filter })
         });
+        let (range, values) = (plan.range.as_ref(), plan.range.iter().map(|range| &range.value));
+        let bounds = plan.range.iter().flat_map(|range| &range.bounds).map(|(_, bound)| bound);
+        let (build_keys, probe_keys) = (plan.on.iter().map(|(key, _)| key), plan.on.iter().map(|(_, key)| key));
         Ok(Self {
             kind: plan.kind,
             nulls_equal: plan.nulls_equal,
-            build_keys: plan.on.iter().map(|(key, _)| translate(key, &left)).collect::<Result<_>>()?,
+            build_keys: build_keys.chain(values).map(|key| translate(key, &left)).collect::<Result<_>>()?,
+            range: range.map(|range| range.key(&left)).transpose()?,
             key_types: plan.on.iter().map(|(key, _)| key.data_type(&left)).collect::<Result<_>>()?,
             payload_types: payload.columns().iter().map(|index| left.field(*index).data_type().clone()).collect(),
-            probe_keys: plan.on.iter().map(|(_, key)| translate(key, &right)).collect::<Result<_>>()?,
+            probe_keys: probe_keys.chain(bounds).map(|key| translate(key, &right)).collect::<Result<_>>()?,
             probe_types: right.fields().iter().map(|field| field.data_type().clone()).collect(),
             residual: residual.transpose()?,
             output,
@@ -100,7 +107,7 @@ impl Work {
     }
 
     pub fn new_build(&self) -> JoinBuild {
-        let build = JoinBuild::new(&self.key_types, &self.payload_types);
+        let build = JoinBuild::new(&self.key_types, &self.payload_types).with_range(self.range.clone());
         if self.nulls_equal { build.with_nulls_equal() } else { build }
     }
 

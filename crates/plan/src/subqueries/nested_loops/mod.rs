@@ -28,7 +28,7 @@ use self::outer::parameterized;
 use crate::execution::tracked::Untracked;
 use crate::native::NativeOptions;
 use crate::node::QueryEnv;
-use crate::subqueries::lifted::lifted;
+use saki_correlated::lifted;
 
 /// Replaces the correlated subqueries of a plan that reads relations of `small` schemas, over which loops are fine.
 ///

@@ -287,7 +287,7 @@ fn leaves_out(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether an expression is a column or a constant: it cannot fail.
-fn is_plain(expr: &Expr) -> bool {
+pub fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Alias(alias) => is_plain(&alias.expr),
         Expr::Column(_) | Expr::Literal(..) => true,
@@ -297,7 +297,7 @@ fn is_plain(expr: &Expr) -> bool {
     }
 }
 
-fn any_expression(plan: &LogicalPlan, is_it: impl Fn(&Expr) -> bool) -> Result<bool> {
+pub fn any_expression(plan: &LogicalPlan, is_it: impl Fn(&Expr) -> bool) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
@@ -309,6 +309,6 @@ fn any_expression(plan: &LogicalPlan, is_it: impl Fn(&Expr) -> bool) -> Result<b
     Ok(found)
 }
 
-fn refers_out(plan: &LogicalPlan) -> Result<bool> {
+pub fn refers_out(plan: &LogicalPlan) -> Result<bool> {
     any_expression(plan, Expr::contains_outer)
 }

@@ -5,6 +5,7 @@
 //! | with a LIMIT, `k` of which is `outer.k` | rows numbered within each `k`, the first of which are taken |
 //! | whose one row is a value | an aggregate: the first; or all, of which there must be one at most |
 //! | of which it is a value whether it has rows | whether it has counted any |
+//! | that is an aggregate of rows which compare with the row outside | one of a join with the values outside |
 //! | within an aggregate's arguments, or ORDER BY | a column of a projection below |
 //!
 //! What is in the place of a row's own subquery looks at rows for which there is none outside. So only columns may be
@@ -12,8 +13,15 @@
 //! not a whole table: few rows do not pay for all.
 //!
 //! The numbering is that of the window functions of SQL; the rest is after W. Kim, "On Optimizing an SQL-like Nested
-//! Query" (TODS 1982), with the outer joins that the counting of nothing asks for.
+//! Query" (TODS 1982), with the outer joins that the counting of nothing asks for, and joins with the values outside
+//! after T. Neumann and A. Kemper, "Unnesting Arbitrary Queries" (BTW 2015).
+//!
+//! # Failure model
+//! A plan that cannot be put together again is an error, and the query is planned as it was written. What is lifted
+//! gives the rows of the subqueries run one by one: the tests of `saki_plan` compare them.
+#![forbid(unsafe_code)]
 
+mod compared;
 mod element;
 mod inner;
 
@@ -28,6 +36,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
 
+use self::compared::compared;
 use self::element::only_element;
 use self::inner::{Inner, Rows, filtered};
 
@@ -126,7 +135,7 @@ fn lift_expressions(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
                 Ok(value(subquery, &outside)?.map_or(Transformed::no(expr), Transformed::yes))
             }
             Expr::Exists(exists) if correlated(&expr).is_some() && !is_condition => {
-                Ok(existence(exists)?.map_or(Transformed::no(expr), Transformed::yes))
+                Ok(existence(exists, &outside)?.map_or(Transformed::no(expr), Transformed::yes))
             }
             _ => Ok(Transformed::no(expr)),
         })?;
@@ -152,6 +161,9 @@ fn outside(node: &LogicalPlan) -> Result<LogicalPlan> {
 
 /// The value of a subquery with one row at most.
 fn value(subquery: &Subquery, outside: &LogicalPlan) -> Result<Option<Expr>> {
+    if let Some(plan) = compared(&subquery.subquery, outside)? {
+        return Ok(Some(Expr::ScalarSubquery(with_plan(subquery, plan))));
+    }
     let Some(inner) = Inner::of(&subquery.subquery)? else { return Ok(None) };
     let value = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
     Ok(match inner.rows() {
@@ -172,16 +184,19 @@ fn value(subquery: &Subquery, outside: &LogicalPlan) -> Result<Option<Expr>> {
 }
 
 /// Whether a subquery has rows.
-fn existence(Exists { subquery, negated }: &Exists) -> Result<Option<Expr>> {
-    let Some(inner) = Inner::of(&subquery.subquery)? else { return Ok(None) };
-    if !matches!(inner.rows(), Rows::All) {
-        return Ok(None);
-    }
-    let counted =
-        LogicalPlanBuilder::from(inner.all()?).aggregate(Vec::<Expr>::new(), [count(lit(1)).alias("rows")])?;
+fn existence(Exists { subquery, negated }: &Exists, outside: &LogicalPlan) -> Result<Option<Expr>> {
+    let inner = Inner::of(&subquery.subquery)?;
+    let all = match &inner {
+        Some(inner) if matches!(inner.rows(), Rows::All) => inner.all()?,
+        Some(_) => return Ok(None),
+        None => subquery.subquery.as_ref().clone(),
+    };
+    let counted = LogicalPlanBuilder::from(all).aggregate(Vec::<Expr>::new(), [count(lit(1)).alias("rows")])?;
     let rows = Expr::Column(Column::from_name("rows"));
     let found = if *negated { rows.eq(lit(0_i64)) } else { rows.gt(lit(0_i64)) };
-    Ok(Some(Expr::ScalarSubquery(with_plan(subquery, counted.project([found])?.build()?))))
+    let plan = counted.project([found])?.build()?;
+    let plan = if inner.is_some() { Some(plan) } else { compared(&plan, outside)? };
+    Ok(plan.map(|plan| Expr::ScalarSubquery(with_plan(subquery, plan))))
 }
 
 /// The right side of a lateral join without its LIMIT.
@@ -201,6 +216,3 @@ fn lateral(right: &LogicalPlan, left: &LogicalPlan) -> Result<Option<LogicalPlan
         _ => Ok(None),
     }
 }
-
-#[cfg(test)]
-mod tests;
