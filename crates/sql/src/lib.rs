@@ -56,7 +56,7 @@ pub use saki_parameters::{
     State, TimeStyle, duration,
 };
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
-pub use saki_postgres::statement::without_passwords;
+pub use saki_postgres::statement::{kept_weight, without_passwords};
 pub use saki_postgres::{Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use saki_store::{
     ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions, CsvError, CsvFault,

@@ -43,7 +43,7 @@ pub use self::text::conflict::conflict_keys;
 pub use self::text::overriding::Overriding;
 pub use self::text::size;
 pub use self::text::walk;
-pub use self::text::weight::weight;
+pub use self::text::weight::{kept_weight, weight};
 use self::text::{chains, conflict, continued, deferrable, depth, identity, isnull, key_locks, overriding};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,

@@ -29,6 +29,9 @@ from wire import Lost, Wire
 POOL_MB, BESIDE_MB = 512, 700
 # Seconds: of a statement, by its own timeout; until it has to be answered; and between questions of the witness.
 TIMEOUT, PATIENCE, PAUSE = 20, 120, 0.1
+# The allocator gives back what was freed so many seconds ago, when somebody asks it for memory; how often that is done,
+# and from how much memory on it is worth it.
+PURGE, SETTLING, SETTLED_MB = 1.1, 4, 512
 
 
 class Victim(server.Sakigake):
@@ -47,10 +50,27 @@ class Victim(server.Sakigake):
 
     def peak_mb(self) -> int:
         """Memory at most since the last question."""
-        path = pathlib.Path(f"/proc/{self.process.pid}")
-        peak = int(re.search(r"VmHWM:\s+(\d+)", (path / "status").read_text())[1]) >> 10
-        (path / "clear_refs").write_text("5")
+        peak = self._status_mb("VmHWM")
+        pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
         return peak
+
+    def settle(self) -> None:
+        """Lets the allocator give back what the last attack has freed, so that it does not count for the next."""
+        before = self._status_mb("VmRSS")
+        if before <= SETTLED_MB:
+            return
+        for _ in range(SETTLING):
+            time.sleep(PURGE)
+            with Wire(self.port, PATIENCE) as wire:
+                wire.query("SELECT count(*), max(t) FROM numbers GROUP BY v")
+            now = self._status_mb("VmRSS")
+            if now >= before:
+                return
+            before = now
+
+    def _status_mb(self, name: str) -> int:
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"{name}:\s+(\d+)", status)[1]) >> 10
 
 
 class Witness(threading.Thread):
@@ -111,6 +131,10 @@ def run(victim: Victim, arguments) -> int:
 
 def strike(victim: Victim, attack) -> tuple[list[str], str]:
     """What is wrong about the answer to an attack, and what it was."""
+    try:
+        victim.settle()
+    except (Lost, OSError) as error:
+        return [f"no answer between attacks: {error}"], "lost"
     witness = Witness(victim.port)
     witness.start()
     victim.peak_mb()

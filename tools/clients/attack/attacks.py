@@ -85,6 +85,8 @@ def texts():
                  + " AND ".join(f"n{n}.id = n{n + 1}.id" for n in range(59)), {ROWS, DEEP, FULL})
     yield Attack("60 doubling CTEs", doubling(60), {DEEP, FULL})
     yield Attack("12 doubling CTEs", doubling(12), {DEEP, FULL, LATE, ROWS})
+    unions = "".join(f", a{n} AS (SELECT * FROM a{n - 1} UNION ALL SELECT * FROM a{n - 1})" for n in range(1, 12))
+    yield Attack("12 doubling unions", f"WITH a0 AS (SELECT * FROM numbers){unions} SELECT * FROM a11 ORDER BY t, id OFFSET 100000000", {FULL, LATE, ROWS, "53100"})
 
 
 def doubling(count: int) -> str:
@@ -118,6 +120,9 @@ def results():
     yield Attack("cross joins", "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.v + b.v + c.v = 5", {LATE, FULL})
     yield Attack("self join of equal keys", "SELECT count(*) FROM numbers a JOIN numbers b ON a.t = b.t JOIN numbers c ON b.t = c.t", {LATE, FULL, ROWS})
     yield Attack("self join of equal keys, sorted", "SELECT a.id, b.t FROM numbers a JOIN numbers b ON a.t = b.t ORDER BY b.t, a.id OFFSET 1", {LATE, FULL, ROWS, "53100"})
+    wide = "(SELECT id, repeat(t, 5000) AS y FROM numbers WHERE id < 1000)"
+    yield Attack("join of wide rows without keys", f"SELECT max(length(a.y || b.y)) FROM {wide} a JOIN {wide} b ON a.id < b.id", {LATE, FULL, ROWS})
+    yield Attack("cross join of wide rows", f"SELECT max(length(a.y || b.y)) FROM {wide} a, {wide} b", {LATE, FULL, ROWS})
     yield Attack("GROUP BY with a large LIMIT", "SELECT v, count(*) FROM numbers GROUP BY v ORDER BY v LIMIT 2147483647", {ROWS})
     yield Attack("top of a large LIMIT", "SELECT v, max(id) FROM numbers GROUP BY v ORDER BY max(id) DESC LIMIT 2147483647", {ROWS})
     yield Attack("sort with a large LIMIT", "SELECT id FROM numbers ORDER BY v LIMIT 2147483647", {ROWS})

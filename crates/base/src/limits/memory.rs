@@ -138,6 +138,19 @@ impl Reservation {
         Ok(())
     }
 
+    /// Takes more or gives back, until it has so many.
+    ///
+    /// # Errors
+    /// As [`Pool::take`]; what it has is kept.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        if let Some(more) = bytes.checked_sub(self.bytes) {
+            return self.grow(more);
+        }
+        self.pool.give_back(self.bytes - bytes);
+        self.bytes = bytes;
+        Ok(())
+    }
+
     /// Takes all of another's.
     pub fn join(&mut self, mut other: Self) {
         debug_assert!(Arc::ptr_eq(&self.pool, &other.pool), "one pool");
@@ -168,6 +181,11 @@ mod tests {
         first.grow(40).unwrap();
         assert!(first.grow(1).is_err() && pool.take(usize::MAX).is_err());
         assert_eq!((first.bytes(), pool.used(), pool.peak(), pool.refused()), (100, 100, 100, 3));
+        first.resize(30).unwrap();
+        assert_eq!((first.bytes(), pool.used()), (30, 30));
+        assert!(first.resize(101).is_err());
+        first.resize(50).unwrap();
+        assert_eq!((first.bytes(), pool.used()), (50, 50));
         drop(first);
         assert_eq!((pool.used(), pool.peak()), (0, 100));
     }

@@ -172,9 +172,9 @@ mod tests {
 
     use super::*;
     use crate::catalog::{
-        Access, Acl, Check, DefaultAcl, Deferral, ForeignKey, Identity, Index, LogState, ObjectKind, ReferentialAction,
-        RelationKind, Role, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, nextval,
-        same_layout, undefined_column,
+        Access, Acl, Check, DefaultAcl, Deferral, ForeignKey, Identity, Index, KeyId, LogState, ObjectKind,
+        ReferentialAction, RelationKind, Role, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View,
+        ViewColumn, nextval, same_layout, undefined_column,
     };
     use crate::error::ErrorKind;
     use crate::fixture::{column, index, table};

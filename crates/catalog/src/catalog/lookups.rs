@@ -104,7 +104,7 @@ mod tests {
     use saki_base::DataType;
 
     use super::*;
-    use crate::catalog::{Catalog, ForeignKey, ObjectId, ReferentialAction, SequenceOwner, nextval};
+    use crate::catalog::{Catalog, Deferral, ForeignKey, ObjectId, ReferentialAction, SequenceOwner, nextval};
     use crate::fixture::{column, index, sequence, table, view};
 
     fn names<'c, T: AsRef<str> + 'c>(found: impl Iterator<Item = T>) -> Vec<String> {
@@ -128,6 +128,7 @@ mod tests {
             referenced: vec![0],
             on_delete: ReferentialAction::NoAction,
             on_update: ReferentialAction::NoAction,
+            deferral: Deferral::default(),
             comment: None,
         });
         catalog.put(table);

@@ -10,8 +10,8 @@ mod hidden;
 mod interrupt;
 mod long;
 mod names;
+mod rules;
 mod sequence;
-mod series;
 mod sleep;
 mod state;
 

@@ -16,13 +16,12 @@ use super::alternatives::Alternatives;
 use super::bounded;
 use super::interrupt::{Interruptible, WhileResolving};
 use super::long::LongConstants;
-use super::series::SERIES_IN_ORDER;
+use super::rules::{MODEST_TOPS, PushFilters, SERIES_IN_ORDER};
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
-    ALIKE_ROWS, COUNTED_INPUTS, ImpliedConditions, IndexJoinRule, KEYLESS_JOINS, MODEST_TOPS, MergeFilters,
-    NARROW_BATCHES, NativeOptions, NativeRule, OrderedPlanner, PushFilters, RECURSIONS, Settings, SnapshotTable,
-    UNIONS_IN_TURN,
+    ALIKE_ROWS, COUNTED_INPUTS, ImpliedConditions, IndexJoinRule, KEYLESS_JOINS, MergeFilters, NARROW_BATCHES,
+    NativeOptions, NativeRule, OrderedPlanner, RECURSIONS, Settings, SnapshotTable, UNIONS_IN_TURN,
 };
 use saki_postgres::dialect::{self, CharColumns};
 use saki_postgres::{Operators, pg_catalog};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use saki_base::memory::{Pool, Reservation};
-use saki_sql::{Prepared, ScalarValue, SqlError};
+use saki_sql::{Prepared, ScalarValue, SqlError, kept_weight};
 
 use super::work::Cursor;
 use crate::failure::Result;
@@ -21,15 +21,10 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// What a prepared statement takes, however short it is.
-    const BYTES: usize = 8 << 10;
-    /// And for each byte of its text: the text, and the tree that is made of it.
-    const COPIES: usize = 16;
-
     /// # Errors
     /// 53200 if the server has no memory for it.
     pub fn new(sql: &str, prepared: Prepared, stated: &[u32], memory: &Arc<Pool>) -> Result<Self> {
-        let held = memory.reserve(Self::BYTES + sql.len() * Self::COPIES).map_err(SqlError::from)?;
+        let held = memory.reserve(kept_weight(sql)).map_err(SqlError::from)?;
         let oid = |(index, found): (usize, &arrow_schema::DataType)| match stated.get(index) {
             Some(oid) if crate::types::arrow_type(*oid).is_some() => *oid,
             _ => prepared.names_of_types.get(&index).map_or_else(|| wire_type(found).oid, |name| named_oid(name)),

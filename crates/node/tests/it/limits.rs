@@ -89,6 +89,9 @@ async fn what_does_not_fit_fails_alone() {
         "UPDATE numbers SET t = repeat('y', 20000)",
         "INSERT INTO numbers SELECT value, 1, repeat('y', 20000) FROM generate_series(3000, 5000) s(value)",
         "SELECT array_agg(value) FROM generate_series(1, 100000000) s(value)",
+        // Either fits, and both at once do not.
+        "SELECT length(b) FROM (SELECT a || a AS b FROM (SELECT repeat(t, 15000) AS a FROM numbers) q) r",
+        "SELECT length(repeat('y', 20000000))",
     ] {
         assert_eq!(code(client.simple_query(sql).await), "53200", "{sql}");
     }
@@ -121,6 +124,27 @@ async fn what_does_not_fit_fails_alone() {
     client.simple_query("ROLLBACK").await.unwrap();
     let held: usize = one(&client, "SELECT used_bytes FROM saki.memory").await.parse().unwrap();
     assert!(held < 1 << 20, "{held} bytes are still held");
+}
+
+/// A query without values for its parameters is a tree, and a plan that waits for them.
+#[tokio::test]
+async fn statements_are_counted_for_as_long_as_they_are_prepared() {
+    let server = small();
+    let client = server.client().await;
+    client.simple_query(NUMBERS).await.unwrap();
+    let mut prepared = Vec::new();
+    let refused = loop {
+        let number = prepared.len();
+        match client.prepare(&format!("SELECT {number} + v FROM numbers WHERE id = $1")).await {
+            Ok(statement) => prepared.push(statement),
+            Err(error) => break error,
+        }
+        assert!(prepared.len() < 5000, "5000 queries are kept in 64 MiB");
+    };
+    assert_eq!(refused.code().map(|code| code.code()), Some("53200"));
+    assert!(prepared.len() > 1000, "refused at {}", prepared.len());
+    drop(prepared);
+    assert_eq!(one(&client, "SELECT 1").await, "1");
 }
 
 /// Statements that need no query plan, each of them small.

@@ -1,6 +1,7 @@
 //! Windows over all of their rows hold them until the last one is there, and count nothing. Aggregates that gather
 //! values count those, and neither the array that becomes of them nor what is made of that for a client. What comes to
-//! them is counted below them, so that a query that needs too much is refused.
+//! them is counted below them, so that a query that needs too much is refused. What joins without keys give is counted
+//! by nobody: of a row of either side there are as many as the other has, each with all of its texts.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::PlanProperties;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::WindowAggExec;
@@ -22,25 +24,39 @@ use super::weight::shown_bytes;
 use crate::node::{EachNode, Plan, SakiNode, find, passed_on, statistics_of};
 
 /// How often the rows are held: as they come, and as the one batch that they become; or, beside what an aggregate
-/// counts, as its result, and as a row of it.
+/// counts, as its result, and as a row of it; or as the batch that a join has given, and the next that it makes.
 const COPIES: usize = 2;
 
 /// Aggregates whose results are as large as what comes to them.
 const GATHERING: [&str; 2] = ["array_agg", "string_agg"];
 
-/// Puts [`CountedExec`] below operators that hold more of their rows than they count.
+/// Puts [`CountedExec`] below operators that hold more of their rows than they count, and above joins without keys.
 pub const COUNTED_INPUTS: EachNode = EachNode::new("saki_counted_inputs", counted);
 
 fn counted(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
+    if is_keyless(&plan) {
+        return Ok(Transformed::yes(CountedExec::new(plan, Until::Next).into_plan()));
+    }
     let [input] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
+    let is_named = |plan: &Plan, name| find(plan.as_ref()).is_some_and(|node| node.name() == name);
+    if is_named(&plan, GIVEN) && is_named(input, GIVEN) {
+        // It has been put here before.
+        return Ok(Transformed::yes(Arc::clone(input)));
+    }
     let gathers = gathers(&plan);
-    if !(plan.is::<WindowAggExec>() || gathers) || find(input.as_ref()).is_some_and(|node| node.name() == NAME) {
+    if !(plan.is::<WindowAggExec>() || gathers) || is_named(input, NAME) {
         return Ok(Transformed::no(plan));
     }
     // Constants that an aggregate gathers are in no row of its input.
     let of_row = if gathers { bytes_of_constants(&plan) } else { 0 };
-    let input = CountedExec::new(Arc::clone(input), of_row).into_plan();
+    let input = CountedExec::new(Arc::clone(input), Until::End { of_row }).into_plan();
     replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
+}
+
+/// Whether it is a join without keys; a cross join with what gives its thread back.
+fn is_keyless(plan: &Plan) -> bool {
+    let yields = || find(plan.as_ref()).is_some_and(SakiNode::yields);
+    plan.is::<NestedLoopJoinExec>() || (yields() && plan.children().iter().any(|input| input.is::<CrossJoinExec>()))
 }
 
 /// Whether a plan is the first stage of an aggregation that gathers values.
@@ -51,25 +67,37 @@ fn gathers(plan: &Plan) -> bool {
 }
 
 const NAME: &str = "CountedExec";
+const GIVEN: &str = "CountedBatchesExec";
 
-/// Its input as it is, reserved for as long as it is being taken in.
+/// Its input as it is, reserved.
 #[derive(Debug)]
 struct CountedExec {
     input: Plan,
-    /// Bytes that each row comes to beside its own.
-    of_row: usize,
+    until: Until,
     properties: Arc<PlanProperties>,
 }
 
+/// How long a batch is reserved.
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    /// For as long as the input is being taken in; each row comes to so many bytes beside its own.
+    End { of_row: usize },
+    /// Until there is the next.
+    Next,
+}
+
 impl CountedExec {
-    fn new(input: Plan, of_row: usize) -> Self {
-        Self { properties: passed_on(&input), input, of_row }
+    fn new(input: Plan, until: Until) -> Self {
+        Self { properties: passed_on(&input), input, until }
     }
 }
 
 impl SakiNode for CountedExec {
     fn name(&self) -> &'static str {
-        NAME
+        match self.until {
+            Until::End { .. } => NAME,
+            Until::Next => GIVEN,
+        }
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -82,16 +110,22 @@ impl SakiNode for CountedExec {
 
     fn with_children(&self, children: Vec<Plan>) -> Result<Plan> {
         let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
-        Ok(Self::new(input, self.of_row).into_plan())
+        Ok(Self::new(input, self.until).into_plan())
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let held = MemoryConsumer::new("rows that are held").register(context.memory_pool());
-        let of_row = self.of_row;
+        let until = self.until;
         let counted = self.input.execute(partition, context)?.map(move |batch| {
             let batch = batch?;
-            let bytes = shown_bytes(&batch).saturating_add(of_row.saturating_mul(batch.num_rows()));
-            held.try_grow(bytes.saturating_mul(COPIES))?;
+            let bytes = shown_bytes(&batch);
+            match until {
+                Until::End { of_row } => {
+                    let bytes = bytes.saturating_add(of_row.saturating_mul(batch.num_rows()));
+                    held.try_grow(bytes.saturating_mul(COPIES))?;
+                }
+                Until::Next => held.try_resize(bytes.saturating_mul(COPIES))?,
+            }
             Ok(batch)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), counted)))
@@ -109,7 +143,7 @@ impl SakiNode for CountedExec {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::common::DataFusionError;
+    use datafusion::common::{DataFusionError, JoinType};
     use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
     use datafusion::execution::runtime_env::RuntimeEnvBuilder;
     use datafusion::functions_aggregate::array_agg::array_agg_udaf;
@@ -122,11 +156,16 @@ mod tests {
     use datafusion::physical_plan::windows::create_window_expr;
 
     use super::*;
+    use crate::execution::slices::{Pace, SlicesExec};
     use crate::fixture::{block_on, memory_plan, small_batch, small_schema};
 
     fn over_all(rows: i64) -> Plan {
-        let schema = small_schema();
         let batch = small_batch(&(0..rows).map(|k| (Some(k), None, None)).collect::<Vec<_>>());
+        over(memory_plan(&[vec![batch; 4]], &small_schema()))
+    }
+
+    fn over(input: Plan) -> Plan {
+        let schema = input.schema();
         let of = col(schema.field(0).name(), &schema).unwrap();
         let window = create_window_expr(
             &WindowFunctionDefinition::AggregateUDF(sum_udaf()),
@@ -140,7 +179,6 @@ mod tests {
             false,
             None,
         );
-        let input = memory_plan(&[vec![batch; 4]], &schema);
         Arc::new(WindowAggExec::try_new(vec![window.unwrap()], input, false).unwrap())
     }
 
@@ -175,17 +213,47 @@ mod tests {
         is_counted(gathered(20, Some(2_000)), 400 << 10);
     }
 
+    /// Either side would fit many times; each row of one is beside all of the other.
+    #[test]
+    fn what_joins_without_keys_give_is_counted() {
+        let side = || {
+            let batch = small_batch(&(0..60).map(|k| (Some(k), None, Some("fourteen bytes"))).collect::<Vec<_>>());
+            memory_plan(&[vec![batch]], &small_schema())
+        };
+        let nested =
+            || -> Plan { Arc::new(NestedLoopJoinExec::try_new(side(), side(), None, &JoinType::Inner, None).unwrap()) };
+        let cross = || SlicesExec::new(Arc::new(CrossJoinExec::new(side(), side())), Pace::Batches).into_plan();
+        // Nested loops give many rows of the build side at a time, cross joins one.
+        let joins: [(&dyn Fn() -> Plan, usize); 2] = [(&nested, 100 << 10), (&cross, 6 << 10)];
+        for (join, too_few) in joins {
+            let optimized = |plan: Plan| COUNTED_INPUTS.optimize(plan, &ConfigOptions::default()).unwrap();
+            let plan = optimized(join());
+            assert_eq!(find(plan.as_ref()).map(SakiNode::name), Some(GIVEN));
+            let again = optimized(Arc::clone(&plan));
+            assert!(find(again.children()[0].as_ref()).is_none_or(|node| node.name() != GIVEN), "once is enough");
+            is_refused(|| optimized(join()), too_few);
+            let window = optimized(over(plan));
+            let counted = Arc::clone(window.children()[0]);
+            assert_eq!(find(counted.as_ref()).map(SakiNode::name), Some(NAME), "it is all of them that a window holds");
+        }
+    }
+
     /// A megabyte is enough for it, and so many bytes are not.
     fn is_counted(plan: Plan, too_few: usize) {
         let plan = COUNTED_INPUTS.optimize(plan, &ConfigOptions::default()).unwrap();
         assert_eq!(find(plan.children()[0].as_ref()).map(SakiNode::name), Some(NAME));
         let again = COUNTED_INPUTS.optimize(Arc::clone(&plan), &ConfigOptions::default()).unwrap();
         assert!(find(again.children()[0].children()[0].as_ref()).is_none(), "once is enough");
+        is_refused(|| Arc::clone(&plan), too_few);
+    }
 
+    /// Joins keep their build side with the plan.
+    fn is_refused(plan: impl Fn() -> Plan, too_few: usize) {
         for (limit, fits) in [(1 << 20, true), (too_few, false)] {
             let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(limit));
             let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool)).build_arc().unwrap();
             let context = Arc::new(TaskContext::default().with_runtime(runtime));
+            let plan = plan();
             let mut stream = plan.execute(0, context).unwrap();
             let answer = block_on(stream.next()).unwrap();
             match answer {
@@ -194,7 +262,7 @@ mod tests {
                     assert!(!fits && matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
                 }
             }
-            drop(stream);
+            drop((stream, plan));
             assert_eq!(pool.reserved(), 0, "all is given back");
         }
     }

@@ -9,7 +9,6 @@ pub mod memory;
 pub mod narrow;
 pub mod progress;
 pub mod slices;
-pub mod tops;
 pub mod tracked;
 pub mod traffic;
 pub mod weight;

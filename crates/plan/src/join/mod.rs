@@ -8,6 +8,5 @@ pub mod index_join;
 mod lookup;
 pub mod merge_filters;
 pub mod order;
-pub mod push_filters;
 mod relation;
 mod sides;

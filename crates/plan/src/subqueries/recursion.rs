@@ -45,7 +45,7 @@ const TURN: Duration = Duration::from_millis(5);
 /// Bytes that rows may come to before they are passed on.
 const GIVEN_BYTES: usize = 1 << 20;
 /// What a step may take beside the rows that it begins with, in their size: new texts, and the room they grow in.
-const STEP_ROOM: usize = 4;
+const STEP_ROOM: usize = 3;
 
 /// Puts [`RecursionExec`] in the place of recursions whose steps look at each row alone.
 pub const RECURSIONS: EachNode = EachNode::new("saki_recursions", recursion);
@@ -185,6 +185,7 @@ impl SakiNode for RecursionExec {
             input: Some(self.input.execute(0, Arc::clone(&context))?),
             step: self.step.clone(),
             work: Vec::new(),
+            work_bytes: 0,
             known,
             error: None,
             rows_wanted: 1,
@@ -221,6 +222,8 @@ struct Recursion {
     step: Vec<Part>,
     /// What the next step begins with; while the input gives rows, all of those.
     work: Vec<RecordBatch>,
+    /// Their bytes, counted once, as they come.
+    work_bytes: usize,
     /// The rows that have been there, if they are left out.
     known: Option<Known>,
     /// That of the last step, as long as rows before it are given.
@@ -228,6 +231,8 @@ struct Recursion {
     /// Rows that are given together: few at first, as nobody may want more.
     rows_wanted: usize,
     rows_max: usize,
+    /// The rows that have been there, `work`, and what is gathered of it to be given; what has been given is its
+    /// reader's to count.
     held: MemoryReservation,
     schema: SchemaRef,
 }
@@ -240,8 +245,8 @@ impl Recursion {
                 Some(rows) => {
                     let rows = self.new_ones(rows.with_schema(Arc::clone(&self.schema))?)?;
                     if rows.num_rows() > 0 {
-                        self.held.try_grow(rows.get_array_memory_size())?;
-                        self.work.push(rows.clone());
+                        self.add_work(rows.clone());
+                        self.hold(self.work_bytes)?;
                         return Ok(Some(rows));
                     }
                 }
@@ -257,9 +262,9 @@ impl Recursion {
             self.work.clear();
             return Err(error);
         }
-        let (mut given, mut rows, mut bytes, since) = (Vec::new(), 0, 0, Instant::now());
+        let (mut given, mut rows, mut bytes, since) = (Vec::new(), 0, 0_usize, Instant::now());
         while !self.work.is_empty() && rows < self.rows_wanted && bytes < GIVEN_BYTES && since.elapsed() < TURN {
-            match self.step() {
+            match self.step(bytes) {
                 Ok(()) => {}
                 Err(error) if given.is_empty() => return Err(error),
                 Err(error) => {
@@ -268,21 +273,28 @@ impl Recursion {
                 }
             }
             rows += self.work.iter().map(RecordBatch::num_rows).sum::<usize>();
-            bytes += bytes_of(&self.work);
+            bytes = bytes.saturating_add(self.work_bytes);
             given.extend(self.work.iter().cloned());
         }
         self.rows_wanted = (self.rows_wanted * 2).min(self.rows_max);
-        match &given[..] {
-            [] => Ok(None),
-            [only] => Ok(Some(only.clone())),
-            several => Ok(Some(concat_batches(&self.schema, several)?)),
-        }
+        let together = match &given[..] {
+            [] => None,
+            [only] => Some(only.clone()),
+            several => {
+                // All of them once more.
+                self.hold(bytes.saturating_mul(2))?;
+                Some(concat_batches(&self.schema, several)?)
+            }
+        };
+        self.hold(self.work_bytes)?;
+        Ok(together)
     }
 
-    /// Makes the next rows of the last ones.
-    fn step(&mut self) -> Result<()> {
-        let room = bytes_of(&self.work).saturating_mul(STEP_ROOM);
-        self.held.try_resize(room.saturating_add(self.known.as_ref().map_or(0, |known| known.0.size())))?;
+    /// Makes the next rows of the last ones, while so many bytes wait to be given: none, or those of the last rows and
+    /// of steps before.
+    fn step(&mut self, given: usize) -> Result<()> {
+        let last = std::mem::take(&mut self.work_bytes);
+        self.hold(given.max(last).saturating_add(last.saturating_mul(STEP_ROOM)))?;
         for rows in std::mem::take(&mut self.work) {
             let mut rows = rows;
             for part in &self.step {
@@ -293,10 +305,23 @@ impl Recursion {
             let number = rows.num_rows();
             if number > 0 {
                 let rows = self.new_ones(with_schema(rows.columns().to_vec(), number, &self.schema)?)?;
-                self.work.extend((rows.num_rows() > 0).then_some(rows));
+                if rows.num_rows() > 0 {
+                    self.add_work(rows);
+                }
             }
         }
-        Ok(())
+        self.hold(given.saturating_add(self.work_bytes))
+    }
+
+    fn add_work(&mut self, rows: RecordBatch) {
+        self.work_bytes = self.work_bytes.saturating_add(rows.get_array_memory_size());
+        self.work.push(rows);
+    }
+
+    /// Reserves so much, beside the rows that have been there.
+    fn hold(&self, bytes: usize) -> Result<()> {
+        let known = self.known.as_ref().map_or(0, |known| known.0.size());
+        self.held.try_resize(known.saturating_add(bytes))
     }
 
     /// Those of some rows that are to be given.
@@ -306,10 +331,6 @@ impl Recursion {
             None => Ok(rows),
         }
     }
-}
-
-fn bytes_of(rows: &[RecordBatch]) -> usize {
-    rows.iter().map(RecordBatch::get_array_memory_size).sum()
 }
 
 /// Rows that have been there: each is a group, and groups are numbered as they come.
@@ -417,12 +438,35 @@ mod tests {
         assert!(error.to_string().contains("zero"), "{error}");
     }
 
+    /// A pool of so many bytes, and what runs with it.
+    fn with_memory(bytes: usize) -> (Arc<dyn MemoryPool>, Arc<TaskContext>) {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes));
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool)).build_arc().unwrap();
+        (pool, Arc::new(TaskContext::default().with_runtime(runtime)))
+    }
+
+    /// Neither less, if they have grown much, nor the room of the step that made them.
+    #[test]
+    fn rows_that_the_next_step_begins_with_are_reserved_once() {
+        for made in ["t", "repeat(t, 100)"] {
+            let sql = format!(
+                "WITH RECURSIVE r(t) AS (SELECT repeat('x', 1000) UNION ALL SELECT {made} FROM r) \
+                               SELECT t FROM r"
+            );
+            let (pool, context) = with_memory(64 << 20);
+            let mut stream = planned(&sql)[1].execute(0, context).unwrap();
+            for _ in 0..2 {
+                let rows = block_on(stream.next()).unwrap().unwrap();
+                let (bytes, reserved) = (rows.get_array_memory_size(), pool.reserved());
+                assert!((bytes..2 * bytes).contains(&reserved), "{made}: {reserved} for {bytes} bytes");
+            }
+        }
+    }
+
     #[test]
     fn rows_that_grow_are_counted_before_they_have() {
         let plan = &planned("WITH RECURSIVE r(t) AS (SELECT 'x' UNION ALL SELECT t || t FROM r) SELECT t FROM r")[1];
-        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(4 << 20));
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool)).build_arc().unwrap();
-        let context = Arc::new(TaskContext::default().with_runtime(runtime));
+        let (pool, context) = with_memory(4 << 20);
         let mut longest = 0;
         let given = plan.execute(0, context).unwrap().try_for_each(|rows| {
             longest = longest.max(rows.get_array_memory_size());

@@ -1,10 +1,17 @@
 //! Functions whose results may be larger than their arguments: what they are going to make is reserved first, so that
 //! `repeat('y', 1000000000)` is refused and not tried. An allocation that fails would end the server.
 //!
+//! ```text
+//!   arguments ─► weigh ─► reserve ─► call ─► values: small, and no longer counted
+//!                                      └───► values of 16 MB and more: their memory owns what is reserved for them
+//! ```
+//! Who holds such values, as a sort does, counts them once more: there, rows are few and memory is not.
+//!
 //! Calls become bounded ones while a plan is analysed: before anything is worked out, and wherever the planner has
 //! taken the function from.
 
 mod concat;
+mod kept;
 mod weight;
 
 use std::sync::Arc;
@@ -27,12 +34,16 @@ use saki_base::memory::{Pool, Reservation};
 use saki_catalog::SqlError;
 use saki_plan::execution::memory::exhausted;
 
+use self::kept::{KEPT_BYTES, kept};
 use self::weight::{Bound, SMALL_BYTES, Weight};
 
 /// Bytes of a value at most, as in PostgreSQL.
 const VALUE_BYTES_MAX: usize = (1 << 30) - 1;
 /// Bytes of a batch's values at most: they are found by offsets of 32 bits.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+/// How often a constant's value is there when the planner works it out: in an array, as a literal of the plan and of
+/// its operators, and in the array of the call that it is an argument of.
+const CONSTANT_COPIES: usize = 4;
 /// What rows may come to by a bound that is not exact; of more rows it is found out in parts what they do come to.
 const PART_BYTES: usize = 64 << 20;
 
@@ -141,15 +152,23 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let _arguments = self.hold_arguments(&args)?;
         let weight = self.weigh(&args)?;
         if weight.all <= SMALL_BYTES {
             return self.function.invoke_with_args(args);
         }
-        if !self.bound.is_exact() && weight.all > PART_BYTES && args.number_rows > 1 && !are_scalars(&args) {
+        if are_scalars(&args) {
+            let _held = self.reserve(weight, CONSTANT_COPIES)?;
+            return self.function.invoke_with_args(args);
+        }
+        if !self.bound.is_exact() && weight.all > PART_BYTES && args.number_rows > 1 {
             return self.in_parts(&args);
         }
-        let _held = self.reserve(weight)?;
-        self.function.invoke_with_args(args)
+        let held = self.reserve(weight, 1)?;
+        match self.function.invoke_with_args(args)? {
+            ColumnarValue::Array(values) => kept(values, held).map(ColumnarValue::Array),
+            scalar => Ok(scalar),
+        }
     }
 }
 
@@ -160,16 +179,33 @@ impl Bounded {
         Ok(self.bound.weigh(&arrays, rows))
     }
 
+    /// Memory for large arguments: a constant is copied to be weighed, and by the function; a column of texts, whose
+    /// values are views between operators, has been copied for the call.
+    fn hold_arguments(&self, args: &ScalarFunctionArgs) -> Result<Option<Reservation>> {
+        let is_again = |at: usize, values: &ArrayRef| {
+            args.args[..at].iter().any(|before| matches!(before, ColumnarValue::Array(of) if Arc::ptr_eq(of, values)))
+        };
+        let sizes = args.args.iter().enumerate().map(|(at, value)| match value {
+            ColumnarValue::Scalar(value) => Some(value.size()).filter(|bytes| *bytes > SMALL_BYTES),
+            ColumnarValue::Array(values) if is_again(at, values) => None,
+            ColumnarValue::Array(values) => {
+                values.to_data().get_slice_memory_size().ok().filter(|bytes| *bytes >= KEPT_BYTES)
+            }
+        });
+        let bytes = sizes.flatten().fold(0, usize::saturating_add);
+        (bytes > 0).then(|| self.memory.reserve(bytes)).transpose().map_err(exhausted)
+    }
+
     /// # Errors
-    /// 54000 for a value that is too large, 53200 for values that there is no memory for.
-    fn reserve(&self, weight: Weight) -> Result<Reservation> {
+    /// 54000 for a value that is too large, 53200 for values that there is no memory for, so many times over.
+    fn reserve(&self, weight: Weight, copies: usize) -> Result<Reservation> {
         let Weight { largest, all } = weight;
         if largest > VALUE_BYTES_MAX {
             let message = format!("requested length too large: {largest} bytes of a value");
             return Err(SqlError::data(message).code("54000").hint("let values have at most 1 GB").into());
         }
         fits_a_batch(all)?;
-        self.memory.reserve(all).map_err(exhausted)
+        self.memory.reserve(all.saturating_mul(copies)).map_err(exhausted)
     }
 
     /// The function of some rows after the others: what each part has come to stays reserved, and not what it might
@@ -187,7 +223,7 @@ impl Bounded {
                 waiting.extend([(start + half, rows - half), (start, half)]);
                 continue;
             }
-            let _held = self.reserve(weight)?;
+            let _held = self.reserve(weight, 1)?;
             let values = self.function.invoke_with_args(part)?.into_array(rows)?;
             let taken = values.get_array_memory_size();
             held.grow(2 * taken).map_err(exhausted)?;
@@ -196,7 +232,7 @@ impl Bounded {
             parts.push(values);
         }
         let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-        Ok(ColumnarValue::Array(arrow::compute::concat(&parts)?))
+        kept(arrow::compute::concat(&parts)?, held).map(ColumnarValue::Array)
     }
 }
 
@@ -273,7 +309,34 @@ mod tests {
         assert_eq!(code(times(1 << 28)), "54000");
         assert_eq!(code(times(1 << 26)), "53200");
         assert!(times(1 << 20).is_ok());
+        // Four of them are made of a constant, and fit no more.
+        assert_eq!(code(times(7 << 20)), "53200");
         assert_eq!(repeat.memory.used(), 0);
+    }
+
+    /// The next call finds what is left, and not what there was before.
+    #[test]
+    fn large_values_are_reserved_for_as_long_as_they_live() {
+        let repeat = of(string::repeat(), 100 << 20);
+        let rows = ColumnarValue::Array(Arc::new(StringArray::from(vec!["abcd"; 8])));
+        let times = |count: i64| {
+            let args = vec![rows.clone(), ColumnarValue::Scalar(ScalarValue::Int64(Some(count)))];
+            call(&repeat, args, 8).map(|values| values.into_array(8).unwrap())
+        };
+        let first = times(2 << 20).unwrap();
+        assert_eq!(first.as_string::<i32>().value(7).len(), 8 << 20);
+        assert!((64 << 20..66 << 20).contains(&repeat.memory.used()), "{}", repeat.memory.used());
+        let last = first.slice(7, 1);
+        drop(first);
+        assert!(repeat.memory.used() >= 64 << 20, "a part of it lies in the same memory");
+        assert_eq!(
+            code(call(&repeat, vec![rows.clone(), ColumnarValue::Scalar(ScalarValue::Int64(Some(2 << 20)))], 8)),
+            "53200"
+        );
+        drop(last);
+        assert_eq!(repeat.memory.used(), 0);
+        let small = times(1 << 17).unwrap();
+        assert_eq!((small.len(), repeat.memory.used()), (8, 0), "4 MB are not worth it");
     }
 
     #[test]

@@ -7,8 +7,7 @@ use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::physical_plan::aggregates::AggregateExec;
-
-use crate::node::{EachNode, Plan};
+use saki_plan::{EachNode, Plan};
 
 /// Groups that room is made for at most.
 const GROUPS_MAX: usize = 1 << 17;

@@ -11,8 +11,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-
-use crate::node::Plan;
+use saki_plan::Plan;
 
 /// The rule; stands in for the one that it runs.
 #[derive(Debug)]
