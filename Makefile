@@ -20,6 +20,8 @@ SEEDS ?= 10000
 FIRST ?= 1
 JOBS ?= $(shell nproc)
 SAKI_SIM = target/debug/saki-sim
+# Those that ten seeds find, as they come.
+QUICK_FAULTS = logs-cut-early,row-ids-restart,tree-kept,receipt-ignored,release-early,locks-early
 
 .PHONY: test setup lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults attack differ bench demo clean-data test-rdma
 
@@ -57,7 +59,9 @@ small-sim: build-all
 	$(SAKI_SIM) seeds --count 200 --jobs $(JOBS)
 	$(SAKI_SIM) seeds --first 1001 --count 5 --jobs $(JOBS) --twice
 	$(SAKI_SIM) pairs --sample 40 --jobs $(JOBS)
-	$(SAKI_SIM) prove --count 60 --jobs $(JOBS) --faults release-early,logs-cut-early,row-ids-restart,receipt-ignored
+	$(SAKI_SIM) prove --count 60 --jobs $(JOBS) --faults $(QUICK_FAULTS)
+	$(SAKI_SIM) prove --count 60 --jobs $(JOBS) --scene shown --faults overlay-forgets
+	$(SAKI_SIM) prove --count 60 --jobs $(JOBS) --scene halves --faults half-seen
 
 small-benches: build-all
 	rm -rf $(DATA)/small && mkdir -p $(DATA)/small

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident};
+use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
@@ -10,7 +11,7 @@ use saki_context::transaction::Locked;
 use saki_postgres::RelationName;
 use saki_postgres::statement::sequence::drawn_from;
 use saki_postgres::statement::walk::walk_expressions_mut;
-use saki_postgres::statement::{name_of, parse_expression, parse_relation, quoted};
+use saki_postgres::statement::{parse_relation, quoted};
 use saki_store::locks::{LockMode, Policy};
 
 /// Refuses the name of a file that this session calls a table.
@@ -45,13 +46,12 @@ pub fn sequence_drawn(default: &Expr) -> Option<String> {
     parse_relation(drawn_from(&stored(default))?).ok().map(|sequence| sequence.name)
 }
 
-/// A name as expressions that the catalog keeps have it: quoted only if it would mean another otherwise.
+/// A name as expressions that the catalog keeps have it: quoted only if it could mean another otherwise, or a word.
 pub fn spelled_name(name: &str) -> String {
-    let plain = |ident: &Ident| ident.quote_style.is_none() && ident.value == name && name_of(ident) == name;
-    match parse_expression(name) {
-        Ok(Expr::Identifier(ident)) if plain(&ident) => name.to_owned(),
-        _ => quoted(name),
-    }
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && name.starts_with(|first: char| !first.is_ascii_digit());
+    let is_word = || ALL_KEYWORDS.binary_search(&name.to_ascii_uppercase().as_str()).is_ok();
+    if is_plain && !is_word() { name.to_owned() } else { quoted(name) }
 }
 
 fn stored(expression: &Expr) -> Expr {

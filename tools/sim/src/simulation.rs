@@ -24,6 +24,7 @@ pub struct Outcome {
 pub fn simulate(run: &Arc<Run>) -> Outcome {
     hear_panics(run);
     run.tell(&format!("{:?}, {:?}, {:?}", run.script.setup, run.script.scene, run.script.focus));
+    run.tell(&format!("{:?}, {:?}", run.script.cuts, run.script.weather));
     let mut fingerprint = 0;
     for restart in 0..run.script.cuts.len() + WORLDS_MAX {
         run.restarts.store(restart, Ordering::Relaxed);

@@ -226,7 +226,8 @@ mod tests {
             Arrow::Timestamp(arrow_schema::TimeUnit::Microsecond, None),
             Arrow::Timestamp(arrow_schema::TimeUnit::Microsecond, Some("UTC".into())),
         );
-        Some(match expr.to_string().as_str() {
+        let text = expr.to_string();
+        Some(match text.trim_start_matches('(').trim_end_matches(')') {
             "t" | "z AT TIME ZONE 'UTC'" => time,
             "z" => zoned,
             "n" => Arrow::Int32,

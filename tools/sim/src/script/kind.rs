@@ -38,9 +38,9 @@ kinds! {
     Maintenance: Checkpoint "checkpoint" 7, Release "release" 6, Analyze "analyze" 2, Vacuum "vacuum" 1,
         Reindex "reindex" 0;
     Catalogue: Truncate "truncate" 2, Columns "columns" 4, Rename "rename" 3, Constraints "constraints" 6,
-        CreateAs "create-as" 4, Picture "picture" 2, CreateIndex "create-index" 3, DropIndex "drop-index" 3, AddColumn "add-column" 3,
-        DropColumn "drop-column" 3, SharedConstraint "shared-constraint" 2, ColumnType "column-type" 0,
-        Concurrently "concurrently" 0, Sequence "sequence" 0;
+        CreateAs "create-as" 4, Picture "picture" 2, CreateIndex "create-index" 3, DropIndex "drop-index" 3,
+        AddColumn "add-column" 3, DropColumn "drop-column" 3, SharedConstraint "shared-constraint" 2,
+        ColumnType "column-type" 0, Concurrently "concurrently" 0, Sequence "sequence" 0;
     Rest: Cancel "cancel" 6, Settings "settings" 2, Pause "pause" 4;
 }
 

@@ -146,7 +146,7 @@ fn troubles(random: &mut Random, rare: &mut Random, scene: Option<Scene>) -> (Ve
     }
     let mut weather: Vec<Vec<Weather>> = (0..=count).map(|_| Weather::draw(random)).collect();
     if rare.chance(LIARS) {
-        weather[rare.below(count + 1) as usize].push(Weather::of_a_liar(rare));
+        weather[rare.below(count.min(2) + 1) as usize].push(Weather::of_a_liar(rare));
     }
     (cuts, weather)
 }

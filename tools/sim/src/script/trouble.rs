@@ -4,6 +4,8 @@ use saki_base::Random;
 
 /// A cut, or a trouble's beginning, comes within so many operations of the devices, most often.
 const SPAN: u64 = 3_000;
+/// During so many operations a device lies, at least: about some.
+const LIES_MIN: u64 = 60;
 
 /// How a world ends before its work is done.
 #[derive(Clone, Copy, Debug)]
@@ -140,8 +142,9 @@ impl Weather {
     pub fn of_a_liar(random: &mut Random) -> Self {
         let trouble = [Trouble::Lost, Trouble::Misdirected][random.below(2) as usize];
         // Soon: it is to come before the world ends.
-        let from = random.below(1 << random.range(2..9)) + 1;
+        let span = 1 << random.range(2..9);
+        let from = random.below(span) + 1;
         let (on_disk, is_early) = (random.chance(0.6), random.chance(0.2));
-        Self { from, until: from + early(random), on_disk, is_early, trouble }
+        Self { from, until: from + LIES_MIN + early(random), on_disk, is_early, trouble }
     }
 }
