@@ -136,7 +136,7 @@ impl Parsed {
                     .iter()
                     .map(|spelled| Ok(saki_exec::arrow_type(storage_type(spelled)?)))
                     .collect::<Result<_>>()?,
-                statement: Self::made(Statement::Statement(statement.clone())),
+                statement: Self(Statement::Statement(statement.clone()), self.1),
             },
             Sql::Execute { name: Some(name), parameters, .. } => {
                 Command::Execute { name: object_name(name)?.0, arguments: selected(parameters)? }

@@ -11,7 +11,7 @@ pub fn texts(batch: &RecordBatch, table: &Table) -> Result<RecordBatch> {
     let schema = batch.schema();
     let mut fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
     let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
-    for (position, column) in table.columns.iter().enumerate() {
+    for (position, column) in table.visible().iter().enumerate() {
         let text = matches!(column.data_type, DataType::Text | DataType::Varchar(_) | DataType::Char(_));
         let Some(found) = saki_postgres::types::stored_as(arrays[position].data_type()) else { continue };
         if !text || found == DataType::Text {

@@ -70,6 +70,8 @@ async fn compiled_statements_find_what_rows_lack() {
     let database = create(directory.path());
     let session = Session::new(&database);
     run(&session, TABLE).await;
+    // Compiled statements run once there are transactions.
+    database.store().start_engine().unwrap();
     let rows = |rows: &[&str]| Ok((rows.len() as u64, rows.iter().map(|row| (*row).to_owned()).collect::<Vec<_>>()));
     assert_eq!(done(&session, "SELECT v, name FROM t WHERE id = 7").await, rows(&["7|n7"]));
     run(&session, "ALTER TABLE t ADD COLUMN note text DEFAULT 'none', ADD COLUMN extra int NOT NULL DEFAULT 5").await;
