@@ -99,7 +99,10 @@ pub(super) fn clean(message: &str) -> String {
     while let Some(cut) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
         rest = cut;
     }
-    rest.lines().next().unwrap_or_default().trim_end().to_owned()
+    match rest.lines().next().unwrap_or_default().trim_end() {
+        "Divide by zero error" => "division by zero".to_owned(),
+        message => message.to_owned(),
+    }
 }
 
 #[cfg(test)]

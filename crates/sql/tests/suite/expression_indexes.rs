@@ -108,7 +108,7 @@ async fn an_index_is_part_of_its_transaction_and_there_after_a_restart() {
     // Some rows are in the logs alone.
     run(&session, "INSERT INTO t VALUES (4001, 'Later', 4001)").await;
     drop(session);
-    database.close().unwrap();
+    drop(database);
     let session = Session::new(&reopen(directory.path()));
     found_by(&session, "t_lower", "lower(name) = 'later'", 1).await;
     found_by(&session, "t_live", "v = 4001 AND NOT gone", 1).await;
