@@ -79,8 +79,15 @@ fn is_do(token: &TokenWithSpan) -> bool {
     matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.keyword == Keyword::DO)
 }
 
+/// Tokens as text. Those that were in quotes have lost the doubling of quotes within them.
 fn spelled(tokens: &[TokenWithSpan]) -> String {
-    tokens.iter().map(|token| token.token.to_string()).collect::<Vec<_>>().join(" ")
+    let within = |quote: char, text: &str| format!("{quote}{}{quote}", text.replace(quote, &format!("{quote}{quote}")));
+    let spelled = |token: &Token| match token {
+        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => within('\'', text),
+        Token::Word(word) if word.quote_style == Some('"') => within('"', &word.value),
+        token => token.to_string(),
+    };
+    tokens.iter().map(|token| spelled(&token.token)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -116,9 +123,9 @@ mod tests {
                 ("INSERT INTO t VALUES (1) ON CONFLICT (lower(a)) DO NOTHING", "lower ( a ) where "),
                 ("insert into t values (1) on conflict (a, (b + 1)) do update set a = 2", "a , ( b + 1 ) where "),
                 (
-                    "INSERT INTO t VALUES (1) ON CONFLICT (a) WHERE b IS NULL AND \"c d\" = 'x''y' \
+                    "INSERT INTO t VALUES (1) ON CONFLICT (a) WHERE b IS NULL AND \"c\"\"d\" = 'x''y' \
                      DO UPDATE SET a = 1 WHERE t.a > 0",
-                    "a where b IS NULL AND \"c d\" = 'x''y'",
+                    "a where b IS NULL AND \"c\"\"d\" = 'x''y'",
                 ),
             ],
             read,
