@@ -57,13 +57,16 @@ fn same(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     }
 }
 
+/// A row as it was encoded, and its values by the ids of columns.
+type Written = (Vec<u8>, Vec<(usize, Value)>);
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn rows_of_all_eras_are_read_by_the_last(steps in steps(), garbage in prop::collection::vec(any::<u8>(), 0..60)) {
         let (mut now, mut eras): (Vec<Known>, Vec<Vec<Known>>) = Default::default();
-        let mut rows: Vec<(Vec<u8>, Vec<(usize, Value)>)> = Vec::new();
+        let mut rows: Vec<Written> = Vec::new();
         for (id, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Add(data_type, nullable, missing) => {

@@ -30,7 +30,6 @@ mod functions;
 pub mod pg_catalog;
 #[cfg(test)]
 mod statements;
-pub mod view;
 
 pub use dialect::Operators;
 pub use pg_catalog::{

@@ -11,7 +11,6 @@ mod constraint;
 mod difference;
 mod documents;
 mod integrity;
-mod layout;
 mod lookups;
 mod objects;
 mod owners;
@@ -31,14 +30,13 @@ use serde::{Deserialize, Serialize};
 pub use self::constraint::{Check, ColumnDetail, Deferral, ForeignKey, Hidden, Identity, KeyId, ReferentialAction};
 pub use self::difference::{Changed, Difference, same_layout};
 pub use self::integrity::{VIEW_DEPTH_MAX, nextval};
-pub use self::layout::EntryLayout;
 use self::lookups::{Lookups, under};
 pub use self::objects::{SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified};
 pub use self::privileges::{
     Access, Acl, AclItem, DefaultAcl, Demand, Demanded, Dependents, Membership, ObjectId, ObjectKind, Privilege,
     Privileges, Role, RoleId, denied,
 };
-pub use self::table::{Index, IndexColumn, ROW_ID, Table, TableTier};
+pub use self::table::{EntryLayout, Index, IndexColumn, ROW_ID, Table, TableTier};
 use crate::PUBLIC;
 use crate::error::{Result, SqlError, undefined};
 use crate::map::SharedMap;

@@ -42,7 +42,8 @@ impl<K: Ord, V> SharedMap<K, V> {
                 (None, None) => return found,
                 (Some(Part::Tree(left)), Some(Part::Tree(right))) => {
                     if Arc::ptr_eq(left, right) {
-                        (old.0.pop(), new.0.pop());
+                        old.0.pop();
+                        new.0.pop();
                         continue;
                     }
                     // The larger one, so that those that both have come to be the next of both.

@@ -100,8 +100,9 @@ impl ActionRules {
         let rows = rows.map_err(|error| SqlError::internal(error.to_string()))?;
         checks.check(&rows)?;
         let complete = checks.complete(&rows)?;
-        for column in table.width()..table.columns.len() {
-            row[column] = Value::from(ColumnReader::new(complete.column(column), &table.columns[column])?.value(0));
+        let hidden = row.iter_mut().enumerate().zip(&table.columns).skip(table.width());
+        for ((position, value), column) in hidden {
+            *value = Value::from(ColumnReader::new(complete.column(position), column)?.value(0));
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ pub struct ForeignKeys {
 pub struct Reference {
     name: String,
     /// What it is known by while its checks wait; `None`: they never do.
-    deferrable: Option<(Arc<KeyId>, Deferral)>,
+    deferrable: Option<Deferrable>,
     from: Arc<Table>,
     columns: Vec<usize>,
     to: Arc<Table>,
@@ -122,7 +122,7 @@ impl Reference {
     }
 
     /// What it is known by, and when it is checked, if that may be said.
-    pub fn deferrable(&self) -> Option<&(Arc<KeyId>, Deferral)> {
+    pub fn deferrable(&self) -> Option<&Deferrable> {
         self.deferrable.as_ref()
     }
 
@@ -255,9 +255,12 @@ impl Reference {
     }
 }
 
+/// A foreign key that may wait, and when it does.
+pub type Deferrable = (Arc<KeyId>, Deferral);
+
 impl Verification {
     /// The key that has gone, if whether it is missed may be asked later.
-    pub fn deferrable(&self) -> Option<(&(Arc<KeyId>, Deferral), &[Value])> {
+    pub fn deferrable(&self) -> Option<(&Deferrable, &[Value])> {
         let deferrable = self.reference.deferrable().filter(|_| !self.is_of_action)?;
         Some((deferrable, &self.key[..]))
     }

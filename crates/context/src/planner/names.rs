@@ -12,9 +12,9 @@ use parking_lot::{Mutex, RwLock};
 use saki_base::TableId;
 use saki_catalog::{Catalog, PUBLIC, RelationKind, SqlError, Table, View, qualified};
 use saki_plan::{HiddenKey, QueryEnv, SnapshotTable, once};
-use saki_postgres::{SystemCatalog, SystemSchema, dialect, view};
+use saki_postgres::{SystemCatalog, SystemSchema, dialect};
 
-use super::hidden;
+use super::{hidden, view};
 
 /// Views that the statement has named, all of which are known not to be nested too deep; with their plans, if others
 /// may have them too. However many ways lead to a view by others, it is planned once.

@@ -15,8 +15,8 @@ use saki_catalog::{Catalog, ForeignKey, Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_postgres::statement::{parse_query, quoted};
 
-/// Refuses an alteration that rows stand against. `missing`: what all of them have in columns that are added, if that is
-/// known.
+/// Refuses an alteration that rows stand against. `missing`: what all of them have in columns that are added, if that
+/// is known.
 pub async fn validate(
     cx: &StatementContext<'_>,
     catalog: &Catalog,

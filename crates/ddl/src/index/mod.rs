@@ -1,10 +1,10 @@
 //! CREATE INDEX over expressions, and with WHERE: it alters the table, as its keys are hidden columns that come to be
 //! with it.
 //!
-//! Rows are written anew with these columns, under ACCESS EXCLUSIVE and in one publication, as for any other column that
-//! is added: who has planned a change of rows before that meets another definition, and plans again. From then on
-//! whoever encodes rows fills the columns. The index goes by itself, and leaves its columns empty until rows are written
-//! anew once more.
+//! Rows are written anew with these columns, under ACCESS EXCLUSIVE and in one publication, as for any other column
+//! that is added: who has planned a change of rows before that meets another definition, and plans again. From then on
+//! whoever encodes rows fills the columns. The index goes by itself, and leaves its columns empty until rows are
+//! written anew once more.
 
 mod immutable;
 

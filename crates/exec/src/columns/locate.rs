@@ -115,8 +115,8 @@ fn touched<K: AsRef<[u8]>>(table: &SegmentTable, keys: &[K]) -> Vec<(usize, Rang
     ranges.enumerate().filter(|(_, range)| !range.is_empty()).collect()
 }
 
-/// Has the key columns of a segment read, unless they are in memory. No segment lacks one: another key makes all of them
-/// anew.
+/// Has the key columns of a segment read, unless they are in memory. No segment lacks one: another key makes all of
+/// them anew.
 fn ask(
     reader: &SegmentReader,
     table: &SegmentTable,

@@ -48,10 +48,10 @@ impl HiddenKey {
 
     /// Whether rows that meet all `conditions` meet its own.
     fn is_met(&self, conditions: &[&Expr]) -> bool {
-        self.predicate.iter().all(|wanted| {
-            conditions.contains(&wanted)
-                || matches!(wanted, Expr::IsNotNull(of) if conditions.iter().any(|condition| rejects_null(condition, of)))
-        })
+        let reject_null = |of: &Expr| conditions.iter().any(|condition| rejects_null(condition, of));
+        self.predicate
+            .iter()
+            .all(|wanted| conditions.contains(&wanted) || matches!(wanted, Expr::IsNotNull(of) if reject_null(of)))
     }
 }
 

@@ -49,7 +49,7 @@ pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names
 use crate::pg_catalog;
 use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
-use saki_functions::ordered_sets::ordered_sets;
+use saki_functions::sets::ordered::ordered_sets;
 use saki_functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, numeric, patterns, row_wise};
 use saki_parameters::SessionTime;
 use saki_statement::size;
@@ -82,7 +82,7 @@ pub fn register(state: &mut SessionState) {
         .chain(numeric::whole::functions())
         .chain(row_wise::functions())
         .chain([random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
-        .chain([saki_functions::series::function()])
+        .chain([saki_functions::sets::series::function()])
         .chain(patterns::regexps::functions())
         .chain(bytes::functions())
         .chain(choices::all())

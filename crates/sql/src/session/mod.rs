@@ -431,11 +431,7 @@ impl Session {
         }
     }
 
-    /// Refuses a COPY that says FREEZE, unless the open transaction has made or emptied the table since its newest
-    /// savepoint.
-    ///
-    /// # Errors
-    /// 55000 then; 42P01.
+    /// Refuses COPY … FREEZE (55000) of a table that the transaction has not made or emptied since its savepoint.
     pub fn expect_fresh<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move { copy::expect_fresh(&self.context(), table).await })
     }

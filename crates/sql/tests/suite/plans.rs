@@ -157,7 +157,8 @@ fn bounds_of_a_join_are_looked_up_among_sorted_rows() {
         let joined = "SELECT count(*), sum(o_id) FROM customer JOIN orders ON o_id BETWEEN c_balance AND c_balance + 3 \
                       WHERE c_id <= 500";
         let counted = "SELECT sum((SELECT count(*) FROM line WHERE l_order = o_id AND l_number >= o_customer)), \
-                       sum((SELECT max(c_id) FROM customer WHERE c_balance < o_customer)) FROM orders WHERE o_id <= 300";
+                       sum((SELECT max(c_id) FROM customer WHERE c_balance < o_customer)) \
+                       FROM orders WHERE o_id <= 300";
         let plan = session.explain(joined).await.unwrap();
         assert!(plan.contains("NativeRangeJoinExec: Inner on o_id@"), "{plan}");
         assert!(!plan.contains("NestedLoopJoinExec"), "{plan}");

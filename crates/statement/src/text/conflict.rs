@@ -55,7 +55,7 @@ fn target(tokens: &[TokenWithSpan]) -> Option<(String, usize)> {
     }
     let mut end = after;
     if has_condition {
-        end += tokens[after..].iter().position(|token| is_do(token))?;
+        end += tokens[after..].iter().position(is_do)?;
     }
     let condition = if has_condition { spelled(&tokens[after + 1..end]) } else { String::new() };
     Some((format!("{MARK}{}{MARK}{condition}", spelled(&tokens[3..3 + keys])), end))

@@ -1,7 +1,6 @@
 //! What a table's constraints and defaults refer to, and views are over: columns, other tables, sequences.
 
 mod dangling;
-mod hidden;
 mod view_depth;
 
 use saki_base::TableId;

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::statement::{name_of, parse_query, quoted};
 use saki_catalog::SqlError;
-use saki_functions::series::SERIES;
+use saki_functions::sets::series::SERIES;
 use saki_statement::walk::walk_expressions;
 
 const FUNCTION: &str = "generate_series";

@@ -24,7 +24,7 @@ use crate::dialect::types::{
 use crate::pg_catalog::types::{UNKNOWN, oid_of_value, value_type};
 use saki_catalog::SqlError;
 use saki_functions::numeric;
-use saki_functions::series::{SERIES, argument_types};
+use saki_functions::sets::series::{SERIES, argument_types};
 
 /// Functions that give back one of their arguments.
 const CHOOSING: [(&str, &str); 4] =

@@ -30,7 +30,6 @@ pub trait Make: FnOnce(&Catalog, &mut Table, Option<Index>) -> Result<()> {}
 impl<F: FnOnce(&Catalog, &mut Table, Option<Index>) -> Result<()>> Make for F {}
 
 /// What came of an attempt.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Attempt {
     Done,
     /// A writer, or who publishes, does not end soon.

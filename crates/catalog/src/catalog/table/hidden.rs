@@ -1,9 +1,9 @@
 //! Columns that statements see, and those that they do not: the keys of indexes over expressions, and of indexes that
 //! have a condition.
 //!
-//! Hidden columns are stored like any other, and lie behind those that statements see. Each belongs to one index. Trees,
-//! segments, deltas and statistics have all columns; batches within statements, and the schemas that the planner sees,
-//! only those that are seen. Who encodes rows adds the others (`RowChecks::complete`, in `context`), and nobody else
+//! Hidden columns are stored like any other, and lie behind those that statements see. Each belongs to one index.
+//! Trees, segments, deltas and statistics have all columns; batches within statements, and the schemas that the planner
+//! sees, only those that are seen. Who encodes rows adds the others (`RowChecks::complete`, in `context`), and nobody else
 //! knows how they are made. A batch without them is refused by [`crate::ColumnReader::of_batch`].
 //!
 //! A hidden column whose index has gone is NULL in new rows. It goes itself when the rows are written anew.

@@ -1,10 +1,14 @@
 //! A table and everything that is stored for it.
 
+mod hidden;
+mod layout;
+
 use saki_base::{Column, DataType, TableId};
 use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 use serde::{Deserialize, Serialize};
 
+pub use self::layout::EntryLayout;
 use super::constraint::{Check, ColumnDetail, ForeignKey};
 use super::objects::bare;
 use super::statistics::TableStatistics;

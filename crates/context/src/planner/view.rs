@@ -10,9 +10,9 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use parking_lot::RwLock;
 
-use crate::dialect;
-use crate::statement::parse_query;
 use saki_catalog::{ObjectId, View};
+use saki_postgres::dialect;
+use saki_postgres::statement::parse_query;
 
 /// What plans the queries of views: the state of the session that asks.
 pub type PlannerState = Weak<RwLock<SessionState>>;
@@ -68,7 +68,7 @@ mod tests {
     use saki_catalog::{PUBLIC, ViewColumn};
 
     use super::*;
-    use crate::fixture::bare;
+    use crate::planner::state::new_state;
 
     fn view(sql: &str, columns: &[(&str, &str)]) -> View {
         let column = |(name, source): &(&str, &str)| ViewColumn {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     fn names(view: &View) -> std::result::Result<Vec<String>, String> {
-        let state = Arc::new(RwLock::new(bare().state()));
+        let state = Arc::new(RwLock::new(new_state(&Arc::new(saki_base::memory::Pool::new(1 << 30)))));
         let planned = block_on(plan(view, &Arc::downgrade(&state))).map_err(|error| error.to_string())?;
         Ok(planned.logical_plan().schema().fields().iter().map(|field| field.name().clone()).collect())
     }

@@ -3,8 +3,8 @@
 use saki_base::{Column, KeyColumn, KeyLayout, RowColumn, RowLayout, Value};
 use saki_columns::ColumnType;
 
-use super::statistics::ColumnStatistics;
 use super::{Index, Table};
+use crate::catalog::statistics::ColumnStatistics;
 use crate::error::Result;
 
 /// How a tree's entries are made of a table's columns.
