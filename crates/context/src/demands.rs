@@ -1,7 +1,7 @@
 //! What a query asks to be allowed: the tables and views that its plan reads, each with the columns that it names.
 //!
 //! A view is read as its owner reads, and asked for by whoever names it. Where a view begins is marked in the plan by a
-//! name that no statement can spell ([`crate::planner::view::boundary_of`]).
+//! name that no statement can spell ([`crate::view::boundary_of`]).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use datafusion::common::{Column, DFSchemaRef};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
-use crate::planner::view::boundary_of;
+use crate::view::boundary_of;
 use saki_base::TableId;
 use saki_catalog::{Catalog, Demand, Demanded, ObjectId, ObjectKind, Privilege, Result};
 use saki_parameters::is_temporary;

@@ -37,6 +37,7 @@ pub mod query;
 pub mod statement;
 pub mod transaction;
 pub mod values;
+mod view;
 
 pub use context::StatementContext;
 pub use feed::feed;

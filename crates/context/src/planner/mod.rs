@@ -14,7 +14,6 @@ mod rules;
 mod sequence;
 mod sleep;
 mod state;
-pub mod view;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

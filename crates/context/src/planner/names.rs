@@ -14,7 +14,8 @@ use saki_catalog::{Catalog, PUBLIC, RelationKind, SqlError, Table, View, qualifi
 use saki_plan::{HiddenKey, QueryEnv, SnapshotTable, once};
 use saki_postgres::{SystemCatalog, SystemSchema, dialect};
 
-use super::{hidden, view};
+use super::hidden;
+use crate::view;
 
 /// Views that the statement has named, all of which are known not to be nested too deep; with their plans, if others
 /// may have them too. However many ways lead to a view by others, it is planned once.

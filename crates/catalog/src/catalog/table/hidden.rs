@@ -3,8 +3,8 @@
 //!
 //! Hidden columns are stored like any other, and lie behind those that statements see. Each belongs to one index.
 //! Trees, segments, deltas and statistics have all columns; batches within statements, and the schemas that the planner
-//! sees, only those that are seen. Who encodes rows adds the others (`RowChecks::complete`, in `context`), and nobody else
-//! knows how they are made. A batch without them is refused by [`crate::ColumnReader::of_batch`].
+//! sees, only those that are seen. Who encodes rows adds the others (`RowChecks::complete`, in `context`), and nobody
+//! else knows how they are made. A batch without them is refused by [`crate::ColumnReader::of_batch`].
 //!
 //! A hidden column whose index has gone is NULL in new rows. It goes itself when the rows are written anew.
 
