@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use parking_lot::Mutex;
+use saki_base::Critical;
 use saki_base::panics::{self, Place};
 use saki_page::{IoShare, PageCache, PageStore};
 use saki_tree::{TreeError, TreeReader, Wanted};
@@ -111,6 +112,8 @@ impl Fetcher {
                 let Ok(first) = left.recv() else { return };
                 [first].into_iter().chain(left.try_iter()).collect()
             };
+            // Ends the process before a panic lets go of errands, whose statements would tell clients of it.
+            let _critical = Critical::enter("reading what statements wait for");
             panics::pass(Place::Fetcher);
             errands.sort_by_key(|errand| errand.leaves);
             while let Some(leaves) = errands.last().map(|errand| errand.leaves) {
@@ -122,6 +125,7 @@ impl Fetcher {
 
     /// Goes on errands that want as much of their ranges.
     fn go(&mut self, errands: Vec<Errand>, leaves: usize) {
+        let _critical = Critical::enter("reading what statements wait for");
         let all: Vec<Wanted> = errands.iter().flat_map(|errand| &errand.ranges).cloned().collect();
         match self.bring(&all, leaves) {
             Ok(()) => errands.into_iter().for_each(|errand| errand.end(Ok(()))),
