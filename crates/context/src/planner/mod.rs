@@ -13,7 +13,7 @@ mod names;
 mod rules;
 mod sequence;
 mod sleep;
-mod state;
+pub(crate) mod state;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
