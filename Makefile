@@ -20,7 +20,7 @@ SEEDS ?= 10000
 FIRST ?= 1
 JOBS ?= $(shell nproc)
 SAKI_SIM = target/debug/saki-sim
-# Those that ten seeds find, as they come.
+# Those that a few seeds find, as they come.
 QUICK_FAULTS = logs-cut-early,row-ids-restart,tree-kept,receipt-ignored,release-early,locks-early
 
 .PHONY: test setup lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults attack differ bench demo clean-data test-rdma
