@@ -254,6 +254,10 @@ fn there_is_another_base_when_much_has_been_written() {
         let from = 100 + round * 600;
         sample.add(from..from + 600);
         moments.push((moment(), from as u64 + 600));
+        if round == 2 || round == 4 {
+            // However slow the archiver's thread is: enough has been written.
+            target.await_bases(round as usize / 2 + 1);
+        }
     }
     archiver.end().expect("all is archived");
     let runs = archives(&target.name()).expect("listed");
