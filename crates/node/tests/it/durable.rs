@@ -1,16 +1,13 @@
 //! Over the wire, too, nothing is told that is not durable.
 
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
 use saki_base::PageSize;
-use saki_io::{Device, SimDevice, SimOptions};
 use saki_sql::Database;
-use saki_store::delta::{LogStore, SimLogs};
-use saki_volume::{Volume, VolumeOptions};
+use saki_store::SimStorage;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
@@ -18,14 +15,6 @@ use crate::server::{TestServer, open_options};
 
 /// How clients learn of rows.
 const WAYS: [&str; 7] = ["fetch", "fetch nothing", "move", "copy", "copy a query", "portal", "count"];
-
-fn database(logs: &Arc<SimLogs>) -> Arc<Database> {
-    let device: Arc<dyn Device> = SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() });
-    let volume = Volume::create(Arc::clone(&device), VolumeOptions::new(PageSize::new(8192).unwrap())).unwrap();
-    let logs = Arc::clone(logs) as Arc<dyn LogStore>;
-    let store = saki_store::Database::start(Path::new("test"), device, volume, logs, open_options());
-    Database::over(store.unwrap())
-}
 
 /// Rows, or how many rows a statement says that it was about.
 fn told(messages: &[SimpleQueryMessage]) -> u64 {
@@ -58,14 +47,14 @@ async fn asked(client: Client, way: &'static str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_durable_is_told_in_no_way() {
-    let logs = Arc::new(SimLogs::default());
-    let database = database(&logs);
-    let store = Arc::clone(database.store());
+    let storage = SimStorage::default();
+    let store = storage.create("test", PageSize::new(8192).unwrap(), open_options()).unwrap();
+    let database = Database::over(Arc::clone(&store));
     let server = TestServer::serve(database, tempfile::tempdir().unwrap(), |_, _| ());
     let writer = server.client().await;
     writer.batch_execute("CREATE TABLE t (k bigint PRIMARY KEY, v int)").await.unwrap();
     writer.batch_execute("INSERT INTO t VALUES (1, 0), (2, 0)").await.unwrap();
-    let held = logs.hold();
+    let held = storage.logs.hold();
     let write = "INSERT INTO t SELECT g, 1 FROM generate_series(3, 9) g; UPDATE t SET v = 1 WHERE k = 2";
     let writing = tokio::spawn(async move { writer.batch_execute(write).await });
     let newer = || {

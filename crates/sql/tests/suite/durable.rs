@@ -1,25 +1,23 @@
 //! Clients are told of nothing that is not durable, whatever they ask.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use saki_base::PageSize;
 use saki_catalog::Result;
-use saki_io::{Device, SimDevice, SimOptions};
 use saki_sql::{Database, ScalarValue, Session, StatementResult};
-use saki_store::delta::{Held, LogStore, SimLogs};
-use saki_volume::{Volume, VolumeOptions};
+use saki_store::SimStorage;
+use saki_store::delta::{Held, SimLogs};
 use tokio::task::JoinHandle;
 
 use super::support::{number, options, run};
 
-fn database(logs: &Arc<SimLogs>) -> Arc<Database> {
-    let device: Arc<dyn Device> = SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() });
-    let volume = Volume::create(Arc::clone(&device), VolumeOptions::new(PageSize::new(8192).unwrap())).unwrap();
-    let logs = Arc::clone(logs) as Arc<dyn LogStore>;
-    Database::over(saki_store::Database::start(Path::new("simulated"), device, volume, logs, options()).unwrap())
+/// A database, and its logs.
+fn database() -> (Arc<Database>, Arc<SimLogs>) {
+    let storage = SimStorage::default();
+    let store = storage.create("simulated", PageSize::new(8192).unwrap(), options()).unwrap();
+    (Database::over(store), storage.logs)
 }
 
 /// What somebody asks, and how.
@@ -106,8 +104,7 @@ impl Asked {
 /// Each rests on a row that is committed and not durable; the second scan of columns is shown what the first has made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_durable_is_not_told() {
-    let logs = Arc::new(SimLogs::default());
-    let database = database(&logs);
+    let (database, logs) = database();
     let session = Session::new(&database);
     run(&session, "CREATE TABLE t (k bigint PRIMARY KEY, v bigint)").await;
     run(&session, "INSERT INTO t SELECT g, g FROM generate_series(1, 300) g").await;
@@ -143,8 +140,7 @@ async fn what_is_not_durable_is_not_told() {
 /// Each rests on a row of its own, so that none waits for another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_durable_is_not_told_in_a_transaction_either() {
-    let (logs, directory) = (Arc::new(SimLogs::default()), tempfile::tempdir().unwrap());
-    let database = database(&logs);
+    let ((database, logs), directory) = (database(), tempfile::tempdir().unwrap());
     let session = Session::new(&database);
     run(&session, "CREATE TABLE t (k bigint PRIMARY KEY, v bigint); CREATE TABLE u (k bigint PRIMARY KEY)").await;
     run(&session, "INSERT INTO t VALUES (1, 1); INSERT INTO u VALUES (1); CHECKPOINT").await;

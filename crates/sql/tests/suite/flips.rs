@@ -3,19 +3,14 @@
 //!
 //! `SAKI_FLIPS` says how many are tried, `SAKI_SEED` which.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use saki_base::{PageSize, Random};
 use saki_catalog::Result;
-use saki_io::{Device, SimDevice, SimOptions};
 use saki_sql::{Database, OpenOptions, Session};
-use saki_store::delta::{LogStore, SimLogs};
-use saki_volume::{Volume, VolumeOptions};
+use saki_store::SimStorage;
 
 use super::support::{options, run, text_rows};
-
-const SECTOR: u64 = 512;
 
 /// Tables by key and without, keys of texts and of pairs, indexes of either kind, long values, all types.
 const TABLES: &str = "
@@ -69,57 +64,8 @@ const QUESTIONS: &[&str] = &[
     "SELECT last_value FROM pg_sequences WHERE sequencename = 'counted'",
 ];
 
-/// All that a database lies on.
-struct Devices {
-    disk: Arc<SimDevice>,
-    logs: Arc<SimLogs>,
-}
-
-impl Devices {
-    fn new() -> (Self, Arc<Database>) {
-        let disk = SimDevice::new(SimOptions { length_bytes: 0, ..SimOptions::default() });
-        let page_size = PageSize::new(4096).unwrap();
-        let volume = Volume::create(Arc::clone(&disk) as _, VolumeOptions::new(page_size)).unwrap();
-        let devices = Self { disk, logs: Arc::default() };
-        let database = devices.start(volume).unwrap();
-        (devices, database)
-    }
-
-    fn start(&self, volume: Arc<Volume>) -> Result<Arc<Database>> {
-        let options =
-            OpenOptions { logs: Some(2), log_extent_bytes: 64 << 10, segment_rows: 200, direct: false, ..options() };
-        let (disk, logs) = (Arc::clone(&self.disk) as Arc<dyn Device>, Arc::clone(&self.logs) as Arc<dyn LogStore>);
-        saki_store::Database::start(Path::new("simulated"), disk, volume, logs, options).map(Database::over)
-    }
-
-    fn open(&self) -> Result<Arc<Database>> {
-        self.start(Volume::open(Arc::clone(&self.disk) as _)?)
-    }
-
-    /// As a power cut now would leave them.
-    fn copy(&self, seed: u64) -> Self {
-        let logs = self.logs.devices().iter().map(|log| log.crash(seed)).collect();
-        Self { disk: self.disk.crash(seed), logs: Arc::new(SimLogs::of(logs)) }
-    }
-
-    fn each(&self) -> Vec<Arc<SimDevice>> {
-        std::iter::once(&self.disk).chain(self.logs.devices().iter()).map(Arc::clone).collect()
-    }
-
-    /// Sectors that hold something: the number of the device, and where.
-    fn sectors(&self) -> Vec<(usize, u64)> {
-        let mut sectors = Vec::new();
-        for (number, device) in self.each().iter().enumerate() {
-            let mut bytes = [0; SECTOR as usize];
-            for at in (0..device.length_bytes().unwrap()).step_by(SECTOR as usize) {
-                device.peek(at, &mut bytes);
-                if bytes.iter().any(|byte| *byte != 0) {
-                    sectors.push((number, at));
-                }
-            }
-        }
-        sectors
-    }
+fn logging() -> OpenOptions {
+    OpenOptions { logs: Some(2), log_extent_bytes: 64 << 10, segment_rows: 200, direct: false, ..options() }
 }
 
 /// The answer to a question, or what came in its way.
@@ -141,8 +87,9 @@ async fn answers(database: &Arc<Database>) -> Vec<(String, Result<Vec<Vec<String
 }
 
 /// Whether an opening, a question or `check` finds something; nobody is told anything else than before.
-async fn is_found(devices: &Devices, before: &[(String, Result<Vec<Vec<String>>>)], flip: &str) -> bool {
-    let Ok(database) = devices.open() else { return true };
+async fn is_found(storage: &SimStorage, before: &[(String, Result<Vec<Vec<String>>>)], flip: &str) -> bool {
+    let Ok(store) = storage.open("simulated", logging()) else { return true };
+    let database = Database::over(store);
     let mut is_found = false;
     for ((question, expected), (_, answer)) in before.iter().zip(answers(&database).await) {
         match answer {
@@ -162,7 +109,9 @@ fn variable(name: &str, otherwise: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_bit_that_is_turned_is_found_or_harmless() {
-    let (devices, database) = Devices::new();
+    let storage = SimStorage::default();
+    let store = storage.create("simulated", PageSize::new(4096).unwrap(), logging()).unwrap();
+    let database = Database::over(store);
     let session = Session::new(&database);
     run(&session, TABLES).await;
     for statement in ROWS.split(';').filter(|statement| !statement.trim().is_empty()) {
@@ -174,22 +123,12 @@ async fn any_bit_that_is_turned_is_found_or_harmless() {
         assert!(answer.as_ref().is_ok_and(|rows| !rows.is_empty()), "{question}: {answer:?}");
     }
     drop(database);
-    assert!(!is_found(&devices.copy(0), &before, "as it was").await, "found where nothing is");
-    let (sectors, mut random) = (devices.sectors(), Random::new(variable("SAKI_SEED", 1)));
+    assert!(!is_found(&storage.crash(0), &before, "as it was").await, "found where nothing is");
+    let (sectors, mut random) = (storage.sectors().unwrap(), Random::new(variable("SAKI_SEED", 1)));
     let (flips, mut found) = (variable("SAKI_FLIPS", 60), 0);
     for number in 0..flips {
-        let damaged = devices.copy(number);
-        // Superblocks and logs are small beside the rest, and as interesting.
-        let of_logs = sectors.partition_point(|(device, _)| *device == 0);
-        let sector = match number % 4 {
-            0 => random.below(sectors.len().min(16) as u64),
-            1 => random.range(of_logs as u64..sectors.len() as u64),
-            _ => random.below(sectors.len() as u64),
-        };
-        let (device, start) = sectors[sector as usize];
-        let (at, bit) = (start + random.below(SECTOR), random.below(8) as u8);
-        damaged.each()[device].flip_bit(at, bit);
-        let flip = format!("flip {number}, device {device}, byte {at}, bit {bit}");
+        let damaged = storage.crash(number);
+        let flip = damaged.turn_bit(&sectors, number, &mut random);
         found += u64::from(is_found(&damaged, &before, &flip).await);
     }
     println!("{found} of {flips} found");

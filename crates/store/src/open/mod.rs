@@ -2,6 +2,7 @@
 
 mod engine;
 mod restore;
+mod simulated;
 
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use crate::locks::Turns;
 use saki_catalog::{Catalog, Result, SharedMap, SqlError};
 
 pub use self::restore::Restore;
+pub use self::simulated::SimStorage;
 
 impl Database {
     /// Makes an empty database at `path`, a file or a block device, and on the other devices that the options name, and
