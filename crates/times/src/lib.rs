@@ -42,7 +42,7 @@ pub use self::fields::{EXTRACT, PART, extract, of_calendar};
 use self::function::TimeFunction;
 pub use self::function::no_function;
 pub use self::make::INTERVAL_PARTS;
-pub use self::scaled::{length, over, times};
+pub use self::scaled::{length, lengths, over, times};
 pub use self::session::{TimeOption, session_time};
 
 /// All that can be called by name.

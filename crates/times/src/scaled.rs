@@ -41,6 +41,15 @@ pub fn length(interval: Expr) -> Expr {
     LENGTH.call(vec![cast(interval, INTERVAL)])
 }
 
+/// The same of intervals that there are, as numbers.
+pub fn lengths(intervals: &PrimitiveArray<IntervalMonthDayNanoType>) -> ArrayRef {
+    let micros = |interval: IntervalMonthDayNano| {
+        let days = i128::from(interval.months) * DAYS_OF_MONTH as i128 + i128::from(interval.days);
+        days * SECONDS_OF_DAY as i128 * 1_000_000 + i128::from(interval.nanoseconds) / 1000
+    };
+    Arc::new(intervals.unary::<_, Decimal128Type>(micros).with_data_type(LENGTH))
+}
+
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct Length {
     signature: Signature,
@@ -60,15 +69,8 @@ impl ScalarUDFImpl for Length {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let lengths = |arrays: &[ArrayRef]| -> Result<ArrayRef> {
-            let micros = |interval: IntervalMonthDayNano| {
-                let days = i128::from(interval.months) * DAYS_OF_MONTH as i128 + i128::from(interval.days);
-                days * SECONDS_OF_DAY as i128 * 1_000_000 + i128::from(interval.nanoseconds) / 1000
-            };
-            let intervals = arrays[0].as_primitive::<IntervalMonthDayNanoType>();
-            Ok(Arc::new(intervals.unary::<_, Decimal128Type>(micros).with_data_type(LENGTH)))
-        };
-        make_scalar_function(lengths, Vec::new())(&args.args)
+        let of_first = |arrays: &[ArrayRef]| -> Result<ArrayRef> { Ok(lengths(arrays[0].as_primitive())) };
+        make_scalar_function(of_first, Vec::new())(&args.args)
     }
 }
 

@@ -19,7 +19,7 @@ use saki_catalog::convert::conform;
 use saki_catalog::{Catalog, ColumnReader, Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_postgres::statement::walk::walk_expressions;
-use saki_postgres::statement::{parse_expression, quoted};
+use saki_postgres::statement::{has_subquery, parse_expression, quoted};
 
 /// The values that rows have in the columns that are added, in their order; `None`: all rows are to be written anew.
 ///
@@ -67,10 +67,9 @@ fn is_one_value(state: &SessionState, default: &Expr) -> bool {
     };
     let visited = walk_expressions(default, |part| match part {
         Expr::Function(function) if is_volatile(function) => ControlFlow::Break(()),
-        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
-    visited.is_continue()
+    visited.is_continue() && !has_subquery(default)
 }
 
 /// The first row of a query for some columns of a table as their values.

@@ -1,12 +1,13 @@
 //! CREATE INDEX over columns.
 
 use datafusion::sql::sqlparser::ast;
+use saki_base::TreeId;
 use saki_tree::TreeRoot;
 
 use super::constraint::free_name;
 use crate::names::taken;
 use crate::trees::index_rows;
-use saki_catalog::{Catalog, Index, Result, SqlError, Table, bare};
+use saki_catalog::{Catalog, Index, IndexColumn, Result, SqlError, Table, bare};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
 use saki_context::statement::StatementResult;
@@ -46,14 +47,29 @@ fn publish(db: &Stoppable<'_>, create: &ast::CreateIndex) -> Result<()> {
 fn define(catalog: &Catalog, table: &Table, create: &ast::CreateIndex) -> Result<Option<Index>> {
     let new = NewIndex::read(create, table)?;
     let columns = new.columns().ok_or_else(|| SqlError::internal("an index over expressions is made without them"))?;
+    let Some(name) = name_in(catalog, table, &new)? else { return Ok(None) };
+    Ok(Some(made_of(new, name, table, columns, catalog.new_tree_id())))
+}
+
+/// What a new index is called; `None` if there is one of its name, and the statement is content with that.
+///
+/// # Errors
+/// 42P07.
+pub fn name_in(catalog: &Catalog, table: &Table, new: &NewIndex) -> Result<Option<String>> {
     let name = match new.named {
-        true => new.name,
+        true => new.name.clone(),
         false => free_name(catalog, table, &table.schema, bare(&table.schema, &new.name)),
     };
-    if catalog.kind_of(&name).is_some() {
-        return if new.if_not_exists { Ok(None) } else { Err(taken(&name).at(new.position)) };
+    match catalog.kind_of(&name) {
+        Some(_) if new.if_not_exists => Ok(None),
+        Some(_) => Err(taken(&name).at(new.position)),
+        None => Ok(Some(name)),
     }
-    Ok(Some(Index {
+}
+
+/// An index of a table over these columns, without entries.
+pub fn made_of(new: NewIndex, name: String, table: &Table, columns: Vec<IndexColumn>, tree: TreeId) -> Index {
+    Index {
         name,
         schema: table.schema.clone(),
         columns,
@@ -62,6 +78,6 @@ fn define(catalog: &Catalog, table: &Table, create: &ast::CreateIndex) -> Result
         constraint: false,
         constraint_comment: None,
         comment: None,
-        root: TreeRoot::empty(catalog.new_tree_id()),
-    }))
+        root: TreeRoot::empty(tree),
+    }
 }

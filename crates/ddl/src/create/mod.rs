@@ -3,7 +3,7 @@
 pub mod column;
 pub mod constraint;
 mod external;
-mod index;
+pub mod index;
 pub mod sequence;
 mod table;
 mod table_as;

@@ -14,15 +14,14 @@ use datafusion::common::DFSchema;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{self, Expr};
 use saki_base::{Column, DataType, TreeId};
-use saki_tree::TreeRoot;
 
 use self::immutable::{Place, check_form, check_immutable};
 use crate::alter::alter_stored_table;
 use crate::create;
-use crate::create::constraint::free_name;
-use crate::names::{spelled_name, taken};
+use crate::create::index::{made_of, name_in};
+use crate::names::spelled_name;
 use saki_catalog::convert::is_whole;
-use saki_catalog::{Hidden, Index, IndexColumn, Result, SqlError, Table, bare};
+use saki_catalog::{Hidden, IndexColumn, Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::constraint::row_schema;
 use saki_context::statement::StatementResult;
@@ -57,14 +56,7 @@ pub async fn create_index(cx: &StatementContext<'_>, create: ast::CreateIndex) -
 fn action(cx: &StatementContext<'_>, create: &ast::CreateIndex, table: &Table) -> Result<Option<Action>> {
     let new = NewIndex::read(create, table)?;
     let generation = cx.generation()?;
-    let catalog = &generation.catalog;
-    let name = match new.named {
-        true => new.name,
-        false => free_name(catalog, table, &table.schema, bare(&table.schema, &new.name)),
-    };
-    if catalog.kind_of(&name).is_some() {
-        return if new.if_not_exists { Ok(None) } else { Err(taken(&name).at(new.position)) };
-    }
+    let Some(name) = name_in(&generation.catalog, table, &new)? else { return Ok(None) };
     let reader = KeyReader { state: cx.planner.state(), schema: row_schema(table)?, table };
     let predicate = new.predicate.as_ref().map(|predicate| reader.predicate(predicate)).transpose()?;
     let (mut columns, mut hidden) = (Vec::with_capacity(new.keys.len()), Vec::new());
@@ -81,18 +73,8 @@ fn action(cx: &StatementContext<'_>, create: &ast::CreateIndex, table: &Table) -
     if table.columns.len() + hidden.len() > COLUMNS_MAX {
         return Err(SqlError::invalid("a table has no room for another column").code("54011"));
     }
-    let index = Index {
-        name,
-        schema: table.schema.clone(),
-        columns,
-        unique: new.unique,
-        include: new.include,
-        constraint: false,
-        constraint_comment: None,
-        comment: None,
-        // Of which tree is said where the index comes to be.
-        root: TreeRoot::empty(TreeId(0)),
-    };
+    // Of which tree is said where the index comes to be.
+    let index = made_of(new, name, table, columns, TreeId(0));
     Ok(Some(Action::AddIndex { index: Box::new(index), hidden }))
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow::compute::{SortOptions, filter, is_not_null, kernels::partition::partition, sort_to_indices, take};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, IntervalMonthDayNanoType};
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Decimal128Array, PrimitiveArray};
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{DataType, Field, FieldRef, IntervalUnit};
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{Result, ScalarValue};
@@ -202,7 +202,7 @@ fn place_of(fraction: f64, values: usize) -> Result<usize> {
     Ok(((fraction * values as f64).ceil() as usize).saturating_sub(1))
 }
 
-/// What values are sorted by: -0 is 0, and an interval is its length, of months of 30 days.
+/// What values are sorted by: -0 is 0, and an interval is its length.
 fn sorting_keys(values: &ArrayRef) -> ArrayRef {
     fn without_negative_zero<T: ArrowPrimitiveType>(
         values: &ArrayRef,
@@ -214,14 +214,7 @@ fn sorting_keys(values: &ArrayRef) -> ArrayRef {
     match values.data_type() {
         DataType::Float32 => without_negative_zero::<Float32Type>(values, |value| value + 0.0),
         DataType::Float64 => without_negative_zero::<Float64Type>(values, |value| value + 0.0),
-        DataType::Interval(IntervalUnit::MonthDayNano) => {
-            let intervals = values.as_primitive::<IntervalMonthDayNanoType>();
-            let lengths = intervals.values().iter().map(|interval| {
-                let days = i128::from(interval.months) * 30 + i128::from(interval.days);
-                days * 86_400_000_000_000 + i128::from(interval.nanoseconds)
-            });
-            Arc::new(Decimal128Array::from_iter_values(lengths))
-        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => saki_times::lengths(values.as_primitive()),
         _ => Arc::clone(values),
     }
 }
