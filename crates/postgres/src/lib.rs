@@ -1,19 +1,16 @@
-//! PostgreSQL's side of SQL: how its statements are read, what they mean where the planner would take them otherwise,
-//! and the system relations through which its clients see a database. It knows nothing of how queries are planned.
+//! PostgreSQL's side of SQL: how its statements are read, and what they mean where the planner would take them
+//! otherwise. It knows nothing of how queries are planned.
 //!
 //! ```text
 //!   text ─► `saki-statement` (ALTER TABLE, COPY, CREATE INDEX …: what the parser reads, as we carry it out)
 //!     └───► dialect (names, literals, casts, operators, functions) ─► the planner
-//!   catalogue ─► pg_catalog, information_schema, saki.* ─► relations and functions that clients ask
+//!              └─► rewrite (what is said of `saki-system`, whose relations clients ask) ─► the planner
 //! ```
 //!
 //! # Words
 //! - *dialect*: what gives statements the meaning they have in PostgreSQL, before and after the planner reads them.
-//! - *system view*: a relation of schema `saki` whose rows somebody makes when it is asked.
 //!
 //! # Invariants
-//! - Every system relation has the columns and types of PostgreSQL 15; those that describe what does not exist here are
-//!   empty.
 //! - Statements that mean the same here and there are left as they were written.
 //!
 //! # Failure model
@@ -27,15 +24,14 @@ pub mod dialect;
 mod fixture;
 #[cfg(test)]
 mod functions;
-pub mod pg_catalog;
+pub mod rewrite;
 #[cfg(test)]
 mod statements;
+#[cfg(test)]
+mod system;
 
 pub use dialect::Operators;
-pub use pg_catalog::{
-    Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemCatalog, SystemSchema, SystemView,
-    SystemViews,
-};
+pub use rewrite::TypeNames;
 pub use saki_statement as statement;
 pub use saki_statement::types;
 pub use statement::RelationName;

@@ -57,10 +57,10 @@ pub use saki_parameters::{
 };
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
 pub use saki_postgres::statement::{kept_weight, without_passwords};
-pub use saki_postgres::{Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use saki_store::{
     ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions, CsvError, CsvFault,
     CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange, LoadProgress,
     MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, PolicyKind, Stop, memory_bytes,
 };
+pub use saki_system::{Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use session::{Session, logged_by};

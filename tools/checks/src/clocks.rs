@@ -11,7 +11,7 @@ const CLOCK: &str = "crates/base/src/time/clock.rs";
 /// Who may ask for the time, and what for.
 const ALLOWED: [(&str, &str); 7] = [
     ("crates/base/src/lib.rs", "names it"),
-    ("crates/postgres/src/pg_catalog", "when a session began, for those who ask"),
+    ("crates/system", "when a session began, for those who ask"),
     ("crates/store/src/locks/waits.rs", "since when a lock is waited for, for those who ask"),
     ("crates/parameters/src/session_time/clock.rs", "now(), when a transaction and a statement began"),
     ("crates/times/src/clock.rs", "clock_timestamp()"),

@@ -10,13 +10,14 @@ use std::process::Command;
 use crate::workspace::{Package, Workspace};
 
 /// Crates whose tests are built with the dependencies of the workspace's.
-const UNIFIED: [&str; 10] = [
+const UNIFIED: [&str; 11] = [
     "saki-columns",
     "saki-exec",
     "saki-catalog",
     "saki-store",
     "saki-plan",
     "saki-statement",
+    "saki-system",
     "saki-postgres",
     "saki-context",
     "saki-sql",

@@ -44,16 +44,26 @@ const PLAN: &[&str] = &[
     "saki-store",
     "saki-correlated",
 ];
+const SYSTEM: &[&str] = &[
+    "saki-unify",
+    "saki-base",
+    "saki-tree",
+    "saki-catalog",
+    "saki-parameters",
+    "saki-store",
+    "saki-statement",
+    "saki-times",
+];
 const POSTGRES: &[&str] = &[
     "saki-unify",
     "saki-base",
     "saki-tree",
     "saki-exec",
-    "saki-mvcc",
     "saki-catalog",
     "saki-parameters",
     "saki-store",
     "saki-statement",
+    "saki-system",
     "saki-times",
     "saki-functions",
 ];
@@ -66,6 +76,7 @@ const CONTEXT: &[&str] = &[
     "saki-parameters",
     "saki-store",
     "saki-plan",
+    "saki-system",
     "saki-postgres",
 ];
 const DDL: &[&str] = &[
@@ -77,6 +88,7 @@ const DDL: &[&str] = &[
     "saki-parameters",
     "saki-store",
     "saki-plan",
+    "saki-system",
     "saki-postgres",
     "saki-context",
 ];
@@ -89,13 +101,14 @@ const SQL: &[&str] = &[
     "saki-parameters",
     "saki-store",
     "saki-plan",
+    "saki-system",
     "saki-postgres",
     "saki-context",
     "saki-ddl",
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 39] = [
+const LAYERS: [(&str, &[&str]); 40] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -122,6 +135,7 @@ const LAYERS: [(&str, &[&str]); 39] = [
     ("saki-correlated", &["saki-unify", "saki-catalog"]),
     ("saki-plan", PLAN),
     ("saki-statement", &["saki-unify", "saki-base", "saki-catalog", "saki-store"]),
+    ("saki-system", SYSTEM),
     ("saki-postgres", POSTGRES),
     ("saki-context", CONTEXT),
     ("saki-ddl", DDL),
@@ -196,6 +210,7 @@ const COLUMNAR: &[&str] = &[
     "saki-correlated",
     "saki-plan",
     "saki-statement",
+    "saki-system",
     "saki-postgres",
     "saki-context",
     "saki-ddl",
@@ -212,6 +227,7 @@ const PLANNING: &[&str] = &[
     "saki-correlated",
     "saki-plan",
     "saki-statement",
+    "saki-system",
     "saki-postgres",
     "saki-context",
     "saki-ddl",
@@ -234,6 +250,7 @@ const CONFINED: [(&str, &[&str]); 17] = [
             "saki-correlated",
             "saki-plan",
             "saki-statement",
+            "saki-system",
             "saki-postgres",
             "saki-context",
             "saki-ddl",
@@ -252,6 +269,7 @@ const CONFINED: [(&str, &[&str]); 17] = [
             "saki-store",
             "saki-correlated",
             "saki-plan",
+            "saki-system",
             "saki-postgres",
             "saki-context",
             "saki-ddl",

@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use saki_base::memory::Pool;
 use saki_catalog::Result;
-use saki_postgres::SystemView;
+use saki_system::SystemView;
 
 /// The view over a pool.
 #[derive(Debug)]

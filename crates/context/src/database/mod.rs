@@ -22,9 +22,9 @@ use saki_base::memory::Pool;
 use saki_catalog::{Catalog, Changed, Difference, Result, RoleId, SqlError, Table};
 use saki_mvcc::Holder;
 use saki_plan::PlanCache;
-use saki_postgres::SystemViews;
 use saki_store::locks::{LockMode, LockOwner};
 use saki_store::{CreateOptions, Generation, Missing, OpenOptions, Stop, Writer};
+use saki_system::SystemViews;
 
 /// An open database. Sessions hold it open. What it stores is its [`saki_store::Database`], to which it gives way.
 pub struct Database {

@@ -9,8 +9,8 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use saki_base::CHUNK_BYTES;
 
 use saki_catalog::Result;
-use saki_postgres::{SystemView, SystemViews};
 use saki_store::{ChunkOwners, Database};
+use saki_system::{SystemView, SystemViews};
 
 /// Makes the views known.
 pub fn register(views: &SystemViews, database: &Arc<Database>) {

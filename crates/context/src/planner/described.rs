@@ -12,8 +12,8 @@ use saki_base::DataType;
 use saki_catalog::Table;
 use saki_plan::SnapshotTable;
 use saki_postgres::dialect::BPCHAR;
-use saki_postgres::pg_catalog::{is_letter, relation_oid, type_of};
-use saki_postgres::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE};
+use saki_system::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE};
+use saki_system::{is_letter, relation_oid, type_of};
 
 /// What is known of each column of a result besides its Arrow type.
 pub struct Described(Vec<Option<Origin>>);

@@ -44,8 +44,8 @@ use saki_plan::nested_loops::{nested_loops, physical_plan};
 use saki_plan::once;
 use saki_plan::{PlanCache, QueryEnv, Settings, Sighting, TrackReads, Tracked, Untracked, plan_cache};
 use saki_postgres::dialect::{self, TimeOption};
-use saki_postgres::{SystemCatalog, pg_catalog};
 use saki_store::{Generation, Snapshot};
+use saki_system::{SYSTEM_SCHEMAS, SystemCatalog};
 
 /// A query that can run, once its reads are tracked.
 pub struct Planned<P = Tracked> {
@@ -248,7 +248,7 @@ impl Planner {
                     note(Arc::clone(&demands));
                     demands.check(asking)?;
                 }
-                let logical = nested_loops(logical, state, &pg_catalog::SYSTEM_SCHEMAS)?;
+                let logical = nested_loops(logical, state, &SYSTEM_SCHEMAS)?;
                 refuse_changes(&logical)?;
                 physical_plan(state, &logical, env).await
             });

@@ -12,7 +12,8 @@ use parking_lot::{Mutex, RwLock};
 use saki_base::TableId;
 use saki_catalog::{Catalog, PUBLIC, RelationKind, SqlError, Table, View, qualified};
 use saki_plan::{HiddenKey, QueryEnv, SnapshotTable, once};
-use saki_postgres::{SystemCatalog, SystemSchema, dialect};
+use saki_postgres::dialect;
+use saki_system::{SystemCatalog, SystemSchema};
 
 use super::hidden;
 use crate::view;

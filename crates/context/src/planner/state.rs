@@ -24,7 +24,7 @@ use saki_plan::{
     NativeOptions, NativeRule, OrderedPlanner, RECURSIONS, Settings, SnapshotTable, UNIONS_IN_TURN,
 };
 use saki_postgres::dialect::{self, CharColumns};
-use saki_postgres::{Operators, pg_catalog};
+use saki_postgres::{Operators, TypeNames};
 
 /// What a sort keeps back at most, to merge what it has spilled.
 const SORT_RESERVATION_BYTES: usize = 10 << 20;
@@ -85,7 +85,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
         .with_default_features()
         .with_expr_planners(planners)
         .with_relation_planners(vec![Arc::new(WhileResolving)])
-        .with_type_planner(Arc::new(pg_catalog::TypeNames))
+        .with_type_planner(Arc::new(TypeNames))
         .with_optimizer_rules(logical_rules)
         .with_physical_optimizer_rules(rules)
         .with_query_planner(Arc::new(OrderedPlanner))

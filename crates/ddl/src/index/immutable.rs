@@ -11,9 +11,9 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
 };
 use saki_catalog::{Result, SqlError};
-use saki_postgres::pg_catalog::types::{ProcedureRow, procedures_named};
 use saki_postgres::statement::walk::walk_expressions;
 use saki_postgres::statement::{has_subquery, name_of};
+use saki_system::types::{ProcedureRow, procedures_named};
 
 /// Where in an index an expression stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::literals::written_out;
-use crate::pg_catalog::is_type;
+use crate::rewrite::is_type;
 use crate::statement::{call, take};
 use saki_catalog::SqlError;
 use saki_functions::arithmetic::NUMERIC;

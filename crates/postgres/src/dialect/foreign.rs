@@ -10,10 +10,10 @@ use std::sync::LazyLock;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, TableFactor, Visit, Visitor};
 
-use crate::pg_catalog::types::procedures_named;
 use crate::statement::name_of;
 use saki_catalog::{Result, SqlError};
 use saki_statement::walk::walk;
+use saki_system::types::procedures_named;
 
 /// Functions that are syntax to PostgreSQL, and so in no catalogue of its.
 const SYNTAX: [&str; 10] = [

@@ -46,7 +46,7 @@ use self::query::{emptiness, joins, lists, order, quantified, rows, series, sets
 pub use self::resolution::CharColumns;
 use crate::column_names::Columns;
 pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names};
-use crate::pg_catalog;
+use crate::rewrite;
 use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
 use saki_functions::sets::ordered::ordered_sets;
@@ -104,7 +104,7 @@ pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<Logi
         size::refuse_doubled(statement)?;
         refuse_foreign(statement.as_ref())?;
         once::mark_repeated(statement)?;
-        pg_catalog::rewrite(statement)?;
+        rewrite::rewrite(statement)?;
     }
     let relations = match joins::are_in(&statement) {
         true => joins::Relations::of(state, &statement).await?,

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::query::rows::is_comparison;
-use crate::pg_catalog::{array_elements, array_literal};
+use crate::rewrite::{array_elements, array_literal};
 use crate::statement::{call, name_of, parse_expression, take};
 use saki_catalog::SqlError;
 use saki_functions::arithmetic::NUMERIC;

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{self, ArrayElemTypeDef, Expr, TimezoneInfo
 use super::parameters::placeholder;
 use datafusion::logical_expr::planner::TypePlanner;
 use saki_context::statement::Parsed;
-use saki_postgres::pg_catalog::TypeNames;
+use saki_postgres::TypeNames;
 use saki_postgres::statement::walk::walk_expressions;
 use saki_postgres::types::storage_type;
 

@@ -41,9 +41,10 @@ use saki_context::statement::{self as statement_names, Found, Names, Parsed, Sco
 use saki_context::transaction::{SessionTransactions, TransactionStatus};
 use saki_parameters::{Parameters, State, read_only};
 use saki_plan::{Progress, QueryProgress, Settings};
+use saki_postgres::statement;
 use saki_postgres::statement::AccessStatement;
-use saki_postgres::{SessionFacts, SystemCatalog, statement};
 use saki_store::Generation;
+use saki_system::{SessionFacts, SystemCatalog};
 
 /// One user's conversation with a database.
 pub struct Session {

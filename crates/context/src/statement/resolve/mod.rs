@@ -16,9 +16,9 @@ use datafusion::sql::sqlparser::ast::{
 
 use saki_catalog::{Catalog, PUBLIC, Result, SqlError, qualified, undefined};
 use saki_parameters::{self as path, OWN_TEMPORARY};
-use saki_postgres::pg_catalog::is_system_relation;
 use saki_postgres::statement::walk::walk_mut;
 use saki_postgres::statement::{CONSTRAINT, name_of, position_of};
+use saki_system::is_system_relation;
 
 /// Where names are looked for.
 pub struct Scope<'c> {

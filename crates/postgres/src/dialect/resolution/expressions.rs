@@ -21,10 +21,10 @@ use crate::dialect::types::{
     Together, called, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special,
     known_type, no_operator, truth, typed,
 };
-use crate::pg_catalog::types::{UNKNOWN, oid_of_value, value_type};
 use saki_catalog::SqlError;
 use saki_functions::numeric;
 use saki_functions::sets::series::{SERIES, argument_types};
+use saki_system::types::{UNKNOWN, oid_of_value, value_type};
 
 /// Functions that give back one of their arguments.
 const CHOOSING: [(&str, &str); 4] =

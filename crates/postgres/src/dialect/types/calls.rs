@@ -2,7 +2,7 @@
 
 use saki_catalog::SqlError;
 
-use crate::pg_catalog::types::{
+use saki_system::types::{
     ProcedureRow, TypeRow, UNKNOWN, by_oid, format_type, is_implicit, procedures_named, type_category,
 };
 
@@ -122,7 +122,7 @@ fn is_preferred(oid: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::pg_catalog::types::named;
+    use saki_system::types::named;
 
     use super::*;
 

@@ -4,9 +4,9 @@
 use arrow_schema::DataType as Arrow;
 use saki_base::DataType;
 
-use crate::pg_catalog::type_name;
 use crate::types::stored_as;
 use saki_catalog::SqlError;
+use saki_system::type_name;
 
 /// PostgreSQL's categories of types; types of different ones are not brought together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

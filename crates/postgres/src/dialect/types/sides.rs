@@ -6,9 +6,9 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Operator};
 
 use super::common::{Together, compared, no_operator};
 use super::unknown::{text_of, typed};
-use crate::pg_catalog::PG_TYPE;
-use crate::pg_catalog::type_name;
 use saki_catalog::SqlError;
+use saki_system::PG_TYPE;
+use saki_system::type_name;
 
 /// An expression as one of a type.
 ///
