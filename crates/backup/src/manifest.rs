@@ -27,7 +27,8 @@ use saki_store::{Image, ImageChunk, LogRange};
 use crate::sealed::{HASH_BYTES, open, seal};
 
 const MAGIC: &[u8; 8] = b"SAKIBKUP";
-const VERSION: u32 = 1;
+/// Since the second, databases have rows that lack columns, and hidden columns.
+const VERSION: u32 = 2;
 
 /// Of a chunk that is not open.
 const NOT_OPEN: u32 = u32::MAX;
@@ -121,7 +122,7 @@ impl Manifest {
 
     /// Reads a manifest; says what is wrong with it.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let body = open(bytes, (MAGIC, "manifest of a backup"), VERSION, 128)?;
+        let body = open(bytes, (MAGIC, "manifest of a backup"), 1..=VERSION, 128)?;
         Self::fields(&mut ByteReader::new(&body[12..])).ok_or_else(|| "contradicts itself".to_owned())
     }
 
@@ -230,6 +231,23 @@ mod tests {
         assert_eq!(Manifest::decode(&without_logs.encode()), Ok(without_logs));
     }
 
+    /// The same with another version, and a checksum that is right.
+    fn of_version(version: u8) -> Vec<u8> {
+        let mut body = manifest().encode();
+        body.truncate(body.len() - HASH_BYTES);
+        body[8] = version;
+        seal(body)
+    }
+
+    #[test]
+    fn the_version_before_is_read_and_others_are_refused() {
+        assert_eq!(Manifest::decode(&of_version(1)), Ok(manifest()));
+        for version in [0, 3] {
+            let refused = Manifest::decode(&of_version(version)).unwrap_err();
+            assert_eq!(refused, format!("is of version {version}, this program reads 2"));
+        }
+    }
+
     #[test]
     fn no_changed_byte_passes_and_none_is_too_few() {
         let bytes = manifest().encode();
@@ -253,7 +271,7 @@ mod tests {
     fn bytes_are_those_of_the_format() {
         let bytes = manifest().encode();
         assert_eq!(&bytes[..8], MAGIC);
-        assert_eq!(&bytes[8..16], &[1, 0, 0, 0, 0, 0x20, 0, 0]);
+        assert_eq!(&bytes[8..16], &[2, 0, 0, 0, 0, 0x20, 0, 0]);
         assert_eq!(&bytes[32..48], &[12, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(&bytes[56..76], &[2, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
         assert_eq!(&bytes[104..132], b"\x0c\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x04\0\0\0\0\0\0\0root");

@@ -1,5 +1,7 @@
 //! What manifests and segments of archives begin and end with: a mark, a version, and the BLAKE3 hash of all before it.
 
+use std::ops::RangeInclusive;
+
 /// Bytes of the hash at the end.
 pub const HASH_BYTES: usize = 32;
 
@@ -14,15 +16,15 @@ pub fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
 pub fn open<'b>(
     bytes: &'b [u8],
     (magic, what): (&[u8; 8], &str),
-    version: u32,
+    versions: RangeInclusive<u32>,
     bytes_min: usize,
 ) -> Result<&'b [u8], String> {
     if bytes.get(..8) != Some(magic) {
         return Err(format!("is no {what}"));
     }
     match saki_base::bytes::u32_at(bytes, 8) {
-        Some(found) if found == version => {}
-        found => return Err(format!("is of version {}, this program reads {version}", found.unwrap_or(0))),
+        Some(found) if versions.contains(&found) => {}
+        found => return Err(format!("is of version {}, this program reads {}", found.unwrap_or(0), versions.end())),
     }
     let body = bytes.len().checked_sub(HASH_BYTES).filter(|end| *end >= bytes_min);
     let Some((body, hash)) = body.map(|end| bytes.split_at(end)) else {

@@ -82,7 +82,7 @@ impl Segment {
 
     /// Reads a segment; says what is wrong with it.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let body = open(bytes, (MAGIC, "part of an archive"), VERSION, HEADER_BYTES)?;
+        let body = open(bytes, (MAGIC, "part of an archive"), VERSION..=VERSION, HEADER_BYTES)?;
         Self::fields(&mut ByteReader::new(&body[16..])).ok_or_else(|| "contradicts itself".to_owned())
     }
 
